@@ -1,0 +1,118 @@
+"""The tree of errors: one class for each thing that can go wrong and that somebody acts on.
+
+    EngineError
+    ├── ConfigurationError      a key, a value, an option of the command line
+    ├── SchemaError             a column, a type, an expression over them
+    ├── PlanError               a plan that cannot be run as written (an output that exists, a missing sink)
+    ├── NotYetSupportedError    named in the contract, not built
+    ├── FencedError             a message or write of an older leader
+    ├── IllegalTransitionError  a state machine was asked for a move its table does not have
+    ├── ResourceError           retried: lost processes, partitions, connections, disks
+    │   ├── DiskFullError  SpillError  CorruptBlockError
+    │   └── PartitionNotFoundError  PartitionReleasedError  SlotTimeoutError
+    └── JobExecutionError       what env.execute() raises; str() is the report a person reads
+        ├── DataError           file, line, column, row of bad input
+        ├── MemoryBudgetError   an owner asked for more than its budget
+        └── JobCancelledError
+
+``retryable`` says whether a new attempt may help; fail-over branches on it. What user code, data, schema or
+configuration cause is never retried. Errors keep their fields; the text is made when it is shown.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class EngineError(Exception):
+    """Base of every error that the engine raises on purpose."""
+
+    #: whether a new attempt of the same work may succeed
+    retryable: ClassVar[bool] = False
+
+
+class ConfigurationError(EngineError, ValueError):
+    """A configuration key or value, or a command line option, is wrong."""
+
+
+class SchemaError(EngineError, TypeError):
+    """A column is missing, a type does not fit, or an expression has none."""
+
+
+class PlanError(EngineError, ValueError):
+    """The plan cannot be run as it is written."""
+
+
+class NotYetSupportedError(EngineError, NotImplementedError):
+    """A part of the contract that is not built yet, named."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"{what} is not supported yet")
+
+
+class FencedError(EngineError):
+    """A message carries another leader's epoch than the one in force."""
+
+    def __init__(self, expected: int, received: int) -> None:
+        super().__init__(f"fenced: the epoch in force is {expected}, the message carries {received}")
+        self.expected = expected
+        self.received = received
+
+
+class IllegalTransitionError(EngineError):
+    """A state machine was asked for a move that its table does not have."""
+
+
+class ResourceError(EngineError):
+    """A process, partition, connection or disk was lost; a new attempt may help."""
+
+    retryable = True
+
+
+class SpillError(ResourceError, OSError):
+    """Reading or writing a spill file failed; ``path`` names it."""
+
+
+class DiskFullError(SpillError):
+    """No spill directory has room for a block."""
+
+
+class CorruptBlockError(SpillError):
+    """A block's checksum, identity or length is wrong; path and offset are in the text."""
+
+
+class PartitionNotFoundError(ResourceError):
+    """The requested result partition is not registered here (not yet, or no more)."""
+
+
+class PartitionReleasedError(ResourceError):
+    """The result partition has been released and cannot be read or written."""
+
+
+class SlotTimeoutError(ResourceError):
+    """A pipelined region could not get all its slots in time."""
+
+
+class JobExecutionError(EngineError):
+    """A job failed.
+
+    ``str()`` begins with type and message of the root cause, then the user's function with file and line, the
+    row, the task and its TaskManager; at most 15 lines. ``details`` holds the rest (the whole traceback).
+    """
+
+    def __init__(self, message: str, *, details: str = "", job_id: str | None = None) -> None:
+        super().__init__(message)
+        self.details = details
+        self.job_id = job_id
+
+
+class DataError(JobExecutionError, ValueError):
+    """Input data is wrong: file, line, column and row are in the text."""
+
+
+class MemoryBudgetError(JobExecutionError, MemoryError):
+    """An owner asked for more memory than its budget allows."""
+
+
+class JobCancelledError(JobExecutionError):
+    """The job was cancelled."""

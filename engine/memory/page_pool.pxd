@@ -1,0 +1,30 @@
+# PagePool: one owner's share of a MemoryManager, usable from kernels without the GIL.
+#
+#     MemoryManager ── pool("sort of v3-0", pages=256) ──► PagePool ── take() ──► uint8_t* of page_size bytes
+#
+# A page is page_size bytes at an address aligned to 64 (32 KiB by default). Pages may be taken and given from any
+# thread. A pool is closed by its owner after all pages are given back; pages still out at close are a leak, counted
+# and reported by the manager, and taken back.
+
+from libc.stdint cimport int32_t, int64_t, uint8_t
+
+cdef class PagePool:
+    cdef readonly str owner             # shown in leak reports and budget errors
+    cdef readonly int32_t page_size     # bytes
+    cdef readonly int64_t page_limit    # pages this owner may hold at one time
+    cdef readonly int64_t pages_used    # pages held now, large grants counted in pages (rounded up)
+    cdef readonly int64_t pages_peak    # highest pages_used so far
+    cdef object _manager
+    cdef void* _state                   # the manager's native part (mutex, free list, slabs)
+    cdef bint _closed
+
+    # One page, or NULL when page_limit is reached. Content is whatever the last owner left.
+    cdef uint8_t* take(self) noexcept nogil
+    # Give one page back. Caller guarantees that it came from take() of this pool and is given once.
+    cdef void give(self, uint8_t* page) noexcept nogil
+    # Contiguous memory for one record larger than a page; counts ceil(size / page_size) pages; NULL when it does not
+    # fit the limit. With reserved, the process-wide grant for records larger than the whole budget: one at a time,
+    # waits (without the GIL) until it is free.
+    cdef uint8_t* take_large(self, int64_t size, bint reserved) noexcept nogil
+    cdef void give_large(self, uint8_t* memory, int64_t size, bint reserved) noexcept nogil
+    cdef int64_t pages_free(self) noexcept nogil

@@ -1,0 +1,60 @@
+# ArrowBatch: an Arrow record batch opened for kernels through the Arrow C data interface.
+#
+# Opening costs one call per batch; afterwards every column is a ColumnView: plain pointers that kernels read without
+# the GIL. The view borrows: it is valid while the ArrowBatch lives (which holds the C structures and so the buffers).
+
+from libc.stdint cimport int32_t, int64_t, uint8_t
+
+# What a kernel must know of a type. Several Arrow types share a kind: date32 is KIND_INT32, timestamp KIND_INT64.
+cdef enum Kind:
+    KIND_NULL = 0
+    KIND_BOOL = 1          # one bit a value in Arrow, one byte in a row
+    KIND_INT8 = 2
+    KIND_INT16 = 3
+    KIND_INT32 = 4
+    KIND_INT64 = 5
+    KIND_UINT8 = 6
+    KIND_UINT16 = 7
+    KIND_UINT32 = 8
+    KIND_UINT64 = 9
+    KIND_FLOAT16 = 10
+    KIND_FLOAT32 = 11
+    KIND_FLOAT64 = 12
+    KIND_DECIMAL128 = 13
+    KIND_DECIMAL256 = 14
+    KIND_FIXED_BYTES = 15  # width bytes
+    KIND_BYTES = 16        # string, binary: int32 offsets
+    KIND_LARGE_BYTES = 17  # large_string, large_binary: int64 offsets
+    KIND_LIST = 18         # list, map: int32 offsets into child 0
+    KIND_LARGE_LIST = 19
+    KIND_FIXED_LIST = 20
+    KIND_STRUCT = 21
+
+cdef struct ColumnView:
+    int32_t kind               # Kind
+    int32_t width              # bytes of one fixed-width value; 0 for variable and nested kinds
+    int64_t offset             # logical index of row 0 in the buffers (Arrow's array offset)
+    int64_t null_count         # 0: no nulls (validity may still be set); > 0 or -1: look at validity
+    const uint8_t* validity    # bitmap, NULL: no nulls
+    const uint8_t* values      # fixed-width values, bits of bools, or the bytes of variable values
+    const uint8_t* offsets     # int32_t or int64_t offsets of variable and list kinds, else NULL
+    int32_t child_count
+    ColumnView* children       # nested kinds, else NULL
+
+cdef class ArrowBatch:
+    cdef readonly int64_t row_count
+    cdef readonly int32_t column_count
+    cdef readonly object batch        # the pyarrow.RecordBatch, kept alive
+    cdef ColumnView* columns
+    cdef object _capsules
+
+    @staticmethod
+    cdef ArrowBatch open(object batch)
+
+# Whether row is null in column. Caller guarantees 0 <= row < row_count.
+cdef inline bint column_is_null(const ColumnView* column, int64_t row) noexcept nogil:
+    cdef int64_t bit
+    if column.validity == NULL:
+        return column.kind == KIND_NULL
+    bit = column.offset + row
+    return not (column.validity[bit >> 3] >> (bit & 7)) & 1

@@ -1,0 +1,31 @@
+# Comparing key columns of rows (and of Arrow batches with rows), reading only the key columns.
+#
+# Equality is that of keys: -0.0 equals 0.0, NaN equals NaN, null equals null (joins drop null keys beforehand).
+# Order is that of the sort keys: NaN is the largest number, strings compare by bytes.
+
+from libc.stdint cimport int32_t, int64_t, uint8_t
+from engine.records.arrow_batch cimport ArrowBatch
+from engine.records.row_codec cimport RowCodec
+
+# Keys of two rows of (possibly) different schemas with the same key types.
+cdef class KeyEquality:
+    cdef RowCodec _left
+    cdef RowCodec _right
+    cdef int32_t column_count
+    cdef int32_t* left_columns
+    cdef int32_t* right_columns
+    cdef bint rows_equal(self, const uint8_t* left, const uint8_t* right) noexcept nogil
+    # flags[i] = 1 when the keys of batch row batch_rows[i] (columns left_columns) equal those of right_rows[i].
+    # Column by column over all candidates.
+    cdef void batch_equals_rows(self, ArrowBatch batch, const int64_t* batch_rows, uint8_t** right_rows,
+                                int64_t count, uint8_t* flags) noexcept nogil
+
+# Order of rows of one schema by sort keys.
+cdef class RowComparator:
+    cdef RowCodec _codec
+    cdef int32_t column_count
+    cdef int32_t* columns
+    cdef uint8_t* descending
+    cdef uint8_t* nulls_last
+    # < 0, 0, > 0
+    cdef int compare(self, const uint8_t* left, const uint8_t* right) noexcept nogil

@@ -1,0 +1,38 @@
+# RowCodec: Arrow batch <-> binary rows of one schema, column by column, without the GIL.
+#
+# The three steps of writing rows are apart on purpose: measure() says how large each row will be, the caller decides
+# where each row goes (a network buffer, a partition's page, a sorter's page) and encode() writes them all, column by
+# column. A row is contiguous, 8-byte aligned, a multiple of 8 bytes long, and begins with its own size in bytes
+# (uint32, header included), so a page of rows can be walked.
+
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
+from engine.records.arrow_batch cimport ArrowBatch
+
+cdef class RowCodec:
+    cdef readonly object schema            # pyarrow.Schema
+    cdef readonly int32_t column_count
+    cdef readonly int32_t fixed_size       # bytes of header, null bits and fixed slots: the size of a row without
+                                           # variable part
+    cdef readonly bint is_fixed            # no variable-size column: every row is fixed_size bytes
+    cdef int32_t* kinds                    # Kind of each column
+    cdef int32_t* slots                    # byte offset of each column's slot from the row's start
+    cdef int32_t* widths                   # bytes of each slot
+    cdef void* _nested                     # type trees of nested columns
+
+    # sizes[i] = bytes of row start + i, for i < count.
+    cdef void measure(self, ArrowBatch batch, int64_t start, int64_t count, uint32_t* sizes) noexcept nogil
+    # Write row start + i at targets[i] (sizes[i] bytes, as measure() said).
+    cdef void encode(self, ArrowBatch batch, int64_t start, int64_t count, const uint32_t* sizes,
+                     uint8_t** targets) noexcept nogil
+    # Rows -> pyarrow.RecordBatch. columns: indexes to decode in this order, or NULL for all. Takes the GIL only to
+    # allocate Arrow's buffers. Raises CorruptBlockError where an offset leaves its row. A NULL row pointer decodes to
+    # nulls in all columns (the missing side of an outer join).
+    cdef object decode(self, uint8_t** rows, int64_t count, const int32_t* columns, int32_t column_count)
+
+# Size in bytes of the row at this address.
+cdef inline uint32_t row_size(const uint8_t* row) noexcept nogil:
+    return (<const uint32_t*>row)[0]
+
+# Fill rows with the addresses of the rows in a page of used bytes, at most capacity; returns the count, or -1 when
+# sizes do not add up to used (corrupt).
+cdef int64_t rows_of_page(const uint8_t* page, int64_t used, uint8_t** rows, int64_t capacity) noexcept nogil

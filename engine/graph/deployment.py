@@ -1,0 +1,159 @@
+"""What a TaskExecutor needs to run one attempt, and what it reports: plain data.
+
+    TaskDeploymentDescriptor
+    ├── chain, subtask index, parallelism, assigned splits, share of the slot's managed memory
+    ├── InputGateDescriptor * inputs ── InputChannelDescriptor * producers (partition, where, subpartition)
+    └── ResultPartitionDescriptor * outputs (id, type, subpartitions, partitioner)
+
+    TaskReport ── state, failure, counters, staged files of sinks
+
+Source: Flink's TaskDeploymentDescriptor, InputGateDeploymentDescriptor, ResultPartitionDeploymentDescriptor.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+from engine.graph.operator_descriptor import OperatorDescriptor
+from engine.graph.plan_schema import PlanSchema
+from engine.graph.ship_strategy import PartitionerSpec, ResultPartitionType
+from engine.graph.source_spec import SourceSplit
+from engine.ids import AllocationId, ExecutionAttemptId, JobId, ResultPartitionId
+
+
+class PartitionLocation(StrEnum):
+    """Where a result partition lies, seen from the consumer."""
+
+    LOCAL = "LOCAL"
+    REMOTE = "REMOTE"
+    UNKNOWN = "UNKNOWN"
+
+
+class InputChannelDescriptor(msgspec.Struct, frozen=True):
+    """One producer of a gate. ``address`` is the data plane address when REMOTE, else ""."""
+
+    partition: ResultPartitionId
+    location: PartitionLocation
+    subpartition_index: int
+    address: str = ""
+
+
+class InputGateDescriptor(msgspec.Struct, frozen=True):
+    """One data set that a subtask consumes."""
+
+    input_index: int
+    schema: PlanSchema
+    result_type: ResultPartitionType
+    channels: tuple[InputChannelDescriptor, ...]
+
+
+class ResultPartitionDescriptor(msgspec.Struct, frozen=True):
+    """One data set that a subtask produces. ``subpartition_count`` is fixed here."""
+
+    id: ResultPartitionId
+    result_type: ResultPartitionType
+    partitioner: PartitionerSpec
+    subpartition_count: int
+    consumer_parallelism: int
+    schema: PlanSchema
+
+
+class SinkStaging(msgspec.Struct, frozen=True):
+    """Where a sink's attempt files go: one staging folder a sink and job, beside the target."""
+
+    sink_index: int
+    staging_path: str
+
+
+class TaskDeploymentDescriptor(msgspec.Struct, frozen=True):
+    """Everything one attempt of one subtask needs."""
+
+    job_id: JobId
+    job_name: str
+    attempt: ExecutionAttemptId
+    allocation_id: AllocationId
+    vertex_name: str
+    subtask_index: int
+    parallelism: int
+    max_parallelism: int
+    chain: tuple[OperatorDescriptor, ...]
+    splits: tuple[SourceSplit, ...]
+    gates: tuple[InputGateDescriptor, ...]
+    partitions: tuple[ResultPartitionDescriptor, ...]
+    sinks: tuple[SinkStaging, ...]
+    #: pages of managed memory for the whole chain of this attempt
+    managed_pages: int
+    configuration: dict[str, str]
+
+
+class StagedFile(msgspec.Struct, frozen=True):
+    """One file that an attempt finished in its sink's staging folder."""
+
+    sink_index: int
+    subtask_index: int
+    #: file name inside the staging folder
+    name: str
+    row_count: int
+    size_bytes: int
+    #: for records: per-column statistics as JSON, else ""
+    statistics_json: str = ""
+
+
+class TaskCounters(msgspec.Struct, frozen=True):
+    """What a task has done so far. Bytes are those of Arrow batches or row pages that crossed its edge."""
+
+    rows_in: int = 0
+    rows_out: int = 0
+    bytes_in: int = 0
+    bytes_out: int = 0
+    spilled_bytes: int = 0
+    managed_pages_peak: int = 0
+    bad_rows: int = 0
+
+
+class FailureInfo(msgspec.Struct, frozen=True):
+    """A failure as data: root cause first, then where."""
+
+    #: class name of the root cause: "ValueError", "DataError"
+    type_name: str
+    message: str
+    #: the engine's own class to raise in the client: "DataError", "MemoryBudgetError", or "JobExecutionError"
+    error_class: str = "JobExecutionError"
+    retryable: bool = False
+    #: user's function, file and line, or ""
+    function: str = ""
+    #: the row at hand, shortened, or ""
+    row: str = ""
+    task: str = ""
+    task_manager: str = ""
+    #: whole traceback
+    details: str = ""
+
+
+class TaskReport(msgspec.Struct, frozen=True):
+    """State change of an attempt: ``state`` is a name of engine.jobmaster.execution_state.ExecutionState."""
+
+    attempt: ExecutionAttemptId
+    state: str
+    counters: TaskCounters = TaskCounters()
+    failure: FailureInfo | None = None
+    staged_files: tuple[StagedFile, ...] = ()
+    #: rows and bytes per produced partition, in order of the descriptors
+    partition_rows: tuple[int, ...] = ()
+    partition_bytes: tuple[int, ...] = ()
+
+
+class SubtaskResult(msgspec.Struct, frozen=True):
+    """Counters of a finished subtask, for the JobResult."""
+
+    index: int
+    counters: TaskCounters
+
+
+class VertexResult(msgspec.Struct, frozen=True):
+    """Counters of a vertex's subtasks, for the JobResult."""
+
+    name: str
+    subtasks: tuple[SubtaskResult, ...]

@@ -1,0 +1,97 @@
+"""Expressions as plain typed data: what ``col``, ``lit`` and ``when`` build and what travels in a plan.
+
+    ColumnRef(name)                      a column of the input
+    Literal(ipc, text, value)            a constant: exact value as a one-element Arrow IPC batch
+    Call(function, arguments, options)   every operator, method and function, by name
+    Cast(operand, type_ipc, type_text)   conversion to an exact type
+    Case(branches, otherwise)            when/then/otherwise
+
+There is no pyarrow here: ``engine.expressions`` evaluates these over Arrow batches (and gives their types by
+evaluating over an empty one); Spark and SQL translate them. Function names of ``Call`` are those of
+``engine.expressions.functions``: add subtract multiply divide floor_divide modulo negate | equal not_equal less
+less_equal greater greater_equal | and or not | is_null is_not_null is_in between | str_* dt_* ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+
+class ColumnRef(msgspec.Struct, frozen=True, tag="column"):
+    """A column of the input by name."""
+
+    name: str
+
+
+class Literal(msgspec.Struct, frozen=True, tag="literal"):
+    """A constant. ``value`` repeats simple ones (for estimates and text); ``ipc`` is exact for every type."""
+
+    ipc: bytes
+    text: str
+    value: bool | int | float | str | None = None
+
+
+class Call(msgspec.Struct, frozen=True, tag="call"):
+    """A function over expressions; ``options`` are its constants (a pattern, a unit)."""
+
+    function: str
+    arguments: tuple[Expression, ...]
+    options: dict[str, bool | int | float | str | None] = {}
+
+
+class Cast(msgspec.Struct, frozen=True, tag="cast"):
+    """Conversion to the type of the single field in ``type_ipc`` (an Arrow IPC schema)."""
+
+    operand: Expression
+    type_ipc: bytes
+    type_text: str
+
+
+class Case(msgspec.Struct, frozen=True, tag="case"):
+    """First branch whose condition is true; null when none is and there is no otherwise."""
+
+    branches: tuple[tuple[Expression, Expression], ...]
+    otherwise: Expression | None = None
+
+
+Expression = ColumnRef | Literal | Call | Cast | Case
+
+
+class NamedExpression(msgspec.Struct, frozen=True):
+    """An expression and the name of the column it makes."""
+
+    name: str
+    expression: Expression
+
+
+class AggregateCall(msgspec.Struct, frozen=True):
+    """One aggregate: ``function`` in sum count count_all min max avg first last stddev variance count_distinct."""
+
+    function: str
+    #: None for count_all (``count()``: rows)
+    argument: Expression | None
+    name: str
+
+
+def children_of(expression: Expression) -> tuple[Expression, ...]:
+    """Return the direct operands of an expression."""
+    match expression:
+        case Call(arguments=arguments):
+            return arguments
+        case Cast(operand=operand):
+            return (operand,)
+        case Case(branches=branches, otherwise=otherwise):
+            operands = tuple(part for branch in branches for part in branch)
+            return operands if otherwise is None else (*operands, otherwise)
+        case _:
+            return ()
+
+
+def columns_of(expression: Expression) -> Iterator[str]:
+    """Yield the names of the columns an expression reads, in order of appearance, possibly repeated."""
+    if isinstance(expression, ColumnRef):
+        yield expression.name
+    for child in children_of(expression):
+        yield from columns_of(child)

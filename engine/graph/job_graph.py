@@ -1,0 +1,85 @@
+"""The JobGraph: the unit of submission. Vertices of chained operators, data sets between them.
+
+    JobVertex ──produces──► IntermediateDataSet ──consumed by one──► JobEdge ──into──► JobVertex
+
+One data set has exactly one consumer: k downstream vertices need k data sets. Vertices are in topological order.
+A chain is linear: what its last operator emits goes to every data set of the vertex.
+
+Source: Flink's JobGraph, JobVertex, IntermediateDataSet and JobEdge.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from engine.errors import PlanError
+from engine.graph.operator_descriptor import OperatorDescriptor, SourceOperator
+from engine.graph.ship_strategy import DistributionPattern, PartitionerSpec, ResultPartitionType, ShipStrategy
+from engine.ids import IntermediateDataSetId, JobId, JobVertexId
+
+
+class IntermediateDataSet(msgspec.Struct, frozen=True):
+    """One output of a vertex."""
+
+    id: IntermediateDataSetId
+    consumer: JobVertexId
+    result_type: ResultPartitionType
+    partitioner: PartitionerSpec
+
+
+class JobEdge(msgspec.Struct, frozen=True):
+    """A vertex's use of a data set. Edges with the same ``input_index`` are one logical input (a union)."""
+
+    data_set: IntermediateDataSetId
+    input_index: int
+    ship_strategy: ShipStrategy
+    pattern: DistributionPattern
+
+
+class JobVertex(msgspec.Struct, frozen=True):
+    """A chain of operators that run in one task, in ``parallelism`` subtasks."""
+
+    id: JobVertexId
+    name: str
+    parallelism: int
+    chain: tuple[OperatorDescriptor, ...]
+    inputs: tuple[JobEdge, ...]
+    outputs: tuple[IntermediateDataSet, ...]
+    max_parallelism: int = 128
+
+    @property
+    def source(self) -> SourceOperator | None:
+        """The source at the head, if the vertex reads from outside."""
+        head = self.chain[0].operator
+        return head if isinstance(head, SourceOperator) else None
+
+
+class JobGraph(msgspec.Struct, frozen=True):
+    """What is submitted: vertices in topological order, and the plan and configuration they came from."""
+
+    job_id: JobId
+    name: str
+    vertices: tuple[JobVertex, ...]
+    #: engine.graph.plan.encode_plan of the plan, for re-planning and the history
+    plan: bytes
+    #: configuration set for this job, by key
+    configuration: dict[str, str]
+
+    def vertex(self, vertex_id: JobVertexId) -> JobVertex:
+        """Return the vertex of that id."""
+        return self.vertices[vertex_id.index]
+
+    def data_set(self, data_set_id: IntermediateDataSetId) -> IntermediateDataSet:
+        """Return the data set of that id."""
+        return self.vertex(data_set_id.producer).outputs[data_set_id.output_index]
+
+    def validate(self) -> None:
+        """Raise PlanError when ids, order or edges are inconsistent."""
+        for position, vertex in enumerate(self.vertices):
+            if vertex.id.index != position or vertex.parallelism < 1 or not vertex.chain:
+                raise PlanError(f"vertex {vertex.id} at position {position} is malformed")
+            for edge in vertex.inputs:
+                if edge.data_set.producer.index >= position:
+                    raise PlanError(f"vertex {vertex.id} reads {edge.data_set}: not topological")
+                if self.data_set(edge.data_set).consumer != vertex.id:
+                    raise PlanError(f"data set {edge.data_set} is consumed by two vertices")

@@ -1,0 +1,125 @@
+"""What a task runs: physical operators as data, made by the optimizer and opened by ``engine.operators``.
+
+Each says *how*: which algorithm, which side is built, which phase of an aggregate. A vertex holds a chain of them;
+the first is its head (a source, or a driver over one or two inputs), the others take Arrow batches from the one
+before.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from engine.graph.expression import AggregateCall, Expression, NamedExpression
+from engine.graph.plan import JoinType
+from engine.graph.plan_schema import PlanSchema
+from engine.graph.sort_key import SortKey
+from engine.graph.source_spec import SinkSpec, SourceSpec
+
+
+class SourceOperator(msgspec.Struct, frozen=True, tag="source"):
+    """Head: reads the splits assigned to the subtask."""
+
+    spec: SourceSpec
+
+
+class IdentityOperator(msgspec.Struct, frozen=True, tag="identity"):
+    """Head: passes its input's batches on (a union, a repartitioning without work)."""
+
+
+class ProjectOperator(msgspec.Struct, frozen=True, tag="project"):
+    """Evaluates expressions."""
+
+    expressions: tuple[NamedExpression, ...]
+
+
+class FilterOperator(msgspec.Struct, frozen=True, tag="filter"):
+    """Keeps rows for which the predicate is true."""
+
+    predicate: Expression
+
+
+class PythonOperator(msgspec.Struct, frozen=True, tag="python"):
+    """Runs a user's function (map, flat_map, filter) in a worker process."""
+
+    kind: str
+    function: bytes
+    function_name: str
+    file: str
+    line: int
+
+
+class HashJoinOperator(msgspec.Struct, frozen=True, tag="hash_join"):
+    """Hybrid hash join. Input 0 is left, 1 is right; ``build_left`` says which one is built.
+
+    ``output``: for each output column, the side it is taken from (0 left, 1 right) and its index there.
+    """
+
+    how: JoinType
+    left_keys: tuple[str, ...]
+    right_keys: tuple[str, ...]
+    build_left: bool
+    output: tuple[tuple[int, int], ...]
+
+
+class SortOperator(msgspec.Struct, frozen=True, tag="sort"):
+    """External sort; ``limit`` keeps the first rows only."""
+
+    keys: tuple[SortKey, ...]
+    limit: int | None = None
+
+
+class HashAggregateOperator(msgspec.Struct, frozen=True, tag="hash_aggregate"):
+    """Hash aggregation.
+
+    ``phase``: "partial" emits states and may emit a group twice, "final" merges states, "single" does both. The
+    columns of partial states are documented in ``engine.aggregate.functions``.
+    """
+
+    phase: str
+    keys: tuple[str, ...]
+    calls: tuple[AggregateCall, ...]
+
+
+class LimitOperator(msgspec.Struct, frozen=True, tag="limit"):
+    """At most ``count`` rows of this subtask."""
+
+    count: int
+
+
+class SinkOperator(msgspec.Struct, frozen=True, tag="sink"):
+    """Last of a chain: stages files for the commit."""
+
+    sink_index: int
+    spec: SinkSpec
+
+
+PhysicalOperator = (
+    SourceOperator
+    | IdentityOperator
+    | ProjectOperator
+    | FilterOperator
+    | PythonOperator
+    | HashJoinOperator
+    | SortOperator
+    | HashAggregateOperator
+    | LimitOperator
+    | SinkOperator
+)
+
+#: pages with which every driver runs correctly
+DRIVER_PAGES_MIN = 6
+
+
+class OperatorDescriptor(msgspec.Struct, frozen=True):
+    """One operator of a chain with its schemas and its wish for managed memory.
+
+    ``memory_weight`` 0: uses no managed memory; else the operators that run at one time in a slot share its pages in
+    proportion to their weights, each with at least DRIVER_PAGES_MIN.
+    """
+
+    node_id: int
+    name: str
+    operator: PhysicalOperator
+    input_schemas: tuple[PlanSchema, ...]
+    output_schema: PlanSchema
+    memory_weight: float = 0.0

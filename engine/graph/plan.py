@@ -1,0 +1,175 @@
+"""The Plan: what a script built, as declarative data, sinks as roots.
+
+    DataSet calls ──► PlanNode(id, operator, inputs, schema) ... ──► Plan(nodes, sinks) ──► optimizer
+
+Operators are relational or functional and say *what*, never *how*: no ship strategy, no algorithm, no slot. A plan is
+immutable, comparable and has a byte form (msgpack), so recovery, SQL, Spark and re-planning work from the same thing.
+User functions are opaque bytes inside.
+
+Source: the Plan of Flink's DataSet API, whose operators hold user objects; ours hold none.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+from engine.errors import PlanError
+from engine.graph.expression import AggregateCall, Expression, NamedExpression
+from engine.graph.plan_schema import PlanSchema
+from engine.graph.sort_key import SortKey
+from engine.graph.source_spec import SinkSpec, SourceSpec, SourceStatistics
+
+
+class JoinHint(StrEnum):
+    """What the user tells the optimizer about a join. FIRST is the left input, SECOND the right."""
+
+    OPTIMIZER_CHOOSES = "OPTIMIZER_CHOOSES"
+    BROADCAST_HASH_FIRST = "BROADCAST_HASH_FIRST"
+    BROADCAST_HASH_SECOND = "BROADCAST_HASH_SECOND"
+    REPARTITION_HASH_FIRST = "REPARTITION_HASH_FIRST"
+    REPARTITION_HASH_SECOND = "REPARTITION_HASH_SECOND"
+    REPARTITION_SORT_MERGE = "REPARTITION_SORT_MERGE"
+
+
+class JoinType(StrEnum):
+    """Which rows a join returns."""
+
+    INNER = "inner"
+    LEFT = "left"
+    RIGHT = "right"
+    FULL = "full"
+    SEMI = "semi"
+    ANTI = "anti"
+    CROSS = "cross"
+
+
+class Source(msgspec.Struct, frozen=True, tag="source"):
+    """Rows read from outside."""
+
+    spec: SourceSpec
+    statistics: SourceStatistics
+
+
+class Project(msgspec.Struct, frozen=True, tag="project"):
+    """New columns, each an expression over the input (select, with_columns, drop, rename)."""
+
+    expressions: tuple[NamedExpression, ...]
+
+
+class Filter(msgspec.Struct, frozen=True, tag="filter"):
+    """Rows for which the predicate is true (not null)."""
+
+    predicate: Expression
+
+
+class PythonFunction(msgspec.Struct, frozen=True, tag="python"):
+    """A user's function: ``kind`` in map flat_map filter; ``function`` is cloudpickled and opened by workers only."""
+
+    kind: str
+    function: bytes
+    function_name: str
+    file: str
+    line: int
+
+
+class Join(msgspec.Struct, frozen=True, tag="join"):
+    """Equality join of inputs 0 (left) and 1 (right); keys are column names of equal types, pairwise.
+
+    Output: all left columns, then the right columns; with ``coalesce_keys`` (``on=``) without the right keys, the
+    one key column taking the value of the side that is there. SEMI and ANTI return the left columns.
+    """
+
+    how: JoinType
+    left_keys: tuple[str, ...]
+    right_keys: tuple[str, ...]
+    coalesce_keys: bool
+    hint: JoinHint = JoinHint.OPTIMIZER_CHOOSES
+
+
+class Aggregate(msgspec.Struct, frozen=True, tag="aggregate"):
+    """Groups by key columns; without keys one global group. ``distinct`` is an aggregate with no calls."""
+
+    keys: tuple[str, ...]
+    calls: tuple[AggregateCall, ...]
+
+
+class Union(msgspec.Struct, frozen=True, tag="union"):
+    """UNION ALL of two or more inputs with equal schemas (the API aligns columns by name and widens types)."""
+
+
+class Sort(msgspec.Struct, frozen=True, tag="sort"):
+    """Total order; ``limit`` keeps the first rows only (top)."""
+
+    keys: tuple[SortKey, ...]
+    limit: int | None = None
+
+
+class Limit(msgspec.Struct, frozen=True, tag="limit"):
+    """At most ``count`` rows, over all subtasks; the first ones when the input is ordered."""
+
+    count: int
+
+
+class Sink(msgspec.Struct, frozen=True, tag="sink"):
+    """Rows written outside: staged by subtasks, decided and published once by the JobMaster."""
+
+    spec: SinkSpec
+
+
+Operator = Source | Project | Filter | PythonFunction | Join | Aggregate | Union | Sort | Limit | Sink
+
+
+class PlanNode(msgspec.Struct, frozen=True):
+    """One operator of a plan. ``inputs`` are ids of earlier nodes; ``id`` is its index in ``Plan.nodes``."""
+
+    id: int
+    operator: Operator
+    inputs: tuple[int, ...]
+    schema: PlanSchema
+    #: name given by the user, or "" (then shown by what the operator does)
+    name: str = ""
+    #: set by the user, or None: the plan's default, or that of the input for row-wise operators
+    parallelism: int | None = None
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """A whole program: nodes in topological order; ``sinks`` are the ids of its roots."""
+
+    nodes: tuple[PlanNode, ...]
+    sinks: tuple[int, ...]
+    name: str = ""
+
+    def node(self, node_id: int) -> PlanNode:
+        """Return the node of that id."""
+        return self.nodes[node_id]
+
+    def consumers_of(self, node_id: int) -> tuple[PlanNode, ...]:
+        """Return the nodes that read a node's output, in order."""
+        return tuple(node for node in self.nodes if node_id in node.inputs)
+
+    def validate(self) -> None:
+        """Raise PlanError when ids, order or sinks are inconsistent."""
+        for position, node in enumerate(self.nodes):
+            if node.id != position or any(not 0 <= source < position for source in node.inputs):
+                raise PlanError(f"node {node.id} at position {position} reads {node.inputs}: not topological")
+        if not self.sinks:
+            raise PlanError("the plan has no sink: call write_csv, write_parquet or another write_* first")
+
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(Plan)
+
+
+def encode_plan(plan: Plan) -> bytes:
+    """Return the byte form of a plan."""
+    return _encoder.encode(plan)
+
+
+def decode_plan(data: bytes) -> Plan:
+    """Return the plan of its byte form; malformed bytes raise PlanError."""
+    try:
+        return _decoder.decode(data)
+    except msgspec.DecodeError as error:
+        raise PlanError(f"not a plan: {error}") from error

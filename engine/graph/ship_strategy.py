@@ -1,0 +1,99 @@
+"""How rows travel between two operators, and what that means for channels and buffers.
+
+    ShipStrategy            what the optimizer decides: is it over the network, does it compare keys
+    ResultPartitionType     what the producer keeps: PIPELINED (queues) or BLOCKING (persistent)
+    DistributionPattern     which producers feed which consumers: POINTWISE or ALL_TO_ALL
+    PartitionerSpec         which channel selector a RecordWriter uses, with its keys
+
+Source: Flink's ShipStrategyType, ResultPartitionType, DistributionPattern and StreamPartitioner.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+from engine.errors import PlanError
+
+
+class ShipStrategy(StrEnum):
+    """Ship strategies with Flink's two properties."""
+
+    NONE = "NONE"
+    FORWARD = "FORWARD"
+    PARTITION_RANDOM = "PARTITION_RANDOM"
+    PARTITION_HASH = "PARTITION_HASH"
+    PARTITION_RANGE = "PARTITION_RANGE"
+    BROADCAST = "BROADCAST"
+    PARTITION_FORCED_REBALANCE = "PARTITION_FORCED_REBALANCE"
+    PARTITION_CUSTOM = "PARTITION_CUSTOM"
+
+    @property
+    def is_network(self) -> bool:
+        """Whether rows may leave their subtask."""
+        return self not in (ShipStrategy.NONE, ShipStrategy.FORWARD)
+
+    @property
+    def needs_comparator(self) -> bool:
+        """Whether key columns decide the way."""
+        return self in (ShipStrategy.PARTITION_HASH, ShipStrategy.PARTITION_RANGE, ShipStrategy.PARTITION_CUSTOM)
+
+
+class ResultPartitionType(StrEnum):
+    """What a producer does with its output."""
+
+    BLOCKING = "BLOCKING"
+    PIPELINED = "PIPELINED"
+    PIPELINED_PERSISTENT = "PIPELINED_PERSISTENT"
+
+    @property
+    def is_persistent(self) -> bool:
+        """Readable again after it was consumed."""
+        return self is not ResultPartitionType.PIPELINED
+
+    @property
+    def is_pipelined(self) -> bool:
+        """Readable before it is finished."""
+        return self is not ResultPartitionType.BLOCKING
+
+    @property
+    def has_back_pressure(self) -> bool:
+        """A slow consumer makes the producer wait."""
+        return self is not ResultPartitionType.BLOCKING
+
+    def check_supported(self) -> None:
+        """Raise PlanError for the type that is only a name."""
+        if self is ResultPartitionType.PIPELINED_PERSISTENT:
+            raise PlanError("Unsupported result partition type.")
+
+
+class DistributionPattern(StrEnum):
+    """Which producer subtasks feed which consumer subtasks."""
+
+    POINTWISE = "POINTWISE"
+    ALL_TO_ALL = "ALL_TO_ALL"
+
+
+class PartitionerSpec(msgspec.Struct, frozen=True):
+    """The channel selector of an output.
+
+    ``kind`` in GLOBAL SHUFFLE REBALANCE RESCALE BROADCAST FORWARD KEYGROUP CUSTOM HASH RANGE; ``keys`` are column
+    names where it looks at keys. HASH: ``spread_nulls`` sends rows with a null key to all channels in turn (the outer
+    side of a join, whose null keys match nothing) instead of to one.
+    """
+
+    kind: str
+    keys: tuple[str, ...] = ()
+    spread_nulls: bool = False
+    max_parallelism: int = 128
+
+    @property
+    def is_pointwise(self) -> bool:
+        """Whether each producer feeds only its own part of the consumers."""
+        return self.kind in ("FORWARD", "RESCALE")
+
+    @property
+    def pattern(self) -> DistributionPattern:
+        """The distribution pattern that follows from the kind."""
+        return DistributionPattern.POINTWISE if self.is_pointwise else DistributionPattern.ALL_TO_ALL

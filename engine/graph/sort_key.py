@@ -1,0 +1,13 @@
+"""One key of a sort order."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class SortKey(msgspec.Struct, frozen=True):
+    """Order by a column. ``nulls_last`` is absolute: it does not turn with ``descending``."""
+
+    column: str
+    descending: bool = False
+    nulls_last: bool = False

@@ -1,0 +1,88 @@
+"""What is read and written, as data: source specifications with their splits, and sink specifications.
+
+A source lists its splits (where each begins and how many bytes it is worth) when the plan is built, in the client:
+the JobMaster only assigns them to subtasks, by bytes, and needs no Arrow for that. The connectors open them.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class SourceSplit(msgspec.Struct, frozen=True):
+    """A piece of a source that one subtask reads.
+
+    CSV: bytes [start, end) of the file, both on record boundaries. Parquet: row groups [start, end). Arrow IPC file:
+    record batches [start, end). ``size_bytes`` weighs it; ``row_count`` is -1 when unknown.
+    """
+
+    path: str
+    start: int
+    end: int
+    size_bytes: int
+    row_count: int = -1
+
+
+class CsvSource(msgspec.Struct, frozen=True, tag="csv"):
+    """Delimited text. The schema of all columns in the file is ``file_schema_ipc``; ``columns`` are those wanted."""
+
+    paths: tuple[str, ...]
+    splits: tuple[SourceSplit, ...]
+    file_schema_ipc: bytes
+    columns: tuple[str, ...]
+    header: bool = False
+    delimiter: str = ","
+    quote: str = '"'
+    null_values: tuple[str, ...] = ("",)
+    on_bad_row: str = "fail"
+
+
+class ParquetSource(msgspec.Struct, frozen=True, tag="parquet"):
+    """Parquet files (also those of an export or record data set); ``columns`` are those wanted."""
+
+    paths: tuple[str, ...]
+    splits: tuple[SourceSplit, ...]
+    columns: tuple[str, ...]
+
+
+class ArrowSource(msgspec.Struct, frozen=True, tag="arrow"):
+    """Arrow IPC: either a whole stream inline (small data) or IPC files that the client wrote (``paths``)."""
+
+    paths: tuple[str, ...]
+    splits: tuple[SourceSplit, ...]
+    columns: tuple[str, ...]
+    inline: bytes | None = None
+
+
+SourceSpec = CsvSource | ParquetSource | ArrowSource
+
+
+class ColumnStatistics(msgspec.Struct, frozen=True):
+    """What is known of one column's values; None: unknown. ``heavy_keys``: (text of the value, share of rows)."""
+
+    distinct_count: float | None = None
+    null_fraction: float | None = None
+    average_width_bytes: float | None = None
+    minimum: bool | int | float | str | None = None
+    maximum: bool | int | float | str | None = None
+    heavy_keys: tuple[tuple[str, float], ...] = ()
+
+
+class SourceStatistics(msgspec.Struct, frozen=True):
+    """Size of a source and where the numbers come from ("parquet metadata", "sample of 1024 rows", "manifest")."""
+
+    row_count: float | None
+    size_bytes: float | None
+    origin: str
+    is_exact: bool = False
+    columns: dict[str, ColumnStatistics] = {}
+
+
+class SinkSpec(msgspec.Struct, frozen=True):
+    """Where and how rows are written: ``format`` in csv parquet records arrow; ``path`` is the target folder."""
+
+    format: str
+    path: str
+    overwrite: bool = False
+    header: bool = False
+    delimiter: str = ","

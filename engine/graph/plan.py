@@ -89,10 +89,18 @@ class Join(msgspec.Struct, frozen=True, tag="join"):
 
 
 class Aggregate(msgspec.Struct, frozen=True, tag="aggregate"):
-    """Groups by key columns; without keys one global group. ``distinct`` is an aggregate with no calls."""
+    """Groups by key columns; without keys one global group. ``distinct`` is an aggregate with no calls.
+
+    The planner splits it in two phases and has no types of its own, so the plan brings those of the way between:
+    ``argument_schema`` is the input of the first phase (key columns, then for each call that has an argument a column
+    ``__arg{i}``, i its index in ``calls``), ``state_schema`` its output (key columns, then each call's states
+    ``__state{i}_{k}``), as ``engine.aggregate.functions`` gives them.
+    """
 
     keys: tuple[str, ...]
     calls: tuple[AggregateCall, ...]
+    state_schema: PlanSchema
+    argument_schema: PlanSchema
 
 
 class Union(msgspec.Struct, frozen=True, tag="union"):

@@ -1,12 +1,17 @@
-"""A schema as plan, graphs and JobManager carry it: Arrow IPC bytes beside a small readable table.
+"""A schema as plan, graphs and JobManager carry it: per column a small readable row and its exact type as bytes.
 
-The engine has one type system, pyarrow's; but what plans and schedules must not import pyarrow. So the full schema
-travels as opaque IPC bytes, and beside it stands, per column, just what planning needs: name, a type's text, how many
-bytes a value takes and whether it may be null. ``engine.expressions.schema_bridge`` makes one from a pyarrow.Schema
-and back.
+    PlanSchema ── ColumnInfo(name, type_text, width_bytes, width_is_exact, nullable, is_key_type, ipc) * columns
+
+The engine has one type system, pyarrow's; but what plans and schedules must not import pyarrow. So the exact type of
+every column travels as opaque Arrow IPC bytes, and beside it stands just what planning needs: name, the type's text,
+how many bytes a value takes and whether it may be null. Since each column carries its own bytes, planning can take
+subsets, reorder and rename columns without Arrow. ``engine.expressions.schema_bridge`` makes one from a
+pyarrow.Schema and back.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
@@ -14,7 +19,12 @@ from engine.errors import SchemaError
 
 
 class ColumnInfo(msgspec.Struct, frozen=True):
-    """What planning knows of a column."""
+    """What planning knows of a column.
+
+    ``ipc`` is the Arrow IPC schema message of one field with this column's type (and field metadata). The name inside
+    it is empty and its own nullability true, whatever the column's: ``name`` and ``nullable`` here are those that
+    count, so that equal types have equal bytes and a column is renamed without touching them.
+    """
 
     name: str
     #: Arrow's own text of the type, for people: "int64", "timestamp[us, tz=UTC]"
@@ -25,13 +35,14 @@ class ColumnInfo(msgspec.Struct, frozen=True):
     nullable: bool
     #: may be a key of join, group_by, sort and partitioning
     is_key_type: bool
+    #: Arrow IPC schema message of a single field of this type
+    ipc: bytes
 
 
 class PlanSchema(msgspec.Struct, frozen=True):
-    """Columns of a data set: a table for planning and the exact schema as Arrow IPC bytes."""
+    """Columns of a data set, in order. Names are unique."""
 
     columns: tuple[ColumnInfo, ...]
-    ipc: bytes
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -44,6 +55,22 @@ class PlanSchema(msgspec.Struct, frozen=True):
             if column.name == name:
                 return column
         raise SchemaError(f"no column {name!r}; there are: {', '.join(self.names) or 'none'}")
+
+    def index(self, name: str) -> int:
+        """Return the 0-based position of the column of that name, or raise SchemaError."""
+        return self.columns.index(self.column(name))
+
+    def select(self, names: Iterable[str]) -> PlanSchema:
+        """Return the schema of those columns, in the order asked for; an unknown one raises SchemaError."""
+        return PlanSchema(tuple(self.column(name) for name in names))
+
+    def rename(self, new_names: Mapping[str, str]) -> PlanSchema:
+        """Return the schema with some columns renamed, old name to new name."""
+        return PlanSchema(
+            tuple(
+                msgspec.structs.replace(column, name=new_names.get(column.name, column.name)) for column in self.columns
+            )
+        )
 
     @property
     def row_width_bytes(self) -> int:

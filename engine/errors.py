@@ -7,6 +7,8 @@
     ├── NotYetSupportedError    named in the contract, not built
     ├── FencedError             a message or write of an older leader
     ├── IllegalTransitionError  a state machine was asked for a move its table does not have
+    ├── SegmentBoundsError      an access outside of a memory segment
+    ├── MemoryLeakError         a memory manager was closed while owners held pages
     ├── ResourceError           retried: lost processes, partitions, connections, disks
     │   ├── DiskFullError  SpillError  CorruptBlockError
     │   └── PartitionNotFoundError  PartitionReleasedError  SlotTimeoutError
@@ -61,6 +63,24 @@ class FencedError(EngineError):
 
 class IllegalTransitionError(EngineError):
     """A state machine was asked for a move that its table does not have."""
+
+
+class SegmentBoundsError(EngineError, IndexError):
+    """An access to a memory segment lies outside of it."""
+
+    def __init__(self, offset: int, count: int, size: int) -> None:
+        super().__init__(f"{count} bytes at offset {offset} of a memory segment of {size} bytes")
+        self.offset = offset
+        self.count = count
+        self.size = size
+
+
+class MemoryLeakError(EngineError):
+    """A memory manager was closed while owners held pages, or after some were lost."""
+
+    def __init__(self, report: list[str]) -> None:
+        super().__init__("memory pages were not given back: " + "; ".join(report))
+        self.report = report
 
 
 class ResourceError(EngineError):

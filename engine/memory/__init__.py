@@ -1,0 +1,13 @@
+"""Managed memory: who may hold how much, and where the bytes are.
+
+An operator gets a ``PagePool``, a reserved share of its process's ``MemoryManager``, and works inside it: when
+``take`` gives no page it spills. Nobody asks the operating system for the memory of records in any other way.
+
+    segment.pyx         MemorySegment: bytes with an address, a size and checked bounds
+    status.pxd          codes that kernels return, ASSERT
+    page_slabs.pyx      native part of a manager: slabs mapped once, free list, owner of every page, large grants
+    page_pool.pyx       PagePool: take and give for kernels
+    manager.pyx         MemoryManager: owners, reservation, leak report
+    page_size.py        how large a page is for a budget
+    process_memory.py   from the process size to managed, network, Arrow and Python worker shares
+"""

@@ -6,8 +6,11 @@
 # thread. A pool is closed by its owner after all pages are given back; pages still out at close are a leak, counted
 # and reported by the manager, and taken back.
 
+cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
+
+@cython.final
 cdef class PagePool:
     cdef readonly str owner             # shown in leak reports and budget errors
     cdef readonly int32_t page_size     # bytes
@@ -17,6 +20,7 @@ cdef class PagePool:
     cdef object _manager
     cdef void* _state                   # the manager's native part (mutex, free list, slabs)
     cdef bint _closed
+    cdef int32_t _id                    # what marks this pool's pages in the manager's owner table, >= 1
 
     # One page, or NULL when page_limit is reached. Content is whatever the last owner left.
     cdef uint8_t* take(self) noexcept nogil
@@ -24,7 +28,11 @@ cdef class PagePool:
     cdef void give(self, uint8_t* page) noexcept nogil
     # Contiguous memory for one record larger than a page; counts ceil(size / page_size) pages; NULL when it does not
     # fit the limit. With reserved, the process-wide grant for records larger than the whole budget: one at a time,
-    # waits (without the GIL) until it is free.
+    # waits (without the GIL) until it is free; the pool or thread that has it may take more.
     cdef uint8_t* take_large(self, int64_t size, bint reserved) noexcept nogil
     cdef void give_large(self, uint8_t* memory, int64_t size, bint reserved) noexcept nogil
     cdef int64_t pages_free(self) noexcept nogil
+    cdef void _count(self, int64_t pages) noexcept nogil
+
+# For the manager, which has reserved the pages.
+cdef PagePool new_pool(object manager, void* state, int32_t pool_id, str owner, int32_t page_size, int64_t page_limit)

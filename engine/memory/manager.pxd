@@ -1,0 +1,17 @@
+cimport cython
+from libc.stdint cimport int32_t, int64_t
+
+from engine.memory.page_pool cimport PagePool
+from engine.memory.page_slabs cimport PageSlabs
+
+
+@cython.final
+cdef class MemoryManager:
+    cdef readonly int64_t budget_bytes      # what was asked for; pages_total * page_size <= budget_bytes
+    cdef readonly int32_t page_size         # bytes
+    cdef PageSlabs* _slabs                  # NULL after close without a leak
+    cdef dict _pools                        # pool id -> PagePool, those that are open
+    cdef list _leaks                        # (owner, pages) of pools that were closed with pages out
+    cdef int64_t _pages_reserved            # sum of the open pools' limits
+    cdef int32_t _last_id
+    cdef bint _closed

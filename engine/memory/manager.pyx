@@ -1,0 +1,222 @@
+"""MemoryManager: the managed memory of a process, handed out in pages to named owners.
+
+    manager = MemoryManager(budget_bytes=256 << 20)              nothing is touched yet
+    pool = manager.pool("sort of v3-0", pages=256)               a share for kernels; reserves, or MemoryBudgetError
+    segments = manager.allocate("buffers", 4)                    or pages as MemorySegments, for Python
+    manager.release("buffers", segments)
+    manager.leak_report()                                        [] when every owner has given everything back
+    manager.close()                                              MemoryLeakError naming owners otherwise
+
+Reservation, not hope: the limits of all open pools never exceed the budget, so a page inside a pool's limit is always
+there, and what one owner does cannot starve another.
+
+Memory comes from slabs of 2 MiB that are mapped when demand grows and recycled from then on (``page_slabs``); a pool
+that asks for large grants stays inside the same accounts. Pages that an owner still holds at ``close`` stay mapped
+until the manager and its pools are garbage: a late write is a reported leak and not a crash.
+
+Thread: ``pool``, ``allocate``, ``release`` and the counters from any thread.
+
+Source: Flink's MemoryManager (owner to segments, budget, verifyEmpty); reservation per pool instead of per page.
+"""
+
+cimport cython
+from libc.stdint cimport int32_t, int64_t, uint8_t
+
+from engine.memory.page_pool cimport PagePool, new_pool
+from engine.memory.page_slabs cimport reserved_grant_overlaps as native_overlaps, slabs_create, slabs_destroy
+from engine.memory.segment cimport MemorySegment, wrap_memory
+
+from engine.errors import ConfigurationError, MemoryBudgetError, MemoryLeakError
+
+cdef int64_t PAGE_SIZE_MIN = 4096
+cdef int64_t PAGE_SIZE_MAX = 1 << 24
+cdef int64_t PAGE_COUNT_MAX = (1 << 31) - 1
+
+
+@cython.final
+cdef class MemoryManager:
+
+    def __cinit__(self, int64_t budget_bytes, int64_t page_size=32768):
+        if not PAGE_SIZE_MIN <= page_size <= PAGE_SIZE_MAX or page_size & (page_size - 1):
+            raise ConfigurationError(
+                f"a page of {page_size} bytes: it must be a power of two from {PAGE_SIZE_MIN} to {PAGE_SIZE_MAX}"
+            )
+        if not page_size <= budget_bytes <= page_size * PAGE_COUNT_MAX:
+            raise ConfigurationError(
+                f"managed memory of {budget_bytes} bytes: at least one page of {page_size} bytes and at most "
+                f"{PAGE_COUNT_MAX} pages are possible; raise taskmanager.memory.managed.size"
+            )
+        self.budget_bytes = budget_bytes
+        self.page_size = <int32_t> page_size
+        self._pools = {}
+        self._leaks = []
+        self._slabs = slabs_create(budget_bytes // page_size, self.page_size)
+        if self._slabs == NULL:
+            raise MemoryBudgetError(
+                f"the operating system refuses to reserve {budget_bytes} bytes of address space for managed memory; "
+                "lower taskmanager.memory.process.size or raise the limit (ulimit -v)"
+            )
+
+    def __dealloc__(self):
+        if self._slabs != NULL:
+            slabs_destroy(self._slabs)
+
+    # ------------------------------------------------------------------------------------------------------- owners
+
+    def pool(self, str owner not None, int64_t pages):
+        """Reserve pages for an owner and return its PagePool, to be closed by the owner.
+
+        Args: owner: shown in reports, for example "hash join of v3-0"; pages: 1 or more.
+        Raises: MemoryBudgetError naming owner, wish, what is free and who holds the rest.
+        """
+        cdef PagePool pool
+        if pages < 1:
+            raise ValueError(f"a pool of {pages} pages for {owner}: at least one is needed")
+        if self._closed:
+            raise MemoryBudgetError(f"{owner} asks a closed memory manager for {pages} pages")
+        if self._pages_reserved + pages > self._slabs.page_count:
+            raise MemoryBudgetError(self._refusal(owner, pages))
+        self._pages_reserved += pages
+        self._last_id += 1
+        pool = new_pool(self, self._slabs, self._last_id, owner, self.page_size, pages)
+        self._pools[pool._id] = pool
+        return pool
+
+    def allocate(self, str owner not None, int64_t count):
+        """Return a list of `count` pages as MemorySegments, reserved for the owner until `release`.
+
+        Raises: MemoryBudgetError as `pool` does.
+        """
+        cdef PagePool pool = self.pool(owner, count)
+        cdef uint8_t* page
+        segments = []
+        for _ in range(count):
+            page = pool.take()
+            if page == NULL:
+                self.release(owner, segments)
+                pool.close()
+                raise MemoryBudgetError(f"the operating system has no memory for page {len(segments)} of {owner}")
+            segments.append(wrap_memory(page, self.page_size, pool))
+        return segments
+
+    def release(self, str owner not None, list segments not None):
+        """Give segments of `allocate` back; they are unusable afterwards. A segment already released is an error.
+
+        Raises: ValueError for a segment that is not the owner's; BufferError while a memoryview of it is alive.
+        """
+        cdef MemorySegment segment
+        cdef PagePool pool
+        for segment in segments:
+            if not isinstance(segment._keeper, PagePool) or (<PagePool> segment._keeper).owner != owner:
+                raise ValueError(f"{segment!r} was not allocated for {owner}, or has been released")
+            segment.require_no_views()
+        for segment in segments:
+            pool = segment._keeper
+            pool.give(segment.data)
+            segment.forget()
+            if pool.pages_used == 0:
+                pool.close()
+
+    def _pool_closed(self, int32_t pool_id, int64_t leaked):
+        """Take a reservation back. Called by PagePool.close."""
+        cdef PagePool pool = self._pools.pop(pool_id)
+        self._pages_reserved -= pool.page_limit
+        if leaked > 0:
+            self._leaks.append((pool.owner, leaked))
+
+    def _refusal(self, owner, pages):
+        holders = {}
+        for pool in self._pools.values():
+            holders[pool.owner] = holders.get(pool.owner, 0) + pool.page_limit
+        held = sorted(holders.items(), key=lambda item: (-item[1], item[0]))
+        text = ", ".join(f"{name} {count}" for name, count in held[:8])
+        if len(held) > 8:
+            text += f", and {len(held) - 8} more"
+        return (
+            f"{owner} asks for {pages} pages of {self.page_size} bytes, {self.pages_unreserved} of {self.pages_total} "
+            f"are free (held by: {text or 'nobody'}); raise taskmanager.memory.process.size or lower the parallelism"
+        )
+
+    # ------------------------------------------------------------------------------------------------------- numbers
+
+    @property
+    def pages_total(self):
+        """The budget in pages."""
+        return self.budget_bytes // self.page_size
+
+    @property
+    def pages_free(self):
+        """Pages that no owner holds at this moment (reserved or not)."""
+        return self.pages_total - self.pages_used
+
+    @property
+    def pages_used(self):
+        """Pages that owners hold at this moment, large grants counted in pages."""
+        return self._slabs.pages_out if self._slabs != NULL else 0
+
+    @property
+    def pages_unreserved(self):
+        """Pages that a new pool can have."""
+        return self.pages_total - self._pages_reserved
+
+    @property
+    def pages_peak(self):
+        """Most pages that were held at one time."""
+        return self._slabs.pages_peak if self._slabs != NULL else 0
+
+    @property
+    def pages_mapped(self):
+        """Pages that have been made accessible so far; they stay warm."""
+        return self._slabs.pages_mapped if self._slabs != NULL else 0
+
+    @staticmethod
+    def reserved_grant_overlaps():
+        """How often, in this process, a second record larger than a budget was let in to break a standstill."""
+        return native_overlaps()
+
+    # ------------------------------------------------------------------------------------------------------- the end
+
+    def leak_report(self):
+        """Return one line for each owner that holds pages now or was closed with pages out; [] is good."""
+        lines = [f"{owner}: closed with {pages} pages still out" for owner, pages in self._leaks]
+        for pool in self._pools.values():
+            if pool.pages_used > 0:
+                lines.append(f"{pool.owner}: {pool.pages_used} of {pool.page_limit} pages still out")
+        return lines
+
+    @property
+    def closed(self):
+        """Whether close() has been called."""
+        return self._closed
+
+    def close(self):
+        """Close every pool and unmap the memory; idempotent.
+
+        Raises: MemoryLeakError naming the owners that still hold pages or leaked some before.
+        """
+        if self._closed:
+            return
+        self._closed = True
+        report = self.leak_report()
+        for pool in list(self._pools.values()):
+            pool.close()
+        if report:
+            raise MemoryLeakError(report)
+        slabs_destroy(self._slabs)
+        self._slabs = NULL
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, error_type, error, traceback):
+        try:
+            self.close()
+        except MemoryLeakError:
+            if error is None:       # an error on its way out is the cause and must not be hidden by its consequence
+                raise
+
+    def __repr__(self):
+        return (
+            f"<MemoryManager {self.pages_total} pages of {self.page_size} bytes: {self._pages_reserved} reserved, "
+            f"{self.pages_used} used>"
+        )

@@ -1,0 +1,19 @@
+from types import TracebackType
+from typing import Self, final
+
+@final
+class PagePool:
+    """One owner's share of a MemoryManager; its take and give are for kernels (see page_pool.pxd)."""
+
+    owner: str
+    page_size: int
+    page_limit: int
+    pages_used: int
+    pages_peak: int
+    @property
+    def closed(self) -> bool: ...
+    def close(self) -> None: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self, error_type: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None: ...

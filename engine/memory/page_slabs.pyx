@@ -1,0 +1,322 @@
+"""Native memory of a MemoryManager: slabs that are mapped once, free list, large grants, the reserved grant.
+
+    slabs_create ─► (slabs_pop ─► slabs_push)* ─► slabs_destroy          under the mutex, without the GIL
+
+The drawing and the structures are in ``page_slabs.pxd``.
+
+Invariants
+    pages_out + free_count + (pages never mapped) + large_pages fit page_count, because owners reserve their limits;
+    owners[n] is 0 exactly when page n is on the free list or never was mapped;
+    resident memory stays near the budget: when large grants (which lie beside the range) and resident pages exceed
+    it together, the coldest free pages go back to the operating system.
+
+The reserved grant (a record larger than the whole budget) has one holder in the process. The thread or the pool that
+holds it may take more (a comparison needs two such records, a downstream operator runs on the same thread). A waiter
+is let in beside the holder when the holder has not let go for RESERVED_WAIT_S seconds: holder and waiter may be
+connected by a bounded queue, and memory beyond the budget is better than a job that stands still.
+
+Limits: page_count < 2**31. Source: the slab idea of Flink's MemoryManager; recycling order after jemalloc's dirty pages.
+"""
+
+from libc.stdint cimport uintptr_t
+from libc.stdlib cimport calloc, free, malloc
+
+from engine.memory.status cimport ASSERT
+
+cdef extern from *:
+    """
+    #include <errno.h>
+    #include <pthread.h>
+    #include <stdlib.h>
+    #include <sys/mman.h>
+    #include <time.h>
+
+    #ifndef MADV_POPULATE_WRITE
+    #define MADV_POPULATE_WRITE 23
+    #endif
+    #ifdef NDEBUG
+    #define DREY_SINGLE_PAGES 0
+    #else
+    #define DREY_SINGLE_PAGES 1
+    #endif
+
+    static pthread_mutex_t drey_reserved_mutex = PTHREAD_MUTEX_INITIALIZER;
+    static pthread_cond_t drey_reserved_free = PTHREAD_COND_INITIALIZER;
+
+    /* Wait for the signal, at most the given seconds; 1 when the time has passed. */
+    static int drey_reserved_wait(int seconds)
+    {
+        struct timespec until;
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_sec += seconds;
+        return pthread_cond_timedwait(&drey_reserved_free, &drey_reserved_mutex, &until) == ETIMEDOUT;
+    }
+
+    static void* drey_reserve(size_t size)
+    {
+        void* start = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        return start == MAP_FAILED ? NULL : start;
+    }
+
+    /* Make part of a reserved range usable, huge where possible, and resident. */
+    static int drey_map_slab(void* start, size_t size)
+    {
+        if (mprotect(start, size, PROT_READ | PROT_WRITE) != 0)
+            return -1;
+        madvise(start, size, MADV_HUGEPAGE);
+        madvise(start, size, MADV_POPULATE_WRITE);     /* refused by kernels before 5.14: then the first touch does it */
+        return 0;
+    }
+    """
+    const bint SINGLE_PAGES "DREY_SINGLE_PAGES"
+    const int MADV_DONTNEED
+    void* drey_reserve(size_t size) noexcept nogil
+    int drey_map_slab(void* start, size_t size) noexcept nogil
+    int drey_reserved_wait(int seconds) noexcept nogil
+    int munmap(void* start, size_t size) noexcept nogil
+    int madvise(void* start, size_t size, int advice) noexcept nogil
+    int posix_memalign(void** memory, size_t alignment, size_t size) noexcept nogil
+    int pthread_mutex_init(pthread_mutex_t* mutex, void* attributes) noexcept nogil
+    int pthread_mutex_destroy(pthread_mutex_t* mutex) noexcept nogil
+    int pthread_cond_broadcast(void* condition) noexcept nogil
+    uintptr_t pthread_self() noexcept nogil
+    pthread_mutex_t drey_reserved_mutex
+    int drey_reserved_free
+
+cdef int64_t SLAB_BYTES = 2 << 20
+cdef int64_t PREFIX_BYTES = 64      # before a large grant and before a page that is an allocation of its own
+cdef int RESERVED_WAIT_S = 30
+
+
+# ---------------------------------------------------------------------------------------------------- range and slabs
+
+
+cdef PageSlabs* slabs_create(int64_t page_count, int32_t page_size) noexcept nogil:
+    cdef PageSlabs* slabs = <PageSlabs*> calloc(1, sizeof(PageSlabs))
+    if slabs == NULL:
+        return NULL
+    pthread_mutex_init(&slabs.mutex, NULL)
+    slabs.page_size = page_size
+    slabs.page_count = page_count
+    slabs.free_pages = <int32_t*> malloc(<size_t> page_count * sizeof(int32_t))
+    slabs.owners = <int32_t*> calloc(<size_t> page_count, sizeof(int32_t))
+    slabs.dropped = <uint8_t*> calloc(<size_t> page_count, 1)
+    if SINGLE_PAGES:
+        slabs.single_pages = <uint8_t**> calloc(<size_t> page_count, sizeof(uint8_t*))
+    else:
+        slabs.range_bytes = page_count * page_size + SLAB_BYTES
+        slabs.range_start = <uint8_t*> drey_reserve(<size_t> slabs.range_bytes)
+        if slabs.range_start != NULL:
+            slabs.base = <uint8_t*> ((<uintptr_t> slabs.range_start + SLAB_BYTES - 1) & ~<uintptr_t> (SLAB_BYTES - 1))
+    if (slabs.free_pages == NULL or slabs.owners == NULL or slabs.dropped == NULL
+            or (slabs.single_pages == NULL and slabs.base == NULL)):
+        slabs_destroy(slabs)
+        return NULL
+    return slabs
+
+
+cdef void slabs_destroy(PageSlabs* slabs) noexcept nogil:
+    cdef LargeGrant* grant = slabs.grants
+    cdef LargeGrant* next_grant
+    cdef int64_t index
+    while grant != NULL:
+        next_grant = grant.next
+        free(grant)
+        grant = next_grant
+    if slabs.single_pages != NULL:
+        for index in range(slabs.page_count):
+            free(slabs.single_pages[index])
+    if slabs.range_start != NULL:
+        munmap(slabs.range_start, <size_t> slabs.range_bytes)
+    free(slabs.single_pages)
+    free(slabs.free_pages)
+    free(slabs.owners)
+    free(slabs.dropped)
+    pthread_mutex_destroy(&slabs.mutex)
+    free(slabs)
+
+
+cdef bint grow(PageSlabs* slabs) noexcept nogil:
+    """Put the pages of the next slab on the free list; false when there is none or the system refuses."""
+    cdef int64_t count = max(SLAB_BYTES // slabs.page_size, 1)
+    cdef int64_t first = slabs.pages_mapped
+    cdef int64_t index
+    if count > slabs.page_count - first:
+        count = slabs.page_count - first
+    if count == 0:
+        return False
+    if not SINGLE_PAGES:
+        if drey_map_slab(slabs.base + first * slabs.page_size, <size_t> (count * slabs.page_size)) != 0:
+            return False
+    for index in range(count):              # the lowest address ends on top
+        slabs.free_pages[slabs.free_count + index] = <int32_t> (first + count - 1 - index)
+    slabs.free_count += count
+    slabs.pages_mapped += count
+    slabs.pages_resident += count
+    return True
+
+
+cdef void drop_cold_pages(PageSlabs* slabs, int64_t pages_wanted) noexcept nogil:
+    """Give memory of free pages back to the operating system until that many more pages fit the budget."""
+    cdef int64_t index
+    cdef int32_t page_index
+    for index in range(slabs.free_count):
+        if slabs.pages_resident + slabs.large_pages + pages_wanted <= slabs.page_count:
+            return
+        page_index = slabs.free_pages[index]
+        if slabs.dropped[page_index] == 0:
+            if not SINGLE_PAGES:
+                madvise(slabs.base + <int64_t> page_index * slabs.page_size, <size_t> slabs.page_size, MADV_DONTNEED)
+            slabs.dropped[page_index] = 1
+            slabs.pages_resident -= 1
+
+
+cdef inline void count_out(PageSlabs* slabs, int64_t pages) noexcept nogil:
+    slabs.pages_out += pages
+    if slabs.pages_out > slabs.pages_peak:
+        slabs.pages_peak = slabs.pages_out
+
+
+# -------------------------------------------------------------------------------------------------------------- pages
+
+
+cdef uint8_t* slabs_pop(PageSlabs* slabs, int32_t owner) noexcept nogil:
+    cdef int32_t index
+    cdef void* memory = NULL
+    if slabs.free_count == 0 and not grow(slabs):
+        return NULL
+    index = slabs.free_pages[slabs.free_count - 1]
+    ASSERT(slabs.owners[index] == 0)
+    if SINGLE_PAGES:
+        if posix_memalign(&memory, 64, <size_t> (PREFIX_BYTES + slabs.page_size)) != 0:
+            return NULL
+        (<int64_t*> memory)[0] = index
+        slabs.single_pages[index] = <uint8_t*> memory
+        memory = <uint8_t*> memory + PREFIX_BYTES
+    else:
+        memory = slabs.base + <int64_t> index * slabs.page_size
+    if slabs.dropped[index]:
+        slabs.dropped[index] = 0
+        slabs.pages_resident += 1
+    slabs.free_count -= 1
+    slabs.owners[index] = owner
+    count_out(slabs, 1)
+    return <uint8_t*> memory
+
+
+cdef void slabs_push(PageSlabs* slabs, uint8_t* page, int32_t owner) noexcept nogil:
+    cdef int64_t index
+    if SINGLE_PAGES:
+        index = (<int64_t*> (page - PREFIX_BYTES))[0]
+    else:
+        index = (page - slabs.base) // slabs.page_size
+    ASSERT(0 <= index and index < slabs.page_count)
+    ASSERT(slabs.owners[index] == owner)
+    if SINGLE_PAGES:
+        free(slabs.single_pages[index])
+        slabs.single_pages[index] = NULL
+    slabs.owners[index] = 0
+    slabs.free_pages[slabs.free_count] = <int32_t> index
+    slabs.free_count += 1
+    slabs.pages_out -= 1
+
+
+cdef int64_t slabs_take_back(PageSlabs* slabs, int32_t owner) noexcept nogil:
+    cdef int64_t count = 0
+    cdef int64_t index
+    cdef LargeGrant* grant = slabs.grants
+    cdef LargeGrant* next_grant
+    for index in range(slabs.pages_mapped):
+        if slabs.owners[index] == owner:
+            if SINGLE_PAGES:
+                slabs_push(slabs, slabs.single_pages[index] + PREFIX_BYTES, owner)
+            else:
+                slabs_push(slabs, slabs.base + index * slabs.page_size, owner)
+            count += 1
+    while grant != NULL:
+        next_grant = grant.next
+        if grant.owner == owner:
+            if grant.pages == 0:
+                reserved_grant_leave()
+            count += max(grant.pages, 1)
+            slabs_give_large(slabs, <uint8_t*> grant + PREFIX_BYTES, grant.size, owner)
+        grant = next_grant
+    return count
+
+
+# ------------------------------------------------------------------------------------------------------- large grants
+
+
+cdef uint8_t* slabs_take_large(PageSlabs* slabs, int64_t size, int64_t pages, int32_t owner) noexcept nogil:
+    cdef void* memory = NULL
+    cdef LargeGrant* grant
+    drop_cold_pages(slabs, pages)
+    if posix_memalign(&memory, 64, <size_t> (PREFIX_BYTES + size)) != 0:
+        return NULL
+    grant = <LargeGrant*> memory
+    grant.size = size
+    grant.pages = pages
+    grant.owner = owner
+    grant.previous = NULL
+    grant.next = slabs.grants
+    if slabs.grants != NULL:
+        slabs.grants.previous = grant
+    slabs.grants = grant
+    slabs.large_pages += pages
+    count_out(slabs, pages)
+    return <uint8_t*> memory + PREFIX_BYTES
+
+
+cdef int64_t slabs_give_large(PageSlabs* slabs, uint8_t* memory, int64_t size, int32_t owner) noexcept nogil:
+    cdef LargeGrant* grant = <LargeGrant*> (memory - PREFIX_BYTES)
+    cdef int64_t pages = grant.pages
+    ASSERT(grant.size == size)
+    ASSERT(grant.owner == owner)
+    if grant.previous != NULL:
+        grant.previous.next = grant.next
+    else:
+        slabs.grants = grant.next
+    if grant.next != NULL:
+        grant.next.previous = grant.previous
+    slabs.large_pages -= pages
+    slabs.pages_out -= pages
+    free(grant)
+    return pages
+
+
+# ------------------------------------------------------------------------------------------------- the reserved grant
+
+cdef int32_t reserved_count = 0             # all four guarded by drey_reserved_mutex
+cdef int32_t reserved_owner = 0
+cdef void* reserved_slabs = NULL
+cdef uintptr_t reserved_thread = 0
+cdef int64_t reserved_overlaps = 0
+
+
+cdef void reserved_grant_enter(int32_t owner, void* slabs) noexcept nogil:
+    global reserved_count, reserved_owner, reserved_slabs, reserved_thread, reserved_overlaps
+    cdef uintptr_t thread = pthread_self()
+    pthread_mutex_lock(&drey_reserved_mutex)
+    while reserved_count > 0 and thread != reserved_thread and not (owner == reserved_owner and slabs == reserved_slabs):
+        if drey_reserved_wait(RESERVED_WAIT_S):
+            reserved_overlaps += 1
+            break
+    reserved_count += 1
+    reserved_owner = owner
+    reserved_slabs = slabs
+    reserved_thread = thread
+    pthread_mutex_unlock(&drey_reserved_mutex)
+
+
+cdef void reserved_grant_leave() noexcept nogil:
+    global reserved_count
+    pthread_mutex_lock(&drey_reserved_mutex)
+    ASSERT(reserved_count > 0)
+    reserved_count -= 1
+    if reserved_count == 0:
+        pthread_cond_broadcast(&drey_reserved_free)
+    pthread_mutex_unlock(&drey_reserved_mutex)
+
+
+cdef int64_t reserved_grant_overlaps() noexcept nogil:
+    return reserved_overlaps

@@ -1,0 +1,10 @@
+"""Configuration: every key is declared once, typed and described, and each value knows where it came from.
+
+    options.py      the registry: ConfigOption(key, type, default, description), one constant an option
+    durations.py    "100 ms", "10 s", "5 min"
+    sizes.py        "16mb", "32 kb", "1g"
+    loader.py       layers (file, environment, command line, script) -> Configuration
+    command_line.py what ``flink-run -D`` and ``-p`` said, for the script that runs in the same process
+
+Order, weakest first: defaults, ``conf/config.yaml``, ``DREY_*`` variables, ``-D``/``-p``, the script.
+"""

@@ -1,0 +1,32 @@
+"""What the command line of this process said, for the ``Environment`` of the script it runs.
+
+``flink-run job submit -D key=value -p 4 JOB.py`` runs JOB.py in the same process; the script's ``Environment()``
+finds the settings here. Set once, before the script starts; a plain ``python JOB.py`` leaves it empty.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass
+class CommandLine:
+    """Settings of the running command; ``target`` and ``job_name`` are None when they were not given."""
+
+    options: dict[str, str] = field(default_factory=dict)
+    target: str | None = None
+    job_name: str | None = None
+
+
+_current = CommandLine()
+
+
+def current_command_line() -> CommandLine:
+    """Return what this process's command line said."""
+    return _current
+
+
+def install_command_line(command_line: CommandLine) -> None:
+    """Make ``command_line`` the one that scripts of this process see."""
+    global _current  # noqa: PLW0603 - one command line a process, set before the script starts
+    _current = command_line

@@ -1,0 +1,138 @@
+"""Layers of settings become one Configuration.
+
+    defaults < conf/config.yaml < DREY_* variables < -D and -p < Environment(config=...)
+
+The file is YAML, nested or with dotted keys, the two being equal. An unknown key is an error that suggests the
+nearest one. A variable's name is the key in capitals with ``_`` for ``.`` and ``-``:
+``DREY_PARALLELISM_DEFAULT=4``. Each value keeps its origin.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from engine.config.command_line import current_command_line
+from engine.config.options import ConfigOption, all_options, find_option
+from engine.errors import ConfigurationError
+
+#: variables that are not options: where files lie, how the build runs
+_OTHER_VARIABLES = frozenset({"DREY_CONF_DIR", "DREY_LOG_DIR", "DREY_PID_DIR", "DREY_BUILD", "DREY_ASAN", "DREY_HOME"})
+_PREFIX = "DREY_"
+
+
+class Configuration:
+    """Effective settings: typed values by option, text by key, and where each came from."""
+
+    def __init__(self) -> None:
+        self._values: dict[str, Any] = {}
+        self._texts: dict[str, str] = {}
+        self._origins: dict[str, str] = {}
+
+    def set(self, key: str, value: object, origin: str) -> None:
+        """Set a key, checked and typed; an unknown one raises ConfigurationError naming the nearest."""
+        option = find_option(key)
+        if option is None:
+            near = difflib.get_close_matches(key, [known.key for known in all_options()], 1, 0.5)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            raise ConfigurationError(f"unknown key {key!r} ({origin}){hint}")
+        self._values[key] = option.parse(value, origin)
+        self._texts[key] = str(value).lower() if isinstance(value, bool) else str(value)
+        self._origins[key] = origin
+
+    def get(self, option: ConfigOption) -> Any:
+        """Return the typed value of an option (its default when nobody set it, None when it has none)."""
+        if option.key in self._values:
+            return self._values[option.key]
+        return None if option.default is None else option.parse(option.default, "default")
+
+    def origin(self, key: str) -> str:
+        """Return where the value of a key comes from."""
+        return self._origins.get(key, "default")
+
+    def text(self, key: str) -> str | None:
+        """Return the value of a key as it was written, or its default."""
+        option = find_option(key)
+        return self._texts.get(key, option.default if option else None)
+
+    def as_texts(self) -> dict[str, str]:
+        """Return what was set, by key, as text: the form that travels with a job."""
+        return dict(self._texts)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._texts)
+
+
+def configuration_from_texts(texts: Mapping[str, str], origin: str = "job") -> Configuration:
+    """Return the Configuration of settings that travelled as text."""
+    configuration = Configuration()
+    for key, text in texts.items():
+        configuration.set(key, text, origin)
+    return configuration
+
+
+def flatten(settings: Mapping[Any, Any], prefix: str = "") -> Iterator[tuple[str, object]]:
+    """Yield (dotted key, value) of nested mappings."""
+    for key, value in settings.items():
+        path = f"{prefix}{key}"
+        if isinstance(value, Mapping):
+            yield from flatten(value, f"{path}.")
+        elif value is not None:
+            yield path, value
+
+
+def read_config_file(path: Path) -> dict[str, object]:
+    """Return the flattened settings of a YAML file; duplicates and malformed YAML raise ConfigurationError."""
+    try:
+        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except yaml.YAMLError as error:
+        raise ConfigurationError(f"{path}: not valid YAML: {error}") from error
+    if document is None:
+        return {}
+    if not isinstance(document, Mapping):
+        raise ConfigurationError(f"{path}: expected keys and values")
+    settings: dict[str, object] = {}
+    for key, value in flatten(document):
+        if key in settings:
+            raise ConfigurationError(f"{path}: {key} is set twice")
+        settings[key] = value
+    return settings
+
+
+def variable_name(key: str) -> str:
+    """Return the environment variable of a key."""
+    return _PREFIX + key.upper().replace(".", "_").replace("-", "_")
+
+
+def config_directory() -> Path | None:
+    """Return the folder of config.yaml: $DREY_CONF_DIR, or ``conf`` beside the package; None when there is none."""
+    chosen = os.environ.get("DREY_CONF_DIR")
+    folder = Path(chosen) if chosen else Path(__file__).resolve().parents[2] / "conf"
+    return folder if folder.is_dir() else None
+
+
+def load_configuration(script: Mapping[str, object] | None = None) -> Configuration:
+    """Return the effective configuration of this process with what a script sets on top."""
+    configuration = Configuration()
+    folder = config_directory()
+    if folder is not None and (folder / "config.yaml").is_file():
+        for key, value in read_config_file(folder / "config.yaml").items():
+            configuration.set(key, value, str(folder / "config.yaml"))
+    by_variable = {variable_name(option.key): option.key for option in all_options()}
+    for name, value in sorted(os.environ.items()):
+        if name.startswith(_PREFIX) and name not in _OTHER_VARIABLES:
+            if name not in by_variable:
+                near = difflib.get_close_matches(name, by_variable, 1, 0.6)
+                hint = f"; did you mean {near[0]}?" if near else ""
+                raise ConfigurationError(f"unknown environment variable {name}{hint}")
+            configuration.set(by_variable[name], value, f"${name}")
+    for key, text in current_command_line().options.items():
+        configuration.set(key, text, "command line")
+    for key, value in flatten(script or {}):
+        configuration.set(key, value, "script")
+    return configuration

@@ -1,0 +1,160 @@
+"""The registry of options: what can be configured, its type, its default and what it means.
+
+``ConfigOption.parse`` turns the text of a file, a variable or the command line into the option's type and says what
+is wrong with a value that does not fit. Names are Flink's where the meaning is Flink's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from engine.config.durations import parse_duration_ms
+from engine.config.sizes import parse_size
+from engine.errors import ConfigurationError
+
+
+def _parse_bool(text: str) -> bool:
+    lowered = text.strip().lower()
+    if lowered in ("true", "yes", "on", "1"):
+        return True
+    if lowered in ("false", "no", "off", "0"):
+        return False
+    raise ConfigurationError(f"{text!r} is neither true nor false")
+
+
+_PARSERS: dict[str, Callable[[str], Any]] = {
+    "int": int,
+    "float": float,
+    "bool": _parse_bool,
+    "string": str,
+    "size": parse_size,
+    "duration": parse_duration_ms,
+}
+
+
+@dataclass(frozen=True)
+class ConfigOption:
+    """One option. ``default`` is text as a person would write it, or None where there is none."""
+
+    key: str
+    kind: str
+    default: str | None
+    description: str
+    choices: tuple[str, ...] = ()
+    minimum: float | None = None
+
+    def parse(self, value: object, origin: str) -> Any:
+        """Return ``value`` as the option's type (size: bytes, duration: milliseconds), or raise ConfigurationError."""
+        text = str(value).lower() if isinstance(value, bool) else str(value)
+        try:
+            parsed = _PARSERS[self.kind](text)
+        except ValueError as error:
+            reason = str(error) if isinstance(error, ConfigurationError) else f"{text!r} is not of type {self.kind}"
+            raise ConfigurationError(f"{self.key} ({origin}): {reason}") from error
+        if self.choices and parsed not in self.choices:
+            raise ConfigurationError(f"{self.key} ({origin}): {text!r} is not one of {', '.join(self.choices)}")
+        if self.minimum is not None and parsed < self.minimum:
+            raise ConfigurationError(f"{self.key} ({origin}): {text} is less than {self.minimum:g}")
+        return parsed
+
+
+_OPTIONS: dict[str, ConfigOption] = {}
+
+
+def _option(
+    key: str,
+    kind: str,
+    default: str | None,
+    description: str,
+    choices: tuple[str, ...] = (),
+    minimum: float | None = None,
+) -> ConfigOption:
+    option = ConfigOption(key, kind, default, description, choices, minimum)
+    _OPTIONS[key] = option
+    return option
+
+
+def all_options() -> tuple[ConfigOption, ...]:
+    """Return every declared option, by key."""
+    return tuple(_OPTIONS[key] for key in sorted(_OPTIONS))
+
+
+def find_option(key: str) -> ConfigOption | None:
+    """Return the option of that key, or None."""
+    return _OPTIONS.get(key)
+
+
+PARALLELISM_DEFAULT = _option(
+    "parallelism.default", "int", None, "Subtasks of each operator. Default: the number of processors.", minimum=1
+)
+EXECUTION_MODE = _option(
+    "execution.mode",
+    "string",
+    None,
+    "Exchange of rows between tasks: PIPELINED streams where it can, BATCH stores at every repartitioning. "
+    "Default: PIPELINED embedded, BATCH on a cluster.",
+    ("PIPELINED", "BATCH", "PIPELINED_FORCED", "BATCH_FORCED"),
+)
+BUFFER_TIMEOUT = _option(
+    "execution.buffer-timeout",
+    "duration",
+    "100 ms",
+    "A buffer that is not full is sent after this time; 0 sends after every batch.",
+)
+SLOTS = _option("taskmanager.numberOfTaskSlots", "int", "1", "Slots of a TaskManager.", minimum=1)
+PROCESS_SIZE = _option(
+    "taskmanager.memory.process.size",
+    "size",
+    None,
+    "All memory of a TaskManager: the one number a person sets. Default: half of the machine's memory.",
+)
+MANAGED_FRACTION = _option(
+    "taskmanager.memory.managed.fraction", "float", "0.4", "Share of the process size for sort, join and aggregate."
+)
+MANAGED_SIZE = _option(
+    "taskmanager.memory.managed.size", "size", None, "Managed memory as a size; overrides the fraction."
+)
+NETWORK_FRACTION = _option(
+    "taskmanager.memory.network.fraction", "float", "0.1", "Share of the process size for network buffers."
+)
+NETWORK_MIN = _option("taskmanager.memory.network.min", "size", "4mb", "Least memory for network buffers.")
+NETWORK_MAX = _option("taskmanager.memory.network.max", "size", "64mb", "Most memory for network buffers.")
+SEGMENT_SIZE = _option(
+    "taskmanager.memory.segment-size",
+    "size",
+    "32kb",
+    "Size of a memory segment (a page); a power of two.",
+    minimum=4096,
+)
+TMP_DIRS = _option(
+    "io.tmp.dirs", "string", None, "Spill directories, separated by commas. Default: the system's temporary directory."
+)
+PYTHON_EXECUTION_MODE = _option(
+    "python.execution-mode",
+    "string",
+    "process",
+    "Where Python functions run: in worker processes, or in the task's thread (for a debugger).",
+    ("process", "thread"),
+)
+LEGACY_ESTIMATES = _option(
+    "optimizer.legacy-estimates", "bool", "false", "Estimate as Flink 1.x did, to see the plan it would have chosen."
+)
+FORCE_SPILL = _option(
+    "debug.force-spill", "bool", "false", "Every blocking operator spills on a few rows: walks the spill paths."
+)
+CHECK_GATEWAYS = _option(
+    "debug.check-gateways", "bool", "false", "Every message between components passes its codec, also in one process."
+)
+SLOT_REQUEST_TIMEOUT = _option(
+    "slot.request.timeout", "duration", "5 min", "How long a pipelined region waits for its slots."
+)
+HEARTBEAT_INTERVAL = _option("heartbeat.interval", "duration", "10 s", "Time between heartbeats of processes.")
+HEARTBEAT_TIMEOUT = _option("heartbeat.timeout", "duration", "50 s", "Silence after which a process counts as lost.")
+CANCELLATION_TIMEOUT = _option(
+    "task.cancellation.timeout", "duration", "5 s", "Time a cancelled task has to end before its worker is killed."
+)
+RESTART_STRATEGY = _option(
+    "restart-strategy.type", "string", "none", "What happens after a failure that a new attempt may mend.", ("none",)
+)

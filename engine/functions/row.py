@@ -1,0 +1,64 @@
+"""Row: what a user's function sees of a record: a tuple with names.
+
+    row.price    row["price"]    row[3]    ric, asset, *rest = row    row.asdict()
+
+One class is made for each list of column names and cached; attribute access is an item getter in C. A name that is
+no Python identifier (or is a method of tuple) is reached by ``row["name"]``.
+"""
+
+from __future__ import annotations
+
+import keyword
+from functools import lru_cache
+from operator import itemgetter
+from typing import Any
+
+
+class Row(tuple[Any, ...]):
+    """Base of all row classes: a tuple whose items also have names."""
+
+    __slots__ = ()
+    _fields: tuple[str, ...] = ()
+    _positions: dict[str, int] = {}  # noqa: RUF012 - set once, on each class
+
+    def __getitem__(self, key: Any) -> Any:
+        """Return the item at an index, a slice, or of a column name."""
+        if isinstance(key, str):
+            try:
+                return tuple.__getitem__(self, self._positions[key])
+            except KeyError:
+                raise KeyError(f"{key!r}; the row has {', '.join(self._fields)}") from None
+        return tuple.__getitem__(self, key)
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"{name!r}; the row has {', '.join(self._fields)}")
+
+    def __repr__(self) -> str:
+        items = (f"{name}={value!r}" for name, value in zip(self._fields, self, strict=True))
+        return f"Row({', '.join(items)})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return make_row, (self._fields, tuple(self))
+
+    def asdict(self) -> dict[str, Any]:
+        """Return the items by column name."""
+        return dict(zip(self._fields, self, strict=True))
+
+
+@lru_cache(maxsize=256)
+def row_class(names: tuple[str, ...]) -> type[Row]:
+    """Return the row class of these column names; calling it with an iterable of values makes a row."""
+    namespace: dict[str, Any] = {
+        "__slots__": (),
+        "_fields": names,
+        "_positions": {name: position for position, name in enumerate(names)},
+    }
+    for position, name in enumerate(names):
+        if name.isidentifier() and not keyword.iskeyword(name) and not hasattr(Row, name):
+            namespace[name] = property(itemgetter(position))
+    return type("Row", (Row,), namespace)
+
+
+def make_row(names: tuple[str, ...], values: tuple[Any, ...]) -> Row:
+    """Return a row of these names and values (how rows are unpickled)."""
+    return row_class(names)(values)

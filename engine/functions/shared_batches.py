@@ -1,0 +1,65 @@
+"""One Arrow batch at a time in memory that two processes share: a memfd that grows.
+
+    ┌────────────────────────────┬────────────┐
+    │ Arrow IPC stream, one batch │ free       │   capacity is a multiple of 64 KiB, doubled as needed
+    └────────────────────────────┴────────────┘
+
+The writer writes at 0 and tells the size through the socket; the reader maps what it needs. Writing is one pass over
+the batch's buffers. ``read`` copies out when the memory will be reused (``copy=True``), or lends a view of it.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+
+import pyarrow as pa
+
+_STEP_BYTES = 64 << 10
+
+
+class SharedBatches:
+    """Shared memory for one batch, at one end of it. Owns the descriptor."""
+
+    def __init__(self, descriptor: int) -> None:
+        self.descriptor = descriptor
+        self._mapping: mmap.mmap | None = None
+
+    @classmethod
+    def create(cls, name: str) -> SharedBatches:
+        """Return new, empty shared memory."""
+        return cls(os.memfd_create(name, os.MFD_CLOEXEC))
+
+    def write(self, batch: pa.RecordBatch) -> int:
+        """Write a batch and return its size in bytes."""
+        sizer = pa.MockOutputStream()
+        with pa.ipc.new_stream(sizer, batch.schema) as stream:
+            stream.write_batch(batch)
+        size_bytes: int = sizer.size()
+        target = pa.FixedSizeBufferWriter(pa.py_buffer(memoryview(self._map(size_bytes, grow=True))))
+        with target, pa.ipc.new_stream(target, batch.schema) as stream:
+            stream.write_batch(batch)
+        return size_bytes
+
+    def read(self, size_bytes: int, *, copy: bool) -> pa.RecordBatch:
+        """Return the batch of that size; without ``copy`` it is valid until the writer writes again."""
+        view = memoryview(self._map(size_bytes, grow=False))[:size_bytes]
+        source = pa.py_buffer(bytes(view)) if copy else pa.py_buffer(view)
+        with pa.ipc.open_stream(source) as stream:
+            return stream.read_next_batch()
+
+    def close(self) -> None:
+        """Drop the mapping and the descriptor; views still lent keep the memory alive."""
+        self._mapping = None
+        if self.descriptor >= 0:
+            os.close(self.descriptor)
+            self.descriptor = -1
+
+    def _map(self, size_bytes: int, *, grow: bool) -> mmap.mmap:
+        if self._mapping is None or len(self._mapping) < size_bytes:
+            capacity = os.fstat(self.descriptor).st_size
+            if grow and capacity < size_bytes:
+                capacity = max(_STEP_BYTES, 2 * capacity, -(-size_bytes // _STEP_BYTES) * _STEP_BYTES)
+                os.ftruncate(self.descriptor, capacity)
+            self._mapping = mmap.mmap(self.descriptor, capacity)
+        return self._mapping

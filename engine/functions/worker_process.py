@@ -1,0 +1,140 @@
+"""The parent's side of workers: one zygote a process, workers that belong to one job, nothing left behind.
+
+    Zygote.fork() -> Worker      start the zygote if it does not run; a worker with its socket and shared memory
+    Worker.kill()                SIGKILL; the exit code is asked of the zygote, which reaps it
+    Zygote.close()               the socket closes: the zygote kills its workers and ends
+
+Calls on the zygote's socket are serialised by a lock; each worker's socket belongs to the session that uses it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+from engine.errors import ResourceError
+from engine.functions.shared_batches import SharedBatches
+from engine.functions.worker_protocol import (
+    ForkWorker,
+    ReapWorker,
+    WorkerEnded,
+    WorkerForked,
+    receive_message,
+    send_message,
+)
+
+_END_TIMEOUT_S = 5.0
+
+
+class WorkerLostError(ResourceError):
+    """A worker or the zygote is gone."""
+
+
+class Worker:
+    """A worker process: its socket, two input memories and one result memory."""
+
+    def __init__(self, zygote: Zygote, pid: int, connection: socket.socket, memories: list[SharedBatches]) -> None:
+        self._zygote = zygote
+        self.pid = pid
+        self.connection = connection
+        self.inputs = memories[:2]
+        self.result = memories[2]
+        self._is_killed = False
+
+    def kill(self) -> None:
+        """End the process at once; idempotent, from any thread."""
+        if not self._is_killed:
+            self._is_killed = True
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)
+
+    def reap(self) -> int:
+        """Close everything of a worker that has ended or was killed; return its exit code (minus the signal)."""
+        self.connection.close()
+        for memory in (*self.inputs, self.result):
+            memory.close()
+        return self._zygote.reap(self.pid)
+
+
+class Zygote:
+    """The pre-imported process that workers are forked from; starts with the first ``fork``."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None  # guarded by: self._lock
+        self._connection: socket.socket | None = None  # guarded by: self._lock
+
+    def fork(self) -> Worker:
+        """Return a new worker."""
+        parent_end, worker_end = socket.socketpair()
+        memories = [SharedBatches.create(f"drey-{role}") for role in ("input-0", "input-1", "result")]
+        try:
+            with self._lock:
+                connection = self._connect()
+                descriptors = (worker_end.fileno(), *(memory.descriptor for memory in memories))
+                send_message(connection, ForkWorker(), descriptors)
+                received = receive_message(connection)
+        except OSError as error:
+            parent_end.close()
+            for memory in memories:
+                memory.close()
+            raise WorkerLostError(f"the process that starts Python workers is gone: {error}") from error
+        finally:
+            worker_end.close()
+        if received is None or not isinstance(received[0], WorkerForked):
+            parent_end.close()
+            for memory in memories:
+                memory.close()
+            raise WorkerLostError("the process that starts Python workers ended; see its output above")
+        return Worker(self, received[0].pid, parent_end, memories)
+
+    def reap(self, pid: int) -> int:
+        """Wait for an ended worker and return its exit code; -9 when the zygote is gone, too."""
+        with self._lock:
+            if self._connection is None:
+                return -signal.SIGKILL
+            try:
+                send_message(self._connection, ReapWorker(pid))
+                received = receive_message(self._connection)
+            except (OSError, EOFError):
+                return -signal.SIGKILL
+        return received[0].exit_code if received and isinstance(received[0], WorkerEnded) else -signal.SIGKILL
+
+    def close(self) -> None:
+        """End the zygote and whatever workers are left; idempotent."""
+        with self._lock:
+            process, connection = self._process, self._connection
+            self._process = self._connection = None
+        if connection is not None:
+            connection.close()
+        if process is not None:
+            try:
+                process.wait(_END_TIMEOUT_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+    def _connect(self) -> socket.socket:
+        """Return the zygote's socket, starting the process first. Caller holds the lock."""
+        if self._connection is None:
+            parent_end, zygote_end = socket.socketpair()
+            root = str(Path(__file__).resolve().parents[2])
+            environment = dict(os.environ)
+            environment["PYTHONPATH"] = os.pathsep.join(filter(None, [root, environment.get("PYTHONPATH", "")]))
+            try:
+                self._process = subprocess.Popen(
+                    [sys.executable, "-m", "engine.functions.worker", str(zygote_end.fileno())],
+                    pass_fds=[zygote_end.fileno()],
+                    stdin=subprocess.DEVNULL,
+                    env=environment,
+                )
+            finally:
+                zygote_end.close()
+            self._connection = parent_end
+        return self._connection

@@ -1,0 +1,142 @@
+"""Messages between a task and its worker: a length (4 bytes, little endian) and msgpack.
+
+    task -> worker    OpenFunction · ProcessBatch(slot, size) · ResultTaken · (end of stream: the worker exits)
+    worker -> task    FunctionOpened · ResultReady(size) ... BatchDone · FunctionFailed
+
+    task -> zygote    ForkWorker (descriptors of socket and memory ride along) · ReapWorker(pid)
+    zygote -> task    WorkerForked(pid) · WorkerEnded(status)
+
+A worker holds one result at a time in shared memory: after ResultReady it waits for ResultTaken. Functions are
+cloudpickled bytes from the job itself; only workers open them.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+
+import msgspec
+
+_LENGTH = struct.Struct("<I")
+
+
+class OpenFunction(msgspec.Struct, frozen=True, tag="open"):
+    """Load a function; schemas are Arrow IPC; ``module_path`` is the sys.path of the job's client."""
+
+    kind: str
+    function: bytes
+    function_name: str
+    file: str
+    line: int
+    input_schema: bytes
+    output_schema: bytes
+    module_path: tuple[str, ...]
+
+
+class ProcessBatch(msgspec.Struct, frozen=True, tag="batch"):
+    """A batch lies in input memory ``slot``."""
+
+    slot: int
+    size_bytes: int
+
+
+class ResultTaken(msgspec.Struct, frozen=True, tag="taken"):
+    """The result memory may be written again."""
+
+
+class FunctionOpened(msgspec.Struct, frozen=True, tag="opened"):
+    """The function is loaded."""
+
+
+class ResultReady(msgspec.Struct, frozen=True, tag="result"):
+    """A result lies in the result memory."""
+
+    size_bytes: int
+
+
+class BatchDone(msgspec.Struct, frozen=True, tag="done"):
+    """All results of the oldest batch have been sent."""
+
+
+class FunctionFailed(msgspec.Struct, frozen=True, tag="failed"):
+    """The function raised; the fields of UserFunctionError."""
+
+    type_name: str
+    message: str
+    function_name: str
+    file: str
+    line: int
+    row: str
+    details: str
+
+
+class ForkWorker(msgspec.Struct, frozen=True, tag="fork"):
+    """Fork a worker that serves the socket and memory whose descriptors come with this message."""
+
+
+class ReapWorker(msgspec.Struct, frozen=True, tag="reap"):
+    """Wait for a worker that has ended or was killed."""
+
+    pid: int
+
+
+class WorkerForked(msgspec.Struct, frozen=True, tag="forked"):
+    """The worker runs."""
+
+    pid: int
+
+
+class WorkerEnded(msgspec.Struct, frozen=True, tag="ended"):
+    """How a worker ended: the exit code, or minus the signal."""
+
+    exit_code: int
+
+
+Message = (
+    OpenFunction
+    | ProcessBatch
+    | ResultTaken
+    | FunctionOpened
+    | ResultReady
+    | BatchDone
+    | FunctionFailed
+    | ForkWorker
+    | ReapWorker
+    | WorkerForked
+    | WorkerEnded
+)
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder: msgspec.msgpack.Decoder[Message] = msgspec.msgpack.Decoder(Message)
+
+
+def send_message(connection: socket.socket, message: Message, descriptors: tuple[int, ...] = ()) -> None:
+    """Send one message, with descriptors riding along."""
+    body = _encoder.encode(message)
+    frame = _LENGTH.pack(len(body)) + body
+    if descriptors:
+        sent = socket.send_fds(connection, [frame], list(descriptors))
+        frame = frame[sent:]
+    if frame:
+        connection.sendall(frame)
+
+
+def receive_message(connection: socket.socket, descriptor_count: int = 0) -> tuple[Message, tuple[int, ...]] | None:
+    """Return the next message and its descriptors, or None when the other side has closed."""
+    head, descriptors, _flags, _address = socket.recv_fds(connection, _LENGTH.size, descriptor_count)
+    if not head:
+        return None
+    head += _receive_exactly(connection, _LENGTH.size - len(head))
+    body = _receive_exactly(connection, _LENGTH.unpack(head)[0])
+    return _decoder.decode(body), tuple(descriptors)
+
+
+def _receive_exactly(connection: socket.socket, size: int) -> bytes:
+    parts = []
+    while size:
+        part = connection.recv(size)
+        if not part:
+            raise EOFError("the other side closed in the middle of a message")
+        parts.append(part)
+        size -= len(part)
+    return b"".join(parts)

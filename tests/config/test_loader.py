@@ -1,0 +1,93 @@
+"""Settings: layers, types, origins, and errors that say what to do."""
+
+from pathlib import Path
+
+import pytest
+
+from engine.config.command_line import CommandLine, install_command_line
+from engine.config.loader import configuration_from_texts, load_configuration, read_config_file, variable_name
+from engine.config.options import (
+    BUFFER_TIMEOUT,
+    MANAGED_SIZE,
+    PARALLELISM_DEFAULT,
+    SEGMENT_SIZE,
+    all_options,
+)
+from engine.errors import ConfigurationError
+
+
+@pytest.fixture(autouse=True)
+def own_layers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("DREY_CONF_DIR", str(tmp_path))
+    yield
+    install_command_line(CommandLine())
+
+
+def test_each_layer_beats_the_one_below(tmp_path, monkeypatch):
+    assert load_configuration().get(PARALLELISM_DEFAULT) is None
+    (tmp_path / "config.yaml").write_text("parallelism:\n  default: 2\n")
+    assert load_configuration().get(PARALLELISM_DEFAULT) == 2
+    monkeypatch.setenv("DREY_PARALLELISM_DEFAULT", "3")
+    assert load_configuration().get(PARALLELISM_DEFAULT) == 3
+    install_command_line(CommandLine({"parallelism.default": "4"}))
+    assert load_configuration().get(PARALLELISM_DEFAULT) == 4
+    configuration = load_configuration({"parallelism.default": 5})
+    assert configuration.get(PARALLELISM_DEFAULT) == 5
+    assert configuration.origin("parallelism.default") == "script"
+
+
+def test_nested_and_dotted_keys_are_equal_and_a_key_set_twice_is_refused(tmp_path):
+    path = tmp_path / "config.yaml"
+    path.write_text("taskmanager:\n  memory:\n    managed.size: 16mb\n")
+    assert read_config_file(path) == {"taskmanager.memory.managed.size": "16mb"}
+    path.write_text("taskmanager.memory.managed.size: 1mb\ntaskmanager:\n  memory.managed.size: 16mb\n")
+    with pytest.raises(ConfigurationError, match="set twice"):
+        read_config_file(path)
+
+
+def test_an_unknown_key_suggests_the_nearest():
+    with pytest.raises(ConfigurationError, match=r"did you mean parallelism\.default\?"):
+        load_configuration({"paralelism.default": 2})
+
+
+def test_an_unknown_variable_suggests_the_nearest(monkeypatch):
+    monkeypatch.setenv("DREY_PARALELISM_DEFAULT", "3")
+    with pytest.raises(ConfigurationError, match=r"did you mean DREY_PARALLELISM_DEFAULT\?"):
+        load_configuration()
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "text"),
+    [
+        ("parallelism.default", "two", "'two' is not of type int"),
+        ("parallelism.default", 0, "less than 1"),
+        ("execution.mode", "FAST", "not one of PIPELINED"),
+        ("taskmanager.memory.managed.size", "16 apples", "apples"),
+        ("execution.buffer-timeout", "soon", "not a duration"),
+        ("debug.force-spill", "perhaps", "neither true nor false"),
+    ],
+)
+def test_a_value_that_does_not_fit_names_key_origin_and_reason(key, value, text):
+    with pytest.raises(ConfigurationError, match=text) as caught:
+        load_configuration({key: value})
+    assert str(caught.value).startswith(f"{key} (script)")
+
+
+def test_values_are_typed_and_travel_as_text():
+    configuration = load_configuration({"taskmanager.memory.managed.size": "16mb", "debug.force-spill": True})
+    assert configuration.get(MANAGED_SIZE) == 16 << 20
+    assert configuration.get(SEGMENT_SIZE) == 32768
+    assert configuration.get(BUFFER_TIMEOUT) == 100
+    copy = configuration_from_texts(configuration.as_texts())
+    assert copy.as_texts() == {"taskmanager.memory.managed.size": "16mb", "debug.force-spill": "true"}
+
+
+def test_every_option_is_described_in_the_shipped_file_with_its_own_variable():
+    shipped = (Path(__file__).parents[2] / "conf" / "config.yaml").read_text()
+    names = {variable_name(option.key) for option in all_options()}
+    assert len(names) == len(all_options())
+    for option in all_options():
+        assert f"{option.key}:" in shipped, option.key
+        assert option.description.endswith(".")
+        if option.default is not None:
+            option.parse(option.default, "default")

@@ -1,0 +1,24 @@
+"""Graphs: the stages from what a script built to what a TaskExecutor runs, as plain immutable data.
+
+    DataSet calls ──► Plan ──optimizer──► StreamGraph ──chaining──► JobGraph ──JobMaster──► ExecutionGraph ──► TDD
+                      what                how, per operator         what is submitted                  one attempt
+
+Every stage is frozen, typed and has a byte form; none holds a user's object, a thread or a socket, and none imports
+pyarrow. So the same plan is explained, submitted, recovered, re-planned and translated to Spark.
+
+    expression.py           expressions: column, literal, call, cast, case
+    plan_schema.py          a schema as per-column rows with the exact type as Arrow IPC bytes
+    sort_key.py             one key of an order
+    source_spec.py          sources with their splits and statistics, sinks
+    plan.py                 Plan and its operators: what, never how
+    ship_strategy.py        ship strategies, result partition types, partitioners
+    exchange_mode.py        ExecutionMode and the DataExchangeMode it gives each kind of edge
+    operator_descriptor.py  physical operators of a chain
+    stream_graph.py         StreamGraph: one node per physical operator, edges with partitioner and exchange mode
+    chaining.py             which edges become a call instead of an exchange
+    job_graph.py            JobGraph: vertices of chained operators and the data sets between them
+    pipelined_regions.py    which vertices must run together, and in which order regions can run
+    deployment.py           what a TaskExecutor is given for one attempt, and what it reports
+
+Source: Flink's StreamGraph, JobGraph, ExecutionGraph and their generators.
+"""

@@ -13,7 +13,7 @@ from __future__ import annotations
 import msgspec
 
 from engine.errors import PlanError
-from engine.graph.operator_descriptor import OperatorDescriptor, SourceOperator
+from engine.graph.operator_descriptor import DRIVER_PAGES_MIN, OperatorDescriptor, SourceOperator
 from engine.graph.ship_strategy import DistributionPattern, PartitionerSpec, ResultPartitionType, ShipStrategy
 from engine.ids import IntermediateDataSetId, JobId, JobVertexId
 
@@ -46,6 +46,17 @@ class JobVertex(msgspec.Struct, frozen=True):
     inputs: tuple[JobEdge, ...]
     outputs: tuple[IntermediateDataSet, ...]
     max_parallelism: int = 128
+    #: share (0..1) of a slot's managed pages for one subtask; shares of the vertices of a pipelined region sum to <= 1
+    managed_share: float = 0.0
+
+    def managed_pages(self, pages_per_slot: int) -> int:
+        """Return the pages of managed memory that one subtask gets in a slot of that many pages.
+
+        At least DRIVER_PAGES_MIN for each operator of the chain that uses managed memory: the planner cut the region
+        so that these minima fit together in the slot it was told of.
+        """
+        user_count = sum(1 for descriptor in self.chain if descriptor.memory_weight > 0)
+        return max(user_count * DRIVER_PAGES_MIN, int(self.managed_share * pages_per_slot + 1e-6))
 
     @property
     def source(self) -> SourceOperator | None:

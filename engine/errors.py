@@ -11,7 +11,7 @@
     ├── MemoryLeakError         a memory manager was closed while owners held pages
     ├── ResourceError           retried: lost processes, partitions, connections, disks
     │   ├── DiskFullError  SpillError  CorruptBlockError
-    │   └── PartitionNotFoundError  PartitionReleasedError  SlotTimeoutError
+    │   └── PartitionNotFoundError  PartitionReleasedError  ProducerFailedError  SlotTimeoutError
     └── JobExecutionError       what env.execute() raises; str() is the report a person reads
         ├── DataError           file, line, column, row of bad input
         ├── MemoryBudgetError   an owner asked for more than its budget
@@ -83,6 +83,10 @@ class MemoryLeakError(EngineError):
         self.report = report
 
 
+class TaskCancelledError(EngineError):
+    """A wait inside a task ended because the task is being cancelled; nothing is wrong with the task itself."""
+
+
 class ResourceError(EngineError):
     """A process, partition, connection or disk was lost; a new attempt may help."""
 
@@ -107,6 +111,13 @@ class PartitionNotFoundError(ResourceError):
 
 class PartitionReleasedError(ResourceError):
     """The result partition has been released and cannot be read or written."""
+
+
+class ProducerFailedError(ResourceError):
+    """The producer of a result partition failed while it was being read; its own error is the cause.
+
+    Retryable: nothing is wrong with the consumer. The producer's own report decides whether the job is.
+    """
 
 
 class SlotTimeoutError(ResourceError):

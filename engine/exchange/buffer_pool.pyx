@@ -1,0 +1,464 @@
+"""NetworkBufferPool, LocalBufferPool and Buffer: the memory in which rows travel, and why a slow consumer slows down.
+
+    NetworkBufferPool(2048, 32768)                   one per TaskExecutor; slabs are mapped when they are first needed
+        ├── local_pool("v1-0 output 0", 5, 16) ──► request() ─► Buffer ─► ... ─► buffer.recycle()
+        └── local_pool("v2-0 output 0", 5, 16)
+
+    required <= size <= maximum      size: what the pool may hold now; changes whenever pools come and go
+    spare = segment_count - sum(required), shared equally among the pools, none beyond its maximum
+
+A local pool is an allowance: what it does not use lies in the network pool's free list, so a pool that shrinks gives
+back by not taking again. A pool that holds more than its size after shrinking is told to its owner
+(``release_memory(count)``), who may spill; a pipelined owner need not do anything, its consumers give back.
+
+Invariants
+    a pool that holds less than ``required`` is always granted a segment, if need be beyond ``segment_count`` (others
+    hold more than their size at that moment): no job stands still for want of a minimum;
+    required is cut to what is left when the pool is opened, but never below 1 (logged): degrade, never fail;
+    in_use of the network pool is the sum over the local pools, closed ones with buffers still travelling included;
+    a segment is mapped memory as long as anybody has it: slabs are unmapped with their last segment.
+
+Locks: the counts of all pools are guarded by one native monitor (held for some instructions); lists of segments by the
+GIL. ``request`` waits without the GIL. ``close`` wakes waiters with TaskCancelledError.
+
+Source: Flink's NetworkBufferPool and LocalBufferPool (redistributeBuffers); here without a second free list per pool.
+"""
+
+import logging
+from enum import IntEnum
+
+cimport cython
+from libc.stdint cimport int32_t, int64_t, uint8_t
+
+from engine.errors import ConfigurationError, IllegalTransitionError, TaskCancelledError
+from engine.exchange.monitor cimport (
+    deadline_ns, monitor_destroy, monitor_init, monitor_lock, monitor_notify, monitor_unlock, monitor_wait,
+    monotonic_ns,
+)
+from engine.memory.segment cimport MemorySegment, wrap_memory
+
+cdef extern from *:
+    """
+    #include <sys/mman.h>
+
+    #ifndef MADV_POPULATE_WRITE
+    #define MADV_POPULATE_WRITE 23
+    #endif
+
+    /* Anonymous memory, resident: the first touch of a page costs ten times a warm write. */
+    static void* drey_map_network_slab(size_t size)
+    {
+        void* start = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (start == MAP_FAILED)
+            return NULL;
+        madvise(start, size, MADV_POPULATE_WRITE);
+        return start;
+    }
+    """
+    void* drey_map_network_slab(size_t size) noexcept nogil
+    int munmap(void* start, size_t size) noexcept nogil
+
+LOGGER = logging.getLogger(__name__)
+
+cdef int32_t SLAB_BYTES = 1 << 20
+
+
+class BufferKind(IntEnum):
+    """What a buffer holds."""
+
+    ROWS = KIND_ROWS
+    FRAGMENT = KIND_FRAGMENT
+    LAST_FRAGMENT = KIND_LAST_FRAGMENT
+
+
+# ------------------------------------------------------------------------------------------------------------ buffers
+
+
+cdef class BufferRecycler:
+    cdef int give_back(self, MemorySegment segment) except -1:
+        raise NotImplementedError
+
+
+@cython.final
+cdef class Buffer:
+    """A used part of a segment. Whoever holds it calls ``recycle`` exactly once, or hands it on."""
+
+    def __init__(self):
+        raise TypeError("buffers come from a pool's request()")
+
+    cdef int give_back(self) except -1:
+        cdef Buffer whole = self if self._whole is None else self._whole
+        cdef MemorySegment segment
+        if self.segment is None:
+            raise IllegalTransitionError("a buffer was recycled twice")
+        segment = self.segment
+        self.segment = None
+        whole._share_count -= 1
+        if whole._share_count == 0:
+            whole._recycler.give_back(segment)
+        return 0
+
+    cdef Buffer another_share(self):
+        cdef Buffer whole = self if self._whole is None else self._whole
+        cdef Buffer share = new_buffer(self.segment, self.size, self.kind, None)
+        share._whole = whole
+        whole._share_count += 1
+        return share
+
+    def recycle(self):
+        """Give the buffer back; the segment returns to its pool with the last share.
+
+        Raises:
+            IllegalTransitionError: this buffer was recycled before.
+        """
+        self.give_back()
+
+    def share(self):
+        """Return another buffer over the same bytes, recycled on its own. The bytes are read-only from now on."""
+        if self.segment is None:
+            raise IllegalTransitionError("a recycled buffer cannot be shared")
+        return self.another_share()
+
+    def fill(self, const uint8_t[::1] content not None, int32_t kind=KIND_ROWS):
+        """Copy bytes to the start of the segment and set size and kind; content: at most len(segment) bytes."""
+        if self.segment is None:
+            raise IllegalTransitionError("a recycled buffer cannot be filled")
+        self.segment.put_bytes(0, content)
+        self.size = <int32_t> content.shape[0]
+        self.kind = kind
+
+    @property
+    def is_recycled(self):
+        """Whether ``recycle`` was called."""
+        return self.segment is None
+
+    def to_bytes(self):
+        """Return a copy of the bytes used."""
+        if self.segment is None:
+            raise IllegalTransitionError("a recycled buffer cannot be read")
+        return self.segment.get_bytes(0, self.size)
+
+    def __len__(self):
+        return self.size
+
+    def __repr__(self):
+        state = " recycled" if self.segment is None else ""
+        return f"<Buffer {BufferKind(self.kind).name} {self.size} bytes{state}>"
+
+
+cdef Buffer new_buffer(MemorySegment segment, int32_t size, int32_t kind, BufferRecycler recycler):
+    cdef Buffer buffer = Buffer.__new__(Buffer)
+    buffer.segment = segment
+    buffer.size = size
+    buffer.kind = kind
+    buffer._recycler = recycler
+    buffer._share_count = 1
+    return buffer
+
+
+@cython.final
+cdef class UnpooledRecycler(BufferRecycler):
+    """Takes segments that belong to no pool; their memory goes with the last reference."""
+
+    cdef int give_back(self, MemorySegment segment) except -1:
+        return 0
+
+
+cdef UnpooledRecycler UNPOOLED = UnpooledRecycler()
+
+
+def unpooled_buffer(const uint8_t[::1] content not None, int32_t kind=KIND_ROWS):
+    """Return a buffer with memory of its own that holds a copy of content (at least one byte)."""
+    cdef MemorySegment segment = MemorySegment(content.shape[0])
+    segment.put_bytes(0, content)
+    return new_buffer(segment, <int32_t> content.shape[0], kind, UNPOOLED)
+
+
+# --------------------------------------------------------------------------------------------------------------- slabs
+
+
+@cython.final
+cdef class NetworkSlab:
+    """Mapped memory that several segments lie in; unmapped when the last of them is gone."""
+
+    cdef uint8_t* start
+    cdef size_t byte_count
+
+    def __cinit__(self, size_t byte_count):
+        self.start = <uint8_t*> drey_map_network_slab(byte_count)
+        if self.start == NULL:
+            raise MemoryError(f"the operating system refuses {byte_count} bytes for network buffers")
+        self.byte_count = byte_count
+
+    def __dealloc__(self):
+        if self.start != NULL:
+            munmap(self.start, self.byte_count)
+
+
+# --------------------------------------------------------------------------------------------------------------- pools
+
+
+@cython.final
+cdef class NetworkBufferPool:
+    """All network buffers of a process.
+
+    Args:
+        segment_count: segments to hand out at most, 1 or more.
+        segment_size: bytes, a multiple of 64 and at least 512.
+    """
+
+    def __cinit__(self, int32_t segment_count, int32_t segment_size=32768):
+        monitor_init(&self._monitor)
+        if segment_count < 1:
+            raise ConfigurationError(f"a network pool of {segment_count} buffers: at least 1 is needed")
+        if segment_size < 512 or segment_size % 64:
+            raise ConfigurationError(f"network buffers of {segment_size} bytes: a multiple of 64, at least 512")
+        self.segment_count = segment_count
+        self.segment_size = segment_size
+        self._free = []
+        self._pools = []
+
+    def __dealloc__(self):
+        monitor_destroy(&self._monitor)
+
+    def local_pool(self, int32_t required, int32_t maximum, str owner=""):
+        """Open a local pool and share the spare segments anew.
+
+        Args:
+            required: segments that are always granted, 1 or more; cut to what is left (logged).
+            maximum: segments to hold at most, at least ``required``.
+            owner: name for logs and errors.
+        """
+        cdef LocalBufferPool pool
+        cdef LocalBufferPool other
+        cdef int32_t left = self.segment_count
+        if required < 1 or maximum < required:
+            raise ConfigurationError(f"a pool of {required} to {maximum} buffers for {owner!r}")
+        if self._closed:
+            raise TaskCancelledError(f"the network pool is closed: no buffers for {owner!r}")
+        for other in self._pools:
+            left -= other.required
+        if required > left:
+            LOGGER.warning("network pool of %d buffers: %r wants %d, %d are left, it gets %d",
+                           self.segment_count, owner, required, max(left, 0), max(left, 1))
+            required = max(left, 1)
+        pool = LocalBufferPool.__new__(LocalBufferPool)
+        pool.owner = owner
+        pool.required = required
+        pool.maximum = maximum
+        pool._network = self
+        self._pools.append(pool)
+        self.redistribute()
+        self.release_overdue()
+        return pool
+
+    cdef bint redistribute(self) except -1:
+        """Share the spare segments equally among the open pools, none beyond its maximum."""
+        cdef list growing = sorted(self._pools, key=pool_headroom)
+        cdef list sizes = []
+        cdef int32_t spare = self.segment_count
+        cdef int32_t index, extra
+        cdef LocalBufferPool pool
+        for pool in growing:
+            spare -= pool.required
+        spare = max(spare, 0)
+        for index in range(len(growing)):           # the one with the least headroom first: the others share its rest
+            pool = growing[index]
+            extra = min(pool.maximum - pool.required, spare // (<int32_t> len(growing) - index))
+            spare -= extra
+            sizes.append(pool.required + extra)
+        monitor_lock(&self._monitor)
+        for index in range(len(growing)):
+            set_size(<LocalBufferPool> growing[index], sizes[index])
+        monitor_notify(&self._monitor)
+        monitor_unlock(&self._monitor)
+        return True
+
+    cdef int release_overdue(self) except -1:
+        """Tell owners of pools that hold more than their size. Called without locks: owners may write to disk."""
+        cdef LocalBufferPool pool
+        for pool in list(self._pools):
+            if pool.in_use > pool.size and pool._release_memory is not None:
+                pool._release_memory(pool.in_use - pool.size)
+        return 0
+
+    cdef MemorySegment next_segment(self):
+        """Return a segment off the free list; caller has counted it."""
+        cdef int32_t count, index
+        cdef NetworkSlab slab
+        if not self._free:
+            count = max(1, min(SLAB_BYTES // self.segment_size, self.segment_count - self.allocated_count))
+            slab = NetworkSlab(<size_t> count * self.segment_size)
+            for index in range(count - 1, -1, -1):
+                self._free.append(wrap_memory(slab.start + <int64_t> index * self.segment_size, self.segment_size, slab))
+            self.allocated_count += count
+        return self._free.pop()
+
+    @property
+    def in_use(self):
+        """Segments held by owners of buffers now."""
+        return self._in_use
+
+    @property
+    def pools(self):
+        """Open local pools."""
+        return tuple(self._pools)
+
+    def close(self):
+        """Close all local pools, wake their waiters and drop the free segments. Idempotent.
+
+        Buffers that are still out keep their memory until they are recycled or dropped; they are logged as a leak.
+        """
+        cdef LocalBufferPool pool
+        if self._closed:
+            return
+        self._closed = True
+        for pool in list(self._pools):
+            pool.close()
+        self._free.clear()
+        if self._in_use > 0:
+            LOGGER.error("network pool closed with %d buffers not recycled", self._in_use)
+
+    def __repr__(self):
+        return (f"<NetworkBufferPool {self._in_use} of {self.segment_count} segments of {self.segment_size} bytes in "
+                f"use, {len(self._pools)} pools>")
+
+
+cdef inline void set_size(LocalBufferPool pool, int32_t size):
+    pool.size = size
+
+
+def pool_headroom(LocalBufferPool pool not None):
+    """Return how many segments beyond its minimum a pool may hold."""
+    return pool.maximum - pool.required
+
+
+@cython.final
+cdef class LocalBufferPool(BufferRecycler):
+    """The allowance of one result partition or input gate; from ``NetworkBufferPool.local_pool``."""
+
+    def __init__(self):
+        raise TypeError("local pools come from NetworkBufferPool.local_pool()")
+
+    cdef Buffer take(self, int64_t timeout_ms):
+        cdef NetworkBufferPool network = self._network
+        cdef int64_t until_ns, began_ns
+        cdef bint is_granted
+        cdef MemorySegment segment
+        monitor_lock(&network._monitor)
+        is_granted = grant(network, self)
+        monitor_unlock(&network._monitor)
+        if not is_granted and not self.is_closed and timeout_ms != 0:
+            with nogil:
+                began_ns = monotonic_ns()
+                until_ns = deadline_ns(timeout_ms)
+                is_granted = wait_for_grant(network, self, until_ns)
+                self.blocked_ns += monotonic_ns() - began_ns
+        if not is_granted:
+            if self.is_closed:
+                raise TaskCancelledError(f"the buffer pool of {self.owner!r} is closed")
+            return None
+        try:
+            segment = network.next_segment()
+        except MemoryError:
+            uncount(network, self)
+            raise
+        return new_buffer(segment, 0, KIND_ROWS, self)
+
+    cdef int give_back(self, MemorySegment segment) except -1:
+        if not self._network._closed:
+            self._network._free.append(segment)
+        else:
+            self._network.allocated_count -= 1
+        uncount(self._network, self)
+        return 0
+
+    def request(self, int64_t timeout_ms=-1):
+        """Return a buffer, or None when none came free in time.
+
+        Args:
+            timeout_ms: 0 does not wait, negative waits for ever. Waits without the GIL.
+
+        Raises:
+            TaskCancelledError: the pool is or was closed.
+        """
+        return self.take(timeout_ms)
+
+    def set_required(self, int32_t required):
+        """Change the guaranteed minimum: 0 for an owner that only keeps finished data. Shares spare segments anew."""
+        if not 0 <= required <= self.maximum:
+            raise ConfigurationError(f"{required} of {self.maximum} buffers required by {self.owner!r}")
+        self.required = required
+        if not self.is_closed:
+            self._network.redistribute()
+
+    def set_owner(self, release_memory):
+        """Set what to call with a count of segments when the pool holds more than its size (None: nothing)."""
+        self._release_memory = release_memory
+
+    @property
+    def segment_size(self):
+        """Bytes of a buffer."""
+        return self._network.segment_size
+
+    @property
+    def available(self):
+        """Segments that may be requested before the size is reached."""
+        return max(self.size - self.in_use, 0)
+
+    def close(self):
+        """Give the allowance up and wake waiters with TaskCancelledError. Idempotent; buffers out may still come."""
+        cdef NetworkBufferPool network = self._network
+        if self.is_closed:
+            return
+        self._release_memory = None
+        monitor_lock(&network._monitor)
+        self.is_closed = True
+        self.required = 0
+        self.size = 0
+        monitor_notify(&network._monitor)
+        monitor_unlock(&network._monitor)
+        network._pools.remove(self)
+        network.redistribute()
+
+    def __repr__(self):
+        return f"<LocalBufferPool {self.owner!r} {self.in_use} in use, {self.required}..{self.size}..{self.maximum}>"
+
+
+cdef inline bint grant(NetworkBufferPool network, LocalBufferPool pool) noexcept nogil:
+    """Count one segment for the pool if it may have one. Called with the monitor held."""
+    if pool.is_closed:
+        return False
+    if pool.in_use < pool.required or (pool.in_use < pool.size and network._in_use < network.segment_count):
+        pool.in_use += 1
+        network._in_use += 1
+        if network._in_use > network.peak_count:
+            network.peak_count = network._in_use
+        return True
+    return False
+
+
+cdef bint wait_for_grant(NetworkBufferPool network, LocalBufferPool pool, int64_t until_ns) noexcept nogil:
+    cdef bint is_granted = False
+    cdef bint is_late = False
+    monitor_lock(&network._monitor)
+    network._waiting += 1
+    pool.is_waiting = True
+    while True:
+        is_granted = grant(network, pool)
+        if is_granted or is_late or pool.is_closed:
+            break
+        is_late = monitor_wait(&network._monitor, until_ns)
+    pool.is_waiting = False
+    network._waiting -= 1
+    monitor_unlock(&network._monitor)
+    return is_granted
+
+
+cdef inline void uncount(NetworkBufferPool network, LocalBufferPool pool) noexcept nogil:
+    monitor_lock(&network._monitor)
+    pool.in_use -= 1
+    network._in_use -= 1
+    if network._waiting > 0:
+        monitor_notify(&network._monitor)
+    monitor_unlock(&network._monitor)

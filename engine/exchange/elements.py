@@ -1,0 +1,50 @@
+"""What an input gate hands out, and the event at the end of a partition.
+
+    pyarrow.RecordBatch    by reference: FORWARD and BROADCAST inside one process
+    RowPage                a Buffer full of whole binary rows; whoever gets it recycles it, exactly once
+    OversizedRow           one row larger than a buffer, put together from its fragments
+    END_OF_PARTITION       inside the room only: last element of every subpartition
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from engine.exchange.buffer_pool import Buffer
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+#: a page of rows is the very buffer that the producer filled: fields segment and size, method recycle()
+RowPage = Buffer
+
+
+class OversizedRow:
+    """One row that is larger than a network buffer.
+
+    ``buffer`` holds exactly the row's bytes, aligned to 8. Nothing needs to be recycled.
+    """
+
+    __slots__ = ("buffer",)
+
+    def __init__(self, buffer: bytearray) -> None:
+        self.buffer = buffer
+
+    @property
+    def size(self) -> int:
+        """Bytes of the row."""
+        return len(self.buffer)
+
+
+class EndOfPartitionEvent:
+    """Nothing comes after this. There is one instance: END_OF_PARTITION."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "END_OF_PARTITION"
+
+
+END_OF_PARTITION: Final = EndOfPartitionEvent()
+
+Element = "pa.RecordBatch | RowPage | OversizedRow"

@@ -1,0 +1,15 @@
+"""Records: the only door between Arrow record batches and binary rows.
+
+    layout          the row format, written down
+    plain_types     dictionary, run-end and view types as the ordinary types of the same values
+    key_types       which columns can be keys
+    arrow_batch     an Arrow batch opened for kernels (Arrow C data interface)
+    row_codec       batches to rows and back: column_writer, nested_value │ batch_decoder, column_reader, nested_reader
+    hashing         the 64-bit hash of key columns, from batches and from rows (hash_mix: its mixing functions)
+    key_group       Flink's key groups: Java's hash codes, murmur, key group, operator index
+    comparator      key equality (joins, groups) and the order of sort keys
+    normalized_key  an 8-byte prefix of the sort keys that compares as they do
+    byte_kernels    unaligned loads, short copies, prefetch
+
+Batch and row kernels run without the GIL; Python objects exist per batch, never per record.
+"""

@@ -30,26 +30,40 @@ cdef enum Kind:
     KIND_FIXED_LIST = 20
     KIND_STRUCT = 21
 
+# A type as a tree of kinds; owned by whoever asked for it (free_types).
+cdef struct TypeNode:
+    int32_t kind               # Kind
+    int32_t width              # bytes of one fixed-width value; KIND_FIXED_LIST: values of one list; else 0
+    int32_t child_count
+    TypeNode* children
+
 cdef struct ColumnView:
     int32_t kind               # Kind
-    int32_t width              # bytes of one fixed-width value; 0 for variable and nested kinds
+    int32_t width              # bytes of one fixed-width value; KIND_FIXED_LIST: values of one list; else 0
     int64_t offset             # logical index of row 0 in the buffers (Arrow's array offset)
-    int64_t null_count         # 0: no nulls (validity may still be set); > 0 or -1: look at validity
+    int64_t null_count         # 0: no nulls (then validity is NULL); > 0 or -1: look at validity. Never -1 in a column
     const uint8_t* validity    # bitmap, NULL: no nulls
     const uint8_t* values      # fixed-width values, bits of bools, or the bytes of variable values
     const uint8_t* offsets     # int32_t or int64_t offsets of variable and list kinds, else NULL
     int32_t child_count
-    ColumnView* children       # nested kinds, else NULL
+    ColumnView* children       # nested kinds, else NULL. Row r of a struct is row offset + r of each child; of a
+                               # fixed-size list: rows (offset + r) * width and following of child 0; of a list:
+                               # rows offsets[offset + r] up to offsets[offset + r + 1] of child 0
 
 cdef class ArrowBatch:
     cdef readonly int64_t row_count
     cdef readonly int32_t column_count
-    cdef readonly object batch        # the pyarrow.RecordBatch, kept alive
+    cdef readonly object batch        # the pyarrow.RecordBatch (of plain types), kept alive
     cdef ColumnView* columns
     cdef object _capsules
+    cdef void* _views                 # the block of memory that holds columns and their children
 
     @staticmethod
     cdef ArrowBatch open(object batch)
+
+# The types of a schema (plain types only), one node for each column, in one block; column_count entries.
+# Raises SchemaError naming the column and its type. Give it back with free().
+cdef TypeNode* types_of_schema(object schema) except NULL
 
 # Whether row is null in column. Caller guarantees 0 <= row < row_count.
 cdef inline bint column_is_null(const ColumnView* column, int64_t row) noexcept nogil:

@@ -1,4 +1,4 @@
-# The 64-bit hash of key columns, the same from Arrow columns and from rows; and Flink's key groups.
+# The 64-bit hash of key columns, the same from Arrow columns and from rows.
 #
 # Who uses which bits (so that a later level does not see what an earlier one already sorted out):
 #     bits 63..32   exchange: channel = (hash >> 32) * channels >> 32

@@ -6,10 +6,11 @@
 # (uint32, header included), so a page of rows can be walked.
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
-from engine.records.arrow_batch cimport ArrowBatch
+from engine.records.arrow_batch cimport ArrowBatch, TypeNode
+from engine.records.batch_decoder cimport RowShape
 
 cdef class RowCodec:
-    cdef readonly object schema            # pyarrow.Schema
+    cdef readonly object schema            # pyarrow.Schema of plain types; decode gives batches of it
     cdef readonly int32_t column_count
     cdef readonly int32_t fixed_size       # bytes of header, null bits and fixed slots: the size of a row without
                                            # variable part
@@ -17,8 +18,18 @@ cdef class RowCodec:
     cdef int32_t* kinds                    # Kind of each column
     cdef int32_t* slots                    # byte offset of each column's slot from the row's start
     cdef int32_t* widths                   # bytes of each slot
-    cdef void* _nested                     # type trees of nested columns
+    cdef void* _nested                     # TypeNode of each column
+    cdef RowShape _shape
+    cdef uint8_t* _null_row
+    cdef dict _projections                 # chosen columns -> their schema
+    cdef tuple _required                   # indexes of the columns declared not nullable
 
+    cdef void _begin_rows(self, const uint32_t* sizes, uint8_t** targets, int64_t count,
+                          uint32_t* cursors) noexcept nogil
+
+    # Raise SchemaError unless the batch has the columns of this codec and no null where none is declared. Call it once
+    # per batch before measure(); kernels trust it.
+    cdef int accept(self, ArrowBatch batch) except -1
     # sizes[i] = bytes of row start + i, for i < count.
     cdef void measure(self, ArrowBatch batch, int64_t start, int64_t count, uint32_t* sizes) noexcept nogil
     # Write row start + i at targets[i] (sizes[i] bytes, as measure() said).
@@ -32,6 +43,10 @@ cdef class RowCodec:
 # Size in bytes of the row at this address.
 cdef inline uint32_t row_size(const uint8_t* row) noexcept nogil:
     return (<const uint32_t*>row)[0]
+
+# Whether the row's column is null.
+cdef inline bint row_is_null(const uint8_t* row, int32_t column) noexcept nogil:
+    return (row[4 + (column >> 3)] >> (column & 7)) & 1
 
 # Fill rows with the addresses of the rows in a page of used bytes, at most capacity; returns the count, or -1 when
 # sizes do not add up to used (corrupt).

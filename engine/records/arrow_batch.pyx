@@ -1,0 +1,338 @@
+"""ArrowBatch: an Arrow record batch opened for kernels through the Arrow C data interface.
+
+    pyarrow.RecordBatch ──__arrow_c_array__()──► ArrowSchema (format strings) ──► kinds and widths
+                                                 ArrowArray  (buffers)        ──► ColumnView for each column
+    batch = ArrowBatch.open(record_batch)        # one call per batch; kernels then read batch.columns[c]
+
+A column of nested type has views for its children. Dictionary, run-end and view types are converted to plain ones
+first (``plain_types``); extension types are seen as their storage.
+
+Invariants: the views borrow the buffers, which live as long as the ArrowBatch. The nulls of a column are counted
+exactly at open, and a column without nulls has no validity, so kernels choose their loop once per column.
+Limits: a batch below 2 GiB; types nested at most 64 deep. Thread: any; an opened batch is read-only.
+Source: the Arrow C data interface (format strings and structures) and the Arrow PyCapsule interface.
+"""
+
+cimport cython
+from cpython.pycapsule cimport PyCapsule_GetPointer
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.stdlib cimport calloc, free, strtol
+from libc.string cimport strcmp, strncmp
+
+from engine.errors import DataError, SchemaError
+from engine.records.byte_kernels cimport count_ones, load64
+from engine.records.plain_types import plain_batch
+
+cdef extern from *:
+    """
+    #ifndef ARROW_C_DATA_INTERFACE
+    #define ARROW_C_DATA_INTERFACE
+    #define ARROW_FLAG_NULLABLE 2
+    struct ArrowSchema {
+        const char* format; const char* name; const char* metadata; int64_t flags; int64_t n_children;
+        struct ArrowSchema** children; struct ArrowSchema* dictionary;
+        void (*release)(struct ArrowSchema*); void* private_data;
+    };
+    struct ArrowArray {
+        int64_t length; int64_t null_count; int64_t offset; int64_t n_buffers; int64_t n_children;
+        const void** buffers; struct ArrowArray** children; struct ArrowArray* dictionary;
+        void (*release)(struct ArrowArray*); void* private_data;
+    };
+    #endif
+    """
+    struct ArrowSchema:
+        const char* format
+        int64_t flags
+        int64_t n_children
+        ArrowSchema** children
+        ArrowSchema* dictionary
+
+    struct ArrowArray:
+        int64_t length
+        int64_t null_count
+        int64_t offset
+        int64_t n_buffers
+        int64_t n_children
+        const void** buffers
+        ArrowArray** children
+
+#: bytes of one batch at most: every row made of it then fits the row format
+cdef int64_t BATCH_BYTES_MAX = 2 ** 31 - 1
+
+cdef int32_t UNSUPPORTED = -1
+cdef int32_t NOT_PLAIN = -2
+
+# Format strings of one letter.
+cdef struct ScalarFormat:
+    char letter
+    int32_t kind
+    int32_t width
+
+cdef ScalarFormat[17] SCALAR_FORMATS = [
+    [b"n", KIND_NULL, 0], [b"b", KIND_BOOL, 1],
+    [b"c", KIND_INT8, 1], [b"s", KIND_INT16, 2], [b"i", KIND_INT32, 4], [b"l", KIND_INT64, 8],
+    [b"C", KIND_UINT8, 1], [b"S", KIND_UINT16, 2], [b"I", KIND_UINT32, 4], [b"L", KIND_UINT64, 8],
+    [b"e", KIND_FLOAT16, 2], [b"f", KIND_FLOAT32, 4], [b"g", KIND_FLOAT64, 8],
+    [b"z", KIND_BYTES, 0], [b"u", KIND_BYTES, 0], [b"Z", KIND_LARGE_BYTES, 0], [b"U", KIND_LARGE_BYTES, 0],
+]
+
+
+cdef int32_t _temporal_kind(const char* format, int32_t* width) noexcept nogil:
+    """Return the kind of a format that begins with t."""
+    width[0] = 8
+    if format[1] == c"d":
+        if format[2] == c"D":
+            width[0] = 4
+            return KIND_INT32
+        return KIND_INT64
+    if format[1] == c"t":
+        if format[2] == c"s" or format[2] == c"m":
+            width[0] = 4
+            return KIND_INT32
+        return KIND_INT64
+    if format[1] == c"s" or format[1] == c"D":
+        return KIND_INT64
+    return UNSUPPORTED
+
+
+cdef int32_t _decimal_kind(const char* format, int32_t* width) noexcept nogil:
+    """Return the kind of d:precision,scale[,bits]; narrow decimals are their integers."""
+    cdef int32_t commas = 0
+    cdef int32_t bits = 128
+    while format[0] != 0:
+        if format[0] == c",":
+            commas += 1
+            if commas == 2:
+                bits = <int32_t>strtol(format + 1, NULL, 10)
+        format += 1
+    width[0] = bits // 8
+    if bits == 32:
+        return KIND_INT32
+    if bits == 64:
+        return KIND_INT64
+    if bits == 128:
+        return KIND_DECIMAL128
+    return KIND_DECIMAL256 if bits == 256 else UNSUPPORTED
+
+
+cdef int32_t _nested_kind(const char* format, int32_t* width) noexcept nogil:
+    """Return the kind of a format that begins with +."""
+    width[0] = 0
+    if format[1] == c"l" or format[1] == c"m":
+        return KIND_LIST
+    if format[1] == c"L":
+        return KIND_LARGE_LIST
+    if format[1] == c"s":
+        return KIND_STRUCT
+    if format[1] == c"w":
+        width[0] = <int32_t>strtol(format + 3, NULL, 10)
+        return KIND_FIXED_LIST
+    if format[1] == c"r" or format[1] == c"v":
+        return NOT_PLAIN
+    return UNSUPPORTED
+
+
+cdef int32_t _kind_of_schema(const ArrowSchema* schema, int32_t* width) noexcept nogil:
+    """Return Kind, or UNSUPPORTED or NOT_PLAIN; the width through the pointer."""
+    cdef const char* format = schema.format
+    cdef int32_t index
+    width[0] = 0
+    if schema.dictionary != NULL:
+        return NOT_PLAIN
+    if format[0] == c"t":
+        return _temporal_kind(format, width)
+    if format[0] == c"d":
+        return _decimal_kind(format, width)
+    if format[0] == c"+":
+        return _nested_kind(format, width)
+    if format[0] == c"w":
+        width[0] = <int32_t>strtol(format + 2, NULL, 10)
+        return KIND_FIXED_BYTES
+    if format[0] == c"v":
+        return NOT_PLAIN
+    for index in range(17):
+        if SCALAR_FORMATS[index].letter == format[0]:
+            width[0] = SCALAR_FORMATS[index].width
+            return SCALAR_FORMATS[index].kind
+    return UNSUPPORTED
+
+
+cdef int32_t _check_schema(const ArrowSchema* schema) noexcept nogil:
+    """Return 0 when the type and all below it are plain, else UNSUPPORTED or NOT_PLAIN (the first wins)."""
+    cdef int32_t width
+    cdef int32_t kind = _kind_of_schema(schema, &width)
+    cdef int32_t below
+    cdef int64_t index
+    if kind < 0:
+        return kind
+    kind = 0
+    for index in range(schema.n_children):
+        below = _check_schema(schema.children[index])
+        if below == UNSUPPORTED:
+            return UNSUPPORTED
+        if below < 0:
+            kind = below
+    return kind
+
+
+cdef int64_t _node_count(const ArrowSchema* schema) noexcept nogil:
+    """Return how many types a schema holds, below and without itself."""
+    cdef int64_t count = schema.n_children
+    cdef int64_t index
+    for index in range(schema.n_children):
+        count += _node_count(schema.children[index])
+    return count
+
+
+cdef TypeNode* _fill_types(const ArrowSchema* schema, TypeNode* nodes) noexcept nogil:
+    """Write the children of schema at nodes, theirs behind; return the first unused node."""
+    cdef TypeNode* unused = nodes + schema.n_children
+    cdef ArrowSchema* child
+    cdef int64_t index
+    for index in range(schema.n_children):
+        child = schema.children[index]
+        nodes[index].kind = _kind_of_schema(child, &nodes[index].width)
+        nodes[index].child_count = <int32_t>child.n_children
+        nodes[index].children = unused if child.n_children > 0 else NULL
+        unused = _fill_types(child, unused)
+    return unused
+
+
+cdef int64_t _count_nulls(const uint8_t* validity, int64_t offset, int64_t length) noexcept nogil:
+    """Return how many of length bits from offset on are 0."""
+    cdef int64_t bit = offset
+    cdef int64_t end = offset + length
+    cdef int64_t valid = 0
+    while bit < end and bit & 7:
+        valid += (validity[bit >> 3] >> (bit & 7)) & 1
+        bit += 1
+    while bit + 64 <= end:
+        valid += count_ones(load64(validity + (bit >> 3)))
+        bit += 64
+    while bit < end:
+        valid += (validity[bit >> 3] >> (bit & 7)) & 1
+        bit += 1
+    return length - valid
+
+
+cdef ColumnView* _fill_views(const ArrowSchema* schema, const ArrowArray* array, ColumnView* views) noexcept nogil:
+    """Write the views of the children at views, theirs behind; return the first unused view."""
+    cdef ColumnView* unused = views + schema.n_children
+    cdef ColumnView* view
+    cdef ArrowArray* child
+    cdef int64_t index
+    for index in range(schema.n_children):
+        view = &views[index]
+        child = array.children[index]
+        view.kind = _kind_of_schema(schema.children[index], &view.width)
+        view.offset = child.offset
+        view.null_count = child.null_count
+        if view.kind != KIND_NULL:
+            view.validity = <const uint8_t*>child.buffers[0]
+            if view.validity == NULL:
+                view.null_count = 0
+            elif view.null_count == 0:
+                view.validity = NULL
+        if view.kind == KIND_BYTES or view.kind == KIND_LARGE_BYTES:
+            view.offsets = <const uint8_t*>child.buffers[1]
+            view.values = <const uint8_t*>child.buffers[2]
+        elif view.kind == KIND_LIST or view.kind == KIND_LARGE_LIST:
+            view.offsets = <const uint8_t*>child.buffers[1]
+        elif KIND_BOOL <= view.kind <= KIND_FIXED_BYTES:
+            view.values = <const uint8_t*>child.buffers[1]
+        view.child_count = <int32_t>child.n_children
+        view.children = unused if child.n_children > 0 else NULL
+        unused = _fill_views(schema.children[index], child, unused)
+    return unused
+
+
+cdef void _settle_columns(ColumnView* columns, const ArrowArray* batch) noexcept nogil:
+    """Count the nulls of each column, apply the offset of the batch."""
+    cdef ColumnView* column
+    cdef int64_t index
+    for index in range(batch.n_children):
+        column = &columns[index]
+        column.offset += batch.offset
+        if column.kind == KIND_NULL:
+            column.null_count = batch.length
+        elif column.validity != NULL:
+            column.null_count = _count_nulls(column.validity, column.offset, batch.length)
+            if column.null_count == 0:
+                column.validity = NULL
+
+
+cdef object _unsupported(object schema, const ArrowSchema* exported):
+    """Return the error that names the first unsupported column."""
+    cdef int64_t index
+    for index in range(exported.n_children):
+        if _check_schema(exported.children[index]) < 0:
+            field = schema.field(index)
+            return SchemaError(f"column '{field.name}' has the type {field.type}, which rows cannot hold; cast it first")
+    return SchemaError(f"a schema that cannot be read: {schema}")
+
+
+cdef TypeNode* types_of_schema(object schema) except NULL:
+    """Return the types of a schema as kinds, in one block of memory."""
+    capsule = schema.__arrow_c_schema__()
+    cdef ArrowSchema* exported = <ArrowSchema*>PyCapsule_GetPointer(capsule, b"arrow_schema")
+    if _check_schema(exported) < 0:
+        raise _unsupported(schema, exported)
+    cdef TypeNode* nodes = <TypeNode*>calloc(<size_t>_node_count(exported) + 1, sizeof(TypeNode))
+    if nodes == NULL:
+        raise MemoryError
+    _fill_types(exported, nodes)
+    return nodes
+
+
+@cython.final
+cdef class ArrowBatch:
+    """A record batch whose columns kernels can read. Made by ``ArrowBatch.open`` (Cython) only."""
+
+    def __cinit__(self):
+        self.columns = NULL
+        self._views = NULL
+
+    def __dealloc__(self):
+        free(self._views)
+
+    @staticmethod
+    cdef ArrowBatch open(object batch):
+        """Open a pyarrow.RecordBatch.
+
+        Raises:
+            SchemaError: a column has a type that rows cannot hold.
+            DataError: the batch has 2 GiB or more.
+        """
+        cdef ArrowSchema* schema
+        cdef ArrowArray* array
+        cdef int32_t state
+        cdef ArrowBatch opened = ArrowBatch.__new__(ArrowBatch)
+        schema_capsule, array_capsule = batch.__arrow_c_array__()
+        schema = <ArrowSchema*>PyCapsule_GetPointer(schema_capsule, b"arrow_schema")
+        state = _check_schema(schema)
+        if state == NOT_PLAIN:
+            batch = plain_batch(batch)
+            schema_capsule, array_capsule = batch.__arrow_c_array__()
+            schema = <ArrowSchema*>PyCapsule_GetPointer(schema_capsule, b"arrow_schema")
+            state = _check_schema(schema)
+        if state < 0:
+            raise _unsupported(batch.schema, schema)
+        if batch.nbytes > BATCH_BYTES_MAX:
+            raise DataError(
+                f"a batch of {batch.num_rows} rows has {batch.nbytes} bytes, more than the {BATCH_BYTES_MAX} that can "
+                "be made into rows at one time; cut it into smaller batches"
+            )
+        array = <ArrowArray*>PyCapsule_GetPointer(array_capsule, b"arrow_array")
+        opened.batch = batch
+        opened._capsules = (schema_capsule, array_capsule)
+        opened.row_count = array.length
+        opened.column_count = <int32_t>array.n_children
+        opened._views = calloc(<size_t>_node_count(schema) + 1, sizeof(ColumnView))
+        if opened._views == NULL:
+            raise MemoryError
+        opened.columns = <ColumnView*>opened._views
+        with nogil:
+            _fill_views(schema, array, opened.columns)
+            _settle_columns(opened.columns, array)
+        return opened
+

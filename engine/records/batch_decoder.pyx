@@ -1,0 +1,255 @@
+"""Rows of one shape into a record batch, column by column.
+
+    scan      every row once: sizes sound? which columns have a null at all? which rows are missing?
+    allocate  Arrow buffers of the known sizes (GIL)
+    gather    in chunks of 512 rows, column by column: fixed values, validity, ends of variable values (no GIL)
+    allocate  buffers for the bytes of variable values (GIL)
+    copy      in chunks again: the bytes (no GIL)
+    nested    columns one by one through builders
+    assemble  pyarrow arrays over the buffers (GIL)
+
+A chunk of rows stays in the cache while its columns are read. A column without nulls gets no validity buffer. A
+missing row (NULL) is replaced by a row of nulls beforehand, so no loop asks.
+
+Invariants: see column_reader. Limits: below 2 GiB behind 32-bit offsets, more is a DataError.
+"""
+
+import pyarrow as pa
+
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memset
+
+from engine.errors import CorruptBlockError, DataError
+from engine.memory.status cimport STATUS_CORRUPT, STATUS_FULL, STATUS_OK
+from engine.records.arrow_batch cimport (
+    KIND_BOOL,
+    KIND_BYTES,
+    KIND_LARGE_BYTES,
+    KIND_NULL,
+)
+from engine.records.byte_kernels cimport load64
+from engine.records.column_reader cimport (
+    read_bools,
+    read_bytes,
+    read_fixed,
+    read_offsets,
+    read_validity,
+    scan_rows,
+)
+from engine.records.nested_reader cimport Builder, append_null, append_value, build_array, free_builder, new_builder
+
+cdef int64_t CHUNK_ROWS = 512
+
+
+# One column on its way; the pointers lead into Arrow buffers that the caller holds.
+cdef struct Output:
+    int32_t column             # index in the rows
+    int32_t kind
+    int32_t width              # of the slot
+    int32_t slot
+    uint8_t* validity          # NULL: no nulls
+    uint8_t* values
+    uint8_t* offsets
+    int64_t total              # bytes of variable values
+    int64_t null_count
+
+
+cdef int _raise_status(int status) except -1:
+    if status == STATUS_FULL:
+        raise MemoryError("no memory for the values of nested columns")
+    if status != STATUS_OK:
+        raise CorruptBlockError("a row is damaged: a size or an offset in it leads outside the row")
+    return 0
+
+
+cdef uint8_t* _allocate(list buffers, int64_t size) except NULL:
+    """Append an Arrow buffer of size bytes to buffers; return its address."""
+    buffer = pa.allocate_buffer(size)
+    buffers.append(buffer)
+    return <uint8_t*><size_t>buffer.address
+
+
+cdef uint8_t** _without_missing(uint8_t** rows, int64_t count, uint8_t* null_row) except NULL:
+    """Return a copy of rows with null_row in place of NULL; give it back with free()."""
+    cdef uint8_t** present = <uint8_t**>malloc(<size_t>count * sizeof(uint8_t*))
+    cdef int64_t row
+    if present == NULL:
+        raise MemoryError
+    for row in range(count):
+        present[row] = null_row if rows[row] == NULL else rows[row]
+    return present
+
+
+cdef list _allocate_fixed(Output* output, int64_t count, bint nulls):
+    """Allocate what can be before the rows are read: [validity, values or offsets]."""
+    cdef list buffers = []
+    if nulls:
+        output.validity = _allocate(buffers, (count + 7) >> 3)
+    else:
+        buffers.append(None)
+    if output.kind == KIND_BOOL:
+        output.values = _allocate(buffers, (count + 7) >> 3)
+    elif output.kind == KIND_BYTES:
+        output.offsets = _allocate(buffers, (count + 1) * 4)
+        memset(output.offsets, 0, 4)
+    elif output.kind == KIND_LARGE_BYTES:
+        output.offsets = _allocate(buffers, (count + 1) * 8)
+        memset(output.offsets, 0, 8)
+    elif output.kind < KIND_BYTES and output.kind != KIND_NULL:
+        output.values = _allocate(buffers, count * output.width)
+    return buffers
+
+
+cdef int _gather_chunk(Output* output, uint8_t** rows, int64_t begin, int64_t count) noexcept nogil:
+    """Read one column of a chunk of rows that begins at row begin (a multiple of 8) of the batch."""
+    cdef bint large = output.kind == KIND_LARGE_BYTES
+    if output.validity != NULL:
+        output.null_count += read_validity(rows, count, output.column, output.validity + (begin >> 3))
+    if output.kind == KIND_BOOL:
+        read_bools(rows, count, output.slot, output.values + (begin >> 3))
+    elif output.offsets != NULL:
+        return read_offsets(rows, count, output.slot, large, output.offsets + (begin + 1) * (8 if large else 4),
+                            &output.total)
+    elif output.values != NULL:
+        read_fixed(rows, count, output.slot, output.width, output.values + begin * output.width)
+    return STATUS_OK
+
+
+cdef int _gather(Output* outputs, int32_t output_count, uint8_t** rows, int64_t count) noexcept nogil:
+    cdef int64_t begin = 0
+    cdef int64_t chunk
+    cdef int32_t index
+    cdef int status = STATUS_OK
+    while begin < count:
+        chunk = min(CHUNK_ROWS, count - begin)
+        for index in range(output_count):
+            if _gather_chunk(&outputs[index], rows + begin, begin, chunk) != STATUS_OK:
+                status = STATUS_CORRUPT
+        begin += chunk
+    return status
+
+
+cdef void _copy(Output* outputs, int32_t output_count, uint8_t** rows, int64_t count) noexcept nogil:
+    """Concatenate the bytes of variable values; each values pointer moves along."""
+    cdef int64_t begin = 0
+    cdef int64_t chunk
+    cdef int32_t index
+    while begin < count:
+        chunk = min(CHUNK_ROWS, count - begin)
+        for index in range(output_count):
+            if outputs[index].offsets != NULL:
+                outputs[index].values = read_bytes(rows + begin, chunk, outputs[index].slot, outputs[index].values)
+        begin += chunk
+
+
+cdef int _read_nested(const RowShape* shape, int32_t column, uint8_t** rows, int64_t count,
+                      Builder* builder) noexcept nogil:
+    cdef int32_t slot = shape.slots[column]
+    cdef int64_t row
+    cdef uint64_t value, length
+    cdef int status = STATUS_OK
+    for row in range(count):
+        if (rows[row][4 + (column >> 3)] >> (column & 7)) & 1:
+            status = append_null(builder)
+        else:
+            value = load64(rows[row] + slot)
+            length = value >> 32
+            value &= 0xFFFFFFFFU
+            if value + length > <uint64_t>((<const uint32_t*>rows[row])[0]):
+                return STATUS_CORRUPT
+            status = append_value(builder, rows[row] + value, length)
+        if status != STATUS_OK:
+            return status
+    return STATUS_OK
+
+
+cdef object _nested_array(const RowShape* shape, object field, int32_t column, uint8_t** rows, int64_t count):
+    """Return a nested column as an array."""
+    cdef Builder* builder = new_builder(&shape.types[column])
+    cdef int status
+    if builder == NULL:
+        raise MemoryError
+    try:
+        with nogil:
+            status = _read_nested(shape, column, rows, count, builder)
+        _raise_status(status)
+        return build_array(builder, field.type, f"column '{field.name}'")
+    finally:
+        free_builder(builder)
+
+
+cdef object _array(object data_type, int64_t count, list buffers, int64_t null_count):
+    """Return an array over buffers; extension types around their storage."""
+    if isinstance(data_type, pa.BaseExtensionType):
+        return pa.ExtensionArray.from_storage(data_type, _array(data_type.storage_type, count, buffers, null_count))
+    return pa.Array.from_buffers(data_type, count, buffers, null_count)
+
+
+cdef object _decode(const RowShape* shape, object schema, uint8_t** rows, int64_t count, Output* outputs,
+                    int32_t output_count, const uint8_t* null_union, bint missing):
+    """Allocate, gather, allocate, copy, assemble; rows has no NULL, outputs know their columns."""
+    cdef Output* output
+    cdef int32_t index, column
+    cdef int status
+    cdef list buffers = []
+    for index in range(output_count):
+        column = outputs[index].column
+        nulls = missing or (null_union[column >> 3] >> (column & 7)) & 1
+        buffers.append(_allocate_fixed(&outputs[index], count, nulls and outputs[index].kind != KIND_NULL))
+    with nogil:
+        status = _gather(outputs, output_count, rows, count)
+    _raise_status(status)
+    for index in range(output_count):
+        output = &outputs[index]
+        if output.offsets == NULL:
+            continue
+        if output.kind == KIND_BYTES and output.total > 0x7FFFFFFF:
+            raise DataError(f"column '{schema.field(index).name}': {count} rows have {output.total} bytes of values, a "
+                            "batch holds 2147483647; use smaller batches, or the large form of the type")
+        output.values = _allocate(buffers[index], output.total)
+    with nogil:
+        _copy(outputs, output_count, rows, count)
+    arrays = []
+    for index in range(output_count):
+        output = &outputs[index]
+        field = schema.field(index)
+        if output.kind > KIND_LARGE_BYTES:
+            arrays.append(_nested_array(shape, field, output.column, rows, count))
+        else:
+            null_count = count if output.kind == KIND_NULL else output.null_count
+            arrays.append(_array(field.type, count, buffers[index], null_count))
+    if output_count == 0:
+        return pa.RecordBatch.from_struct_array(pa.Array.from_buffers(pa.struct([]), count, [None], 0))
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+cdef object decode_rows(const RowShape* shape, object schema, uint8_t** rows, int64_t count, const int32_t* columns,
+                        int32_t column_count):
+    """Return the chosen columns of count rows as a record batch."""
+    cdef uint8_t* null_union = <uint8_t*>calloc(<size_t>shape.null_bytes + 4, 1)
+    cdef Output* outputs = <Output*>calloc(<size_t>column_count + 1, sizeof(Output))
+    cdef uint8_t** present = NULL
+    cdef int64_t missing = 0
+    cdef int32_t index, column
+    cdef int status
+    try:
+        if null_union == NULL or outputs == NULL:
+            raise MemoryError
+        with nogil:
+            status = scan_rows(rows, count, shape.fixed_size, shape.null_bytes, null_union, &missing)
+        _raise_status(status)
+        if missing:
+            present = _without_missing(rows, count, shape.null_row)
+        for index in range(column_count):
+            column = columns[index] if columns != NULL else index
+            outputs[index].column = column
+            outputs[index].kind = shape.types[column].kind
+            outputs[index].width = shape.widths[column]
+            outputs[index].slot = shape.slots[column]
+        return _decode(shape, schema, present if missing else rows, count, outputs, column_count, null_union,
+                       missing > 0)
+    finally:
+        free(null_union)
+        free(outputs)
+        free(present)

@@ -1,0 +1,119 @@
+"""Plain types: what Arrow encodes cleverly (dictionaries, runs, views) as the ordinary type of the same values.
+
+    dictionary<V>            V                  list_view<T>        list<T>
+    run_end_encoded<V>       V                  large_list_view<T>  large_list<T>
+    string_view              string             extension<S>        stays, when S is plain
+    binary_view              binary             nested types        their children plain
+
+Rows, hashes and comparisons know plain types only. ``plain_schema`` says what a schema becomes, ``plain_batch``
+converts one batch; both return their argument itself where nothing is to do. Extension types stay in the schema,
+kernels see their storage; a storage that is not plain makes the extension unsupported.
+
+Cost: one cast per column that is not plain. Limits: types nested deeper than 64 are refused.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from engine.errors import SchemaError
+
+#: how deep types may be nested; kernels recurse over the type
+NESTING_MAX = 64
+
+
+def _plain_children(data_type: pa.DataType, depth: int) -> pa.DataType:
+    """Return a nested type with plain children."""
+
+    def child(field: pa.Field) -> pa.Field:
+        return field.with_type(plain_type(field.type, depth + 1))
+
+    if pa.types.is_struct(data_type):
+        return pa.struct([child(data_type.field(index)) for index in range(data_type.num_fields)])
+    if pa.types.is_map(data_type):
+        return pa.map_(child(data_type.key_field), child(data_type.item_field), keys_sorted=data_type.keys_sorted)
+    value = child(data_type.value_field)
+    if pa.types.is_fixed_size_list(data_type):
+        return pa.list_(value, data_type.list_size)
+    if pa.types.is_large_list(data_type) or pa.types.is_large_list_view(data_type):
+        return pa.large_list(value)
+    return pa.list_(value)
+
+
+def plain_type(data_type: pa.DataType, depth: int = 0) -> pa.DataType:
+    """Return the plain type of the same values; the type itself when it is plain.
+
+    Raises:
+        SchemaError: the type is nested deeper than 64.
+    """
+    if depth > NESTING_MAX:
+        raise SchemaError(f"a type is nested deeper than {NESTING_MAX}")
+    if pa.types.is_dictionary(data_type) or pa.types.is_run_end_encoded(data_type):
+        return plain_type(data_type.value_type, depth + 1)
+    if pa.types.is_string_view(data_type):
+        return pa.string()
+    if pa.types.is_binary_view(data_type):
+        return pa.binary()
+    if isinstance(data_type, pa.BaseExtensionType) or not pa.types.is_nested(data_type):
+        return data_type
+    if pa.types.is_union(data_type):
+        return data_type
+    plain = _plain_children(data_type, depth)
+    return data_type if plain.equals(data_type) else plain
+
+
+def plain_schema(schema: pa.Schema) -> pa.Schema:
+    """Return the schema with plain types; names, nullability and metadata stay."""
+    fields = []
+    for field in schema:
+        try:
+            fields.append(field.with_type(plain_type(field.type)))
+        except SchemaError as error:
+            raise SchemaError(f"column '{field.name}': {error}") from None
+    return pa.schema(fields, metadata=schema.metadata)
+
+
+def _plain_nested(array: Any, target: pa.DataType) -> Any:
+    """Return a nested array whose children are converted one by one."""
+    if pa.types.is_struct(target):
+        fields = [target.field(index) for index in range(target.num_fields)]
+        children = [plain_array(array.field(index), field.type) for index, field in enumerate(fields)]
+        return pa.StructArray.from_arrays(children, fields=fields, mask=array.is_null())
+    if pa.types.is_list_view(array.type) or pa.types.is_large_list_view(array.type):
+        large = pa.types.is_large_list_view(array.type)
+        array = array.cast((pa.large_list if large else pa.list_)(array.type.value_field))
+    if pa.types.is_map(target):
+        entry_type = pa.struct([target.key_field, target.item_field])
+        entries = pa.StructArray.from_arrays(
+            [array.keys, array.items], fields=[array.type.key_field, array.type.item_field]
+        )
+        children = [plain_array(entries, entry_type)]
+    else:
+        children = [plain_array(array.values, target.value_type)]
+    buffers = array.buffers()[: 1 if pa.types.is_fixed_size_list(target) else 2]
+    return pa.Array.from_buffers(target, len(array), buffers, offset=array.offset, children=children)
+
+
+def plain_array(array: Any, target: pa.DataType) -> Any:
+    """Return the array converted to target, which is ``plain_type(array.type)``."""
+    if array.type.equals(target):
+        return array
+    if pa.types.is_dictionary(array.type):
+        return plain_array(array.dictionary_decode(), target)
+    if pa.types.is_run_end_encoded(array.type):
+        return plain_array(pc.run_end_decode(array), target)
+    if pa.types.is_nested(array.type):
+        return _plain_nested(array, target)
+    return array.cast(target)
+
+
+def plain_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the batch with every column in its plain type; the batch itself when all are."""
+    schema = plain_schema(batch.schema)
+    if schema.equals(batch.schema):
+        return batch
+    columns = [plain_array(batch.column(index), field.type) for index, field in enumerate(schema)]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)

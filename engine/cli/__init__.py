@@ -1,0 +1,13 @@
+"""The command line: ``bin/flink-run``.
+
+    main.py          argument tree and exit codes
+    run_script.py    a job script as the program: its arguments, its path, its exit code
+    submit.py        job submit: runs a script and says what became of its jobs
+    info.py          job info: the plan of a script, nothing executed
+    config_show.py   config show: every key, its value, where it comes from
+    progress.py      live progress of a job on a terminal
+    quickstart.py    bin/quickstart: data, export, main job, report
+
+Standard output holds what scripts may want to parse; progress and messages for people go to standard error.
+Exit codes: 0 done, 1 failed or unknown; the program's own code is passed through.
+"""

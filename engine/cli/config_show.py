@@ -1,0 +1,19 @@
+"""``flink-run config show``: every option, its effective value, where it comes from and what it means."""
+
+from __future__ import annotations
+
+import argparse
+
+from engine.config.loader import load_configuration
+from engine.config.options import all_options
+
+
+def show_config(options: argparse.Namespace) -> int:
+    """Print the table and return 0."""
+    configuration = load_configuration()
+    for option in all_options():
+        value = configuration.text(option.key)
+        print(f"{option.key}: {'(none)' if value is None else value}    [{configuration.origin(option.key)}]")
+        if options.describe:
+            print(f"    {option.description}")
+    return 0

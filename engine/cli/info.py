@@ -1,0 +1,16 @@
+"""``flink-run job info``: the plan of a script's first job, explained; nothing is executed."""
+
+from __future__ import annotations
+
+import argparse
+
+from engine.cli.run_script import run_script
+from engine.cli.submit import install_settings
+from engine.targets import explain_instead_of_running
+
+
+def info(options: argparse.Namespace) -> int:
+    """Run the script up to its first ``execute`` and print the plan instead."""
+    install_settings(options)
+    explain_instead_of_running()
+    return run_script(options.script, options.arguments, [entry for entry in options.py_files.split(",") if entry])

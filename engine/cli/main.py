@@ -1,0 +1,104 @@
+"""``bin/flink-run``: the argument tree.
+
+flink-run job submit [options] JOB.py [args]     run a job          (short: flink-run JOB.py args)
+flink-run job info   [options] JOB.py [args]     explain its plan
+flink-run job list | status ID | cancel ID | logs ID                 (need a cluster)
+flink-run config show                            effective settings
+flink-run ha gc                                  (needs a cluster)
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from typing import NoReturn
+
+from engine.cli.config_show import show_config
+from engine.cli.run_script import report_error
+from engine.cli.submit import add_script_arguments, submit
+from engine.errors import EngineError, NotYetSupportedError
+
+VERSION = "0.1.0"
+
+
+class Parser(argparse.ArgumentParser):
+    """Says what is wrong and exits with 1, the code of everything that failed."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print usage and message."""
+        self.print_usage(sys.stderr)
+        self.exit(1, f"{self.prog}: error: {message}\n")
+
+
+def _not_yet(what: str) -> Callable[[argparse.Namespace], int]:
+    def refuse(_options: argparse.Namespace) -> int:
+        raise NotYetSupportedError(what)
+
+    return refuse
+
+
+def _run_info(options: argparse.Namespace) -> int:
+    from engine.cli.info import info  # noqa: PLC0415 - loads the whole engine; other commands start without it
+
+    return info(options)
+
+
+def build_parser() -> Parser:
+    """Return the argument tree."""
+    parser = Parser(prog="flink-run", description="Run and inspect Drey jobs.")
+    parser.add_argument("--version", action="version", version=f"Drey {VERSION}")
+    groups = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+
+    jobs = groups.add_parser("job", help="submit, explain, list, cancel jobs").add_subparsers(
+        title="actions", metavar="ACTION", required=True
+    )
+    submitting = jobs.add_parser("submit", help="run a job and follow it to its end")
+    submitting.add_argument("-d", "--detached", action="store_true", help="return once the job is accepted (cluster)")
+    submitting.add_argument("-m", "--master", metavar="HOST:PORT", help="JobManager to talk to (cluster)")
+    submitting.add_argument("--json", action="store_true", help="one JSON object on standard output")
+    add_script_arguments(submitting)
+    submitting.set_defaults(run=submit)
+    explaining = jobs.add_parser("info", help="explain the plan of a job, without running it")
+    add_script_arguments(explaining)
+    explaining.set_defaults(run=_run_info)
+    listing = jobs.add_parser("list", help="jobs of a cluster")
+    for flag, text in (("-a", "all"), ("-r", "running"), ("-s", "scheduled")):
+        listing.add_argument(flag, action="store_true", help=f"{text} jobs")
+    listing.set_defaults(run=_not_yet("job list (it needs a cluster)"))
+    for action, text in (("status", "state of a job"), ("cancel", "cancel a job"), ("logs", "log files of a job")):
+        acting = jobs.add_parser(action, help=text)
+        acting.add_argument("job_id", metavar="ID")
+        acting.set_defaults(run=_not_yet(f"job {action} (it needs a cluster)"))
+
+    settings = groups.add_parser("config", help="settings").add_subparsers(
+        title="actions", metavar="ACTION", required=True
+    )
+    showing = settings.add_parser("show", help="effective value of every key and where it comes from")
+    showing.add_argument("--describe", action="store_true", help="say what each key means")
+    showing.set_defaults(run=show_config)
+
+    high_availability = groups.add_parser("ha", help="high availability").add_subparsers(
+        title="actions", metavar="ACTION", required=True
+    )
+    collecting = high_availability.add_parser("gc", help="list and remove orphans")
+    collecting.set_defaults(run=_not_yet("ha gc (it needs a cluster)"))
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if words and words[0].endswith(".py"):
+        words = ["job", "submit", *words]
+    options = build_parser().parse_args(words)
+    try:
+        exit_code: int = options.run(options)
+    except EngineError as error:
+        report_error(error)
+        return 1
+    return exit_code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,75 @@
+"""Live progress of a job on a terminal: one line a vertex, on standard error; nothing where there is no terminal."""
+
+from __future__ import annotations
+
+import sys
+
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+
+from engine.graph.deployment import VertexResult
+
+_UNITS = ("B", "KB", "MB", "GB", "TB")
+
+
+def format_bytes(count: float) -> str:
+    """Return bytes for people: ``1.4 MB``."""
+    for unit in _UNITS:
+        if count < 1000 or unit == _UNITS[-1]:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1000
+    raise AssertionError("unreachable")
+
+
+def format_count(count: float) -> str:
+    """Return a count for people: ``1,400,000``."""
+    return f"{count:,.0f}"
+
+
+def progress_table(vertices: tuple[VertexResult, ...]) -> Table:
+    """Return the table of what each vertex has done so far."""
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    table.add_column("vertex", overflow="ellipsis", no_wrap=True, max_width=60)
+    for column in ("tasks", "rows in", "rows out", "bytes out", "spilled"):
+        table.add_column(column, justify="right")
+    for vertex in vertices:
+        counters = [subtask.counters for subtask in vertex.subtasks]
+        spilled = sum(counter.spilled_bytes for counter in counters)
+        table.add_row(
+            vertex.name,
+            str(len(counters)),
+            format_count(sum(counter.rows_in for counter in counters)),
+            format_count(sum(counter.rows_out for counter in counters)),
+            format_bytes(sum(counter.bytes_out for counter in counters)),
+            format_bytes(spilled) if spilled else "-",
+        )
+    return table
+
+
+class TerminalProgress:
+    """Shows progress while a job runs, and takes it away afterwards."""
+
+    def __init__(self) -> None:
+        self._console = Console(file=sys.stderr)
+        self._live: Live | None = None
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether there is a terminal to show it on."""
+        return self._console.is_terminal
+
+    def update(self, vertices: tuple[VertexResult, ...]) -> None:
+        """Show the counters."""
+        if not self.is_shown:
+            return
+        if self._live is None:
+            self._live = Live(console=self._console, auto_refresh=False, transient=True)
+            self._live.start()
+        self._live.update(progress_table(vertices), refresh=True)
+
+    def stop(self) -> None:
+        """Clear the lines."""
+        if self._live is not None:
+            self._live.stop()
+            self._live = None

@@ -1,0 +1,77 @@
+"""A job script as the program: it sees its own arguments and folder, and its exit code is passed through."""
+
+from __future__ import annotations
+
+import runpy
+import sys
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+
+from engine.errors import EngineError, JobExecutionError
+
+
+def run_script(script: Path, arguments: Sequence[str], module_path: Sequence[str]) -> int:
+    """Run a script as ``__main__`` and return the exit code of the command.
+
+    ``module_path``: files and folders of ``--py-files``, put in front of the module search path. What the script
+    raises is reported on standard error: engine errors as their text, others with the script's own frames.
+    """
+    if not script.is_file():
+        print(f"error: no such script: {script}", file=sys.stderr)
+        return 1
+    for entry in reversed(module_path):
+        path = Path(entry).resolve()
+        if not path.exists():
+            print(f"error: --py-files: no such file or folder: {entry}", file=sys.stderr)
+            return 1
+        sys.path.insert(0, str(path.parent if path.suffix == ".py" else path))
+    sys.argv = [str(script), *arguments]
+    sys.path.insert(0, str(script.resolve().parent))
+    try:
+        runpy.run_path(str(script), run_name="__main__")
+    except SystemExit as leaving:
+        return _exit_code(leaving)
+    except KeyboardInterrupt:
+        print("cancelled", file=sys.stderr)
+        return 130
+    except EngineError as error:
+        report_error(error)
+        return 1
+    except BaseException as error:
+        frames = traceback.extract_tb(error.__traceback__)
+        own = [frame for frame in frames if "runpy" not in frame.filename and frame.filename != __file__]
+        lines = ["Traceback (most recent call last):\n", *traceback.format_list(own)]
+        sys.stderr.write("".join(lines) + "".join(traceback.format_exception_only(error)))
+        return 1
+    return 0
+
+
+def _exit_code(leaving: SystemExit) -> int:
+    if leaving.code is None:
+        return 0
+    if isinstance(leaving.code, int):
+        return leaving.code
+    print(leaving.code, file=sys.stderr)
+    return 1
+
+
+_verbose = False
+
+
+def set_verbose(verbose: bool) -> None:
+    """Report errors with everything that is known of them."""
+    global _verbose  # noqa: PLW0603 - one command a process
+    _verbose = verbose
+
+
+def report_error(error: EngineError) -> None:
+    """Print an engine error for a person: its text, and the details where they were asked for."""
+    is_job_error = isinstance(error, JobExecutionError)
+    text = str(error) if is_job_error else f"{type(error).__name__}: {error}"
+    print(text, file=sys.stderr)
+    if is_job_error and isinstance(error, JobExecutionError) and error.details:
+        if _verbose:
+            print(f"\n{error.details}", file=sys.stderr)
+        else:
+            print("(--verbose shows the whole traceback)", file=sys.stderr)

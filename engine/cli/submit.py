@@ -1,0 +1,114 @@
+"""``flink-run job submit``: runs a script and says what became of its jobs.
+
+Standard output, in order: ``Job has been submitted with JobID <32 hex>``, then ``Job with JobID <...> has finished.``
+and ``Job Runtime: N ms`` (or the state it ended in). With ``--json`` it is exactly one JSON object, that of the last
+job, and everything for people goes to standard error, also what the script prints.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any, TextIO
+
+from engine.cli.progress import TerminalProgress
+from engine.cli.run_script import run_script, set_verbose
+from engine.client.job_listener import install_listener
+from engine.client.job_result import JobResult
+from engine.config.command_line import CommandLine, install_command_line
+from engine.errors import ConfigurationError
+from engine.graph.deployment import VertexResult
+
+
+class SubmitListener:
+    """Prints what happens to jobs."""
+
+    def __init__(self, lines: TextIO) -> None:
+        self._lines = lines
+        self._progress = TerminalProgress()
+        #: of the last job
+        self.report: dict[str, Any] | None = None
+
+    def _say(self, text: str) -> None:
+        print(text, file=self._lines, flush=True)
+
+    def on_submitted(self, job_id: str, name: str) -> None:
+        """Print the job's id."""
+        self._say(f"Job has been submitted with JobID {job_id}")
+
+    def on_progress(self, job_id: str, vertices: tuple[VertexResult, ...]) -> None:
+        """Show the counters on a terminal."""
+        self._progress.update(vertices)
+
+    def on_finished(self, result: JobResult) -> None:
+        """Print state and runtime."""
+        self._progress.stop()
+        self.report = result.to_json_dict()
+        self._say(f"Job with JobID {result.job_id} has finished.")
+        self._say(f"Job State: {result.state}")
+        self._say(f"Job Runtime: {result.runtime_ms} ms")
+
+    def on_failed(self, job_id: str, state: str, error: BaseException) -> None:
+        """Print the state; the error itself is reported when it leaves the script."""
+        self._progress.stop()
+        self.report = {"job_id": job_id, "state": state, "runtime_ms": 0, "vertices": []}
+        self._say(f"Job with JobID {job_id} ended in state {state}.")
+
+
+def parse_option(text: str) -> tuple[str, str]:
+    """Return key and value of ``key=value``."""
+    key, separator, value = text.partition("=")
+    if not separator or not key:
+        raise argparse.ArgumentTypeError(f"{text!r} is not key=value")
+    return key, value
+
+
+def add_script_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what every command that runs a script understands."""
+    parser.add_argument(
+        "-t",
+        "--target",
+        choices=("local", "cluster", "spark"),
+        help="where to run: embedded (default), cluster, Spark",
+    )
+    parser.add_argument("-p", "--parallelism", type=int, metavar="N", help="subtasks of each operator")
+    parser.add_argument(
+        "-D", dest="options", type=parse_option, action="append", default=[], metavar="KEY=VALUE", help="set an option"
+    )
+    parser.add_argument("-n", "--name", metavar="NAME", help="name of the job, instead of the script's")
+    parser.add_argument(
+        "--py-files", default="", metavar="FILE,...", help="modules, folders or archives to import from"
+    )
+    parser.add_argument("--verbose", action="store_true", help="show errors with the whole traceback")
+    parser.add_argument("script", type=Path, metavar="JOB.py", help="a script that builds a plan and executes it")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...", help="the script's own arguments")
+
+
+def install_settings(options: argparse.Namespace) -> None:
+    """Make the settings of a command line those of the script."""
+    settings = dict(options.options)
+    if options.parallelism is not None:
+        settings["parallelism.default"] = str(options.parallelism)
+    install_command_line(CommandLine(settings, options.target, options.name))
+    set_verbose(options.verbose)
+
+
+def submit(options: argparse.Namespace) -> int:
+    """Run the script and return the exit code."""
+    if options.detached or options.master:
+        what = "-d" if options.detached else "-m"
+        raise ConfigurationError(f"{what} needs a cluster (-t cluster), which is not supported yet")
+    install_settings(options)
+    stdout = sys.stdout
+    if options.json:
+        sys.stdout = sys.stderr
+    listener = SubmitListener(sys.stdout)
+    install_listener(listener)
+    module_path = [entry for entry in options.py_files.split(",") if entry]
+    exit_code = run_script(options.script, options.arguments, module_path)
+    if options.json:
+        empty = {"job_id": None, "state": "FAILED" if exit_code else "NONE", "runtime_ms": 0, "vertices": []}
+        print(json.dumps(listener.report or empty), file=stdout, flush=True)
+    return exit_code

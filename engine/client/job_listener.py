@@ -1,0 +1,66 @@
+"""Who watches jobs that this process runs: the command line installs a listener, scripts run without one.
+
+on_submitted(job_id, name)      once the Dispatcher has accepted the job
+on_progress(job_id, vertices)   several times a second, from the thread that waits for the job
+on_finished(result)             terminal: FINISHED
+on_failed(job_id, state, error) terminal: FAILED or CANCELED
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from engine.graph.deployment import VertexResult
+
+if TYPE_CHECKING:
+    from engine.client.job_result import JobResult
+
+
+class JobListener(Protocol):
+    """Is told what happens to a job."""
+
+    def on_submitted(self, job_id: str, name: str) -> None:
+        """Take note of an accepted job."""
+        ...
+
+    def on_progress(self, job_id: str, vertices: tuple[VertexResult, ...]) -> None:
+        """Take the counters of all vertices."""
+        ...
+
+    def on_finished(self, result: JobResult) -> None:
+        """Take the result."""
+        ...
+
+    def on_failed(self, job_id: str, state: str, error: BaseException) -> None:
+        """Take the failure."""
+        ...
+
+
+class SilentListener:
+    """Watches nothing: what a plain ``python JOB.py`` has."""
+
+    def on_submitted(self, job_id: str, name: str) -> None:
+        """Ignore it."""
+
+    def on_progress(self, job_id: str, vertices: tuple[VertexResult, ...]) -> None:
+        """Ignore it."""
+
+    def on_finished(self, result: JobResult) -> None:
+        """Ignore it."""
+
+    def on_failed(self, job_id: str, state: str, error: BaseException) -> None:
+        """Ignore it."""
+
+
+_current: JobListener = SilentListener()
+
+
+def current_listener() -> JobListener:
+    """Return the listener of this process."""
+    return _current
+
+
+def install_listener(listener: JobListener) -> None:
+    """Make ``listener`` the one that is told about this process's jobs."""
+    global _current  # noqa: PLW0603 - one command a process, set before the script starts
+    _current = listener

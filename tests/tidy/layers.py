@@ -1,0 +1,61 @@
+"""The table of layers: a package may import strictly lower lines; packages on one line never import each other.
+
+``engine/examples`` stands outside: it uses the public API only.
+"""
+
+LAYERS: tuple[tuple[str, ...], ...] = (
+    ("errors",),
+    ("ids", "clock", "config"),
+    ("memory",),
+    ("graph",),
+    ("records", "iomanager", "rpc"),
+    ("exchange", "gateways", "sort", "join", "aggregate", "expressions", "commit"),
+    ("connectors", "functions"),
+    ("operators", "optimizer"),
+    ("taskexecutor", "jobmaster", "resourcemanager"),
+    ("dispatcher", "api"),
+    ("client", "spark"),
+    ("entrypoint", "minicluster"),
+    ("targets",),
+    ("cli",),
+)
+
+#: what a room may use of ``ha``: interfaces; the composition roots may use the services
+HA_INTERFACES_FROM = frozenset({"jobmaster", "dispatcher", "resourcemanager", "taskexecutor", "client"})
+HA_SERVICES_FROM = frozenset({"entrypoint", "minicluster"})
+
+#: rooms that a JobManager loads, and what they must not
+PURE_ROOMS = frozenset(
+    {
+        "config",
+        "graph",
+        "optimizer",
+        "gateways",
+        "rpc",
+        "commit",
+        "jobmaster",
+        "dispatcher",
+        "resourcemanager",
+        "client",
+    }
+)
+FORBIDDEN_IN_PURE_ROOMS = frozenset({"pyarrow", "cloudpickle", "pickle", "numpy", "pandas"})
+
+#: third-party packages and the only rooms that may import them (None: nowhere but tests)
+CONFINED = {
+    "kazoo": frozenset({"ha"}),
+    "pyspark": frozenset({"spark"}),
+    "numpy": frozenset[str](),
+    "duckdb": frozenset[str](),
+    "polars": frozenset[str](),
+    "cloudpickle": frozenset({"api", "functions", "records"}),
+    "rich": frozenset({"cli"}),
+}
+
+
+def level_of(room: str) -> int:
+    """Return the line of a room, or raise LookupError."""
+    for level, rooms in enumerate(LAYERS):
+        if room in rooms:
+            return level
+    raise LookupError(f"room {room!r} is not in the table of layers")

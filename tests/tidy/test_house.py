@@ -1,0 +1,95 @@
+"""Sizes, headers, names, blobs, and the tools that read the whole tree."""
+
+import ast
+import re
+import subprocess
+import sys
+
+import pytest
+
+from tests.tidy.imports import ROOT, source_files
+
+#: files over the gate, each with its reason
+LONG_FILES: dict[str, str] = {}
+LINES_MAX = 500
+FUNCTION_LINES_MAX = 60
+BLOB_BYTES_MAX = 256 << 10
+BANNED_NAMES = {"utils", "util", "common", "helpers", "misc"}
+
+
+def tracked_files():
+    done = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True)
+    return [ROOT / line for line in done.stdout.splitlines() if (ROOT / line).is_file()]
+
+
+def relative(path):
+    return str(path.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("path", source_files(), ids=relative)
+def test_a_file_is_short_and_says_what_it_is(path):
+    text = path.read_text(encoding="utf-8")
+    if relative(path) not in LONG_FILES:
+        assert len(text.splitlines()) <= LINES_MAX
+    if path.suffix in (".py", ".pyx"):
+        assert re.match(r'\s*(?:#[^\n]*\n)*\s*"""', text), "no module docstring"
+    elif path.suffix == ".pxd":
+        assert text.startswith("#"), "no header"
+    assert path.stem not in BANNED_NAMES
+
+
+@pytest.mark.parametrize("path", [path for path in source_files() if path.suffix == ".py"], ids=relative)
+def test_functions_are_short_and_nothing_is_caught_bare_or_printed(path):
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    prints_allowed = (
+        "cli" in path.parts or "examples" in path.parts or "spark" in path.parts or path.name == "data_set.py"
+    )
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            length = (node.end_lineno or node.lineno) - node.lineno + 1
+            assert length <= FUNCTION_LINES_MAX, f"{node.name} has {length} lines"
+        if isinstance(node, ast.ExceptHandler):
+            assert node.type is not None, f"bare except in line {node.lineno}"
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not prints_allowed:
+            assert node.func.id != "print", f"print in line {node.lineno}"
+
+
+def test_nothing_is_marked_unfinished_and_no_blob_or_generated_file_is_tracked():
+    marks = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|XX" + r"X|HA" + r"CK)\b")
+    for path in tracked_files():
+        assert path.stat().st_size <= BLOB_BYTES_MAX, f"{relative(path)} is large"
+        assert path.suffix not in (".so", ".c", ".pyc", ".html"), relative(path)
+        if path.suffix in (".py", ".pyx", ".pxd", ".pyi", ".sh"):
+            assert not marks.search(path.read_text(encoding="utf-8")), relative(path)
+
+
+def test_only_commands_are_executable():
+    for path in tracked_files():
+        is_command = path.parent in (ROOT / "bin", ROOT / ".ci") and path.name != "config.sh"
+        assert bool(path.stat().st_mode & 0o100) == is_command, relative(path)
+
+
+def test_every_module_of_a_native_room_has_a_stub_where_python_imports_it():
+    python_imports = set()
+    for path in [path for path in source_files() if path.suffix == ".py"]:
+        python_imports.update(re.findall(r"(?m)^\s*from\s+(engine[\w.]+)\s+import", path.read_text(encoding="utf-8")))
+    for path in [path for path in source_files() if path.suffix == ".pyx"]:
+        if ".".join(path.relative_to(ROOT).with_suffix("").parts) in python_imports:
+            assert path.with_suffix(".pyi").exists(), f"{relative(path)} has no .pyi"
+
+
+def test_the_map_of_the_readme_names_files_that_exist():
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    rows = [line for line in readme.splitlines() if line.startswith("| ") and "`" in line]
+    assert len(rows) > 20
+    for row in rows:
+        for name in re.findall(r"`((?:engine|ha|tests|bin|conf)/[\w./-]+)`", row):
+            assert (ROOT / name).exists(), f"README names {name}"
+
+
+@pytest.mark.parametrize(
+    "command", [["ruff", "check", "."], ["ruff", "format", "--check", "."], ["mypy"]], ids=" ".join
+)
+def test_the_tools_are_content(command):
+    done = subprocess.run([sys.executable, "-m", *command], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]

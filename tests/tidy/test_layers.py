@@ -1,0 +1,122 @@
+"""Imports go downward only, also in Cython files; heavy packages stay where they belong."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+from tests.tidy.imports import ROOT, imported_modules, room_of, source_files
+from tests.tidy.layers import (
+    CONFINED,
+    FORBIDDEN_IN_PURE_ROOMS,
+    HA_INTERFACES_FROM,
+    HA_SERVICES_FROM,
+    LAYERS,
+    PURE_ROOMS,
+    level_of,
+)
+
+FREE = {"__init__", "examples"}
+
+
+def engine_imports(path):
+    for module in imported_modules(path):
+        parts = module.split(".")
+        if parts[0] == "engine" and len(parts) > 1:
+            yield parts[1]
+
+
+def test_the_reader_sees_imports_and_cimports(tmp_path):
+    path = tmp_path / "x.pyx"
+    path.write_text(
+        '"""from engine.cli import a"""\nfrom engine.sort.x cimport (A,\n  B)\n'
+        "cimport engine.join.y\n# import engine.api\n"
+    )
+    assert imported_modules(path) == {"engine.sort.x", "engine.sort.x.A", "engine.sort.x.B", "engine.join.y"}
+
+
+@pytest.mark.parametrize("path", source_files("engine"), ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_room_imports_only_lower_rooms(path):
+    room = room_of(path)
+    if room in FREE:
+        return
+    for target in engine_imports(path):
+        if target in (room, *FREE) or (
+            not (ROOT / "engine" / target).exists() and not (ROOT / "engine" / f"{target}.py").exists()
+        ):
+            continue
+        assert level_of(target) < level_of(room), (
+            f"{path.relative_to(ROOT)} imports {target}, which is not below {room}"
+        )
+
+
+def test_every_room_is_in_the_table():
+    rooms = {room_of(path) for path in source_files("engine")} - FREE
+    assert rooms <= {room for line in LAYERS for room in line}
+
+
+def test_ha_imports_nothing_from_engine_and_only_roots_see_its_services():
+    for path in source_files("ha"):
+        assert not list(engine_imports(path)), path
+    for path in source_files("engine"):
+        for module in imported_modules(path):
+            if module.split(".")[0] != "ha":
+                continue
+            allowed = HA_SERVICES_FROM | (HA_INTERFACES_FROM if module.startswith("ha.interfaces") else frozenset())
+            assert room_of(path) in allowed, f"{path.relative_to(ROOT)} imports {module}"
+
+
+def test_confined_packages_stay_in_their_rooms():
+    for path in source_files():
+        if room_of(path) in FREE:
+            continue
+        for module in imported_modules(path):
+            package = module.split(".")[0]
+            if package in CONFINED:
+                assert room_of(path) in CONFINED[package], f"{path.relative_to(ROOT)} imports {package}"
+            if room_of(path) in PURE_ROOMS or room_of(path) == "ha":
+                assert package not in FORBIDDEN_IN_PURE_ROOMS, f"{path.relative_to(ROOT)} imports {package}"
+
+
+def test_the_job_manager_loads_neither_arrow_nor_pickle():
+    rooms = ("graph", "optimizer", "gateways", "rpc", "commit", "jobmaster", "dispatcher", "resourcemanager")
+    modules = [
+        ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        for room in rooms
+        for path in sorted((ROOT / "engine" / room).glob("*.py"))
+    ]
+    script = f"import importlib, sys\nfor name in {modules!r}: importlib.import_module(name)\n"
+    script += "print(sorted({'pyarrow', 'cloudpickle', 'numpy', 'pandas'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_there_are_no_import_circles_inside_a_room():
+    """Each room's files form a directed graph without circles."""
+    for room in {room_of(path) for path in source_files("engine")} - FREE:
+        files = [path for path in source_files("engine") if room_of(path) == room and path.suffix in (".py", ".pyx")]
+        graph = {}
+        for path in files:
+            name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+            graph[name] = {module for module in runtime_imports(path) if module.startswith(f"engine.{room}.")}
+        for name in graph:
+            assert name not in reachable(graph, name), f"{name} imports itself through others"
+
+
+def runtime_imports(path):
+    text = re.sub(r"(?ms)^if TYPE_CHECKING:\n(?:[ \t]+.*\n|\n)+", "", path.read_text(encoding="utf-8"))
+    modules = set()
+    for match in re.finditer(r"(?m)^\s*from\s+([\w.]+)\s+c?import", text):
+        modules.add(match[1])
+    return modules
+
+
+def reachable(graph, start):
+    seen, waiting = set(), list(graph.get(start, ()))
+    while waiting:
+        name = waiting.pop()
+        if name not in seen:
+            seen.add(name)
+            waiting.extend(graph.get(name, ()))
+    return seen

@@ -1,0 +1,9 @@
+from typing import Self, final
+
+@final
+class IoBuffers:
+    """Recycled memory for blocks on their way to and from disk."""
+
+    keep_bytes: int
+    bytes_out: int
+    def __new__(cls, keep_bytes: int = 16777216) -> Self: ...

@@ -1,0 +1,31 @@
+# SpillFile: the index of a finished file, in memory: where each block is.
+
+cimport cython
+from libc.stdint cimport int32_t, int64_t
+
+from engine.iomanager.block_format cimport BlockHeader
+
+cdef struct BlockEntry:
+    int64_t offset              # of the header in its extent
+    int64_t stored_length       # payload bytes on disk; less than raw_length exactly when compressed
+    int64_t raw_length          # bytes that were written
+    int32_t extent              # number of the extent
+
+
+@cython.final
+cdef class SpillFile:
+    cdef readonly str label
+    cdef readonly int64_t raw_bytes
+    cdef readonly int64_t stored_bytes      # headers included
+    cdef readonly int64_t block_count
+    cdef readonly bint deleted
+    cdef BlockEntry* _blocks
+    cdef BlockHeader _identity
+    cdef object _space
+    cdef tuple _extents                     # (path, directory) of each
+
+# A file of the space over an index, which becomes the file's.
+cdef SpillFile new_file(
+    object space, str label, tuple extents, const BlockHeader* identity, BlockEntry* blocks, int64_t block_count,
+    int64_t raw_bytes, int64_t stored_bytes
+)

@@ -1,0 +1,51 @@
+# SpillReader: the blocks of a SpillFile, in order, read ahead. Comes from SpillFile.reader(prefetch).
+#
+#     slot 0  in the caller's hands (until its next call)       prefetch + 1 slots, each with memory for one raw block
+#     slot 1  read and checked, waiting
+#     slot 2  in the directory's request queue: preadv, checks, lz4
+
+cimport cython
+from libc.stdint cimport int32_t, int64_t, uint8_t
+
+from engine.iomanager.block_format cimport BlockHeader
+from engine.iomanager.io_buffers cimport IoBuffers
+from engine.iomanager.request_queue cimport IoRequest, RequestQueue
+from engine.iomanager.spill_file cimport BlockEntry, SpillFile
+
+cdef struct ReadSlot:
+    IoRequest request               # first: what the queue knows
+    void* buffers                   # the reader's IoBuffers
+    const BlockHeader* identity
+    BlockEntry entry
+    int64_t sequence
+    int fd
+    uint8_t* memory                 # NULL until the first block
+    int64_t capacity
+    int32_t pending                 # 1 while the request is in a queue
+    int fault                       # BlockFault of what was read, 0 when it is good
+    int error                       # errno, 0 when the read succeeded
+
+
+@cython.final
+cdef class SpillReader:
+    cdef readonly int64_t next_index            # of the block that next_block gives
+    cdef readonly int64_t end_index             # one behind the last
+    cdef SpillFile _file
+    cdef object _space
+    cdef IoBuffers _buffers
+    cdef RequestQueue _queue                    # of the first extent's directory; serves the others too
+    cdef int* _fds                              # of each extent
+    cdef int32_t _extent_count
+    cdef ReadSlot* _slots
+    cdef int32_t _slot_count
+    cdef int64_t _requested_index               # one behind the last block that was asked for
+    cdef int32_t _prefetch
+    cdef bint _closed
+
+    # 1 with the next block's rows, or 0 at the end. The memory is valid until the next call or close.
+    # With or without the GIL. Raises CorruptBlockError naming file and offset, SpillError.
+    cdef int next_block(self, const uint8_t** data, int64_t* size) except -1 nogil
+
+    cdef int _request(self, int64_t index) except -1 nogil
+    cdef int _raise_failure(self, ReadSlot* slot) except -1
+    cdef void _release(self) noexcept

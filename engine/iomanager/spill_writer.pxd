@@ -1,0 +1,62 @@
+# SpillWriter: rows in, blocks on disk. Comes from SpillSpace.writer(label, block_size=...).
+#
+#     write(rows) ─► fill buffer ─(full: cut)─► request queue of the directory ─► thread: lz4, CRC32C, pwrite ─► extents
+#
+# A block is cut between two calls of write and never inside one, so a caller that hands over whole rows finds whole
+# rows in every block. A call larger than the block size is a block of its own, written from the caller's memory.
+
+cimport cython
+from libc.stdint cimport int32_t, int64_t, uint8_t
+
+from engine.iomanager.block_format cimport BlockHeader
+from engine.iomanager.io_buffers cimport IoBuffers
+from engine.iomanager.request_queue cimport IoRequest, RequestQueue
+from engine.iomanager.spill_file cimport BlockEntry
+
+cdef struct WriteStream:            # what the I/O thread works on; the task's thread reads `failed` only
+    void* owner                     # the SpillWriter, alive until nothing is pending
+    void* buffers                   # its IoBuffers
+    int fd                          # of the current extent, -1 before the first block
+    int32_t extent                  # number of the current extent
+    int64_t position                # in bytes, from the start of the current extent
+    BlockHeader identity
+    BlockEntry* blocks              # the index: block_count entries
+    int64_t block_count
+    int64_t block_capacity
+    int64_t stored_bytes            # headers included
+    bint compress
+    int32_t poor_streak             # blocks in a row that lz4 did not shrink by a tenth
+    int failed                      # errno that poisoned the writer, 0 when all is well
+
+
+@cython.final
+cdef class SpillWriter:
+    cdef readonly str label
+    cdef readonly int64_t raw_bytes         # handed to write
+    cdef readonly int64_t blocks_cut        # the index of the block that is being filled
+    cdef readonly int64_t block_size        # bytes, before compression
+    cdef object _space
+    cdef RequestQueue _queue
+    cdef IoBuffers _buffers
+    cdef uint8_t* _fill                     # NULL between blocks
+    cdef int64_t _fill_size
+    cdef WriteStream* _stream
+    cdef int32_t* _pending
+    cdef object _error                      # what poisoned the writer, set by the I/O thread
+    cdef bint _ended
+    cdef int32_t _file_number
+    cdef list _extents                      # (path, directory) of each, in order
+    cdef set _full                          # directories that had no room for a block of this file
+
+    # Append whole rows. With or without the GIL; waits when the disk is behind.
+    # Raises what an earlier block met: DiskFullError, SpillError.
+    cdef int write(self, const uint8_t* data, int64_t size) except -1 nogil
+    # End the current block here, so that the next row begins a new one (its index is blocks_cut).
+    cdef int cut(self) except -1 nogil
+
+    cdef int _take_buffer(self) except -1 nogil
+    cdef int _queue_block(self, uint8_t* data, int64_t size, bint borrowed) except -1 nogil
+    cdef int _raise_failure(self) except -1
+    cdef int _next_extent(self, int error, int64_t need) noexcept
+    cdef void _fail(self, int error) noexcept
+    cdef void _free(self) noexcept

@@ -1,0 +1,399 @@
+"""SpillWriter: rows in, blocks on disk.
+
+    writer = space.writer("run 3", block_size=262144)
+    writer.write(pointer, size)  or  writer.write_bytes(buffer)          whole rows per call
+    writer.cut()                                                         optional: begin a new block here
+    file = writer.finish()                                               waits for the disk; SpillFile
+    writer.discard()                                                     instead of finish: nothing stays on disk
+
+One thread fills, the directory's I/O thread compresses, checksums and writes (the drawing is in ``spill_writer.pxd``).
+LZ4 is kept when it saves a tenth; after three poor blocks in a row a file is written as it is.
+
+When a disk is full the file goes on in another directory as a new extent; the torn block is cut off first. When no
+directory has room, or a write fails in another way, the writer is poisoned: later blocks are dropped, and the next
+call raises the error that happened, as does every call after it.
+
+Memory: one block being filled, and those in the queue (bounded by its depth for all writers of a disk).
+
+Source: Flink's AsynchronousBlockWriter and the compressed channel writers of its table runtime; extents are ours.
+"""
+
+cimport cython
+from cpython.ref cimport PyObject
+from libc.errno cimport EDQUOT, EFBIG, EIO, ENOMEM, ENOSPC
+from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdlib cimport calloc, free, malloc, realloc
+from libc.string cimport memcpy, memset
+
+from engine.iomanager.block_format cimport (
+    BLOCK_HEADER_BYTES,
+    CODEC_LZ4,
+    CODEC_NONE,
+    BlockHeader,
+    Codec,
+    seal_header,
+    set_identity,
+)
+from engine.iomanager.io_buffers cimport IoBuffers
+from engine.iomanager.lz4_codec cimport lz4_compress
+from engine.iomanager.request_queue cimport IoRequest, RequestQueue
+from engine.iomanager.spill_file cimport BlockEntry, new_file
+
+import os
+
+from engine.errors import SpillError
+
+cdef extern from *:
+    """
+    #include <errno.h>
+    #include <stdint.h>
+    #include <sys/uio.h>
+
+    /* Write header and payload at an offset, all of it; 0 or errno. */
+    static int drey_write_block(int fd, const void* header, size_t header_size, const void* payload,
+                                size_t payload_size, int64_t offset)
+    {
+        struct iovec parts[2] = {{(void*) header, header_size}, {(void*) payload, payload_size}};
+        int first = 0;
+        while (first < 2) {
+            ssize_t written = pwritev(fd, parts + first, 2 - first, offset);
+            if (written < 0) {
+                if (errno == EINTR)
+                    continue;
+                return errno;
+            }
+            if (written == 0 && parts[first].iov_len > 0)
+                return EIO;
+            offset += written;
+            while (first < 2 && (size_t) written >= parts[first].iov_len) {
+                written -= parts[first].iov_len;
+                first++;
+            }
+            if (first < 2) {
+                parts[first].iov_base = (char*) parts[first].iov_base + written;
+                parts[first].iov_len -= written;
+            }
+        }
+        return 0;
+    }
+    """
+    int drey_write_block(
+        int fd, const void* header, size_t header_size, const void* payload, size_t payload_size, int64_t offset
+    ) noexcept nogil
+
+cdef int64_t COMPRESS_BYTES_MIN = 4096
+cdef int64_t COMPRESS_BYTES_MAX = 16 << 20      # the target of a larger block would be as large again
+cdef int32_t POOR_STREAK_MAX = 3
+
+cdef struct WriteRequest:
+    IoRequest request           # first: what the queue knows
+    WriteStream* stream
+    uint8_t* data
+    int64_t size
+    int64_t capacity            # as taken from the IoBuffers
+    bint borrowed               # the caller's memory: it waits until the request is done
+
+
+# ---------------------------------------------------------------------------------------------- on the I/O thread
+
+
+cdef void execute_write(IoRequest* request) noexcept nogil:
+    """Handler of the queue: write one block, give its memory back, free the request."""
+    cdef WriteRequest* write = <WriteRequest*> request
+    cdef WriteStream* stream = write.stream
+    cdef int error
+    if stream.failed == 0:
+        error = write_block(stream, write.data, write.size)
+        if error != 0:
+            fail_stream(stream, error)
+    if not write.borrowed:
+        (<IoBuffers> stream.buffers).give(write.data, write.capacity)
+    free(write)
+
+
+cdef int write_block(WriteStream* stream, const uint8_t* data, int64_t size) noexcept nogil:
+    """Compress, seal and write a block; 0, or the errno that poisons the stream (-1: it is poisoned already)."""
+    cdef int64_t capacity = size - size // 10
+    cdef uint8_t* target = NULL
+    cdef int64_t stored = 0
+    cdef int error
+    if stream.compress and COMPRESS_BYTES_MIN <= size <= COMPRESS_BYTES_MAX:
+        target = (<IoBuffers> stream.buffers).take(capacity)
+        if target != NULL:
+            stored = lz4_compress(data, size, target, capacity)
+            stream.poor_streak = 0 if stored > 0 else stream.poor_streak + 1
+            stream.compress = stream.poor_streak < POOR_STREAK_MAX
+    if stored > 0:
+        error = store_block(stream, CODEC_LZ4, size, target, stored)
+    else:
+        error = store_block(stream, CODEC_NONE, size, data, size)
+    if target != NULL:
+        (<IoBuffers> stream.buffers).give(target, capacity)
+    return error
+
+
+cdef int store_block(
+    WriteStream* stream, Codec codec, int64_t raw_length, const uint8_t* payload, int64_t stored_length
+) noexcept nogil:
+    """Write header and payload to the current extent, or to the next ones, and enter the block into the index."""
+    cdef BlockHeader header = stream.identity
+    cdef BlockEntry* blocks
+    cdef int64_t capacity
+    cdef int error
+    seal_header(&header, codec, raw_length, stream.block_count, payload, stored_length)
+    while True:
+        error = drey_write_block(
+            stream.fd, &header, BLOCK_HEADER_BYTES, payload, <size_t> stored_length, stream.position
+        )
+        if error == 0:
+            break
+        if error != ENOSPC and error != EDQUOT and error != EFBIG:
+            return error
+        if next_extent(stream, error, stored_length + BLOCK_HEADER_BYTES) != 0:
+            return -1
+    if stream.block_count == stream.block_capacity:
+        capacity = max(stream.block_capacity * 2, 8)
+        blocks = <BlockEntry*> realloc(stream.blocks, <size_t> capacity * sizeof(BlockEntry))
+        if blocks == NULL:
+            return ENOMEM
+        stream.blocks = blocks
+        stream.block_capacity = capacity
+    blocks = stream.blocks + stream.block_count
+    blocks.offset = stream.position
+    blocks.stored_length = stored_length
+    blocks.raw_length = raw_length
+    blocks.extent = stream.extent
+    stream.block_count += 1
+    stream.position += stored_length + BLOCK_HEADER_BYTES
+    stream.stored_bytes += stored_length + BLOCK_HEADER_BYTES
+    return 0
+
+
+cdef int next_extent(WriteStream* stream, int error, int64_t need) noexcept nogil:
+    with gil:
+        return (<SpillWriter> stream.owner)._next_extent(error, need)
+
+
+cdef void fail_stream(WriteStream* stream, int error) noexcept nogil:
+    if error > 0:
+        with gil:
+            (<SpillWriter> stream.owner)._fail(error)
+    elif stream.failed == 0:
+        stream.failed = EIO
+
+
+# --------------------------------------------------------------------------------------------- on the caller's thread
+
+
+@cython.final
+@cython.no_gc_clear         # __dealloc__ needs queue and buffers
+cdef class SpillWriter:
+
+    def __cinit__(
+        self, space, str label not None, RequestQueue queue not None, IoBuffers buffers not None, identity,
+        int32_t file_number, int64_t block_size, bint compress,
+    ):
+        if not 1024 <= block_size <= 1 << 30:
+            raise ValueError(f"a block size of {block_size} bytes: from 1024 to 2**30 are possible")
+        self._space = space
+        self.label = label
+        self.block_size = block_size
+        self._queue = queue
+        self._buffers = buffers
+        self._file_number = file_number
+        self._extents = []
+        self._full = set()
+        self._pending = <int32_t*> calloc(1, sizeof(int32_t))
+        self._stream = <WriteStream*> calloc(1, sizeof(WriteStream))
+        if self._pending == NULL or self._stream == NULL:
+            raise MemoryError(f"no memory for the spill writer {label}")
+        self._stream.owner = <void*> self
+        self._stream.buffers = <void*> buffers
+        self._stream.fd = -1
+        self._stream.extent = -1
+        self._stream.compress = compress
+        set_identity(&self._stream.identity, identity, file_number)
+
+    def __dealloc__(self):
+        if self._pending != NULL and self._pending[0] > 0:
+            self._queue.wait_pending(self._pending, 0)
+        self._free()
+        free(self._pending)
+
+    cdef int write(self, const uint8_t* data, int64_t size) except -1 nogil:
+        if self._stream == NULL or self._stream.failed != 0:
+            with gil:
+                self._raise_failure()
+        if size <= 0:
+            return 0
+        if self._fill_size + size > self.block_size and self._fill_size > 0:
+            self.cut()
+        self.raw_bytes += size
+        if size > self.block_size:
+            return self._queue_block(<uint8_t*> data, size, True)
+        if self._fill == NULL:
+            self._take_buffer()
+        memcpy(self._fill + self._fill_size, data, <size_t> size)
+        self._fill_size += size
+        return 0
+
+    cdef int cut(self) except -1 nogil:
+        cdef uint8_t* data = self._fill
+        cdef int64_t size = self._fill_size
+        if size == 0:
+            return 0
+        self._fill = NULL
+        self._fill_size = 0
+        return self._queue_block(data, size, False)
+
+    cdef int _take_buffer(self) except -1 nogil:
+        self._fill = self._buffers.take(self.block_size)
+        if self._fill == NULL:
+            with gil:
+                raise MemoryError(f"no memory for a block of {self.block_size} bytes of {self.label}")
+        return 0
+
+    cdef int _queue_block(self, uint8_t* data, int64_t size, bint borrowed) except -1 nogil:
+        cdef WriteRequest* write = <WriteRequest*> malloc(sizeof(WriteRequest))
+        if write != NULL and self._stream.extent < 0:
+            with gil:
+                self._queue.start()
+                self._next_extent(0, size + BLOCK_HEADER_BYTES)
+        if write == NULL or self._stream.failed != 0:
+            free(write)
+            if not borrowed:
+                self._buffers.give(data, self.block_size)
+            with gil:
+                self._raise_failure()
+        memset(write, 0, sizeof(WriteRequest))
+        write.request.handler = execute_write
+        write.stream = self._stream
+        write.data = data
+        write.size = size
+        write.capacity = self.block_size
+        write.borrowed = borrowed
+        self.blocks_cut += 1
+        self._queue.submit(&write.request, self._pending)
+        if borrowed:
+            self._queue.wait_pending(self._pending, 0)
+        return 0
+
+    # ------------------------------------------------------------------------------------------------------- failure
+
+    cdef int _raise_failure(self) except -1:
+        if self._error is not None:
+            raise self._error
+        if self._stream == NULL:
+            raise ValueError(f"the spill writer {self.label} is finished or discarded")
+        raise MemoryError(f"no memory for a block of the spill writer {self.label}")
+
+    cdef int _next_extent(self, int error, int64_t need) noexcept:
+        """Open the next extent (of the first block: the first); 0, or -1 after poisoning the writer.
+
+        Thread: the caller's for the first extent, the I/O thread's for the others.
+        """
+        cdef WriteStream* stream = self._stream
+        try:
+            if stream.fd >= 0:
+                os.ftruncate(stream.fd, stream.position)
+                if error != EFBIG or stream.position == 0:          # a file may be too long for a disk with room
+                    self._full.add(self._extents[stream.extent][1])
+                os.close(stream.fd)
+                stream.fd = -1
+            number = stream.extent + 1
+            fd, path, directory = self._space.open_extent(self._file_number, number, need, self._full)
+            self._extents.append((path, directory))
+            stream.fd = fd
+            stream.extent = number
+            stream.position = 0
+        except BaseException as failure:
+            self._error = failure
+            stream.failed = EIO
+            return -1
+        return 0
+
+    cdef void _fail(self, int error) noexcept:
+        """Poison the writer with the errno of a write. Thread: I/O."""
+        path = self._extents[self._stream.extent][0]
+        self._error = SpillError(f"writing {path} at offset {self._stream.position} failed: {os.strerror(error)}")
+        self._stream.failed = error
+
+    # -------------------------------------------------------------------------------------------------- from Python
+
+    def write_bytes(self, const uint8_t[::1] data not None):
+        """Append whole rows from a contiguous buffer, as `write` does."""
+        cdef int64_t size = data.shape[0]
+        if size > 0:
+            with nogil:
+                self.write(&data[0], size)
+
+    def cut_block(self):
+        """End the current block here and return the index of the next one."""
+        if self._stream == NULL or self._stream.failed != 0:
+            self._raise_failure()
+        self.cut()
+        return self.blocks_cut
+
+    @property
+    def stored_bytes(self):
+        """Bytes on disk so far, headers included."""
+        return self._stream.stored_bytes if self._stream != NULL else 0
+
+    @property
+    def extents(self):
+        """(path, directory) of each extent so far."""
+        return tuple(self._extents)
+
+    def finish(self):
+        """Write the last block, wait for the disk and return the SpillFile.
+
+        Raises: DiskFullError, SpillError: what any block met; then nothing of the file stays on disk.
+        """
+        cdef WriteStream* stream = self._stream
+        if stream == NULL:
+            self._raise_failure()
+        try:
+            if stream.failed == 0:
+                self.cut()
+            self._queue.wait_pending(self._pending, 0)
+            if stream.failed != 0:
+                self._raise_failure()
+        except BaseException:
+            self.discard()
+            raise
+        file = new_file(
+            self._space, self.label, tuple(self._extents), &stream.identity, stream.blocks, stream.block_count,
+            self.raw_bytes, stream.stored_bytes,
+        )
+        stream.blocks = NULL
+        self._space.writer_finished(self, file)
+        self._free()
+        return file
+
+    def discard(self):
+        """Give the file up: wait for the disk, remove what was written; idempotent."""
+        if self._stream == NULL:
+            return
+        self._queue.wait_pending(self._pending, 0)
+        self._space.writer_discarded(self)
+        self._free()
+
+    cdef void _free(self) noexcept:
+        """Give back buffer, descriptor and index. Nothing is pending."""
+        if self._fill != NULL:
+            self._buffers.give(self._fill, self.block_size)
+            self._fill = NULL
+            self._fill_size = 0
+        if self._stream != NULL:
+            if self._stream.fd >= 0:
+                try:
+                    os.close(self._stream.fd)
+                except OSError as failure:
+                    if self._error is None:
+                        self._error = failure
+            free(self._stream.blocks)
+            free(self._stream)
+            self._stream = NULL
+
+    def __repr__(self):
+        return f"<SpillWriter {self.label!r}: {self.raw_bytes} bytes, {self.blocks_cut} blocks cut>"

@@ -1,0 +1,14 @@
+"""Leader services: who may act, under which number, and where the leader is found.
+
+    interfaces.py   LeaderContender, LeaderElection, LeaderRetrievalListener, LeaderRetrieval: protocols
+    information.py  LeaderInformation: epoch, session, address
+    embedded.py     one process: grants at once, with an epoch that only grows
+    standalone.py   one fixed leader at a known address
+    services.py     HaServices by type
+
+A component acts only between ``grant_leadership`` and ``revoke_leadership``. The epoch it was granted stands in every
+message and every durable write; whoever receives one of a lower epoch refuses it. So a leader that does not know yet
+that it lost cannot do harm.
+
+This package imports nothing from ``engine``.
+"""

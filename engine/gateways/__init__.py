@@ -1,0 +1,10 @@
+"""What components say to each other: messages, and one protocol for each component.
+
+    messages.py          frozen structs: requests with the reply they expect
+    dispatcher.py        DispatcherGateway        client ─► Dispatcher
+    job_master.py        JobMasterGateway         Dispatcher, TaskExecutor, ResourceManager ─► JobMaster
+    resource_manager.py  ResourceManagerGateway   JobMaster, TaskExecutor ─► ResourceManager
+    task_executor.py     TaskExecutorGateway      JobMaster, ResourceManager ─► TaskExecutor
+
+A component's endpoint implements its protocol; callers send ``gateway.ask(SubmitTask(descriptor))``.
+"""

@@ -1,0 +1,10 @@
+"""How components talk: typed messages between single-threaded endpoints on an event loop.
+
+gateway.py        Request, Gateway, RpcService: what callers see, whatever the transport
+endpoint.py       RpcEndpoint: handlers by message type, one loop, no locks
+fencing.py        LeaderFence, FollowerFence: the epoch of a message against the one in force
+codec.py          MessageCodec: messages, replies and errors as msgpack
+local_gateway.py  transport between endpoints of one process
+heartbeat.py      HeartbeatMonitor: who has been silent for too long
+errors.py         what a transport can fail with
+"""

@@ -1,0 +1,51 @@
+"""What the Dispatcher answers: clients submit, watch and cancel jobs here.
+
+Unknown job ids raise JobNotFoundError. Submission is idempotent by job id.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from engine.gateways.messages import (
+    CancelJob,
+    JobList,
+    JobOutcome,
+    JobOverview,
+    JobProgress,
+    ListJobs,
+    RequestJobOutcome,
+    RequestJobProgress,
+    RequestJobStatus,
+    SubmitJob,
+    SubmitReply,
+)
+from engine.rpc.gateway import Acknowledge
+
+
+class DispatcherGateway(Protocol):
+    """The Dispatcher, seen by clients."""
+
+    async def submit_job(self, request: SubmitJob) -> SubmitReply:
+        """Start a job, unless one of that id is known already."""
+        ...
+
+    async def cancel_job(self, request: CancelJob) -> Acknowledge:
+        """Begin to cancel a job."""
+        ...
+
+    async def request_job_status(self, request: RequestJobStatus) -> JobOverview:
+        """Return a job's state."""
+        ...
+
+    async def request_job_progress(self, request: RequestJobProgress) -> JobProgress:
+        """Return a job's live numbers."""
+        ...
+
+    async def request_job_outcome(self, request: RequestJobOutcome) -> JobOutcome:
+        """Return how a job ended, once it has."""
+        ...
+
+    async def list_jobs(self, request: ListJobs) -> JobList:
+        """Return all jobs."""
+        ...

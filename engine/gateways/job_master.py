@@ -1,0 +1,65 @@
+"""What a JobMaster answers: slots are offered, tasks report, the Dispatcher asks and cancels.
+
+A report of an attempt that is not current is acknowledged and has no effect.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from engine.gateways.messages import (
+    CancelJob,
+    JobOutcome,
+    JobOverview,
+    JobProgress,
+    OfferSlots,
+    PartitionConsumable,
+    ReportProgress,
+    RequestJobOutcome,
+    RequestJobProgress,
+    RequestJobStatus,
+    SlotOfferReply,
+    TaskExecutorLost,
+    UpdateTaskState,
+)
+from engine.rpc.gateway import Acknowledge
+
+
+class JobMasterGateway(Protocol):
+    """One job's JobMaster."""
+
+    async def offer_slots(self, request: OfferSlots) -> SlotOfferReply:
+        """Take the slots that are of use."""
+        ...
+
+    async def update_task_state(self, request: UpdateTaskState) -> Acknowledge:
+        """Note the state change of an attempt."""
+        ...
+
+    async def partition_consumable(self, request: PartitionConsumable) -> Acknowledge:
+        """Note that a PIPELINED partition can be read."""
+        ...
+
+    async def report_progress(self, request: ReportProgress) -> Acknowledge:
+        """Note counters of running attempts."""
+        ...
+
+    async def task_executor_lost(self, request: TaskExecutorLost) -> Acknowledge:
+        """Treat the attempts on a TaskExecutor as failed."""
+        ...
+
+    async def cancel_job(self, request: CancelJob) -> Acknowledge:
+        """Begin to cancel."""
+        ...
+
+    async def request_job_status(self, request: RequestJobStatus) -> JobOverview:
+        """Return the job's state."""
+        ...
+
+    async def request_job_progress(self, request: RequestJobProgress) -> JobProgress:
+        """Return live numbers."""
+        ...
+
+    async def request_job_outcome(self, request: RequestJobOutcome) -> JobOutcome:
+        """Return how the job ended, once it has."""
+        ...

@@ -1,0 +1,329 @@
+"""The messages between components: frozen structs, each naming its reply.
+
+    client ── SubmitJob, CancelJob, RequestJob* ──► Dispatcher ── CancelJob, RequestJob* ──► JobMaster
+    TaskExecutor ── RegisterTaskExecutor ──► ResourceManager                                  (1) slots are registered
+    JobMaster ── RequestSlots ──► ResourceManager                                             (2) slots are wanted
+    ResourceManager ── RequestSlot ──► TaskExecutor                                           (3) a slot is assigned
+    TaskExecutor ── OfferSlots ──► JobMaster                                                  (4) and offered
+    JobMaster ── SubmitTask, CancelTask, ReleasePartitions ──► TaskExecutor                   (5) and used
+    TaskExecutor ── UpdateTaskState, PartitionConsumable, ReportProgress ──► JobMaster
+    JobMaster ── FreeSlot, ReleaseJob ──► TaskExecutor ── NotifySlotFree ──► ResourceManager
+    ResourceManager, JobMaster ── Heartbeat ──► TaskExecutor
+
+Only types listed in MESSAGE_TYPES travel. The epoch is not in them: every call carries it (``engine.rpc``).
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from engine.graph.deployment import (
+    FailureInfo,
+    TaskCounters,
+    TaskDeploymentDescriptor,
+    TaskReport,
+    VertexResult,
+)
+from engine.graph.job_graph import JobGraph
+from engine.ids import AllocationId, ExecutionAttemptId, JobId, ResourceId, ResultPartitionId
+from engine.rpc.gateway import Acknowledge, Request
+
+
+class JobOverview(msgspec.Struct, frozen=True):
+    """A job in a list. ``status`` is a JobStatus name; ``end_ms`` is -1 while it runs."""
+
+    job_id: JobId
+    name: str
+    status: str
+    start_ms: int
+    end_ms: int
+
+
+class JobList(msgspec.Struct, frozen=True):
+    """All jobs the Dispatcher knows, oldest first."""
+
+    jobs: tuple[JobOverview, ...]
+
+
+class SubmitReply(msgspec.Struct, frozen=True):
+    """``is_new`` is False when a job of that id was there already; nothing was started then."""
+
+    job_id: JobId
+    is_new: bool
+
+
+class VertexProgress(msgspec.Struct, frozen=True):
+    """One vertex while it runs: counters summed over subtasks, subtasks by execution state."""
+
+    name: str
+    parallelism: int
+    counters: TaskCounters
+    #: number of subtasks in each state, by state name
+    subtasks: dict[str, int]
+
+
+class JobProgress(msgspec.Struct, frozen=True):
+    """Live numbers of a job."""
+
+    job_id: JobId
+    name: str
+    status: str
+    runtime_ms: int
+    vertices: tuple[VertexProgress, ...]
+
+
+class JobOutcome(msgspec.Struct, frozen=True):
+    """How a job ended. ``status`` is FINISHED, FAILED, CANCELED or SUSPENDED."""
+
+    job_id: JobId
+    name: str
+    status: str
+    runtime_ms: int
+    vertices: tuple[VertexResult, ...]
+    failure: FailureInfo | None = None
+
+
+class SubmitJob(Request[SubmitReply], frozen=True):
+    """Start a job, unless one of that id is known already."""
+
+    job_graph: JobGraph
+
+
+class CancelJob(Request[Acknowledge], frozen=True):
+    """Cancel a job; without effect on one that has ended."""
+
+    job_id: JobId
+
+
+class RequestJobStatus(Request[JobOverview], frozen=True):
+    """Ask for a job's state."""
+
+    job_id: JobId
+
+
+class RequestJobProgress(Request[JobProgress], frozen=True):
+    """Ask for a job's live numbers."""
+
+    job_id: JobId
+
+
+class RequestJobOutcome(Request[JobOutcome], frozen=True):
+    """Ask how a job ended; answered when it has."""
+
+    job_id: JobId
+
+
+class ListJobs(Request[JobList], frozen=True):
+    """Ask for all jobs."""
+
+
+class SlotStatus(msgspec.Struct, frozen=True):
+    """One slot as its TaskExecutor sees it; without ``allocation_id`` it is free."""
+
+    index: int
+    allocation_id: AllocationId | None = None
+    job_id: JobId | None = None
+
+
+class RegistrationReply(msgspec.Struct, frozen=True):
+    """The ResourceManager knows the TaskExecutor now."""
+
+    resource_id: ResourceId
+
+
+class RegisterTaskExecutor(Request[RegistrationReply], frozen=True):
+    """A TaskExecutor and all of its slots. Sent again whenever the slots change: the last one counts."""
+
+    resource_id: ResourceId
+    address: str
+    slots: tuple[SlotStatus, ...]
+
+
+class RequestSlots(Request[Acknowledge], frozen=True):
+    """Want ``count`` slots, all of them or none, for one pipelined region; ``request_id`` grows within a job."""
+
+    job_id: JobId
+    job_name: str
+    job_master_address: str
+    request_id: int
+    count: int
+
+
+class WithdrawSlotRequests(Request[Acknowledge], frozen=True):
+    """Want no further slots for a job."""
+
+    job_id: JobId
+
+
+class NotifySlotFree(Request[Acknowledge], frozen=True):
+    """A slot was given back."""
+
+    resource_id: ResourceId
+    index: int
+    allocation_id: AllocationId
+
+
+class SlotHolder(msgspec.Struct, frozen=True):
+    """A job and the number of slots it holds."""
+
+    job_id: JobId
+    job_name: str
+    count: int
+
+
+class SlotOverview(msgspec.Struct, frozen=True):
+    """All slots of the cluster."""
+
+    total_count: int
+    free_count: int
+    task_executor_count: int
+    holders: tuple[SlotHolder, ...]
+
+
+class RequestSlotOverview(Request[SlotOverview], frozen=True):
+    """Ask who has the slots."""
+
+
+class RequestSlot(Request[Acknowledge], frozen=True):
+    """Assign a slot of this TaskExecutor to a job and have it offered to its JobMaster."""
+
+    index: int
+    job_id: JobId
+    allocation_id: AllocationId
+    job_master_address: str
+
+
+class SlotOffer(msgspec.Struct, frozen=True):
+    """A slot for the JobMaster to use, with its pages of managed memory."""
+
+    index: int
+    allocation_id: AllocationId
+    managed_pages: int
+
+
+class SlotOfferReply(msgspec.Struct, frozen=True):
+    """The offers that the JobMaster takes."""
+
+    accepted: tuple[AllocationId, ...]
+
+
+class OfferSlots(Request[SlotOfferReply], frozen=True):
+    """Offer slots to a JobMaster. ``data_address`` is where partitions of this TaskExecutor are read from."""
+
+    resource_id: ResourceId
+    address: str
+    data_address: str
+    slots: tuple[SlotOffer, ...]
+
+
+class SubmitTask(Request[Acknowledge], frozen=True):
+    """Run one attempt."""
+
+    descriptor: TaskDeploymentDescriptor
+    job_master_address: str
+
+
+class CancelTask(Request[Acknowledge], frozen=True):
+    """Cancel one attempt; without effect on one that has ended."""
+
+    attempt: ExecutionAttemptId
+
+
+class FreeSlot(Request[Acknowledge], frozen=True):
+    """Take a slot back; its tasks are cancelled."""
+
+    allocation_id: AllocationId
+
+
+class ReleasePartitions(Request[Acknowledge], frozen=True):
+    """Drop result partitions that nobody will read."""
+
+    partitions: tuple[ResultPartitionId, ...]
+
+
+class ReleaseJob(Request[Acknowledge], frozen=True):
+    """Drop everything of a job: tasks, slots, partitions. Answered when its task threads have ended."""
+
+    job_id: JobId
+
+
+class HeartbeatReply(msgspec.Struct, frozen=True):
+    """A sign of life."""
+
+    resource_id: ResourceId
+
+
+class Heartbeat(Request[HeartbeatReply], frozen=True):
+    """A sign of life of ``sender`` (its address), and the wish for one."""
+
+    sender: str
+
+
+class UpdateTaskState(Request[Acknowledge], frozen=True):
+    """An attempt changed its state."""
+
+    report: TaskReport
+
+
+class PartitionConsumable(Request[Acknowledge], frozen=True):
+    """A PIPELINED partition has its first buffer; sent once a partition."""
+
+    job_id: JobId
+    partition: ResultPartitionId
+
+
+class TaskProgress(msgspec.Struct, frozen=True):
+    """Counters of one running attempt."""
+
+    attempt: ExecutionAttemptId
+    counters: TaskCounters
+
+
+class ReportProgress(Request[Acknowledge], frozen=True):
+    """Counters of the running attempts of one job."""
+
+    tasks: tuple[TaskProgress, ...]
+
+
+class TaskExecutorLost(Request[Acknowledge], frozen=True):
+    """The ResourceManager lost a TaskExecutor."""
+
+    resource_id: ResourceId
+    reason: str
+
+
+MESSAGE_TYPES: tuple[type[msgspec.Struct], ...] = (
+    Acknowledge,
+    CancelJob,
+    CancelTask,
+    FreeSlot,
+    Heartbeat,
+    HeartbeatReply,
+    JobList,
+    JobOutcome,
+    JobOverview,
+    JobProgress,
+    ListJobs,
+    NotifySlotFree,
+    OfferSlots,
+    PartitionConsumable,
+    RegisterTaskExecutor,
+    RegistrationReply,
+    ReleaseJob,
+    ReleasePartitions,
+    ReportProgress,
+    RequestJobOutcome,
+    RequestJobProgress,
+    RequestJobStatus,
+    RequestSlot,
+    RequestSlotOverview,
+    RequestSlots,
+    SlotOfferReply,
+    SlotOverview,
+    SubmitJob,
+    SubmitReply,
+    SubmitTask,
+    TaskExecutorLost,
+    UpdateTaskState,
+    WithdrawSlotRequests,
+)

@@ -1,0 +1,43 @@
+"""What the ResourceManager answers: TaskExecutors register their slots, JobMasters want some.
+
+Requests are served in the order they came, each wholly or not yet.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from engine.gateways.messages import (
+    NotifySlotFree,
+    RegisterTaskExecutor,
+    RegistrationReply,
+    RequestSlotOverview,
+    RequestSlots,
+    SlotOverview,
+    WithdrawSlotRequests,
+)
+from engine.rpc.gateway import Acknowledge
+
+
+class ResourceManagerGateway(Protocol):
+    """The ResourceManager."""
+
+    async def register_task_executor(self, request: RegisterTaskExecutor) -> RegistrationReply:
+        """Know a TaskExecutor and its slots."""
+        ...
+
+    async def request_slots(self, request: RequestSlots) -> Acknowledge:
+        """Queue a wish for slots; they are offered by their TaskExecutors."""
+        ...
+
+    async def withdraw_slot_requests(self, request: WithdrawSlotRequests) -> Acknowledge:
+        """Forget what a job still waits for."""
+        ...
+
+    async def notify_slot_free(self, request: NotifySlotFree) -> Acknowledge:
+        """Note that a slot was given back."""
+        ...
+
+    async def request_slot_overview(self, request: RequestSlotOverview) -> SlotOverview:
+        """Return who has the slots."""
+        ...

@@ -1,0 +1,49 @@
+"""What a TaskExecutor answers: slots are assigned, tasks run and are cancelled, partitions are dropped."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from engine.gateways.messages import (
+    CancelTask,
+    FreeSlot,
+    Heartbeat,
+    HeartbeatReply,
+    ReleaseJob,
+    ReleasePartitions,
+    RequestSlot,
+    SubmitTask,
+)
+from engine.rpc.gateway import Acknowledge
+
+
+class TaskExecutorGateway(Protocol):
+    """One TaskExecutor."""
+
+    async def request_slot(self, request: RequestSlot) -> Acknowledge:
+        """Assign a free slot to a job; it is then offered to the JobMaster."""
+        ...
+
+    async def submit_task(self, request: SubmitTask) -> Acknowledge:
+        """Start an attempt."""
+        ...
+
+    async def cancel_task(self, request: CancelTask) -> Acknowledge:
+        """Begin to cancel an attempt."""
+        ...
+
+    async def free_slot(self, request: FreeSlot) -> Acknowledge:
+        """Take a slot back."""
+        ...
+
+    async def release_partitions(self, request: ReleasePartitions) -> Acknowledge:
+        """Drop result partitions."""
+        ...
+
+    async def release_job(self, request: ReleaseJob) -> Acknowledge:
+        """Drop everything of a job."""
+        ...
+
+    async def heartbeat(self, request: Heartbeat) -> HeartbeatReply:
+        """Answer with a sign of life."""
+        ...

@@ -1,0 +1,21 @@
+"""What can go wrong between two components, apart from what the called one raises itself."""
+
+from __future__ import annotations
+
+from engine.errors import EngineError, ResourceError
+
+
+class RpcTimeoutError(ResourceError, TimeoutError):
+    """No reply came before the deadline; the call may still take effect."""
+
+
+class EndpointUnreachableError(ResourceError, ConnectionError):
+    """Nobody answers at that address."""
+
+
+class MessageCodecError(EngineError, TypeError):
+    """A message or reply is not plain typed data, or its bytes are not a known message."""
+
+
+class RemoteCallError(EngineError):
+    """The called component raised something that is not an engine error."""

@@ -1,0 +1,69 @@
+"""What a caller sees of another component: an address to ask typed requests.
+
+    service.connect(address, epoch) ──► Gateway ── await ask(Request[Reply]) ──► Reply, or the error the other raised
+
+A ``Request[R]`` is a frozen struct that names its reply type, so that a call is type-checked end to end without stubs.
+Every call carries the epoch the gateway was connected with; the other end refuses it when another leader is in force.
+Transports (one process, HTTP) differ only in the RpcService that components are given.
+
+Thread: gateways are used on the event loop only.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+
+import msgspec
+
+if TYPE_CHECKING:
+    from engine.rpc.endpoint import RpcEndpoint
+
+R_co = TypeVar("R_co", covariant=True)
+R = TypeVar("R")
+
+#: seconds until an unanswered call raises RpcTimeoutError
+ASK_TIMEOUT_S = 10.0
+
+
+class Request(msgspec.Struct, Generic[R_co], frozen=True):
+    """Base of all messages; ``R_co`` is what answers it."""
+
+
+class Acknowledge(msgspec.Struct, frozen=True):
+    """The reply of what has nothing to say."""
+
+
+ACKNOWLEDGE = Acknowledge()
+
+
+class Gateway(Protocol):
+    """One component, seen from another."""
+
+    @property
+    def address(self) -> str:
+        """Where the component is."""
+        ...
+
+    async def ask(self, request: Request[R], timeout_s: float | None = ASK_TIMEOUT_S) -> R:
+        """Send a request and return the reply.
+
+        Raises: FencedError for another epoch, RpcTimeoutError after ``timeout_s`` (None: never),
+        EndpointUnreachableError when nobody is there, and what the component raised.
+        """
+        ...
+
+
+class RpcService(Protocol):
+    """The transport of a process."""
+
+    def start(self, endpoint: RpcEndpoint) -> None:
+        """Make an endpoint reachable at its address."""
+        ...
+
+    def stop(self, endpoint: RpcEndpoint) -> None:
+        """Make it unreachable."""
+        ...
+
+    def connect(self, address: str, epoch: int) -> Gateway:
+        """Return a gateway to an address; does not wait for it to be there."""
+        ...

@@ -1,0 +1,84 @@
+"""Calls between endpoints of one process.
+
+    ask ─► [codec round trip] ─► loop ─► endpoint.dispatch(epoch, message) ─► [codec round trip] ─► reply
+
+A call never runs inside the caller's stack: it is queued on the loop, and calls start in the order they were made, as
+over a connection. With ``codec`` every message, reply and error passes its byte form, so that nothing is shared by
+accident and everything that works here works over the network. A deadline ends the waiting, not the work: as over a
+network the called side goes on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, cast
+
+from engine.rpc.codec import MessageCodec
+from engine.rpc.endpoint import RpcEndpoint
+from engine.rpc.errors import EndpointUnreachableError, RpcTimeoutError
+from engine.rpc.gateway import ASK_TIMEOUT_S, Gateway, R, Request
+
+
+class LocalRpcService:
+    """Endpoints of this process by address."""
+
+    def __init__(self, codec: MessageCodec | None = None) -> None:
+        self._codec = codec
+        self._endpoints: dict[str, RpcEndpoint] = {}
+
+    def start(self, endpoint: RpcEndpoint) -> None:
+        """Make an endpoint reachable; an address that is taken raises ValueError."""
+        if endpoint.address in self._endpoints:
+            raise ValueError(f"address {endpoint.address} is taken")
+        self._endpoints[endpoint.address] = endpoint
+
+    def stop(self, endpoint: RpcEndpoint) -> None:
+        """Make it unreachable; idempotent."""
+        if self._endpoints.get(endpoint.address) is endpoint:
+            del self._endpoints[endpoint.address]
+
+    def connect(self, address: str, epoch: int) -> Gateway:
+        """Return a gateway to an address."""
+        return LocalGateway(self, address, epoch)
+
+    async def deliver(self, address: str, epoch: int, message: object) -> object:
+        """Answer a message at its endpoint, through the codec when there is one."""
+        endpoint = self._endpoints.get(address)
+        if endpoint is None:
+            raise EndpointUnreachableError(f"nobody answers at {address}")
+        if self._codec is None:
+            return await endpoint.dispatch(epoch, message)
+        try:
+            reply = await endpoint.dispatch(epoch, self._codec.decode(self._codec.encode(message)))
+        except Exception as error:
+            raise self._codec.decode_error(self._codec.encode_error(error)) from error
+        return self._codec.decode(self._codec.encode(reply))
+
+
+class LocalGateway:
+    """An endpoint of this process, under one epoch."""
+
+    def __init__(self, service: LocalRpcService, address: str, epoch: int) -> None:
+        self._service = service
+        self._address = address
+        self._epoch = epoch
+
+    @property
+    def address(self) -> str:
+        """Where the component is."""
+        return self._address
+
+    async def ask(self, request: Request[R], timeout_s: float | None = ASK_TIMEOUT_S) -> R:
+        """Send a request and return the reply (``Gateway.ask``)."""
+        call = asyncio.get_running_loop().create_task(self._service.deliver(self._address, self._epoch, request))
+        call.add_done_callback(_forget_outcome)
+        done, _ = await asyncio.wait({call}, timeout=timeout_s)
+        if not done:
+            raise RpcTimeoutError(f"{self._address} did not answer {type(request).__name__} within {timeout_s} s")
+        return cast("R", call.result())
+
+
+def _forget_outcome(call: asyncio.Task[Any]) -> None:
+    # A caller that gave up does not look at the outcome; without this the loop would report it as lost.
+    if not call.cancelled():
+        call.exception()

@@ -1,0 +1,54 @@
+"""HaServices: the leader services of a process, by the value of ``high-availability.type``.
+
+    create_ha_services("embedded")                                    MiniCluster
+    create_ha_services("NONE", address="http://host:6123", epoch=n)   one standalone JobManager
+
+One latch elects all components of a process together, so there is one election and one retrieval.
+"""
+
+from __future__ import annotations
+
+import uuid
+from typing import Protocol
+
+from ha.embedded import EmbeddedLeaderService
+from ha.information import LeaderInformation
+from ha.interfaces import LeaderElection, LeaderRetrieval
+from ha.standalone import StandaloneElection, StandaloneRetrieval
+
+
+class HaServices(Protocol):
+    """Makes elections and retrievals."""
+
+    def election(self) -> LeaderElection:
+        """Return the election of this process's components."""
+        ...
+
+    def retrieval(self) -> LeaderRetrieval:
+        """Return a watch on the leader."""
+        ...
+
+
+class StandaloneHaServices:
+    """A fixed leader at ``address``."""
+
+    def __init__(self, address: str, epoch: int) -> None:
+        self._information = LeaderInformation(epoch, uuid.uuid4(), address)
+
+    def election(self) -> LeaderElection:
+        """Return an election whose only contender leads at once."""
+        return StandaloneElection(self._information.epoch)
+
+    def retrieval(self) -> LeaderRetrieval:
+        """Return a watch that tells the fixed address."""
+        return StandaloneRetrieval(self._information)
+
+
+def create_ha_services(kind: str, address: str = "", epoch: int = 1) -> HaServices:
+    """Return the services of that type; an unknown one raises ValueError naming those there are."""
+    lowered = kind.lower()
+    if lowered == "embedded":
+        return EmbeddedLeaderService()
+    if lowered in ("none", "standalone"):
+        return StandaloneHaServices(address, epoch)
+    raise ValueError(f"high-availability.type {kind!r} is not one of NONE, embedded")

@@ -1,0 +1,18 @@
+"""Spilling: blocks of rows to disk and back, checked.
+
+An operator that runs out of pages writes rows through a ``SpillWriter`` of its ``SpillSpace`` and reads them again
+through a ``SpillReader``. Threads, disks, checksums, compression and cleaning up are this room's business.
+
+    io_manager.py       IOManager: directories, spaces, close
+    spill_directory.py  one directory: this process's locked folder, sweep of dead ones, two queues
+    spill_space.py      SpillSpace: the files of one operator
+    spill_identity.py   SpillIdentity: whose a block is
+    spill_writer.pyx    SpillWriter: rows in, blocks on disk, next directory when one is full
+    spill_file.pyx      SpillFile: index of a finished file
+    spill_reader.pyx    SpillReader: blocks in order, read ahead, or by index
+    request_queue.pyx   one thread per disk and direction, bounded
+    io_buffers.pyx      recycled memory for blocks
+    block_format.pyx    header, identity, faults
+    crc32c.pyx          checksum
+    lz4_codec.pyx       compression without the GIL
+"""

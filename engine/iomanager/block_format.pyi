@@ -5,7 +5,9 @@ from engine.iomanager.spill_identity import SpillIdentity
 
 HEADER_BYTES: int
 
-def encode_block(payload: Buffer, identity: SpillIdentity, file_number: int, sequence: int, compress: bool) -> bytes: ...
+def encode_block(
+    payload: Buffer, identity: SpillIdentity, file_number: int, sequence: int, compress: bool
+) -> bytes: ...
 def decode_block(
     data: Buffer, identity: SpillIdentity, file_number: int, sequence: int, path: str, offset: int
 ) -> bytes: ...

@@ -1,5 +1,6 @@
-from typing_extensions import Buffer
 from typing import Self, final
+
+from typing_extensions import Buffer
 
 @final
 class MemorySegment:

@@ -1,0 +1,116 @@
+"""IOManager: where a process spills.
+
+    io = IOManager(["/data1/tmp", "/data2/tmp"])      sweeps what dead processes left, makes a locked folder in each
+    space = io.space(identity)                        one for each operator that may spill
+    io.close()                                        closes spaces, joins threads, removes the folders
+
+A directory that cannot be used is left out and logged; none at all is a ConfigurationError. Threads are started by the
+first block that is written to (read from) a directory: a process that never spills has none.
+
+    operator ── SpillWriter ─► write queue ─► thread ─► directory 0     chosen by free space, next one when it is full
+             ◄─ SpillReader ◄─ read queue  ◄─ thread ◄─
+
+Memory outside of the managed budget: ``io_buffers`` (recycled blocks), one block per open writer, ``queue_depth``
+blocks per directory, ``prefetch + 1`` blocks per open reader.
+
+Source: Flink's IOManagerAsync, with one folder per process and the sweep at start.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+
+from engine.errors import ConfigurationError, SpillError
+from engine.iomanager.io_buffers import IoBuffers
+from engine.iomanager.spill_directory import SpillDirectory, sweep
+from engine.iomanager.spill_identity import SpillIdentity
+from engine.iomanager.spill_space import SpillSpace
+
+_LOG = logging.getLogger(__name__)
+
+#: numbers of spill files: unique in the process, so that no file's block passes for another's
+_file_numbers = itertools.count(1)
+
+
+class IOManager:
+    """The spill directories of a process and the spaces in them."""
+
+    def __init__(self, directories: Sequence[str], *, compression: str = "lz4", queue_depth: int = 8) -> None:
+        """Sweep and open the directories.
+
+        Args: compression: "lz4" or "none"; queue_depth: blocks waiting per directory before writers wait.
+        Raises: ConfigurationError when no directory can be used.
+        """
+        if compression not in ("lz4", "none"):
+            raise ConfigurationError(f"spill compression {compression!r}: choose lz4 or none")
+        self._compress = compression == "lz4"
+        self._buffers = IoBuffers()
+        self._spaces: set[SpillSpace] = set()
+        self._closed = False
+        self._directories: list[SpillDirectory] = []
+        reasons = []
+        for index, directory in enumerate(dict.fromkeys(directories)):
+            try:
+                self._directories.append(SpillDirectory.create(Path(directory), index, queue_depth))
+                sweep(Path(directory))
+            except OSError as error:
+                reasons.append(f"{directory}: {error.strerror}")
+                _LOG.warning("the spill directory %s cannot be used: %s", directory, error)
+        if not self._directories:
+            raise ConfigurationError(f"no spill directory can be used ({'; '.join(reasons) or 'none is given'})")
+
+    @property
+    def folders(self) -> list[Path]:
+        """The folder of this process in each usable directory."""
+        return [directory.folder for directory in self._directories]
+
+    @property
+    def spilled_bytes(self) -> int:
+        """Bytes that open spaces have written."""
+        return sum(space.spilled_bytes for space in list(self._spaces))
+
+    @property
+    def buffer_bytes_out(self) -> int:
+        """Bytes of block memory in use by writers, readers and queues; 0 when all are closed."""
+        return self._buffers.bytes_out
+
+    def space(self, identity: SpillIdentity) -> SpillSpace:
+        """Return a new space for one operator of the task; to be closed by its owner."""
+        if self._closed:
+            raise SpillError("the I/O manager is closed")
+        space = SpillSpace(
+            identity,
+            self._directories,
+            self._buffers,
+            self._compress,
+            lambda: next(_file_numbers) & 0x7FFF_FFFF,
+            self._spaces.discard,
+        )
+        self._spaces.add(space)
+        return space
+
+    def close(self) -> None:
+        """Close every space, join the threads, remove the folders; idempotent.
+
+        Raises: SpillError, the first that was met, after everything else was closed.
+        """
+        if self._closed:
+            return
+        self._closed = True
+        failures: list[SpillError] = []
+        for action in [*(space.close for space in list(self._spaces)), *(d.close for d in self._directories)]:
+            try:
+                action()
+            except SpillError as error:
+                failures.append(error)
+        if failures:
+            raise failures[0]
+
+    def __enter__(self) -> IOManager:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

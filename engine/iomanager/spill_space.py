@@ -1,0 +1,206 @@
+"""SpillSpace: the files of one operator.
+
+    space = io_manager.space(SpillIdentity(job_id, vertex_index, subtask_index, attempt_number))
+    writer = space.writer("run 0")  ...  file = writer.finish()  ...  file.reader()
+    space.spilled_bytes  space.raw_bytes
+    space.close()                     ends writers and readers that are still open, deletes every file; idempotent
+
+The space decides in which directory a file, or the continuation of one, is opened: the one with most free space whose
+file can be opened. Files are named after their owner, so that a person who looks into a spill folder sees whose they
+are; what is inside is checked by the identity in every block.
+
+Thread: the operator's; ``open_extent`` is also called by I/O threads (under the GIL).
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
+
+from engine.errors import DiskFullError, SpillError
+from engine.iomanager.io_buffers import IoBuffers
+from engine.iomanager.request_queue import RequestQueue
+from engine.iomanager.spill_directory import SpillDirectory
+from engine.iomanager.spill_file import SpillFile
+from engine.iomanager.spill_identity import SpillIdentity
+from engine.iomanager.spill_reader import SpillReader
+from engine.iomanager.spill_writer import SpillWriter
+
+BLOCK_SIZE_DEFAULT = 256 * 1024
+_FULL_ERRORS = (errno.ENOSPC, errno.EDQUOT)
+
+
+class SpillSpace:
+    """The spill files of one operator."""
+
+    def __init__(
+        self,
+        identity: SpillIdentity,
+        directories: Sequence[SpillDirectory],
+        buffers: IoBuffers,
+        compress: bool,
+        next_file_number: Callable[[], int],
+        on_close: Callable[[SpillSpace], None],
+    ) -> None:
+        self.identity = identity
+        self._directories = directories
+        self._buffers = buffers
+        self._compress = compress
+        self._next_file_number = next_file_number
+        self._on_close = on_close
+        self._writers: set[SpillWriter] = set()
+        self._readers: set[SpillReader] = set()
+        self._files: set[SpillFile] = set()
+        self._stored_bytes = 0
+        self._raw_bytes = 0
+        self._closed = False
+
+    # ------------------------------------------------------------------------------------------------- for operators
+
+    def writer(self, label: str, block_size: int = BLOCK_SIZE_DEFAULT) -> SpillWriter:
+        """Return a writer of a new file; nothing is created before the first block.
+
+        Args: label: for error texts; block_size: bytes, from 1024: what is collected before it is written.
+        """
+        self._require_open()
+        preferred = max(self._directories, key=SpillDirectory.free_bytes)
+        writer = SpillWriter(
+            self,
+            label,
+            preferred.write_queue,
+            self._buffers,
+            self.identity,
+            self._next_file_number(),
+            block_size,
+            self._compress,
+        )
+        self._writers.add(writer)
+        return writer
+
+    @property
+    def spilled_bytes(self) -> int:
+        """Bytes that went to disk, headers included, deleted files too."""
+        return self._stored_bytes + sum(writer.stored_bytes for writer in self._writers)
+
+    @property
+    def raw_bytes(self) -> int:
+        """Bytes of rows that were handed to writers."""
+        return self._raw_bytes + sum(writer.raw_bytes for writer in self._writers)
+
+    @property
+    def closed(self) -> bool:
+        """Whether close() has been called."""
+        return self._closed
+
+    def close(self) -> None:
+        """End everything that is open and delete every file; idempotent.
+
+        Raises: SpillError for the first file that could not be removed, after all others were.
+        """
+        if self._closed:
+            return
+        self._closed = True
+        failures: list[SpillError] = []
+        for reader in list(self._readers):
+            reader.close()
+        for writer in list(self._writers):
+            _collect(failures, writer.discard)
+        for file in list(self._files):
+            _collect(failures, file.delete)
+        self._on_close(self)
+        if failures:
+            raise failures[0]
+
+    def __enter__(self) -> SpillSpace:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # ------------------------------------------------------------------------------- for writers, readers and files
+
+    def open_extent(
+        self, file_number: int, extent_number: int, need_bytes: int, full: Collection[SpillDirectory]
+    ) -> tuple[int, str, SpillDirectory]:
+        """Create a file in the directory with most free space; return (descriptor, path, directory).
+
+        Args: need_bytes: of the block that comes next; full: directories that had no room for this file.
+        Raises: DiskFullError when every directory is full; SpillError when the others cannot be written.
+        """
+        name = f"{self.identity}.{file_number}.{extent_number}.spill"
+        reasons = [f"{directory} is full ({directory.free_bytes()} bytes free)" for directory in full]
+        disk_full = bool(full)
+        candidates = [directory for directory in self._directories if directory not in full]
+        for directory in sorted(candidates, key=SpillDirectory.free_bytes, reverse=True):
+            try:
+                return (*directory.open_file(name), directory)
+            except OSError as error:
+                disk_full = disk_full or error.errno in _FULL_ERRORS
+                reasons.append(f"{directory}: {error.strerror} ({directory.free_bytes()} bytes free)")
+        text = f"a block of {need_bytes} bytes cannot be spilled: {'; '.join(reasons)}"
+        if disk_full:
+            raise DiskFullError(f"{text}; free some space or add a directory to io.tmp.dirs")
+        raise SpillError(f"{text}; check the directories of io.tmp.dirs")
+
+    def writer_finished(self, writer: SpillWriter, file: SpillFile) -> None:
+        """Take over the file of a writer."""
+        self._count(writer)
+        self._files.add(file)
+
+    def writer_discarded(self, writer: SpillWriter) -> None:
+        """Remove what a writer left."""
+        self._count(writer)
+        _remove([path for path, _ in writer.extents])
+
+    def _count(self, writer: SpillWriter) -> None:
+        self._writers.discard(writer)
+        self._stored_bytes += writer.stored_bytes
+        self._raw_bytes += writer.raw_bytes
+
+    def open_reader(self, file: SpillFile, prefetch: int, first_block: int, end_block: int) -> SpillReader:
+        """Return a reader over blocks first_block to end_block - 1."""
+        self._require_open()
+        queue = self._queue_of(file) if prefetch > 0 and end_block > first_block else None
+        reader = SpillReader(self, file, queue, self._buffers, prefetch, first_block, end_block)
+        self._readers.add(reader)
+        return reader
+
+    def _queue_of(self, file: SpillFile) -> RequestQueue:
+        directory = next(entry for entry in self._directories if file.paths[0].startswith(f"{entry}{os.sep}"))
+        return directory.read_queue
+
+    def reader_closed(self, reader: SpillReader) -> None:
+        """Forget a reader."""
+        self._readers.discard(reader)
+
+    def remove_file(self, file: SpillFile) -> None:
+        """Delete the extents of a file."""
+        self._files.discard(file)
+        _remove(file.paths)
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise SpillError(f"the spill space of {self.identity} is closed")
+
+
+def _remove(paths: Sequence[str]) -> None:
+    """Unlink every path; what is gone already is fine. Raises: SpillError for the first that stays."""
+    failure: OSError | None = None
+    for path in paths:
+        try:
+            Path(path).unlink()
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            failure = failure or error
+    if failure is not None:
+        raise SpillError(f"a spill file cannot be removed: {failure}") from failure
+
+
+def _collect(failures: list[SpillError], action: Callable[[], None]) -> None:
+    try:
+        action()
+    except SpillError as error:
+        failures.append(error)

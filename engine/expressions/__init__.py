@@ -1,0 +1,14 @@
+"""Expressions over Arrow batches: what ``col``, ``lit`` and ``when`` mean.
+
+schema_bridge.py   pyarrow.Schema <-> PlanSchema
+literals.py        Python values <-> constants of a plan
+common_type.py     what two types widen to
+text.py            an expression as short text
+binding.py         operands, and how a function binds to types
+arithmetic.py comparison.py text_functions.py time_functions.py   the functions
+functions.py       the table of them
+conditional.py     when/then/otherwise
+compile.py         expression + schema -> operand
+evaluate.py        compiled expressions, predicates, projections over batches
+infer.py           types and schemas of expressions
+"""

@@ -1,0 +1,156 @@
+"""Arithmetic as Python means it: ``+ - * / // %`` and negation.
+
+    integers     widen to int64; overflow is an error; // and % floor; division by zero is an error
+    /            float64, by IEEE (x / 0 is inf or nan)
+    floats       float32 with float32 stays, else float64; // and % floor as Python's do
+    decimals     exact; digits grow as Arrow defines, into decimal256 where 38 are not enough; / gives float64
+    times        timestamp - timestamp = duration, timestamp + duration = timestamp, as Arrow has them
+    strings      + joins them
+
+Null with anything is null.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from engine.expressions.binding import Binding, Datum, NoMatchError, Operand, Options
+from engine.expressions.common_type import common_type, is_number
+
+_INT64 = pa.int64()
+
+
+def _decimal_types(left: Operand, right: Operand) -> tuple[pa.DataType, pa.DataType]:
+    """Return operand types for exact arithmetic: integers as decimals, a constant with just its digits."""
+
+    def of(operand: Operand) -> pa.DataType:
+        if pa.types.is_decimal(operand.type):
+            return operand.type
+        constant = operand.constant
+        digits = 20 if constant is None or not constant.is_valid else len(str(abs(constant.as_py())))
+        return pa.decimal128(digits, 0)
+
+    return of(left), of(right)
+
+
+def _wide_decimal(data_type: pa.DataType) -> pa.DataType:
+    return pa.decimal256(data_type.precision, data_type.scale)
+
+
+def _number_types(left: Operand, right: Operand) -> tuple[pa.DataType, pa.DataType]:
+    """Return the types in which two numbers are added, subtracted, multiplied."""
+    one, other = left.type, right.type
+    if pa.types.is_null(one) and pa.types.is_null(other):
+        return _INT64, _INT64
+    if pa.types.is_null(one) or pa.types.is_null(other):
+        known = other if pa.types.is_null(one) else one
+        return (_INT64, _INT64) if pa.types.is_integer(known) else (known, known)
+    if pa.types.is_integer(one) and pa.types.is_integer(other):
+        return _INT64, _INT64
+    if pa.types.is_floating(one) or pa.types.is_floating(other):
+        both_single = one == other == pa.float32()
+        return (one, other) if both_single else (pa.float64(), pa.float64())
+    return _decimal_types(left, right)
+
+
+def _is_numeric(data_type: pa.DataType) -> bool:
+    return is_number(data_type) or pa.types.is_null(data_type)
+
+
+def _checked(kernel: Callable[..., Datum]) -> Callable[[Sequence[Operand], Options], Binding]:
+    """Return the binder of a checked Arrow kernel: add, subtract or multiply."""
+
+    def bind(operands: Sequence[Operand], _options: Options) -> Binding:
+        left, right = operands
+        if not (_is_numeric(left.type) and _is_numeric(right.type)):
+            return _bind_other(kernel, left, right)
+        types = _number_types(left, right)
+        if any(map(pa.types.is_decimal, types)):
+            types = _fitting_decimals(kernel, types)
+        return Binding(kernel, types, can_raise=not pa.types.is_floating(types[0]))
+
+    return bind
+
+
+def _fitting_decimals(
+    kernel: Callable[..., Datum], types: tuple[pa.DataType, pa.DataType]
+) -> tuple[pa.DataType, pa.DataType]:
+    """Return the decimal types themselves, or as decimal256 where the result needs more than 38 digits."""
+    try:
+        kernel(*(pa.array([], data_type) for data_type in types))
+    except pa.ArrowInvalid:
+        return _wide_decimal(types[0]), _wide_decimal(types[1])
+    return types
+
+
+def _bind_other(kernel: Callable[..., Datum], left: Operand, right: Operand) -> Binding:
+    """Bind + - * for what is not a number: strings join, times move."""
+    if pa.types.is_boolean(left.type) or pa.types.is_boolean(right.type):
+        raise NoMatchError("bool is not a number; cast it to pa.int64() first")
+    strings = common_type(left.type, right.type)
+    if kernel is pc.add_checked and strings in (pa.string(), pa.large_string()):
+        separator = pa.scalar("", strings)
+        return Binding(lambda one, other: pc.binary_join_element_wise(one, other, separator), (strings, strings))
+    return Binding(kernel, (None, None), can_raise=True)
+
+
+def bind_divide(operands: Sequence[Operand], _options: Options) -> Binding:
+    """Bind ``/``: float64 whatever the operands."""
+    if not all(_is_numeric(operand.type) for operand in operands):
+        raise NoMatchError("only numbers can be divided")
+    return Binding(pc.divide, (pa.float64(), pa.float64()))
+
+
+def _floor_divide_integers(left: Datum, right: Datum) -> Datum:
+    quotient = pc.divide_checked(left, right)
+    remainder = pc.subtract(left, pc.multiply(quotient, right))
+    opposite = pc.and_(pc.not_equal(remainder, 0), pc.not_equal(pc.less(remainder, 0), pc.less(right, 0)))
+    return pc.if_else(opposite, pc.subtract(quotient, 1), quotient)
+
+
+def _floor_divide_floats(left: Datum, right: Datum) -> Datum:
+    """Divide as CPython's float_floor_div: exact remainder first, then the quotient is all but whole."""
+    quotient = pc.round(pc.divide(pc.subtract(left, pc.modulo(left, right)), right))
+    return pc.if_else(pc.equal(right, 0.0), pc.divide(left, right), quotient)
+
+
+def _modulo_integers(left: Datum, right: Datum) -> Datum:
+    """Floored remainder; the one pair whose quotient overflows, least int64 and -1, has remainder 0."""
+    safe = pc.if_else(pc.equal(right, -1), pa.scalar(1, _INT64), right)
+    return pc.modulo(left, safe)
+
+
+def _flooring(
+    integers: Callable[..., Datum], floats: Callable[..., Datum]
+) -> Callable[[Sequence[Operand], Options], Binding]:
+    def bind(operands: Sequence[Operand], _options: Options) -> Binding:
+        left, right = operands
+        if not (_is_numeric(left.type) and _is_numeric(right.type)):
+            raise NoMatchError("only numbers can be divided")
+        types = _number_types(left, right)
+        if pa.types.is_decimal(types[0]):
+            raise NoMatchError("for decimals there is / (float64); cast to pa.int64() or pa.float64() first")
+        is_integer = pa.types.is_integer(types[0])
+        return Binding(integers if is_integer else floats, types, can_raise=is_integer)
+
+    return bind
+
+
+bind_add = _checked(pc.add_checked)
+bind_subtract = _checked(pc.subtract_checked)
+bind_multiply = _checked(pc.multiply_checked)
+bind_floor_divide = _flooring(_floor_divide_integers, _floor_divide_floats)
+bind_modulo = _flooring(_modulo_integers, pc.modulo)
+
+
+def bind_negate(operands: Sequence[Operand], _options: Options) -> Binding:
+    """Bind unary minus."""
+    data_type = operands[0].type
+    if pa.types.is_integer(data_type) or pa.types.is_null(data_type):
+        return Binding(pc.negate_checked, (_INT64,), can_raise=True)
+    if not (is_number(data_type) or pa.types.is_duration(data_type)):
+        raise NoMatchError("only numbers and durations can be negated")
+    return Binding(pc.negate_checked, (None,))

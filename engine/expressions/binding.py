@@ -1,0 +1,99 @@
+"""What the functions of expressions are made of: bound operands, and how a function binds to their types.
+
+    Operand(type, evaluate, constant)    an expression compiled over a schema: evaluate(batch) -> Array or Scalar
+    FunctionEntry(name, arity, bind)     one row of the table in functions.py
+    bind(operands, options) -> Binding(kernel, argument_types, can_raise)
+
+A function looks at the types of its operands once, says to which types they are to be cast (None: as they are) and
+gives the kernel that works on the results. Constants stay scalars: they are cast once, and Arrow broadcasts them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+#: a pa.Array as long as the batch, or a pa.Scalar that stands for one (pyarrow has no types that mypy knows)
+Datum: TypeAlias = Any
+Options = Mapping[str, bool | int | float | str | None]
+
+
+class NoMatchError(Exception):
+    """A function has no meaning for these types; the text says what would help."""
+
+
+@dataclass(frozen=True)
+class Operand:
+    """An expression compiled over a schema."""
+
+    type: pa.DataType
+    evaluate: Callable[[pa.RecordBatch], Datum]
+    #: whether a value (not a type) may make it fail
+    can_raise: bool = False
+    constant: pa.Scalar | None = None
+
+
+@dataclass(frozen=True)
+class Binding:
+    """How a function works on operands of certain types."""
+
+    kernel: Callable[..., Datum]
+    argument_types: tuple[pa.DataType | None, ...]
+    can_raise: bool = False
+
+
+@dataclass(frozen=True)
+class FunctionEntry:
+    """A function by name. ``arity_max`` None: any number of arguments."""
+
+    name: str
+    arity_min: int
+    arity_max: int | None
+    bind: Callable[[Sequence[Operand], Options], Binding]
+
+
+def as_array(datum: Datum, length: int) -> Any:
+    """Return a datum as an array of exactly ``length`` values."""
+    if isinstance(datum, pa.Scalar):
+        return pa.nulls(length, datum.type) if not datum.is_valid else pa.repeat(datum, length)
+    return datum.combine_chunks() if isinstance(datum, pa.ChunkedArray) else datum
+
+
+def _cast_constant(constant: pa.Scalar, target: pa.DataType) -> pa.Scalar:
+    """Return a constant of another type. Arrow casts int64 to a decimal of 19 digits or more only: go by the value."""
+    if pa.types.is_decimal(target) and pa.types.is_integer(constant.type) and constant.is_valid:
+        return pa.scalar(Decimal(constant.as_py()), target)
+    return pc.cast(constant, target)
+
+
+def cast_operand(operand: Operand, target: pa.DataType | None) -> Operand:
+    """Return an operand of another type; widening only, so it fails for no value (uint64 to int64 apart)."""
+    if target is None or operand.type == target:
+        return operand
+    if operand.constant is not None:
+        scalar = _cast_constant(operand.constant, target)
+        return Operand(target, lambda _batch: scalar, constant=scalar)
+    evaluate = operand.evaluate
+    can_raise = operand.can_raise or (pa.types.is_uint64(operand.type) and pa.types.is_int64(target))
+    return Operand(target, lambda batch: pc.cast(evaluate(batch), target), can_raise)
+
+
+def fill_false(condition: Datum) -> Datum:
+    """Return a condition with null as false."""
+    if isinstance(condition, pa.Scalar):
+        return pa.scalar(condition.as_py() is True)
+    return condition.fill_null(False) if condition.null_count else condition
+
+
+def constant_text(operands: Sequence[Operand], index: int, what: str) -> Any:
+    """Return the string constant that an operand must be."""
+    constant = operands[index].constant
+    value = None if constant is None else constant.as_py()
+    if not isinstance(value, str):
+        raise NoMatchError(f"{what} must be a constant string")
+    return value

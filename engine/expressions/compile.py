@@ -1,0 +1,128 @@
+"""From an expression and a schema to an operand: names become column positions, functions bind to types.
+
+All that can be known without rows is found here: unknown columns, types that do not fit, malformed patterns. The
+type of a call is that of its result over empty arrays. Errors are SchemaErrors that show the expression, the types it
+met, and what to do.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from engine.errors import SchemaError
+from engine.expressions.binding import Binding, NoMatchError, Operand, cast_operand
+from engine.expressions.common_type import common_type_of
+from engine.expressions.conditional import bind_case
+from engine.expressions.functions import find_function
+from engine.expressions.literals import literal_scalar
+from engine.expressions.schema_bridge import type_from_ipc
+from engine.expressions.text import expression_text
+from engine.graph.expression import Call, Case, Cast, ColumnRef, Expression, Literal, columns_of
+
+_ARROW_ERRORS = (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, pa.ArrowKeyError)
+
+
+def unknown_column(name: str, names: Iterable[str]) -> SchemaError:
+    """Return the error for a column that is not there, with the nearest name and all there are."""
+    known = list(names)
+    near = difflib.get_close_matches(name, known, 1, 0.6) or [other for other in known if other.lower() == name.lower()]
+    hint = f"; did you mean {near[0]!r}?" if near else "."
+    return SchemaError(f"no column {name!r}{hint} There are: {', '.join(known) or 'none'}")
+
+
+def compile_operand(expression: Expression, schema: pa.Schema) -> Operand:
+    """Return an expression bound to a schema, or raise SchemaError."""
+    match expression:
+        case ColumnRef(name=name):
+            return _compile_column(name, schema)
+        case Literal():
+            scalar = literal_scalar(expression)
+            return Operand(scalar.type, lambda _batch: scalar, constant=scalar)
+        case Call():
+            return _compile_call(expression, schema)
+        case Cast():
+            return _compile_cast(expression, schema)
+        case Case():
+            return _compile_case(expression, schema)
+
+
+def _compile_column(name: str, schema: pa.Schema) -> Operand:
+    index = schema.get_field_index(name)
+    if index < 0:
+        raise unknown_column(name, schema.names)
+    return Operand(schema.field(index).type, lambda batch: batch.column(index))
+
+
+def _described(expressions: Sequence[Expression], operands: Sequence[Operand]) -> str:
+    pairs = zip(expressions[:4], operands, strict=False)
+    return ", ".join(f"{expression_text(part)} is {operand.type}" for part, operand in pairs)
+
+
+def _compile_call(call: Call, schema: pa.Schema) -> Operand:
+    operands = [compile_operand(argument, schema) for argument in call.arguments]
+    entry = find_function(call.function, len(operands))
+    try:
+        binding = entry.bind(operands, call.options)
+        bound = [cast_operand(one, wanted) for one, wanted in zip(operands, binding.argument_types, strict=True)]
+        result_type = _result_type(binding, bound)
+    except NoMatchError as error:
+        raise SchemaError(f"{expression_text(call)}: {_described(call.arguments, operands)}; {error}") from error
+    except _ARROW_ERRORS as error:
+        name = call.function.replace("_", " ")
+        raise SchemaError(
+            f"{expression_text(call)}: cannot {name}: {_described(call.arguments, operands)} ({_first_line(error)})"
+        ) from error
+    kernel, evaluators = binding.kernel, [operand.evaluate for operand in bound]
+    can_raise = binding.can_raise or any(operand.can_raise for operand in bound)
+    return Operand(result_type, lambda batch: kernel(*[part(batch) for part in evaluators]), can_raise)
+
+
+def _result_type(binding: Binding, operands: Sequence[Operand]) -> pa.DataType:
+    empty = [pa.array([], operand.type) for operand in operands]
+    return binding.kernel(*empty).type
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).partition("\n")[0]
+
+
+def _compile_cast(expression: Cast, schema: pa.Schema) -> Operand:
+    operand = compile_operand(expression.operand, schema)
+    target = type_from_ipc(expression.type_ipc)
+    if operand.type == target:
+        return operand
+    try:
+        pc.cast(pa.array([], operand.type), target)
+    except _ARROW_ERRORS as error:
+        source = expression_text(expression.operand)
+        raise SchemaError(f"{source} is {operand.type}, which cannot be cast to {target}") from error
+    evaluate = operand.evaluate
+    return Operand(target, lambda batch: pc.cast(evaluate(batch), target), can_raise=True)
+
+
+def _compile_case(expression: Case, schema: pa.Schema) -> Operand:
+    conditions = [compile_operand(test, schema) for test, _ in expression.branches]
+    for (test, _), condition in zip(expression.branches, conditions, strict=True):
+        if not (pa.types.is_boolean(condition.type) or pa.types.is_null(condition.type)):
+            raise SchemaError(f"when({expression_text(test)}): a condition is a bool, this is {condition.type}")
+    parts = [value for _, value in expression.branches]
+    values = [compile_operand(value, schema) for value in parts]
+    if expression.otherwise is not None:
+        parts.append(expression.otherwise)
+        values.append(compile_operand(expression.otherwise, schema))
+    data_type = common_type_of([value.type for value in values])
+    if data_type is None:
+        raise SchemaError(
+            f"{expression_text(expression)}: the values have no common type: {_described(parts, values)}; cast them"
+        )
+    values = [cast_operand(value, data_type) for value in values]
+    if expression.otherwise is None:
+        nothing = pa.scalar(None, data_type)
+        values.append(Operand(data_type, lambda _batch: nothing, constant=nothing))
+    branches = list(zip(conditions, values, strict=False))
+    columns = [schema.get_field_index(name) for name in columns_of(expression)]
+    return bind_case(branches, values[-1], columns)

@@ -1,0 +1,59 @@
+"""when/then/otherwise over a batch: the first true condition wins, null is false.
+
+Where no branch can fail, all are evaluated over the whole batch and chosen from. Where a value can make one fail
+(``when(y != 0).then(x // y)``), each branch sees just the rows that reach it:
+
+    rows ──► condition 1 ─true─► value 1 ─┐
+               └─false─► condition 2 ─true─► value 2 ─┤──► put back in the order of the rows
+                           └─false─► otherwise ───────┘
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from engine.expressions.binding import Datum, Operand, as_array, fill_false
+
+Branches = Sequence[tuple[Operand, Operand]]
+
+
+def bind_case(branches: Branches, otherwise: Operand, columns: Sequence[int]) -> Operand:
+    """Return the operand of a case whose values all have the type of ``otherwise``; ``columns`` are those it reads."""
+    parts = [operand for branch in branches for operand in branch] + [otherwise]
+    can_raise = any(operand.can_raise for operand in parts)
+    evaluate = _lazily(branches, otherwise) if can_raise and columns else _eagerly(branches, otherwise)
+    return Operand(otherwise.type, evaluate, can_raise)
+
+
+def _eagerly(branches: Branches, otherwise: Operand) -> Callable[[pa.RecordBatch], Datum]:
+    def evaluate(batch: pa.RecordBatch) -> Datum:
+        result = otherwise.evaluate(batch)
+        for condition, value in reversed(branches):
+            result = pc.if_else(fill_false(condition.evaluate(batch)), value.evaluate(batch), result)
+        return result
+
+    return evaluate
+
+
+def _lazily(branches: Branches, otherwise: Operand) -> Callable[[pa.RecordBatch], Datum]:
+    def evaluate(batch: pa.RecordBatch) -> Datum:
+        rest = batch
+        rest_positions = pa.array(range(batch.num_rows), pa.int64())
+        pieces: list[pa.Array] = []
+        positions: list[pa.Array] = []
+        for condition, value in branches:
+            mask = as_array(fill_false(condition.evaluate(rest)), rest.num_rows)
+            taken = rest.filter(mask)
+            pieces.append(as_array(value.evaluate(taken), taken.num_rows))
+            positions.append(rest_positions.filter(mask))
+            others = pc.invert(mask)
+            rest, rest_positions = rest.filter(others), rest_positions.filter(others)
+        pieces.append(as_array(otherwise.evaluate(rest), rest.num_rows))
+        positions.append(rest_positions)
+        order = pc.sort_indices(pa.concat_arrays(positions))
+        return pa.concat_arrays(pieces).take(order)
+
+    return evaluate

@@ -1,0 +1,34 @@
+"""Types of expressions, known before any row is read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from engine.errors import SchemaError
+from engine.expressions.compile import compile_operand
+from engine.expressions.text import expression_text
+from engine.graph.expression import ColumnRef, Expression, NamedExpression
+
+
+def infer_type(expression: Expression, schema: pa.Schema) -> pa.DataType:
+    """Return the type of an expression over a schema; SchemaError when it has none."""
+    return compile_operand(expression, schema).type
+
+
+def infer_schema(named: Sequence[NamedExpression], schema: pa.Schema) -> pa.Schema:
+    """Return the schema that a projection makes; a column that is only renamed keeps its nullability."""
+    fields = []
+    for one in named:
+        data_type = infer_type(one.expression, schema)
+        nullable = not isinstance(one.expression, ColumnRef) or schema.field(one.expression.name).nullable
+        fields.append(pa.field(one.name, data_type, nullable))
+    return pa.schema(fields)
+
+
+def check_predicate(expression: Expression, schema: pa.Schema) -> None:
+    """Raise SchemaError when an expression is no condition over a schema."""
+    data_type = infer_type(expression, schema)
+    if not (pa.types.is_boolean(data_type) or pa.types.is_null(data_type)):
+        raise SchemaError(f"{expression_text(expression)} is {data_type}; a condition must be a bool")

@@ -1,0 +1,73 @@
+"""Constants of expressions: Python values as exact Arrow scalars, and as plain data that travels in a plan.
+
+    make_literal(value, type=None) -> Literal        literal_scalar(Literal) -> pa.Scalar
+
+An ``int`` is int64 (uint64 when only that holds it), a ``float`` float64, a ``str`` string, None the null type; dates,
+times, decimals, bytes and lists have the type that pyarrow gives them. The exact value is a record batch of one row
+in Arrow IPC form; simple values stand beside it in the clear, for estimates and for the text of the expression.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import pyarrow as pa
+
+from engine.errors import SchemaError
+from engine.graph.expression import Literal
+
+_TEXT_MAX = 60
+
+
+def _infer_scalar(value: Any) -> pa.Scalar:
+    if isinstance(value, pa.Scalar):
+        return value
+    if isinstance(value, bool):
+        return pa.scalar(value, pa.bool_())
+    if isinstance(value, int):
+        if -(2**63) <= value < 2**63:
+            return pa.scalar(value, pa.int64())
+        if 0 <= value < 2**64:
+            return pa.scalar(value, pa.uint64())
+        raise SchemaError(f"the integer {value} does not fit into 64 bits; use a Decimal or a float")
+    try:
+        return pa.scalar(value)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
+        raise SchemaError(f"a {type(value).__name__} cannot be a constant of an expression: {error}") from error
+
+
+def literal_text(scalar: pa.Scalar) -> str:
+    """Return a constant as a person would write it, of bounded length."""
+    value = scalar.as_py()
+    text = str(value) if not isinstance(value, str | bytes) else repr(value)
+    return text if len(text) <= _TEXT_MAX else f"{text[:_TEXT_MAX]}..."
+
+
+def make_literal(value: Any, data_type: pa.DataType | None = None) -> Literal:
+    """Return the constant of a Python value; one that Arrow does not know raises SchemaError."""
+    scalar = _infer_scalar(value)
+    if data_type is not None and scalar.type != data_type:
+        try:
+            scalar = pa.scalar(value, data_type)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
+            raise SchemaError(f"lit({value!r}): is not {data_type}: {error}") from error
+    array = pa.array([scalar.as_py()], scalar.type)
+    batch = pa.RecordBatch.from_arrays([array], schema=pa.schema([pa.field("", scalar.type)]))
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    plain = scalar.as_py()
+    in_clear = plain if isinstance(plain, bool | int | float | str) else None
+    return Literal(ipc=sink.getvalue().to_pybytes(), text=literal_text(scalar), value=in_clear)
+
+
+@lru_cache(maxsize=4096)
+def _scalar_from_ipc(ipc: bytes) -> pa.Scalar:
+    with pa.ipc.open_stream(pa.py_buffer(ipc)) as reader:
+        return reader.read_next_batch().column(0)[0]
+
+
+def literal_scalar(literal: Literal) -> pa.Scalar:
+    """Return the exact value of a constant."""
+    return _scalar_from_ipc(literal.ipc)

@@ -1,0 +1,113 @@
+"""Schemas between the two worlds: ``pyarrow.Schema`` (users, operators) and ``PlanSchema`` (plans, JobMaster).
+
+    to_plan_schema(pa.Schema) -> PlanSchema       to_arrow_schema(PlanSchema) -> pa.Schema
+    type_to_ipc(pa.DataType) -> bytes             type_from_ipc(bytes) -> pa.DataType
+
+A column's exact type travels as the Arrow IPC schema message of one field whose name is empty and which is nullable:
+so equal types have equal bytes, and a column is renamed without touching them. Beside it stands what planning needs
+to know without Arrow. Widths of fixed types are exact (a bool counts as one byte, as it does in a row); those of
+variable types are documented guesses, which statistics of a source replace.
+
+Invariant: ``to_arrow_schema(to_plan_schema(schema))`` equals ``schema`` (metadata of the whole schema is dropped).
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import pyarrow as pa
+
+from engine.errors import SchemaError
+from engine.graph.plan_schema import ColumnInfo, PlanSchema
+
+#: guesses, bytes of a value: a short word; a list or struct costs what its children cost
+STRING_WIDTH_BYTES = 16
+LIST_LENGTH = 4
+
+
+@lru_cache(maxsize=1024)
+def _type_to_ipc(data_type: pa.DataType) -> bytes:
+    return bytes(pa.schema([pa.field("", data_type)]).serialize())
+
+
+def type_to_ipc(data_type: pa.DataType) -> bytes:
+    """Return the IPC schema message of a single nameless, nullable field of that type."""
+    return _type_to_ipc(data_type)
+
+
+@lru_cache(maxsize=1024)
+def field_from_ipc(ipc: bytes) -> pa.Field:
+    """Return the single field of an IPC schema message."""
+    schema = pa.ipc.read_schema(pa.py_buffer(ipc))
+    if len(schema) != 1:
+        raise SchemaError(f"a column's type has {len(schema)} fields, expected one")
+    return schema.field(0)
+
+
+def type_from_ipc(ipc: bytes) -> pa.DataType:
+    """Return the type in an IPC schema message of one field."""
+    return field_from_ipc(ipc).type
+
+
+def value_width(data_type: pa.DataType) -> tuple[int, bool]:
+    """Return (bytes of one value, whether that is exact)."""
+    if pa.types.is_null(data_type) or pa.types.is_boolean(data_type):
+        return 1, True
+    if pa.types.is_fixed_size_binary(data_type):
+        return data_type.byte_width, True
+    if isinstance(data_type, pa.ExtensionType):
+        return value_width(data_type.storage_type)
+    if pa.types.is_nested(data_type):
+        children = [data_type.field(index).type for index in range(data_type.num_fields)]
+        total = sum(value_width(child)[0] for child in children)
+        return (total if pa.types.is_struct(data_type) else LIST_LENGTH * total) or 1, False
+    try:
+        return max(1, data_type.bit_width // 8), True
+    except ValueError:
+        return STRING_WIDTH_BYTES, False
+
+
+def is_key_type(data_type: pa.DataType) -> bool:
+    """Return whether values may be keys: they have equality and an order of bytes. Nested and opaque ones have not."""
+    return not (
+        pa.types.is_nested(data_type)
+        or pa.types.is_null(data_type)
+        or pa.types.is_interval(data_type)
+        or isinstance(data_type, pa.BaseExtensionType)
+    )
+
+
+def to_column_info(field: pa.Field) -> ColumnInfo:
+    """Return what planning knows of a field."""
+    width, exact = value_width(field.type)
+    if field.metadata:
+        plain = pa.field("", field.type, metadata=field.metadata)
+        ipc = pa.schema([plain]).serialize().to_pybytes()
+    else:
+        ipc = type_to_ipc(field.type)
+    return ColumnInfo(
+        name=field.name,
+        type_text=str(field.type),
+        width_bytes=width,
+        width_is_exact=exact,
+        nullable=field.nullable,
+        is_key_type=is_key_type(field.type),
+        ipc=ipc,
+    )
+
+
+def to_plan_schema(schema: pa.Schema) -> PlanSchema:
+    """Return the plan's form of a schema; a name that occurs twice raises SchemaError."""
+    seen: set[str] = set()
+    for name in schema.names:
+        if name in seen:
+            raise SchemaError(f"column {name!r} is there twice: {', '.join(schema.names)}")
+        seen.add(name)
+    return PlanSchema(tuple(to_column_info(field) for field in schema))
+
+
+def to_arrow_schema(schema: PlanSchema) -> pa.Schema:
+    """Return the Arrow form of a plan's schema."""
+    return pa.schema(
+        [field_from_ipc(column.ipc).with_name(column.name).with_nullable(column.nullable) for column in schema.columns]
+    )

@@ -1,0 +1,76 @@
+"""An expression as short text: for names of columns that nobody named, for explain and for messages.
+
+    price * (1 - discount)      year(day) >= 1997      when(x > 0).then('plus').otherwise('minus')
+
+Column names stand bare when they are identifiers, else as ``col('...')``.
+"""
+
+from __future__ import annotations
+
+from engine.graph.expression import AggregateCall, Call, Case, Cast, ColumnRef, Expression, Literal
+
+#: function -> (operator, strength): stronger binds tighter, in Python's order
+_INFIX = {
+    "or": ("|", 2),
+    "and": ("&", 3),
+    "equal": ("==", 1),
+    "not_equal": ("!=", 1),
+    "less": ("<", 1),
+    "less_equal": ("<=", 1),
+    "greater": (">", 1),
+    "greater_equal": (">=", 1),
+    "add": ("+", 5),
+    "subtract": ("-", 5),
+    "multiply": ("*", 6),
+    "divide": ("/", 6),
+    "floor_divide": ("//", 6),
+    "modulo": ("%", 6),
+}
+_PREFIX = {"negate": "-", "not": "~"}
+_PREFIX_STRENGTH = 7
+_TEXT_MAX = 200
+
+
+def _call_text(call: Call) -> tuple[str, int]:
+    if call.function in _INFIX:
+        operator, strength = _INFIX[call.function]
+        left, right = call.arguments
+        return f"{_text(left, strength)} {operator} {_text(right, strength + 1)}", strength
+    if call.function in _PREFIX:
+        return f"{_PREFIX[call.function]}{_text(call.arguments[0], _PREFIX_STRENGTH)}", _PREFIX_STRENGTH
+    arguments = [_text(argument, 0) for argument in call.arguments]
+    if call.function == "is_in":
+        return f"is_in({arguments[0]}, [{', '.join(arguments[1:])}])", 9
+    arguments += [repr(value) for value in call.options.values() if value is not None and value is not False]
+    name = call.function.removeprefix("str_").removeprefix("dt_")
+    return f"{name}({', '.join(arguments)})", 9
+
+
+def _text(expression: Expression, strength: int) -> str:
+    own = 9
+    match expression:
+        case ColumnRef(name=name):
+            text = name if name.isidentifier() else f"col({name!r})"
+        case Literal(text=text):
+            pass
+        case Cast(operand=operand, type_text=type_text):
+            text = f"cast({_text(operand, 0)} as {type_text})"
+        case Case(branches=branches, otherwise=otherwise):
+            text = ".".join(f"when({_text(test, 0)}).then({_text(value, 0)})" for test, value in branches)
+            if otherwise is not None:
+                text += f".otherwise({_text(otherwise, 0)})"
+        case Call():
+            text, own = _call_text(expression)
+    return f"({text})" if own < strength else text
+
+
+def expression_text(expression: Expression) -> str:
+    """Return an expression as text of bounded length."""
+    text = _text(expression, 0)
+    return text if len(text) <= _TEXT_MAX else f"{text[:_TEXT_MAX]}..."
+
+
+def aggregate_text(call: AggregateCall) -> str:
+    """Return an aggregate as text: ``sum(price)``, ``count()``."""
+    function = "count" if call.function == "count_all" else call.function
+    return f"{function}({'' if call.argument is None else expression_text(call.argument)})"

@@ -1,0 +1,103 @@
+"""Functions of strings: what ``col("x").str`` offers. Positions and lengths count characters, not bytes.
+
+Patterns and replacements are constants; as regular expressions they have RE2's syntax. Null gives null.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from engine.expressions.binding import Binding, Datum, NoMatchError, Operand, Options, constant_text
+
+
+#: a malformed regular expression shows itself on a value only, not on an empty array
+_SAMPLE = pa.array(["x"])
+
+
+def _string_type(operand: Operand) -> pa.DataType:
+    data_type = operand.type
+    if pa.types.is_null(data_type):
+        return pa.string()
+    if not (pa.types.is_string(data_type) or pa.types.is_large_string(data_type)):
+        raise NoMatchError(".str works on strings; cast to pa.string() first")
+    return data_type
+
+
+def simple(kernel: Callable[..., Datum]) -> Callable[[Sequence[Operand], Options], Binding]:
+    """Return the binder of a function of one string."""
+
+    def bind(operands: Sequence[Operand], _options: Options) -> Binding:
+        return Binding(kernel, (_string_type(operands[0]),))
+
+    return bind
+
+
+def bind_length(operands: Sequence[Operand], _options: Options) -> Binding:
+    """Bind the number of characters, as int64."""
+    return Binding(lambda text: pc.cast(pc.utf8_length(text), pa.int64()), (_string_type(operands[0]),))
+
+
+def stripping(
+    whitespace: Callable[..., Datum], characters: Callable[..., Datum]
+) -> Callable[[Sequence[Operand], Options], Binding]:
+    """Return the binder that strips whitespace, or the characters of the option ``characters``."""
+
+    def bind(operands: Sequence[Operand], options: Options) -> Binding:
+        chosen = options.get("characters")
+        types = (_string_type(operands[0]),)
+        if chosen is None:
+            return Binding(whitespace, types)
+        return Binding(lambda text: characters(text, characters=chosen), types)
+
+    return bind
+
+
+def bind_contains(operands: Sequence[Operand], options: Options) -> Binding:
+    """Bind the search for a constant pattern; option ``regex``."""
+    pattern = constant_text(operands, 1, "the pattern of contains")
+    if options.get("regex"):
+        pc.match_substring_regex(_SAMPLE, pattern=pattern)
+    kernel = pc.match_substring_regex if options.get("regex") else pc.match_substring
+    return Binding(lambda text, _pattern: kernel(text, pattern=pattern), (_string_type(operands[0]), None))
+
+
+def affix(kernel: Callable[..., Datum]) -> Callable[[Sequence[Operand], Options], Binding]:
+    """Return the binder of starts_with or ends_with."""
+
+    def bind(operands: Sequence[Operand], _options: Options) -> Binding:
+        pattern = constant_text(operands, 1, "the pattern of starts_with and ends_with")
+        return Binding(lambda text, _pattern: kernel(text, pattern=pattern), (_string_type(operands[0]), None))
+
+    return bind
+
+
+def bind_replace(operands: Sequence[Operand], options: Options) -> Binding:
+    """Bind the replacement of every occurrence of a constant pattern; option ``regex``."""
+    pattern = constant_text(operands, 1, "the pattern of replace")
+    replacement = constant_text(operands, 2, "the replacement")
+    if options.get("regex"):
+        pc.replace_substring_regex(_SAMPLE, pattern=pattern, replacement=replacement)
+    kernel = pc.replace_substring_regex if options.get("regex") else pc.replace_substring
+
+    def replace(text: Datum, _pattern: Datum, _replacement: Datum) -> Datum:
+        return kernel(text, pattern=pattern, replacement=replacement)
+
+    return Binding(replace, (_string_type(operands[0]), None, None))
+
+
+def bind_slice(operands: Sequence[Operand], options: Options) -> Binding:
+    """Bind Python's ``text[start:stop]``."""
+    start, stop = options.get("start") or 0, options.get("stop")
+    types = (_string_type(operands[0]),)
+    return Binding(lambda text: pc.utf8_slice_codeunits(text, start=start, stop=stop), types)
+
+
+def bind_concat(operands: Sequence[Operand], options: Options) -> Binding:
+    """Bind the strings joined by the option ``separator``; null when one is null."""
+    types = {_string_type(operand) for operand in operands}
+    data_type = pa.large_string() if pa.large_string() in types else pa.string()
+    separator = pa.scalar(options.get("separator") or "", data_type)
+    return Binding(lambda *texts: pc.binary_join_element_wise(*texts, separator), tuple(data_type for _ in operands))

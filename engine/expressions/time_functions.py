@@ -1,0 +1,59 @@
+"""Functions of dates and times: what ``col("x").dt`` offers.
+
+Parts are int64; those of a timestamp with a zone are of its local time. A date's hour, minute and second are 0.
+``weekday`` is 0 on Monday, ``week`` is the ISO week. ``truncate`` goes down to the begin of a unit and keeps the type;
+a week begins on Monday.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from engine.expressions.binding import Binding, Datum, NoMatchError, Operand, Options
+
+TRUNCATE_UNITS = ("year", "quarter", "month", "week", "day", "hour", "minute", "second", "millisecond", "microsecond")
+_DATE_UNITS = ("year", "quarter", "month", "week", "day")
+
+
+def _moment_type(operand: Operand) -> pa.DataType | None:
+    if pa.types.is_null(operand.type):
+        return pa.timestamp("us")
+    if not (pa.types.is_timestamp(operand.type) or pa.types.is_date(operand.type)):
+        raise NoMatchError("it works on dates and timestamps; cast to pa.date32() or pa.timestamp('us') first")
+    return None
+
+
+def date_part(kernel: Callable[..., Datum]) -> Callable[[Sequence[Operand], Options], Binding]:
+    """Return the binder of a part of the date."""
+
+    def bind(operands: Sequence[Operand], _options: Options) -> Binding:
+        return Binding(kernel, (_moment_type(operands[0]),))
+
+    return bind
+
+
+def time_part(kernel: Callable[..., Datum]) -> Callable[[Sequence[Operand], Options], Binding]:
+    """Return the binder of a part of the day; times have it, too."""
+
+    def bind(operands: Sequence[Operand], _options: Options) -> Binding:
+        data_type = operands[0].type
+        if pa.types.is_time(data_type):
+            return Binding(kernel, (None,))
+        wanted = pa.timestamp("ms") if pa.types.is_date(data_type) else _moment_type(operands[0])
+        return Binding(kernel, (wanted,))
+
+    return bind
+
+
+def bind_truncate(operands: Sequence[Operand], options: Options) -> Binding:
+    """Bind the begin of the option ``unit``."""
+    unit = options.get("unit")
+    if unit not in TRUNCATE_UNITS:
+        raise NoMatchError(f"truncate to {unit!r}: choose one of {', '.join(TRUNCATE_UNITS)}")
+    wanted = _moment_type(operands[0])
+    if pa.types.is_date(operands[0].type) and unit not in _DATE_UNITS:
+        return Binding(lambda moment: moment, (None,))
+    return Binding(lambda moment: pc.floor_temporal(moment, unit=unit), (wanted,))

@@ -1,0 +1,1 @@
+"""The data pipeline around the engine, with a real Spark."""

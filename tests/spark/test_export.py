@@ -1,0 +1,126 @@
+"""Spark batch export: cleaning, bad rows, statistics, and nothing under the name before it is whole."""
+
+import json
+import shutil
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from engine.connectors.records_manifest import MANIFEST_NAME, read_manifest
+from engine.spark import export as spark_export
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(240)]
+
+SCHEMA = "id BIGINT, name STRING, price DOUBLE, day DATE"
+CSV = (
+    '1, Anna ,1.5,2024-01-01\n2,"B, with comma",,2024-01-02\n3,,2.5,2024-01-03\n4,"",3.5,2024-01-04\n'
+    'five,E,4.5,2024-01-05\n6,"F ""quoted""",not a price,2024-01-06\n7,G,-1.0,2024-01-07\n'
+)
+
+
+@pytest.fixture(scope="module")
+def spark():
+    if shutil.which("java") is None and not spark_export.os.environ.get("JAVA_HOME"):
+        pytest.skip("no Java; bin/run-tests provides one")
+    session = spark_export.start_spark("tests", progress=False)
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def source(tmp_path):
+    path = tmp_path / "in.csv"
+    path.write_text(CSV)
+    return path
+
+
+def run(*arguments):
+    return spark_export.main([*map(str, arguments), "--quiet"])
+
+
+def rows_of(folder):
+    return sorted(pq.read_table(folder, ignore_prefixes=["_"]).to_pylist(), key=lambda row: row["id"])
+
+
+def test_csv_is_cleaned_and_rows_that_do_not_parse_are_set_aside(spark, source, tmp_path, capsys):
+    target = tmp_path / "out"
+    code = run(
+        "--input",
+        source,
+        "--format",
+        "csv",
+        "--schema",
+        SCHEMA,
+        "--output",
+        target,
+        "--check",
+        "price IS NULL OR price > 0",
+    )
+    assert code == 0
+    rows = rows_of(target)
+    assert [(row["id"], row["name"], row["price"]) for row in rows] == [
+        (1, "Anna", 1.5),
+        (2, "B, with comma", None),
+        (3, None, 2.5),
+        (4, "", 3.5),
+    ]
+    assert "3 bad rows were set aside" in capsys.readouterr().out
+    rejected = sorted(
+        json.loads(line)["reason"]
+        for path in (tmp_path / "out.rejected").glob("*.json")
+        for line in path.read_text().splitlines()
+    )
+    assert rejected == [
+        "check failed: price IS NULL OR price > 0",
+        'does not parse: 6,"F ""quoted""",not a price,2024-01-06',
+        "does not parse: five,E,4.5,2024-01-05",
+    ]
+
+
+def test_the_manifest_counts_what_was_written_and_knows_the_columns(spark, tmp_path):
+    source = tmp_path / "in.parquet"
+    table = pa.table({"k": pa.array([7] * 130 + list(range(10)), pa.int64()), "s": ["a"] * 139 + [None]})
+    pq.write_table(table, source)
+    target = tmp_path / "out"
+    assert run("--input", source, "--format", "parquet", "--output", target, "--partitions", 2) == 0
+    manifest = read_manifest(target)
+    assert (manifest.row_count, len(manifest.files), manifest.bad_rows) == (140, 2, 0)
+    assert manifest.size_bytes == sum((target / file.name).stat().st_size for file in manifest.files)
+    assert {path.name for path in target.iterdir()} == {"part-00000.parquet", "part-00001.parquet", MANIFEST_NAME}
+    key = manifest.columns["k"]
+    assert (key.min, key.max, key.null_count, key.distinct_estimate) == (0, 9, 0, 10)
+    assert key.heavy_keys[0][0] == "7"
+    assert abs(key.heavy_keys[0][1] - 131 / 140) < 0.01
+    assert manifest.columns["s"].null_count == 1
+    assert pa.ipc.read_schema(pa.py_buffer(manifest.schema_ipc)).names == ["k", "s"]
+
+
+def test_json_is_read_and_sorted_within_parts(spark, tmp_path):
+    source = tmp_path / "in.json"
+    source.write_text("".join(json.dumps({"id": i % 5, "v": f"{i}"}) + "\n" for i in range(20)))
+    target = tmp_path / "out"
+    arguments = ("--input", source, "--format", "json", "--output", target, "--partitions", 2, "--sort-by", "id,v")
+    assert run(*arguments) == 0
+    for path in target.glob("*.parquet"):
+        keys = [(row["id"], row["v"]) for row in pq.read_table(path).to_pylist()]
+        assert keys == sorted(keys)
+    assert read_manifest(target).row_count == 20
+
+
+def test_an_output_that_exists_is_an_error_and_stays_as_it_is_unless_overwritten(spark, source, tmp_path, capsys):
+    target = tmp_path / "out"
+    target.mkdir()
+    arguments = ("--input", source, "--format", "csv", "--schema", SCHEMA, "--output", target)
+    assert run(*arguments) == 1
+    assert "already exists" in capsys.readouterr().err
+    assert list(target.iterdir()) == []
+    assert run(*arguments, "--overwrite") == 0
+    assert read_manifest(target).row_count == 5
+    assert {path.name for path in tmp_path.iterdir()} == {"in.csv", "out", "out.rejected"}
+
+
+def test_an_input_that_is_missing_is_one_clear_line(spark, tmp_path, capsys):
+    assert run("--input", tmp_path / "nowhere", "--format", "csv", "--output", tmp_path / "out") == 1
+    assert "no such input" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []

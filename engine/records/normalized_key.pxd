@@ -3,6 +3,20 @@
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from engine.records.row_codec cimport RowCodec
 
+# The bits of one key column in the prefix: [null marker] value.
+cdef struct PrefixPart:
+    int32_t order              # Order (ordered_number.pxd)
+    int32_t width              # bytes of a fixed value
+    int32_t column
+    int32_t slot
+    int32_t marker_shift       # left shift of the marker bit, -1: the column is declared not nullable
+    int32_t value_bits         # bits of the ordered value
+    int32_t whole_bits         # bits of a whole value, -1: of any length
+    int32_t shift              # left shift of the ordered value; negative: right shift (the value is cut)
+    bint descending
+    bint nulls_last
+
+#     NormalizedKey(codec, keys: Sequence[SortKey])
 cdef class NormalizedKey:
     cdef RowCodec _codec
     cdef readonly bint decides       # the 8 bytes decide the whole order: no comparison of ties is needed
@@ -10,5 +24,11 @@ cdef class NormalizedKey:
     cdef int32_t* columns
     cdef uint8_t* descending
     cdef uint8_t* nulls_last
+    cdef int32_t _part_count         # parts that reach into the 8 bytes, at most column_count
+    cdef PrefixPart* _parts
     # prefixes[i] = first 8 bytes of the normalized key of rows[i], as a number (big-endian bytes: compare unsigned).
     cdef void prefixes_of_rows(self, uint8_t** rows, int64_t count, uint64_t* prefixes) noexcept nogil
+
+    cdef int _place_parts(self) except -1
+    cdef void _add_part(self, const PrefixPart* part, uint8_t** rows, int64_t count,
+                        uint64_t* prefixes) noexcept nogil

@@ -38,14 +38,14 @@ def parse_size(text: str | int, key: str = "") -> int:
     if "." not in match[1]:
         return int(match[1]) * factor
     whole, _, fraction = match[1].partition(".")
-    return int(whole) * factor + int(fraction) * factor // 10 ** len(fraction)
+    return int(whole) * factor + int(fraction) * factor // int("1" + "0" * len(fraction))
 
 
 def format_size(size_bytes: int) -> str:
-    """Return a size as a person would write it: exact in the largest unit that is, else with one decimal."""
+    """Return a size as a person would write it: rounded to one decimal of the largest unit that fits."""
     for unit in ("tb", "gb", "mb", "kb"):
         factor = _FACTORS[unit[0]]
         if size_bytes >= factor:
             whole, rest = divmod(size_bytes, factor)
-            return f"{whole}{unit}" if rest == 0 else f"{size_bytes / factor:.1f}{unit}"
+            return f"{whole}{unit}" if rest == 0 else f"{size_bytes / factor:.1f}".removesuffix(".0") + unit
     return f"{size_bytes}b"

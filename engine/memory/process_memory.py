@@ -38,8 +38,8 @@ _DEFAULTS: dict[str, Any] = {
     PROCESS_SIZE: "1728m",
     MANAGED_FRACTION: 0.4,
     NETWORK_FRACTION: 0.1,
-    NETWORK_MIN: "64mb",
-    NETWORK_MAX: "8tb",
+    NETWORK_MIN: "4mb",
+    NETWORK_MAX: "64mb",
 }
 _BASE_BYTES = 192 << 20
 PROCESS_SIZE_MIN_BYTES = 32 << 20

@@ -1,0 +1,81 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.errors import ConfigurationError
+from engine.memory.page_size import page_size_for
+from engine.memory.process_memory import process_memory
+
+
+@given(
+    st.integers(32 << 20, 1 << 42),
+    st.floats(0.01, 0.9),
+    st.floats(0, 0.9),
+    st.integers(0, 1 << 30),
+    st.integers(1 << 30, 1 << 40),
+)
+def test_the_shares_add_up_to_the_process(
+    size: int, managed: float, network: float, network_min: int, network_max: int
+) -> None:
+    memory = process_memory(
+        {
+            "taskmanager.memory.process.size": size,
+            "taskmanager.memory.managed.fraction": managed,
+            "taskmanager.memory.network.fraction": network,
+            "taskmanager.memory.network.min": network_min,
+            "taskmanager.memory.network.max": network_max,
+        }
+    )
+    shares = [memory.base_bytes, memory.network_bytes, memory.managed_bytes, memory.workers_bytes, memory.arrow_bytes]
+    assert sum(shares) == memory.process_bytes == size
+    assert all(share >= 0 for share in shares)
+    assert memory.network_bytes <= network_max
+
+
+def test_an_absolute_managed_size_wins_over_the_fraction() -> None:
+    memory = process_memory({"taskmanager.memory.managed.size": "16mb", "taskmanager.memory.managed.fraction": 0.9})
+    assert memory.managed_bytes == 16 << 20
+    assert memory.managed_source == "taskmanager.memory.managed.size: 16mb"
+
+
+def test_the_defaults_and_their_table() -> None:
+    memory = process_memory({"taskmanager.memory.process.size": "1216m"})
+    assert (memory.base_bytes, memory.managed_bytes) == (192 << 20, int((1024 << 20) * 0.4))
+    table = memory.table().splitlines()
+    assert table[0].split() == ["interpreter", "and", "libraries", "192mb", "16%"]
+    assert table[2].endswith("409.6mb    34%  taskmanager.memory.managed.fraction: 0.4")
+    assert table[-1].split() == ["process", "1.2gb", "100%", "taskmanager.memory.process.size"]
+
+
+@pytest.mark.parametrize(
+    ("configuration", "key"),
+    [
+        ({"taskmanager.memory.process.size": "1mb"}, "process.size"),
+        ({"taskmanager.memory.process.size": "many"}, "process.size"),
+        ({"taskmanager.memory.managed.size": "10gb"}, "managed.size"),
+        ({"taskmanager.memory.managed.size": "1kb"}, "managed.size"),
+        ({"taskmanager.memory.managed.fraction": 1.5}, "managed.fraction"),
+        ({"taskmanager.memory.network.fraction": "x"}, "network.fraction"),
+        ({"taskmanager.memory.network.min": "2g", "taskmanager.memory.network.max": "1g"}, "network.min"),
+    ],
+)
+def test_what_does_not_fit_is_refused_by_its_key(configuration: dict[str, object], key: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"taskmanager.memory.{key}"):
+        process_memory(configuration)
+
+
+@pytest.mark.parametrize(
+    ("budget", "slots", "page_size"),
+    [
+        (1 << 30, 4, 32768),
+        (2 << 20, 1, 32768),
+        ((2 << 20) - 1, 1, 16384),
+        (1 << 20, 1, 16384),
+        (1 << 20, 2, 8192),
+        (1 << 20, 4, 4096),
+        (24 << 10, 4, 4096),
+        (0, 1, 4096),
+    ],
+)
+def test_a_page_is_small_when_a_slot_would_have_too_few(budget: int, slots: int, page_size: int) -> None:
+    assert page_size_for(budget, slots) == page_size

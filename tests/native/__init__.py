@@ -1,0 +1,1 @@
+"""Test-only native modules: they reach kernels that have no Python face."""

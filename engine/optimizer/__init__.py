@@ -1,0 +1,31 @@
+"""The optimizer: from what a script wants to how it runs, with every number explained.
+
+    Plan ─► rewrite rules ─► estimates ─► alternatives with costs ─► OptimizedPlan ─► StreamGraph ─► JobGraph
+            planner.py       estimates.py  plan_enumerator.py          explain.py       job_graph_generator.py
+
+It decides how rows travel (ship strategies), which algorithm runs (which side of a join is built, which phases an
+aggregate has), at what parallelism, through which exchanges (pipelined or blocking) and with which share of memory.
+It never plans blind: every operator has an estimate of rows and bytes with its origin, and hints win over all of it.
+It lies below the JobMaster, which plans again with the sizes of finished results, and imports no pyarrow.
+
+    optimizer.py             optimize(plan, settings): the front door
+    planner.py, rules/       the ordered list of rewrite rules, one rule per file
+    logical_plan.py          a Plan that rules may change
+    expression_rewriting.py  what may raise, conjuncts, substitution
+    selectivity.py           which share of rows a predicate keeps
+    estimates.py             rows, bytes and columns of every operator, and where the numbers come from
+    cost.py                  network, disk and cpu, known or unknown, and how they compare
+    properties.py            how the rows of a result are spread and ordered
+    join_alternatives.py     which pairs of ship strategies are correct for a join, and its local variants
+    join_planning.py         the alternatives of one join with costs, hints and reasons
+    plan_enumerator.py       alternatives of the whole plan, bottom up
+    candidates.py            a possible way to compute a node
+    operator_translation.py  candidates to physical operators
+    exchange_planning.py     exchange modes: closed branches, deadlocks, regions
+    memory_plan.py           shares of a slot's managed memory, cuts where minima do not fit
+    physical_plan.py         OptimizedPlan: physical nodes and channels
+    job_graph_generator.py   OptimizedPlan to StreamGraph to JobGraph
+    explain.py               stable text for people and golden tests
+
+Source: the optimizer of Flink's DataSet API (OptimizerNode, PlanNode, Channel, Costs, JobGraphGenerator).
+"""

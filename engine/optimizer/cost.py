@@ -1,0 +1,122 @@
+"""Costs: network, disk and cpu in bytes, each known or UNKNOWN, with heuristic ones beside them.
+
+    Costs(network, disk, cpu, heuristic_network, heuristic_disk, heuristic_cpu)
+
+Adding keeps UNKNOWN unknown. Comparing never lets an unknown cost win by accident: if both sides know all three, the
+smaller total decides (network + disk + cpu * CPU_WEIGHT, in bytes moved; equal totals by network, disk, cpu); if
+either knows less, the heuristic costs decide, network first, then disk, then cpu, and what is known plays no part.
+
+Ship strategies:
+
+    FORWARD                  0
+    hash, random, rebalance  bytes, times the load of the busiest subtask: p * its share of rows (a heavy key's)
+    BROADCAST                bytes * parallelism of the consumer
+
+Local: building and probing touch every byte once (cpu); a build side larger than its memory writes and reads the
+part of both sides that does not fit (disk).
+
+Source: Flink's Costs and DefaultCostEstimator; there network decides alone and cpu is a tie-breaker.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from engine.optimizer.estimates import UNKNOWN, Estimates
+
+#: a byte touched in memory against a byte on the network or the disk
+CPU_WEIGHT = 0.1
+#: what a cost counts heuristically when sizes are unknown
+HEURISTIC_BASE = 1_000_000_000.0
+#: broadcasting something of unknown size counts this many times a repartitioning, per receiver
+HEURISTIC_BROADCAST = 10.0
+
+
+def _plus(first: float, second: float) -> float:
+    return UNKNOWN if UNKNOWN in (first, second) else first + second
+
+
+class Costs(msgspec.Struct, frozen=True):
+    """Cost of a channel, a node or a whole plan, in bytes."""
+
+    network: float = 0.0
+    disk: float = 0.0
+    cpu: float = 0.0
+    heuristic_network: float = 0.0
+    heuristic_disk: float = 0.0
+    heuristic_cpu: float = 0.0
+
+    def __add__(self, other: Costs) -> Costs:
+        return Costs(
+            _plus(self.network, other.network),
+            _plus(self.disk, other.disk),
+            _plus(self.cpu, other.cpu),
+            self.heuristic_network + other.heuristic_network,
+            self.heuristic_disk + other.heuristic_disk,
+            self.heuristic_cpu + other.heuristic_cpu,
+        )
+
+    @property
+    def is_known(self) -> bool:
+        """Whether all three costs are numbers."""
+        return UNKNOWN not in (self.network, self.disk, self.cpu)
+
+    @property
+    def total(self) -> float:
+        """The known costs as one number of bytes, or UNKNOWN."""
+        return self.network + self.disk + self.cpu * CPU_WEIGHT if self.is_known else UNKNOWN
+
+    def __lt__(self, other: Costs) -> bool:
+        if self.is_known and other.is_known:
+            own = (self.total, self.network, self.disk, self.cpu)
+            return own < (other.total, other.network, other.disk, other.cpu)
+        own = (self.heuristic_network, self.heuristic_disk, self.heuristic_cpu, 0.0)
+        return own < (other.heuristic_network, other.heuristic_disk, other.heuristic_cpu, 0.0)
+
+
+NO_COST = Costs()
+
+
+def forward_cost() -> Costs:
+    """Return the cost of rows that stay where they are."""
+    return NO_COST
+
+
+def repartition_cost(estimates: Estimates, parallelism: int, heaviest_share: float = 0.0) -> Costs:
+    """Return the cost of sending every row to one of ``parallelism`` subtasks.
+
+    heaviest_share: share of rows that go to one subtask whatever happens (rows of one key), 0..1.
+    """
+    load = max(1.0, parallelism * heaviest_share)
+    size = estimates.size_bytes * load if estimates.is_size_known else UNKNOWN
+    return Costs(network=size, heuristic_network=HEURISTIC_BASE)
+
+
+def broadcast_cost(estimates: Estimates, parallelism: int) -> Costs:
+    """Return the cost of sending every row to all subtasks."""
+    size = estimates.size_bytes * parallelism if estimates.is_size_known else UNKNOWN
+    return Costs(network=size, heuristic_network=HEURISTIC_BASE * HEURISTIC_BROADCAST * parallelism)
+
+
+def hash_join_cost(build: Estimates, probe: Estimates, build_copies: int, parallelism: int, memory_bytes: int) -> Costs:
+    """Return the cost of building and probing in all subtasks together.
+
+    build_copies: 1 when the build side is spread over the subtasks, else one for each (broadcast).
+    memory_bytes: managed memory of one subtask.
+    """
+    if not (build.is_size_known and probe.is_size_known):
+        heuristic = HEURISTIC_BASE * (1 if build_copies == 1 else HEURISTIC_BROADCAST)
+        return Costs(disk=UNKNOWN, cpu=UNKNOWN, heuristic_disk=heuristic, heuristic_cpu=heuristic)
+    table_bytes = build.size_bytes * build_copies / parallelism
+    spilled_share = max(0.0, 1 - memory_bytes / table_bytes) if table_bytes else 0.0
+    touched = build.size_bytes * build_copies + probe.size_bytes
+    # every build byte is written into the table besides being read, so the smaller side is the better one to build
+    return Costs(disk=2 * spilled_share * touched, cpu=touched + build.size_bytes * build_copies)
+
+
+def local_cost(estimates: Estimates, memory_bytes: int, parallelism: int, *, keeps_rows: bool = False) -> Costs:
+    """Return the cost of an operator over one input: every byte touched, what does not fit written and read."""
+    if not estimates.is_size_known:
+        return Costs(disk=UNKNOWN if keeps_rows else 0.0, cpu=UNKNOWN, heuristic_cpu=HEURISTIC_BASE)
+    does_not_fit = keeps_rows and estimates.size_bytes > memory_bytes * parallelism
+    return Costs(disk=2 * estimates.size_bytes if does_not_fit else 0.0, cpu=estimates.size_bytes)

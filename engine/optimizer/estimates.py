@@ -1,0 +1,290 @@
+"""Estimates: rows, bytes and column statistics of every operator, and the words that say where they come from.
+
+    operator       rows                                             bytes
+    source         statistics, else bytes / width of a row          statistics, else rows * width
+    project        input                                            rows * width of its columns
+    filter         input * selectivity (selectivity.py)             rows * width
+    map            input                                            rows * width of its schema
+    flat_map       input * FLAT_MAP_EXPANSION                       rows * width of its schema
+    filter(fn)     input * PYTHON_FILTER_SHARE                      rows * width
+    join           left * right / distinct keys, see below          rows * width
+    aggregate      product of distinct keys, else rows ** 0.75      rows * width
+    union, limit, sort, sink                                        sum, at most n, input, input
+
+Keys of a join: the larger distinct count that is known; when none is, the smaller input's rows (its keys are taken as
+unique, the common case of a lookup). Nothing is ever unknown and nothing is below one row, so costs always compare.
+
+``legacy=True`` is the estimator of the engine this one is built after, kept to show what it does to plans: a
+projection, map or flat map leaves its size unset, a flat map makes five rows of one. Then sizes are UNKNOWN, costs
+are, and a join is repartitioned although one side is tiny.
+
+Source: Flink's OptimizerNode.computeOperatorSpecificDefaultEstimates and FlatMapNode.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from engine.graph.expression import ColumnRef
+from engine.graph.plan import (
+    Aggregate,
+    Filter,
+    Join,
+    JoinType,
+    Limit,
+    Plan,
+    PlanNode,
+    Project,
+    PythonFunction,
+    Sink,
+    Sort,
+    Source,
+    Union,
+)
+from engine.graph.plan_schema import PlanSchema
+from engine.graph.source_spec import ColumnStatistics
+from engine.optimizer.selectivity import selectivity
+
+UNKNOWN = -1.0
+
+FLAT_MAP_EXPANSION = 2.0
+LEGACY_FLAT_MAP_EXPANSION = 5.0
+PYTHON_FILTER_SHARE = 0.5
+#: groups of n rows when nothing is known of the keys: n ** 0.75
+GROUP_EXPONENT = 0.75
+#: rows of a source of which nothing at all is known
+DEFAULT_SOURCE_ROWS = 1_000_000.0
+#: share of left rows that find a match, for semi and anti joins without statistics
+DEFAULT_MATCH_SHARE = 0.5
+
+_SMALL_DOMAINS = {"bool": 2.0, "int8": 256.0, "uint8": 256.0}
+
+
+class Estimates(msgspec.Struct, frozen=True):
+    """What is expected of one operator's output. ``size_bytes`` is UNKNOWN only under legacy estimates."""
+
+    rows: float
+    size_bytes: float
+    origin: str
+    columns: dict[str, ColumnStatistics] = {}
+
+    @property
+    def is_size_known(self) -> bool:
+        """Whether the size is a number."""
+        return self.size_bytes != UNKNOWN
+
+    def distinct(self, name: str) -> float | None:
+        """Return the distinct count of a column if it is known, at most the rows."""
+        known = self.columns.get(name)
+        if known is None or known.distinct_count is None:
+            return None
+        return max(1.0, min(known.distinct_count, self.rows))
+
+    def heaviest_share(self, names: Iterable[str]) -> float:
+        """Return the largest known share of rows with one value of a column, 0.0 when none is known.
+
+        For several columns the smallest of their shares: a combination is no more frequent than its parts.
+        """
+        shares = []
+        for name in names:
+            known = self.columns.get(name)
+            shares.append(max((share for _, share in known.heavy_keys), default=0.0) if known is not None else 0.0)
+        return min(shares, default=0.0)
+
+
+def estimate_plan(plan: Plan, *, legacy: bool = False) -> tuple[Estimates, ...]:
+    """Return the estimates of every node, by node id."""
+    found: list[Estimates] = []
+    for node in plan.nodes:
+        found.append(_estimate(node, [found[source] for source in node.inputs], legacy))
+    return tuple(found)
+
+
+def _estimate(node: PlanNode, inputs: list[Estimates], legacy: bool) -> Estimates:
+    match node.operator:
+        case Source():
+            return _source(node, node.operator)
+        case Project(expressions=expressions):
+            columns = {
+                named.name: inputs[0].columns[named.expression.name]
+                for named in expressions
+                if isinstance(named.expression, ColumnRef) and named.expression.name in inputs[0].columns
+            }
+            return _sized(node.schema, inputs[0].rows, columns, "rows of the input", unset=legacy)
+        case Filter(predicate=predicate):
+            share, origin = selectivity(predicate, inputs[0].columns)
+            return _scaled(inputs[0], share, f"{share:.3g} of the input: {origin}")
+        case PythonFunction(kind=kind):
+            return _python(node, kind, inputs[0], legacy)
+        case Join():
+            return _join(node, node.operator, inputs[0], inputs[1])
+        case Aggregate():
+            return _aggregate(node, node.operator, inputs[0])
+        case Union():
+            rows = sum(each.rows for each in inputs)
+            unset = any(not each.is_size_known for each in inputs)
+            size = UNKNOWN if unset else sum(each.size_bytes for each in inputs)
+            return Estimates(rows, size, f"sum of {len(inputs)} inputs", _merged_columns(inputs))
+        case Limit(count=count):
+            return _limited(inputs[0], count, f"limit {count}")
+        case Sort(limit=int(limit)):
+            return _limited(inputs[0], limit, f"top {limit}")
+        case Sort() | Sink():
+            return msgspec.structs.replace(inputs[0], origin="rows of the input")
+
+
+def row_width(schema: PlanSchema, columns: Mapping[str, ColumnStatistics]) -> float:
+    """Return the bytes of a row: measured widths where there are some, else those of the types."""
+    width = 0.0
+    for column in schema.columns:
+        known = columns.get(column.name)
+        measured = None if known is None else known.average_width_bytes
+        width += column.width_bytes if measured is None else measured
+    return max(1.0, width)
+
+
+def _sized(
+    schema: PlanSchema, rows: float, columns: dict[str, ColumnStatistics], origin: str, *, unset: bool = False
+) -> Estimates:
+    rows = max(1.0, rows)
+    return Estimates(rows, UNKNOWN if unset else rows * row_width(schema, columns), origin, columns)
+
+
+def _scaled(source: Estimates, share: float, origin: str) -> Estimates:
+    rows = max(1.0, source.rows * share)
+    size = rows / max(1.0, source.rows) * source.size_bytes if source.is_size_known else UNKNOWN
+    return Estimates(rows, size, origin, source.columns)
+
+
+def _limited(source: Estimates, count: int, origin: str) -> Estimates:
+    if source.rows <= count:
+        return msgspec.structs.replace(source, origin="rows of the input")
+    return _scaled(source, count / source.rows, origin)
+
+
+def _source(node: PlanNode, source: Source) -> Estimates:
+    statistics = source.statistics
+    rows, size, origin = statistics.row_count, statistics.size_bytes, statistics.origin
+    if size is None:
+        from_splits = sum(max(0, split.size_bytes) for split in source.spec.splits)
+        size = float(from_splits) if from_splits else None
+    if rows is None:
+        width = row_width(node.schema, statistics.columns)
+        rows = DEFAULT_SOURCE_ROWS if size is None else size / width
+        origin += ", rows by default" if size is None else f", rows of {width:.0f} bytes"
+    columns = _calibrated(node.schema, rows, size, statistics.columns)
+    if size is None:
+        return _sized(node.schema, rows, columns, origin)
+    return Estimates(max(1.0, rows), max(1.0, size), origin, columns)
+
+
+def _calibrated(
+    schema: PlanSchema, rows: float, size: float | None, known: dict[str, ColumnStatistics]
+) -> dict[str, ColumnStatistics]:
+    """Give columns of guessed width what is left of a row's measured bytes, in proportion to the guesses."""
+    columns = {column.name: known.get(column.name, ColumnStatistics()) for column in schema.columns}
+    guessed = [
+        column
+        for column in schema.columns
+        if not column.width_is_exact and columns[column.name].average_width_bytes is None
+    ]
+    if size is None or rows < 1 or not guessed:
+        return columns
+    guess = sum(column.width_bytes for column in guessed)
+    certain = row_width(schema, columns) - guess
+    factor = min(100.0, max(0.1, (size / rows - certain) / max(1.0, guess)))
+    for column in guessed:
+        columns[column.name] = msgspec.structs.replace(
+            columns[column.name], average_width_bytes=column.width_bytes * factor
+        )
+    return columns
+
+
+def _python(node: PlanNode, kind: str, source: Estimates, legacy: bool) -> Estimates:
+    if kind == "filter":
+        return _scaled(source, PYTHON_FILTER_SHARE, f"{PYTHON_FILTER_SHARE:g} of the input: default for a function")
+    if kind == "flat_map":
+        factor = LEGACY_FLAT_MAP_EXPANSION if legacy else FLAT_MAP_EXPANSION
+        return _sized(node.schema, source.rows * factor, {}, f"{factor:g} * input: default for flat_map", unset=legacy)
+    return _sized(node.schema, source.rows, {}, f"rows of the input ({kind})", unset=legacy)
+
+
+def _join(node: PlanNode, join: Join, left: Estimates, right: Estimates) -> Estimates:
+    columns = {**right.columns, **left.columns}
+    if join.how is JoinType.CROSS:
+        rows, origin = left.rows * right.rows, "left * right"
+    else:
+        distinct, origin = _key_domain(join, left, right)
+        inner = left.rows * right.rows / distinct
+        if join.how is JoinType.LEFT:
+            rows = max(inner, left.rows)
+        elif join.how is JoinType.RIGHT:
+            rows = max(inner, right.rows)
+        elif join.how is JoinType.FULL:
+            rows = max(inner, left.rows, right.rows)
+        elif join.how is JoinType.SEMI:
+            rows, origin = left.rows * DEFAULT_MATCH_SHARE, "half of the left: default for semi"
+        elif join.how is JoinType.ANTI:
+            rows, origin = left.rows * (1 - DEFAULT_MATCH_SHARE), "half of the left: default for anti"
+        else:
+            rows = inner
+    unset = not (left.is_size_known and right.is_size_known)
+    kept = {name: columns[name] for name in node.schema.names if name in columns}
+    return _sized(node.schema, rows, kept, origin, unset=unset)
+
+
+def _key_domain(join: Join, left: Estimates, right: Estimates) -> tuple[float, str]:
+    """Return how many different keys there are on the side that has more of them."""
+    domain, is_known = 1.0, False
+    for left_key, right_key in zip(join.left_keys, join.right_keys, strict=True):
+        counts = [count for count in (left.distinct(left_key), right.distinct(right_key)) if count is not None]
+        if counts:
+            domain *= max(counts)
+            is_known = True
+    if is_known:
+        domain = min(domain, max(left.rows, right.rows))
+        return domain, f"left * right / {domain:.0f} distinct keys"
+    domain = max(1.0, min(left.rows, right.rows))
+    return domain, "rows of the larger side: keys of the smaller taken as unique"
+
+
+def _aggregate(node: PlanNode, aggregate: Aggregate, source: Estimates) -> Estimates:
+    if not aggregate.keys:
+        return _sized(node.schema, 1.0, {}, "one group")
+    groups, unknown = 1.0, []
+    for key in aggregate.keys:
+        distinct = source.distinct(key) or _SMALL_DOMAINS.get(node.schema.column(key).type_text)
+        if distinct is None:
+            unknown.append(key)
+        else:
+            groups *= distinct
+    origin = "distinct keys"
+    if unknown:
+        groups *= source.rows**GROUP_EXPONENT
+        origin = f"rows ** {GROUP_EXPONENT:g}: distinct {', '.join(unknown)} unknown"
+    columns = {key: source.columns[key] for key in aggregate.keys if key in source.columns}
+    # after grouping no key combination is heavy
+    columns = {key: msgspec.structs.replace(known, heavy_keys=()) for key, known in columns.items()}
+    unset = not source.is_size_known
+    return _sized(node.schema, min(groups, source.rows), columns, origin, unset=unset)
+
+
+def _merged_columns(inputs: list[Estimates]) -> dict[str, ColumnStatistics]:
+    """Return of a union's columns what is known of all inputs: widths as their average, distinct counts as the most."""
+    merged: dict[str, ColumnStatistics] = {}
+    rows = sum(each.rows for each in inputs)
+    for name in inputs[0].columns:
+        known = [each.columns.get(name, ColumnStatistics()) for each in inputs]
+        widths = [
+            each.average_width_bytes * source.rows
+            for each, source in zip(known, inputs, strict=True)
+            if each.average_width_bytes is not None
+        ]
+        distinct = [each.distinct_count for each in known if each.distinct_count is not None]
+        merged[name] = ColumnStatistics(
+            distinct_count=max(distinct) if len(distinct) == len(inputs) else None,
+            average_width_bytes=sum(widths) / rows if len(widths) == len(inputs) else None,
+        )
+    return merged

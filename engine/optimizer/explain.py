@@ -1,0 +1,112 @@
+"""Explain: an optimized plan as text that says what will happen and why.
+
+    explain(optimized) -> str            every operator, its inputs below it
+    summary(optimized) -> list[str]      at most three lines for a report
+
+Per operator: algorithm and parallelism, expected rows and bytes with where the numbers come from, costs of the
+operator with its channels and of everything below it, its share of a slot's managed memory; per channel the ship
+strategy, the exchange mode and the reason for it; per join why each alternative lost. The text is stable: same plan
+and settings, same text. An operator that is read twice is written once and referred to.
+"""
+
+from __future__ import annotations
+
+from engine.graph.operator_descriptor import HashJoinOperator
+from engine.graph.ship_strategy import ShipStrategy
+from engine.optimizer.cost import Costs
+from engine.optimizer.physical_plan import Channel, OptimizedPlan, PhysicalNode
+from engine.optimizer.sizes import rows_text, size_text
+
+SUMMARY_LINES_MAX = 3
+
+
+def explain(optimized: OptimizedPlan) -> str:
+    """Return the plan as text, one block of lines for each sink."""
+    settings = optimized.settings
+    lines = [
+        f"parallelism {settings.parallelism}, execution mode {settings.execution_mode.value}, "
+        f"managed memory {settings.pages_per_slot} pages of {settings.segment_size_bytes} bytes per slot"
+    ]
+    if settings.legacy_estimates:
+        lines.append("legacy estimates: sizes after projections and functions are unknown")
+    written: set[int] = set()
+    read = {channel.source for node in optimized.nodes for channel in node.inputs}
+    for node in optimized.nodes:
+        if node.id not in read:
+            _write(optimized, node, "", "", lines, written)
+    return "\n".join(lines) + "\n"
+
+
+def summary(optimized: OptimizedPlan) -> list[str]:
+    """Return what was decided in at most three lines, the joins first."""
+    joins = [node for node in optimized.nodes if isinstance(node.descriptor.operator, HashJoinOperator)]
+    lines = [_join_summary(optimized, node) for node in joins[: SUMMARY_LINES_MAX - 1]]
+    shuffled = [channel for node in optimized.nodes for channel in node.inputs if channel.ship_strategy.is_network]
+    blocking = sum(1 for channel in shuffled if not channel.is_pipelined)
+    total = optimized.nodes[-1].cumulative_costs
+    lines.append(
+        f"{len(optimized.nodes)} operators, {len(shuffled)} exchanges ({blocking} blocking), "
+        f"expected network {size_text(total.network)}"
+    )
+    return lines
+
+
+def _join_summary(optimized: OptimizedPlan, node: PhysicalNode) -> str:
+    sides = []
+    for channel in node.inputs:
+        source = optimized.nodes[channel.source]
+        sides.append(f"{_ship_text(channel)} {rows_text(source.estimates.rows)} rows")
+    why = f"hint {node.hint}" if node.hint else "chosen by cost"
+    rejected = next((each for each in node.rejected if " against " in each.reason), None)
+    if rejected is not None:
+        why = f"{rejected.name} would cost {rejected.reason}"
+    return f"{node.descriptor.name}: left {sides[0]}, right {sides[1]}, {node.strategy}; {why}"
+
+
+def _write(
+    optimized: OptimizedPlan, node: PhysicalNode, first: str, rest: str, lines: list[str], written: set[int]
+) -> None:
+    head = f"[{node.id}] {node.descriptor.name}"
+    if node.id in written:
+        lines.append(f"{first}{head} (above)")
+        return
+    written.add(node.id)
+    strategy = f", {node.strategy}" if node.strategy else ""
+    lines.append(f"{first}{head}{strategy}, parallelism {node.parallelism}")
+    details = f"{rest}{'│  ' if node.inputs else '   '}"
+    estimates = node.estimates
+    lines.append(f"{details}{rows_text(estimates.rows)} rows, {size_text(estimates.size_bytes)} ({estimates.origin})")
+    lines.append(f"{details}cost {_cost_text(node.costs)}; cumulative {_cost_text(node.cumulative_costs)}")
+    if node.uses_memory:
+        pages = int(node.managed_share * optimized.settings.pages_per_slot + 1e-6)
+        lines.append(f"{details}memory {node.managed_share:.0%} of a slot, {pages} pages")
+    if node.hint:
+        lines.append(f"{details}hint {node.hint}")
+    lines.extend(f"{details}not {rejected.name}: {rejected.reason}" for rejected in node.rejected)
+    for position, channel in enumerate(node.inputs):
+        is_last = position == len(node.inputs) - 1
+        lines.append(f"{rest}{'└─' if is_last else '├─'} {_channel_text(node, channel)}")
+        indent = f"{rest}{'   ' if is_last else '│  '}"
+        _write(optimized, optimized.nodes[channel.source], indent, indent, lines, written)
+
+
+def _cost_text(costs: Costs) -> str:
+    return f"network {size_text(costs.network)}, disk {size_text(costs.disk)}, cpu {size_text(costs.cpu)}"
+
+
+def _ship_text(channel: Channel) -> str:
+    strategy = channel.ship_strategy.value
+    if channel.ship_strategy is ShipStrategy.PARTITION_HASH:
+        return f"{strategy}({', '.join(channel.partitioner.keys)})"
+    return strategy if channel.partitioner.kind != "GLOBAL" else f"{strategy}(GLOBAL)"
+
+
+def _channel_text(node: PhysicalNode, channel: Channel) -> str:
+    side = ""
+    operator = node.descriptor.operator
+    if isinstance(operator, HashJoinOperator):
+        role = "build" if node.absorbs(channel.input_index) else "probe"
+        side = f"{'right' if channel.input_index else 'left'}, {role}: "
+    reason = f" ({channel.reason})" if channel.reason else ""
+    because = f" ({channel.exchange_reason})" if channel.exchange_reason else ""
+    return f"{side}{_ship_text(channel)}{reason}, {channel.exchange_mode.value}{because}"

@@ -1,0 +1,139 @@
+"""What a join could be: pairs of ship strategies that are correct, and its local variants.
+
+Pairs (left, right), H hash partition, B broadcast, F stay:
+
+             HH   FB   BF   FF                    why not
+    inner    yes  yes  yes  one subtask only      BB emits a match once per subtask, FH HF lose matches, FF too
+    left     yes  yes  -    one subtask only      BF: a left row without match would come from every subtask
+    right    yes  -    yes  one subtask only      FB: likewise for the right
+    full     yes  -    -    one subtask only
+    semi     yes  yes  -    one subtask only      BF: a left row would come from every subtask that has a match
+    anti     yes  yes  -    one subtask only
+    cross    -    yes  yes  one subtask only      HH: there are no keys
+
+HB and BH are correct for an inner join and always cost more than FB and BF; they are not offered. A fully replicated
+input stays where it is (F in place of B); one subtask has all rows, so there FF is right.
+
+Local variants: the algorithm and whether each input is sorted by the keys. A sort-merge join wants both sorted; a hash
+join takes either order on both sides and keeps that of its probe side: 1 + 4 + 4 = 9 variants for each pair. The
+planner offers the two hash variants whose inputs need no order, because nothing here makes order for free;
+sort-merge is named in the enumeration and refused as a hint until it is built.
+
+Source: Flink's SortMergeInnerJoinDescriptor, HashJoinBuildFirstProperties, HashJoinBuildSecondProperties and
+AbstractJoinDescriptor (whose pairs contain some that lose rows).
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from itertools import product
+from typing import NamedTuple
+
+from engine.graph.plan import JoinHint, JoinType
+
+
+class Ship(StrEnum):
+    """How one side of a join travels, before it is known whether it lies right already."""
+
+    HASH = "H"
+    BROADCAST = "B"
+    FORWARD = "F"
+
+
+class LocalStrategy(StrEnum):
+    """Algorithm of a join."""
+
+    SORT_MERGE = "SORT_MERGE"
+    HASH_BUILD_FIRST = "HASH_BUILD_FIRST"
+    HASH_BUILD_SECOND = "HASH_BUILD_SECOND"
+
+
+class ShipPair(NamedTuple):
+    """Ship strategies of left and right."""
+
+    left: Ship
+    right: Ship
+
+
+class LocalVariant(NamedTuple):
+    """An algorithm and whether its inputs arrive sorted by the keys."""
+
+    strategy: LocalStrategy
+    left_sorted: bool
+    right_sorted: bool
+
+
+class JoinAlternative(NamedTuple):
+    """One way to run a join."""
+
+    pair: ShipPair
+    variant: LocalVariant
+
+    @property
+    def name(self) -> str:
+        """Name of the alternative; where a hint forces it, the hint's."""
+        side = "FIRST" if self.variant.strategy is LocalStrategy.HASH_BUILD_FIRST else "SECOND"
+        if self.variant.strategy is LocalStrategy.SORT_MERGE:
+            return f"{_PAIR_NAMES[self.pair]}_SORT_MERGE"
+        return f"{_PAIR_NAMES[self.pair]}_HASH_{side}"
+
+
+HH = ShipPair(Ship.HASH, Ship.HASH)
+FB = ShipPair(Ship.FORWARD, Ship.BROADCAST)
+BF = ShipPair(Ship.BROADCAST, Ship.FORWARD)
+FF = ShipPair(Ship.FORWARD, Ship.FORWARD)
+
+_PAIR_NAMES = {HH: "REPARTITION", FB: "BROADCAST", BF: "BROADCAST", FF: "FORWARD"}
+
+#: the truth table of the header for more than one subtask
+CORRECT_PAIRS: dict[JoinType, tuple[ShipPair, ...]] = {
+    JoinType.INNER: (HH, BF, FB),
+    JoinType.LEFT: (HH, FB),
+    JoinType.RIGHT: (HH, BF),
+    JoinType.FULL: (HH,),
+    JoinType.SEMI: (HH, FB),
+    JoinType.ANTI: (HH, FB),
+    JoinType.CROSS: (BF, FB),
+}
+
+#: joins that engine.join runs
+SUPPORTED_TYPES = frozenset({JoinType.INNER, JoinType.LEFT, JoinType.RIGHT})
+
+#: what each hint forces
+HINTED: dict[JoinHint, tuple[ShipPair, LocalStrategy]] = {
+    JoinHint.BROADCAST_HASH_FIRST: (BF, LocalStrategy.HASH_BUILD_FIRST),
+    JoinHint.BROADCAST_HASH_SECOND: (FB, LocalStrategy.HASH_BUILD_SECOND),
+    JoinHint.REPARTITION_HASH_FIRST: (HH, LocalStrategy.HASH_BUILD_FIRST),
+    JoinHint.REPARTITION_HASH_SECOND: (HH, LocalStrategy.HASH_BUILD_SECOND),
+}
+
+
+def local_variants() -> tuple[LocalVariant, ...]:
+    """Return the nine local variants of a join."""
+    sort_merge = (LocalVariant(LocalStrategy.SORT_MERGE, left_sorted=True, right_sorted=True),)
+    hashed = (
+        LocalVariant(strategy, left_sorted, right_sorted)
+        for strategy in (LocalStrategy.HASH_BUILD_FIRST, LocalStrategy.HASH_BUILD_SECOND)
+        for left_sorted, right_sorted in product((False, True), repeat=2)
+    )
+    return (*sort_merge, *hashed)
+
+
+def enumerate_alternatives(how: JoinType) -> tuple[JoinAlternative, ...]:
+    """Return every correct pair of a join type with every local variant, each once."""
+    return tuple(JoinAlternative(pair, variant) for pair in CORRECT_PAIRS[how] for variant in local_variants())
+
+
+def offered_alternatives(how: JoinType, *, one_subtask: bool) -> tuple[JoinAlternative, ...]:
+    """Return the alternatives that the planner compares: hash joins that ask for no order.
+
+    The broadcast side is the one that is built: the other way round every subtask would probe with all its rows.
+    """
+    pairs = (FF,) if one_subtask else CORRECT_PAIRS[how]
+    return tuple(
+        JoinAlternative(pair, LocalVariant(strategy, left_sorted=False, right_sorted=False))
+        for pair in pairs
+        for strategy in (LocalStrategy.HASH_BUILD_FIRST, LocalStrategy.HASH_BUILD_SECOND)
+        if not (pair is BF and strategy is LocalStrategy.HASH_BUILD_SECOND)
+        and not (pair is FB and strategy is LocalStrategy.HASH_BUILD_FIRST)
+    )

@@ -1,0 +1,175 @@
+"""One join: its alternatives over given inputs, with costs, what a hint leaves of them, and why others lost.
+
+    inputs' candidates x alternatives (or the hinted one) ─► candidates, each with the join's report
+
+Parallelism of a join: what the user set; else for a repartitioned join the default, for a broadcast join that of the
+side that stays (when it has more than one subtask). A side that lies hash partitioned by the keys at that parallelism
+already stays where it is. A null key matches nothing, so rows with one are spread over all subtasks.
+"""
+
+from __future__ import annotations
+
+from engine.errors import NotYetSupportedError, PlanError
+from engine.graph.plan import Join, JoinHint, JoinType, PlanNode
+from engine.graph.ship_strategy import PartitionerSpec, ShipStrategy
+from engine.optimizer.candidates import FORWARD, Candidate, CandidateInput, JoinReport, Shipping, move
+from engine.optimizer.cost import broadcast_cost, forward_cost, hash_join_cost, repartition_cost
+from engine.optimizer.estimates import Estimates
+from engine.optimizer.join_alternatives import (
+    BF,
+    CORRECT_PAIRS,
+    FF,
+    HH,
+    HINTED,
+    SUPPORTED_TYPES,
+    JoinAlternative,
+    LocalStrategy,
+    LocalVariant,
+    Ship,
+    offered_alternatives,
+)
+from engine.optimizer.properties import RANDOM, GlobalProperties, hashed_by
+from engine.optimizer.settings import OptimizerSettings
+
+BROADCAST = PartitionerSpec("BROADCAST")
+
+
+def join_candidates(
+    node: PlanNode,
+    join: Join,
+    estimates: Estimates,
+    lefts: list[Candidate],
+    rights: list[Candidate],
+    settings: OptimizerSettings,
+) -> list[Candidate]:
+    """Return the candidates of a join, or raise PlanError or NotYetSupportedError."""
+    if join.how not in SUPPORTED_TYPES:
+        raise NotYetSupportedError(f"a join with how={join.how.value!r}")
+    hinted = _hinted_alternative(node, join)
+    report = JoinReport(hint=join.hint.value if hinted else "")
+    one_subtask = (node.parallelism or settings.parallelism) == 1
+    alternatives = (hinted,) if hinted else offered_alternatives(join.how, one_subtask=one_subtask)
+    found = []
+    for left in lefts:
+        for right in rights:
+            for alternative in alternatives:
+                candidate = _candidate(node, join, estimates, left, right, alternative, settings, report)
+                found.append(candidate)
+                costs = candidate.cumulative_costs
+                known = report.costs.get(alternative.name)
+                if known is None or costs < known:
+                    report.costs[alternative.name] = costs
+    _explain_excluded(join, report, one_subtask=one_subtask)
+    return found
+
+
+def _hinted_alternative(node: PlanNode, join: Join) -> JoinAlternative | None:
+    if join.hint is JoinHint.OPTIMIZER_CHOOSES:
+        return None
+    if join.hint is JoinHint.REPARTITION_SORT_MERGE:
+        raise NotYetSupportedError("the join hint REPARTITION_SORT_MERGE")
+    if join.hint not in HINTED:
+        raise PlanError(f"Unrecognized join hint: {join.hint}")
+    pair, strategy = HINTED[join.hint]
+    if pair not in CORRECT_PAIRS[join.how]:
+        side = "left" if pair is BF else "right"
+        raise PlanError(
+            f"the hint {join.hint.value} would make a {join.how.value} join wrong: every subtask would return the "
+            f"{side} rows without match; broadcast the other side or use a REPARTITION hint"
+        )
+    return JoinAlternative(pair, LocalVariant(strategy, left_sorted=False, right_sorted=False))
+
+
+def _explain_excluded(join: Join, report: JoinReport, *, one_subtask: bool) -> None:
+    for hint, (pair, _) in HINTED.items():
+        if hint.value in report.costs:
+            continue
+        if report.hint:
+            report.excluded[hint.value] = f"the hint {report.hint} decides"
+        elif pair not in CORRECT_PAIRS[join.how]:
+            report.excluded[hint.value] = f"not correct for a {join.how.value} join"
+        elif one_subtask:
+            report.excluded[hint.value] = "one subtask needs no exchange between subtasks"
+    report.excluded[JoinHint.REPARTITION_SORT_MERGE.value] = "not supported yet"
+
+
+def _candidate(
+    node: PlanNode,
+    join: Join,
+    estimates: Estimates,
+    left: Candidate,
+    right: Candidate,
+    alternative: JoinAlternative,
+    settings: OptimizerSettings,
+    report: JoinReport,
+) -> Candidate:
+    pair, strategy = alternative.pair, alternative.variant.strategy
+    parallelism = _parallelism(node, alternative, left, right, settings)
+    left_shipping = _ship(pair.left, left, join.left_keys, parallelism)
+    right_shipping = _ship(pair.right, right, join.right_keys, parallelism)
+    build_first = strategy is LocalStrategy.HASH_BUILD_FIRST
+    build, probe = (left, right) if build_first else (right, left)
+    copies = parallelism if Ship.BROADCAST in pair else 1
+    costs = hash_join_cost(build.estimates, probe.estimates, copies, parallelism, settings.managed_bytes_per_slot // 2)
+    return Candidate(
+        node,
+        estimates,
+        parallelism,
+        (CandidateInput(left, left_shipping), CandidateInput(right, right_shipping)),
+        strategy.value,
+        alternative.name,
+        costs,
+        _properties(node, join, alternative, left, right),
+        report=report,
+    )
+
+
+def _parallelism(
+    node: PlanNode, alternative: JoinAlternative, left: Candidate, right: Candidate, settings: OptimizerSettings
+) -> int:
+    if node.parallelism is not None:
+        return node.parallelism
+    if alternative.pair in (HH, FF):
+        return settings.parallelism
+    staying = left if alternative.pair.left is Ship.FORWARD else right
+    return staying.parallelism if staying.parallelism > 1 else settings.parallelism
+
+
+def _ship(ship: Ship, source: Candidate, keys: tuple[str, ...], parallelism: int) -> Shipping:
+    if ship is Ship.FORWARD:
+        return move(source, parallelism)
+    if ship is Ship.BROADCAST:
+        return Shipping(ShipStrategy.BROADCAST, BROADCAST, broadcast_cost(source.estimates, parallelism))
+    if source.parallelism == parallelism and source.properties.is_hashed_by(keys):
+        return Shipping(ShipStrategy.FORWARD, FORWARD, forward_cost(), f"lies hashed by {', '.join(keys)} already")
+    heaviest = source.estimates.heaviest_share(keys)
+    costs = repartition_cost(source.estimates, parallelism, heaviest)
+    reason = ""
+    if heaviest * parallelism > 1:
+        reason = (
+            f"one key has {heaviest:.0%} of the rows, so its subtask would have {heaviest * parallelism:.1f} shares"
+        )
+    return Shipping(ShipStrategy.PARTITION_HASH, PartitionerSpec("HASH", keys, spread_nulls=True), costs, reason)
+
+
+def _properties(
+    node: PlanNode, join: Join, alternative: JoinAlternative, left: Candidate, right: Candidate
+) -> GlobalProperties:
+    names = node.schema.names
+    if alternative.pair == HH:
+        # rows with null keys are spread, and only outer joins return them
+        if join.how is not JoinType.INNER:
+            return RANDOM
+        right_keys = () if join.coalesce_keys else (join.right_keys,)
+        return hashed_by(join.left_keys, *right_keys).kept(names)
+    if alternative.pair == FF:
+        return RANDOM
+    if alternative.pair.left is Ship.FORWARD:
+        return left.properties.kept(names)
+    return right.properties.kept(names) if not join.coalesce_keys else _renamed(join, right).kept(names)
+
+
+def _renamed(join: Join, right: Candidate) -> GlobalProperties:
+    """Properties of the right side with its key names replaced by those of the output."""
+    left_names = dict(zip(join.right_keys, join.left_keys, strict=True))
+    return hashed_by(*(tuple(left_names.get(key, key) for key in key_set) for key_set in right.properties.key_sets))

@@ -1,0 +1,93 @@
+"""LogicalPlan: a Plan that rules may change, and the way back to a Plan.
+
+    LogicalPlan(plan) ─► rules: replace, insert, redirect ─► .to_plan()
+
+Nodes are frozen PlanNodes kept by id; a rule puts a new node under an id (``replace``), adds one (``insert``) or lets
+the consumers of one read another (``redirect``). Ids stay stable while rules run; ``to_plan`` drops what no sink
+reaches and numbers the rest anew in topological order, so the result is a valid Plan again. ``changed`` tells the
+planner whether another round is worth it.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from engine.graph.plan import Operator, Plan, PlanNode
+from engine.graph.plan_schema import PlanSchema
+
+
+class LogicalPlan:
+    """A plan under change. Not shared between threads."""
+
+    def __init__(self, plan: Plan) -> None:
+        plan.validate()
+        self.name = plan.name
+        self.sinks = plan.sinks
+        self._nodes: dict[int, PlanNode] = {node.id: node for node in plan.nodes}
+        self._next_id = len(plan.nodes)
+        self.changed = False
+
+    def node(self, node_id: int) -> PlanNode:
+        """Return the node under an id."""
+        return self._nodes[node_id]
+
+    def order(self) -> list[PlanNode]:
+        """Return the nodes that sinks reach, inputs before their consumers, in a stable order."""
+        ordered: dict[int, PlanNode] = {}
+        for sink in self.sinks:
+            stack = [(sink, False)]
+            while stack:
+                node_id, inputs_done = stack.pop()
+                if node_id in ordered:
+                    continue
+                node = self._nodes[node_id]
+                if inputs_done:
+                    ordered[node_id] = node
+                else:
+                    stack.append((node_id, True))
+                    stack.extend((source, False) for source in reversed(node.inputs))
+        return list(ordered.values())
+
+    def consumers(self) -> dict[int, list[int]]:
+        """Return for each reachable node the ids that read it, once for each input."""
+        found: dict[int, list[int]] = {}
+        for node in self.order():
+            found.setdefault(node.id, [])
+            for source in node.inputs:
+                found[source].append(node.id)
+        return found
+
+    def replace(self, node: PlanNode, **changes: object) -> PlanNode:
+        """Put a changed copy of a node under its id and return it."""
+        changed = msgspec.structs.replace(node, **changes)
+        self._nodes[node.id] = changed
+        self.changed = True
+        return changed
+
+    def insert(self, operator: Operator, inputs: tuple[int, ...], schema: PlanSchema, like: PlanNode) -> PlanNode:
+        """Add a node that no one reads yet; it takes the parallelism of ``like``."""
+        node = PlanNode(self._next_id, operator, inputs, schema, parallelism=like.parallelism)
+        self._nodes[node.id] = node
+        self._next_id += 1
+        self.changed = True
+        return node
+
+    def redirect(self, old_id: int, new_id: int) -> None:
+        """Let every consumer of one node read another instead."""
+        for node in list(self._nodes.values()):
+            if old_id in node.inputs and node.id != new_id:
+                inputs = tuple(new_id if source == old_id else source for source in node.inputs)
+                self._nodes[node.id] = msgspec.structs.replace(node, inputs=inputs)
+        self.changed = True
+
+    def to_plan(self) -> Plan:
+        """Return the plan as it is now, without what no sink reaches, ids numbered anew."""
+        order = self.order()
+        position = {node.id: index for index, node in enumerate(order)}
+        nodes = tuple(
+            msgspec.structs.replace(
+                node, id=position[node.id], inputs=tuple(position[source] for source in node.inputs)
+            )
+            for node in order
+        )
+        return Plan(nodes, tuple(position[sink] for sink in self.sinks), self.name)

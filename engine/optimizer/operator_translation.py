@@ -1,0 +1,296 @@
+"""Candidates to physical operators: one plan node becomes the operators that do its work.
+
+    source, project, filter, python, sink    themselves
+    union                                    identity over all inputs
+    join                                     hash join; its output takes only columns that the plan's join returns
+    aggregate   SINGLE                       arguments -> single
+                PARTIAL_FINAL                arguments -> partial ═══ final
+    sort        LOCAL_TOP                    top n of each subtask ═══ top n
+    limit       LOCAL_LIMIT                  limit of each subtask ═══ limit
+
+"arguments" is a projection that makes the key columns and ``__arg{i}`` for each call; it is left out where the input
+is just that, or where the aggregate needs no columns at all (``count()`` of everything).
+
+Memory weights: how much managed memory an operator wishes for, as a share of a slot, from what it will hold:
+between WEIGHT_MIN (estimates can be wrong) and 1.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from engine.graph.expression import ColumnRef, NamedExpression
+from engine.graph.operator_descriptor import (
+    FilterOperator,
+    HashAggregateOperator,
+    HashJoinOperator,
+    IdentityOperator,
+    LimitOperator,
+    OperatorDescriptor,
+    PhysicalOperator,
+    ProjectOperator,
+    PythonOperator,
+    SinkOperator,
+    SortOperator,
+    SourceOperator,
+)
+from engine.graph.plan import (
+    Aggregate,
+    Filter,
+    Join,
+    JoinType,
+    Limit,
+    Plan,
+    Project,
+    PythonFunction,
+    Sink,
+    Sort,
+    Source,
+)
+from engine.graph.plan_schema import PlanSchema
+from engine.graph.ship_strategy import ShipStrategy
+from engine.optimizer.candidates import FORWARD, Candidate, Shipping
+from engine.optimizer.cost import NO_COST
+from engine.optimizer.estimates import Estimates
+from engine.optimizer.join_alternatives import LocalStrategy
+from engine.optimizer.operator_names import operator_name
+from engine.optimizer.physical_plan import Channel, PhysicalNode
+from engine.optimizer.rejection_reasons import rejected_alternatives
+from engine.optimizer.settings import OptimizerSettings
+
+WEIGHT_MIN = 0.25
+
+
+class PhysicalPlanBuilder:
+    """Turns the chosen candidates into physical nodes, each candidate once."""
+
+    def __init__(self, plan: Plan, settings: OptimizerSettings) -> None:
+        self._sink_index = {node_id: index for index, node_id in enumerate(plan.sinks)}
+        self._settings = settings
+        self._nodes: list[PhysicalNode] = []
+        self._built: dict[int, int] = {}
+
+    def build(self, roots: list[Candidate]) -> list[PhysicalNode]:
+        """Return the physical nodes of all sinks in topological order."""
+        for root in roots:
+            self._build(root)
+        return self._nodes
+
+    def _build(self, root: Candidate) -> None:
+        stack = [(root, False)]
+        while stack:
+            candidate, inputs_done = stack.pop()
+            if id(candidate) in self._built:
+                continue
+            if inputs_done:
+                self._built[id(candidate)] = self._translate(candidate)
+            else:
+                stack.append((candidate, True))
+                stack.extend((each.candidate, False) for each in reversed(candidate.inputs))
+
+    def _translate(self, candidate: Candidate) -> int:
+        match candidate.node.operator:
+            case Source(spec=spec):
+                return self._plain(candidate, SourceOperator(spec))
+            case Project(expressions=expressions):
+                return self._plain(candidate, ProjectOperator(expressions))
+            case Filter(predicate=predicate):
+                return self._plain(candidate, FilterOperator(predicate))
+            case PythonFunction() as function:
+                operator = PythonOperator(
+                    function.kind, function.function, function.function_name, function.file, function.line
+                )
+                return self._plain(candidate, operator)
+            case Sink(spec=sink):
+                return self._plain(candidate, SinkOperator(self._sink_index[candidate.node.id], sink))
+            case Join() as join:
+                return self._join(candidate, join)
+            case Aggregate() as aggregate:
+                return self._aggregate(candidate, aggregate)
+            case Sort(keys=keys, limit=limit):
+                return self._sort(candidate, SortOperator(keys, limit))
+            case Limit(count=count):
+                return self._limit(candidate, LimitOperator(count))
+            case _:
+                return self._plain(candidate, IdentityOperator())
+
+    def _channels(self, candidate: Candidate) -> tuple[Channel, ...]:
+        is_join = isinstance(candidate.node.operator, Join)
+        return tuple(
+            _channel(self._built[id(each.candidate)], position if is_join else 0, each.shipping)
+            for position, each in enumerate(candidate.inputs)
+        )
+
+    def _input_node(self, candidate: Candidate) -> PhysicalNode:
+        return self._nodes[self._built[id(candidate.inputs[0].candidate)]]
+
+    def _weight(self, held: Estimates, parallelism: int) -> float:
+        if not held.is_size_known:
+            return 1.0
+        return min(1.0, max(WEIGHT_MIN, held.size_bytes / parallelism / self._settings.managed_bytes_per_slot))
+
+    def _plain(self, candidate: Candidate, operator: PhysicalOperator, weight: float = 0.0) -> int:
+        channels = self._channels(candidate)
+        count = len(channels) if isinstance(operator, HashJoinOperator) else min(1, len(channels))
+        schemas = tuple(self._nodes[channel.source].descriptor.output_schema for channel in channels[:count])
+        descriptor = OperatorDescriptor(
+            candidate.node.id, operator_name(candidate.node), operator, schemas, candidate.node.schema, weight
+        )
+        return self._add(candidate, descriptor, channels)
+
+    def _add(
+        self, candidate: Candidate, descriptor: OperatorDescriptor, channels: tuple[Channel, ...], name: str = ""
+    ) -> int:
+        """Add the operator that finishes a candidate's work; it carries the costs."""
+        report = candidate.report
+        node = PhysicalNode(
+            len(self._nodes),
+            candidate.node.id,
+            descriptor,
+            candidate.parallelism,
+            channels,
+            candidate.estimates,
+            name or candidate.strategy,
+            candidate.own_costs,
+            candidate.cumulative_costs,
+            () if report is None else rejected_alternatives(candidate.alternative, report),
+            "" if report is None else report.hint,
+        )
+        self._nodes.append(node)
+        return node.id
+
+    def _add_phase(
+        self,
+        candidate: Candidate,
+        source: int,
+        descriptor: OperatorDescriptor,
+        estimates: Estimates,
+        strategy: str = "",
+    ) -> int:
+        """Add a first phase that runs in the subtasks of its input."""
+        below = self._nodes[source]
+        node = PhysicalNode(
+            len(self._nodes),
+            candidate.node.id,
+            descriptor,
+            below.parallelism,
+            (Channel(source, 0, ShipStrategy.FORWARD, FORWARD),),
+            estimates,
+            strategy,
+            NO_COST,
+            below.cumulative_costs,
+            is_local_phase=True,
+        )
+        self._nodes.append(node)
+        return node.id
+
+    def _join(self, candidate: Candidate, join: Join) -> int:
+        left, right = (self._nodes[self._built[id(each.candidate)]] for each in candidate.inputs)
+        build_left = candidate.strategy == LocalStrategy.HASH_BUILD_FIRST
+        output = join_output(join, left.descriptor.output_schema, right.descriptor.output_schema, candidate.node.schema)
+        operator = HashJoinOperator(join.how, join.left_keys, join.right_keys, build_left, output)
+        build = left if build_left else right
+        copies = candidate.parallelism if candidate.alternative.startswith("BROADCAST") else 1
+        return self._plain(candidate, operator, self._weight(build.estimates, max(1, candidate.parallelism // copies)))
+
+    def _sort(self, candidate: Candidate, operator: SortOperator) -> int:
+        below = self._input_node(candidate)
+        held = below.estimates if operator.limit is None else candidate.estimates
+        weight = self._weight(held, 1)
+        if candidate.strategy != "LOCAL_TOP":
+            return self._plain(candidate, operator, weight)
+        schema = candidate.node.schema
+        name = operator_name(candidate.node)
+        descriptor = OperatorDescriptor(candidate.node.id, f"local {name}", operator, (schema,), schema, weight)
+        local = self._add_phase(candidate, below.id, descriptor, candidate.estimates, "LOCAL_TOP")
+        final = OperatorDescriptor(candidate.node.id, name, operator, (schema,), schema, weight)
+        return self._add(candidate, final, (_channel(local, 0, candidate.inputs[0].shipping),), "TOP")
+
+    def _limit(self, candidate: Candidate, operator: LimitOperator) -> int:
+        if candidate.strategy != "LOCAL_LIMIT":
+            return self._plain(candidate, operator)
+        schema = candidate.node.schema
+        name = operator_name(candidate.node)
+        descriptor = OperatorDescriptor(candidate.node.id, f"local {name}", operator, (schema,), schema)
+        local = self._add_phase(candidate, self._input_node(candidate).id, descriptor, candidate.estimates)
+        final = OperatorDescriptor(candidate.node.id, name, operator, (schema,), schema)
+        return self._add(candidate, final, (_channel(local, 0, candidate.inputs[0].shipping),), "LIMIT")
+
+    def _aggregate(self, candidate: Candidate, aggregate: Aggregate) -> int:
+        name = operator_name(candidate.node)
+        node_id = candidate.node.id
+        source = self._arguments(candidate, aggregate)
+        schema = self._nodes[source].descriptor.output_schema
+        keys, calls = aggregate.keys, aggregate.calls
+        if candidate.strategy == "SINGLE":
+            weight = self._weight(candidate.estimates, candidate.parallelism)
+            operator = HashAggregateOperator("single", keys, calls)
+            descriptor = OperatorDescriptor(node_id, name, operator, (schema,), candidate.node.schema, weight)
+            channel = _channel(source, 0, candidate.inputs[0].shipping)
+            return self._add(candidate, descriptor, (channel,))
+        partial_weight = self._weight(candidate.estimates, 1)
+        partial = OperatorDescriptor(
+            node_id,
+            f"partial {name}",
+            HashAggregateOperator("partial", keys, calls),
+            (schema,),
+            aggregate.state_schema,
+            partial_weight,
+        )
+        below = self._nodes[source]
+        rows = min(below.estimates.rows, candidate.estimates.rows * below.parallelism)
+        states = Estimates(rows, rows * max(1, aggregate.state_schema.row_width_bytes), "groups * subtasks")
+        local = self._add_phase(candidate, source, partial, states, "PARTIAL")
+        final = OperatorDescriptor(
+            node_id,
+            name,
+            HashAggregateOperator("final", keys, calls),
+            (aggregate.state_schema,),
+            candidate.node.schema,
+            self._weight(candidate.estimates, candidate.parallelism),
+        )
+        return self._add(candidate, final, (_channel(local, 0, candidate.inputs[0].shipping),), "FINAL")
+
+    def _arguments(self, candidate: Candidate, aggregate: Aggregate) -> int:
+        """Return the node that makes the input of the first phase: a new projection or the input itself."""
+        below = self._input_node(candidate)
+        arguments = [
+            NamedExpression(f"__arg{index}", call.argument)
+            for index, call in enumerate(aggregate.calls)
+            if call.argument is not None
+        ]
+        wanted = aggregate.argument_schema
+        if not wanted.columns or (not arguments and wanted.names == below.descriptor.output_schema.names):
+            return below.id
+        expressions = (*(NamedExpression(key, ColumnRef(key)) for key in aggregate.keys), *arguments)
+        descriptor = OperatorDescriptor(
+            candidate.node.id,
+            "aggregate arguments",
+            ProjectOperator(expressions),
+            (below.descriptor.output_schema,),
+            wanted,
+        )
+        size = below.estimates.rows * wanted.row_width_bytes
+        estimates = msgspec.structs.replace(below.estimates, size_bytes=size, origin="rows of the input")
+        return self._add_phase(candidate, below.id, descriptor, estimates)
+
+
+def join_output(join: Join, left: PlanSchema, right: PlanSchema, output: PlanSchema) -> tuple[tuple[int, int], ...]:
+    """Return for each output column of a join (side, index in that side's schema), 0 left and 1 right.
+
+    A coalesced key is taken from the side whose rows are all there: the right one in a right join, else the left.
+    """
+    right_of = dict(zip(join.left_keys, join.right_keys, strict=True))
+    columns = []
+    for name in output.names:
+        if join.how is JoinType.RIGHT and join.coalesce_keys and name in right_of:
+            columns.append((1, right.index(right_of[name])))
+        elif name in left.names:
+            columns.append((0, left.index(name)))
+        else:
+            columns.append((1, right.index(name)))
+    return tuple(columns)
+
+
+def _channel(source: int, input_index: int, shipping: Shipping) -> Channel:
+    return Channel(source, input_index, shipping.strategy, shipping.partitioner, shipping.costs, shipping.reason)

@@ -1,0 +1,37 @@
+"""The front door: ``optimize(plan, settings) -> OptimizedPlan``.
+
+    rewrite the plan ─► estimate ─► enumerate and choose ─► physical operators ─► exchange modes ─► memory shares
+
+Pure and deterministic: the same plan and settings give the same result, in any process.
+"""
+
+from __future__ import annotations
+
+from engine.graph.plan import Plan
+from engine.optimizer.estimates import estimate_plan
+from engine.optimizer.exchange_planning import assign_exchange_modes
+from engine.optimizer.memory_plan import with_memory_shares
+from engine.optimizer.operator_translation import PhysicalPlanBuilder
+from engine.optimizer.physical_plan import OptimizedPlan
+from engine.optimizer.plan_enumerator import enumerate_plan
+from engine.optimizer.planner import rewrite
+from engine.optimizer.settings import OptimizerSettings
+
+
+def optimize(plan: Plan, settings: OptimizerSettings) -> OptimizedPlan:
+    """Return how a plan should run.
+
+    Raises:
+        PlanError: a hint or the execution mode cannot be followed without making the job wrong or hang.
+        NotYetSupportedError: a join type or hint that is not built, by name.
+        ConfigurationError: no plan could run with these settings.
+    """
+    settings.validate()
+    plan.validate()
+    rewritten = rewrite(plan)
+    estimates = estimate_plan(rewritten, legacy=settings.legacy_estimates)
+    roots = enumerate_plan(rewritten, estimates, settings)
+    nodes = PhysicalPlanBuilder(rewritten, settings).build(roots)
+    planned = assign_exchange_modes(nodes, settings.execution_mode, settings.pages_per_slot)
+    shared = with_memory_shares(planned, settings.pages_per_slot)
+    return OptimizedPlan(shared, rewritten, plan, settings)

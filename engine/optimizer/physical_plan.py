@@ -1,0 +1,97 @@
+"""The OptimizedPlan: physical operators and the channels between them, with everything explain needs.
+
+    OptimizedPlan ── PhysicalNode * (topological order, id = position)
+                     ├── descriptor     what runs, with its schemas and memory weight
+                     ├── Channel *      ship strategy, partitioner, exchange mode, bytes shipped
+                     ├── estimates, own and cumulative costs, rejected alternatives
+                     └── managed_share  of a slot's pages
+
+One node of the logical plan becomes one or more physical nodes: an aggregate is a projection of its arguments, a
+partial and a final phase. ``plan_node`` says which one it came from. Frozen; ``plan`` is the rewritten plan.
+
+Source: Flink's OptimizedPlan, PlanNode and Channel.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from engine.graph.exchange_mode import DataExchangeMode
+from engine.graph.operator_descriptor import HashAggregateOperator, HashJoinOperator, OperatorDescriptor, SortOperator
+from engine.graph.plan import Plan
+from engine.graph.ship_strategy import PartitionerSpec, ShipStrategy
+from engine.optimizer.candidates import RejectedAlternative
+from engine.optimizer.cost import NO_COST, Costs
+from engine.optimizer.estimates import Estimates
+from engine.optimizer.settings import OptimizerSettings
+
+
+class Channel(msgspec.Struct, frozen=True):
+    """How rows get from one physical node into another."""
+
+    source: int
+    input_index: int
+    ship_strategy: ShipStrategy
+    partitioner: PartitionerSpec
+    costs: Costs = NO_COST
+    #: why it is shipped this way, or ""
+    reason: str = ""
+    exchange_mode: DataExchangeMode = DataExchangeMode.PIPELINED
+    #: why the exchange is a BATCH one, or ""
+    exchange_reason: str = ""
+
+    @property
+    def is_pipelined(self) -> bool:
+        """Whether producer and consumer run together."""
+        return self.exchange_mode is not DataExchangeMode.BATCH
+
+
+class PhysicalNode(msgspec.Struct, frozen=True):
+    """One operator as it will run."""
+
+    id: int
+    plan_node: int
+    descriptor: OperatorDescriptor
+    parallelism: int
+    inputs: tuple[Channel, ...]
+    estimates: Estimates
+    #: algorithm, or "" where there is no choice
+    strategy: str = ""
+    #: cost of the node with the channels into it
+    costs: Costs = NO_COST
+    cumulative_costs: Costs = NO_COST
+    rejected: tuple[RejectedAlternative, ...] = ()
+    #: the hint that decided, or ""
+    hint: str = ""
+    managed_share: float = 0.0
+    #: first phase that runs where its input is (a projection of arguments, partial aggregate, local limit)
+    is_local_phase: bool = False
+
+    @property
+    def uses_memory(self) -> bool:
+        """Whether it takes pages of managed memory."""
+        return self.descriptor.memory_weight > 0
+
+    def absorbs(self, input_index: int) -> bool:
+        """Whether it takes all of an input without emitting, so that the producer is never held up by what follows."""
+        operator = self.descriptor.operator
+        if isinstance(operator, HashJoinOperator):
+            return input_index == (0 if operator.build_left else 1)
+        if isinstance(operator, HashAggregateOperator):
+            return operator.phase != "partial"
+        return isinstance(operator, SortOperator)
+
+
+class OptimizedPlan(msgspec.Struct, frozen=True):
+    """The result of the optimizer."""
+
+    nodes: tuple[PhysicalNode, ...]
+    #: the plan after rewriting, with node ids that PhysicalNode.plan_node means
+    plan: Plan
+    #: the plan as it was given
+    original: Plan
+    settings: OptimizerSettings
+
+    def consumers_of(self, node_id: int) -> tuple[tuple[PhysicalNode, Channel], ...]:
+        """Return the nodes that read a node's output, with the channels they read it through."""
+        return tuple((node, channel) for node in self.nodes for channel in node.inputs if channel.source == node_id)

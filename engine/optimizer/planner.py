@@ -1,0 +1,54 @@
+"""The planner's first half: rewrite rules over the logical plan, in a fixed order, until nothing changes.
+
+    Plan ─► [combine_filters, filter_pushdown, limit_pushdown, sort_elimination, combine_projects]* ─►
+            projection_pruning ─► combine_projects ─► Plan
+
+The list is the order. Each round moves filters and limits by one node, so rounds are bounded by the depth of the
+plan; ROUNDS_MAX only guards against two rules that undo each other. Pruning runs once, at the end, when every filter
+stands where it stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from engine.graph.plan import Plan
+from engine.optimizer.logical_plan import LogicalPlan
+from engine.optimizer.rules import (
+    combine_filters,
+    combine_projects,
+    filter_pushdown,
+    limit_pushdown,
+    projection_pruning,
+    sort_elimination,
+)
+
+Rule = Callable[[LogicalPlan], None]
+
+#: applied in this order, again and again until none changes the plan
+REPEATED_RULES: tuple[Rule, ...] = (
+    combine_filters.apply,
+    filter_pushdown.apply,
+    limit_pushdown.apply,
+    sort_elimination.apply,
+    combine_projects.apply,
+)
+
+#: applied once afterwards
+FINAL_RULES: tuple[Rule, ...] = (projection_pruning.apply, combine_projects.apply)
+
+ROUNDS_MAX = 200
+
+
+def rewrite(plan: Plan) -> Plan:
+    """Return an equivalent plan that does less work."""
+    logical = LogicalPlan(plan)
+    for _ in range(ROUNDS_MAX):
+        logical.changed = False
+        for rule in REPEATED_RULES:
+            rule(logical)
+        if not logical.changed:
+            break
+    for rule in FINAL_RULES:
+        rule(logical)
+    return logical.to_plan()

@@ -1,0 +1,85 @@
+"""Properties of a result: how its rows are spread over subtasks, and in which order they are inside one.
+
+    GlobalProperties(partitioning, key_sets)     ANY_PARTITIONING     asked for: anything will do
+                                                 RANDOM_PARTITIONED   rows are spread, nothing is known
+                                                 HASH_PARTITIONED     equal keys are in one subtask
+                                                 FULL_REPLICATION     every subtask has all rows
+    LocalProperties(order)                       sort keys, () when unordered
+
+One subtask alone has every property that is asked for. ``key_sets`` holds the alternatives by which a result is hash
+partitioned: after an inner join the left and the right keys, column by column the same values. Operators carry
+properties on where they keep the columns: a projection renames them, a Python function loses them.
+
+Source: Flink's GlobalProperties, LocalProperties and PartitioningProperty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import StrEnum
+
+import msgspec
+
+from engine.graph.expression import ColumnRef, NamedExpression
+from engine.graph.sort_key import SortKey
+
+
+class Partitioning(StrEnum):
+    """How rows are spread."""
+
+    ANY_PARTITIONING = "ANY_PARTITIONING"
+    RANDOM_PARTITIONED = "RANDOM_PARTITIONED"
+    HASH_PARTITIONED = "HASH_PARTITIONED"
+    FULL_REPLICATION = "FULL_REPLICATION"
+
+
+class GlobalProperties(msgspec.Struct, frozen=True):
+    """How a result is spread over the subtasks that made it."""
+
+    partitioning: Partitioning = Partitioning.RANDOM_PARTITIONED
+    key_sets: tuple[tuple[str, ...], ...] = ()
+
+    def is_hashed_by(self, keys: tuple[str, ...]) -> bool:
+        """Whether rows lie where a hash exchange by exactly these keys, in this order, would put them."""
+        return self.partitioning is Partitioning.HASH_PARTITIONED and keys in self.key_sets
+
+    def groups(self, keys: tuple[str, ...]) -> bool:
+        """Whether rows with equal ``keys`` are in one subtask: hashed by some of them."""
+        if self.partitioning is not Partitioning.HASH_PARTITIONED:
+            return False
+        return any(set(key_set) <= set(keys) for key_set in self.key_sets)
+
+    def kept(self, names: Iterable[str]) -> GlobalProperties:
+        """Return what is left when only those columns remain."""
+        remaining = set(names)
+        return hashed_by(*(key_set for key_set in self.key_sets if set(key_set) <= remaining))
+
+    def projected(self, expressions: Iterable[NamedExpression]) -> GlobalProperties:
+        """Return what is left after a projection, under the new names."""
+        renamed: dict[str, str] = {}
+        for named in expressions:
+            if isinstance(named.expression, ColumnRef):
+                renamed.setdefault(named.expression.name, named.name)
+        return hashed_by(
+            *(
+                tuple(renamed[key] for key in key_set)
+                for key_set in self.key_sets
+                if all(key in renamed for key in key_set)
+            )
+        )
+
+
+RANDOM = GlobalProperties()
+
+
+def hashed_by(*key_sets: tuple[str, ...]) -> GlobalProperties:
+    """Return the properties of rows hashed by any of these key sets; of none: spread at random."""
+    if not key_sets:
+        return RANDOM
+    return GlobalProperties(Partitioning.HASH_PARTITIONED, tuple(dict.fromkeys(key_sets)))
+
+
+class LocalProperties(msgspec.Struct, frozen=True):
+    """Order inside a subtask; with parallelism 1 it is the total order."""
+
+    order: tuple[SortKey, ...] = ()

@@ -1,0 +1,13 @@
+"""Rules: one rewrite of the logical plan per module, each a function ``apply(plan: LogicalPlan) -> None``.
+
+A rule changes the plan only where the result has the same rows, in the same order where there is one, and where no
+expression sees a row that it would not have seen before, unless it cannot raise. ``engine.optimizer.planner`` holds
+their order.
+
+    combine_filters.py      neighbouring filters become one
+    combine_projects.py     neighbouring projections become one; one that changes nothing goes
+    filter_pushdown.py      filters move towards the sources
+    limit_pushdown.py       limits move below projections and into sorts, which become top-n
+    projection_pruning.py   nothing is read or carried that nobody uses
+    sort_elimination.py     sorts whose order nobody sees go
+"""

@@ -1,0 +1,25 @@
+"""Combine filters: ``filter(a).filter(b)`` becomes ``filter(a and b)``, one pass over the rows.
+
+Only when ``b`` cannot raise: alone it sees just the rows where ``a`` is true, combined it sees all.
+"""
+
+from __future__ import annotations
+
+from engine.graph.plan import Filter
+from engine.optimizer.expression_rewriting import cannot_raise, conjunction
+from engine.optimizer.logical_plan import LogicalPlan
+
+
+def apply(plan: LogicalPlan) -> None:
+    """Combine every pair of neighbouring filters of which the first has no other consumer."""
+    consumers = plan.consumers()
+    for node in plan.order():
+        outer = plan.node(node.id)
+        if not isinstance(outer.operator, Filter):
+            continue
+        inner = plan.node(outer.inputs[0])
+        if not isinstance(inner.operator, Filter) or len(consumers[inner.id]) > 1:
+            continue
+        if cannot_raise(outer.operator.predicate) and outer.parallelism in (None, inner.parallelism):
+            predicate = conjunction((inner.operator.predicate, outer.operator.predicate))
+            plan.replace(outer, operator=Filter(predicate), inputs=inner.inputs, parallelism=inner.parallelism)

@@ -1,0 +1,42 @@
+"""Sort elimination: a sort goes when nobody can see its order.
+
+Seen through projections and filters (which keep an order), the consumer is another sort, a join, a union, or an
+aggregate whose functions do not depend on order: then the order is lost anyway. ``first`` and ``last`` depend on it;
+a Python function, a limit and a sink see it. A sort with a limit chooses rows and stays.
+"""
+
+from __future__ import annotations
+
+from engine.graph.plan import Aggregate, Filter, Join, PlanNode, Project, Sort, Union
+from engine.optimizer.logical_plan import LogicalPlan
+
+ORDER_DEPENDENT_AGGREGATES = frozenset({"first", "last"})
+
+
+def apply(plan: LogicalPlan) -> None:
+    """Remove sorts whose order is lost before anybody sees it."""
+    consumers = plan.consumers()
+    for listed in plan.order():
+        node = plan.node(listed.id)
+        if node.id not in consumers:
+            continue
+        if isinstance(node.operator, Sort) and node.operator.limit is None and _order_is_lost(plan, node, consumers):
+            plan.redirect(node.id, node.inputs[0])
+            consumers = plan.consumers()
+
+
+def _order_is_lost(plan: LogicalPlan, node: PlanNode, consumers: dict[int, list[int]]) -> bool:
+    readers = [plan.node(consumer) for consumer in consumers[node.id]]
+    return bool(readers) and all(_loses_order(plan, reader, consumers) for reader in readers)
+
+
+def _loses_order(plan: LogicalPlan, reader: PlanNode, consumers: dict[int, list[int]]) -> bool:
+    match reader.operator:
+        case Sort(limit=None) | Join() | Union():
+            return True
+        case Aggregate(calls=calls):
+            return not any(call.function in ORDER_DEPENDENT_AGGREGATES for call in calls)
+        case Project() | Filter():
+            return _order_is_lost(plan, reader, consumers)
+        case _:
+            return False

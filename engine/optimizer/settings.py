@@ -1,0 +1,40 @@
+"""OptimizerSettings: what the planner is told about the place where the job will run."""
+
+from __future__ import annotations
+
+import msgspec
+
+from engine.errors import ConfigurationError
+from engine.graph.exchange_mode import ExecutionMode
+from engine.graph.operator_descriptor import DRIVER_PAGES_MIN
+
+
+class OptimizerSettings(msgspec.Struct, frozen=True):
+    """Defaults and sizes that decisions depend on.
+
+    parallelism: default for sources, joins and grouped aggregates, >= 1.
+    managed_bytes_per_slot: managed memory of one slot; segment_size_bytes: size of its pages.
+    legacy_estimates: configuration key ``optimizer.legacy-estimates``.
+    """
+
+    parallelism: int = 1
+    execution_mode: ExecutionMode = ExecutionMode.PIPELINED
+    legacy_estimates: bool = False
+    managed_bytes_per_slot: int = 128 << 20
+    segment_size_bytes: int = 32 << 10
+
+    @property
+    def pages_per_slot(self) -> int:
+        """Pages of managed memory in one slot."""
+        return self.managed_bytes_per_slot // self.segment_size_bytes
+
+    def validate(self) -> None:
+        """Raise ConfigurationError when no plan could run with these settings."""
+        if self.parallelism < 1:
+            raise ConfigurationError(f"parallelism.default is {self.parallelism}; it must be at least 1")
+        if self.pages_per_slot < DRIVER_PAGES_MIN:
+            raise ConfigurationError(
+                f"a slot has {self.managed_bytes_per_slot} bytes of managed memory, which is {self.pages_per_slot} "
+                f"pages of {self.segment_size_bytes} bytes; an operator needs {DRIVER_PAGES_MIN}: raise "
+                "taskmanager.memory.managed.size or lower taskmanager.numberOfTaskSlots"
+            )

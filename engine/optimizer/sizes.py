@@ -1,0 +1,24 @@
+"""Numbers for people: bytes, row counts and costs as short text, stable for golden tests."""
+
+from __future__ import annotations
+
+from engine.optimizer.estimates import UNKNOWN
+
+_UNITS = ("B", "KB", "MB", "GB", "TB", "PB")
+
+
+def size_text(size_bytes: float) -> str:
+    """Return bytes in units of 1000 with up to three digits: "38 KB", "1.4 GB", or "unknown"."""
+    if size_bytes == UNKNOWN:
+        return "unknown"
+    value, unit = float(size_bytes), 0
+    while value >= 999.5 and unit < len(_UNITS) - 1:
+        value /= 1000
+        unit += 1
+    digits = f"{value:.0f}" if value >= 99.5 or unit == 0 else f"{value:.1f}".removesuffix(".0")
+    return f"{digits} {_UNITS[unit]}"
+
+
+def rows_text(rows: float) -> str:
+    """Return a row count with separators: "14 000 000"."""
+    return f"{round(rows):,}".replace(",", " ")

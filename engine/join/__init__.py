@@ -1,0 +1,16 @@
+"""Joins within a memory budget.
+
+join_type       what each join type returns, as a truth table
+hash_join       HashJoin: the hybrid hash join, the room's entrance
+join_side       schema, row codec and key columns of one input
+entry_pages     pages of rows with links, as a plain struct
+hash_partition  one partition: resident or spilled, and its probe file
+partition_set   the partitions of one level, scatter, spill of the largest
+hash_table      directory of tagged pointers, vectorised lookup
+probe_matches   the matches of a chunk of probe rows, as bounded pairs
+match_output    output batches from probe columns and build rows
+spilled_pair    a build file and its probe file: scatter again, or block-wise
+build_blocks    a build file in blocks that fit memory
+matched_rows    which outer probe rows matched in an earlier pass
+row_stream      the rows of a spill file
+"""

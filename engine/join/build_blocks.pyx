@@ -1,0 +1,138 @@
+"""BuildBlocks: a build file in blocks that fit memory, one after the other in a table.
+
+    load(table) ─► (probe everything) ─► load(table) ─► ... ─► load(table) is False ─► release()
+
+A block takes as many rows as the pool has pages for, keeping back those of the directory over them; at least one row,
+in the process-wide grant when it is larger than the whole budget. A file that fits is one block.
+
+Source: block nested loop join; Flink hands such partitions to a sort-merge join.
+"""
+
+cimport cython
+from libc.stdint cimport int64_t, uint8_t, uint64_t
+from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy, memset
+
+from engine.iomanager.spill_reader cimport SpillReader
+from engine.join.entry_pages cimport (
+    LINK_SIZE,
+    EntryCursor,
+    EntryPages,
+    next_entries,
+    next_rows_of_block,
+    open_page,
+    place_in_page,
+    place_large,
+    release_entries,
+)
+from engine.join.hash_table cimport HashTable
+from engine.join.join_side cimport JoinSide
+from engine.join.partition_set cimport CHUNK_ROWS
+from engine.memory.page_pool cimport PagePool
+from engine.memory.status cimport STATUS_OK
+from engine.records.row_codec cimport row_size
+
+from engine.errors import CorruptBlockError, MemoryBudgetError
+
+
+@cython.final
+cdef class BuildBlocks:
+    """Blocks of one build file; the methods are for the join (see the .pxd)."""
+
+    def __cinit__(self, JoinSide build not None, PagePool pool not None, build_file, int64_t row_limit):
+        memset(&self.entries, 0, sizeof(self.entries))
+        self.entries.page_size = pool.page_size
+        self.entries.link_size = LINK_SIZE
+        self._build = build
+        self._pool = pool
+        self._row_limit = row_limit
+        self._rows = <uint8_t**>malloc(CHUNK_ROWS * sizeof(uint8_t*))
+        self._hashes = <uint64_t*>malloc(CHUNK_ROWS * sizeof(uint64_t))
+        if self._rows == NULL or self._hashes == NULL:
+            raise MemoryError("scratch of a block-wise join")
+        self._reader = build_file.reader()
+
+    def __dealloc__(self):
+        free(self.entries.pages)
+        free(self.entries.large)
+        free(self._rows)
+        free(self._hashes)
+
+    cdef bint load(self, HashTable table) except -1:
+        cdef EntryCursor cursor
+        cdef int64_t count
+        table.clear()
+        release_entries(&self.entries, self._pool, False)
+        if self.at_end:
+            return False
+        with nogil:
+            self.at_end = self._fill(table)
+        if self.entries.row_count == 0:
+            if not self.at_end:
+                raise MemoryBudgetError(f"{self._pool.owner}: no memory for one build row")
+            return False
+        if table.reserve(self.entries.row_count) != STATUS_OK:
+            raise MemoryBudgetError(f"{self._pool.owner}: no page for the directory of {self.entries.row_count} rows")
+        memset(&cursor, 0, sizeof(cursor))
+        with nogil:
+            while True:
+                count = next_entries(&self.entries, &cursor, self._rows, CHUNK_ROWS)
+                if count == 0:
+                    break
+                self._build.hash_rows(self._rows, count, self._hashes)
+                table.insert(self._rows, self._hashes, count)
+        self.pass_count += 1
+        return True
+
+    # Copy rows into memory until it is full (False) or the file ends (True).
+    cdef bint _fill(self, HashTable table) except -1 nogil:
+        cdef int64_t count, index
+        while True:
+            if self._offset == self._size:
+                self._offset = 0
+                self._size = 0
+                if self._reader.next_block(&self._data, &self._size) == 0:
+                    return True
+            count = next_rows_of_block(self._data, self._size, &self._offset, self._rows, CHUNK_ROWS, self._size)
+            if count < 0:
+                with gil:
+                    raise CorruptBlockError("a block of a join's build file holds bytes that are not rows")
+            for index in range(count):
+                if not self._place(table, self._rows[index]):
+                    self._offset = self._rows[index] - self._data
+                    return False
+
+    cdef bint _place(self, HashTable table, uint8_t* row) noexcept nogil:
+        cdef int64_t size = row_size(row)
+        cdef int64_t rows = self.entries.row_count
+        cdef int64_t pages
+        cdef uint8_t* target
+        if self._row_limit >= 0 and rows >= self._row_limit:
+            return False
+        if size + LINK_SIZE > self._pool.page_size:
+            if rows > 0 and self.entries.large_count > 0 and self.entries.large[self.entries.large_count - 1].reserved:
+                return False
+            pages = (size + LINK_SIZE + self._pool.page_size - 1) // self._pool.page_size
+            target = NULL
+            if self._pool.pages_free() - pages >= table.pages_needed(rows + 1):
+                target = place_large(&self.entries, self._pool, size, False)
+            if target == NULL and rows == 0:
+                target = place_large(&self.entries, self._pool, size, True)
+        else:
+            target = place_in_page(&self.entries, size)
+            if target == NULL:
+                pages = rows + self._pool.page_size // (self._build.codec.fixed_size + LINK_SIZE) + 1
+                if rows == 0 or self._pool.pages_free() - 1 >= table.pages_needed(pages):
+                    if open_page(&self.entries, self._pool):
+                        target = place_in_page(&self.entries, size)
+        if target == NULL:
+            return False
+        memcpy(target, row, size)
+        return True
+
+    cdef int release(self) except -1:
+        release_entries(&self.entries, self._pool, False)
+        if self._reader is not None:
+            self._reader.close()
+            self._reader = None
+        return 0

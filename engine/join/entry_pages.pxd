@@ -1,0 +1,125 @@
+# EntryPages: the pages of one partition, as a plain struct that scatter kernels write without the GIL.
+#
+#     entry = [ 8-byte link ][ row ................ ]       resident build rows (link_size 8)
+#             ^ row - 8       ^ the row pointer everywhere
+#     entry =                [ row ................ ]       rows on their way to a file (link_size 0)
+#
+#     link:  63..48 row number (small tables)   47..3 next row with the same key   bit 0 matched by a probe row
+#
+# The link is zero until the table is built. Entries never cross a page; a row that does not fit one lies in a
+# LargeEntry of its own. Rows are multiples of 8 bytes, so the low three bits of a row pointer are free.
+
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport realloc
+
+from engine.memory.page_pool cimport PagePool
+from engine.records.row_codec cimport row_size
+
+cdef enum:
+    LINK_SIZE = 8
+
+cdef extern from *:
+    """
+    #define DREY_LINK_POINTER 0x0000FFFFFFFFFFF8ULL
+    #define DREY_LINK_MATCHED 1ULL
+    #define DREY_LINK_NUMBER_SHIFT 48
+    """
+    const uint64_t LINK_POINTER "DREY_LINK_POINTER"             # where the next pointer lies in a link
+    const uint64_t LINK_MATCHED "DREY_LINK_MATCHED"
+    const uint32_t LINK_NUMBER_SHIFT "DREY_LINK_NUMBER_SHIFT"
+
+cdef struct EntryPage:
+    uint8_t* memory
+    int64_t used               # bytes
+
+cdef struct LargeEntry:
+    uint8_t* memory            # link, then the row
+    int64_t size               # bytes, link included
+    bint reserved              # memory is the process-wide grant
+
+cdef struct EntryPages:
+    EntryPage* pages           # the last one is open
+    int64_t page_count
+    int64_t page_capacity
+    LargeEntry* large
+    int64_t large_count
+    int64_t large_capacity
+    int64_t large_bytes
+    int64_t row_count
+    int64_t row_bytes          # rows only, without links
+    int32_t page_size
+    int32_t link_size          # LINK_SIZE, or 0 when rows go to a file
+    bint spilled
+
+# Position of a walk over all entries.
+cdef struct EntryCursor:
+    int64_t page
+    int64_t offset
+    int64_t large
+
+cdef inline uint64_t* row_link(uint8_t* row) noexcept nogil:
+    return <uint64_t*>(row - LINK_SIZE)
+
+# Append an empty page. False when the pool has none.
+cdef inline bint open_page(EntryPages* entries, PagePool pool) noexcept nogil:
+    cdef uint8_t* page
+    cdef void* grown
+    cdef int64_t capacity
+    if entries.page_count == entries.page_capacity:
+        capacity = 2 * entries.page_capacity + 4
+        grown = realloc(entries.pages, capacity * sizeof(EntryPage))
+        if grown == NULL:
+            return False
+        entries.pages = <EntryPage*>grown
+        entries.page_capacity = capacity
+    page = pool.take()
+    if page == NULL:
+        return False
+    entries.pages[entries.page_count].memory = page
+    entries.pages[entries.page_count].used = 0
+    entries.page_count += 1
+    return True
+
+# Room for a row of size bytes (at most page_size - LINK_SIZE) in the open page; NULL when the page is full.
+cdef inline uint8_t* place_in_page(EntryPages* entries, int64_t size) noexcept nogil:
+    cdef EntryPage* page
+    cdef uint8_t* row
+    if entries.page_count == 0:
+        return NULL
+    page = &entries.pages[entries.page_count - 1]
+    if page.used + size + entries.link_size > entries.page_size:
+        return NULL
+    row = page.memory + page.used + entries.link_size
+    if entries.link_size:
+        row_link(row)[0] = 0
+    page.used += size + entries.link_size
+    entries.row_count += 1
+    entries.row_bytes += size
+    return row
+
+# The same, taking a page from the pool when the open one is full. NULL: a page must be written out first (spilled
+# partitions keep one page only), or the pool is empty.
+cdef inline uint8_t* place_row(EntryPages* entries, PagePool pool, int64_t size) noexcept nogil:
+    cdef uint8_t* row = place_in_page(entries, size)
+    if row != NULL:
+        return row
+    if entries.spilled and entries.page_count > 0:
+        return NULL
+    if not open_page(entries, pool):
+        return NULL
+    return place_in_page(entries, size)
+
+# Room for a row larger than a page; NULL when the budget has none.
+cdef uint8_t* place_large(EntryPages* entries, PagePool pool, int64_t size, bint reserved) noexcept nogil
+# Up to capacity row pointers from the cursor on; 0 at the end. Linked entries only.
+cdef int64_t next_entries(const EntryPages* entries, EntryCursor* cursor, uint8_t** rows,
+                          int64_t capacity) noexcept nogil
+# Squeeze the links out of a page in place, so that it holds plain rows.
+cdef void strip_links(EntryPage* page) noexcept nogil
+# Give back everything; with keep_page the first page stays, empty.
+cdef void release_entries(EntryPages* entries, PagePool pool, bint keep_page) noexcept nogil
+
+# The next rows of a block of plain rows from offset on: at most capacity rows and about max_bytes (never less than
+# one row). Returns the count, or -1 when a size does not add up (corrupt).
+cdef int64_t next_rows_of_block(const uint8_t* block, int64_t size, int64_t* offset, uint8_t** rows,
+                                int64_t capacity, int64_t max_bytes) noexcept nogil

@@ -1,0 +1,63 @@
+# HashJoin: fields and the steps between kernels (interface in hash_join.pyx).
+
+cimport cython
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+
+from engine.join.build_blocks cimport BuildBlocks
+from engine.join.entry_pages cimport EntryCursor, EntryPages
+from engine.join.hash_table cimport HashTable
+from engine.join.join_side cimport JoinSide
+from engine.join.match_output cimport MatchOutput
+from engine.join.matched_rows cimport MatchedRows
+from engine.join.partition_set cimport PartitionSet
+from engine.join.probe_matches cimport ProbeMatches
+from engine.join.row_stream cimport RowStream
+from engine.memory.page_pool cimport PagePool
+from engine.records.arrow_batch cimport ArrowBatch
+
+
+@cython.final
+cdef class HashJoin:
+    cdef readonly int64_t build_rows             # null keys included
+    cdef readonly int64_t probe_rows
+    cdef readonly int64_t partitions_spilled     # on all levels
+    cdef readonly int64_t repartition_count      # pairs that were scattered again
+    cdef readonly int64_t block_wise_count       # pairs that took more than one pass
+    cdef readonly int64_t block_pass_count       # passes over probe files
+    cdef readonly int32_t level_max              # deepest level of partitions
+    cdef JoinSide _build
+    cdef JoinSide _probe
+    cdef PagePool _pool
+    cdef object _space
+    cdef MatchOutput _output
+    cdef ProbeMatches _matches
+    cdef HashTable _table
+    cdef PartitionSet _level                     # the partitions in work; None while a pair is joined block-wise
+    cdef BuildBlocks _blocks                     # the block-wise pair in work
+    cdef MatchedRows _matched
+    cdef RowStream _stream
+    cdef bint _unmatched_probe
+    cdef bint _unmatched_build
+    cdef bint _build_finished
+    cdef bint _closed
+    cdef int64_t _row_limit
+    cdef uint8_t** _rows                         # scratch: CHUNK_ROWS each
+    cdef uint64_t* _hashes
+    cdef uint8_t* _null_flags
+    cdef int64_t* _indices
+    cdef EntryPages* _walked                     # the entries whose unmatched rows are walked
+    cdef EntryCursor _cursor
+
+    cdef int _add_chunk(self, ArrowBatch batch, int64_t start, int64_t count) except -1
+    cdef int _add_rows(self, const uint8_t* data, int64_t size) except -1
+    cdef int _add_row_chunk(self, int64_t count, bint count_nulls) except -1
+    cdef int _keep_small_build(self) except -1
+    cdef int _number_rows(self, uint8_t** rows) except -1
+    cdef int _look_up(self, ArrowBatch batch, int64_t start, int64_t count, bint emit_unmatched) except -1
+    cdef void _choose(self, ProbeMatches matches, int64_t null_count) noexcept nogil
+    cdef int _spill_probe_rows(self, ArrowBatch batch) except -1
+    cdef int64_t _next_unmatched(self) noexcept nogil
+    cdef int64_t _bounded(self, int64_t begin, int64_t count) noexcept nogil
+    cdef bint _fits(self, object pair) except -1
+    cdef PartitionSet _new_level(self, int32_t fan_out, uint32_t level)
+    cdef list _pairs_of_level(self)

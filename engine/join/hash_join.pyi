@@ -1,0 +1,44 @@
+from collections.abc import Iterator, Sequence
+from typing import Self, final
+
+import pyarrow as pa
+from typing_extensions import Buffer
+
+from engine.graph.plan import JoinType
+from engine.iomanager.spill_space import SpillSpace
+from engine.memory.page_pool import PagePool
+
+@final
+class HashJoin:
+    """One subtask's hybrid hash join (see hash_join.pyx)."""
+
+    build_rows: int
+    probe_rows: int
+    partitions_spilled: int
+    repartition_count: int
+    block_wise_count: int
+    block_pass_count: int
+    level_max: int
+    def __new__(
+        cls,
+        how: JoinType,
+        build_schema: pa.Schema,
+        probe_schema: pa.Schema,
+        build_keys: Sequence[int],
+        probe_keys: Sequence[int],
+        build_is_left: bool,
+        output: Sequence[tuple[int, int]],
+        output_schema: pa.Schema,
+        pool: PagePool,
+        space: SpillSpace,
+        force_spill: bool = False,
+    ) -> Self: ...
+    @property
+    def spilled_bytes(self) -> int: ...
+    def add_build_batch(self, batch: pa.RecordBatch) -> None: ...
+    def add_build_page(self, segment: Buffer, used: int) -> None: ...
+    def add_build_rows(self, buffer: Buffer) -> None: ...
+    def finish_build(self) -> None: ...
+    def probe(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]: ...
+    def finish_probe(self) -> Iterator[pa.RecordBatch]: ...
+    def close(self) -> None: ...

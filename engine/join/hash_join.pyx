@@ -1,0 +1,478 @@
+"""HashJoin: the hybrid hash join, within a pool of pages, beyond it on disk.
+
+    join = HashJoin(how, build_schema, probe_schema, build_keys, probe_keys, build_is_left, output, output_schema,
+                    pool, space)
+    join.add_build_batch(batch) / add_build_page(segment, used) / add_build_rows(buffer) ...  ─► join.finish_build()
+    for batch in join.probe(batch): ...        exhaust each before the next call
+    for batch in join.finish_probe(): ...      what was spilled
+    join.close()
+
+    build rows ─► partitions (pages) ──full: the largest──► build file ┐
+                     │ finish_build                                    ├─► pair ─► scattered again with a fresh hash
+                     ▼                                                 │           (levels 1..3), or block-wise: as many
+    probe rows ─► table ─► matches ─► output                           │           build rows as fit, the probe file
+         └─ partition is spilled ────────────────────────► probe file ┘           streamed over them, repeat
+
+While everything fits, probe rows never become rows: keys are hashed from the Arrow columns, matches gathered. Output
+batches have at most 8192 rows and about 1 MiB. Row order: pairs of one probe batch come in probe order while nothing is
+spilled; no order otherwise.
+
+Memory: rows, directory and write buffers are pages of the pool; scratch is of fixed size (under 1 MiB); a small build
+side is kept as Arrow columns as well, where the pool has as much to spare. Six pages are enough for any input. A row larger
+than the budget takes the process-wide grant, one at a time.
+
+Invariants: a null key matches nothing; each build row is in the table at most once, so an outer build row comes out
+unmatched at most once; every page is back after close().
+
+Limits: inner, left and right; one thread at a time.
+
+Source: Flink's HybridHashTable / BinaryHashTable (partitions, largest spilled first, recursion with a level hash);
+Graefe et al., "Hash joins and hash teams in SQL Server"; the block-wise end of recursion is ours.
+"""
+
+cimport cython
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport free, malloc
+from libc.string cimport memset
+
+from engine.join.build_blocks cimport BuildBlocks
+from engine.join.entry_pages cimport (
+    LINK_MATCHED,
+    LINK_NUMBER_SHIFT,
+    LINK_SIZE,
+    EntryCursor,
+    next_entries,
+    next_rows_of_block,
+    row_link,
+)
+from engine.join.hash_partition cimport HashPartition
+from engine.join.hash_table cimport HashTable
+from engine.join.join_side cimport JoinSide
+from engine.join.match_output cimport MatchOutput, index_array
+from engine.join.matched_rows cimport MatchedRows
+from engine.join.partition_set cimport CHUNK_ROWS, PartitionSet
+from engine.join.probe_matches cimport OUTPUT_BYTES, OUTPUT_ROWS, ProbeMatches
+from engine.join.row_stream cimport RowStream
+from engine.memory.page_pool cimport PagePool
+from engine.records.arrow_batch cimport ArrowBatch
+from engine.records.row_codec cimport row_size
+
+from engine.errors import CorruptBlockError, MemoryBudgetError
+from engine.join.join_type import emission
+from engine.join.spilled_pair import PAGES_MIN, SpilledPair, Strategy, first_fan_out, next_fan_out
+
+cdef enum:
+    FORCED_RESIDENT_ROWS = 8            # debug.force-spill: rows in memory at one time
+    KEPT_ROWS_MAX = 1 << 16             # row numbers have 16 bits
+    KEPT_BYTES_MAX = 4 << 20
+
+
+@cython.final
+cdef class HashJoin:
+    """One subtask's hash join.
+
+    Args:
+        how: JoinType; inner, left, right.
+        build_schema, probe_schema: pyarrow.Schema of the inputs.
+        build_keys, probe_keys: column indexes, pairwise of equal type.
+        build_is_left: whether the build side is the join's left input.
+        output: (side, column index) of each output column; side 0 is left, 1 right.
+        output_schema: pyarrow.Schema of the output.
+        pool: pages of this operator, at least 6. Borrowed.
+        space: SpillSpace of this operator. Borrowed; what an unfinished join leaves there goes with its close().
+        force_spill: behave as if eight rows fitted memory.
+
+    Raises:
+        NotYetSupportedError: the join type is not built yet.
+        MemoryBudgetError: the pool has fewer than six pages.
+    """
+
+    def __cinit__(self, how, build_schema, probe_schema, build_keys, probe_keys, bint build_is_left, output,
+                  output_schema, PagePool pool not None, space, bint force_spill=False):
+        emitted = emission(how, build_is_left)
+        if pool.page_limit < PAGES_MIN:
+            raise MemoryBudgetError(f"{pool.owner}: a hash join needs {PAGES_MIN} pages, the pool has {pool.page_limit}")
+        self._unmatched_probe = emitted.unmatched_probe
+        self._unmatched_build = emitted.unmatched_build
+        self._build = JoinSide(build_schema, build_keys)
+        self._probe = JoinSide(probe_schema, probe_keys)
+        self._pool = pool
+        self._space = space
+        self._row_limit = FORCED_RESIDENT_ROWS if force_spill else -1
+        columns = [((side == 0) == build_is_left, column) for side, column in output]
+        self._output = MatchOutput(self._build, self._probe, columns, output_schema)
+        self._matches = ProbeMatches()
+        self._table = HashTable(pool, self._build, self._probe)
+        self._level = self._new_level(first_fan_out(pool.page_limit), 0)
+        self._rows = <uint8_t**>malloc(CHUNK_ROWS * sizeof(uint8_t*))
+        self._hashes = <uint64_t*>malloc(CHUNK_ROWS * sizeof(uint64_t))
+        self._null_flags = <uint8_t*>malloc(CHUNK_ROWS)
+        self._indices = <int64_t*>malloc(CHUNK_ROWS * sizeof(int64_t))
+        if self._rows == NULL or self._hashes == NULL or self._null_flags == NULL or self._indices == NULL:
+            raise MemoryError("scratch of a hash join")
+
+    def __dealloc__(self):
+        free(self._rows)
+        free(self._hashes)
+        free(self._null_flags)
+        free(self._indices)
+
+    @property
+    def spilled_bytes(self):
+        """Bytes written to the join's spill space so far."""
+        return self._space.spilled_bytes
+
+    # ------------------------------------------------------------------ build
+
+    def add_build_batch(self, batch):
+        """Add an Arrow batch of the build side, of any number of rows."""
+        cdef ArrowBatch arrow = ArrowBatch.open(batch)
+        cdef int64_t start
+        self._build.codec.accept(arrow)
+        for start in range(0, arrow.row_count, CHUNK_ROWS):
+            self._add_chunk(arrow, start, min(<int64_t>CHUNK_ROWS, arrow.row_count - start))
+
+    def add_build_page(self, segment, int64_t used):
+        """Add the rows in the first ``used`` bytes of a segment (anything with the buffer protocol)."""
+        cdef const uint8_t[::1] view = segment
+        if not 0 <= used <= view.shape[0]:
+            raise IndexError(f"{used} bytes of a segment of {view.shape[0]}")
+        if used:
+            self._add_rows(&view[0], used)
+
+    def add_build_rows(self, buffer):
+        """Add contiguous rows of any size, such as one larger than a page."""
+        cdef const uint8_t[::1] view = buffer
+        if view.shape[0]:
+            self._add_rows(&view[0], view.shape[0])
+
+    cdef int _add_chunk(self, ArrowBatch batch, int64_t start, int64_t count) except -1:
+        cdef int64_t null_count, index
+        cdef int64_t kept = 0
+        with nogil:
+            null_count = self._build.null_keys_of_batch(batch, start, count, self._null_flags)
+        if null_count and not self._unmatched_build:
+            self.build_rows += null_count
+            for index in range(count):
+                if not self._null_flags[index]:
+                    self._indices[kept] = start + index
+                    kept += 1
+            batch = ArrowBatch.open(batch.batch.take(index_array(self._indices, kept)))
+            start, count, null_count = 0, kept, 0
+        with nogil:
+            self._build.hash_batch(batch, start, count, self._hashes)
+        self.build_rows += count
+        return self._level.add_batch(batch, start, count, self._hashes, self._null_flags if null_count else NULL)
+
+    cdef int _add_rows(self, const uint8_t* data, int64_t size) except -1:
+        cdef int64_t offset = 0
+        cdef int64_t count
+        while offset < size:
+            with nogil:
+                count = next_rows_of_block(data, size, &offset, self._rows, CHUNK_ROWS, size)
+            if count < 0:
+                raise CorruptBlockError(f"bytes {offset} to {size} of a page of build rows are not rows")
+            self.build_rows += count
+            self._add_row_chunk(count, True)
+        return 0
+
+    cdef int _add_row_chunk(self, int64_t count, bint count_nulls) except -1:
+        cdef int64_t null_count = 0
+        cdef int64_t index
+        cdef int64_t kept = 0
+        with nogil:
+            if count_nulls:
+                null_count = self._build.null_keys_of_rows(self._rows, count, self._null_flags)
+            if null_count and not self._unmatched_build:
+                for index in range(count):
+                    if not self._null_flags[index]:
+                        self._rows[kept] = self._rows[index]
+                        kept += 1
+                count, null_count = kept, 0
+            self._build.hash_rows(self._rows, count, self._hashes)
+        return self._level.add_rows(self._rows, count, self._hashes, self._null_flags if null_count else NULL)
+
+    def finish_build(self):
+        """Build the table over what stayed in memory; probing may begin."""
+        self._level.finish_build(self._table)
+        self.partitions_spilled += self._level.spilled_count
+        self._build_finished = True
+        self._keep_small_build()
+
+    # A small build side also stays in Arrow columns: gathering them beats decoding the same rows over and over.
+    cdef int _keep_small_build(self) except -1:
+        cdef int64_t count = self._table.row_count
+        cdef int64_t size_bytes = 0
+        cdef uint8_t** rows
+        for partition in self._level.partitions:
+            size_bytes += partition.build_bytes
+        if (self._level.spilled_count or count == 0 or count > KEPT_ROWS_MAX or size_bytes > KEPT_BYTES_MAX
+                or size_bytes > self._pool.pages_free() * self._pool.page_size):
+            return 0
+        rows = <uint8_t**>malloc(count * sizeof(uint8_t*))
+        if rows == NULL:
+            raise MemoryError("row addresses of a small build side")
+        try:
+            self._number_rows(rows)
+            self._output.keep_columns(rows, count)
+        finally:
+            free(rows)
+        return 0
+
+    cdef int _number_rows(self, uint8_t** rows) except -1:
+        cdef int64_t number = 0
+        cdef int64_t index, count
+        cdef int32_t position
+        cdef EntryCursor cursor
+        cdef HashPartition partition
+        for position in range(self._level.fan_out):
+            partition = <HashPartition>self._level.partitions[position]
+            memset(&cursor, 0, sizeof(cursor))
+            with nogil:
+                count = next_entries(&partition.entries, &cursor, rows + number, partition.entries.row_count)
+                for index in range(number, number + count):
+                    row_link(rows[index])[0] |= <uint64_t>index << LINK_NUMBER_SHIFT
+            number += count
+        return 0
+
+    # ------------------------------------------------------------------ probe
+
+    def probe(self, batch):
+        """Yield the output of a probe batch; rows of spilled partitions wait for finish_probe()."""
+        if not self._build_finished:
+            raise RuntimeError("probe() before finish_build()")
+        self.probe_rows += batch.num_rows
+        return self._join_batch(batch, self._unmatched_probe)
+
+    def _join_batch(self, batch, bint emit_unmatched):
+        cdef ArrowBatch arrow = ArrowBatch.open(batch)
+        cdef int64_t start, pairs
+        self._probe.codec.accept(arrow)
+        for start in range(0, arrow.row_count, CHUNK_ROWS):
+            self._look_up(arrow, start, min(<int64_t>CHUNK_ROWS, arrow.row_count - start), emit_unmatched)
+            if self._matches.spilled_count:
+                self._spill_probe_rows(arrow)
+            if self._matched is not None:
+                self._matched.exchange(self._matches.matched_before, self._matches.heads, self._matches.count)
+            while True:
+                with nogil:
+                    pairs = self._matches.next_pairs()
+                if pairs == 0:
+                    break
+                yield self._output.pairs(arrow.batch, self._matches)
+
+    cdef int _look_up(self, ArrowBatch batch, int64_t start, int64_t count, bint emit_unmatched) except -1:
+        cdef ProbeMatches matches = self._matches
+        cdef int64_t null_count
+        cdef bint unique
+        with nogil:
+            matches.start = start
+            matches.count = count
+            self._probe.hash_batch(batch, start, count, matches.hashes)
+            null_count = self._probe.null_keys_of_batch(batch, start, count, matches.null_flags)
+            self._choose(matches, null_count)
+            self._table.lookup(batch, start, matches.wanted, matches.wanted_count, matches.hashes, matches.heads)
+            unique = self._table.is_unique()
+            if not unique:
+                self._probe.codec.measure(batch, start, count, matches.row_sizes)
+            matches.begin(emit_unmatched, self._unmatched_build, unique,
+                          self._table.max_row_size * OUTPUT_ROWS > OUTPUT_BYTES)
+        return 0
+
+    # Sort the chunk's rows: looked up, waiting for a spilled partition, or without key.
+    cdef void _choose(self, ProbeMatches matches, int64_t null_count) noexcept nogil:
+        cdef bint any_spilled = self._level is not None and self._level.spilled_count > 0
+        cdef int64_t index
+        cdef int64_t wanted = 0
+        cdef int64_t spilled = 0
+        for index in range(matches.count):
+            matches.skip[index] = 0
+            matches.heads[index] = NULL
+            if null_count and matches.null_flags[index]:
+                continue
+            if any_spilled and self._level.is_spilled(self._level.partition_of(matches.hashes[index])):
+                matches.skip[index] = 1
+                matches.spilled[spilled] = matches.start + index
+                matches.spilled_hashes[spilled] = matches.hashes[index]
+                spilled += 1
+                continue
+            matches.wanted[wanted] = index
+            wanted += 1
+        matches.wanted_count = wanted
+        matches.spilled_count = spilled
+
+    cdef int _spill_probe_rows(self, ArrowBatch batch) except -1:
+        cdef ArrowBatch waiting = batch
+        if self._matches.spilled_count < batch.row_count:
+            indices = index_array(self._matches.spilled, self._matches.spilled_count)
+            waiting = ArrowBatch.open(batch.batch.take(indices))
+        return self._level.add_probe_batch(waiting, self._matches.spilled_hashes)
+
+    # ------------------------------------------------------------------ the spilled rest
+
+    def finish_probe(self):
+        """Yield the output of the spilled partitions and the unmatched build rows."""
+        pairs = yield from self._finish_level()
+        while pairs:
+            pair = pairs.pop()
+            if pair.probe_rows or self._unmatched_build:
+                if pair.plan(self._fits(pair)) is Strategy.BLOCK_WISE:
+                    yield from self._join_block_wise(pair)
+                else:
+                    pairs += (yield from self._partition_again(pair))
+            pair.build_file.delete()
+            pair.probe_file.delete()
+
+    def _finish_level(self):
+        cdef HashPartition partition
+        self._level.finish_probe()
+        if self._unmatched_build:
+            for partition in self._level.partitions:
+                if not partition.entries.spilled:
+                    self._walked = &partition.entries
+                    yield from self._unmatched_rows()
+            partition = <HashPartition>self._level.partitions[self._level.fan_out]
+            if partition.entries.spilled:
+                yield from self._null_keys_of_file(partition.build_file)
+                partition.build_file.delete()
+                partition.probe_file.delete()
+        pairs = self._pairs_of_level()
+        self._table.clear()
+        self._level.release()
+        self._level = None
+        return pairs
+
+    cdef list _pairs_of_level(self):
+        cdef HashPartition partition
+        cdef list partitions = self._level.partitions[:self._level.fan_out]
+        parent_rows = sum([partition.build_rows for partition in partitions])
+        return [
+            SpilledPair(partition.build_file, partition.probe_file, partition.build_rows, partition.build_bytes,
+                        partition.probe_rows, self._level.level + 1, parent_rows)
+            for partition in partitions if partition.entries.spilled
+        ]
+
+    def _unmatched_rows(self):
+        cdef int64_t count, begin, end
+        memset(&self._cursor, 0, sizeof(self._cursor))
+        while True:
+            with nogil:
+                count = self._next_unmatched()
+            if count < 0:
+                return
+            begin = 0
+            while begin < count:
+                end = self._bounded(begin, count)
+                yield self._output.unmatched_build(self._rows + begin, end - begin)
+                begin = end
+
+    # The unmatched among the next entries; -1 at the end.
+    cdef int64_t _next_unmatched(self) noexcept nogil:
+        cdef int64_t count = next_entries(self._walked, &self._cursor, self._rows, CHUNK_ROWS)
+        cdef int64_t index
+        cdef int64_t unmatched = 0
+        if count == 0:
+            return -1
+        for index in range(count):
+            if not row_link(self._rows[index])[0] & LINK_MATCHED:
+                self._rows[unmatched] = self._rows[index]
+                unmatched += 1
+        return unmatched
+
+    cdef int64_t _bounded(self, int64_t begin, int64_t count) noexcept nogil:
+        cdef int64_t bytes_taken = 0
+        cdef int64_t index
+        for index in range(begin, count):
+            bytes_taken += row_size(self._rows[index])
+            if index > begin and bytes_taken > OUTPUT_BYTES:
+                return index
+        return count
+
+    def _null_keys_of_file(self, file):
+        cdef int64_t count
+        self._stream = RowStream(file)
+        while True:
+            count = self._stream.next_rows(self._rows, CHUNK_ROWS, OUTPUT_BYTES)
+            if count == 0:
+                break
+            yield self._output.unmatched_build(self._rows, count)
+        self._stream.close()
+
+    cdef bint _fits(self, object pair) except -1:
+        cdef int64_t rows = pair.build_rows
+        cdef int64_t pages = (pair.build_bytes + LINK_SIZE * rows) // self._pool.page_size
+        if self._row_limit >= 0:
+            return rows <= self._row_limit
+        return pages + pages // 16 + 2 + self._table.pages_needed(rows) <= self._pool.pages_free()
+
+    cdef PartitionSet _new_level(self, int32_t fan_out, uint32_t level):
+        self.level_max = max(self.level_max, <int32_t>level)
+        return PartitionSet(self._build, self._probe, self._pool, self._space, fan_out, level, self._row_limit)
+
+    # Scatter both files with the hash of the next level; the pairs that spill again are returned.
+    def _partition_again(self, pair):
+        cdef int64_t count
+        self.repartition_count += 1
+        fan_out = next_fan_out(self._pool.page_limit, self._pool.page_size, pair.build_bytes)
+        self._level = self._new_level(fan_out, pair.level)
+        self._stream = RowStream(pair.build_file)
+        while True:
+            count = self._stream.next_rows(self._rows, CHUNK_ROWS, OUTPUT_BYTES)
+            if count == 0:
+                break
+            self._add_row_chunk(count, False)
+        self._stream.close()
+        self._level.finish_build(self._table)
+        self.partitions_spilled += self._level.spilled_count
+        yield from self._join_file(pair.probe_file, self._unmatched_probe)
+        return (yield from self._finish_level())
+
+    def _join_file(self, file, bint emit_unmatched):
+        cdef int64_t count
+        cdef RowStream stream = RowStream(file)
+        self._stream = stream
+        while True:
+            count = stream.next_rows(self._rows, CHUNK_ROWS, OUTPUT_BYTES)
+            if count == 0:
+                break
+            yield from self._join_batch(self._probe.codec.decode(self._rows, count, NULL, 0), emit_unmatched)
+        stream.close()
+
+    def _join_block_wise(self, pair):
+        cdef bint last
+        self._blocks = BuildBlocks(self._build, self._pool, pair.build_file, self._row_limit)
+        while self._blocks.load(self._table):
+            last = self._blocks.at_end
+            if self._blocks.pass_count == 1 and not last:
+                self.block_wise_count += 1
+                if self._unmatched_probe:
+                    self._matched = MatchedRows(self._space)
+            if self._matched is not None:
+                self._matched.begin_pass(last)
+            self.block_pass_count += 1
+            yield from self._join_file(pair.probe_file, self._unmatched_probe and last)
+            if self._unmatched_build:
+                self._walked = &self._blocks.entries
+                yield from self._unmatched_rows()
+        self._table.clear()
+        self._blocks.release()
+        self._blocks = None
+        if self._matched is not None:
+            self._matched.release()
+            self._matched = None
+            memset(self._matches.matched_before, 0, CHUNK_ROWS)
+
+    def close(self):
+        """Give all pages back. What is left of an unfinished join on disk goes with the spill space."""
+        if self._closed:
+            return
+        self._closed = True
+        self._table.clear()
+        if self._level is not None:
+            self._level.release()
+        if self._blocks is not None:
+            self._blocks.release()
+        if self._matched is not None:
+            self._matched.release()
+        if self._stream is not None:
+            self._stream.close()

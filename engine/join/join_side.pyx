@@ -1,0 +1,51 @@
+"""JoinSide: schema, row codec and key columns of one input of a join, so that they travel together.
+
+    side = JoinSide(schema, key_columns)
+    side.hash_batch(...) / side.hash_rows(...)      kernels: the same hash from Arrow columns and from rows
+
+Immutable after construction; may be read from any thread.
+"""
+
+cimport cython
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.stdlib cimport free, malloc
+
+from engine.records.arrow_batch cimport ArrowBatch
+from engine.records.hashing cimport hash_batch, hash_rows, null_keys_of_batch, null_keys_of_rows
+from engine.records.row_codec cimport RowCodec
+
+from engine.errors import SchemaError
+
+
+@cython.final
+cdef class JoinSide:
+    """One input of a join."""
+
+    def __cinit__(self, schema, key_columns):
+        cdef int32_t position
+        self.schema = schema
+        self.codec = RowCodec(schema)
+        self.key_count = len(key_columns)
+        self.keys = <int32_t*> malloc(max(1, self.key_count) * sizeof(int32_t))
+        if self.keys == NULL:
+            raise MemoryError("key columns of a join")
+        for position, column in enumerate(key_columns):
+            if not 0 <= column < len(schema):
+                raise SchemaError(f"join key column {column}: the input has {len(schema)} columns")
+            self.keys[position] = column
+
+    def __dealloc__(self):
+        free(self.keys)
+
+    cdef void hash_batch(self, ArrowBatch batch, int64_t start, int64_t count, uint64_t* hashes) noexcept nogil:
+        hash_batch(batch, self.keys, self.key_count, start, count, hashes)
+
+    cdef void hash_rows(self, uint8_t** rows, int64_t count, uint64_t* hashes) noexcept nogil:
+        hash_rows(self.codec, self.keys, self.key_count, rows, count, hashes)
+
+    cdef int64_t null_keys_of_batch(self, ArrowBatch batch, int64_t start, int64_t count,
+                                    uint8_t* flags) noexcept nogil:
+        return null_keys_of_batch(batch, self.keys, self.key_count, start, count, flags)
+
+    cdef int64_t null_keys_of_rows(self, uint8_t** rows, int64_t count, uint8_t* flags) noexcept nogil:
+        return null_keys_of_rows(self.codec, self.keys, self.key_count, rows, count, flags)

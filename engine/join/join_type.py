@@ -1,0 +1,85 @@
+"""What each join type returns: one truth table, and its reading for a given build side.
+
+    RULES[how]                       in terms of left and right, as a person says it
+    emission(how, build_is_left)     in terms of build and probe, as the hash join asks it
+
+                 matched rows        left without match    right without match
+    inner        every pair          -                     -
+    left         every pair          row, right is null    -
+    right        every pair          -                     row, left is null
+    full         every pair          row, right is null    row, left is null
+    semi         left row once       -                     -
+    anti         -                   left row once         -
+    cross        every pair of all rows, there are no keys
+
+A null key matches nothing, so its row counts as one without match. An unmatched probe row is known (and returned) when
+it is looked up; an unmatched build row only when the whole probe side has passed.
+
+Source: the join types of SQL; Flink's ``FlinkJoinType`` and the two booleans buildOuter and probeOuter of its
+``HashJoinIterator``, which this table makes explicit.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import NamedTuple
+
+from engine.errors import NotYetSupportedError
+from engine.graph.plan import JoinType
+
+
+class Matched(Enum):
+    """What is returned for rows whose keys meet."""
+
+    PAIRS = "every pair"
+    LEFT_ONCE = "the left row, once"
+    NOTHING = "nothing"
+
+
+class JoinRule(NamedTuple):
+    """One line of the truth table."""
+
+    matched: Matched
+    #: a left row without match is returned (with nulls on the right)
+    unmatched_left: bool
+    #: a right row without match is returned (with nulls on the left)
+    unmatched_right: bool
+    has_keys: bool = True
+
+
+RULES: dict[JoinType, JoinRule] = {
+    JoinType.INNER: JoinRule(Matched.PAIRS, unmatched_left=False, unmatched_right=False),
+    JoinType.LEFT: JoinRule(Matched.PAIRS, unmatched_left=True, unmatched_right=False),
+    JoinType.RIGHT: JoinRule(Matched.PAIRS, unmatched_left=False, unmatched_right=True),
+    JoinType.FULL: JoinRule(Matched.PAIRS, unmatched_left=True, unmatched_right=True),
+    JoinType.SEMI: JoinRule(Matched.LEFT_ONCE, unmatched_left=False, unmatched_right=False),
+    JoinType.ANTI: JoinRule(Matched.NOTHING, unmatched_left=True, unmatched_right=False),
+    JoinType.CROSS: JoinRule(Matched.PAIRS, unmatched_left=False, unmatched_right=False, has_keys=False),
+}
+
+#: what the hash join runs today; the others are refused by name
+SUPPORTED: frozenset[JoinType] = frozenset({JoinType.INNER, JoinType.LEFT, JoinType.RIGHT})
+
+
+class Emission(NamedTuple):
+    """A rule read for one choice of the build side."""
+
+    matched: Matched
+    #: return a probe row without match at once, with nulls for the build columns
+    unmatched_probe: bool
+    #: return the build rows without match at the end, with nulls for the probe columns
+    unmatched_build: bool
+
+
+def emission(how: JoinType, build_is_left: bool) -> Emission:
+    """Return what a hash join of this type emits when its build side is the left (or the right) input.
+
+    Raises:
+        NotYetSupportedError: the hash join does not run this type yet; the text names it.
+    """
+    if how not in SUPPORTED:
+        raise NotYetSupportedError(f"a {how.value} join")
+    rule = RULES[how]
+    if build_is_left:
+        return Emission(rule.matched, unmatched_probe=rule.unmatched_right, unmatched_build=rule.unmatched_left)
+    return Emission(rule.matched, unmatched_probe=rule.unmatched_left, unmatched_build=rule.unmatched_right)

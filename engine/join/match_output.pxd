@@ -1,0 +1,36 @@
+# MatchOutput: assembles output batches from probe columns and build rows.
+
+cimport cython
+from libc.stdint cimport int32_t, int64_t, uint8_t
+
+from engine.join.join_side cimport JoinSide
+from engine.join.probe_matches cimport ProbeMatches
+
+
+@cython.final
+cdef class MatchOutput:
+    cdef JoinSide _build
+    cdef JoinSide _probe
+    cdef readonly object schema          # of the output
+    cdef list _columns                   # (is_build, position among the needed columns of that side) in output order
+    cdef list _probe_columns             # needed column indexes of the probe schema
+    cdef int32_t* _build_columns         # needed column indexes of the build schema
+    cdef int32_t _build_column_count
+    cdef list _numbered                  # build columns as Arrow arrays, gathered by row number; None: decode rows
+
+    # Keep the columns of these build rows as Arrow arrays; row i must carry number i in its link.
+    cdef int keep_columns(self, uint8_t** rows, int64_t count) except -1
+    cdef bint keeps_columns(self) noexcept
+    # The batch of the pairs that matches holds now.
+    cdef object pairs(self, object batch, ProbeMatches matches)
+    # Build rows with nulls for the probe side.
+    cdef object unmatched_build(self, uint8_t** rows, int64_t count)
+
+    cdef list _probe_arrays(self, object batch, ProbeMatches matches)
+    cdef list _build_arrays(self, uint8_t** rows, int64_t count, int64_t null_count)
+    cdef list _decoded(self, uint8_t** rows, int64_t count)
+    cdef object _row_numbers(self, uint8_t** rows, int64_t count, int64_t null_count)
+    cdef object _assemble(self, list probe_arrays, list build_arrays)
+
+# int64 array of these values.
+cdef object index_array(const int64_t* values, int64_t count)

@@ -1,0 +1,134 @@
+"""MatchOutput: assembles the output batches of a join.
+
+    MatchOutput(build, probe, columns, schema)       columns: (is build side, column index) in output order
+    pairs(batch, matches)                            probe columns gathered, build rows decoded
+    unmatched_build(rows, count)                     build rows, nulls for the probe side
+    keep_columns(rows, count)                        small build side: its columns stay Arrow arrays
+
+Probe columns never become rows: where the pairs are a run of probe rows, each once (every row of a fact table finds its
+one dimension row), the columns are passed by reference or sliced; else they are taken by index. Build columns are decoded
+from the row pointers; a small build side keeps its columns as Arrow arrays and gathers them by the row number that each
+row carries in its link, which is cheaper when the same rows come out again and again.
+
+The output of one call is bounded by what ProbeMatches hands out.
+"""
+
+cimport cython
+from libc.stdint cimport int32_t, int64_t, uint8_t, uintptr_t
+from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy, memset
+
+import pyarrow as pa
+
+from engine.join.entry_pages cimport LINK_NUMBER_SHIFT, row_link
+from engine.join.join_side cimport JoinSide
+from engine.join.probe_matches cimport OUTPUT_ROWS, ProbeMatches
+
+cdef object INT32 = pa.int32()
+cdef object INT64 = pa.int64()
+
+
+cdef object index_array(const int64_t* values, int64_t count):
+    cdef object buffer = pa.allocate_buffer(count * sizeof(int64_t))
+    memcpy(<void*><uintptr_t>buffer.address, values, count * sizeof(int64_t))
+    return pa.Array.from_buffers(INT64, count, [None, buffer], 0)
+
+
+@cython.final
+cdef class MatchOutput:
+    """Column mapping of a join's output."""
+
+    def __cinit__(self, JoinSide build not None, JoinSide probe not None, columns, schema):
+        cdef int32_t position
+        cdef list build_columns = sorted({column for is_build, column in columns if is_build})
+        self._build = build
+        self._probe = probe
+        self.schema = schema
+        self._probe_columns = sorted({column for is_build, column in columns if not is_build})
+        self._columns = [
+            (is_build, (build_columns if is_build else self._probe_columns).index(column))
+            for is_build, column in columns
+        ]
+        self._build_column_count = len(build_columns)
+        self._build_columns = <int32_t*>malloc((len(build_columns) + 1) * sizeof(int32_t))
+        if self._build_columns == NULL:
+            raise MemoryError("columns of a join's output")
+        for position in range(self._build_column_count):
+            self._build_columns[position] = build_columns[position]
+
+    def __dealloc__(self):
+        free(self._build_columns)
+
+    cdef int keep_columns(self, uint8_t** rows, int64_t count) except -1:
+        if self._build_column_count == 0:
+            return 0
+        decoded = self._build.codec.decode(rows, count, self._build_columns, self._build_column_count)
+        self._numbered = decoded.columns
+        return 0
+
+    cdef bint keeps_columns(self) noexcept:
+        return self._numbered is not None
+
+    cdef object pairs(self, object batch, ProbeMatches matches):
+        return self._assemble(self._probe_arrays(batch, matches),
+                              self._build_arrays(matches.pair_build, matches.pair_count, matches.null_count))
+
+    cdef object unmatched_build(self, uint8_t** rows, int64_t count):
+        cdef list nulls = [pa.nulls(count, self._probe.schema.field(column).type) for column in self._probe_columns]
+        return self._assemble(nulls, self._decoded(rows, count))
+
+    cdef list _probe_arrays(self, object batch, ProbeMatches matches):
+        cdef int64_t count = matches.pair_count
+        if matches.contiguous:
+            if count == batch.num_rows:
+                return [batch.column(column) for column in self._probe_columns]
+            return [batch.column(column).slice(matches.pair_rows[0], count) for column in self._probe_columns]
+        if not self._probe_columns:
+            return []
+        indices = index_array(matches.pair_rows, count)
+        return [batch.column(column).take(indices) for column in self._probe_columns]
+
+    cdef list _build_arrays(self, uint8_t** rows, int64_t count, int64_t null_count):
+        cdef int32_t position
+        if null_count == count:
+            return [
+                pa.nulls(count, self._build.schema.field(self._build_columns[position]).type)
+                for position in range(self._build_column_count)
+            ]
+        if self._numbered is None:
+            return self._decoded(rows, count)
+        numbers = self._row_numbers(rows, count, null_count)
+        return [column.take(numbers) for column in self._numbered]
+
+    cdef list _decoded(self, uint8_t** rows, int64_t count):
+        if self._build_column_count == 0:
+            return []
+        return self._build.codec.decode(rows, count, self._build_columns, self._build_column_count).columns
+
+    cdef object _row_numbers(self, uint8_t** rows, int64_t count, int64_t null_count):
+        cdef object values = pa.allocate_buffer(count * sizeof(int32_t))
+        cdef int32_t* numbers = <int32_t*><uintptr_t>values.address
+        cdef object validity = None
+        cdef uint8_t* bits = NULL
+        cdef int64_t index
+        if null_count:
+            validity = pa.allocate_buffer((count + 7) // 8)
+            bits = <uint8_t*><uintptr_t>validity.address
+            memset(bits, 0, (count + 7) // 8)
+        with nogil:
+            if bits == NULL:
+                for index in range(count):
+                    numbers[index] = <int32_t>(row_link(rows[index])[0] >> LINK_NUMBER_SHIFT)
+            else:
+                for index in range(count):
+                    numbers[index] = 0
+                    if rows[index] != NULL:
+                        numbers[index] = <int32_t>(row_link(rows[index])[0] >> LINK_NUMBER_SHIFT)
+                        bits[index >> 3] |= 1 << (index & 7)
+        return pa.Array.from_buffers(INT32, count, [validity, values], null_count)
+
+    cdef object _assemble(self, list probe_arrays, list build_arrays):
+        cdef list arrays = [
+            (build_arrays if is_build else probe_arrays)[position] for is_build, position in self._columns
+        ]
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)

@@ -1,0 +1,24 @@
+# MatchedRows: which probe rows of a file matched in an earlier pass, in file order.
+
+cimport cython
+from libc.stdint cimport int64_t, uint8_t, uint64_t
+
+from engine.iomanager.spill_reader cimport SpillReader
+from engine.iomanager.spill_writer cimport SpillWriter
+
+
+@cython.final
+cdef class MatchedRows:
+    cdef object _space
+    cdef object _file               # of the pass before
+    cdef SpillReader _reader
+    cdef SpillWriter _writer
+    cdef const uint8_t* _data
+    cdef int64_t _size
+    cdef int64_t _offset
+    cdef uint8_t* _record           # scratch
+
+    cdef int begin_pass(self, bint last) except -1
+    # Read before[] of the next count rows (as written by the pass before) and write before[i] or heads[i] != NULL.
+    cdef int exchange(self, uint8_t* before, uint8_t** heads, int64_t count) except -1
+    cdef int release(self) except -1

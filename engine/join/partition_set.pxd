@@ -1,0 +1,59 @@
+# PartitionSet: the partitions of one level of a hash join, and the scatter of rows into them.
+
+cimport cython
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+
+from engine.join.entry_pages cimport EntryPages
+from engine.join.hash_partition cimport HashPartition
+from engine.join.hash_table cimport HashTable
+from engine.join.join_side cimport JoinSide
+from engine.memory.page_pool cimport PagePool
+from engine.records.arrow_batch cimport ArrowBatch
+from engine.records.hashing cimport rehash
+
+cdef enum:
+    CHUNK_ROWS = 8192           # rows handled at one time: size of all scratch arrays
+
+
+@cython.final
+cdef class PartitionSet:
+    cdef JoinSide _build
+    cdef JoinSide _probe
+    cdef PagePool _pool
+    cdef object _space
+    cdef readonly int32_t fan_out
+    cdef readonly uint32_t level
+    cdef readonly list partitions        # fan_out HashPartitions, then one for build rows with null keys
+    cdef EntryPages** _entries           # their structs
+    cdef int64_t _row_limit              # resident rows at most (debug.force-spill), or -1
+    cdef int64_t _resident_rows
+    cdef readonly int32_t spilled_count
+    cdef uint32_t* _sizes                # scratch of one chunk
+    cdef uint8_t** _targets
+    cdef int32_t* _parts
+    cdef uint64_t* _hashes
+
+    # Which partition a hash belongs to, at this level.
+    cdef int32_t partition_of(self, uint64_t hash) noexcept nogil
+    cdef bint is_spilled(self, int32_t partition) noexcept nogil
+    # Build rows start..start+count of a batch (count <= CHUNK_ROWS). null_flags: NULL, or rows with 1 are kept apart.
+    cdef int add_batch(self, ArrowBatch batch, int64_t start, int64_t count, const uint64_t* hashes,
+                       const uint8_t* null_flags) except -1
+    # The same with binary rows.
+    cdef int add_rows(self, uint8_t** rows, int64_t count, const uint64_t* hashes, const uint8_t* null_flags) except -1
+    # Fill the table with the resident rows; spills until directory and rows fit.
+    cdef int finish_build(self, HashTable table) except -1
+    # Probe rows of spilled partitions, all rows of the batch (at most CHUNK_ROWS).
+    cdef int add_probe_batch(self, ArrowBatch batch, const uint64_t* hashes) except -1
+    cdef int finish_probe(self) except -1
+    cdef int release(self) except -1
+
+    cdef int64_t _place_run(self, int64_t begin, int64_t count) noexcept nogil
+    cdef int _scatter(self, JoinSide side, ArrowBatch batch, int64_t start, uint8_t** rows, int64_t count) except -1
+    cdef void _write_run(self, JoinSide side, ArrowBatch batch, int64_t start, uint8_t** rows, int64_t begin,
+                         int64_t end) noexcept nogil
+    cdef int _add_large(self, JoinSide side, ArrowBatch batch, int64_t start, uint8_t** rows, int64_t index) except -1
+    cdef int _make_room(self, int32_t partition) except -1
+    cdef bint _spill_largest(self, int32_t asking) except -1
+    cdef object _too_few_pages(self)
+    cdef bint _write_buffers_are_there(self) noexcept nogil

@@ -1,0 +1,285 @@
+"""PartitionSet: the partitions of one level of a hash join, and the scatter of rows into them.
+
+    add_batch / add_rows ... ─► finish_build(table) ─► add_probe_batch ... ─► finish_probe() ─► release()
+
+    chunk of rows ─► partition of each ─► place (no GIL) ─┬─► all placed: encode or copy the run
+                                                          └─► stopped at a row: write the run so far, then
+                                                              · its page is full, partition spilled: write the page out
+                                                              · the pool is empty: spill the LARGEST resident partition
+                                                              · the row is larger than a page: memory of its own
+
+A run is written before anything is spilled, so a page that goes to a file holds complete rows. The partition of level 0
+comes from bits 31..16 of the hash; deeper levels hash again with their number as seed.
+
+Invariants: a spilled partition holds exactly one page (its write buffer), so a pool of fan_out + 2 pages is enough: one
+for the partition of null keys, one for the directory. Larger rows take memory beside the pages, a row larger than the
+budget the process-wide grant, and only on its way to the file.
+
+Source: ``BinaryHashTable.spillPartition`` and ``AbstractHashTable`` of Flink's table runtime; fan-out by the pool's pages as
+there, the largest partition first.
+"""
+
+cimport cython
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy, memset
+
+from engine.join.entry_pages cimport LINK_SIZE, EntryCursor, EntryPages, next_entries, open_page, place_large, place_row
+from engine.join.hash_partition cimport HashPartition
+from engine.join.hash_table cimport HashTable
+from engine.join.join_side cimport JoinSide
+from engine.memory.page_pool cimport PagePool
+from engine.memory.status cimport STATUS_OK
+from engine.records.arrow_batch cimport ArrowBatch
+from engine.records.hashing cimport rehash
+from engine.records.row_codec cimport row_size
+
+from engine.errors import MemoryBudgetError
+
+cdef enum:
+    BLOCK_SIZE_MAX = 256 << 10
+
+
+@cython.final
+cdef class PartitionSet:
+    """Partitions of one level; the methods are for the join (see the .pxd)."""
+
+    def __cinit__(self, JoinSide build not None, JoinSide probe not None, PagePool pool not None, space,
+                  int32_t fan_out, uint32_t level, int64_t row_limit):
+        cdef int32_t index
+        cdef int64_t block_size = pool.page_limit * pool.page_size // (4 * fan_out)
+        # one block of each writer lies outside of the pool: together at most a quarter of it
+        block_size = max(<int64_t>pool.page_size, min(<int64_t>BLOCK_SIZE_MAX, block_size))
+        self._build = build
+        self._probe = probe
+        self._pool = pool
+        self._space = space
+        self.fan_out = fan_out
+        self.level = level
+        self._row_limit = row_limit
+        self.partitions = [
+            HashPartition(pool, space, f"join-{level}-{index}", block_size) for index in range(fan_out + 1)
+        ]
+        self._entries = <EntryPages**>malloc((fan_out + 1) * sizeof(EntryPages*))
+        self._sizes = <uint32_t*>malloc(CHUNK_ROWS * sizeof(uint32_t))
+        self._targets = <uint8_t**>malloc(CHUNK_ROWS * sizeof(uint8_t*))
+        self._parts = <int32_t*>malloc(CHUNK_ROWS * sizeof(int32_t))
+        self._hashes = <uint64_t*>malloc(CHUNK_ROWS * sizeof(uint64_t))
+        if (self._entries == NULL or self._sizes == NULL or self._targets == NULL or self._parts == NULL
+                or self._hashes == NULL):
+            raise MemoryError("scratch of a join's partitions")
+        for index in range(fan_out + 1):
+            self._entries[index] = &(<HashPartition>self.partitions[index]).entries
+
+    def __dealloc__(self):
+        free(self._entries)
+        free(self._sizes)
+        free(self._targets)
+        free(self._parts)
+        free(self._hashes)
+
+    cdef int32_t partition_of(self, uint64_t hash) noexcept nogil:
+        cdef uint64_t mixed = rehash(hash, self.level) if self.level else hash
+        return <int32_t>((((mixed >> 16) & 0xFFFF) * <uint64_t>self.fan_out) >> 16)
+
+    cdef bint is_spilled(self, int32_t partition) noexcept nogil:
+        return self._entries[partition].spilled
+
+    cdef int add_batch(self, ArrowBatch batch, int64_t start, int64_t count, const uint64_t* hashes,
+                       const uint8_t* null_flags) except -1:
+        cdef int64_t index
+        with nogil:
+            for index in range(count):
+                self._parts[index] = self.partition_of(hashes[index])
+                if null_flags != NULL and null_flags[index]:
+                    self._parts[index] = self.fan_out
+            self._build.codec.measure(batch, start, count, self._sizes)
+        return self._scatter(self._build, batch, start, NULL, count)
+
+    cdef int add_rows(self, uint8_t** rows, int64_t count, const uint64_t* hashes, const uint8_t* null_flags) except -1:
+        cdef int64_t index
+        with nogil:
+            for index in range(count):
+                self._sizes[index] = row_size(rows[index])
+                self._parts[index] = self.partition_of(hashes[index])
+                if null_flags != NULL and null_flags[index]:
+                    self._parts[index] = self.fan_out
+        return self._scatter(self._build, None, 0, rows, count)
+
+    cdef int add_probe_batch(self, ArrowBatch batch, const uint64_t* hashes) except -1:
+        cdef int64_t index
+        cdef int64_t count = batch.row_count
+        with nogil:
+            for index in range(count):
+                self._parts[index] = self.partition_of(hashes[index])
+            self._probe.codec.measure(batch, 0, count, self._sizes)
+        return self._scatter(self._probe, batch, 0, NULL, count)
+
+    cdef int _scatter(self, JoinSide side, ArrowBatch batch, int64_t start, uint8_t** rows, int64_t count) except -1:
+        cdef int64_t begin = 0
+        cdef int64_t end
+        while begin < count:
+            with nogil:
+                end = self._place_run(begin, count)
+                self._write_run(side, batch, start, rows, begin, end)
+            begin = end
+            if begin == count:
+                break
+            if <int64_t>self._sizes[begin] + LINK_SIZE > self._pool.page_size:
+                self._add_large(side, batch, start, rows, begin)
+                begin += 1
+            else:
+                self._make_room(self._parts[begin])
+        return 0
+
+    # Give rows begin.. their places; returns the first row that has none.
+    cdef int64_t _place_run(self, int64_t begin, int64_t count) noexcept nogil:
+        cdef int64_t index
+        cdef EntryPages* entries
+        cdef uint8_t* row
+        for index in range(begin, count):
+            if <int64_t>self._sizes[index] + LINK_SIZE > self._pool.page_size:
+                return index
+            entries = self._entries[self._parts[index]]
+            if not entries.spilled:
+                if self._row_limit >= 0 and self._resident_rows >= self._row_limit:
+                    return index
+            row = place_row(entries, self._pool, self._sizes[index])
+            if row == NULL:
+                return index
+            if not entries.spilled:
+                self._resident_rows += 1
+            self._targets[index] = row
+        return count
+
+    cdef void _write_run(self, JoinSide side, ArrowBatch batch, int64_t start, uint8_t** rows, int64_t begin,
+                         int64_t end) noexcept nogil:
+        cdef int64_t index
+        if begin == end:
+            return
+        if rows == NULL:
+            side.codec.encode(batch, start + begin, end - begin, self._sizes + begin, self._targets + begin)
+            return
+        for index in range(begin, end):
+            memcpy(self._targets[index], rows[index], self._sizes[index])
+
+    cdef int _add_large(self, JoinSide side, ArrowBatch batch, int64_t start, uint8_t** rows, int64_t index) except -1:
+        cdef HashPartition partition = <HashPartition>self.partitions[self._parts[index]]
+        cdef int64_t size = self._sizes[index]
+        cdef bint hopeless = size + LINK_SIZE > <int64_t>self._pool.page_size * (self._pool.page_limit - self.fan_out)
+        cdef bint reserved = False
+        cdef uint8_t* row = NULL
+        while not partition.entries.spilled:
+            if not hopeless and (self._row_limit < 0 or self._resident_rows < self._row_limit):
+                row = place_large(&partition.entries, self._pool, size, False)
+                if row != NULL:
+                    self._resident_rows += 1
+                    self._targets[index] = row
+                    with nogil:
+                        self._write_run(side, batch, start, rows, index, index + 1)
+                    return 0
+            if hopeless or not self._spill_largest(self._parts[index]):
+                self._resident_rows -= partition.entries.row_count
+                partition.spill()
+                self.spilled_count += 1
+        if rows != NULL:
+            return partition.write_through(rows[index], size)
+        with nogil:
+            row = self._pool.take_large(size, False)
+            if row == NULL:
+                reserved = True
+                row = self._pool.take_large(size, True)
+        if row == NULL:
+            raise MemoryBudgetError(f"{self._pool.owner}: no memory for a row of {size} bytes")
+        self._targets[index] = row
+        try:
+            with nogil:
+                self._write_run(side, batch, start, rows, index, index + 1)
+            partition.write_through(row, size)
+        finally:
+            self._pool.give_large(row, size, reserved)
+        return 0
+
+    cdef int _make_room(self, int32_t partition) except -1:
+        if self._entries[partition].spilled and self._entries[partition].page_count > 0:
+            return (<HashPartition>self.partitions[partition]).flush()
+        if not self._spill_largest(partition):
+            raise self._too_few_pages()
+        return 0
+
+    cdef object _too_few_pages(self):
+        return MemoryBudgetError(
+            f"{self._pool.owner}: {self._pool.page_limit} pages are too few for {self.fan_out} partitions; "
+            f"give the operator more managed memory")
+
+    # Every spilled partition has the page that its probe rows will need (one that held only large rows has none).
+    cdef bint _write_buffers_are_there(self) noexcept nogil:
+        cdef int32_t index
+        for index in range(self.fan_out):
+            if self._entries[index].spilled and self._entries[index].page_count == 0:
+                if not open_page(self._entries[index], self._pool):
+                    return False
+        return True
+
+    # Spill the resident partition that brings back most pages; on a draw the one that asks. False: none is left.
+    cdef bint _spill_largest(self, int32_t asking) except -1:
+        cdef int32_t index
+        cdef int32_t victim = -1
+        cdef int64_t gain, best_gain = -1
+        cdef int64_t weight, best_weight = -1
+        cdef HashPartition partition
+        for index in range(self.fan_out + 1):
+            if self._entries[index].spilled or self._entries[index].row_count == 0:
+                continue
+            gain = (<HashPartition>self.partitions[index]).pages_to_gain()
+            weight = 2 * self._entries[index].row_bytes + (1 if index == asking else 0)
+            if gain == 0 and index == asking:
+                weight = 1 << 62
+            if gain > best_gain or (gain == best_gain and weight > best_weight):
+                victim, best_gain, best_weight = index, gain, weight
+        if victim < 0:
+            return False
+        partition = <HashPartition>self.partitions[victim]
+        self._resident_rows -= partition.entries.row_count
+        partition.spill()
+        self.spilled_count += 1
+        return True
+
+    cdef int finish_build(self, HashTable table) except -1:
+        cdef int32_t index
+        cdef int64_t rows, count
+        cdef EntryCursor cursor
+        cdef HashPartition partition
+        while True:
+            rows = 0
+            for index in range(self.fan_out):
+                if not self._entries[index].spilled:
+                    rows += self._entries[index].row_count
+            if self._write_buffers_are_there() and table.reserve(rows) == STATUS_OK:
+                break
+            if not self._spill_largest(-1):
+                raise self._too_few_pages()
+        for index in range(self.fan_out + 1):
+            partition = <HashPartition>self.partitions[index]
+            partition.finish_build()
+            if index == self.fan_out or partition.entries.spilled:
+                continue
+            memset(&cursor, 0, sizeof(cursor))
+            with nogil:
+                while True:
+                    count = next_entries(&partition.entries, &cursor, self._targets, CHUNK_ROWS)
+                    if count == 0:
+                        break
+                    self._build.hash_rows(self._targets, count, self._hashes)
+                    table.insert(self._targets, self._hashes, count)
+        return 0
+
+    cdef int finish_probe(self) except -1:
+        for partition in self.partitions:
+            (<HashPartition>partition).finish_probe()
+        return 0
+
+    cdef int release(self) except -1:
+        for partition in self.partitions:
+            (<HashPartition>partition).release()
+        return 0

@@ -1,0 +1,18 @@
+# RowStream: the rows of a spill file, in order.
+
+cimport cython
+from libc.stdint cimport int64_t, uint8_t
+
+from engine.iomanager.spill_reader cimport SpillReader
+
+
+@cython.final
+cdef class RowStream:
+    cdef SpillReader _reader
+    cdef const uint8_t* _data
+    cdef int64_t _size
+    cdef int64_t _offset
+
+    # The next rows, at most capacity and about max_bytes; 0 at the end. Valid until the next call.
+    cdef int64_t next_rows(self, uint8_t** rows, int64_t capacity, int64_t max_bytes) except -1
+    cdef int close(self) except -1

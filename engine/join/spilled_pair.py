@@ -1,0 +1,68 @@
+"""SpilledPair: a build file and the probe file that waits for it, and how to join the two.
+
+    SpilledPair ──plan()──► PARTITION     scatter both again, with a fresh hash, at the next level
+                       └──► BLOCK_WISE    load build rows until memory is full, stream the probe file, repeat
+
+A build file that fits is one block: no need to scatter it. One that did not shrink (a key dominates: 1 key of 99 % of the
+rows stays together under every hash) or lies too deep is joined block-wise too, in as many passes as it takes. So no
+key, however heavy, ends in endless recursion or out of memory.
+
+Source: Flink's BinaryHashTable gives up after level 3 and hands the partition to a sort-merge join; its older table
+throws ("Hash join exceeded maximum number of recursions").
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from engine.iomanager.spill_file import SpillFile
+
+#: deepest level that is scattered
+LEVEL_MAX = 3
+#: a partition with more than this part of its parent's rows did not shrink
+SHRINK_LIMIT = 0.9
+#: partitions of a level at most
+FAN_OUT_MAX = 64
+#: the fewest pages a hash join runs with
+PAGES_MIN = 6
+
+
+class Strategy(Enum):
+    """How a pair is joined."""
+
+    PARTITION = "partition"
+    BLOCK_WISE = "block-wise"
+
+
+class SpilledPair(NamedTuple):
+    """Build and probe rows of one spilled partition."""
+
+    build_file: SpillFile
+    probe_file: SpillFile
+    build_rows: int
+    build_bytes: int
+    probe_rows: int
+    #: of the partitions that this pair would be scattered into
+    level: int
+    #: build rows of the partitions this one came from, together
+    parent_rows: int
+
+    def plan(self, fits: bool) -> Strategy:
+        """Return how to join the pair; ``fits`` says that its build rows and their directory fit memory."""
+        shrunk = self.build_rows <= SHRINK_LIMIT * self.parent_rows
+        if fits or not shrunk or self.level > LEVEL_MAX:
+            return Strategy.BLOCK_WISE
+        return Strategy.PARTITION
+
+
+def first_fan_out(page_limit: int) -> int:
+    """Return the number of partitions of level 0, whose input size is unknown: 2 with 6 pages, 64 with 256."""
+    return max(2, min(FAN_OUT_MAX, page_limit // 4))
+
+
+def next_fan_out(page_limit: int, page_size: int, build_bytes: int) -> int:
+    """Return the number of partitions for a build file of known size: each should fit half of the memory."""
+    wished = 2 * build_bytes // (page_limit * page_size) + 2
+    return max(2, min(first_fan_out(page_limit), wished))

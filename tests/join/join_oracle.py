@@ -1,0 +1,167 @@
+"""A join in plain Python, and the harness that runs the engine's join beside it."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from engine.graph.plan import JoinType
+from engine.iomanager.io_manager import IOManager
+from engine.iomanager.spill_identity import SpillIdentity
+from engine.join.hash_join import HashJoin
+from engine.memory.manager import MemoryManager
+
+UNMATCHED_LEFT = {JoinType.LEFT, JoinType.FULL}
+UNMATCHED_RIGHT = {JoinType.RIGHT, JoinType.FULL}
+
+
+def normal_key(values: Sequence[Any]) -> tuple[Any, ...] | None:
+    """Return the key as it compares in a join, or None when a part is null."""
+    if any(value is None for value in values):
+        return None
+    return tuple("NaN" if isinstance(value, float) and math.isnan(value) else value for value in values)
+
+
+def oracle_join(
+    how: JoinType, left: list[tuple], right: list[tuple], left_keys: Sequence[int], right_keys: Sequence[int]
+) -> Counter:
+    """Return the rows of the join (left columns, then right columns) with their counts."""
+    left_width = len(left[0]) if left else 0
+    right_width = len(right[0]) if right else 0
+    by_key: dict[tuple, list[int]] = {}
+    for index, row in enumerate(right):
+        key = normal_key([row[column] for column in right_keys])
+        if key is not None:
+            by_key.setdefault(key, []).append(index)
+    rows: Counter = Counter()
+    met: set[int] = set()
+    for row in left:
+        key = normal_key([row[column] for column in left_keys])
+        matches = by_key.get(key, []) if key is not None else []
+        for index in matches:
+            rows[(*row, *right[index])] += 1
+            met.add(index)
+        if not matches and how in UNMATCHED_LEFT:
+            rows[(*row, *[None] * right_width)] += 1
+    if how in UNMATCHED_RIGHT:
+        for index, row in enumerate(right):
+            if index not in met:
+                rows[(*[None] * left_width, *row)] += 1
+    return rows
+
+
+def rows_of(batches: Sequence[pa.RecordBatch]) -> Counter:
+    """Count the rows of batches."""
+    rows: Counter = Counter()
+    for batch in batches:
+        rows.update(zip(*[column.to_pylist() for column in batch.columns], strict=True))
+    return rows
+
+
+@dataclass
+class JoinRun:
+    """What a join returned and counted."""
+
+    batches: list[pa.RecordBatch] = field(default_factory=list)
+    counters: dict[str, int] = field(default_factory=dict)
+    pages_peak: int = 0
+    raw_bytes: int = 0
+
+
+@contextmanager
+def join_memory(folder: Path, pages: int, page_size: int) -> Iterator[tuple[Any, Any]]:
+    """Give a pool and a spill space; afterwards every page is back and every file gone."""
+    with MemoryManager(pages * page_size, page_size) as memory:
+        with IOManager([str(folder)]) as io:
+            space = io.space(SpillIdentity("ab" * 16, 0, 0, 0))
+            pool = memory.pool("join", pages)
+            yield pool, space
+            assert pool.pages_used == 0, "pages are out"
+            pool.close()
+            space.close()
+        assert memory.leak_report() == []
+
+
+COUNTERS = ("build_rows", "probe_rows", "partitions_spilled", "repartition_count", "block_wise_count",
+            "block_pass_count", "level_max", "spilled_bytes")  # fmt: skip
+
+
+def run_join(
+    folder: Path,
+    how: JoinType,
+    left: pa.Table,
+    right: pa.Table,
+    left_keys: Sequence[int],
+    right_keys: Sequence[int],
+    *,
+    build_is_left: bool = False,
+    pages: int = 64,
+    page_size: int = 4096,
+    batch_rows: int = 8192,
+    force_spill: bool = False,
+    output: Sequence[tuple[int, int]] | None = None,
+) -> JoinRun:
+    """Run the engine's join over two tables."""
+    build, probe = (left, right) if build_is_left else (right, left)
+    build_keys, probe_keys = (left_keys, right_keys) if build_is_left else (right_keys, left_keys)
+    if output is None:
+        output = [(0, index) for index in range(left.num_columns)] + [(1, index) for index in range(right.num_columns)]
+    schema = pa.schema(
+        [
+            pa.field(f"c{position}", (left, right)[side].schema.field(index).type)
+            for position, (side, index) in enumerate(output)
+        ]
+    )
+    run = JoinRun()
+    with join_memory(folder, pages, page_size) as (pool, space):
+        join = HashJoin(
+            how, build.schema, probe.schema, build_keys, probe_keys, build_is_left, output, schema, pool, space, force_spill
+        )
+        for batch in build.to_batches(max_chunksize=batch_rows):
+            join.add_build_batch(batch)
+        join.finish_build()
+        for batch in probe.to_batches(max_chunksize=batch_rows):
+            run.batches.extend(join.probe(batch))
+        run.batches.extend(join.finish_probe())
+        run.counters = {name: getattr(join, name) for name in COUNTERS}
+        run.pages_peak = pool.pages_peak
+        run.raw_bytes = space.raw_bytes
+        assert spill_files(folder) == [], "a finished join leaves no file, even before its space is closed"
+        join.close()
+    for batch in run.batches:
+        batch.validate(full=True)
+        assert batch.schema == schema
+        assert 0 < batch.num_rows <= 8192
+    return run
+
+
+def spill_files(folder: Path) -> list[Path]:
+    """List the files with bytes of rows under a spill directory."""
+    return sorted(folder.rglob("*.spill"))
+
+
+def table_rows(table: pa.Table) -> list[tuple]:
+    """Return the table's rows as tuples."""
+    return list(zip(*[column.to_pylist() for column in table.columns], strict=True)) if table.num_rows else []
+
+
+def assert_joins_like_oracle(folder: Path, how: JoinType, left: pa.Table, right: pa.Table, left_keys: Sequence[int],
+                             right_keys: Sequence[int], **options: Any) -> JoinRun:  # fmt: skip
+    """Run both joins and compare rows and counts."""
+    run = run_join(folder, how, left, right, left_keys, right_keys, **options)
+    expected = oracle_join(how, table_rows(left), table_rows(right), left_keys, right_keys)
+    if not left.num_rows and how in UNMATCHED_RIGHT:
+        expected = Counter({(*[None] * left.num_columns, *row[-right.num_columns :]): n for row, n in expected.items()})
+    if not right.num_rows and how in UNMATCHED_LEFT:
+        expected = Counter({(*row, *[None] * right.num_columns): n for row, n in expected.items()})
+    actual = rows_of(run.batches)
+    assert sum(actual.values()) == sum(expected.values())
+    assert actual == expected
+    return run

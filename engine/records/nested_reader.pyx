@@ -15,7 +15,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memcpy, memset
 
-from engine.errors import DataError
+from engine.errors import CorruptBlockError, DataError
 from engine.memory.status cimport STATUS_CORRUPT, STATUS_FULL, STATUS_OK
 from engine.records.arrow_batch cimport (
     KIND_BOOL,
@@ -315,6 +315,10 @@ cdef list _child_types(object data_type):
 cdef object build_array(Builder* builder, object data_type, str label):
     """Return the values as an Arrow array."""
     cdef int32_t index
+    cdef Builder* entries = builder.children
+    if pa.types.is_map(data_type) and entries.null_count + entries.children.null_count > 0:
+        # Arrow aborts the process over such an array.
+        raise CorruptBlockError(f"{label}: a map in a row is damaged: an entry or a key of it is null")
     if isinstance(data_type, pa.BaseExtensionType):
         storage = build_array(builder, data_type.storage_type, label)
         return pa.ExtensionArray.from_storage(data_type, storage)

@@ -1,0 +1,20 @@
+"""How the output of a job comes into being: once, or not at all.
+
+    check_outputs ─► create_staging ─► attempts write ─► decide ─► publish ─► (staging is gone)
+                                         └── failure, cancel ──► abort ──────► (staging is gone)
+
+    output_check.py   outputs that exist, or that two sinks share, are refused before anything starts
+    staging.py        StagingFolder: beside the target, with its owner; created, aborted, swept
+    decision.py       Decision and DecisionStore: which attempts' files are the output; created if absent
+    publish.py        publish: decided files become the target with one rename; every step can be repeated
+    rename.py         renameat2: exchange two paths, or rename without replacing
+    result_record.py  JobResultRecord: how a job ended, created if absent
+    durable_file.py   a file that is there whole or not at all, also after a crash
+
+A target is a folder of ``part-00000.<ext>`` files and nothing else. The decision is the moment at which the job's
+outcome is fixed: before it, staging is removed and the target was never touched; after it, anybody who leads may
+repeat the publication and can only arrive at the same result.
+
+Limits: the contents of staged files are written, not synchronised: they outlive every process, and a crash of the
+machine only as its file system promises.
+"""

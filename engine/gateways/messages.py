@@ -150,9 +150,10 @@ class RequestSlots(Request[Acknowledge], frozen=True):
 
 
 class WithdrawSlotRequests(Request[Acknowledge], frozen=True):
-    """Want no further slots for a job."""
+    """Want no further slots for a request, or (None) for any request of a job."""
 
     job_id: JobId
+    request_id: int | None = None
 
 
 class NotifySlotFree(Request[Acknowledge], frozen=True):
@@ -191,6 +192,7 @@ class RequestSlot(Request[Acknowledge], frozen=True):
     job_id: JobId
     allocation_id: AllocationId
     job_master_address: str
+    request_id: int
 
 
 class SlotOffer(msgspec.Struct, frozen=True):
@@ -199,6 +201,8 @@ class SlotOffer(msgspec.Struct, frozen=True):
     index: int
     allocation_id: AllocationId
     managed_pages: int
+    #: the JobMaster's request that it answers
+    request_id: int
 
 
 class SlotOfferReply(msgspec.Struct, frozen=True):

@@ -1,0 +1,18 @@
+"""The JobMaster: one job from its JobGraph to its end.
+
+    job_master.py       JobMaster: the endpoint; reports come in, decisions go out
+    execution_graph.py  ExecutionGraph, ExecutionJobVertex, IntermediateResult: the job at run time
+    execution_vertex.py ExecutionVertex, Execution, ExecutionEdge: one subtask, its attempts and inputs
+    execution_state.py  states of an attempt, as a table       job_status.py  states of a job, as a table
+    edge_pattern.py     which producers feed which consumers   split_assignment.py  which subtask reads what
+    scheduler.py        which pipelined regions may start, in which slots
+    slot_pool.py        slots offered to the job
+    deployment.py       ExecutionVertex -> TaskDeploymentDescriptor
+    partition_tracker.py which BLOCKING partitions nobody needs any more
+    failover.py         which failure is the cause of the others
+    restart_strategy.py how often, and how soon, a failed region is tried again
+    job_commit.py       the outputs of the job: staging before it starts, decision and publication at its end
+    job_summary.py      counters for people: progress and outcome
+
+Everything but ``job_master.py`` and ``job_commit.py`` is pure: no clock, thread, socket or loop.
+"""

@@ -1,0 +1,66 @@
+"""Outputs that cannot be written are refused before anything starts.
+
+An output that exists, even as an empty folder, is an error unless ``overwrite`` is set; so are two sinks of one job
+that write to the same place or one into the other, and an ``overwrite`` that would replace the working folder, the
+home folder or a folder around them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from engine.errors import PlanError
+from engine.graph.job_graph import JobGraph
+from engine.graph.operator_descriptor import SinkOperator
+from engine.graph.source_spec import SinkSpec
+
+
+def resolve_target(path: str) -> Path:
+    """Return the absolute path of a target: symbolic links followed, ``~`` not."""
+    return Path(os.path.realpath(path))
+
+
+def sinks_of(job_graph: JobGraph) -> list[SinkOperator]:
+    """Return the sinks of a job by their index."""
+    sinks = [
+        step.operator
+        for vertex in job_graph.vertices
+        for step in vertex.chain
+        if isinstance(step.operator, SinkOperator)
+    ]
+    return sorted(sinks, key=lambda sink: sink.sink_index)
+
+
+def check_outputs(sinks: Iterable[SinkSpec]) -> None:
+    """Raise PlanError when an output cannot be written."""
+    targets: dict[Path, str] = {}
+    for sink in sinks:
+        target = resolve_target(sink.path)
+        if os.path.lexists(sink.path) and not sink.overwrite:
+            raise PlanError(f"output {sink.path} already exists; pass overwrite=True to replace it")
+        if target in targets:
+            raise PlanError(f"two outputs of this job go to {sink.path}")
+        targets[target] = sink.path
+        _check_replaceable(target, sink.path)
+        _check_parents(target, sink.path)
+    for target, path in targets.items():
+        for parent in target.parents:
+            if parent in targets:
+                raise PlanError(f"output {path} lies inside output {targets[parent]}")
+
+
+def _check_replaceable(target: Path, path: str) -> None:
+    for folder, what in ((Path.cwd(), "the working folder"), (Path.home(), "the home folder")):
+        resolved = folder.resolve()
+        if target == resolved or target in resolved.parents:
+            raise PlanError(f"output {path} would replace {what} {folder}; choose a folder of its own")
+
+
+def _check_parents(target: Path, path: str) -> None:
+    for parent in target.parents:
+        if parent.is_dir():
+            return
+        if os.path.lexists(parent):
+            raise PlanError(f"output {path} cannot be created: {parent} is not a folder")

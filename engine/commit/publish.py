@@ -1,0 +1,131 @@
+"""Publication: the decided files become the target with one rename. Any step may be the last one before a crash.
+
+    1  ASSEMBLE   staging/<attempt file> ─rename─► staging/output/part-0000k.ext
+    2  IDENTIFY   staging/assembled.json: device and inode of output/
+    3  PLACE      target absent:  rename staging/output ─► target
+                  overwrite:      exchange staging/output ◄─► target (the old one is in staging now)
+    4  CONFIRM    staging/published, folder synchronised
+    5  CLEAN      everything else, assembled.json, decision.json; staging ─rename─► staging.done, which is removed
+
+Run again after a crash, each step sees what is done: a part that is in output/ was renamed; a target whose inode is
+the recorded one was placed; ``published`` means that only cleaning is left; and a staging folder that is gone means
+that all is done. At every moment the target is the old one or the new one, whole. (Where the kernel cannot exchange
+two paths, the old target is moved into staging first, and between two renames the name is free.)
+
+A target that appeared while the job ran, without ``overwrite``, is an OutputTakenError: it is never touched.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from engine.commit.decision import DECISION_FILE, DecidedOutput, Decision
+from engine.commit.durable_file import fsync_folder, replace_file
+from engine.commit.rename import exchange, rename_if_absent
+from engine.commit.staging import OWNER_FILE, REPLACED, remove_path
+from engine.errors import JobExecutionError
+
+_OUTPUT = "output"
+_ASSEMBLED_FILE = "assembled.json"
+_PUBLISHED_FILE = "published"
+
+
+class OutputTakenError(JobExecutionError):
+    """Somebody created the target while the job ran."""
+
+
+class _Assembled(msgspec.Struct, frozen=True):
+    device: int
+    inode: int
+
+
+def _no_step(step: str) -> None:
+    """Do nothing after a step; tests stop there."""
+
+
+def publish(decision: Decision, after_step: Callable[[str], None] = _no_step) -> None:
+    """Make every decided output its target and remove staging; idempotent.
+
+    ``after_step`` is called with each step's name when it is done.
+    """
+    for output in decision.outputs:
+        staging = Path(output.staging)
+        if staging.is_dir() and not (staging / _PUBLISHED_FILE).exists():
+            _place_output(output, staging, after_step)
+    # The first staging folder may hold the decision: it goes last.
+    for output in reversed(decision.outputs):
+        _clean(Path(output.staging), after_step)
+
+
+def _place_output(output: DecidedOutput, staging: Path, after_step: Callable[[str], None]) -> None:
+    folder, target = staging / _OUTPUT, Path(output.target)
+    if not (staging / _ASSEMBLED_FILE).exists():
+        _assemble(output, staging, folder, after_step)
+        identity = folder.stat()
+        replace_file(staging / _ASSEMBLED_FILE, msgspec.json.encode(_Assembled(identity.st_dev, identity.st_ino)))
+        after_step("identify")
+    assembled = msgspec.json.decode((staging / _ASSEMBLED_FILE).read_bytes(), type=_Assembled)
+    if not _is_folder(target, assembled):
+        _place(output, folder, target, staging, after_step)
+        after_step("place")
+    fsync_folder(target.parent)
+    replace_file(staging / _PUBLISHED_FILE, b"")
+    after_step("confirm")
+
+
+def _assemble(output: DecidedOutput, staging: Path, folder: Path, after_step: Callable[[str], None]) -> None:
+    folder.mkdir(exist_ok=True)
+    after_step("create output")
+    for file in output.files:
+        source, part = staging / file.name, folder / file.part
+        try:
+            source.rename(part)
+        except FileNotFoundError:
+            if not part.exists():
+                raise JobExecutionError(f"{source}: a staged file of the output {output.target} is missing") from None
+        after_step(f"move {file.part}")
+    fsync_folder(folder)
+
+
+def _place(output: DecidedOutput, folder: Path, target: Path, staging: Path, after_step: Callable[[str], None]) -> None:
+    if output.overwrite and os.path.lexists(target):
+        if exchange(folder, target):
+            return
+        target.rename(staging / REPLACED)
+        after_step("set aside")
+    try:
+        rename_if_absent(folder, target)
+    except FileExistsError as error:
+        raise OutputTakenError(
+            f"output {target} was created by somebody else while the job ran; it was left as it is"
+        ) from error
+
+
+def _is_folder(path: Path, assembled: _Assembled) -> bool:
+    try:
+        identity = path.lstat()
+    except FileNotFoundError:
+        return False
+    return (identity.st_dev, identity.st_ino) == (assembled.device, assembled.inode)
+
+
+def _clean(staging: Path, after_step: Callable[[str], None]) -> None:
+    done = staging.with_name(f"{staging.name}.done")
+    if staging.is_dir():
+        markers = (_ASSEMBLED_FILE, DECISION_FILE, OWNER_FILE, _PUBLISHED_FILE)
+        for entry in sorted(staging.iterdir()):
+            if entry.name not in markers:
+                remove_path(entry)
+                after_step(f"remove {entry.name}")
+        for name in (_ASSEMBLED_FILE, DECISION_FILE):
+            (staging / name).unlink(missing_ok=True)
+            after_step(f"remove {name}")
+        # From here on the staging folder is gone at once: that is the sign that all is done.
+        staging.rename(done)
+        after_step("rename staging")
+    remove_path(done)
+    after_step("remove staging")

@@ -1,0 +1,145 @@
+"""The staging folder of one sink and job: beside the target, on the same file system, so that a rename is enough.
+
+    <parent>/.<target name>.drey-<job id>/
+        owner.json                    who made it: host, boot, process, folders made on the way
+        <sink>-<subtask>-<nonce>.ext  files of attempts
+        decision.json  output/  ...   see decision.py and publish.py
+
+    create ─► (attempts write) ─► abort, or publish removes it
+    sweep_stale(target)           removes those whose process is dead
+
+A process that was killed leaves its staging behind. The next job with the same target sweeps it, when owner.json says
+that it belonged to a process of this machine that is gone. Staging of other machines is never touched.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import socket
+from functools import cache
+from pathlib import Path
+
+import msgspec
+import psutil
+
+from engine.commit.durable_file import replace_file
+from engine.ids import JobId
+
+OWNER_FILE = "owner.json"
+#: where a target that is being overwritten is set aside when two paths cannot be exchanged
+REPLACED = "replaced"
+
+
+class StagingOwner(msgspec.Struct, frozen=True):
+    """The process that answers for a staging folder."""
+
+    host: str
+    boot: str
+    pid: int
+    #: start of the process, seconds since the epoch: tells a reused pid
+    started_s: float
+    #: folders above the target that were created for it, innermost first
+    created_parents: tuple[str, ...] = ()
+
+
+def staging_path(target: Path, job_id: JobId) -> Path:
+    """Return where a job stages the output for a resolved target."""
+    return target.with_name(f".{target.name}.drey-{job_id}")
+
+
+def create_staging(target: Path, job_id: JobId) -> Path:
+    """Create the staging folder, and the folders above the target that are missing; return its path."""
+    missing = []
+    for parent in target.parents:
+        if parent.is_dir():
+            break
+        missing.append(parent)
+    for parent in reversed(missing):
+        parent.mkdir(exist_ok=True)
+    staging = staging_path(target, job_id)
+    staging.mkdir(exist_ok=True)
+    owner = msgspec.structs.replace(_this_process(), created_parents=tuple(str(parent) for parent in missing))
+    replace_file(staging / OWNER_FILE, msgspec.json.encode(owner))
+    return staging
+
+
+def remove_staging(staging: Path) -> None:
+    """Remove a staging folder that is not published and the empty folders made for it; idempotent.
+
+    A target that was set aside for its replacement goes back to its place.
+    """
+    owner = _read_owner(staging)
+    _restore_replaced(staging)
+    # The owner goes last: what a crash leaves half removed can still be swept.
+    with contextlib.suppress(FileNotFoundError):
+        for entry in os.scandir(staging):
+            if entry.name != OWNER_FILE:
+                remove_path(Path(entry.path))
+    remove_path(staging)
+    for parent in owner.created_parents if owner is not None else ():
+        try:
+            Path(parent).rmdir()
+        except OSError:
+            return
+
+
+def remove_path(path: Path) -> None:
+    """Remove a file, a link or a whole folder; idempotent."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=False)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def sweep_stale(target: Path) -> list[Path]:
+    """Remove staging folders of the target whose process is dead; return them."""
+    prefix = f".{target.name}.drey-"
+    swept = []
+    with contextlib.suppress(FileNotFoundError):
+        for entry in os.scandir(target.parent):
+            if entry.name.startswith(prefix) and entry.is_dir(follow_symlinks=False):
+                owner = _read_owner(Path(entry.path))
+                if owner is not None and _is_dead(owner):
+                    remove_staging(Path(entry.path))
+                    swept.append(Path(entry.path))
+    return swept
+
+
+def _restore_replaced(staging: Path) -> None:
+    target = staging.with_name(staging.name.removeprefix(".").rpartition(".drey-")[0])
+    replaced = staging / REPLACED
+    if os.path.lexists(replaced) and not os.path.lexists(target):
+        replaced.rename(target)
+
+
+@cache
+def _boot() -> str:
+    with contextlib.suppress(OSError):
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    return str(psutil.boot_time())
+
+
+def _this_process() -> StagingOwner:
+    return StagingOwner(socket.gethostname(), _boot(), os.getpid(), psutil.Process().create_time())
+
+
+def _read_owner(staging: Path) -> StagingOwner | None:
+    try:
+        return msgspec.json.decode((staging / OWNER_FILE).read_bytes(), type=StagingOwner)
+    except (OSError, msgspec.MsgspecError):
+        return None
+
+
+def _is_dead(owner: StagingOwner) -> bool:
+    if owner.host != socket.gethostname():
+        return False
+    if owner.boot != _boot():
+        return True
+    try:
+        return abs(psutil.Process(owner.pid).create_time() - owner.started_s) > 1.0
+    except psutil.NoSuchProcess:
+        return True
+    except psutil.Error:
+        return False

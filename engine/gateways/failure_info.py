@@ -1,0 +1,90 @@
+"""An exception as data: FailureInfo with the root cause first.
+
+The cause is found like this: an engine error that says what is wrong (DataError, MemoryBudgetError, SpillError ...)
+is the cause itself, whatever library error it was raised from; any other exception is followed along its explicit
+``raise ... from`` chain to the end. What user code raises arrives as an exception with attributes: ``type_name``,
+``message``, ``function_name``, ``file``, ``line``, ``row``, ``details`` (each may be missing).
+"""
+
+from __future__ import annotations
+
+import traceback
+
+from engine.errors import (
+    DataError,
+    EngineError,
+    JobCancelledError,
+    JobExecutionError,
+    MemoryBudgetError,
+    ResourceError,
+)
+from engine.graph.deployment import FailureInfo
+
+_ROW_CHARACTERS_MAX = 500
+#: classes raised in the client under their own name
+_CLIENT_CLASSES: tuple[type[JobExecutionError], ...] = (DataError, MemoryBudgetError, JobCancelledError)
+
+
+def failure_info(error: BaseException, task: str = "", task_manager: str = "") -> FailureInfo:
+    """Return what a failure is, for the report to the JobMaster and the text a person reads."""
+    cause = _root_cause(error)
+    error_class = next((known.__name__ for known in _CLIENT_CLASSES if isinstance(cause, known)), "JobExecutionError")
+    return FailureInfo(
+        type_name=str(getattr(cause, "type_name", "") or type(cause).__name__),
+        message=str(getattr(cause, "message", None) or cause),
+        error_class=error_class,
+        retryable=isinstance(cause, EngineError) and cause.retryable,
+        function=_function_text(cause),
+        row=_shortened(str(getattr(cause, "row", "") or "")),
+        task=task,
+        task_manager=task_manager,
+        details=_details(error, cause),
+    )
+
+
+def lost_task_executor(resource_id: str, reason: str, task: str = "") -> FailureInfo:
+    """Return the failure of an attempt whose TaskExecutor is gone."""
+    return FailureInfo(
+        type_name=ResourceError.__name__,
+        message=f"TaskManager {resource_id} was lost: {reason}",
+        retryable=True,
+        task=task,
+        task_manager=resource_id,
+    )
+
+
+def _root_cause(error: BaseException) -> BaseException:
+    seen: set[int] = set()
+    current = error
+    while id(current) not in seen:
+        seen.add(id(current))
+        if _says_what_is_wrong(current) or current.__cause__ is None:
+            return current
+        current = current.__cause__
+    return error
+
+
+def _says_what_is_wrong(error: BaseException) -> bool:
+    if getattr(error, "type_name", None):
+        return True
+    return isinstance(error, EngineError) and type(error) not in (EngineError, JobExecutionError)
+
+
+def _function_text(cause: BaseException) -> str:
+    name = getattr(cause, "function_name", "")
+    if not name:
+        return ""
+    file, line = getattr(cause, "file", ""), getattr(cause, "line", 0)
+    if not file:
+        return str(name)
+    return f"{name} ({file}, line {line})" if line else f"{name} ({file})"
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _ROW_CHARACTERS_MAX else text[: _ROW_CHARACTERS_MAX - 3] + "..."
+
+
+def _details(error: BaseException, cause: BaseException) -> str:
+    own = str(getattr(cause, "details", "") or "")
+    trace = "".join(traceback.format_exception(error))
+    return f"{own}\n{trace}" if own else trace

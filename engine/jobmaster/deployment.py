@@ -1,0 +1,121 @@
+"""ExecutionVertex -> TaskDeploymentDescriptor: what a TaskExecutor is told about one attempt.
+
+    slot's managed pages ── by weight ──► chains of the subtasks in the slot (each at least its operators' minimum)
+    input edges          ── one gate for each JobEdge, one channel for each producer: LOCAL, REMOTE or UNKNOWN
+    data sets            ── one ResultPartitionDescriptor each
+    sinks                ── staging folder of each
+
+A producer on the same TaskExecutor is LOCAL, on another one REMOTE with its data address; one that has no slot yet is
+UNKNOWN. Pure.
+
+Source: Flink's TaskDeploymentDescriptorFactory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from engine.errors import MemoryBudgetError
+from engine.graph.deployment import (
+    InputChannelDescriptor,
+    InputGateDescriptor,
+    PartitionLocation,
+    ResultPartitionDescriptor,
+    SinkStaging,
+    TaskDeploymentDescriptor,
+)
+from engine.graph.job_graph import JobGraph, JobVertex
+from engine.graph.operator_descriptor import DRIVER_PAGES_MIN, SinkOperator
+from engine.jobmaster.execution_vertex import ExecutionEdge, ExecutionVertex
+from engine.jobmaster.slot_pool import AllocatedSlot
+
+
+def build_descriptor(
+    vertex: ExecutionVertex, job_graph: JobGraph, neighbours: Sequence[ExecutionVertex], staging: Mapping[int, str]
+) -> TaskDeploymentDescriptor:
+    """Return the descriptor of the current attempt, which has a slot.
+
+    ``neighbours`` are all subtasks of the region; ``staging`` is the staging folder of each sink by its index.
+    Raises MemoryBudgetError when the slot has fewer pages than its operators need at least.
+    """
+    slot = vertex.current.slot
+    assert slot is not None, f"{vertex.name} has no slot"
+    job_vertex = vertex.job_vertex
+    sharing = [neighbour.job_vertex for neighbour in neighbours if neighbour.current.slot is slot]
+    return TaskDeploymentDescriptor(
+        job_id=job_graph.job_id,
+        job_name=job_graph.name,
+        attempt=vertex.current.attempt,
+        allocation_id=slot.allocation_id,
+        vertex_name=job_vertex.name,
+        subtask_index=vertex.subtask_index,
+        parallelism=job_vertex.parallelism,
+        max_parallelism=job_vertex.max_parallelism,
+        chain=job_vertex.chain,
+        splits=vertex.splits,
+        gates=tuple(_gate(edges, job_graph, slot) for edges in vertex.inputs),
+        partitions=tuple(
+            ResultPartitionDescriptor(
+                id=partition.id,
+                result_type=partition.data_set.result_type,
+                partitioner=partition.data_set.partitioner,
+                subpartition_count=partition.subpartition_count,
+                consumer_parallelism=job_graph.vertex(partition.data_set.consumer).parallelism,
+                schema=job_vertex.chain[-1].output_schema,
+            )
+            for partition in vertex.partitions
+        ),
+        sinks=tuple(
+            SinkStaging(step.operator.sink_index, staging[step.operator.sink_index])
+            for step in job_vertex.chain
+            if isinstance(step.operator, SinkOperator)
+        ),
+        managed_pages=managed_pages(slot.managed_pages, job_vertex, sharing),
+        configuration=job_graph.configuration,
+    )
+
+
+def managed_pages(slot_pages: int, job_vertex: JobVertex, sharing: Sequence[JobVertex]) -> int:
+    """Return the pages of one vertex in a slot that it shares with others (``sharing`` includes itself).
+
+    Every operator with a weight gets DRIVER_PAGES_MIN first; the rest is divided by weight.
+    """
+    minima = sum(_minimum(other) for other in sharing)
+    if minima > slot_pages:
+        raise MemoryBudgetError(
+            f"a slot has {slot_pages} pages of managed memory, its operators need {minima}: "
+            "set taskmanager.memory.managed.size higher, or the parallelism lower"
+        )
+    total_weight = sum(_weight(other) for other in sharing)
+    if total_weight == 0 or _weight(job_vertex) == 0:
+        return 0
+    return _minimum(job_vertex) + int((slot_pages - minima) * _weight(job_vertex) / total_weight)
+
+
+def _weight(job_vertex: JobVertex) -> float:
+    return sum(step.memory_weight for step in job_vertex.chain)
+
+
+def _minimum(job_vertex: JobVertex) -> int:
+    return DRIVER_PAGES_MIN * sum(step.memory_weight > 0 for step in job_vertex.chain)
+
+
+def _gate(edges: Sequence[ExecutionEdge], job_graph: JobGraph, slot: AllocatedSlot) -> InputGateDescriptor:
+    job_edge = edges[0].job_edge
+    producer = job_graph.vertex(job_edge.data_set.producer)
+    return InputGateDescriptor(
+        input_index=job_edge.input_index,
+        schema=producer.chain[-1].output_schema,
+        result_type=job_graph.data_set(job_edge.data_set).result_type,
+        channels=tuple(_channel(edge, slot) for edge in edges),
+    )
+
+
+def _channel(edge: ExecutionEdge, slot: AllocatedSlot) -> InputChannelDescriptor:
+    producer_slot = edge.partition.producer.current.slot
+    location, address = PartitionLocation.UNKNOWN, ""
+    if producer_slot is not None and producer_slot.resource_id == slot.resource_id:
+        location = PartitionLocation.LOCAL
+    elif producer_slot is not None:
+        location, address = PartitionLocation.REMOTE, producer_slot.data_address
+    return InputChannelDescriptor(edge.partition.id, location, edge.subpartition_index, address)

@@ -1,0 +1,167 @@
+"""ExecutionGraph: the JobGraph at run time, with one vertex for each subtask.
+
+    JobVertex            ──► ExecutionJobVertex ──► ExecutionVertex * parallelism ──► Execution (attempts)
+    IntermediateDataSet  ──► IntermediateResult ──► IntermediateResultPartition * producers
+    JobEdge              ──► ExecutionEdge * (pairs of the distribution pattern)
+
+``build_execution_graph`` assigns splits and connects subtasks; afterwards the shape never changes, only attempts
+come and go. State reports go through ``update``, which finds the attempt and ignores those that are not current.
+
+Source: Flink's ExecutionGraph, ExecutionJobVertex and IntermediateResult.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from engine.clock import Clock
+from engine.graph.deployment import TaskReport
+from engine.graph.job_graph import IntermediateDataSet, JobGraph, JobVertex
+from engine.graph.source_spec import SourceSplit
+from engine.ids import ExecutionAttemptId, IntermediateDataSetId
+from engine.jobmaster.edge_pattern import consumers_of, producers_of, subpartition_index
+from engine.jobmaster.execution_state import ExecutionState, state_after_report
+from engine.jobmaster.execution_vertex import Execution, ExecutionEdge, ExecutionVertex, IntermediateResultPartition
+from engine.jobmaster.split_assignment import assign_splits
+
+
+@dataclass(eq=False)
+class IntermediateResult:
+    """A data set with the partitions of all producers."""
+
+    data_set: IntermediateDataSet
+    partitions: list[IntermediateResultPartition]
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether every producer has finished."""
+        return all(partition.producer.current.state is ExecutionState.FINISHED for partition in self.partitions)
+
+
+@dataclass(eq=False)
+class ExecutionJobVertex:
+    """A vertex with all of its subtasks."""
+
+    job_vertex: JobVertex
+    subtasks: list[ExecutionVertex] = field(default_factory=list)
+
+
+class ExecutionGraph:
+    """All subtasks of a job; made by ``build_execution_graph``."""
+
+    def __init__(
+        self,
+        job_graph: JobGraph,
+        vertices: list[ExecutionJobVertex],
+        results: dict[IntermediateDataSetId, IntermediateResult],
+    ) -> None:
+        self.job_graph = job_graph
+        self.vertices = vertices
+        self.results = results
+
+    def __iter__(self) -> Iterator[ExecutionVertex]:
+        for vertex in self.vertices:
+            yield from vertex.subtasks
+
+    def vertex_of(self, attempt: ExecutionAttemptId) -> ExecutionVertex | None:
+        """Return the subtask whose current attempt that is, or None."""
+        if not 0 <= attempt.vertex.index < len(self.vertices):
+            return None
+        subtasks = self.vertices[attempt.vertex.index].subtasks
+        if not 0 <= attempt.subtask_index < len(subtasks):
+            return None
+        vertex = subtasks[attempt.subtask_index]
+        return vertex if vertex.current.attempt == attempt else None
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether every subtask has finished."""
+        return all(vertex.current.state is ExecutionState.FINISHED for vertex in self)
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether nothing runs any more: every current attempt has ended or was never begun."""
+        return all(vertex.current.state.is_terminal for vertex in self)
+
+    @property
+    def active_count(self) -> int:
+        """Number of attempts that a TaskExecutor runs now."""
+        return sum(vertex.current.state.is_deployed for vertex in self)
+
+    def update(self, report: TaskReport, clock: Clock) -> ExecutionVertex | None:
+        """Apply a report to the current attempt it names; return its subtask when that changed the state.
+
+        Reports of other attempts, late ones (the attempt has ended) and repeated ones return None.
+        """
+        vertex = self.vertex_of(report.attempt)
+        if vertex is None or vertex.current.state.is_terminal:
+            return None
+        execution = vertex.current
+        target = state_after_report(execution.state, ExecutionState(report.state))
+        if target is execution.state or (execution.state is ExecutionState.CANCELING and not target.is_terminal):
+            return None
+        execution.transition(target, clock)
+        execution.counters = report.counters
+        execution.failure = report.failure
+        execution.staged_files = report.staged_files
+        execution.partition_rows = report.partition_rows
+        execution.partition_bytes = report.partition_bytes
+        if target is ExecutionState.FINISHED:
+            for partition in vertex.partitions:
+                partition.is_consumable = True
+        return vertex
+
+
+def build_execution_graph(job_graph: JobGraph) -> ExecutionGraph:
+    """Return the ExecutionGraph of a JobGraph, every attempt CREATED; a malformed graph raises PlanError."""
+    job_graph.validate()
+    vertices: list[ExecutionJobVertex] = []
+    results: dict[IntermediateDataSetId, IntermediateResult] = {}
+    for job_vertex in job_graph.vertices:
+        execution_job_vertex = _create_vertex(job_vertex, job_graph)
+        for output_index, data_set in enumerate(job_vertex.outputs):
+            data_set.result_type.check_supported()
+            partitions = [vertex.partitions[output_index] for vertex in execution_job_vertex.subtasks]
+            results[data_set.id] = IntermediateResult(data_set, partitions)
+        _connect_inputs(execution_job_vertex, results)
+        vertices.append(execution_job_vertex)
+    return ExecutionGraph(job_graph, vertices, results)
+
+
+def _create_vertex(job_vertex: JobVertex, job_graph: JobGraph) -> ExecutionJobVertex:
+    source = job_vertex.source
+    splits: tuple[tuple[SourceSplit, ...], ...] = ((),) * job_vertex.parallelism
+    if source is not None:
+        splits = assign_splits(source.spec.splits, job_vertex.parallelism)
+    created = ExecutionJobVertex(job_vertex)
+    for subtask_index in range(job_vertex.parallelism):
+        execution = Execution(ExecutionAttemptId.create(job_vertex.id, subtask_index, 0))
+        vertex = ExecutionVertex(job_vertex, subtask_index, splits[subtask_index], execution)
+        for data_set in job_vertex.outputs:
+            consumer = job_graph.vertex(data_set.consumer)
+            fed = consumers_of(
+                data_set.partitioner.pattern, job_vertex.parallelism, consumer.parallelism, subtask_index
+            )
+            vertex.partitions.append(IntermediateResultPartition(data_set, vertex, len(fed)))
+        created.subtasks.append(vertex)
+    return created
+
+
+def _connect_inputs(
+    execution_job_vertex: ExecutionJobVertex, results: dict[IntermediateDataSetId, IntermediateResult]
+) -> None:
+    consumers = len(execution_job_vertex.subtasks)
+    for vertex in execution_job_vertex.subtasks:
+        for job_edge in vertex.job_vertex.inputs:
+            result = results[job_edge.data_set]
+            producers = len(result.partitions)
+            pattern = result.data_set.partitioner.pattern
+            edges = []
+            for producer_index in producers_of(pattern, producers, consumers, vertex.subtask_index):
+                partition = result.partitions[producer_index]
+                channel = subpartition_index(pattern, producers, consumers, producer_index, vertex.subtask_index)
+                edge = ExecutionEdge(job_edge, partition, vertex, channel)
+                partition.consumers.append(edge)
+                edges.append(edge)
+            vertex.inputs.append(edges)

@@ -1,0 +1,74 @@
+"""States of one attempt (an Execution) and the moves between them, as a table.
+
+    CREATED ─► SCHEDULED ─► DEPLOYING ─► INITIALIZING ─► RUNNING ─► FINISHED
+       │            │            └──────────┴──────────────┴─────► CANCELING ─► CANCELED
+       └────────────┴──► CANCELING ─► CANCELED (at once: nothing was sent)      FAILED from every state not terminal
+    CREATED ─► RECONCILING ─► RUNNING | FINISHED | CANCELED | FAILED            (after a JobManager fail-over)
+
+A very fast task is FINISHED when the JobMaster still thinks it is DEPLOYING. A FINISHED report that meets CANCELING
+means CANCELED. Terminal states are never left. Pure.
+
+Source: Flink's ExecutionState and Execution.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from engine.errors import IllegalTransitionError
+
+
+class ExecutionState(StrEnum):
+    """State of an attempt."""
+
+    CREATED = "CREATED"
+    SCHEDULED = "SCHEDULED"
+    DEPLOYING = "DEPLOYING"
+    INITIALIZING = "INITIALIZING"
+    RUNNING = "RUNNING"
+    FINISHED = "FINISHED"
+    CANCELING = "CANCELING"
+    CANCELED = "CANCELED"
+    FAILED = "FAILED"
+    RECONCILING = "RECONCILING"
+
+    @property
+    def is_terminal(self) -> bool:
+        """Whether the attempt has ended."""
+        return self in _TERMINAL
+
+    @property
+    def is_deployed(self) -> bool:
+        """Whether a TaskExecutor has been told to run the attempt and it has not ended."""
+        return self in _DEPLOYED
+
+
+_S = ExecutionState
+_TERMINAL = frozenset({_S.FINISHED, _S.CANCELED, _S.FAILED})
+_DEPLOYED = frozenset({_S.DEPLOYING, _S.INITIALIZING, _S.RUNNING, _S.CANCELING})
+
+EXECUTION_TRANSITIONS: dict[ExecutionState, frozenset[ExecutionState]] = {
+    _S.CREATED: frozenset({_S.SCHEDULED, _S.FINISHED, _S.CANCELING, _S.FAILED, _S.RECONCILING}),
+    _S.SCHEDULED: frozenset({_S.DEPLOYING, _S.CANCELING, _S.FAILED}),
+    _S.DEPLOYING: frozenset({_S.INITIALIZING, _S.FINISHED, _S.CANCELING, _S.CANCELED, _S.FAILED}),
+    _S.INITIALIZING: frozenset({_S.RUNNING, _S.FINISHED, _S.CANCELING, _S.CANCELED, _S.FAILED}),
+    _S.RUNNING: frozenset({_S.FINISHED, _S.CANCELING, _S.CANCELED, _S.FAILED}),
+    _S.CANCELING: frozenset({_S.CANCELED, _S.FAILED}),
+    _S.RECONCILING: frozenset({_S.RUNNING, _S.FINISHED, _S.CANCELED, _S.FAILED}),
+    _S.FINISHED: frozenset(),
+    _S.CANCELED: frozenset(),
+    _S.FAILED: frozenset(),
+}
+
+
+def check_execution_transition(current: ExecutionState, target: ExecutionState) -> None:
+    """Raise IllegalTransitionError when the table has no such move."""
+    if target not in EXECUTION_TRANSITIONS[current]:
+        raise IllegalTransitionError(f"an execution does not go from {current} to {target}")
+
+
+def state_after_report(current: ExecutionState, reported: ExecutionState) -> ExecutionState:
+    """Return the state that a TaskExecutor's report leads to: FINISHED of a task being canceled is CANCELED."""
+    if current is ExecutionState.CANCELING and reported is ExecutionState.FINISHED:
+        return ExecutionState.CANCELED
+    return reported

@@ -1,0 +1,118 @@
+"""ExecutionVertex: one subtask of a job; Execution: one attempt to run it.
+
+    ExecutionVertex ── current: Execution, prior attempts
+      ├── inputs: ExecutionEdge * ──► IntermediateResultPartition of the producers
+      └── partitions: IntermediateResultPartition * (one for each data set of the vertex)
+
+A partition is the place of one subtask's output in the graph; what an attempt really produced is named by the
+partition and the attempt together (ResultPartitionId), so that after a retry nobody reads the old one by mistake.
+
+Source: Flink's ExecutionVertex, Execution, IntermediateResultPartition.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from engine.clock import Clock
+from engine.graph.deployment import FailureInfo, StagedFile, TaskCounters
+from engine.graph.job_graph import IntermediateDataSet, JobEdge, JobVertex
+from engine.graph.source_spec import SourceSplit
+from engine.ids import ExecutionAttemptId, JobVertexId, ResultPartitionId
+from engine.jobmaster.execution_state import ExecutionState, check_execution_transition
+from engine.jobmaster.slot_pool import AllocatedSlot
+
+
+@dataclass(eq=False)
+class Execution:
+    """One attempt. States change through ``transition`` only."""
+
+    attempt: ExecutionAttemptId
+    state: ExecutionState = ExecutionState.CREATED
+    #: milliseconds since the epoch at which each state was entered
+    timestamps_ms: dict[ExecutionState, int] = field(default_factory=dict)
+    slot: AllocatedSlot | None = None
+    counters: TaskCounters = field(default_factory=TaskCounters)
+    failure: FailureInfo | None = None
+    staged_files: tuple[StagedFile, ...] = ()
+    partition_rows: tuple[int, ...] = ()
+    partition_bytes: tuple[int, ...] = ()
+
+    def transition(self, target: ExecutionState, clock: Clock) -> None:
+        """Enter a state, or raise IllegalTransitionError."""
+        check_execution_transition(self.state, target)
+        self.state = target
+        self.timestamps_ms[target] = clock.wall_ms()
+
+
+@dataclass(eq=False)
+class IntermediateResultPartition:
+    """The output of one subtask for one data set."""
+
+    data_set: IntermediateDataSet
+    producer: ExecutionVertex
+    subpartition_count: int
+    consumers: list[ExecutionEdge] = field(default_factory=list)
+    #: PIPELINED: has its first buffer; BLOCKING: is finished
+    is_consumable: bool = False
+    is_released: bool = False
+
+    @property
+    def id(self) -> ResultPartitionId:
+        """Return the id of what the current attempt produces."""
+        return ResultPartitionId(self.data_set.id, self.producer.current.attempt)
+
+
+@dataclass(frozen=True, eq=False)
+class ExecutionEdge:
+    """One subtask reads one subpartition of another one's output."""
+
+    job_edge: JobEdge
+    partition: IntermediateResultPartition
+    consumer: ExecutionVertex
+    subpartition_index: int
+
+
+@dataclass(eq=False)
+class ExecutionVertex:
+    """One subtask."""
+
+    job_vertex: JobVertex
+    subtask_index: int
+    splits: tuple[SourceSplit, ...]
+    current: Execution
+    prior: list[Execution] = field(default_factory=list)
+    partitions: list[IntermediateResultPartition] = field(default_factory=list)
+    #: edges of each JobEdge of the vertex, in the order of ``job_vertex.inputs``
+    inputs: list[list[ExecutionEdge]] = field(default_factory=list)
+
+    @property
+    def id(self) -> tuple[JobVertexId, int]:
+        """Vertex and subtask index."""
+        return (self.job_vertex.id, self.subtask_index)
+
+    @property
+    def name(self) -> str:
+        """Name for people: ``join (1/4)``."""
+        return f"{self.job_vertex.name} ({self.subtask_index + 1}/{self.job_vertex.parallelism})"
+
+    @property
+    def pipelined_producers(self) -> list[ExecutionVertex]:
+        """Subtasks whose PIPELINED output this one reads."""
+        return [
+            edge.partition.producer
+            for edges in self.inputs
+            for edge in edges
+            if edge.partition.data_set.result_type.is_pipelined
+        ]
+
+    def reset(self) -> Execution:
+        """Begin a new attempt; the last one must have ended."""
+        assert self.current.state.is_terminal, f"{self.name} is {self.current.state}"
+        last = self.current.attempt
+        self.prior.append(self.current)
+        self.current = Execution(ExecutionAttemptId.create(last.vertex, last.subtask_index, last.attempt_number + 1))
+        for partition in self.partitions:
+            partition.is_consumable = False
+            partition.is_released = False
+        return self.current

@@ -1,0 +1,474 @@
+"""JobMaster: runs one job. Reports come in, the ExecutionGraph changes, decisions go out.
+
+    start ─► prepare outputs ─► RUNNING ─► schedule ─► deploy ─► reports ... ─► all FINISHED ─► commit ─► FINISHED
+                                   └── a failure ─► FAILING ─┐
+                                   └── cancel ─► CANCELLING ─┴─► all tasks ended ─► release, abort ─► FAILED | CANCELED
+
+Every change of an attempt leads to ``_advance``: it starts regions whose inputs are finished, deploys what their
+producers feed, asks for missing slots, and sees when the job is at its end. The outcome is known to others only after
+slots, partitions, workers and staging are given back: when a client hears of the end, nothing is left behind.
+
+File operations run in ``blocking_work``, everything else on the loop. Source: Flink's JobMaster and DefaultScheduler.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from pathlib import Path
+
+from engine.clock import Clock
+from engine.errors import EngineError, MemoryBudgetError, SlotTimeoutError
+from engine.gateways.failure_info import failure_info, lost_task_executor
+from engine.gateways.job_master import JobMasterGateway
+from engine.gateways.messages import (
+    CancelJob,
+    CancelTask,
+    FreeSlot,
+    Heartbeat,
+    JobOutcome,
+    JobOverview,
+    JobProgress,
+    OfferSlots,
+    PartitionConsumable,
+    ReleaseJob,
+    ReleasePartitions,
+    ReportProgress,
+    RequestJobOutcome,
+    RequestJobProgress,
+    RequestJobStatus,
+    RequestSlotOverview,
+    RequestSlots,
+    SlotOfferReply,
+    SubmitTask,
+    TaskExecutorLost,
+    UpdateTaskState,
+    WithdrawSlotRequests,
+)
+from engine.graph.deployment import FailureInfo, TaskReport
+from engine.graph.job_graph import JobGraph
+from engine.ids import ResourceId
+from engine.jobmaster.deployment import build_descriptor
+from engine.jobmaster.execution_graph import build_execution_graph
+from engine.jobmaster.execution_state import ExecutionState
+from engine.jobmaster.execution_vertex import ExecutionVertex
+from engine.jobmaster.failover import root_failure
+from engine.jobmaster.job_commit import JobCommit
+from engine.jobmaster.job_status import JobStatus, check_job_transition
+from engine.jobmaster.job_summary import vertex_progress, vertex_results
+from engine.jobmaster.partition_tracker import partitions_to_release
+from engine.jobmaster.scheduler import Scheduler
+from engine.jobmaster.slot_pool import AllocatedSlot, SlotPool
+from engine.jobmaster.slot_timeout import slot_timeout_text
+from engine.rpc.endpoint import RpcEndpoint
+from engine.rpc.errors import EndpointUnreachableError, RpcTimeoutError
+from engine.rpc.fencing import LeaderFence
+from engine.rpc.gateway import ACKNOWLEDGE, Acknowledge, Request, RpcService
+from engine.rpc.heartbeat import HeartbeatMonitor
+
+_log = logging.getLogger(__name__)
+
+_CANCEL_TRIES = 3
+#: seconds in which a TaskExecutor ends all tasks of a job and gives everything back
+_RELEASE_TIMEOUT_S = 60.0
+
+
+@dataclass(frozen=True)
+class JobMasterSettings:
+    """What a JobMaster is configured with. Times in seconds."""
+
+    slot_request_timeout_s: float
+    heartbeat_interval_s: float
+    heartbeat_timeout_s: float
+    resource_manager_address: str
+    #: where decisions lie; None: in the staging folder
+    decision_folder: Path | None = None
+
+
+class JobMaster(RpcEndpoint):
+    """One job. ``start`` once, then it lives by its messages; ``outcome`` is set at the end."""
+
+    protocol = JobMasterGateway
+
+    def __init__(
+        self,
+        job_graph: JobGraph,
+        rpc: RpcService,
+        epoch: int,
+        settings: JobMasterSettings,
+        clock: Clock,
+        blocking_work: Executor,
+        is_leading: Callable[[], bool] = lambda: True,
+        on_fatal: Callable[[BaseException], None] | None = None,
+    ) -> None:
+        super().__init__(f"jobmaster-{job_graph.job_id}", LeaderFence(epoch), on_fatal)
+        self.job_graph = job_graph
+        self._rpc = rpc
+        self._epoch = epoch
+        self._settings = settings
+        self._clock = clock
+        self._blocking_work = blocking_work
+        self._status = JobStatus.INITIALIZING
+        self._start_ms = clock.wall_ms()
+        self._start_s = clock.monotonic_s()
+        self._end_s: float | None = None
+        self._graph = build_execution_graph(job_graph)
+        self._scheduler = Scheduler(self._graph)
+        self._pool = SlotPool()
+        self._commit = JobCommit(job_graph, epoch, is_leading, settings.decision_folder)
+        self._staging: dict[int, str] = {}
+        self._failures: list[FailureInfo] = []
+        self._slot_deadline: asyncio.TimerHandle | None = None
+        self._is_ending = False
+        #: addresses of all TaskExecutors that ever gave a slot, by resource id
+        self._task_executors: dict[ResourceId, str] = {}
+        self._heartbeats = HeartbeatMonitor[ResourceId](
+            settings.heartbeat_interval_s, settings.heartbeat_timeout_s, clock
+        )
+        self.outcome: asyncio.Future[JobOutcome] = asyncio.get_running_loop().create_future()
+
+    # ---- start ----
+
+    def start(self) -> None:
+        """Begin to run the job."""
+        self._enter(JobStatus.CREATED)
+        self.spawn(self._begin(), "begin")
+        self.spawn(self._send_heartbeats(), "heartbeats")
+
+    async def _begin(self) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            self._staging = await loop.run_in_executor(self._blocking_work, self._commit.prepare)
+        except Exception as error:  # whatever it is, it is why the job fails
+            self._fail(failure_info(error))
+            return
+        if self._status is JobStatus.CREATED:
+            self._enter(JobStatus.RUNNING)
+        self._advance()
+
+    # ---- messages ----
+
+    async def offer_slots(self, request: OfferSlots) -> SlotOfferReply:
+        """Take the slots that waiting regions asked for."""
+        if self._status is not JobStatus.RUNNING:
+            return SlotOfferReply(())
+        accepted = []
+        for offer in request.slots:
+            slot = AllocatedSlot(
+                offer.allocation_id, request.resource_id, request.address, request.data_address, offer.managed_pages
+            )
+            if self._pool.offer(offer.request_id, slot):
+                accepted.append(offer.allocation_id)
+        if accepted and request.resource_id not in self._task_executors:
+            self._task_executors[request.resource_id] = request.address
+            self._heartbeats.watch(request.resource_id)
+        # The TaskExecutor hears that its slots are taken before it is asked to use them.
+        asyncio.get_running_loop().call_soon(self._advance)
+        return SlotOfferReply(tuple(accepted))
+
+    async def update_task_state(self, request: UpdateTaskState) -> Acknowledge:
+        """Note the state change of an attempt."""
+        self._report(request.report)
+        return ACKNOWLEDGE
+
+    async def partition_consumable(self, request: PartitionConsumable) -> Acknowledge:
+        """Note that a PIPELINED partition has its first buffer; its readers may be deployed."""
+        vertex = self._graph.vertex_of(request.partition.producer)
+        for partition in vertex.partitions if vertex is not None else ():
+            if partition.id == request.partition:
+                partition.is_consumable = True
+                self._advance()
+        return ACKNOWLEDGE
+
+    async def report_progress(self, request: ReportProgress) -> Acknowledge:
+        """Note counters of running attempts."""
+        for progress in request.tasks:
+            vertex = self._graph.vertex_of(progress.attempt)
+            if vertex is not None and not vertex.current.state.is_terminal:
+                vertex.current.counters = progress.counters
+        return ACKNOWLEDGE
+
+    async def task_executor_lost(self, request: TaskExecutorLost) -> Acknowledge:
+        """Treat the attempts on a TaskExecutor as failed."""
+        self._lose_task_executor(request.resource_id, request.reason)
+        return ACKNOWLEDGE
+
+    async def cancel_job(self, request: CancelJob) -> Acknowledge:
+        """Cancel all tasks; a job that ends already goes on to its end."""
+        if self._status in (JobStatus.CREATED, JobStatus.RUNNING) and not self._is_ending:
+            _log.info("job %s is being cancelled", request.job_id)
+            self._enter(JobStatus.CANCELLING)
+            self._cancel_tasks()
+            self._advance()
+        return ACKNOWLEDGE
+
+    async def request_job_status(self, request: RequestJobStatus) -> JobOverview:
+        """Return the job's state."""
+        return self.overview
+
+    async def request_job_progress(self, request: RequestJobProgress) -> JobProgress:
+        """Return live numbers."""
+        return JobProgress(
+            self.job_graph.job_id,
+            self.job_graph.name,
+            self._status.value,
+            self._runtime_ms,
+            vertex_progress(self._graph),
+        )
+
+    async def request_job_outcome(self, request: RequestJobOutcome) -> JobOutcome:
+        """Return how the job ended, once it has."""
+        return await asyncio.shield(self.outcome)
+
+    @property
+    def overview(self) -> JobOverview:
+        """The job in a list."""
+        end_ms = -1 if self._end_s is None else self._start_ms + self._runtime_ms
+        return JobOverview(self.job_graph.job_id, self.job_graph.name, self._status.value, self._start_ms, end_ms)
+
+    # ---- the job's way ----
+
+    def _enter(self, status: JobStatus) -> None:
+        check_job_transition(self._status, status)
+        _log.info("job %s (%s): %s -> %s", self.job_graph.job_id, self.job_graph.name, self._status, status)
+        self._status = status
+
+    @property
+    def _runtime_ms(self) -> int:
+        end_s = self._clock.monotonic_s() if self._end_s is None else self._end_s
+        return int((end_s - self._start_s) * 1000)
+
+    def _report(self, report: TaskReport) -> None:
+        vertex = self._graph.update(report, self._clock)
+        if vertex is None:
+            return
+        state = vertex.current.state
+        if state is ExecutionState.FAILED:
+            self._fail(report.failure or FailureInfo("JobExecutionError", "the task failed without a reason"))
+        elif state is ExecutionState.CANCELED and self._status is JobStatus.RUNNING:
+            self._fail(FailureInfo("TaskCancelledError", "the task was cancelled on its TaskManager", task=vertex.name))
+        elif state is ExecutionState.FINISHED:
+            for address, partitions in partitions_to_release(vertex).items():
+                self._tell(address, ReleasePartitions(partitions))
+        if state.is_terminal:
+            self._scheduler.subtask_ended(vertex, self._pool)
+        self._advance()
+
+    def _fail(self, failure: FailureInfo) -> None:
+        self._failures.append(failure)
+        if self._status in (JobStatus.CREATED, JobStatus.RUNNING) and not self._is_ending:
+            _log.info("job %s fails: %s: %s", self.job_graph.job_id, failure.type_name, failure.message)
+            self._enter(JobStatus.FAILING)
+            self._cancel_tasks()
+            self._advance()
+
+    def _cancel_tasks(self) -> None:
+        for vertex in self._graph:
+            execution = vertex.current
+            if execution.state in (ExecutionState.CREATED, ExecutionState.SCHEDULED):
+                execution.transition(ExecutionState.CANCELING, self._clock)
+                execution.transition(ExecutionState.CANCELED, self._clock)
+            elif execution.state.is_deployed and execution.state is not ExecutionState.CANCELING:
+                execution.transition(ExecutionState.CANCELING, self._clock)
+                self.spawn(self._cancel_task(vertex), f"cancel {vertex.name}")
+
+    async def _cancel_task(self, vertex: ExecutionVertex) -> None:
+        execution = vertex.current
+        assert execution.slot is not None, f"{vertex.name} runs without a slot"
+        gateway = self._rpc.connect(execution.slot.address, self._epoch)
+        for _ in range(_CANCEL_TRIES):
+            try:
+                await gateway.ask(CancelTask(execution.attempt))
+                return
+            except (RpcTimeoutError, EndpointUnreachableError) as error:
+                reason = str(error)
+        self._lose_task_executor(execution.slot.resource_id, reason)
+
+    def _advance(self) -> None:
+        if self._is_ending or self._is_stopped:
+            return
+        if self._status is JobStatus.RUNNING:
+            if self._graph.is_finished:
+                self._is_ending = True
+                self.spawn(self._finish(), "finish")
+            else:
+                self._schedule()
+        elif self._status in (JobStatus.FAILING, JobStatus.CANCELLING) and self._graph.is_quiet:
+            self._is_ending = True
+            self.spawn(self._end_unfinished(), "end")
+
+    # ---- scheduling ----
+
+    def _schedule(self) -> None:
+        for region in self._scheduler.start_regions(self._pool, self._clock):
+            if region.request_id is not None and self._pool.close_request(region.request_id):
+                self._tell_resource_manager(WithdrawSlotRequests(self.job_graph.job_id, region.request_id))
+        for vertex in self._scheduler.deployable():
+            self._deploy(vertex)
+            if self._status is not JobStatus.RUNNING:
+                return
+        for slot in self._pool.release_idle():
+            self._tell(slot.address, FreeSlot(slot.allocation_id))
+        waiting = self._scheduler.waiting
+        for region in waiting:
+            if region.request_id is None:
+                region.request_id = self._pool.open_request(region.slot_count)
+                self._request_slots(region.request_id, region.slot_count)
+        self._watch_slot_deadline(bool(waiting) and self._graph.active_count == 0)
+
+    def _request_slots(self, request_id: int, count: int) -> None:
+        job = self.job_graph
+        self._tell_resource_manager(RequestSlots(job.job_id, job.name, self.address, request_id, count))
+
+    def _watch_slot_deadline(self, is_stuck: bool) -> None:
+        if not is_stuck and self._slot_deadline is not None:
+            self._slot_deadline.cancel()
+            self._slot_deadline = None
+        elif is_stuck and self._slot_deadline is None:
+            loop = asyncio.get_running_loop()
+            self._slot_deadline = loop.call_later(
+                self._settings.slot_request_timeout_s, lambda: self.spawn(self._slots_timed_out(), "slot time-out")
+            )
+
+    async def _slots_timed_out(self) -> None:
+        gateway = self._rpc.connect(self._settings.resource_manager_address, self._epoch)
+        overview = await gateway.ask(RequestSlotOverview())
+        waiting = self._scheduler.waiting
+        if self._status is JobStatus.RUNNING and waiting and self._graph.active_count == 0:
+            text = slot_timeout_text(waiting[0].slot_count, overview, self._settings.slot_request_timeout_s)
+            error = SlotTimeoutError(text)
+            self._fail(failure_info(error, task=waiting[0].subtasks[0].name))
+
+    def _deploy(self, vertex: ExecutionVertex) -> None:
+        execution = vertex.current
+        assert execution.slot is not None, f"{vertex.name} has no slot"
+        execution.transition(ExecutionState.DEPLOYING, self._clock)
+        try:
+            descriptor = build_descriptor(
+                vertex, self.job_graph, self._scheduler.region_of(vertex).subtasks, self._staging
+            )
+        except MemoryBudgetError as error:
+            self._deployment_failed(vertex, error)
+            return
+        self.spawn(
+            self._submit_task(vertex, execution.slot.address, SubmitTask(descriptor, self.address)),
+            f"deploy {vertex.name}",
+        )
+
+    async def _submit_task(self, vertex: ExecutionVertex, address: str, request: SubmitTask) -> None:
+        try:
+            await self._rpc.connect(address, self._epoch).ask(request)
+        except EngineError as error:
+            if vertex.current.attempt == request.descriptor.attempt:
+                self._deployment_failed(vertex, error)
+
+    def _deployment_failed(self, vertex: ExecutionVertex, error: EngineError) -> None:
+        slot = vertex.current.slot
+        failure = failure_info(error, vertex.name, str(slot.resource_id) if slot is not None else "")
+        self._report(TaskReport(vertex.current.attempt, ExecutionState.FAILED.value, failure=failure))
+
+    # ---- the end ----
+
+    async def _finish(self) -> None:
+        staged = [file for vertex in self._graph for file in vertex.current.staged_files]
+        loop = asyncio.get_running_loop()
+        try:
+            await loop.run_in_executor(self._blocking_work, self._commit.commit, staged)
+        except Exception as error:  # whatever it is, it is why the job fails
+            self._failures.append(failure_info(error))
+            self._enter(JobStatus.FAILING)
+            await self._end_unfinished()
+            return
+        await self._release()
+        self._end(JobStatus.FINISHED, None)
+
+    async def _end_unfinished(self) -> None:
+        await self._release()
+        loop = asyncio.get_running_loop()
+        try:
+            await loop.run_in_executor(self._blocking_work, self._commit.abort)
+        except OSError as error:
+            _log.warning("staging of job %s could not be removed: %s", self.job_graph.job_id, error)
+        if self._status is JobStatus.CANCELLING:
+            self._end(JobStatus.CANCELED, None)
+        else:
+            self._end(JobStatus.FAILED, root_failure(self._failures))
+
+    async def _release(self) -> None:
+        """Give back everything that the job holds on TaskExecutors and at the ResourceManager."""
+        self._watch_slot_deadline(is_stuck=False)
+        job_id = self.job_graph.job_id
+        calls = [self._ask_quietly(self._settings.resource_manager_address, WithdrawSlotRequests(job_id))]
+        calls += [self._ask_quietly(address, ReleaseJob(job_id)) for address in self._task_executors.values()]
+        await asyncio.gather(*calls)
+
+    def _end(self, status: JobStatus, failure: FailureInfo | None) -> None:
+        self._enter(status)
+        self._end_s = self._clock.monotonic_s()
+        self.outcome.set_result(
+            JobOutcome(
+                self.job_graph.job_id,
+                self.job_graph.name,
+                status.value,
+                self._runtime_ms,
+                vertex_results(self._graph),
+                failure,
+            )
+        )
+
+    async def stop(self) -> None:
+        """Stop answering; a job that has not ended is SUSPENDED here."""
+        self._watch_slot_deadline(is_stuck=False)
+        await super().stop()
+        if not self._status.is_terminal:
+            self._end(JobStatus.SUSPENDED, None)
+
+    # ---- TaskExecutors ----
+
+    def _tell_resource_manager(self, request: Request[Acknowledge]) -> None:
+        self._tell(self._settings.resource_manager_address, request)
+
+    def _tell(self, address: str, request: Request[Acknowledge]) -> None:
+        self.spawn(self._ask_quietly(address, request), type(request).__name__)
+
+    async def _ask_quietly(self, address: str, request: Request[Acknowledge]) -> None:
+        """Send what need not arrive: a component that is gone holds nothing any more."""
+        try:
+            await self._rpc.connect(address, self._epoch).ask(request, _RELEASE_TIMEOUT_S)
+        except EngineError as error:
+            _log.warning("%s to %s: %s", type(request).__name__, address, error)
+
+    async def _send_heartbeats(self) -> None:
+        while True:
+            await asyncio.sleep(self._settings.heartbeat_interval_s)
+            for resource_id in self._heartbeats.poll():
+                self._lose_task_executor(resource_id, "it has not answered heartbeats")
+            for resource_id in self._heartbeats.targets:
+                self.spawn(self._heartbeat(resource_id), f"heartbeat to {resource_id}")
+
+    async def _heartbeat(self, resource_id: ResourceId) -> None:
+        gateway = self._rpc.connect(self._task_executors[resource_id], self._epoch)
+        try:
+            await gateway.ask(Heartbeat(self.address), self._settings.heartbeat_timeout_s)
+        except (RpcTimeoutError, EndpointUnreachableError):
+            return
+        self._heartbeats.received(resource_id)
+
+    def _lose_task_executor(self, resource_id: ResourceId, reason: str) -> None:
+        self._heartbeats.unwatch(resource_id)
+        self._task_executors.pop(resource_id, None)
+        hurt_requests = self._pool.remove_task_executor(resource_id)
+        for region in self._scheduler.waiting:
+            if region.request_id in hurt_requests:
+                self._pool.close_request(region.request_id)
+                self._tell_resource_manager(WithdrawSlotRequests(self.job_graph.job_id, region.request_id))
+                region.request_id = None
+        for vertex in self._graph:
+            execution = vertex.current
+            slot = execution.slot
+            if slot is not None and slot.resource_id == resource_id and not execution.state.is_terminal:
+                failure = lost_task_executor(str(resource_id), reason, vertex.name)
+                self._report(TaskReport(execution.attempt, ExecutionState.FAILED.value, failure=failure))

@@ -1,0 +1,42 @@
+"""Counters of a job for people: while it runs (JobProgress) and at its end (VertexResult). Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from engine.gateways.messages import VertexProgress
+from engine.graph.deployment import SubtaskResult, TaskCounters, VertexResult
+from engine.jobmaster.execution_graph import ExecutionGraph
+
+
+def add_counters(counters: Iterable[TaskCounters]) -> TaskCounters:
+    """Return the sum of counters, field by field."""
+    listed = list(counters)
+    return TaskCounters(
+        **{name: sum(getattr(each, name) for each in listed) for name in TaskCounters.__struct_fields__}
+    )
+
+
+def vertex_results(graph: ExecutionGraph) -> tuple[VertexResult, ...]:
+    """Return the counters of every subtask's current attempt."""
+    return tuple(
+        VertexResult(
+            vertex.job_vertex.name,
+            tuple(SubtaskResult(subtask.subtask_index, subtask.current.counters) for subtask in vertex.subtasks),
+        )
+        for vertex in graph.vertices
+    )
+
+
+def vertex_progress(graph: ExecutionGraph) -> tuple[VertexProgress, ...]:
+    """Return the sums and states of every vertex."""
+    return tuple(
+        VertexProgress(
+            vertex.job_vertex.name,
+            vertex.job_vertex.parallelism,
+            add_counters(subtask.current.counters for subtask in vertex.subtasks),
+            dict(Counter(subtask.current.state.value for subtask in vertex.subtasks)),
+        )
+        for vertex in graph.vertices
+    )

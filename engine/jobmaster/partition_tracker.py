@@ -1,0 +1,31 @@
+"""Which BLOCKING partitions nobody needs any more.
+
+A BLOCKING partition can be read again and again; it is dropped when all of its consumers are FINISHED. Consumers
+that failed or may still run keep it. PIPELINED partitions are dropped by their last reader, not here. Pure.
+
+Source: Flink's JobMasterPartitionTracker.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from engine.ids import ResultPartitionId
+from engine.jobmaster.execution_state import ExecutionState
+from engine.jobmaster.execution_vertex import ExecutionVertex
+
+
+def partitions_to_release(finished: ExecutionVertex) -> dict[str, tuple[ResultPartitionId, ...]]:
+    """Mark the partitions that only waited for ``finished`` as released; return their ids by TaskExecutor address."""
+    by_address: dict[str, list[ResultPartitionId]] = defaultdict(list)
+    for edges in finished.inputs:
+        for edge in edges:
+            partition = edge.partition
+            if partition.data_set.result_type.is_pipelined or partition.is_released:
+                continue
+            if all(reader.consumer.current.state is ExecutionState.FINISHED for reader in partition.consumers):
+                partition.is_released = True
+                slot = partition.producer.current.slot
+                assert slot is not None, f"{partition.producer.name} finished without a slot"
+                by_address[slot.address].append(partition.id)
+    return {address: tuple(ids) for address, ids in by_address.items()}

@@ -1,0 +1,163 @@
+"""Scheduler: which pipelined regions may start, and in which slots their subtasks run.
+
+    job graph ─► regions of vertices ─► regions of subtasks (connected by PIPELINED execution edges)
+
+      WAITING ── all BLOCKING inputs finished, slots free ──► RUNNING ── all subtasks ended ──► DONE
+
+A region starts as a whole or not at all. It needs as many slots as its widest vertex has subtasks in it: a slot runs
+one subtask of each vertex. Subtasks of a vertex without ALL_TO_ALL PIPELINED edges are regions of their own, so a job
+of BLOCKING stages finishes on one slot, whatever its parallelism. Inside a region a subtask is deployed when all its
+PIPELINED producers run, so that the partitions it asks for are there.
+
+Regions are tried in an order in which they can run, those that feed build sides first. Pure.
+
+Source: Flink's PipelinedRegionSchedulingStrategy and SlotSharingExecutionSlotAllocator.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from engine.clock import Clock
+from engine.graph.pipelined_regions import pipelined_regions
+from engine.ids import JobVertexId
+from engine.jobmaster.execution_graph import ExecutionGraph, IntermediateResult
+from engine.jobmaster.execution_state import ExecutionState
+from engine.jobmaster.execution_vertex import ExecutionVertex
+from engine.jobmaster.slot_pool import AllocatedSlot, SlotPool
+
+_PRODUCING = frozenset({ExecutionState.RUNNING, ExecutionState.FINISHED})
+
+
+class RegionState(StrEnum):
+    """What became of a region."""
+
+    WAITING = "WAITING"
+    RUNNING = "RUNNING"
+    DONE = "DONE"
+
+
+@dataclass(eq=False)
+class SchedulingRegion:
+    """Subtasks that must run at one time."""
+
+    subtasks: tuple[ExecutionVertex, ...]
+    #: BLOCKING results that some of the subtasks read
+    inputs: tuple[IntermediateResult, ...]
+    slot_count: int
+    state: RegionState = RegionState.WAITING
+    #: the pool's request for its slots, once they have been asked for
+    request_id: int | None = None
+    slots: tuple[AllocatedSlot, ...] = field(default_factory=tuple)
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether only slots are missing."""
+        return self.state is RegionState.WAITING and all(result.is_finished for result in self.inputs)
+
+
+class Scheduler:
+    """Regions of one job and their slots."""
+
+    def __init__(self, graph: ExecutionGraph) -> None:
+        self._graph = graph
+        self.regions = _regions_of_subtasks(graph)
+        self._region_of = {vertex.id: region for region in self.regions for vertex in region.subtasks}
+
+    @property
+    def waiting(self) -> list[SchedulingRegion]:
+        """Regions for which only slots are missing, in order."""
+        return [region for region in self.regions if region.is_ready]
+
+    def region_of(self, vertex: ExecutionVertex) -> SchedulingRegion:
+        """Return the region of a subtask."""
+        return self._region_of[vertex.id]
+
+    def start_regions(self, pool: SlotPool, clock: Clock) -> list[SchedulingRegion]:
+        """Give slots to the regions that are ready and fit; their attempts become SCHEDULED. Return those started."""
+        started = []
+        for region in self.waiting:
+            slots = pool.take(region.slot_count, region.request_id)
+            if slots is None:
+                continue
+            region.slots = slots
+            region.state = RegionState.RUNNING
+            place: dict[JobVertexId, int] = defaultdict(int)
+            for vertex in region.subtasks:
+                vertex.current.slot = slots[place[vertex.job_vertex.id]]
+                place[vertex.job_vertex.id] += 1
+                vertex.current.transition(ExecutionState.SCHEDULED, clock)
+            started.append(region)
+        return started
+
+    def deployable(self) -> list[ExecutionVertex]:
+        """Return the SCHEDULED subtasks whose PIPELINED producers run, in topological order."""
+        return [
+            vertex
+            for region in self.regions
+            if region.state is RegionState.RUNNING
+            for vertex in region.subtasks
+            if vertex.current.state is ExecutionState.SCHEDULED
+            and all(producer.current.state in _PRODUCING for producer in vertex.pipelined_producers)
+        ]
+
+    def subtask_ended(self, vertex: ExecutionVertex, pool: SlotPool) -> bool:
+        """Give the region's slots back when its last subtask has ended; return whether that happened."""
+        region = self._region_of[vertex.id]
+        is_done = region.state is RegionState.RUNNING and all(
+            subtask.current.state.is_terminal for subtask in region.subtasks
+        )
+        if is_done:
+            region.state = RegionState.DONE
+            for slot in region.slots:
+                pool.give_back(slot)
+        return is_done
+
+
+def _regions_of_subtasks(graph: ExecutionGraph) -> tuple[SchedulingRegion, ...]:
+    """Split the regions of vertices into connected components of subtasks."""
+    regions: list[SchedulingRegion] = []
+    for vertex_region in pipelined_regions(graph.job_graph):
+        subtasks = [
+            subtask
+            for vertex_id in sorted(vertex_region.vertices)
+            for subtask in graph.vertices[vertex_id.index].subtasks
+        ]
+        components = _components(subtasks)
+        members: dict[int, list[ExecutionVertex]] = defaultdict(list)
+        for subtask, component in zip(subtasks, components, strict=True):
+            members[component].append(subtask)
+        regions.extend(_create_region(tuple(group), graph) for group in members.values())
+    return tuple(regions)
+
+
+def _components(subtasks: list[ExecutionVertex]) -> list[int]:
+    """Return the component of each subtask, named by the smallest position in it (union-find)."""
+    position = {subtask.id: index for index, subtask in enumerate(subtasks)}
+    parent = list(range(len(subtasks)))
+
+    def root(index: int) -> int:
+        while parent[index] != index:
+            parent[index] = parent[parent[index]]
+            index = parent[index]
+        return index
+
+    for index, subtask in enumerate(subtasks):
+        for producer in subtask.pipelined_producers:
+            first, second = sorted((root(index), root(position[producer.id])))
+            parent[second] = first
+    return [root(index) for index in range(len(subtasks))]
+
+
+def _create_region(subtasks: tuple[ExecutionVertex, ...], graph: ExecutionGraph) -> SchedulingRegion:
+    width: dict[JobVertexId, int] = defaultdict(int)
+    inputs: dict[int, IntermediateResult] = {}
+    for subtask in subtasks:
+        width[subtask.job_vertex.id] += 1
+        for job_edge in subtask.job_vertex.inputs:
+            result = graph.results[job_edge.data_set]
+            if not result.data_set.result_type.is_pipelined:
+                inputs[id(result)] = result
+    return SchedulingRegion(subtasks, tuple(inputs.values()), max(width.values()))

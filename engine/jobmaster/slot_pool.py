@@ -1,0 +1,118 @@
+"""SlotPool: the slots that TaskExecutors granted to one job.
+
+    open_request(4) ─► offer * 4 ─► take ─► in use ─► give_back ─► idle ─► take (the next region) | release_idle
+
+A request is for all slots of one pipelined region; what is offered for it is kept for it. When a region has ended its
+slots are idle: another region that is ready may take them at once, else they are released, so that no job keeps slots
+idle while it waits for more (two jobs would wait for each other).
+
+Pure bookkeeping. Invariant: an allocation is collected, in use or idle, never two of them.
+
+Source: Flink's SlotPool; requests for whole regions are ours.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from engine.ids import AllocationId, ResourceId
+
+
+@dataclass(frozen=True)
+class AllocatedSlot:
+    """One slot of one TaskExecutor, granted to this job."""
+
+    allocation_id: AllocationId
+    resource_id: ResourceId
+    #: address of the TaskExecutor, and where its partitions are read from ("" in one process)
+    address: str
+    data_address: str
+    #: pages of managed memory for everything that runs in the slot
+    managed_pages: int
+
+
+@dataclass
+class _SlotRequest:
+    count: int
+    collected: dict[AllocationId, AllocatedSlot] = field(default_factory=dict)
+
+
+class SlotPool:
+    """Collected, used and idle slots of a job."""
+
+    def __init__(self) -> None:
+        self._requests: dict[int, _SlotRequest] = {}
+        self._request_count = 0
+        self._idle: dict[AllocationId, AllocatedSlot] = {}
+        self._used: dict[AllocationId, AllocatedSlot] = {}
+
+    @property
+    def slots(self) -> tuple[AllocatedSlot, ...]:
+        """All slots of the job."""
+        collected = [slot for request in self._requests.values() for slot in request.collected.values()]
+        return (*collected, *self._idle.values(), *self._used.values())
+
+    def open_request(self, count: int) -> int:
+        """Begin to collect slots; return the request's id."""
+        self._request_count += 1
+        self._requests[self._request_count] = _SlotRequest(count)
+        return self._request_count
+
+    def offer(self, request_id: int, slot: AllocatedSlot) -> bool:
+        """Collect a slot for a request; return False when the request is closed or has all of its slots."""
+        request = self._requests.get(request_id)
+        if request is None:
+            return False
+        if slot.allocation_id not in request.collected and len(request.collected) == request.count:
+            return False
+        request.collected[slot.allocation_id] = slot
+        return True
+
+    def close_request(self, request_id: int) -> bool:
+        """Forget a request, its slots becoming idle; return whether some were still outstanding."""
+        request = self._requests.pop(request_id, None)
+        if request is None:
+            return False
+        self._idle |= request.collected
+        return len(request.collected) < request.count
+
+    def take(self, count: int, request_id: int | None) -> tuple[AllocatedSlot, ...] | None:
+        """Return ``count`` slots, now in use: those of the request when it has them all, else idle ones; or None."""
+        request = self._requests.get(request_id) if request_id is not None else None
+        if request is not None and len(request.collected) == request.count == count:
+            source = request.collected
+        elif len(self._idle) >= count:
+            source = self._idle
+        else:
+            return None
+        taken = tuple(source.values())[:count]
+        for slot in taken:
+            del source[slot.allocation_id]
+            self._used[slot.allocation_id] = slot
+        if request is not None and source is request.collected:
+            assert request_id is not None
+            del self._requests[request_id]
+        return taken
+
+    def give_back(self, slot: AllocatedSlot) -> None:
+        """Make a used slot idle; a slot that is gone stays gone."""
+        if self._used.pop(slot.allocation_id, None) is not None:
+            self._idle[slot.allocation_id] = slot
+
+    def release_idle(self) -> tuple[AllocatedSlot, ...]:
+        """Remove all idle slots and return them."""
+        released = tuple(self._idle.values())
+        self._idle.clear()
+        return released
+
+    def remove_task_executor(self, resource_id: ResourceId) -> tuple[int, ...]:
+        """Remove all slots of a TaskExecutor; return the requests that lost some."""
+        hurt = []
+        for request_id, request in self._requests.items():
+            kept = {key: slot for key, slot in request.collected.items() if slot.resource_id != resource_id}
+            if len(kept) < len(request.collected):
+                request.collected = kept
+                hurt.append(request_id)
+        self._idle = {key: slot for key, slot in self._idle.items() if slot.resource_id != resource_id}
+        self._used = {key: slot for key, slot in self._used.items() if slot.resource_id != resource_id}
+        return tuple(hurt)

@@ -8,7 +8,7 @@
 
     sweep(directory)                  remove folders of dead processes; at start
     spill = SpillDirectory.create(directory, number)
-    spill.write_queue  spill.read_queue  spill.free_bytes()  spill.open_file(name)
+    spill.write_queue  spill.read_queue  spill.attraction()  spill.open_file(name)  spill.remove_file(path)
     spill.close()                     joins the threads, removes the folder
 
 A lock and not a pid decides who is dead: pids are reused and mean nothing between containers. A folder whose lock
@@ -91,6 +91,7 @@ class SpillDirectory:
         self.write_queue = RequestQueue(f"drey-spill-write-{index}", queue_depth)
         self.read_queue = RequestQueue(f"drey-spill-read-{index}", 64)
         self._lock: int | None = lock
+        self._file_count = 0
 
     @classmethod
     def create(cls, directory: Path, index: int, queue_depth: int) -> SpillDirectory:
@@ -125,7 +126,19 @@ class SpillDirectory:
     def open_file(self, name: str) -> tuple[int, str]:
         """Create a file for writing; return (descriptor, path). Raises: OSError."""
         path = str(self.folder / name)
-        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), path
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        self._file_count += 1
+        return descriptor, path
+
+    def remove_file(self, path: str) -> None:
+        """Unlink a file of open_file; one that is gone already is fine. Raises: OSError."""
+        self._file_count -= 1
+        with contextlib.suppress(FileNotFoundError):
+            Path(path).unlink()
+
+    def attraction(self) -> float:
+        """Return how good a place this is for the next file: the free bytes for each file that is here, and it."""
+        return self.free_bytes() / (self._file_count + 1)
 
     def close(self) -> None:
         """End both threads and remove the folder with all in it; idempotent."""

@@ -1,5 +1,6 @@
 from typing import final
 
+from engine.iomanager.spill_directory import SpillDirectory
 from engine.iomanager.spill_reader import SpillReader
 
 @final
@@ -13,6 +14,8 @@ class SpillFile:
     deleted: bool
     @property
     def paths(self) -> tuple[str, ...]: ...
+    @property
+    def extents(self) -> tuple[tuple[str, SpillDirectory], ...]: ...
     @property
     def file_number(self) -> int: ...
     def block_sizes(self) -> list[int]: ...

@@ -36,6 +36,11 @@ cdef class SpillFile:
         return tuple([path for path, _ in self._extents])
 
     @property
+    def extents(self):
+        """(path, SpillDirectory) of each extent, in order."""
+        return self._extents
+
+    @property
     def file_number(self):
         """The number in the header of this file's blocks."""
         return self._identity.file

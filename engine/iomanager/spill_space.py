@@ -5,9 +5,10 @@
     space.spilled_bytes  space.raw_bytes
     space.close()                     ends writers and readers that are still open, deletes every file; idempotent
 
-The space decides in which directory a file, or the continuation of one, is opened: the one with most free space whose
-file can be opened. Files are named after their owner, so that a person who looks into a spill folder sees whose they
-are; what is inside is checked by the identity in every block.
+The space decides in which directory a file, or the continuation of one, is opened: the one with most free space for
+each file that is there already, so that equal disks take turns; if it cannot be opened there, the next one. Files are
+named after their owner, so that a person who looks into a spill folder sees whose they are; what is inside is checked
+by the identity in every block.
 
 Thread: the operator's; ``open_extent`` is also called by I/O threads (under the GIL).
 """
@@ -15,13 +16,10 @@ Thread: the operator's; ``open_extent`` is also called by I/O threads (under the
 from __future__ import annotations
 
 import errno
-import os
 from collections.abc import Callable, Collection, Sequence
-from pathlib import Path
 
 from engine.errors import DiskFullError, SpillError
 from engine.iomanager.io_buffers import IoBuffers
-from engine.iomanager.request_queue import RequestQueue
 from engine.iomanager.spill_directory import SpillDirectory
 from engine.iomanager.spill_file import SpillFile
 from engine.iomanager.spill_identity import SpillIdentity
@@ -65,11 +63,9 @@ class SpillSpace:
         Args: label: for error texts; block_size: bytes, from 1024: what is collected before it is written.
         """
         self._require_open()
-        preferred = max(self._directories, key=SpillDirectory.free_bytes)
         writer = SpillWriter(
             self,
             label,
-            preferred.write_queue,
             self._buffers,
             self.identity,
             self._next_file_number(),
@@ -124,7 +120,7 @@ class SpillSpace:
     def open_extent(
         self, file_number: int, extent_number: int, need_bytes: int, full: Collection[SpillDirectory]
     ) -> tuple[int, str, SpillDirectory]:
-        """Create a file in the directory with most free space; return (descriptor, path, directory).
+        """Create a file in the most attractive directory; return (descriptor, path, directory).
 
         Args: need_bytes: of the block that comes next; full: directories that had no room for this file.
         Raises: DiskFullError when every directory is full; SpillError when the others cannot be written.
@@ -133,9 +129,10 @@ class SpillSpace:
         reasons = [f"{directory} is full ({directory.free_bytes()} bytes free)" for directory in full]
         disk_full = bool(full)
         candidates = [directory for directory in self._directories if directory not in full]
-        for directory in sorted(candidates, key=SpillDirectory.free_bytes, reverse=True):
+        for directory in sorted(candidates, key=lambda entry: entry.attraction(), reverse=True):
             try:
-                return (*directory.open_file(name), directory)
+                descriptor, path = directory.open_file(name)
+                return descriptor, path, directory
             except OSError as error:
                 disk_full = disk_full or error.errno in _FULL_ERRORS
                 reasons.append(f"{directory}: {error.strerror} ({directory.free_bytes()} bytes free)")
@@ -152,7 +149,7 @@ class SpillSpace:
     def writer_discarded(self, writer: SpillWriter) -> None:
         """Remove what a writer left."""
         self._count(writer)
-        _remove([path for path, _ in writer.extents])
+        _remove(writer.extents)
 
     def _count(self, writer: SpillWriter) -> None:
         self._writers.discard(writer)
@@ -162,14 +159,10 @@ class SpillSpace:
     def open_reader(self, file: SpillFile, prefetch: int, first_block: int, end_block: int) -> SpillReader:
         """Return a reader over blocks first_block to end_block - 1."""
         self._require_open()
-        queue = self._queue_of(file) if prefetch > 0 and end_block > first_block else None
+        queue = file.extents[0][1].read_queue if prefetch > 0 and end_block > first_block else None
         reader = SpillReader(self, file, queue, self._buffers, prefetch, first_block, end_block)
         self._readers.add(reader)
         return reader
-
-    def _queue_of(self, file: SpillFile) -> RequestQueue:
-        directory = next(entry for entry in self._directories if file.paths[0].startswith(f"{entry}{os.sep}"))
-        return directory.read_queue
 
     def reader_closed(self, reader: SpillReader) -> None:
         """Forget a reader."""
@@ -178,21 +171,19 @@ class SpillSpace:
     def remove_file(self, file: SpillFile) -> None:
         """Delete the extents of a file."""
         self._files.discard(file)
-        _remove(file.paths)
+        _remove(file.extents)
 
     def _require_open(self) -> None:
         if self._closed:
             raise SpillError(f"the spill space of {self.identity} is closed")
 
 
-def _remove(paths: Sequence[str]) -> None:
-    """Unlink every path; what is gone already is fine. Raises: SpillError for the first that stays."""
+def _remove(extents: Sequence[tuple[str, SpillDirectory]]) -> None:
+    """Unlink every extent; what is gone already is fine. Raises: SpillError for the first that stays."""
     failure: OSError | None = None
-    for path in paths:
+    for path, directory in extents:
         try:
-            Path(path).unlink()
-        except FileNotFoundError:
-            continue
+            directory.remove_file(path)
         except OSError as error:
             failure = failure or error
     if failure is not None:

@@ -36,7 +36,7 @@ cdef class SpillWriter:
     cdef readonly int64_t blocks_cut        # the index of the block that is being filled
     cdef readonly int64_t block_size        # bytes, before compression
     cdef object _space
-    cdef RequestQueue _queue
+    cdef RequestQueue _queue                # of the first extent's directory; None before the first block
     cdef IoBuffers _buffers
     cdef uint8_t* _fill                     # NULL between blocks
     cdef int64_t _fill_size
@@ -56,6 +56,8 @@ cdef class SpillWriter:
 
     cdef int _take_buffer(self) except -1 nogil
     cdef int _queue_block(self, uint8_t* data, int64_t size, bint borrowed) except -1 nogil
+    cdef void _settle(self) noexcept nogil
+    cdef int _open_first(self, int64_t need) except -1
     cdef int _raise_failure(self) except -1
     cdef int _next_extent(self, int error, int64_t need) noexcept
     cdef void _fail(self, int error) noexcept

@@ -2,6 +2,7 @@ from typing import final
 
 from typing_extensions import Buffer
 
+from engine.iomanager.spill_directory import SpillDirectory
 from engine.iomanager.spill_file import SpillFile
 
 @final
@@ -16,7 +17,6 @@ class SpillWriter:
         cls,
         space: object,
         label: str,
-        queue: object,
         buffers: object,
         identity: object,
         file_number: int,
@@ -28,6 +28,6 @@ class SpillWriter:
     @property
     def stored_bytes(self) -> int: ...
     @property
-    def extents(self) -> tuple[tuple[str, object], ...]: ...
+    def extents(self) -> tuple[tuple[str, SpillDirectory], ...]: ...
     def finish(self) -> SpillFile: ...
     def discard(self) -> None: ...

@@ -190,15 +190,13 @@ cdef void fail_stream(WriteStream* stream, int error) noexcept nogil:
 cdef class SpillWriter:
 
     def __cinit__(
-        self, space, str label not None, RequestQueue queue not None, IoBuffers buffers not None, identity,
-        int32_t file_number, int64_t block_size, bint compress,
+        self, space, str label not None, IoBuffers buffers not None, identity, int32_t file_number, int64_t block_size, bint compress,
     ):
         if not 1024 <= block_size <= 1 << 30:
             raise ValueError(f"a block size of {block_size} bytes: from 1024 to 2**30 are possible")
         self._space = space
         self.label = label
         self.block_size = block_size
-        self._queue = queue
         self._buffers = buffers
         self._file_number = file_number
         self._extents = []
@@ -257,8 +255,7 @@ cdef class SpillWriter:
         cdef WriteRequest* write = <WriteRequest*> malloc(sizeof(WriteRequest))
         if write != NULL and self._stream.extent < 0:
             with gil:
-                self._queue.start()
-                self._next_extent(0, size + BLOCK_HEADER_BYTES)
+                self._open_first(size + BLOCK_HEADER_BYTES)
         if write == NULL or self._stream.failed != 0:
             free(write)
             if not borrowed:
@@ -275,7 +272,19 @@ cdef class SpillWriter:
         self.blocks_cut += 1
         self._queue.submit(&write.request, self._pending)
         if borrowed:
+            self._settle()
+        return 0
+
+    cdef void _settle(self) noexcept nogil:
+        """Wait until nothing is pending. A writer whose first block was never cut has no queue."""
+        if self._stream.extent >= 0:
             self._queue.wait_pending(self._pending, 0)
+
+    cdef int _open_first(self, int64_t need) except -1:
+        """Open the first extent; its directory's queue writes the whole file."""
+        if self._next_extent(0, need) == 0:
+            self._queue = self._extents[0][1].write_queue
+            self._queue.start()
         return 0
 
     # ------------------------------------------------------------------------------------------------------- failure
@@ -355,7 +364,7 @@ cdef class SpillWriter:
         try:
             if stream.failed == 0:
                 self.cut()
-            self._queue.wait_pending(self._pending, 0)
+            self._settle()
             if stream.failed != 0:
                 self._raise_failure()
         except BaseException:
@@ -374,9 +383,11 @@ cdef class SpillWriter:
         """Give the file up: wait for the disk, remove what was written; idempotent."""
         if self._stream == NULL:
             return
-        self._queue.wait_pending(self._pending, 0)
-        self._space.writer_discarded(self)
-        self._free()
+        self._settle()
+        try:
+            self._space.writer_discarded(self)
+        finally:
+            self._free()
 
     cdef void _free(self) noexcept:
         """Give back buffer, descriptor and index. Nothing is pending."""

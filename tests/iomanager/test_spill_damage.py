@@ -1,0 +1,98 @@
+import os
+from pathlib import Path
+
+import pytest
+
+from engine.errors import CorruptBlockError, SpillError
+from engine.iomanager.io_manager import IOManager
+from engine.iomanager.spill_file import SpillFile
+from engine.iomanager.spill_identity import SpillIdentity
+from engine.iomanager.spill_space import SpillSpace
+from tests.iomanager.conftest import IDENTITY
+
+
+def _file(space: SpillSpace, text: bytes = b"abcdefgh", blocks: int = 3) -> SpillFile:
+    writer = space.writer("victim", 1024)
+    for index in range(blocks):
+        writer.write_bytes((text + bytes([index])) * 60)
+        writer.cut_block()
+    return writer.finish()
+
+
+def _read(file: SpillFile) -> None:
+    with file.reader() as reader:
+        for _ in reader:
+            pass
+
+
+def test_every_byte_of_a_file_is_guarded(io_manager: IOManager) -> None:
+    with io_manager.space(IDENTITY) as space:
+        file = _file(space)
+        path = Path(file.paths[0])
+        good = path.read_bytes()
+        ends = [sum(file.block_place(index)[1:]) for index in range(3)]
+        for position in range(len(good)):
+            changed = bytearray(good)
+            changed[position] ^= 0x10
+            path.write_bytes(changed)
+            block = next(index for index, end in enumerate(ends) if position < end)
+            offset = file.block_place(block)[1]
+            with pytest.raises(CorruptBlockError, match=f"block {block} at offset {offset} of {path}"):
+                _read(file)
+        path.write_bytes(good)
+        _read(file)
+
+
+def test_every_truncation_of_a_file_is_refused(io_manager: IOManager) -> None:
+    with io_manager.space(IDENTITY) as space:
+        file = _file(space, blocks=2)
+        path = Path(file.paths[0])
+        for size in range(path.stat().st_size - 1, -1, -1):
+            os.truncate(path, size)
+            with pytest.raises(CorruptBlockError, match=f"of {path} cannot be used: it is cut short"):
+                _read(file)
+
+
+def test_swapped_repeated_and_foreign_blocks_are_refused(io_manager: IOManager) -> None:
+    stranger = SpillIdentity(IDENTITY.job_id, 3, 1, 9)
+    with io_manager.space(IDENTITY) as space, io_manager.space(stranger) as other_space:
+        file, sibling, foreign = _file(space), _file(space), _file(other_space)
+        path = Path(file.paths[0])
+        good = path.read_bytes()
+        length = file.block_place(0)[2]
+        assert [file.block_place(index)[2] for index in range(3)] == [length] * 3
+        blocks = [good[index * length : (index + 1) * length] for index in range(3)]
+        for order in ([1, 0, 2], [0, 0, 1], [0, 2, 2]):
+            path.write_bytes(b"".join(blocks[index] for index in order))
+            with pytest.raises(CorruptBlockError, match="another block of this file"):
+                _read(file)
+        for other in (sibling, foreign):
+            path.write_bytes(Path(other.paths[0]).read_bytes())
+            with pytest.raises(CorruptBlockError, match="another job, subtask, attempt or file"):
+                _read(file)
+
+
+def test_good_blocks_before_a_bad_one_are_delivered_and_the_error_stays(io_manager: IOManager) -> None:
+    with io_manager.space(IDENTITY) as space:
+        file = _file(space)
+        path, offset, length = file.block_place(1)
+        data = bytearray(Path(path).read_bytes())
+        data[offset + length - 1] ^= 1
+        Path(path).write_bytes(data)
+        with file.reader() as reader:
+            assert next(reader) == b"abcdefgh\x00" * 60
+            for _ in range(2):
+                with pytest.raises(CorruptBlockError, match="block 1"):
+                    next(reader)
+        assert file.read_block(2) == b"abcdefgh\x02" * 60
+        with pytest.raises(CorruptBlockError):
+            file.read_block(1)
+        assert CorruptBlockError.retryable
+
+
+def test_a_file_that_vanished_is_named(io_manager: IOManager) -> None:
+    with io_manager.space(IDENTITY) as space:
+        file = _file(space)
+        Path(file.paths[0]).unlink()
+        with pytest.raises(SpillError, match=file.paths[0]):
+            file.reader()

@@ -1,0 +1,24 @@
+"""The exchange: how rows get from a producer's subtask to its consumers, and how a slow consumer slows a producer down.
+
+    RecordWriter ─► ResultPartition ─► subpartitions ─► LocalInputChannel ─► InputGate ─► gate_batches or the pages
+
+    buffer_pool                 NetworkBufferPool, LocalBufferPool, Buffer: memory, its fair sharing, back pressure
+    channel_selector            which channel a row goes to: the eight of Flink, HASH and RANGE, as batch kernels
+    record_writer               batches to row pages, one open buffer per channel; oversized rows as fragments
+    reference_writer            batches by reference: FORWARD and BROADCAST of PIPELINED results
+    record_writer_builder       the writer that fits; protocol Writer
+    output_flusher              hands over half-full buffers after the buffer time-out
+    result_partition            ResultPartition: life cycle, counters, notifications; pool_bounds
+    pipelined_subpartition      native bounded queue to one consumer
+    blocking_data               BLOCKING: memory first, then one file; views that read again and again
+    partition_file              data file with checksummed blocks, index file
+    partition_folders           where those files go
+    partition_manager           ResultPartitionManager: attempt ─► data set ─► partition
+    input_channel               LocalInputChannel: view with back-off, fragments put together
+    input_gate                  InputGate: one native ready queue, fair across channels
+    ready_queue  monitor        that queue; mutex and condition (pxd only)
+    page_reader                 gate_batches: small pages to batches of useful size
+    elements                    what a gate hands out
+
+Waiting always happens without the GIL and always ends: by data, by time, or by TaskCancelledError.
+"""

@@ -1,9 +1,9 @@
 """What an input gate hands out, and the event at the end of a partition.
 
-    pyarrow.RecordBatch    by reference: FORWARD and BROADCAST inside one process
-    RowPage                a Buffer full of whole binary rows; whoever gets it recycles it, exactly once
-    OversizedRow           one row larger than a buffer, put together from its fragments
-    END_OF_PARTITION       inside the room only: last element of every subpartition
+pyarrow.RecordBatch    by reference: FORWARD and BROADCAST inside one process
+RowPage                a Buffer full of whole binary rows; whoever gets it recycles it, exactly once
+OversizedRow           one row larger than a buffer, put together from its fragments
+END_OF_PARTITION       inside the room only: last element of every subpartition
 """
 
 from __future__ import annotations

@@ -1,0 +1,276 @@
+"""The data of a BLOCKING result partition: in memory first, then all of it in one file; never in two places.
+
+    add(buffer, subpartition)* ─► finish() ─► open_view(...)* each read to its end, any number of times ─► release()
+                 └── spill() at any time, from any thread: whoever needs the memory
+
+    MEMORY ──spill──► SPILLING ──written──► FILE        every later buffer goes straight to the file
+       ▲                 └──write failed──► MEMORY      (the error goes to whoever called)
+    any ──release──► RELEASED                           buffers go back, files are removed
+
+A view has the same three faces: IN MEMORY it hands out shares of the held buffers; while SPILLING it returns nothing
+and is notified afterwards; from FILE it reads one block at a time (memory of its own, dropped when the reader recycles)
+and has the operating system read the next two ahead. A view that began in memory goes on in the file at the same
+buffer. Nothing is readable before ``finish``.
+
+Locks: one condition per partition. Files are written outside of it, in state SPILLING, when nothing else changes.
+
+Source: Flink's SpillableSubpartition and its views; the file is that of the sort-shuffle.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable
+from enum import Enum, auto
+from typing import Final
+
+from engine.errors import IllegalTransitionError, PartitionReleasedError, ProducerFailedError
+from engine.exchange.buffer_pool import Buffer
+from engine.exchange.elements import END_OF_PARTITION, EndOfPartitionEvent
+from engine.exchange.partition_file import PartitionFile
+from engine.exchange.ready_queue import ReadyQueue
+
+LOGGER = logging.getLogger(__name__)
+READ_AHEAD_BLOCKS: Final = 2
+
+
+class DataState(Enum):
+    """Where the buffers are."""
+
+    MEMORY = auto()
+    SPILLING = auto()
+    FILE = auto()
+    RELEASED = auto()
+
+
+class BlockingData:
+    """Buffers of all subpartitions of one BLOCKING result partition.
+
+    Args:
+        subpartition_count: stored subpartitions.
+        new_file: makes the file when memory is short.
+    """
+
+    def __init__(self, subpartition_count: int, new_file: Callable[[], PartitionFile]) -> None:
+        self._changed = threading.Condition()
+        self._new_file = new_file
+        # guarded by: self._changed
+        self.state = DataState.MEMORY
+        self.is_finished = False
+        self.error: BaseException | None = None
+        self._buffers: list[list[Buffer]] = [[] for _ in range(subpartition_count)]
+        self._counts = [0] * subpartition_count
+        self._file: PartitionFile | None = None
+        self._views: set[BlockingView] = set()
+
+    # ---------------------------------------------------------------------------------------------- producer's side
+
+    def add(self, buffer: Buffer, subpartition: int) -> None:
+        """Take a buffer (also when this raises). Thread: the producer's."""
+        try:
+            with self._changed:
+                self._wait_while_spilling()
+                self._check_writable()
+                if self.state is DataState.MEMORY:
+                    self._buffers[subpartition].append(buffer)
+                    self._counts[subpartition] += 1
+                    return
+                file = self._file
+            assert file is not None
+            file.append(subpartition, (buffer,))
+            self._counts[subpartition] += 1
+        except BaseException:
+            buffer.recycle()
+            raise
+        buffer.recycle()
+
+    def finish(self) -> None:
+        """Make the data readable; a file gets its index."""
+        with self._changed:
+            self._wait_while_spilling()
+            self._check_writable()
+            if self._file is not None:
+                self._file.finish()
+            self.is_finished = True
+            self._notify_views()
+
+    def fail(self, error: BaseException) -> None:
+        """Make every read raise ProducerFailedError with this cause."""
+        with self._changed:
+            self.error = error
+            self._notify_views()
+
+    def spill(self) -> int:
+        """Write everything held to the file and give the buffers back; returns how many. Thread: any."""
+        with self._changed:
+            self._wait_while_spilling()
+            if self.state is not DataState.MEMORY:
+                return 0
+            self.state = DataState.SPILLING
+        file: PartitionFile | None = None
+        try:
+            file = self._new_file()
+            for subpartition, buffers in enumerate(self._buffers):
+                file.append(subpartition, buffers)
+            if self.is_finished:
+                file.finish()
+        except BaseException:
+            if file is not None:
+                file.delete()
+            self._end_spilling(DataState.MEMORY, None)
+            raise
+        return self._end_spilling(DataState.FILE, file)
+
+    def release(self) -> None:
+        """Give all buffers back and remove the files. Idempotent. Thread: any."""
+        with self._changed:
+            self._wait_while_spilling()
+            if self.state is DataState.RELEASED:
+                return
+            self.state = DataState.RELEASED
+            self._drop_buffers()
+            if self._file is not None:
+                self._file.delete()
+            self._changed.notify_all()
+            self._notify_views()
+
+    @property
+    def held_count(self) -> int:
+        """Buffers in memory."""
+        return sum(len(buffers) for buffers in self._buffers)
+
+    @property
+    def spilled_bytes(self) -> int:
+        """Bytes of the data file."""
+        return 0 if self._file is None else self._file.size_bytes
+
+    # ---------------------------------------------------------------------------------------------- consumer's side
+
+    def open_view(self, subpartition: int, listener: ReadyQueue, channel: int) -> BlockingView:
+        """Return an independent view that begins at the first buffer; the channel is pushed when there is data."""
+        view = BlockingView(self, subpartition, listener, channel)
+        with self._changed:
+            if self.state is DataState.RELEASED:
+                raise PartitionReleasedError("the result partition was released and cannot be read")
+            self._views.add(view)
+            listener.push_channel(channel)
+        return view
+
+    def close_view(self, view: BlockingView) -> None:
+        """Forget a view."""
+        with self._changed:
+            self._views.discard(view)
+
+    def source(self, subpartition: int, ordinal: int) -> Buffer | PartitionFile | EndOfPartitionEvent | None:
+        """Return where a view finds its next buffer: a share of it, the file, the end, or nothing for now."""
+        with self._changed:
+            if self.error is not None:
+                text = f"the producer failed: {type(self.error).__name__}: {self.error}"
+                raise ProducerFailedError(text) from self.error
+            if self.state is DataState.RELEASED:
+                raise PartitionReleasedError("the result partition was released and cannot be read")
+            if not self.is_finished or self.state is DataState.SPILLING:
+                return None
+            if ordinal >= self._counts[subpartition]:
+                return END_OF_PARTITION
+            if self.state is DataState.MEMORY:
+                return self._buffers[subpartition][ordinal].share()
+            return self._file
+
+    # ------------------------------------------------------------------------------------------------------ private
+
+    def _wait_while_spilling(self) -> None:
+        while self.state is DataState.SPILLING:
+            self._changed.wait()
+
+    def _check_writable(self) -> None:
+        if self.state is DataState.RELEASED:
+            raise PartitionReleasedError("the result partition was released and cannot be written")
+        if self.is_finished:
+            raise IllegalTransitionError("the result partition is finished and cannot be written")
+
+    def _end_spilling(self, state: DataState, file: PartitionFile | None) -> int:
+        count = 0
+        with self._changed:
+            self.state = state
+            if state is DataState.FILE:
+                self._file = file
+                count = self._drop_buffers()
+            self._changed.notify_all()
+            self._notify_views()
+        return count
+
+    def _drop_buffers(self) -> int:
+        count = self.held_count
+        for buffers in self._buffers:
+            for buffer in buffers:
+                buffer.recycle()
+            buffers.clear()
+        return count
+
+    def _notify_views(self) -> None:
+        for view in self._views:
+            view.notify()
+
+
+class BlockingView:
+    """One reader of one subpartition of a BLOCKING result partition. Used by one thread."""
+
+    def __init__(self, data: BlockingData, subpartition: int, listener: ReadyQueue, channel: int) -> None:
+        self._data = data
+        self._subpartition = subpartition
+        self._listener = listener
+        self._channel = channel
+        self._ordinal = 0
+        self._block_index = 0
+        self._loaded: deque[Buffer] = deque()
+
+    def notify(self) -> None:
+        """Have the reader look: data, an error or the end may be there."""
+        self._listener.push_channel(self._channel)
+
+    def poll(self) -> tuple[Buffer | EndOfPartitionEvent | None, bool]:
+        """Return (element, more): the next element, or None while nothing is readable."""
+        if self._loaded:
+            return self._next_loaded()
+        source = self._data.source(self._subpartition, self._ordinal)
+        if source is None or isinstance(source, EndOfPartitionEvent):
+            return source, False
+        if isinstance(source, Buffer):
+            self._ordinal += 1
+            return source, True
+        self._load(source)
+        return self._next_loaded()
+
+    def release(self) -> None:
+        """Stop reading and drop what was read ahead. Idempotent."""
+        self._data.close_view(self)
+        while self._loaded:
+            self._loaded.popleft().recycle()
+
+    def consumed(self) -> None:
+        """Say that the end was read: nothing changes, the data stays readable."""
+
+    def _next_loaded(self) -> tuple[Buffer, bool]:
+        try:
+            buffer = self._loaded.popleft()
+        except IndexError:  # another thread released the view at this moment
+            raise PartitionReleasedError("the view was released") from None
+        self._ordinal += 1
+        return buffer, True
+
+    def _load(self, file: PartitionFile) -> None:
+        """Read the block that holds the next buffer; ask for the following ones."""
+        entries = file.entries[self._subpartition]
+        while entries[self._block_index].first_ordinal + entries[self._block_index].buffer_count <= self._ordinal:
+            self._block_index += 1
+        entry = entries[self._block_index]
+        for ahead in entries[self._block_index + 1 : self._block_index + 1 + READ_AHEAD_BLOCKS]:
+            file.advise(ahead)
+        buffers = file.read(self._subpartition, entry)
+        for buffer in buffers[: self._ordinal - entry.first_ordinal]:
+            buffer.recycle()
+        self._loaded.extend(buffers[self._ordinal - entry.first_ordinal :])
+        self._block_index += 1

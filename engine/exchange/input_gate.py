@@ -1,0 +1,164 @@
+"""InputGate: one logical input of a task, fed by one channel per producer.
+
+    gate = InputGate(descriptor, manager) ─► next()* until None ─► close()          in the task's thread
+    gate.cancel() or close() from another thread wakes next() with TaskCancelledError
+
+    channel 0 ─┐
+    channel 1 ─┼─► ready queue (native, fair) ─► next(): RecordBatch │ RowPage (recycle it) │ OversizedRow │ None: end
+    channel 2 ─┘
+
+Views are requested with the first call; producers that are not registered yet are asked for again with back-off and when
+they are registered. ``poll`` waits for a given time only and returns NOTHING_YET. A producer's failure is raised to the
+consumer as ProducerFailedError.
+
+``update_channel`` tells where the producer of an UNKNOWN channel is. Reading from other processes is a
+NotYetSupportedError of LocalInputChannel.
+
+Source: Flink's SingleInputGate. It owns no buffers: local channels hand over the producer's.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from engine.clock import Clock, SystemClock
+from engine.errors import PartitionReleasedError, TaskCancelledError
+from engine.exchange.buffer_pool import Buffer
+from engine.exchange.elements import OversizedRow
+from engine.exchange.input_channel import LocalInputChannel
+from engine.exchange.partition_manager import ResultPartitionManager
+from engine.exchange.ready_queue import CLOSED, TIMED_OUT, ReadyQueue
+from engine.graph.deployment import InputChannelDescriptor, InputGateDescriptor
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class NothingYet:
+    """Nothing came in time. There is one instance: NOTHING_YET."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "NOTHING_YET"
+
+
+NOTHING_YET: Final = NothingYet()
+
+
+class InputGate:
+    """Elements of all channels, in the order in which they come; fair among channels.
+
+    Args:
+        descriptor: its channels, at least one.
+        manager: of this process.
+        clock: for the back-off.
+    """
+
+    def __init__(
+        self, descriptor: InputGateDescriptor, manager: ResultPartitionManager, clock: Clock | None = None
+    ) -> None:
+        self.descriptor = descriptor
+        self.elements = 0
+        self.bytes = 0
+        self._clock = clock or SystemClock()
+        self._ready = ReadyQueue(len(descriptor.channels))
+        self._channels = [
+            LocalInputChannel(index, channel, manager, self._ready) for index, channel in enumerate(descriptor.channels)
+        ]
+        self._open_count = len(self._channels)
+        self._are_all_reading = False
+        self._is_closed = False
+
+    @property
+    def channels(self) -> tuple[LocalInputChannel, ...]:
+        """The channels, in order of the descriptor."""
+        return tuple(self._channels)
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether every channel was read to its end."""
+        return self._open_count == 0
+
+    def update_channel(self, index: int, descriptor: InputChannelDescriptor) -> None:
+        """Say where the producer of an UNKNOWN channel is. Thread: any."""
+        self._channels[index].update(descriptor)
+        self._are_all_reading = False
+
+    def next(self) -> pa.RecordBatch | Buffer | OversizedRow | None:
+        """Return the next element, or None when all channels have ended; waits without the GIL.
+
+        Raises:
+            TaskCancelledError: the gate was closed.
+            ProducerFailedError, PartitionReleasedError, PartitionNotFoundError: an input is lost.
+        """
+        while True:
+            element = self.poll(-1)
+            if not isinstance(element, NothingYet):
+                return element
+
+    def poll(self, timeout_ms: int) -> pa.RecordBatch | Buffer | OversizedRow | NothingYet | None:
+        """Return the next element, None at the end, or NOTHING_YET after that time (0: at once, -1: never)."""
+        deadline_ms = None if timeout_ms < 0 else self._now_ms() + timeout_ms
+        while True:
+            if self._open_count == 0 and not self._is_closed:
+                return None
+            wait_ms = self._wait_ms(deadline_ms)
+            channel_index = self._ready.pop_channel(wait_ms)
+            if channel_index == CLOSED:
+                raise TaskCancelledError("the input gate was closed")
+            if channel_index < 0:
+                if channel_index == TIMED_OUT and deadline_ms is not None and self._now_ms() >= deadline_ms:
+                    return NOTHING_YET
+                continue
+            try:
+                element = self._poll_channel(channel_index)
+            except PartitionReleasedError as error:
+                if self._is_closed:
+                    raise TaskCancelledError("the input gate was closed") from error
+                raise
+            if element is not None:
+                return element
+
+    def cancel(self) -> None:
+        """Wake a waiting ``next`` with TaskCancelledError, which every later call raises too. Thread: any."""
+        self._is_closed = True
+        self._ready.close()
+
+    def close(self) -> None:
+        """Cancel, and let go of all views: what was not read is dropped. Idempotent. Thread: any."""
+        self.cancel()
+        for channel in self._channels:
+            channel.release()
+
+    def _poll_channel(self, index: int) -> pa.RecordBatch | Buffer | OversizedRow | None:
+        channel = self._channels[index]
+        if channel.is_consumed:
+            return None
+        element = channel.poll()
+        if element is None:
+            if channel.is_consumed:
+                self._open_count -= 1
+            return None
+        self.elements += 1
+        self.bytes += element.size if isinstance(element, (Buffer, OversizedRow)) else int(element.nbytes)
+        return element
+
+    def _wait_ms(self, deadline_ms: float | None) -> int:
+        """Ask for missing views; return how long to wait for the next event at most, -1 for ever."""
+        times = [] if deadline_ms is None else [deadline_ms]
+        if not self._are_all_reading:
+            now_ms = self._now_ms()
+            self._are_all_reading = True
+            for channel in self._channels:
+                channel.request(now_ms)
+                if not channel.is_reading and not channel.is_consumed:
+                    self._are_all_reading = False
+                    if channel.retry_at_ms is not None:
+                        times.append(channel.retry_at_ms)
+        if not times:
+            return -1
+        return max(0, int(min(times) - self._now_ms()) + 1) if min(times) > self._now_ms() else 0
+
+    def _now_ms(self) -> float:
+        return self._clock.monotonic_s() * 1000

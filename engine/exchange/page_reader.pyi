@@ -1,0 +1,23 @@
+from collections.abc import Iterator
+
+import pyarrow as pa
+from _typeshed import ReadableBuffer
+
+from engine.exchange.buffer_pool import Buffer
+from engine.exchange.input_gate import InputGate
+
+class PageReader:
+    schema: pa.Schema
+    max_rows: int
+    max_bytes: int
+    staged_rows: int
+    staged_bytes: int
+    def __new__(cls, schema: pa.Schema, max_rows: int = 8192, max_bytes: int = 1048576) -> PageReader: ...
+    def has_room_for(self, size: int) -> bool: ...
+    def add(self, page: Buffer) -> None: ...
+    def add_row(self, row: ReadableBuffer) -> None: ...
+    def take_batches(self) -> list[pa.RecordBatch]: ...
+
+def gate_batches(
+    gate: InputGate, schema: pa.Schema, max_rows: int = 8192, max_bytes: int = 1048576
+) -> Iterator[pa.RecordBatch]: ...

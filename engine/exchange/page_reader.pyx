@@ -1,0 +1,169 @@
+"""PageReader and gate_batches: row pages from a gate, decoded to Arrow batches of useful size.
+
+    for batch in gate_batches(gate, schema): ...         until the end of all channels
+
+    page (from any channel) ─copy─► staging area of about 1 MiB ─► rows ─decode─► RecordBatch (<= 8192 rows)
+      └─► recycled at once
+
+Pages of a repartitioning exchange are small when there are many channels; batches of a hundred rows would make every
+operator after them slow. Copying a page costs a fraction of decoding it, and the producer has its buffer back before
+anything is computed: however many pages a batch is made of, no pool runs dry, so no producer waits for a reader that
+waits for more. What has been staged is decoded when the area or the row count is full, when the gate has nothing for
+100 ms, before a batch by reference, and at the end.
+
+Rows keep the order in which the gate gave them. Batches by reference pass through untouched.
+"""
+
+cimport cython
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.stdlib cimport free, malloc, realloc
+from libc.string cimport memcpy
+
+from engine.errors import CorruptBlockError
+from engine.exchange.buffer_pool cimport Buffer
+from engine.exchange.elements import OversizedRow
+from engine.exchange.input_gate import NOTHING_YET
+from engine.records.row_codec cimport RowCodec, rows_of_page
+
+cdef int64_t LINGER_MS = 100
+cdef int64_t MIN_ROW_BYTES = 8
+
+cdef extern from "<stdlib.h>" nogil:
+    int posix_memalign(void** memory, size_t alignment, size_t size)
+
+
+@cython.final
+cdef class PageReader:
+    """Collects rows and decodes them. One per gate, used by one thread.
+
+    Args:
+        schema: pyarrow.Schema of the rows.
+        max_rows: rows of a batch.
+        max_bytes: bytes of rows that are staged, at least one page.
+    """
+
+    cdef readonly object schema
+    cdef readonly int64_t max_rows
+    cdef readonly int64_t max_bytes
+    cdef readonly int64_t staged_rows
+    cdef readonly int64_t staged_bytes
+    cdef RowCodec _codec
+    cdef uint8_t* _staging
+    cdef int64_t _staging_capacity
+    cdef uint8_t** _rows                # addresses inside _staging
+    cdef int64_t _row_capacity
+
+    def __cinit__(self, schema not None, int64_t max_rows=8192, int64_t max_bytes=1 << 20):
+        self.schema = schema
+        self.max_rows = max_rows
+        self.max_bytes = max_bytes
+        self._codec = RowCodec(schema)
+
+    def __dealloc__(self):
+        free(self._staging)
+        free(self._rows)
+
+    def has_room_for(self, int64_t size):
+        """Return whether a page of that many bytes can be staged now; an empty reader takes any."""
+        return self.staged_bytes == 0 or (
+            self.staged_bytes + size <= self.max_bytes and self.staged_rows < self.max_rows)
+
+    def add(self, Buffer page not None):
+        """Stage a page's rows. The page is recycled in any case.
+
+        Raises:
+            CorruptBlockError: the bytes are not whole rows.
+        """
+        try:
+            self._add_bytes(page.segment.data, page.size)
+        finally:
+            page.give_back()
+
+    def add_row(self, const uint8_t[::1] row not None):
+        """Stage one row of any size."""
+        self._add_bytes(&row[0], row.shape[0])
+
+    cdef int _add_bytes(self, const uint8_t* data, int64_t size) except -1:
+        cdef int64_t count
+        self._reserve(size)
+        with nogil:
+            memcpy(self._staging + self.staged_bytes, data, <size_t> size)
+            count = rows_of_page(self._staging + self.staged_bytes, size, self._rows + self.staged_rows,
+                                 self._row_capacity - self.staged_rows)
+        if count < 0:
+            raise CorruptBlockError(f"a page of {size} bytes does not consist of whole rows of {self.schema.names}")
+        self.staged_rows += count
+        self.staged_bytes += size
+        return 0
+
+    cdef int _reserve(self, int64_t size) except -1:
+        """Make room for size more bytes; the staging area moves only while it is empty."""
+        cdef int64_t wanted = max(self.staged_bytes + size, self.max_bytes)
+        cdef void* memory = NULL
+        if wanted > self._staging_capacity:
+            if self.staged_bytes > 0:
+                raise ValueError(f"{size} more bytes do not fit; take the batches first")
+            if posix_memalign(&memory, 64, <size_t> wanted) != 0:
+                raise MemoryError(f"no memory to decode a row of {size} bytes")
+            free(self._staging)
+            self._staging = <uint8_t*> memory
+            self._staging_capacity = wanted
+        wanted = self.staged_rows + size // MIN_ROW_BYTES
+        if wanted > self._row_capacity:
+            wanted = max(wanted, self.max_rows * 2)
+            memory = realloc(self._rows, <size_t> wanted * sizeof(uint8_t*))
+            if memory == NULL:
+                raise MemoryError
+            self._rows = <uint8_t**> memory
+            self._row_capacity = wanted
+        return 0
+
+    def take_batches(self):
+        """Decode everything staged: a list of pyarrow.RecordBatch, each of at most max_rows rows."""
+        cdef list batches = []
+        cdef int64_t done = 0
+        cdef int64_t count
+        cdef int64_t pieces = (self.staged_rows + self.max_rows - 1) // self.max_rows
+        while done < self.staged_rows:
+            count = (self.staged_rows - done) // pieces     # equal pieces: no batch of a few rows at the end
+            pieces -= 1
+            batches.append(self._codec.decode(self._rows + done, count, NULL, 0))
+            done += count
+        self.staged_rows = 0
+        self.staged_bytes = 0
+        if self._staging_capacity > 4 * self.max_bytes:     # a huge row was here: do not keep its memory
+            free(self._staging)
+            self._staging = NULL
+            self._staging_capacity = 0
+        return batches
+
+
+def gate_batches(gate not None, schema not None, int64_t max_rows=8192, int64_t max_bytes=1 << 20):
+    """Yield the batches of a gate, until all its channels have ended.
+
+    Args:
+        gate: InputGate.
+        schema: pyarrow.Schema of its rows.
+        max_rows, max_bytes: of a batch made of pages; a single larger row is a batch of its own.
+
+    Raises:
+        What InputGate.next raises; CorruptBlockError.
+    """
+    cdef PageReader reader = PageReader(schema, max_rows, max_bytes)
+    while True:
+        element = gate.poll(LINGER_MS if reader.staged_rows > 0 else -1)
+        if isinstance(element, Buffer):
+            batches = () if reader.has_room_for((<Buffer> element).size) else reader.take_batches()
+            reader.add(element)             # before yielding: the producer has its buffer back
+            yield from batches
+            if reader.staged_rows >= max_rows:
+                yield from reader.take_batches()
+            continue
+        yield from reader.take_batches()
+        if element is None:
+            return
+        if isinstance(element, OversizedRow):
+            reader.add_row(element.buffer)
+            yield from reader.take_batches()
+        elif element is not NOTHING_YET:
+            yield element

@@ -1,0 +1,289 @@
+"""The file of a BLOCKING result partition: one data file with checksummed blocks, and an index.
+
+    PartitionFile(path, identity, subpartition_count) ─► append(subpartition, buffers)* ─► finish() ─► read(block)*
+    ─► delete()                                         PartitionFile.open(path, identity) reads a finished one
+
+    <stem>.shuffle.data    header (64 bytes), then blocks
+        header   magic "DREYPART" | version u16 | 0 u16 | subpartitions u32 | identity 16 bytes | 0 ... | crc32c u32
+        block    magic u32 | payload u32 | subpartition u32 | first ordinal u32 | identity 8 bytes | buffers u32 | crc32c
+        payload  (data type i16 | compressed i16 | length i32 | bytes)*          one for each buffer
+    <stem>.shuffle.index   magic "DREYPIDX" | version u16 | 0 u16 | subpartitions u32 | identity 16 bytes, then
+        per subpartition a count u32, then entries (offset u64, size u64), first ordinal u32, buffers u32; crc32c at the end
+
+All numbers little-endian. ``identity`` is a digest of the ResultPartitionId: a block of another partition is refused.
+A block's checksum covers its header (without the checksum) and payload; what does not fit raises CorruptBlockError with
+path and offset. Writing uses write(), never mapped stores. One writer at a time; ``read`` from any thread (pread).
+A block that does not fit the disk is cut off again before DiskFullError is raised, so that a file stays readable.
+
+Source: Flink's sort-shuffle layout (data file, index file, 8-byte buffer headers); blocks and checksums are ours.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import shutil
+import struct
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from engine.errors import CorruptBlockError, DiskFullError, PartitionReleasedError, SpillError
+from engine.exchange.buffer_pool import Buffer, unpooled_buffer
+from engine.ids import ResultPartitionId
+from engine.iomanager.crc32c import crc32c
+
+VERSION: Final = 1
+DATA_MAGIC: Final = b"DREYPART"
+INDEX_MAGIC: Final = b"DREYPIDX"
+BLOCK_MAGIC: Final = 0x4B4C4250
+FILE_HEADER: Final = struct.Struct("<8sHHI16s28xI")
+BLOCK_HEADER: Final = struct.Struct("<IIII8sII")
+BUFFER_HEADER: Final = struct.Struct("<hhi")
+INDEX_HEADER: Final = struct.Struct("<8sHHI16s")
+INDEX_ENTRY: Final = struct.Struct("<QQII")
+COUNT: Final = struct.Struct("<I")
+#: bytes of buffers that one block holds when many are written at once
+BLOCK_PAYLOAD_BYTES: Final = 256 << 10
+
+
+class BlockEntry(NamedTuple):
+    """Where a block lies and which buffers of its subpartition are in it."""
+
+    offset: int
+    #: bytes, header included
+    size: int
+    #: 0-based position of its first buffer in the subpartition
+    first_ordinal: int
+    buffer_count: int
+
+
+def partition_identity(partition: ResultPartitionId) -> bytes:
+    """Return the 16 bytes that mark the blocks of a partition."""
+    return hashlib.blake2b(str(partition).encode(), digest_size=16).digest()
+
+
+class PartitionFile:
+    """Data file and index of one BLOCKING result partition."""
+
+    def __init__(self, path: Path, identity: bytes, subpartition_count: int) -> None:
+        self.path = path
+        self.index_path = path.with_name(path.name.removesuffix(".data") + ".index")
+        self.identity = identity
+        self.entries: list[list[BlockEntry]] = [[] for _ in range(subpartition_count)]
+        self.size_bytes = FILE_HEADER.size
+        self._lock = threading.Lock()
+        self._descriptor = -1  # guarded by: self._lock, like the next two
+        self._user_count = 0
+        self._is_deleted = False
+        header = FILE_HEADER.pack(DATA_MAGIC, VERSION, 0, subpartition_count, identity, 0)[:-4]
+        try:
+            self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            _write_all(self._descriptor, 0, [header, COUNT.pack(crc32c(header))], FILE_HEADER.size)
+        except OSError as error:
+            self.delete()
+            raise SpillError(f"cannot create the partition file {path}: {error}") from error
+
+    @classmethod
+    def open(cls, path: Path, identity: bytes) -> PartitionFile:
+        """Open a finished file by its index.
+
+        Raises:
+            CorruptBlockError: header or index are not those of this identity.
+        """
+        self = cls.__new__(cls)
+        self.path = path
+        self.index_path = path.with_name(path.name.removesuffix(".data") + ".index")
+        self.identity = identity
+        self._lock = threading.Lock()
+        self._user_count = 0
+        self._is_deleted = False
+        self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            self._check_header(os.pread(self._descriptor, FILE_HEADER.size, 0))
+            self.entries = _decode_index(self.index_path, identity)
+        except BaseException:
+            os.close(self._descriptor)
+            raise
+        self.size_bytes = path.stat().st_size
+        return self
+
+    def append(self, subpartition: int, buffers: Sequence[Buffer]) -> None:
+        """Write buffers (which stay the caller's) behind what the subpartition has, in blocks of some 256 KiB.
+
+        Raises:
+            DiskFullError, SpillError: what was written of the failing block is cut off again.
+        """
+        pending: list[Buffer] = []
+        pending_bytes = 0
+        for buffer in buffers:
+            if pending and pending_bytes + buffer.size > BLOCK_PAYLOAD_BYTES:
+                self._append_block(subpartition, pending)
+                pending, pending_bytes = [], 0
+            pending.append(buffer)
+            pending_bytes += buffer.size
+        if pending:
+            self._append_block(subpartition, pending)
+
+    def finish(self) -> None:
+        """Write the index file; the data file stays open for reading."""
+        content = _encode_index(self.entries, self.identity)
+        try:
+            with self.index_path.open("xb") as file:
+                file.write(content)
+        except OSError as error:
+            raise _write_error(self.index_path, len(content), error) from error
+
+    def read(self, subpartition: int, entry: BlockEntry) -> list[Buffer]:
+        """Return the buffers of a block, each with memory of its own. Thread: any.
+
+        Raises:
+            CorruptBlockError: the block is not the one that was written here.
+        """
+        descriptor = self._borrow()
+        try:
+            block = os.pread(descriptor, entry.size, entry.offset)
+        except OSError as error:
+            raise SpillError(f"cannot read {self.path} at offset {entry.offset}: {error}") from error
+        finally:
+            self._give_back()
+        if len(block) != entry.size:
+            raise CorruptBlockError(f"{self.path}: {len(block)} of {entry.size} bytes at offset {entry.offset}")
+        return self._decode_block(block, subpartition, entry)
+
+    def advise(self, entry: BlockEntry) -> None:
+        """Ask the operating system to read a block ahead."""
+        descriptor = self._borrow()
+        try:
+            os.posix_fadvise(descriptor, entry.offset, entry.size, os.POSIX_FADV_WILLNEED)
+        finally:
+            self._give_back()
+
+    def delete(self) -> None:
+        """Remove both files; reads and writes under way finish first. Idempotent. Thread: any."""
+        with self._lock:
+            self._is_deleted = True
+            self._close_unused()
+        self.path.unlink(missing_ok=True)
+        self.index_path.unlink(missing_ok=True)
+
+    def _borrow(self) -> int:
+        """Return the file descriptor, which stays open until ``_give_back``: a closed number may be another file's."""
+        with self._lock:
+            if self._is_deleted:
+                raise PartitionReleasedError(f"{self.path.name} was released")
+            self._user_count += 1
+            return self._descriptor
+
+    def _give_back(self) -> None:
+        with self._lock:
+            self._user_count -= 1
+            self._close_unused()
+
+    def _close_unused(self) -> None:
+        if self._is_deleted and self._user_count == 0 and self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def _append_block(self, subpartition: int, buffers: Sequence[Buffer]) -> None:
+        entries = self.entries[subpartition]
+        first_ordinal = entries[-1].first_ordinal + entries[-1].buffer_count if entries else 0
+        payload_size = sum(BUFFER_HEADER.size + buffer.size for buffer in buffers)
+        header = BLOCK_HEADER.pack(
+            BLOCK_MAGIC, payload_size, subpartition, first_ordinal, self.identity[:8], len(buffers), 0
+        )[:-4]
+        checksum = crc32c(header)
+        parts: list[bytes | memoryview] = []
+        for buffer in buffers:
+            parts.append(BUFFER_HEADER.pack(buffer.kind, 0, buffer.size))
+            parts.append(memoryview(buffer.segment)[: buffer.size])
+        for part in parts:
+            checksum = crc32c(part, checksum)
+        size = BLOCK_HEADER.size + payload_size
+        descriptor = self._borrow()
+        try:
+            _write_all(descriptor, self.size_bytes, [header, COUNT.pack(checksum), *parts], size)
+        except OSError as error:
+            os.ftruncate(descriptor, self.size_bytes)
+            raise _write_error(self.path, size, error) from error
+        finally:
+            self._give_back()
+            for part in parts:
+                if isinstance(part, memoryview):
+                    part.release()
+        entries.append(BlockEntry(self.size_bytes, size, first_ordinal, len(buffers)))
+        self.size_bytes += size
+
+    def _check_header(self, header: bytes) -> None:
+        if len(header) != FILE_HEADER.size or COUNT.unpack(header[-4:])[0] != crc32c(header[:-4]):
+            raise CorruptBlockError(f"{self.path}: the file header is damaged")
+        magic, version, _, _, identity, _ = FILE_HEADER.unpack(header)
+        if magic != DATA_MAGIC or version != VERSION or identity != self.identity:
+            raise CorruptBlockError(f"{self.path}: not version {VERSION} of this partition's data")
+
+    def _decode_block(self, block: bytes, subpartition: int, entry: BlockEntry) -> list[Buffer]:
+        magic, payload_size, owner, first_ordinal, identity, count, checksum = BLOCK_HEADER.unpack_from(block)
+        view = memoryview(block)
+        found = (magic, owner, first_ordinal, identity, count, payload_size + BLOCK_HEADER.size)
+        wanted = (BLOCK_MAGIC, subpartition, entry.first_ordinal, self.identity[:8], entry.buffer_count, entry.size)
+        if found != wanted:
+            raise CorruptBlockError(f"{self.path}: the block at offset {entry.offset} is not the one written here")
+        if crc32c(view[BLOCK_HEADER.size :], crc32c(view[: BLOCK_HEADER.size - 4])) != checksum:
+            raise CorruptBlockError(f"{self.path}: wrong checksum of the block at offset {entry.offset}")
+        buffers = []
+        position = BLOCK_HEADER.size
+        for _ in range(count):
+            kind, _, length = BUFFER_HEADER.unpack_from(block, position)
+            position += BUFFER_HEADER.size
+            buffers.append(unpooled_buffer(view[position : position + length], kind))
+            position += length
+        return buffers
+
+
+def _encode_index(entries: list[list[BlockEntry]], identity: bytes) -> bytes:
+    """Return the bytes of an index file."""
+    parts = [INDEX_HEADER.pack(INDEX_MAGIC, VERSION, 0, len(entries), identity)]
+    for blocks in entries:
+        parts.append(COUNT.pack(len(blocks)))
+        parts.extend(INDEX_ENTRY.pack(*block) for block in blocks)
+    content = b"".join(parts)
+    return content + COUNT.pack(crc32c(content))
+
+
+def _decode_index(path: Path, identity: bytes) -> list[list[BlockEntry]]:
+    """Return the entries of an index file, or raise CorruptBlockError."""
+    content = path.read_bytes()
+    if len(content) < INDEX_HEADER.size + 4 or COUNT.unpack(content[-4:])[0] != crc32c(content[:-4]):
+        raise CorruptBlockError(f"{path}: the index is damaged")
+    magic, version, _, subpartition_count, found = INDEX_HEADER.unpack_from(content)
+    if magic != INDEX_MAGIC or version != VERSION or found != identity:
+        raise CorruptBlockError(f"{path}: not version {VERSION} of this partition's index")
+    entries = []
+    position = INDEX_HEADER.size
+    for _ in range(subpartition_count):
+        (count,) = COUNT.unpack_from(content, position)
+        position += COUNT.size
+        end = position + count * INDEX_ENTRY.size
+        entries.append([BlockEntry(*fields) for fields in INDEX_ENTRY.iter_unpack(content[position:end])])
+        position = end
+    return entries
+
+
+def _write_all(descriptor: int, offset: int, parts: Sequence[bytes | memoryview], size: int) -> None:
+    """Write parts of together ``size`` bytes at an offset, also when the system takes them in pieces."""
+    written = os.pwritev(descriptor, parts, offset)
+    if written < size:
+        rest = memoryview(b"".join(parts))[written:]
+        while rest:
+            count = os.pwrite(descriptor, rest, offset + size - len(rest))
+            rest = rest[count:]
+
+
+def _write_error(path: Path, size: int, error: OSError) -> SpillError:
+    """Return the error for a write of that many bytes that failed."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        free = shutil.disk_usage(path.parent).free
+        return DiskFullError(f"no room for {size} bytes in {path.parent} ({free} free) for {path.name}")
+    return SpillError(f"cannot write {size} bytes to {path}: {error}")

@@ -1,0 +1,316 @@
+"""RecordWriter: Arrow batches in, buffers full of binary rows out, one open buffer per channel.
+
+    writer.emit(batch)* ─► writer.flush()* ─► writer.finish() ─► writer.close()       close also after a failure
+
+    batch ─► selector: channel of each row ─► codec.measure: size of each row ─► place: address in the channel's open
+    buffer ─► codec.encode: all placed rows, column by column ─► full buffers to the partition, in order
+
+Placing stops at a row whose channel's buffer is full. The next buffer is taken if the pool has one; if not, what is
+placed is encoded, full buffers are handed over (their consumers give them back) and the thread waits without the GIL:
+that is back pressure. A wait longer than the time-out hands over the half-full buffers too, so that two consumers that
+wait for each other through this writer both get what there is; at once when all buffers of the pool are open here.
+
+A row larger than a buffer is encoded aside and travels as FRAGMENT buffers and one LAST_FRAGMENT, which hold nothing
+else. A broadcast is encoded once: every channel gets a share of the same buffers.
+
+Flushing (PIPELINED): ``timeout_ms`` 0 after every emit; > 0 by ``flush_if_older_than``, which the output flusher calls
+and which does nothing while the writer is busy (under back pressure a flush has no effect); -1 only full buffers.
+
+Invariants: rows of a channel keep their order; a buffer is handed over only when all its rows are encoded; the writer
+never holds more buffers than one per channel plus those the pool gave without waiting.
+
+Source: Flink's RecordWriter, ChannelSelectorRecordWriter, BroadcastRecordWriter; there record by record.
+"""
+
+import threading
+
+cimport cython
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
+from libc.stdlib cimport calloc, free, malloc, realloc
+from libc.string cimport memcpy, memset
+
+from engine.errors import IllegalTransitionError
+from engine.exchange.buffer_pool cimport Buffer, KIND_FRAGMENT, KIND_LAST_FRAGMENT, KIND_ROWS
+from engine.exchange.channel_selector cimport ChannelSelector
+from engine.exchange.monitor cimport monotonic_ns
+from engine.records.arrow_batch cimport ArrowBatch
+from engine.records.row_codec cimport RowCodec
+
+#: wait so long for a buffer before half-full ones are handed over, when there is no time-out
+cdef int64_t PATIENCE_MS = 100
+
+
+@cython.final
+cdef class RecordWriter:
+    """Writes row pages to a result partition. Made by RecordWriterBuilder.
+
+    Args:
+        partition: ResultPartition, producing.
+        schema: pyarrow.Schema of all batches.
+        selector: with as many channels as the partition has subpartitions.
+        timeout_ms: flush time-out, see above.
+
+    Thread: the task's; ``flush_if_older_than`` from any other.
+    """
+
+    def __cinit__(self, partition not None, schema not None, ChannelSelector selector not None,
+                  int64_t timeout_ms=-1):
+        if selector.channel_count != partition.subpartition_count:
+            raise IllegalTransitionError(f"partition {partition.id} has {partition.subpartition_count} subpartitions, "
+                                         f"the selector {selector.channel_count} channels")
+        self.partition = partition
+        self.schema = schema
+        self.selector = selector
+        self.timeout_ms = timeout_ms
+        self.is_broadcast = selector.is_broadcast
+        self._channel_count = 1 if self.is_broadcast else selector.channel_count
+        self._segment_size = partition.pool.segment_size
+        self._codec = RowCodec(schema)
+        self._buffers = [None] * self._channel_count
+        self._full = []
+        self._lock = threading.Lock()
+        self._open = <OpenBuffer*> calloc(<size_t> self._channel_count, sizeof(OpenBuffer))
+        if self._open == NULL:
+            raise MemoryError
+
+    def __dealloc__(self):
+        free(self._open)
+        free(self._placement.channels)
+        free(self._placement.sizes)
+        free(self._placement.targets)
+
+    # ---------------------------------------------------------------------------------------------------------- public
+
+    def emit(self, batch not None):
+        """Write a pyarrow.RecordBatch.
+
+        Raises:
+            TaskCancelledError, PartitionReleasedError: the partition is gone; nothing more can be written.
+            SchemaError: a batch of another schema.
+        """
+        cdef ArrowBatch opened
+        with self._lock:
+            self.check_flush_error()
+            self.partition.check_producing()
+            opened = ArrowBatch.open(batch)
+            self._codec.accept(opened)
+            if opened.row_count == 0:
+                return
+            self.reserve(opened.row_count)
+            if self._channel_count == 1:
+                memset(self._placement.channels, 0, <size_t> opened.row_count * sizeof(uint32_t))
+            else:
+                self.selector.select(opened, self._placement.channels)
+            with nogil:
+                self._codec.measure(opened, 0, opened.row_count, self._placement.sizes)
+            self.emit_rows(opened)
+            self.rows += opened.row_count
+            self.partition.rows += opened.row_count
+            if self.timeout_ms == 0:
+                self.hand_over_all()
+
+    def flush(self):
+        """Hand over half-full buffers."""
+        with self._lock:
+            self.check_flush_error()
+            self.hand_over_all()
+
+    def flush_if_older_than(self, int64_t age_ms):
+        """Hand over half-full buffers if the oldest waits that long; returns whether. Never waits. Thread: any.
+
+        What goes wrong is raised by the next call of ``emit`` or ``flush``, in the task's thread.
+        """
+        if self._open_since_ns == 0 or not self._lock.acquire(False):
+            return False
+        try:
+            if self._is_closed or self._open_since_ns == 0:
+                return False
+            if monotonic_ns() - self._open_since_ns < age_ms * 1000000:
+                return False
+            self.hand_over_all()
+            return True
+        except Exception as error:
+            self._flush_error = error
+            return False
+        finally:
+            self._lock.release()
+
+    def finish(self):
+        """Hand over the rest and finish the partition."""
+        self.flush()
+        self.partition.finish()
+
+    def close(self):
+        """Give back buffers that were not handed over. Idempotent."""
+        with self._lock:
+            self._is_closed = True
+            self._open_since_ns = 0
+            for buffer in [*[full for full, _ in self._full], *self._buffers]:
+                if buffer is not None:
+                    buffer.recycle()
+            self._full.clear()
+            self._buffers = [None] * self._channel_count
+            memset(self._open, 0, <size_t> self._channel_count * sizeof(OpenBuffer))
+
+    cdef int check_flush_error(self) except -1:
+        if self._flush_error is not None:
+            raise self._flush_error
+        return 0
+
+    # --------------------------------------------------------------------------------------------------------- placing
+
+    cdef int reserve(self, int64_t row_count) except -1:
+        cdef Placement* placement = &self._placement
+        cdef size_t capacity = <size_t> row_count
+        if row_count <= placement.capacity:
+            return 0
+        placement.capacity = 0
+        free(placement.channels)
+        free(placement.sizes)
+        free(placement.targets)
+        placement.channels = <uint32_t*> malloc(capacity * sizeof(uint32_t))
+        placement.sizes = <uint32_t*> malloc(capacity * sizeof(uint32_t))
+        placement.targets = <uint8_t**> malloc(capacity * sizeof(uint8_t*))
+        if placement.channels == NULL or placement.sizes == NULL or placement.targets == NULL:
+            raise MemoryError
+        placement.capacity = row_count
+        return 0
+
+    cdef int emit_rows(self, ArrowBatch batch) except -1:
+        cdef int64_t placed = 0
+        cdef int64_t encoded = 0
+        cdef int32_t channel
+        cdef Buffer buffer
+        while True:
+            with nogil:
+                placed = place(&self._placement, self._open, placed, batch.row_count)
+            if placed == batch.row_count:
+                break
+            channel = <int32_t> self._placement.channels[placed]
+            if self._placement.sizes[placed] > self._segment_size:
+                self.close_buffer(channel)
+                self.encode(batch, encoded, placed)
+                self.hand_over_full()
+                self.emit_oversized(batch, placed)
+                placed += 1
+                encoded = placed
+                continue
+            self.close_buffer(channel)
+            buffer = self.partition.request_buffer(0)
+            if buffer is None:
+                self.encode(batch, encoded, placed)
+                encoded = placed
+                self.hand_over_full()
+                buffer = self.wait_for_buffer()
+            self.open_buffer(channel, buffer)
+        self.encode(batch, encoded, placed)
+        self.hand_over_full()
+        return 0
+
+    cdef int emit_oversized(self, ArrowBatch batch, int64_t row) except -1:
+        cdef int64_t size = self._placement.sizes[row]
+        cdef int32_t channel = <int32_t> self._placement.channels[row]
+        cdef int64_t offset = 0
+        cdef int64_t piece
+        cdef Buffer buffer
+        cdef uint8_t* row_bytes = <uint8_t*> malloc(<size_t> size)
+        if row_bytes == NULL:
+            raise MemoryError(f"no memory for a row of {size} bytes")
+        try:
+            self._placement.targets[row] = row_bytes
+            self.encode(batch, row, row + 1)
+            while offset < size:
+                buffer = self.wait_for_buffer()
+                piece = min(size - offset, self._segment_size)
+                memcpy(buffer.segment.data, row_bytes + offset, <size_t> piece)
+                offset += piece
+                buffer.size = <int32_t> piece
+                buffer.kind = KIND_LAST_FRAGMENT if offset == size else KIND_FRAGMENT
+                self.hand_over(buffer, channel)
+        finally:
+            free(row_bytes)
+        return 0
+
+    cdef int encode(self, ArrowBatch batch, int64_t start, int64_t stop) except -1:
+        if stop > start:
+            with nogil:
+                self._codec.encode(batch, start, stop - start, self._placement.sizes + start,
+                                   self._placement.targets + start)
+        return 0
+
+    # --------------------------------------------------------------------------------------------------------- buffers
+
+    cdef int open_buffer(self, int32_t channel, Buffer buffer) except -1:
+        self._buffers[channel] = buffer
+        self._open[channel].data = buffer.segment.data
+        self._open[channel].used = 0
+        self._open[channel].capacity = buffer.segment.size
+        if self._open_since_ns == 0:
+            self._open_since_ns = monotonic_ns()
+        return 0
+
+    cdef int close_buffer(self, int32_t channel) except -1:
+        """Move a channel's open buffer to the full ones."""
+        cdef Buffer buffer = self._buffers[channel]
+        if buffer is not None:
+            buffer.size = <int32_t> self._open[channel].used
+            self._full.append((buffer, channel))
+            self._buffers[channel] = None
+            memset(&self._open[channel], 0, sizeof(OpenBuffer))
+        return 0
+
+    cdef int hand_over_full(self) except -1:
+        """Give the full buffers, whose rows are all encoded, to the partition."""
+        cdef int64_t handed = 0
+        try:
+            for buffer, channel in self._full:
+                handed += 1
+                self.hand_over(buffer, channel)
+        finally:
+            del self._full[:handed]
+        return 0
+
+    cdef int hand_over_all(self) except -1:
+        cdef int32_t channel
+        for channel in range(self._channel_count):
+            self.close_buffer(channel)
+        self._open_since_ns = 0
+        return self.hand_over_full()
+
+    cdef int hand_over(self, Buffer buffer, int32_t channel) except -1:
+        cdef int32_t size = buffer.size
+        if self.is_broadcast:
+            self.partition.broadcast(buffer)
+        else:
+            self.partition.add(buffer, channel)
+        self.bytes += size
+        return 0
+
+    cdef Buffer wait_for_buffer(self):
+        """Return a buffer, with patience. Everything placed has been encoded and no full buffer is left here."""
+        cdef Buffer buffer = self.partition.request_buffer(0)
+        cdef int64_t open_count
+        if buffer is not None:
+            return buffer
+        open_count = self._channel_count - self._buffers.count(None)
+        if self.partition.pool.in_use > open_count:
+            buffer = self.partition.request_buffer(self.timeout_ms if self.timeout_ms > 0 else PATIENCE_MS)
+        if buffer is None:
+            self.hand_over_all()
+            buffer = self.partition.request_buffer(-1)
+        return buffer
+
+
+cdef int64_t place(Placement* placement, OpenBuffer* open_buffers, int64_t row, int64_t row_count) noexcept nogil:
+    """Give rows their addresses; stops at the first one whose channel has no room and returns it, or row_count."""
+    cdef OpenBuffer* target
+    cdef int64_t size
+    while row < row_count:
+        target = &open_buffers[placement.channels[row]]
+        size = placement.sizes[row]
+        if size > target.capacity - target.used:
+            return row
+        placement.targets[row] = target.data + target.used
+        target.used += size
+        row += 1
+    return row

@@ -1,0 +1,122 @@
+"""RecordWriterBuilder: the writer that fits a result partition and its partitioner.
+
+    RecordWriterBuilder(partition, schema).with_timeout(100).with_subtask(3).build() ─► Writer
+
+    result type   partitioner    writer
+    PIPELINED     FORWARD        ForwardRecordWriter       batches by reference
+    PIPELINED     BROADCAST      BatchBroadcastWriter      batches by reference
+    BLOCKING      BROADCAST      RecordWriter              row pages, encoded and stored once
+    any           any other      RecordWriter              row pages, a selector decides
+
+FORWARD with several subpartitions cannot be; a FORWARD of BLOCKING has row pages in its one subpartition.
+
+Source: Flink's RecordWriterBuilder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from engine.exchange.channel_selector import ChannelSelector, selector_for
+from engine.exchange.record_writer import RecordWriter
+from engine.exchange.reference_writer import BatchBroadcastWriter, ForwardRecordWriter
+from engine.exchange.result_partition import ResultPartition
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+DEFAULT_TIMEOUT_MS: Final = 100
+
+
+class Writer(Protocol):
+    """What a task writes an output with."""
+
+    @property
+    def rows(self) -> int:
+        """Rows emitted."""
+        ...
+
+    @property
+    def bytes(self) -> int:
+        """Bytes handed over, once whatever the number of receivers."""
+        ...
+
+    def emit(self, batch: pa.RecordBatch) -> None:
+        """Write one batch; waits while consumers are behind."""
+        ...
+
+    def flush(self) -> None:
+        """Hand over half-full buffers."""
+        ...
+
+    def flush_if_older_than(self, age_ms: int) -> bool:
+        """Hand over half-full buffers that wait so long already."""
+        ...
+
+    def finish(self) -> None:
+        """Flush, and finish the partition."""
+        ...
+
+    def close(self) -> None:
+        """Give back what was not handed over. Idempotent."""
+        ...
+
+
+class RecordWriterBuilder:
+    """Collects what a writer needs.
+
+    Args:
+        partition: producing.
+        schema: of all batches.
+    """
+
+    def __init__(self, partition: ResultPartition, schema: pa.Schema) -> None:
+        self._partition = partition
+        self._schema = schema
+        self._timeout_ms = DEFAULT_TIMEOUT_MS
+        self._subtask_index = 0
+        self._selector: ChannelSelector | None = None
+        self._function: Callable[[Any, int], int] | None = None
+        self._bounds: pa.RecordBatch | None = None
+
+    def with_timeout(self, timeout_ms: int) -> RecordWriterBuilder:
+        """Set the buffer time-out: 0 flushes after every batch, -1 never."""
+        self._timeout_ms = timeout_ms
+        return self
+
+    def with_subtask(self, subtask_index: int) -> RecordWriterBuilder:
+        """Set the producer's position, so that producers begin at different channels."""
+        self._subtask_index = subtask_index
+        return self
+
+    def with_selector(self, selector: ChannelSelector) -> RecordWriterBuilder:
+        """Use this selector in place of the one that the partition's descriptor names."""
+        self._selector = selector
+        return self
+
+    def with_function(self, function: Callable[[Any, int], int]) -> RecordWriterBuilder:
+        """Set the function of custom partitioning."""
+        self._function = function
+        return self
+
+    def with_bounds(self, bounds: pa.RecordBatch) -> RecordWriterBuilder:
+        """Set the bounds of range partitioning."""
+        self._bounds = bounds
+        return self
+
+    def build(self) -> Writer:
+        """Return the writer."""
+        partition = self._partition
+        kind = partition.descriptor.partitioner.kind
+        if partition.is_pipelined and self._selector is None and kind in ("FORWARD", "BROADCAST"):
+            return ForwardRecordWriter(partition) if kind == "FORWARD" else BatchBroadcastWriter(partition)
+        selector = self._selector or selector_for(
+            partition.descriptor.partitioner,
+            self._schema,
+            partition.subpartition_count,
+            self._subtask_index,
+            self._function,
+            self._bounds,
+        )
+        return RecordWriter(partition, self._schema, selector, self._timeout_ms if partition.is_pipelined else -1)

@@ -1,0 +1,401 @@
+"""ResultPartition: what one attempt produced for one data set, as it is produced, consumed and released.
+
+    ResultPartition(descriptor, pool, ...) ─► request_buffer() ─► add(buffer, index)* ─► finish()     producer
+    create_view(index, listener, channel) ─► view.poll()* ─► view.consumed() ─► view.release()        consumers
+    release() | fail(error) | cancel()                                                               any thread
+
+    PRODUCING ──finish──► FINISHED ──┐
+        │ └─────fail────► FAILED ────┤
+        └────────────────────────────┴──release──► RELEASED
+
+PIPELINED keeps one queue per subpartition (``pipelined_subpartition``), is read once and released by its last consumer:
+``pending references`` counts consumed subpartitions down. BLOCKING keeps ``blocking_data``, is readable after finish,
+any number of times, and released explicitly. A BLOCKING broadcast is stored once and read by all.
+
+Invariants
+    the partition holds no buffer itself: subpartitions do; all draw on the one pool;
+    the number of subpartitions never changes; a buffer that is not taken goes back to the pool;
+    ``on_consumable`` is called once: with the first data (PIPELINED) or at finish (BLOCKING);
+    counters are exact: every buffer and batch taken by a subpartition counts once.
+
+Source: Flink's ResultPartition, ReleaseOnConsumptionResultPartition.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable
+from enum import Enum, auto
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from engine.errors import IllegalTransitionError, PartitionReleasedError, SpillError, TaskCancelledError
+from engine.exchange.blocking_data import BlockingData, BlockingView
+from engine.exchange.buffer_pool import Buffer, LocalBufferPool, NetworkBufferPool
+from engine.exchange.partition_file import PartitionFile, partition_identity
+from engine.exchange.pipelined_subpartition import PipelinedSubpartition
+from engine.exchange.ready_queue import ReadyQueue
+from engine.graph.deployment import ResultPartitionDescriptor
+from engine.graph.ship_strategy import ResultPartitionType
+from engine.ids import ResultPartitionId
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+#: buffers of a PIPELINED partition beyond two per subpartition
+FLOATING_BUFFERS: Final = 8
+
+
+class PartitionState(Enum):
+    """States of a result partition."""
+
+    PRODUCING = auto()
+    FINISHED = auto()
+    FAILED = auto()
+    RELEASED = auto()
+
+
+TRANSITIONS: Final[dict[PartitionState, frozenset[PartitionState]]] = {
+    PartitionState.PRODUCING: frozenset({PartitionState.FINISHED, PartitionState.FAILED, PartitionState.RELEASED}),
+    PartitionState.FINISHED: frozenset({PartitionState.RELEASED}),
+    PartitionState.FAILED: frozenset({PartitionState.RELEASED}),
+    PartitionState.RELEASED: frozenset(),
+}
+
+
+class SubpartitionView(Protocol):
+    """A reader of one subpartition."""
+
+    def poll(self) -> tuple[Any, bool]:
+        """Return (element or None, whether more is known to follow)."""
+        ...
+
+    def consumed(self) -> None:
+        """Say that END_OF_PARTITION was read."""
+        ...
+
+    def release(self) -> None:
+        """Stop reading."""
+        ...
+
+
+class PartitionFileSpace(Protocol):
+    """Chooses where files of BLOCKING partitions lie."""
+
+    def partition_path(self, stem: str) -> Path:
+        """Return a path that does not exist yet, in the directory with most free space."""
+        ...
+
+
+class ResultPartition:
+    """One result partition in the process of its producer.
+
+    Args:
+        descriptor: identity, type, number of subpartitions.
+        pool: where its buffers come from; closed with the partition.
+        on_consumable: told once that consumers may be deployed. Called in the producer's thread.
+        space: where a BLOCKING partition spills to.
+
+    Raises:
+        PlanError: a type that is only a name.
+    """
+
+    def __init__(
+        self,
+        descriptor: ResultPartitionDescriptor,
+        pool: LocalBufferPool,
+        on_consumable: Callable[[ResultPartitionId], None] | None = None,
+        space: PartitionFileSpace | None = None,
+    ) -> None:
+        descriptor.result_type.check_supported()
+        if descriptor.subpartition_count < 1:
+            raise IllegalTransitionError(f"partition {descriptor.id} has no subpartition")
+        self.descriptor = descriptor
+        self.pool = pool
+        self.is_pipelined = descriptor.result_type is ResultPartitionType.PIPELINED
+        #: a broadcast that is kept is stored once, every view reads subpartition 0
+        self.is_stored_once = not self.is_pipelined and descriptor.partitioner.kind == "BROADCAST"
+        self.total_buffers = 0
+        self.total_bytes = 0
+        self.rows = 0
+        #: set by the manager: releases the partition when every subpartition was consumed
+        self.on_all_consumed: Callable[[ResultPartitionId], None] | None = None
+        self._on_consumable = on_consumable
+        self._space = space
+        self._lock = threading.Lock()
+        self._state = PartitionState.PRODUCING  # guarded by: self._lock
+        self._is_cancelled = False
+        self._pending_references = descriptor.subpartition_count  # guarded by: self._lock
+        self._queues: list[PipelinedSubpartition] = []
+        self._data: BlockingData | None = None
+        if self.is_pipelined:
+            self._queues = [PipelinedSubpartition(index) for index in range(descriptor.subpartition_count)]
+        else:
+            self._data = BlockingData(1 if self.is_stored_once else descriptor.subpartition_count, self._new_file)
+            pool.set_owner(self._release_memory)
+
+    # ----------------------------------------------------------------------------------------------------- properties
+
+    @property
+    def id(self) -> ResultPartitionId:
+        """Identity: data set and attempt."""
+        return self.descriptor.id
+
+    @property
+    def subpartition_count(self) -> int:
+        """Number of subpartitions, fixed."""
+        return self.descriptor.subpartition_count
+
+    @property
+    def subpartitions(self) -> tuple[PipelinedSubpartition, ...]:
+        """Queues of a PIPELINED partition; empty for BLOCKING."""
+        return tuple(self._queues)
+
+    @property
+    def data(self) -> BlockingData | None:
+        """Data of a BLOCKING partition."""
+        return self._data
+
+    @property
+    def state(self) -> PartitionState:
+        """Where the partition is in its life."""
+        return self._state
+
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether ``cancel`` was called."""
+        return self._is_cancelled
+
+    @property
+    def pending_references(self) -> int:
+        """Subpartitions not consumed yet."""
+        return self._pending_references
+
+    @property
+    def blocked_ns(self) -> int:
+        """Nanoseconds that the producer has waited for buffers or for consumers of batches."""
+        return self.pool.blocked_ns + sum(queue.blocked_ns for queue in self._queues)
+
+    @property
+    def spilled_bytes(self) -> int:
+        """Bytes of the file of a BLOCKING partition."""
+        return 0 if self._data is None else self._data.spilled_bytes
+
+    # ------------------------------------------------------------------------------------------------ producer's side
+
+    def check_producing(self) -> None:
+        """Raise what would keep the producer from adding: cancelled, released or finished."""
+        if self._is_cancelled:
+            raise TaskCancelledError(f"partition {self.id} was cancelled")
+        if self._state is PartitionState.RELEASED:
+            raise PartitionReleasedError(f"partition {self.id} was released and cannot be written")
+        if self._state is not PartitionState.PRODUCING:
+            raise IllegalTransitionError(f"partition {self.id} is {self._state.name} and cannot be written")
+
+    def request_buffer(self, timeout_ms: int = -1) -> Buffer | None:
+        """Return a buffer of the pool, or None when none came free in time; a BLOCKING partition spills to get one."""
+        try:
+            buffer = self.pool.request(0)
+            if buffer is None and self._data is not None and self._data.spill():
+                buffer = self.pool.request(0)
+            return self.pool.request(timeout_ms) if buffer is None and timeout_ms != 0 else buffer
+        except TaskCancelledError:
+            self.check_producing()  # released by its consumers' end rather than cancelled: says so
+            raise
+
+    def add(self, buffer: Buffer, subpartition_index: int) -> None:
+        """Hand a buffer to a subpartition; it is taken in any case. Never waits.
+
+        Raises:
+            IllegalTransitionError, PartitionReleasedError, TaskCancelledError: not producing any more; the buffer went
+                back to its pool.
+        """
+        size = buffer.size
+        try:
+            self.check_producing()
+        except BaseException:
+            buffer.recycle()
+            raise
+        if self._data is not None:
+            self._data.add(buffer, subpartition_index)
+        else:
+            with self._released_as_cancelled():
+                self._queues[subpartition_index].add_buffer(buffer)
+        self._count(size)
+
+    def add_batch(self, batch: pa.RecordBatch, subpartition_index: int, size_bytes: int) -> None:
+        """Hand a batch by reference to a subpartition (PIPELINED); waits while its queue is full."""
+        self.check_producing()
+        if not self.is_pipelined:
+            raise IllegalTransitionError(f"partition {self.id} is BLOCKING: it stores row pages, not batches")
+        with self._released_as_cancelled():
+            self._queues[subpartition_index].add_batch(batch, size_bytes)
+        self._count(size_bytes)
+
+    def broadcast(self, buffer: Buffer) -> None:
+        """Hand shares of a buffer to all subpartitions; it is taken in any case."""
+        targets = 1 if self.is_stored_once else self.subpartition_count
+        shares = [buffer, *(buffer.share() for _ in range(targets - 1))]
+        for index in range(targets):
+            try:
+                self.add(shares[index], index)
+            except BaseException:
+                for rest in shares[index + 1 :]:
+                    rest.recycle()
+                raise
+
+    def finish(self) -> None:
+        """End production: END_OF_PARTITION goes to every subpartition; BLOCKING becomes consumable."""
+        self.check_producing()
+        with self._released_as_cancelled():
+            for queue in self._queues:
+                queue.finish()
+            if self._data is not None:
+                self._data.finish()
+        self._move(PartitionState.FINISHED)
+        if not self.pool.is_closed:
+            self.pool.set_required(0)  # what is kept may be squeezed out by those who still produce
+        self._notify_consumable()
+
+    def fail(self, error: BaseException) -> None:
+        """Drop the data; every consumer gets ProducerFailedError with this cause. No effect after finish or release."""
+        with self._lock:
+            if self._state is not PartitionState.PRODUCING:
+                return
+            self._state = PartitionState.FAILED
+        for queue in self._queues:
+            queue.fail(error)
+        if self._data is not None:
+            self._data.fail(error)
+        self.pool.close()
+
+    def cancel(self) -> None:
+        """Release, so that a producer that waits or writes gets TaskCancelledError. Thread: any."""
+        self._is_cancelled = True
+        self.release()
+
+    def release(self) -> None:
+        """Free memory and files; whoever waits is woken. Idempotent. Thread: any."""
+        with self._lock:
+            if self._state is PartitionState.RELEASED:
+                return
+            self._state = PartitionState.RELEASED
+        self.pool.close()
+        for queue in self._queues:
+            queue.release()
+        if self._data is not None:
+            self._data.release()
+
+    # ------------------------------------------------------------------------------------------------ consumer's side
+
+    def create_view(self, subpartition_index: int, listener: ReadyQueue, channel: int) -> SubpartitionView:
+        """Return a reader of one subpartition; ``listener`` gets ``channel`` pushed when there is something to read.
+
+        Raises:
+            PartitionReleasedError: too late.
+            IllegalTransitionError: a PIPELINED subpartition has a reader already.
+        """
+        if self._state is PartitionState.RELEASED:
+            raise PartitionReleasedError(f"partition {self.id} was released and cannot be read")
+        if not 0 <= subpartition_index < self.subpartition_count:
+            raise IndexError(f"partition {self.id} has no subpartition {subpartition_index}")
+        if self._data is not None:
+            return self._data.open_view(0 if self.is_stored_once else subpartition_index, listener, channel)
+        queue = self._queues[subpartition_index]
+        queue.attach(listener, channel)
+        return PipelinedView(self, queue)
+
+    def on_consumed_subpartition(self) -> None:
+        """Count one consumed subpartition; the last one of a PIPELINED partition releases it. No effect when released.
+
+        Raises:
+            IllegalTransitionError: there were as many calls as subpartitions before.
+        """
+        with self._lock:
+            if self._pending_references == 0:
+                raise IllegalTransitionError("All references released.")
+            if self._state is PartitionState.RELEASED:
+                return
+            self._pending_references -= 1
+            if self._pending_references > 0:
+                return
+        if self.on_all_consumed is not None:
+            self.on_all_consumed(self.id)
+        else:
+            self.release()
+
+    # -------------------------------------------------------------------------------------------------------- private
+
+    def _count(self, size_bytes: int) -> None:
+        self.total_buffers += 1
+        self.total_bytes += size_bytes
+        if self.total_buffers == 1 and self.is_pipelined:
+            self._notify_consumable()
+
+    def _notify_consumable(self) -> None:
+        callback, self._on_consumable = self._on_consumable, None
+        if callback is not None:
+            callback(self.id)
+
+    def _move(self, state: PartitionState) -> None:
+        with self._lock:
+            if state not in TRANSITIONS[self._state]:
+                raise IllegalTransitionError(f"partition {self.id} cannot go from {self._state.name} to {state.name}")
+            self._state = state
+
+    @contextlib.contextmanager
+    def _released_as_cancelled(self) -> Any:
+        """Turn the error of a queue that was released under the producer into the one that says why."""
+        try:
+            yield
+        except PartitionReleasedError as error:
+            if self._is_cancelled:
+                raise TaskCancelledError(f"partition {self.id} was cancelled") from error
+            raise
+
+    def _new_file(self) -> PartitionFile:
+        if self._space is None:
+            raise SpillError(f"partition {self.id} has nowhere to spill to")
+        subpartition_count = 1 if self.is_stored_once else self.subpartition_count
+        path = self._space.partition_path(f"{self.id}.shuffle.data")
+        return PartitionFile(path, partition_identity(self.id), subpartition_count)
+
+    def _release_memory(self, _count: int) -> None:
+        """Spill for another pool's sake. An error is not that pool's owner's: it meets our own next spill."""
+        assert self._data is not None
+        with contextlib.suppress(SpillError, PartitionReleasedError):
+            self._data.spill()
+
+
+class PipelinedView:
+    """The one reader of a PIPELINED subpartition."""
+
+    def __init__(self, partition: ResultPartition, queue: PipelinedSubpartition) -> None:
+        self._partition = partition
+        self._queue = queue
+        self.poll = queue.poll
+        self._is_consumed = False
+
+    def consumed(self) -> None:
+        """Count the subpartition as consumed."""
+        self._is_consumed = True
+        self._partition.on_consumed_subpartition()
+
+    def release(self) -> None:
+        """Stop reading; an unread rest is dropped, which lets a waiting producer go on to its error."""
+        if not self._is_consumed:
+            self._queue.release()
+
+
+def pool_bounds(descriptor: ResultPartitionDescriptor, network_pool: NetworkBufferPool) -> tuple[int, int]:
+    """Return (required, maximum) buffers of a partition's pool.
+
+    Each subpartition needs an open buffer, and one may be on its way. PIPELINED may have two per subpartition and some
+    floating ones in flight; BLOCKING may hold a quarter of all buffers before it goes to its file.
+    """
+    open_buffers = 1 if descriptor.partitioner.kind == "BROADCAST" else descriptor.subpartition_count
+    required = open_buffers + 1
+    if descriptor.result_type is ResultPartitionType.PIPELINED:
+        return required, max(required, 2 * open_buffers + FLOATING_BUFFERS)
+    return required, required + max(FLOATING_BUFFERS, network_pool.segment_count // 4)

@@ -76,6 +76,14 @@ def plain_schema(schema: pa.Schema) -> pa.Schema:
     return pa.schema(fields, metadata=schema.metadata)
 
 
+def _plain_list_view(array: Any, target: pa.DataType) -> Any:
+    """Return a list view as a list, its elements packed (pyarrow's own cast makes wrong offsets of nulls)."""
+    ends = pc.cumulative_sum(pc.fill_null(pc.list_value_length(array), 0))
+    offsets = pa.concat_arrays([pa.array([0], ends.type), ends])
+    form = pa.LargeListArray if pa.types.is_large_list(target) else pa.ListArray
+    return form.from_arrays(offsets, plain_array(array.flatten(), target.value_type), target, mask=array.is_null())
+
+
 def _plain_nested(array: Any, target: pa.DataType) -> Any:
     """Return a nested array whose children are converted one by one."""
     if pa.types.is_struct(target):
@@ -83,8 +91,7 @@ def _plain_nested(array: Any, target: pa.DataType) -> Any:
         children = [plain_array(array.field(index), field.type) for index, field in enumerate(fields)]
         return pa.StructArray.from_arrays(children, fields=fields, mask=array.is_null())
     if pa.types.is_list_view(array.type) or pa.types.is_large_list_view(array.type):
-        large = pa.types.is_large_list_view(array.type)
-        array = array.cast((pa.large_list if large else pa.list_)(array.type.value_field))
+        return _plain_list_view(array, target)
     if pa.types.is_map(target):
         entry_type = pa.struct([target.key_field, target.item_field])
         entries = pa.StructArray.from_arrays(

@@ -34,7 +34,7 @@ def assert_same(found: pa.RecordBatch, expected: pa.RecordBatch) -> None:
     assert comparable(found.to_pylist()) == comparable(expected.to_pylist())
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(batches(ALL_TYPES))
 def test_batches_survive_the_way_through_rows(batch: pa.RecordBatch) -> None:
     codec = RowCodec(batch.schema)

@@ -83,7 +83,8 @@ def test_close_names_owners_that_still_hold_pages_and_shuts_their_pools() -> Non
     with pytest.raises(MemoryLeakError, match="a: 1 of 5 pages"):
         manager.close()
     assert pool.closed and idle.closed and manager.closed
-    probe.fill(page, PAGE, 1)  # still mapped: a late write must not take the process down
+    if probe.pages_lie_in_slabs():
+        probe.fill(page, PAGE, 1)  # still mapped: a late write must not take the process down
     assert probe.take(pool) == 0
     with pytest.raises(MemoryBudgetError, match="closed"):
         manager.pool("c", 1)
@@ -111,6 +112,7 @@ def test_large_grants_count_in_pages_and_respect_the_limit() -> None:
             probe.give(pool, page)
 
 
+@pytest.mark.skipif(not probe.pages_lie_in_slabs(), reason="pages are allocations of their own in this build")
 def test_free_pages_go_back_to_the_system_when_large_grants_need_the_room() -> None:
     with MemoryManager(64 << 20) as manager, manager.pool("a", 2048) as pool:
         pages = [probe.take(pool) for _ in range(2048)]

@@ -5,6 +5,21 @@ from libc.string cimport memset
 
 from engine.memory.page_pool cimport PagePool
 
+cdef extern from *:
+    """
+    #ifdef NDEBUG
+    #define DREY_PROBE_SLABS 1
+    #else
+    #define DREY_PROBE_SLABS 0
+    #endif
+    """
+    const bint PROBE_SLABS "DREY_PROBE_SLABS"
+
+
+def pages_lie_in_slabs():
+    """Return whether this build has slabs (release) or an allocation for each page (assertions on)."""
+    return PROBE_SLABS
+
 
 def take(PagePool pool not None):
     cdef uint8_t* page

@@ -1,0 +1,34 @@
+from collections.abc import Iterator
+from typing import Self, final
+
+import pyarrow as pa
+from typing_extensions import Buffer
+
+from engine.graph.sort_key import SortKey
+from engine.iomanager.spill_space import SpillSpace
+from engine.memory.page_pool import PagePool
+from engine.memory.segment import MemorySegment
+
+@final
+class ExternalSorter:
+    """Sorts more rows than fit in its pages."""
+
+    schema: pa.Schema
+    rows_in: int
+    spilled_bytes: int
+    run_count: int
+    def __new__(
+        cls,
+        schema: pa.Schema,
+        keys: tuple[SortKey, ...],
+        pool: PagePool,
+        space: SpillSpace,
+        limit: int | None = None,
+        force_spill: bool = False,
+    ) -> Self: ...
+    def add_batch(self, batch: pa.RecordBatch) -> None: ...
+    def add_page(self, segment: MemorySegment, used_bytes: int) -> None: ...
+    def add_rows(self, buffer: Buffer) -> None: ...
+    def finish(self) -> None: ...
+    def batches(self, max_rows: int = 8192, max_bytes: int = 1 << 20) -> Iterator[pa.RecordBatch]: ...
+    def close(self) -> None: ...

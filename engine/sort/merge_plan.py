@@ -1,0 +1,54 @@
+"""Which runs are merged together, when there are more than can be read at once.
+
+    block size   one block of each run is in memory while it is read
+    fan-in       how many runs fit: half of the sorter's bytes hold blocks, the rest holds the output
+    steps        windows of neighbouring runs, merged into one run in their place, until the fan-in suffices
+
+    runs  [40 40 40 40 7]   fan-in 4   ──►   merge the window (3, 2): [40 40 40 47]   ──►   the final merge reads 4
+
+Only neighbours are merged, so that rows with equal keys stay in order of arrival. The first step merges just as many
+runs as make all the later ones full, and every step takes the window with the fewest bytes, so as little as
+possible is written twice.
+
+Invariants: 2 <= fan-in <= FAN_IN_MAX; a plan of n runs ends with at most fan-in runs; no run is left out.
+
+Source: Knuth, The Art of Computer Programming 3, 5.4.9 (optimum merge patterns); Flink's MAX_FAN_IN is 128 too.
+"""
+
+from __future__ import annotations
+
+FAN_IN_MAX = 128
+BLOCK_SIZE_MIN = 4 << 10
+BLOCK_SIZE_MAX = 256 << 10
+
+
+def block_size_bytes(memory_bytes: int) -> int:
+    """Return the block size of runs: the power of two that lets 64 blocks fit half of the memory, within bounds."""
+    wanted = max(memory_bytes // FAN_IN_MAX, 1)
+    power = 1 << (wanted.bit_length() - 1)
+    return min(max(power, BLOCK_SIZE_MIN), BLOCK_SIZE_MAX)
+
+
+def fan_in(memory_bytes: int, block_size: int) -> int:
+    """Return how many runs may be read at the same time."""
+    return min(max(memory_bytes // 2 // block_size, 2), FAN_IN_MAX)
+
+
+def next_window(sizes: list[int], fan_in_count: int) -> tuple[int, int] | None:
+    """Return (first index, count) of the neighbouring runs to merge next, or None when the final merge can begin.
+
+    Args: sizes: bytes of each run, in order of arrival; fan_in_count: 2 or more.
+    """
+    surplus = len(sizes) - fan_in_count
+    if surplus <= 0:
+        return None
+    # A merge of c runs takes away c - 1. What does not divide evenly goes first, while runs are small.
+    remainder = surplus % (fan_in_count - 1)
+    count = remainder + 1 if remainder else fan_in_count
+    window = sum(sizes[:count])
+    best, best_start = window, 0
+    for start in range(1, len(sizes) - count + 1):
+        window += sizes[start + count - 1] - sizes[start - 1]
+        if window < best:
+            best, best_start = window, start
+    return best_start, count

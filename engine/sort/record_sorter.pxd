@@ -1,0 +1,52 @@
+# RecordSorter: one memory's worth of rows in pages, and the sorted index over them.
+
+cimport cython
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+
+from engine.memory.page_pool cimport PagePool
+from engine.records.comparator cimport RowComparator
+from engine.records.normalized_key cimport NormalizedKey
+from engine.sort.radix_sort cimport IndexEntry
+
+cdef enum:
+    INLINE_ENTRIES = 32     # so many rows are indexed without a page
+
+cdef struct RowPage:
+    uint8_t* memory
+    int64_t used            # bytes of rows
+    int64_t size            # bytes taken from the pool
+    bint is_large           # a grant for one row
+    bint is_reserved        # the reserved grant
+
+@cython.final
+cdef class RecordSorter:
+    cdef PagePool _pool
+    cdef NormalizedKey _normalized_key
+    cdef RowComparator _comparator
+    cdef RowPage* _pages
+    cdef int64_t _page_count
+    cdef int64_t _page_capacity
+    cdef int64_t _open_page             # index of the page being filled, -1: none
+    cdef int64_t _row_limit             # full at so many rows
+    cdef int64_t _index_limit           # rows that the free pages can index
+    cdef bint _has_reserved
+    cdef int64_t _index_size            # bytes of the grant in entries, 0: inline
+    cdef IndexEntry _inline[2 * INLINE_ENTRIES]
+    cdef IndexEntry* entries            # sorted after sort(), row_count of them
+    cdef int64_t row_count
+    cdef int64_t used_bytes             # bytes of all rows
+
+    # Room for the next row, or NULL: full. With reserved, a row larger than the whole budget gets the reserved grant
+    # when the sorter is empty (waits for it).
+    cdef uint8_t* place(self, int64_t size, bint reserved) noexcept nogil
+    # Build and sort the index. STATUS_OK, or STATUS_FULL when the index has no memory (the accounting prevents it).
+    cdef int sort(self) noexcept nogil
+    # Forget all rows and give every page back.
+    cdef void clear(self) noexcept nogil
+
+    cdef void _count_index_limit(self, int64_t pages_wanted) noexcept nogil
+    cdef uint8_t* _place_in_new_page(self, int64_t size, bint reserved) noexcept nogil
+    cdef RowPage* _next_page(self) noexcept nogil
+    cdef void _gather(self) noexcept nogil
+    cdef IndexEntry* _write_entries(self, uint8_t** rows, uint64_t* prefixes, int64_t count,
+                                    IndexEntry* entry) noexcept nogil

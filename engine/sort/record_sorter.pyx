@@ -1,0 +1,176 @@
+"""RecordSorter: one memory's worth of rows in pages, and the sorted index over them.
+
+    place(size) ──► address to write a row to    ... until NULL: full
+    sort()      ──► entries[0 .. row_count)      in order, rows stay where they are
+    clear()                                      every page back
+
+    page   │ row │ row │ row │ unused │           rows in order of arrival, none crosses a page
+    grant  │ one row larger than a page │
+    index  │ entry * n │ scratch entry * n │      one contiguous grant, taken by sort(): 32 bytes a row
+
+The index is not built while rows arrive: rows carry their own size, so the pages are walked once at the end. What the
+index will need is kept free all the time: a row is only placed when the free pages can index it. Few rows
+(INLINE_ENTRIES) are indexed in the object itself, so that a row as large as the budget can still be sorted (alone).
+
+Limits: a page list of 40 bytes for every page lies outside the budget.
+
+Source: Flink's NormalizedKeySorter (sort and index buffers in segments).
+"""
+
+cimport cython
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.stdlib cimport free, realloc
+
+from engine.memory.page_pool cimport PagePool
+from engine.memory.status cimport STATUS_FULL, STATUS_OK
+from engine.records.comparator cimport RowComparator
+from engine.records.normalized_key cimport NormalizedKey
+from engine.records.row_codec cimport row_size
+from engine.sort.radix_sort cimport IndexEntry, sort_entries
+
+cdef enum:
+    GATHER_CHUNK = 256
+
+
+@cython.final
+cdef class RecordSorter:
+    """Args: pool: where pages come from; row_limit: full at so many rows, whatever the memory (0: no limit)."""
+
+    def __cinit__(self, PagePool pool not None, NormalizedKey normalized_key not None,
+                  RowComparator comparator not None, int64_t row_limit):
+        self._pool = pool
+        self._normalized_key = normalized_key
+        self._comparator = comparator
+        self._row_limit = row_limit if row_limit > 0 else (<int64_t> 1 << 62)
+        self._open_page = -1
+        self._index_limit = INLINE_ENTRIES
+        self.entries = self._inline
+
+    def __dealloc__(self):
+        free(self._pages)
+
+    cdef uint8_t* place(self, int64_t size, bint reserved) noexcept nogil:
+        cdef RowPage* page
+        if self.row_count >= self._row_limit or self._has_reserved:
+            return NULL
+        if self.row_count >= self._index_limit:
+            self._count_index_limit(0)
+            if self.row_count >= self._index_limit:
+                return NULL
+        if self._open_page >= 0:
+            page = &self._pages[self._open_page]
+            if page.used + size <= page.size:
+                page.used += size
+                self.row_count += 1
+                self.used_bytes += size
+                return page.memory + page.used - size
+        return self._place_in_new_page(size, reserved)
+
+    cdef void _count_index_limit(self, int64_t pages_wanted) noexcept nogil:
+        """Set how many rows could be indexed if so many more pages were taken."""
+        cdef int64_t free_bytes = (self._pool.pages_free() - pages_wanted) * self._pool.page_size
+        self._index_limit = max(<int64_t> INLINE_ENTRIES, free_bytes // (2 * <int64_t> sizeof(IndexEntry)))
+
+    cdef uint8_t* _place_in_new_page(self, int64_t size, bint reserved) noexcept nogil:
+        cdef int64_t page_size = self._pool.page_size
+        cdef bint is_large = size > page_size
+        cdef bint is_reserved = False
+        cdef int64_t wanted = (size + page_size - 1) // page_size
+        cdef uint8_t* memory
+        cdef RowPage* page = self._next_page()
+        if page == NULL:
+            return NULL
+        self._count_index_limit(wanted)
+        if self._pool.pages_free() < wanted or self.row_count >= self._index_limit:
+            memory = NULL
+        else:
+            memory = self._pool.take_large(size, False) if is_large else self._pool.take()
+        if memory == NULL and reserved and self.row_count == 0:
+            is_large = is_reserved = True
+            memory = self._pool.take_large(size, True)
+        if memory == NULL:
+            self._count_index_limit(0)
+            return NULL
+        page.memory = memory
+        page.used = size
+        page.size = size if is_large else page_size
+        page.is_large = is_large
+        page.is_reserved = is_reserved
+        self._open_page = -1 if is_large else self._page_count
+        self._page_count += 1
+        self._has_reserved = is_reserved
+        self.row_count += 1
+        self.used_bytes += size
+        return memory
+
+    cdef RowPage* _next_page(self) noexcept nogil:
+        cdef int64_t capacity
+        cdef RowPage* pages
+        if self._page_count == self._page_capacity:
+            capacity = 2 * self._page_capacity + 16
+            pages = <RowPage*> realloc(self._pages, <size_t> capacity * sizeof(RowPage))
+            if pages == NULL:
+                return NULL
+            self._pages = pages
+            self._page_capacity = capacity
+        return &self._pages[self._page_count]
+
+    cdef int sort(self) noexcept nogil:
+        cdef int64_t bytes_wanted = 2 * self.row_count * <int64_t> sizeof(IndexEntry)
+        if self.row_count > INLINE_ENTRIES:
+            self.entries = <IndexEntry*> self._pool.take_large(bytes_wanted, False)
+            if self.entries == NULL:
+                self.entries = self._inline
+                return STATUS_FULL
+            self._index_size = bytes_wanted
+        self._gather()
+        sort_entries(self.entries, self.entries + self.row_count, self.row_count, self._comparator,
+                     not self._normalized_key.decides)
+        return STATUS_OK
+
+    cdef void _gather(self) noexcept nogil:
+        """Walk the pages in order of arrival and write one entry for each row."""
+        cdef uint8_t* rows[GATHER_CHUNK]
+        cdef uint64_t prefixes[GATHER_CHUNK]
+        cdef IndexEntry* entry = self.entries
+        cdef int64_t page_index, offset
+        cdef int64_t count = 0
+        for page_index in range(self._page_count):
+            offset = 0
+            while offset < self._pages[page_index].used:
+                rows[count] = self._pages[page_index].memory + offset
+                offset += row_size(rows[count])
+                count += 1
+                if count == GATHER_CHUNK:
+                    entry = self._write_entries(rows, prefixes, count, entry)
+                    count = 0
+        self._write_entries(rows, prefixes, count, entry)
+
+    cdef IndexEntry* _write_entries(self, uint8_t** rows, uint64_t* prefixes, int64_t count,
+                                    IndexEntry* entry) noexcept nogil:
+        cdef int64_t index
+        self._normalized_key.prefixes_of_rows(rows, count, prefixes)
+        for index in range(count):
+            entry[index].prefix = prefixes[index]
+            entry[index].row = rows[index]
+        return entry + count
+
+    cdef void clear(self) noexcept nogil:
+        cdef int64_t index
+        cdef RowPage* page
+        if self._index_size > 0:
+            self._pool.give_large(<uint8_t*> self.entries, self._index_size, False)
+            self._index_size = 0
+        self.entries = self._inline
+        for index in range(self._page_count):
+            page = &self._pages[index]
+            if page.is_large:
+                self._pool.give_large(page.memory, page.size, page.is_reserved)
+            else:
+                self._pool.give(page.memory)
+        self._page_count = 0
+        self._open_page = -1
+        self._index_limit = INLINE_ENTRIES
+        self._has_reserved = False
+        self.row_count = 0
+        self.used_bytes = 0

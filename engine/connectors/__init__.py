@@ -1,0 +1,15 @@
+"""Connectors: where rows come from and where they go.
+
+client, when the plan is built                      task, when the job runs
+csv_source.py     csv_sample.py csv_splits.py       csv_reader.py csv_parse.py     csv_writer.py csv_format.pyx
+parquet_source.py                                   parquet_reader.py              parquet_writer.py
+records_source.py records_manifest.py               (Parquet)
+arrow_source.py   row_source.py                     arrow_reader.py                arrow_writer.py
+
+paths.py               files of a path, folder or glob
+csv_dialect.py         delimiter and quote
+csv_scan.pyx           where records begin and end
+column_statistics.py   what a sample says of the whole
+source_reader.py       the interface of readers, ``open_source``
+sink_writer.py         the interface of writers, ``open_sink_writer``
+"""

@@ -1,26 +1,18 @@
-"""The manifest of a record data set: what makes a folder of Parquet files one consistent set.
-
-    data set/
-      part-00000.parquet, part-00001.parquet, ...
-      _manifest.json          written last, by rename: a folder without it is no data set
+"""The manifest of a record data set: ``_manifest.json`` in a folder of Parquet parts, written last and at once.
 
     {"format": "drey-records", "version": 1,
-     "schema": "<base64 of the Arrow IPC schema>",
-     "files": [{"name": "part-00000.parquet", "rows": 700000, "bytes": 40100200, "crc32c": null}, ...],
-     "row_count": 1400000, "size_bytes": 80200400,
-     "columns": {"CurrencyID": {"min": 1, "max": 492, "null_count": 0, "distinct_estimate": 492,
-                                "heavy_keys": [["1", 0.93]]}, ...},
-     "producer": "spark-export", "bad_rows": 0}
+     "schema": <Arrow IPC schema, base64>,
+     "row_count": 12, "size_bytes": 3400,
+     "files": [{"name": "part-00000.parquet", "rows": 12, "bytes": 3400, "crc32": null}],
+     "columns": {"RIC": {"min": "A", "max": "Z", "null_count": 0, "distinct_estimate": 12.0,
+                         "heavy_keys": [["A", 0.25]]}}}
 
-Spark's export and Drey's own ``write_records`` produce it, ``read_records`` and Spark read it. ``heavy_keys`` are
-values (as text) with their share of all rows: what a planner must know to see skew coming. Unknown numbers are null.
-
-Source: the manifests of table formats such as Apache Iceberg, reduced to one snapshot of one folder.
+A folder without a manifest is not a data set: its writer did not finish. Who reads one checks that every file is there
+with its size. No Arrow here: Spark's side writes the same.
 """
 
 from __future__ import annotations
 
-import base64
 import os
 from pathlib import Path
 
@@ -29,110 +21,87 @@ import msgspec
 from engine.errors import DataError, PlanError
 
 MANIFEST_NAME = "_manifest.json"
-FORMAT_NAME = "drey-records"
+FORMAT = "drey-records"
 VERSION = 1
 
-class ManifestFile(msgspec.Struct, frozen=True):
-    """One file of the set, by its name inside the folder."""
+Value = bool | int | float | str | None
+
+
+class RecordsFile(msgspec.Struct, frozen=True):
+    """One part file."""
 
     name: str
     rows: int
     bytes: int
-    crc32c: int | None = None
+    #: zlib.crc32 of the whole file, or None when the writer did not compute it
+    crc32: int | None = None
 
 
-class ManifestColumn(msgspec.Struct, frozen=True):
-    """Statistics of one column over the whole set."""
+class RecordsColumn(msgspec.Struct, frozen=True):
+    """Statistics of a column; None: unknown. ``heavy_keys``: (text of the value, share of rows)."""
 
-    min: bool | int | float | str | None = None
-    max: bool | int | float | str | None = None
+    min: Value = None
+    max: Value = None
     null_count: int | None = None
-    distinct_estimate: int | None = None
+    distinct_estimate: float | None = None
     heavy_keys: tuple[tuple[str, float], ...] = ()
 
 
 class RecordsManifest(msgspec.Struct, frozen=True):
-    """The whole manifest."""
+    """The whole manifest; ``schema`` is an Arrow IPC schema message (base64 in the file)."""
 
-    format: str
-    version: int
-    schema: str
-    files: tuple[ManifestFile, ...]
+    schema: bytes
+    files: tuple[RecordsFile, ...]
     row_count: int
     size_bytes: int
-    columns: dict[str, ManifestColumn] = {}
-    producer: str = ""
-    bad_rows: int = 0
-
-    @property
-    def schema_ipc(self) -> bytes:
-        """The Arrow IPC schema message."""
-        return base64.b64decode(self.schema)
+    columns: dict[str, RecordsColumn] = {}
+    format: str = FORMAT
+    version: int = VERSION
 
 
-def make_manifest(
-    schema_ipc: bytes,
-    files: tuple[ManifestFile, ...],
-    columns: dict[str, ManifestColumn],
-    producer: str,
-    bad_rows: int = 0,
-) -> RecordsManifest:
-    """Return the manifest of these files; counts are their sums."""
-    return RecordsManifest(
-        FORMAT_NAME,
-        VERSION,
-        base64.b64encode(schema_ipc).decode("ascii"),
-        files,
-        sum(file.rows for file in files),
-        sum(file.bytes for file in files),
-        columns,
-        producer,
-        bad_rows,
-    )
+def encode_manifest(manifest: RecordsManifest) -> bytes:
+    """Return the manifest as JSON, indented, keys in the order above."""
+    return msgspec.json.format(msgspec.json.encode(manifest), indent=2) + b"\n"
 
 
-def write_manifest(folder: Path, manifest: RecordsManifest) -> None:
-    """Write the manifest durably under its final name: temporary file, fsync, rename, fsync of the folder."""
-    temporary = folder / f".{MANIFEST_NAME}.tmp"
-    with temporary.open("wb") as file:
-        file.write(msgspec.json.format(msgspec.json.encode(manifest), indent=1))
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(folder / MANIFEST_NAME)
-    descriptor = os.open(folder, os.O_RDONLY)
+def decode_manifest(data: bytes, path: str) -> RecordsManifest:
+    """Return the manifest in JSON bytes; DataError when it is malformed or of another format."""
     try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def read_manifest(folder: Path) -> RecordsManifest:
-    """Return the manifest of a data set; a folder without one, or with a damaged one, is a clear error."""
-    path = folder / MANIFEST_NAME
-    try:
-        manifest = msgspec.json.decode(path.read_bytes(), type=RecordsManifest)
-    except FileNotFoundError:
-        raise PlanError(
-            f"{folder} is no record data set: it has no {MANIFEST_NAME}. Its export may not have finished; "
-            "for a plain folder of files use read_parquet or read_csv"
-        ) from None
+        manifest = msgspec.json.decode(data, type=RecordsManifest)
     except msgspec.DecodeError as error:
-        raise DataError(f"{path} is damaged: {error}") from error
-    if manifest.format != FORMAT_NAME or manifest.version != VERSION:
-        raise DataError(f"{path}: expected {FORMAT_NAME} version {VERSION}, found {manifest.format} {manifest.version}")
-    for file in manifest.files:
-        if Path(file.name).name != file.name or file.name.startswith("."):
-            raise DataError(f"{path}: {file.name!r} is not a name of a file in the folder")
+        raise DataError(f"file {path}: not a manifest of a record data set: {error}") from error
+    if manifest.format != FORMAT or manifest.version != VERSION:
+        raise DataError(
+            f"file {path}: format {manifest.format!r} version {manifest.version}; expected {FORMAT!r} version {VERSION}"
+        )
     return manifest
 
 
-def check_files(folder: Path, manifest: RecordsManifest) -> None:
-    """Raise DataError when a file of the manifest is missing or has another size."""
+def write_manifest(folder: Path, manifest: RecordsManifest) -> None:
+    """Write the manifest of a folder whose parts are complete: under another name first, then renamed."""
+    temporary = folder / f".{MANIFEST_NAME}.tmp"
+    with temporary.open("wb") as file:
+        file.write(encode_manifest(manifest))
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.rename(folder / MANIFEST_NAME)
+
+
+def read_manifest(folder: Path) -> RecordsManifest:
+    """Return the manifest of a data set, having checked that its files are there with their sizes.
+
+    Raises: PlanError when the folder is none, DataError when it is damaged.
+    """
+    path = folder / MANIFEST_NAME
+    if not path.is_file():
+        what = "it has no _manifest.json (an export that did not finish?)" if folder.is_dir() else "no such folder"
+        raise PlanError(f"read_records({str(folder)!r}): not a record data set: {what}")
+    manifest = decode_manifest(path.read_bytes(), str(path))
     for file in manifest.files:
-        path = folder / file.name
-        try:
-            size_bytes = path.stat().st_size
-        except FileNotFoundError:
-            raise DataError(f"{path} is missing, but {MANIFEST_NAME} names it") from None
-        if size_bytes != file.bytes:
-            raise DataError(f"{path} has {size_bytes} bytes, {MANIFEST_NAME} says {file.bytes}")
+        part = folder / file.name
+        if not part.is_file():
+            raise DataError(f"file {part} is missing, although the manifest lists it")
+        size = part.stat().st_size
+        if size != file.bytes:
+            raise DataError(f"file {part} has {size} bytes, the manifest says {file.bytes}")
+    return manifest

@@ -1,0 +1,137 @@
+"""Data of the client's own process as a source: Arrow tables, Polars, DuckDB and pandas frames, rows.
+
+    arrow_source(data, folder) -> (ArrowSource, SourceStatistics, pa.Schema)
+
+Anything with the Arrow C stream (or array, or a pandas frame's) interface is read batch by batch. Up to INLINE_BYTES
+travel inside the plan as an Arrow IPC stream; more is spooled to an IPC file in ``folder`` (the Environment's own
+temporary one), in batches of BATCH_ROWS_MAX rows, so that subtasks can share it.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from engine.connectors.column_statistics import sample_statistics
+from engine.connectors.source_reader import BATCH_ROWS_MAX, bounded_batches
+from engine.errors import SchemaError
+from engine.graph.source_spec import ArrowSource, SourceSplit, SourceStatistics
+from engine.records.plain_types import plain_batch, plain_schema
+
+INLINE_BYTES = 256 << 10
+#: rows of one split: enough to be worth a subtask's turn
+_SPLIT_BATCHES = 4
+_SAMPLE_ROWS = 8192
+
+
+def to_reader(data: Any) -> pa.RecordBatchReader:
+    """Return a stream of batches of anything that offers Arrow data, or raise SchemaError."""
+    if isinstance(data, pa.RecordBatchReader):
+        return data
+    if isinstance(data, pa.RecordBatch):
+        return pa.RecordBatchReader.from_batches(data.schema, [data])
+    if isinstance(data, pa.Table):
+        return data.to_reader(BATCH_ROWS_MAX)
+    if hasattr(data, "__arrow_c_stream__"):
+        return _from_stream(data)
+    if hasattr(data, "to_arrow_reader"):
+        return data.to_arrow_reader(BATCH_ROWS_MAX)
+    if type(data).__module__.partition(".")[0] == "pandas":
+        return pa.Table.from_pandas(data, preserve_index=False).to_reader(BATCH_ROWS_MAX)
+    raise SchemaError(
+        f"from_arrow: a {type(data).__name__} offers no Arrow data; pass a pyarrow.Table, a Polars, DuckDB or pandas"
+        " frame, or use from_rows(rows, schema)"
+    )
+
+
+def _from_stream(data: Any) -> pa.RecordBatchReader:
+    """Return the stream of an object; a pandas frame's index is left out."""
+    if type(data).__module__.partition(".")[0] == "pandas":
+        return pa.Table.from_pandas(data, preserve_index=False).to_reader(BATCH_ROWS_MAX)
+    reader = pa.RecordBatchReader.from_stream(data)
+    if len(reader.schema) == 0:
+        raise SchemaError("from_arrow: the data has no columns")
+    return reader
+
+
+def _plain_batches(reader: pa.RecordBatchReader, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    for batch in reader:
+        for piece in bounded_batches(batch):
+            plain = plain_batch(piece)
+            yield pa.RecordBatch.from_arrays(plain.columns, schema=schema)
+
+
+def arrow_source(data: Any, folder: Callable[[], Path]) -> tuple[ArrowSource, SourceStatistics, pa.Schema]:
+    """Return a source of Arrow data; ``folder()`` gives the place for data that is too large to travel in the plan.
+
+    Raises: SchemaError when the data offers no Arrow interface or has no columns.
+    """
+    reader = to_reader(data)
+    fields = [pa.field(field.name, field.type) for field in reader.schema.remove_metadata()]
+    schema = plain_schema(pa.schema(fields))
+    if not schema.names or len(set(schema.names)) < len(schema.names):
+        raise SchemaError(f"from_arrow: no columns, or one twice: {', '.join(schema.names)}")
+    batches = _plain_batches(reader, schema)
+    held: list[pa.RecordBatch] = []
+    held_bytes = 0
+    for batch in batches:
+        held.append(batch)
+        held_bytes += batch.nbytes
+        if held_bytes > INLINE_BYTES:
+            return _spooled(held, batches, schema, folder())
+    return _inline(held, held_bytes, schema)
+
+
+def _statistics(sample: list[pa.RecordBatch], schema: pa.Schema, rows: int, size_bytes: int) -> SourceStatistics:
+    tables = [pa.Table.from_batches(sample, schema=schema)]
+    sampled = tables[0].num_rows
+    origin = "arrow data" if sampled == rows else f"arrow data, sample of {sampled} rows"
+    columns = sample_statistics(tables, rows)
+    return SourceStatistics(float(rows), float(size_bytes), origin, is_exact=True, columns=columns)
+
+
+def _inline(
+    batches: list[pa.RecordBatch], size_bytes: int, schema: pa.Schema
+) -> tuple[ArrowSource, SourceStatistics, pa.Schema]:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, schema) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+    rows = sum(batch.num_rows for batch in batches)
+    splits = (SourceSplit("", 0, len(batches), max(1, size_bytes), rows),) if rows else ()
+    spec = ArrowSource((), splits, tuple(schema.names), inline=sink.getvalue().to_pybytes())
+    return spec, _statistics(batches, schema, rows, size_bytes), schema
+
+
+def _spooled(
+    held: list[pa.RecordBatch], rest: Iterator[pa.RecordBatch], schema: pa.Schema, folder: Path
+) -> tuple[ArrowSource, SourceStatistics, pa.Schema]:
+    path = os.fspath(folder / f"source-{secrets.token_hex(8)}.arrow")
+    rows: list[int] = []
+    sizes: list[int] = []
+    sample: list[pa.RecordBatch] = []
+    with pa.OSFile(path, "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
+        for source in (held, rest):
+            for batch in source:
+                writer.write_batch(batch)
+                rows.append(batch.num_rows)
+                sizes.append(batch.nbytes)
+                if sum(one.num_rows for one in sample) < _SAMPLE_ROWS:
+                    sample.append(batch)
+    splits = tuple(
+        SourceSplit(
+            path,
+            start,
+            min(start + _SPLIT_BATCHES, len(rows)),
+            max(1, sum(sizes[start : start + _SPLIT_BATCHES])),
+            sum(rows[start : start + _SPLIT_BATCHES]),
+        )
+        for start in range(0, len(rows), _SPLIT_BATCHES)
+    )
+    spec = ArrowSource((path,), splits, tuple(schema.names))
+    return spec, _statistics(sample, schema, sum(rows), sum(sizes)), schema

@@ -1,0 +1,74 @@
+"""What a sample of rows says about the whole: widths, nulls, distinct values, heavy keys.
+
+    sample_statistics(tables, row_count) -> {column: ColumnStatistics}
+
+Distinct values are scaled up by the Duj1 estimator: with f1 the values seen once, n sampled rows of N and d distinct
+in the sample, d / (1 - (1 - n/N) * f1/n); all different gives N, all repeated gives d. A heavy key makes at least
+HEAVY_SHARE of the sampled rows, and HEAVY_COUNT_MIN rows, so that chance makes none. Minimum and maximum of a sample
+are not those of the whole and are left out.
+
+Source: Haas and Stokes, Estimating the Number of Classes in a Finite Population (1998).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from engine.expressions.schema_bridge import is_key_type
+from engine.graph.source_spec import ColumnStatistics
+
+HEAVY_SHARE = 0.02
+HEAVY_COUNT_MIN = 8
+HEAVY_KEYS_MAX = 32
+_KEY_TEXT_MAX = 200
+
+
+def sample_statistics(tables: Sequence[pa.Table], row_count: float) -> dict[str, ColumnStatistics]:
+    """Return statistics by column from sampled rows of a whole of ``row_count`` rows; {} without rows."""
+    table = pa.concat_tables(tables) if tables else None
+    if table is None or table.num_rows == 0:
+        return {}
+    return {
+        field.name: _column_statistics(table.column(field.name), max(row_count, table.num_rows))
+        for field in table.schema
+    }
+
+
+def _column_statistics(column: pa.ChunkedArray, row_count: float) -> ColumnStatistics:
+    rows = len(column)
+    null_fraction = column.null_count / rows
+    if not is_key_type(column.type) or column.null_count == rows:
+        return ColumnStatistics(null_fraction=null_fraction)
+    counted = pc.value_counts(column.combine_chunks().drop_null())
+    counts = counted.field("counts")
+    seen_once = pc.sum(pc.equal(counts, 1)).as_py() or 0
+    valid = rows - column.null_count
+    fraction = min(1.0, rows / row_count)
+    distinct = len(counts) / max(1e-9, 1 - (1 - fraction) * seen_once / valid)
+    return ColumnStatistics(
+        distinct_count=min(distinct, row_count * (1 - null_fraction)),
+        null_fraction=null_fraction,
+        average_width_bytes=average_width(column),
+        heavy_keys=_heavy_keys(counted, rows),
+    )
+
+
+def average_width(column: pa.ChunkedArray) -> float | None:
+    """Return the mean bytes of a variable-width column's values, None for other types."""
+    data_type = column.type
+    if not (pa.types.is_large_string(data_type) or pa.types.is_large_binary(data_type)) and not (
+        pa.types.is_string(data_type) or pa.types.is_binary(data_type)
+    ):
+        return None
+    mean = pc.mean(pc.binary_length(column)).as_py()
+    return None if mean is None else float(mean)
+
+
+def _heavy_keys(counted: pa.StructArray, rows: int) -> tuple[tuple[str, float], ...]:
+    least = max(HEAVY_COUNT_MIN, HEAVY_SHARE * rows)
+    heavy = counted.filter(pc.greater_equal(counted.field("counts"), least))
+    found = sorted(((item["values"], item["counts"] / rows) for item in heavy.to_pylist()), key=lambda item: -item[1])
+    return tuple((str(value)[:_KEY_TEXT_MAX], share) for value, share in found[:HEAVY_KEYS_MAX])

@@ -1,0 +1,3 @@
+from typing import Any
+
+def format_rows(columns: list[tuple[Any, bool]], row_count: int, delimiter: int) -> bytes: ...

@@ -1,0 +1,152 @@
+"""One block of whole CSV records becomes a table; where it cannot, the malformed records are found exactly.
+
+    parser.parse(data) -> pa.Table            raises pa.ArrowInvalid when any record is malformed
+    parser.parse_around(data) -> tables and BadRecord(begin, end) in order: halves what fails until one record is left
+    parser.explain(record) -> "column 3 (LotSize): 'abc' is not int32"
+
+Since halves go through the same parser, what is good in a block stays exactly as it would have been read without its
+bad neighbours. Cost of a bad record: about log2(records of the block) small parses.
+
+Rules: an unquoted field among ``null_values`` is null, for strings too; a quoted one never is. A record has exactly
+the columns of the file's schema.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.csv as pacsv
+
+from engine.connectors.csv_dialect import CsvDialect
+from engine.connectors.csv_scan import record_offsets
+from engine.graph.source_spec import CsvSource
+
+_TEXT_MAX = 120
+
+
+@dataclass(frozen=True)
+class BadRecord:
+    """A malformed record: its bytes are [begin, end) of the block."""
+
+    begin: int
+    end: int
+
+
+class BlockParser:
+    """Parses blocks of one CSV source; ``columns`` are the names to be read, in order."""
+
+    def __init__(self, spec: CsvSource, file_schema: pa.Schema, columns: list[str]) -> None:
+        self._dialect = CsvDialect.of(spec.delimiter, spec.quote)
+        self._file_schema = file_schema
+        self._columns = columns
+        self._null_values = list(spec.null_values)
+        self._parse_options = self._dialect.parse_options(len(file_schema))
+        self._convert_options = self._convert(columns)
+        self._empty = pa.schema([file_schema.field(name) for name in columns]).empty_table()
+
+    def _convert(self, columns: list[str]) -> pacsv.ConvertOptions:
+        return pacsv.ConvertOptions(
+            column_types={field.name: field.type for field in self._file_schema},
+            null_values=self._null_values,
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=False,
+            include_columns=columns,
+        )
+
+    def _read(self, data: memoryview | bytes, convert: pacsv.ConvertOptions) -> pa.Table:
+        options = pacsv.ReadOptions(use_threads=False, block_size=len(data) + 1, column_names=self._file_schema.names)
+        source = pa.BufferReader(pa.py_buffer(data))
+        return pacsv.read_csv(source, options, self._parse_options, convert)
+
+    def parse(self, data: memoryview | bytes) -> pa.Table:
+        """Return the rows of whole records; pa.ArrowInvalid when one is malformed."""
+        try:
+            return self._read(data, self._convert_options)
+        except pa.ArrowInvalid:
+            if not bytes(data).strip(b"\r\n"):
+                return self._empty
+            raise
+
+    def parse_around(self, data: memoryview) -> Iterator[pa.Table | BadRecord]:
+        """Yield the rows and the malformed records of a block, in order."""
+        offsets = record_offsets(data, self._dialect.delimiter, self._dialect.quote)
+        pending = [(0, len(offsets) - 1)]
+        while pending:
+            first, last = pending.pop()
+            begin, end = offsets[first], offsets[last]
+            try:
+                yield self.parse(data[begin:end])
+            except pa.ArrowInvalid:
+                if last - first == 1:
+                    yield BadRecord(begin, end)
+                    continue
+                middle = (first + last) // 2
+                pending += [(middle, last), (first, middle)]
+
+    def explain(self, record: bytes) -> str:
+        """Return what is wrong with a single malformed record."""
+        fields = split_fields(record, self._dialect)
+        expected = len(self._file_schema)
+        if len(fields) != expected:
+            shown = _shorten(record.decode(errors="replace").rstrip("\r\n"))
+            return f"{len(fields)} fields, expected {expected}: {shown}"
+        for name in self._columns:
+            try:
+                self._read(record, self._convert([name]))
+            except pa.ArrowInvalid:
+                position = self._file_schema.get_field_index(name)
+                field = self._file_schema.field(name)
+                return f"column {position + 1} ({name}): {_value_error(fields[position], field.type)}"
+        return "malformed record"
+
+
+def _value_error(field: bytes, data_type: pa.DataType) -> str:
+    try:
+        text = field.decode()
+    except UnicodeDecodeError:
+        return f"{_shorten(repr(field))} is not valid UTF-8"
+    return f"{_shorten(repr(text))} is not {data_type}"
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= _TEXT_MAX else f"{text[:_TEXT_MAX]}..."
+
+
+def split_fields(record: bytes, dialect: CsvDialect) -> list[bytes]:
+    """Return the fields of one record without their quotes, by the same rules as the scanner."""
+    text = record.removesuffix(b"\n").removesuffix(b"\r")
+    fields: list[bytes] = []
+    field = bytearray()
+    position, size = 0, len(text)
+    at_begin = True
+    while position < size:
+        byte = text[position]
+        position += 1
+        if byte == dialect.delimiter:
+            fields.append(bytes(field))
+            field.clear()
+            at_begin = True
+            continue
+        if byte == dialect.quote and at_begin:
+            position = _take_quoted(text, position, dialect.quote, field)
+        else:
+            field.append(byte)
+        at_begin = False
+    fields.append(bytes(field))
+    return fields
+
+
+def _take_quoted(text: bytes, position: int, quote: int, field: bytearray) -> int:
+    """Append a quoted part to ``field``; return the position after its closing quote."""
+    while position < len(text):
+        byte = text[position]
+        position += 1
+        if byte == quote:
+            if position < len(text) and text[position] == quote:
+                position += 1
+            else:
+                return position
+        field.append(byte)
+    return position

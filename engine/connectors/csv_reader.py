@@ -1,0 +1,148 @@
+"""CsvReader: a task's splits of a CSV source as record batches.
+
+    split [start, end) ──► blocks of about 1 MiB, cut after a record ──► Arrow's parser, one thread ──► batches
+
+A split begins and ends between two records (csv_splits.py saw to that). A file's first split holds its byte order
+mark and header, which are passed over here; a header is compared with the names that the source expects.
+
+A malformed record is an error that names file, line, column and value, or is counted and skipped
+(``on_bad_row="skip"``). Skipping reads every column of the file, wanted or not, so that which rows are there does not
+depend on the query. Lines are counted only when an error needs one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+import pyarrow as pa
+
+from engine.connectors.csv_dialect import BYTE_ORDER_MARK, CsvDialect
+from engine.connectors.csv_parse import BadRecord, BlockParser, split_fields
+from engine.connectors.csv_scan import count_line_ends, first_record_end, last_record_end
+from engine.connectors.source_reader import bounded_batches
+from engine.errors import DataError
+from engine.graph.source_spec import CsvSource, SourceSplit
+
+BLOCK_BYTES = 1 << 20
+
+
+class CsvReader:
+    """Reads splits of delimited text."""
+
+    def __init__(self, spec: CsvSource, splits: Sequence[SourceSplit], block_bytes: int = BLOCK_BYTES) -> None:
+        self._spec = spec
+        self._splits = splits
+        self._block_bytes = block_bytes
+        self._dialect = CsvDialect.of(spec.delimiter, spec.quote)
+        self._file_schema = pa.ipc.read_schema(pa.py_buffer(spec.file_schema_ipc))
+        self._skips = spec.on_bad_row == "skip"
+        wanted = list(spec.columns)
+        # Without columns there are no rows for the parser: counting them takes one.
+        read_columns = self._file_schema.names if self._skips else wanted or self._file_schema.names[:1]
+        self._selected = None if read_columns == wanted else wanted
+        self._parser = BlockParser(spec, self._file_schema, read_columns)
+        self._file: BinaryIO | None = None
+        self.bad_rows = 0
+        self.bytes_read = 0
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of all splits; DataError for a malformed record, unless those are skipped."""
+        for split in self._splits:
+            yield from self._read_split(split)
+
+    def _read_split(self, split: SourceSplit) -> Iterator[pa.RecordBatch]:
+        with Path(split.path).open("rb", buffering=0) as self._file:
+            self._file.seek(split.start)
+            for offset, block in self._blocks(self._file, split):
+                data, begin = block, offset
+                if begin == 0:
+                    prelude = self._prelude_size(split.path, data)
+                    data, begin = data[prelude:], prelude
+                if len(data):
+                    yield from self._parse(split.path, begin, data)
+                self.bytes_read += len(block)
+
+    def _blocks(self, file: BinaryIO, split: SourceSplit) -> Iterator[tuple[int, memoryview]]:
+        """Yield (position in the file, whole records); the memory is reused after each."""
+        buffer = memoryview(bytearray(self._block_bytes))
+        offset, used, left = split.start, 0, split.end - split.start
+        while left or used:
+            while left and used < len(buffer):
+                count = file.readinto(buffer[used : used + left])  # type: ignore[attr-defined]
+                if not count:
+                    raise DataError(f"file {split.path}: ends {left} bytes early; it changed while it was read")
+                used, left = used + count, left - count
+            whole = used if not left else last_record_end(buffer[:used], self._dialect.delimiter, self._dialect.quote)
+            if whole == 0:
+                buffer = _grown(buffer, used)
+                continue
+            yield offset, buffer[:whole]
+            buffer[: used - whole] = buffer[whole:used]
+            offset, used = offset + whole, used - whole
+
+    def _prelude_size(self, path: str, data: memoryview) -> int:
+        """Return the bytes of byte order mark and header at the begin of a file, having checked the header."""
+        size = len(BYTE_ORDER_MARK) if data[:3] == BYTE_ORDER_MARK else 0
+        if not self._spec.header:
+            return size
+        end = first_record_end(data[size:], self._dialect.delimiter, self._dialect.quote)
+        names = [name.decode(errors="replace") for name in split_fields(bytes(data[size : size + end]), self._dialect)]
+        if end and names != self._file_schema.names:
+            raise DataError(
+                f"file {path}, line 1: the header has {', '.join(names)}; expected {', '.join(self._file_schema.names)}"
+            )
+        return size + end
+
+    def _parse(self, path: str, begin: int, data: memoryview) -> Iterator[pa.RecordBatch]:
+        try:
+            yield from self._batches(self._parser.parse(data))
+            return
+        except pa.ArrowInvalid:
+            pass
+        for part in self._parser.parse_around(data):
+            if not isinstance(part, BadRecord):
+                yield from self._batches(part)
+            elif self._skips:
+                self.bad_rows += 1
+            else:
+                raise self._data_error(path, begin + part.begin, bytes(data[part.begin : part.end]))
+
+    def _batches(self, table: pa.Table) -> Iterator[pa.RecordBatch]:
+        for batch in table.to_batches():
+            yield from bounded_batches(batch if self._selected is None else batch.select(self._selected))
+
+    def _data_error(self, path: str, position: int, record: bytes) -> DataError:
+        line = count_lines_before(path, position) + 1
+        return DataError(
+            f"file {path}, line {line}, {self._parser.explain(record)} (on_bad_row='skip' counts such rows and goes on)"
+        )
+
+    def close(self) -> None:
+        """Close the file that is being read."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+
+def _grown(buffer: memoryview, used: int) -> memoryview:
+    """Return a buffer of twice the size with the same first bytes: a record is longer than a block."""
+    larger = memoryview(bytearray(2 * len(buffer)))
+    larger[:used] = buffer[:used]
+    return larger
+
+
+def count_lines_before(path: str, position: int) -> int:
+    """Return the number of physical lines that end before a position; a whole record begins there."""
+    count = 0
+    with Path(path).open("rb") as file:
+        while position > 0:
+            chunk = file.read(min(position, 4 * BLOCK_BYTES))
+            if not chunk:
+                break
+            if chunk.endswith(b"\r") and len(chunk) < position:
+                chunk += file.read(1)
+            count += count_line_ends(chunk)
+            position -= len(chunk)
+    return count

@@ -1,0 +1,133 @@
+"""A look into CSV files when the plan is built: names, types and sizes, from a few blocks of records.
+
+The head of the first file that is not empty gives names and inferred types; blocks spread evenly over all bytes give
+the statistics, since sorted files look different at their ends. A block from the middle begins after the first line
+end in it; should that lie inside quotes, the block does not parse and is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.csv as pacsv
+
+from engine.connectors.column_statistics import sample_statistics
+from engine.connectors.csv_dialect import BYTE_ORDER_MARK, CsvDialect
+from engine.connectors.csv_parse import BlockParser, split_fields
+from engine.connectors.csv_scan import first_record_end, last_record_end
+from engine.errors import SchemaError
+from engine.graph.source_spec import CsvSource, SourceStatistics
+
+HEAD_BYTES = 1 << 20
+_BLOCK_BYTES = 64 << 10
+_BLOCK_COUNT = 12
+
+
+def read_head(path: str, dialect: CsvDialect) -> bytes:
+    """Return whole records from the begin of a file, without its byte order mark; at least one, unless it is empty."""
+    with Path(path).open("rb") as file:
+        if file.read(len(BYTE_ORDER_MARK)) != BYTE_ORDER_MARK:
+            file.seek(0)
+        data = file.read(HEAD_BYTES)
+        while True:
+            more = file.read(1)
+            if not more:
+                return data
+            end = last_record_end(data, dialect.delimiter, dialect.quote)
+            if end:
+                return data[:end]
+            data += more + file.read(len(data))
+
+
+def first_head(paths: Sequence[str], dialect: CsvDialect) -> bytes:
+    """Return the head of the first file that holds anything, or b""."""
+    return next((head for path in paths if (head := read_head(path, dialect)).strip()), b"")
+
+
+def header_names(head: bytes, dialect: CsvDialect) -> list[str]:
+    """Return the fields of the first record."""
+    end = first_record_end(head, dialect.delimiter, dialect.quote)
+    return [field.decode(errors="replace") for field in split_fields(head[:end], dialect)]
+
+
+def infer_file_schema(head: bytes, spec: CsvSource, dialect: CsvDialect) -> tuple[pa.Schema, int]:
+    """Return (schema, rows it was inferred from); without a header the names are column_0, column_1 ..."""
+    names = header_names(head, dialect)
+    body = head
+    if spec.header:
+        body = head[first_record_end(head, dialect.delimiter, dialect.quote) :]
+    else:
+        names = [f"column_{index}" for index in range(len(names))]
+    if len(set(names)) < len(names) or not all(names):
+        raise SchemaError(f"file {spec.paths[0]}: names of the header are empty or repeated: {', '.join(names)}")
+    if not body.strip():
+        return pa.schema([pa.field(name, pa.string()) for name in names]), 0
+    table = _infer(body, names, spec, dialect)
+    fields = [field.with_type(pa.string()) if pa.types.is_null(field.type) else field for field in table.schema]
+    return pa.schema(fields), table.num_rows
+
+
+def _infer(body: bytes, names: list[str], spec: CsvSource, dialect: CsvDialect) -> pa.Table:
+    parse_options = dialect.parse_options(len(names))
+    if spec.on_bad_row == "skip":
+        parse_options.invalid_row_handler = lambda _row: "skip"
+    try:
+        return pacsv.read_csv(
+            pa.BufferReader(body),
+            pacsv.ReadOptions(use_threads=False, block_size=len(body) + 1, column_names=names),
+            parse_options,
+            pacsv.ConvertOptions(
+                null_values=list(spec.null_values), strings_can_be_null=True, quoted_strings_can_be_null=False
+            ),
+        )
+    except pa.ArrowInvalid as error:
+        reason = str(error).partition("\n")[0]
+        raise SchemaError(f"file {spec.paths[0]}: no schema can be inferred: {reason}; pass schema=") from error
+
+
+def _spread_blocks(paths: Sequence[str], sizes: Sequence[int]) -> list[tuple[str, int]]:
+    """Return (path, position) of blocks spread evenly over all bytes, the head of the first file left out."""
+    total = sum(sizes)
+    places: list[tuple[str, int]] = []
+    base = 0
+    for path, size in zip(paths, sizes, strict=True):
+        for index in range(1, _BLOCK_COUNT):
+            position = total * index // _BLOCK_COUNT
+            if base <= position < base + size and position > _BLOCK_BYTES:
+                places.append((path, position - base))
+        base += size
+    return places
+
+
+def _read_block(path: str, position: int) -> bytes:
+    with Path(path).open("rb") as file:
+        file.seek(position)
+        data = file.read(_BLOCK_BYTES)
+    return data[data.find(b"\n") + 1 : data.rfind(b"\n") + 1]
+
+
+def csv_statistics(spec: CsvSource, head: bytes, schema: pa.Schema, note: str) -> SourceStatistics:
+    """Return what a sample says of the source; ``note`` goes before the text of the origin."""
+    dialect = CsvDialect.of(spec.delimiter, spec.quote)
+    sizes = [Path(path).stat().st_size for path in spec.paths]
+    if spec.header:
+        head = head[first_record_end(head, dialect.delimiter, dialect.quote) :]
+    end = last_record_end(head[:_BLOCK_BYTES], dialect.delimiter, dialect.quote)
+    blocks = [head[:end] if end else head]
+    blocks += [_read_block(path, position) for path, position in _spread_blocks(spec.paths, sizes)]
+    parser = BlockParser(spec, schema, schema.names)
+    tables, sampled_bytes = [], 0
+    for block in blocks:
+        try:
+            tables.append(parser.parse(block))
+            sampled_bytes += len(block)
+        except pa.ArrowInvalid:
+            continue
+    sampled_rows = sum(table.num_rows for table in tables)
+    total = sum(sizes)
+    row_count = total * sampled_rows / sampled_bytes if sampled_rows else 0.0 if not head.strip() else None
+    columns = {} if row_count is None else sample_statistics(tables, row_count)
+    origin = f"{note}sample of {sampled_rows} rows"
+    return SourceStatistics(row_count, float(total), origin, columns=columns)

@@ -1,0 +1,110 @@
+"""The client's side of a CSV source: files, schema, statistics.
+
+    csv_source(path, schema=None, header=False, ...) -> (CsvSource, SourceStatistics, pa.Schema)
+
+With a schema and no header, columns are the schema's, by position. With both, the header says where each column of
+the schema is; columns of the file that the schema does not name are not read. Without a schema types are inferred
+from a sample, and the origin of the statistics says so (explain prints it).
+
+The splits are provisional: ``csv_splits.exact_splits`` moves them to record boundaries before the job runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+import pyarrow as pa
+
+from engine.connectors.csv_dialect import CsvDialect
+from engine.connectors.csv_parse import BlockParser
+from engine.connectors.csv_sample import csv_statistics, first_head, header_names, infer_file_schema
+from engine.connectors.csv_splits import provisional_splits
+from engine.connectors.paths import PathLike, expand_paths, refuse_compressed
+from engine.errors import ConfigurationError, SchemaError
+from engine.graph.source_spec import CsvSource, SourceStatistics
+
+ON_BAD_ROW = ("fail", "skip")
+
+
+def csv_source(
+    path: PathLike | Iterable[PathLike],
+    schema: pa.Schema | None = None,
+    *,
+    header: bool = False,
+    delimiter: str = ",",
+    quote: str | None = '"',
+    null_values: Sequence[str] = ("",),
+    on_bad_row: str = "fail",
+    parallelism: int = 1,
+) -> tuple[CsvSource, SourceStatistics, pa.Schema]:
+    """Return a CSV source, what is known of its size, and its schema.
+
+    Raises: PlanError (no such file), SchemaError (types or header), ConfigurationError (options).
+    """
+    dialect = CsvDialect.of(delimiter, quote)
+    if on_bad_row not in ON_BAD_ROW:
+        raise ConfigurationError(f"on_bad_row={on_bad_row!r}: choose one of {', '.join(ON_BAD_ROW)}")
+    if isinstance(null_values, str):
+        raise ConfigurationError(f"null_values={null_values!r}: must be a list of strings")
+    paths = expand_paths(path, "read_csv")
+    refuse_compressed(paths, "read_csv")
+    head = first_head(paths, dialect)
+    spec = CsvSource(
+        paths=paths,
+        splits=provisional_splits(paths, parallelism),
+        file_schema_ipc=b"",
+        columns=(),
+        header=header,
+        delimiter=delimiter,
+        quote=quote or "",
+        null_values=tuple(null_values),
+        on_bad_row=on_bad_row,
+    )
+    note = ""
+    if schema is None:
+        if not head:
+            raise SchemaError(f"read_csv({paths[0]!r}): the file is empty and there is no schema; pass schema=")
+        file_schema, row_count = infer_file_schema(head, spec, dialect)
+        schema = file_schema
+        note = f"schema inferred from {row_count} rows, "
+    else:
+        schema = _plain(schema)
+        file_schema = _by_header(schema, header_names(head, dialect), paths[0]) if header and head else schema
+    spec = msgspec.structs.replace(
+        spec, file_schema_ipc=file_schema.serialize().to_pybytes(), columns=tuple(schema.names)
+    )
+    _check_types(spec, file_schema)
+    return spec, csv_statistics(spec, head, file_schema, note), schema
+
+
+def _plain(schema: pa.Schema) -> pa.Schema:
+    """Return the schema with nullable fields and no metadata; CSV cannot promise that a field is there."""
+    if not isinstance(schema, pa.Schema):
+        raise SchemaError(f"schema= must be a pyarrow.Schema, not {type(schema).__name__}")
+    if not schema.names or len(set(schema.names)) < len(schema.names):
+        raise SchemaError(f"schema= has no columns or one twice: {', '.join(schema.names)}")
+    return pa.schema([pa.field(field.name, field.type) for field in schema])
+
+
+def _by_header(schema: pa.Schema, names: list[str], path: str) -> pa.Schema:
+    """Return the schema of the file: its header's names with the types that are given."""
+    missing = [name for name in schema.names if name not in names]
+    if missing:
+        raise SchemaError(f"file {path}: the header has no {', '.join(missing)}; it has {', '.join(names)}")
+    if len(set(names)) < len(names):
+        raise SchemaError(f"file {path}: names of the header are repeated: {', '.join(names)}")
+    return pa.schema([schema.field(name) if name in schema.names else pa.field(name, pa.string()) for name in names])
+
+
+def _check_types(spec: CsvSource, schema: pa.Schema) -> None:
+    """Raise SchemaError for a type that text cannot be read as."""
+    null = spec.null_values[0] if spec.null_values else ""
+    for field in schema:
+        parser = BlockParser(spec, pa.schema([field]), [field.name])
+        try:
+            parser.parse(null.encode() + b"\n")
+        except pa.ArrowNotImplementedError as error:
+            raise SchemaError(f"read_csv: column {field.name!r} cannot be read as {field.type} from text") from error
+        except pa.ArrowInvalid:
+            continue

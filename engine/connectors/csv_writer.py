@@ -1,0 +1,93 @@
+"""CsvWriter: batches as CSV text, by RFC 4180 with a newline as line end.
+
+A null is nothing, an empty string is ``""``; other strings are quoted only when they hold the delimiter, a quote or a
+line end. Numbers are written so that they read back as the same value, times as ISO 8601. Nested types have no text.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from engine.connectors.csv_format import format_rows
+from engine.connectors.sink_writer import remove_file
+from engine.errors import ConfigurationError, SchemaError
+
+_DELIMITERS_REFUSED = '"\n\r\0.+-:eE'
+
+
+def check_csv_sink(schema: pa.Schema, delimiter: str) -> None:
+    """Raise SchemaError for a column that has no text, ConfigurationError for a delimiter that cannot separate."""
+    if len(delimiter) != 1 or not delimiter.isascii() or delimiter in _DELIMITERS_REFUSED or delimiter.isalnum():
+        raise ConfigurationError(f"delimiter={delimiter!r}: must be one ASCII character that no number contains")
+    for field in schema:
+        if not _is_text(field.type):
+            try:
+                pc.cast(pa.array([], field.type), pa.string())
+            except (pa.ArrowNotImplementedError, pa.ArrowInvalid) as error:
+                raise SchemaError(
+                    f"write_csv: column {field.name!r} is {field.type}, which has no text form; drop or cast it"
+                ) from error
+
+
+def _is_text(data_type: pa.DataType) -> bool:
+    return bool(pa.types.is_string(data_type) or pa.types.is_binary(data_type))
+
+
+def _is_large_text(data_type: pa.DataType) -> bool:
+    return bool(pa.types.is_large_string(data_type) or pa.types.is_large_binary(data_type))
+
+
+def _text_column(column: pa.Array) -> tuple[pa.Array, bool]:
+    """Return a column as strings, and whether none of them can need quotes."""
+    data_type = column.type
+    if _is_text(data_type):
+        return column, False
+    if _is_large_text(data_type):
+        return column.cast(pa.string() if pa.types.is_large_string(data_type) else pa.binary()), False
+    if pa.types.is_fixed_size_binary(data_type) and not pa.types.is_decimal(data_type):
+        return column.cast(pa.binary()), False
+    if pa.types.is_null(data_type):
+        return pa.nulls(len(column), pa.string()), True
+    return pc.cast(column, pa.string()), True
+
+
+class CsvWriter:
+    """Writes one CSV file."""
+
+    def __init__(self, schema: pa.Schema, path: Path, header: bool = False, delimiter: str = ",") -> None:
+        check_csv_sink(schema, delimiter)
+        self._path = path
+        self._delimiter = ord(delimiter)
+        self._row_count = 0
+        self._size_bytes = 0
+        self._file = path.open("xb", buffering=0)
+        if header:
+            names = [(pa.array([name]), False) for name in schema.names]
+            self._put(format_rows(names, 1, self._delimiter))
+
+    def _put(self, data: bytes) -> None:
+        view = memoryview(data)
+        while view:
+            written = self._file.write(view)
+            self._size_bytes += written
+            view = view[written:]
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Append rows."""
+        columns = [_text_column(column) for column in batch.columns]
+        self._put(format_rows(columns, batch.num_rows, self._delimiter))
+        self._row_count += batch.num_rows
+
+    def finish(self) -> tuple[int, int, str]:
+        """Close the file; return (rows, bytes, "")."""
+        self._file.close()
+        return self._row_count, self._size_bytes, ""
+
+    def abort(self) -> None:
+        """Close and remove the file, unless it is finished."""
+        if not self._file.closed:
+            self._file.close()
+            remove_file(self._path)

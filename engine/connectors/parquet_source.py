@@ -1,0 +1,148 @@
+"""The client's side of a Parquet source: row groups as splits, statistics from the footers.
+
+    parquet_source(path, reader="read_parquet") -> (ParquetSource, SourceStatistics, pa.Schema)
+
+All files must have the same columns with the same types, in any order. Row counts, minima, maxima and nulls come from
+the footers and are exact; widths, distinct values and heavy keys come from a sample of rows. Encoded types
+(dictionaries, views) are read as plain ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from engine.connectors.column_statistics import sample_statistics
+from engine.connectors.paths import PathLike, expand_paths
+from engine.errors import PlanError, SchemaError
+from engine.graph.source_spec import ColumnStatistics, ParquetSource, SourceSplit, SourceStatistics
+from engine.records.plain_types import plain_schema
+
+_SAMPLE_ROWS = 1024
+_SAMPLE_GROUPS = 8
+
+
+def plain_file_schema(schema: pa.Schema) -> pa.Schema:
+    """Return the schema that rows of a file have in the engine: plain types, nullable, no metadata."""
+    return plain_schema(pa.schema([pa.field(field.name, field.type) for field in schema.remove_metadata()]))
+
+
+def open_parquet(path: str, reader: str) -> pq.ParquetFile:
+    """Open a Parquet file; PlanError when it is none."""
+    try:
+        return pq.ParquetFile(path, memory_map=False)
+    except pa.ArrowInvalid as error:
+        reason = str(error).partition("\n")[0]
+        raise PlanError(f"{reader}: {path} is not a Parquet file ({reason})") from error
+
+
+def parquet_source(
+    path: PathLike | Iterable[PathLike], reader: str = "read_parquet"
+) -> tuple[ParquetSource, SourceStatistics, pa.Schema]:
+    """Return a Parquet source, its statistics and its schema.
+
+    Raises: PlanError (no such file, no Parquet), SchemaError (files that differ).
+    """
+    paths = expand_paths(path, reader)
+    schema: pa.Schema | None = None
+    splits: list[SourceSplit] = []
+    metadata: list[pq.FileMetaData] = []
+    for file_path in paths:
+        with open_parquet(file_path, reader) as file:
+            file_schema = plain_file_schema(file.schema_arrow)
+            schema = file_schema if schema is None else _same_schema(schema, file_schema, paths[0], file_path)
+            metadata.append(file.metadata)
+            splits += _splits_of(file_path, file.metadata)
+    assert schema is not None
+    spec = ParquetSource(paths=paths, splits=tuple(splits), columns=tuple(schema.names))
+    return spec, _statistics(paths, metadata, schema, reader), schema
+
+
+def _splits_of(path: str, metadata: pq.FileMetaData) -> list[SourceSplit]:
+    groups = [metadata.row_group(index) for index in range(metadata.num_row_groups)]
+    return [
+        SourceSplit(path, index, index + 1, max(1, group.total_byte_size), group.num_rows)
+        for index, group in enumerate(groups)
+        if group.num_rows
+    ]
+
+
+def _same_schema(expected: pa.Schema, found: pa.Schema, first_path: str, path: str) -> pa.Schema:
+    """Return the expected schema, or raise SchemaError naming the first column that differs."""
+    names = set(expected.names) ^ set(found.names)
+    if names:
+        raise SchemaError(f"{path}: columns differ from those of {first_path}: {', '.join(sorted(names))}")
+    for field in expected:
+        other = found.field(field.name).type
+        if other != field.type:
+            raise SchemaError(f"{path}: column {field.name!r} is {other}, in {first_path} it is {field.type}")
+    return expected
+
+
+def _statistics(
+    paths: Sequence[str], metadata: Sequence[pq.FileMetaData], schema: pa.Schema, reader: str
+) -> SourceStatistics:
+    row_count = sum(one.num_rows for one in metadata)
+    size_bytes = sum(one.row_group(index).total_byte_size for one in metadata for index in range(one.num_row_groups))
+    tables = _sample(paths, metadata, schema, reader)
+    sampled = sample_statistics(tables, row_count)
+    columns = {
+        field.name: _with_footer(sampled.get(field.name, ColumnStatistics()), metadata, field.name, row_count)
+        for field in schema
+    }
+    rows = sum(table.num_rows for table in tables)
+    origin = f"parquet metadata, sample of {rows} rows"
+    return SourceStatistics(float(row_count), float(size_bytes), origin, is_exact=True, columns=columns)
+
+
+def _sample(
+    paths: Sequence[str], metadata: Sequence[pq.FileMetaData], schema: pa.Schema, reader: str
+) -> list[pa.Table]:
+    """Return some rows from the begin of a few row groups, spread over all."""
+    groups = [(path, index) for path, one in zip(paths, metadata, strict=True) for index in range(one.num_row_groups)]
+    step = max(1, len(groups) // _SAMPLE_GROUPS)
+    tables = []
+    for path, index in groups[::step][:_SAMPLE_GROUPS]:
+        with open_parquet(path, reader) as file:
+            batches = file.iter_batches(_SAMPLE_ROWS, row_groups=[index], use_threads=False)
+            batch = next(iter(batches), None)
+            if batch is not None and batch.num_rows:
+                tables.append(pa.Table.from_batches([batch]).select(schema.names).cast(schema))
+    return tables
+
+
+def _with_footer(
+    sampled: ColumnStatistics, metadata: Sequence[pq.FileMetaData], name: str, row_count: int
+) -> ColumnStatistics:
+    """Return sampled statistics with what the footers know exactly of a top-level column."""
+    minima: list[Any] = []
+    maxima: list[Any] = []
+    nulls = 0
+    for one in metadata:
+        for group_index in range(one.num_row_groups):
+            chunk = _chunk(one.row_group(group_index), name)
+            known = chunk.statistics if chunk is not None and chunk.is_stats_set else None
+            if known is None or not known.has_null_count:
+                return sampled
+            nulls += known.null_count
+            if known.has_min_max:
+                minima.append(known.min)
+                maxima.append(known.max)
+            elif known.num_values:
+                return sampled
+    result = msgspec.structs.replace(sampled, null_fraction=nulls / row_count if row_count else 0.0)
+    if minima and all(isinstance(value, bool | int | float | str) for value in (*minima, *maxima)):
+        result = msgspec.structs.replace(result, minimum=min(minima), maximum=max(maxima))
+    return result
+
+
+def _chunk(group: pq.RowGroupMetaData, name: str) -> pq.ColumnChunkMetaData | None:
+    for index in range(group.num_columns):
+        chunk = group.column(index)
+        if chunk.path_in_schema == name:
+            return chunk
+    return None

@@ -1,0 +1,58 @@
+"""From what a user wrote to the files that are read: a file, a folder, a glob, or a list of those.
+
+In a folder, names that begin with ``.`` or ``_`` (``_SUCCESS``, ``_manifest.json``, checksum files) are no data and
+are skipped; folders inside it are not entered. Files come in the order of their names, paths are absolute.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from engine.errors import NotYetSupportedError, PlanError
+
+PathLike = str | os.PathLike[str]
+_COMPRESSED = {".gz", ".bz2", ".xz", ".zst", ".lz4", ".zip"}
+
+
+def _is_data(path: Path) -> bool:
+    return path.is_file() and not path.name.startswith((".", "_"))
+
+
+def _expand_one(pattern: str, reader: str) -> list[Path]:
+    path = Path(pattern)
+    if path.is_dir():
+        files = sorted(child for child in path.iterdir() if _is_data(child))
+        if not files:
+            raise PlanError(f"{reader}({pattern!r}): the folder holds no files")
+        return files
+    if path.is_file():
+        return [path]
+    found = sorted(Path(match) for match in glob.glob(pattern, recursive=True))  # noqa: PTH207 - absolute patterns
+    files = [match for match in found if _is_data(match)]
+    for folder in (match for match in found if match.is_dir()):
+        files += sorted(child for child in folder.iterdir() if _is_data(child))
+    if not files:
+        raise PlanError(f"{reader}({pattern!r}): no such file or folder, and no file matches it")
+    return files
+
+
+def expand_paths(path: PathLike | Iterable[PathLike], reader: str) -> tuple[str, ...]:
+    """Return the absolute paths of the files; PlanError when there are none."""
+    patterns = [path] if isinstance(path, str | os.PathLike) else list(path)
+    if not patterns:
+        raise PlanError(f"{reader}: no path")
+    return tuple(
+        os.path.abspath(file)  # noqa: PTH100 - resolve() would follow links
+        for pattern in patterns
+        for file in _expand_one(os.path.expanduser(os.fspath(pattern)), reader)  # noqa: PTH111
+    )
+
+
+def refuse_compressed(paths: Iterable[str], reader: str) -> None:
+    """Raise NotYetSupportedError for files that are compressed as a whole."""
+    for path in paths:
+        if Path(path).suffix.lower() in _COMPRESSED:
+            raise NotYetSupportedError(f"{reader} of compressed text ({path})")

@@ -1,0 +1,58 @@
+"""The client's side of record data sets, Spark's exports included: Parquet parts with a manifest.
+
+    records_source(folder) -> (ParquetSource, SourceStatistics, pa.Schema)
+
+What the manifest knows (rows, minima, heavy keys of all rows) wins over what a sample would say.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import msgspec
+import pyarrow as pa
+
+from engine.connectors.parquet_source import parquet_source, plain_file_schema
+from engine.connectors.records_manifest import RecordsColumn, RecordsManifest, read_manifest
+from engine.errors import SchemaError
+from engine.graph.source_spec import ColumnStatistics, ParquetSource, SourceStatistics
+
+
+def records_source(folder: str | os.PathLike[str]) -> tuple[ParquetSource, SourceStatistics, pa.Schema]:
+    """Return a record data set as a source.
+
+    Raises: PlanError (no data set), DataError (damaged), SchemaError (parts that differ from the manifest's schema).
+    """
+    path = Path(os.path.abspath(os.path.expanduser(os.fspath(folder))))  # noqa: PTH100, PTH111 - keeps links
+    manifest = read_manifest(path)
+    schema = plain_file_schema(pa.ipc.read_schema(pa.py_buffer(manifest.schema)))
+    parts = [path / file.name for file in manifest.files if file.rows]
+    if not parts:
+        empty = ParquetSource(paths=(), splits=(), columns=tuple(schema.names))
+        return empty, SourceStatistics(0.0, 0.0, "manifest", is_exact=True), schema
+    spec, sampled, found = parquet_source(parts, "read_records")
+    if set(found.names) != set(schema.names) or any(found.field(one.name).type != one.type for one in schema):
+        raise SchemaError(f"{path}: the parts have {found}, the manifest says {schema}")
+    columns = {
+        name: _merged(sampled.columns.get(name, ColumnStatistics()), manifest.columns.get(name), manifest)
+        for name in schema.names
+    }
+    statistics = SourceStatistics(
+        float(manifest.row_count), sampled.size_bytes, f"manifest, {sampled.origin}", is_exact=True, columns=columns
+    )
+    return msgspec.structs.replace(spec, columns=tuple(schema.names)), statistics, schema
+
+
+def _merged(sampled: ColumnStatistics, known: RecordsColumn | None, manifest: RecordsManifest) -> ColumnStatistics:
+    """Return sampled statistics with the manifest's where it has any."""
+    if known is None:
+        return sampled
+    changes: dict[str, object] = {"heavy_keys": known.heavy_keys or sampled.heavy_keys}
+    if known.distinct_estimate is not None:
+        changes["distinct_count"] = known.distinct_estimate
+    if known.null_count is not None and manifest.row_count:
+        changes["null_fraction"] = known.null_count / manifest.row_count
+    if known.min is not None and known.max is not None:
+        changes |= {"minimum": known.min, "maximum": known.max}
+    return msgspec.structs.replace(sampled, **changes)

@@ -1,0 +1,77 @@
+"""Python rows as an Arrow table: tuples, dicts or rows, with errors that name row and column.
+
+rows_to_table(rows, schema) -> pa.Table
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from engine.errors import DataError, SchemaError
+
+_TEXT_MAX = 100
+_CONVERSION_ERRORS = (
+    pa.ArrowInvalid,
+    pa.ArrowTypeError,
+    pa.ArrowNotImplementedError,
+    OverflowError,
+    TypeError,
+    ValueError,
+)
+
+
+def _as_tuple(row: Any, names: Sequence[str], index: int) -> Sequence[Any]:
+    if isinstance(row, Mapping):
+        unknown = [key for key in row if key not in names]
+        missing = [name for name in names if name not in row]
+        if unknown or missing:
+            what = f"unknown {unknown}" if unknown else f"missing {missing}"
+            raise DataError(f"from_rows: row {index}: {what}; the schema has {', '.join(names)}")
+        return [row[name] for name in names]
+    if isinstance(row, str | bytes) or not isinstance(row, Sequence):
+        raise DataError(f"from_rows: row {index} is a {type(row).__name__}; expected a tuple, a list or a dict")
+    if len(row) != len(names):
+        raise DataError(
+            f"from_rows: row {index} has {len(row)} values; the schema has {len(names)}: {', '.join(names)}"
+        )
+    return row
+
+
+def rows_to_table(rows: Iterable[Any], schema: pa.Schema) -> pa.Table:
+    """Return rows as a table of the schema.
+
+    Raises: SchemaError (no schema), DataError naming the row (0-based), the column and the value that does not fit.
+    """
+    if not isinstance(schema, pa.Schema) or not schema.names:
+        raise SchemaError("from_rows: schema must be a pyarrow.Schema with at least one column")
+    tuples = [_as_tuple(row, schema.names, index) for index, row in enumerate(rows)]
+    columns = list(zip(*tuples, strict=True)) if tuples else [()] * len(schema)
+    arrays = [_to_array(values, field) for values, field in zip(columns, schema, strict=True)]
+    nullable = pa.schema([pa.field(field.name, field.type) for field in schema])
+    return pa.Table.from_arrays(arrays, schema=nullable)
+
+
+def _to_array(values: Sequence[Any], field: pa.Field) -> pa.Array:
+    try:
+        array = pa.array(values, field.type, from_pandas=False)
+    except _CONVERSION_ERRORS as error:
+        raise _bad_value(values, field) from error
+    if not field.nullable and array.null_count:
+        raise DataError(f"from_rows: row {values.index(None)}, column {field.name!r}: null, but it is not nullable")
+    return array
+
+
+def _bad_value(values: Sequence[Any], field: pa.Field) -> DataError:
+    for index, value in enumerate(values):
+        try:
+            pa.array([value], field.type, from_pandas=False)
+        except _CONVERSION_ERRORS:
+            text = repr(value)
+            shown = text if len(text) <= _TEXT_MAX else f"{text[:_TEXT_MAX]}..."
+            return DataError(
+                f"from_rows: row {index}, column {field.name!r}: {shown} ({type(value).__name__}) is not {field.type}"
+            )
+    return DataError(f"from_rows: column {field.name!r}: the values do not fit into {field.type}")

@@ -1,0 +1,55 @@
+"""SinkWriter: the task's side of a sink.
+
+    open_sink_writer(spec, schema, path) -> SinkWriter     creates the file
+        .write(batch) ...
+        .finish() -> (row_count, size_bytes, statistics_json)
+        .abort()                                           instead of finish: removes the file; idempotent
+
+The path is a staged file of one attempt; what becomes of it is not decided here. Used by one task thread.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Protocol
+
+import pyarrow as pa
+
+from engine.errors import NotYetSupportedError
+from engine.graph.source_spec import SinkSpec
+
+
+class SinkWriter(Protocol):
+    """Writes one staged file."""
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Append a batch of the schema."""
+        ...
+
+    def finish(self) -> tuple[int, int, str]:
+        """Complete the file; return (rows, bytes, statistics as JSON or "")."""
+        ...
+
+    def abort(self) -> None:
+        """Close and remove the file; does nothing after ``finish``."""
+        ...
+
+
+def open_sink_writer(spec: SinkSpec, schema: pa.Schema, path: Path) -> SinkWriter:
+    """Return the writer of a sink's format; the file must not exist."""
+    from engine.connectors.arrow_writer import ArrowWriter  # noqa: PLC0415 - the formats import this module
+    from engine.connectors.csv_writer import CsvWriter  # noqa: PLC0415
+    from engine.connectors.parquet_writer import ParquetWriter  # noqa: PLC0415
+
+    if spec.format == "csv":
+        return CsvWriter(schema, path, spec.header, spec.delimiter)
+    if spec.format == "parquet":
+        return ParquetWriter(schema, path)
+    if spec.format == "arrow":
+        return ArrowWriter(schema, path)
+    raise NotYetSupportedError(f"writing {spec.format}")
+
+
+def remove_file(path: Path) -> None:
+    """Remove a staged file, if it is there."""
+    path.unlink(missing_ok=True)

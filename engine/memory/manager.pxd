@@ -1,3 +1,5 @@
+# MemoryManager: fields for modules that cimport it; behaviour and interface are in manager.pyx.
+
 cimport cython
 from libc.stdint cimport int32_t, int64_t
 

@@ -51,6 +51,7 @@ cdef struct Output:
     uint8_t* validity          # NULL: no nulls
     uint8_t* values
     uint8_t* offsets
+    uint8_t* end               # behind the variable values that are still to be copied
     int64_t total              # bytes of variable values
     int64_t null_count
 
@@ -131,16 +132,18 @@ cdef int _gather(Output* outputs, int32_t output_count, uint8_t** rows, int64_t 
 
 
 cdef void _copy(Output* outputs, int32_t output_count, uint8_t** rows, int64_t count) noexcept nogil:
-    """Concatenate the bytes of variable values; each values pointer moves along."""
-    cdef int64_t begin = 0
-    cdef int64_t chunk
+    """Concatenate the bytes of variable values, from the last chunk to the first; ends move along."""
+    cdef int64_t begin = (count - 1) // CHUNK_ROWS * CHUNK_ROWS
+    cdef int64_t end = count
+    cdef Output* output
     cdef int32_t index
-    while begin < count:
-        chunk = min(CHUNK_ROWS, count - begin)
+    while begin >= 0 and end > 0:
         for index in range(output_count):
-            if outputs[index].offsets != NULL:
-                outputs[index].values = read_bytes(rows + begin, chunk, outputs[index].slot, outputs[index].values)
-        begin += chunk
+            output = &outputs[index]
+            if output.offsets != NULL:
+                output.end = read_bytes(rows + begin, end - begin, output.slot, output.values, output.end)
+        end = begin
+        begin -= CHUNK_ROWS
 
 
 cdef int _read_nested(const RowShape* shape, int32_t column, uint8_t** rows, int64_t count,
@@ -208,6 +211,7 @@ cdef object _decode(const RowShape* shape, object schema, uint8_t** rows, int64_
             raise DataError(f"column '{schema.field(index).name}': {count} rows have {output.total} bytes of values, a "
                             "batch holds 2147483647; use smaller batches, or the large form of the type")
         output.values = _allocate(buffers[index], output.total)
+        output.end = output.values + output.total
     with nogil:
         _copy(outputs, output_count, rows, count)
     arrays = []

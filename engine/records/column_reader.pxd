@@ -17,5 +17,6 @@ cdef int64_t read_validity(uint8_t** rows, int64_t count, int32_t null_index, ui
 # large: int64_t offsets, else int32_t (which wrap when the total outgrows them: the caller looks at total).
 cdef int read_offsets(uint8_t** rows, int64_t count, int32_t slot, bint large, uint8_t* target,
                       int64_t* total) noexcept nogil
-# The bytes of the values, concatenated; returns the address behind them. After read_offsets found them sound.
-cdef uint8_t* read_bytes(uint8_t** rows, int64_t count, int32_t slot, uint8_t* target) noexcept nogil
+# The bytes of the values, concatenated so that the last one ends at end; returns where the first begins. Writes nothing
+# before base. After read_offsets found the rows sound.
+cdef uint8_t* read_bytes(uint8_t** rows, int64_t count, int32_t slot, uint8_t* base, uint8_t* end) noexcept nogil

@@ -34,6 +34,9 @@ ctypedef fused Offset:
     int32_t
     int64_t
 
+cdef enum:
+    SHORT = 16                 # bytes of a copy that does not look at the length
+
 # rows ahead whose first cache line is asked for while this one is read
 cdef int64_t AHEAD = 12
 
@@ -150,13 +153,21 @@ cdef int read_offsets(uint8_t** rows, int64_t count, int32_t slot, bint large, u
     return _read_ends[int32_t](rows, count, slot, <int32_t*>target, total)
 
 
-cdef uint8_t* read_bytes(uint8_t** rows, int64_t count, int32_t slot, uint8_t* target) noexcept nogil:
-    """Concatenate variable values."""
+cdef uint8_t* read_bytes(uint8_t** rows, int64_t count, int32_t slot, uint8_t* base, uint8_t* end) noexcept nogil:
+    """Concatenate variable values backwards, the last one ending at end.
+
+    Short values are copied as the 16 bytes that end with them: in a row so many lie before, and what is written in
+    front of a value is written again by the row before it.
+    """
     cdef int64_t row
-    cdef uint64_t value, length
-    for row in range(count):
+    cdef uint64_t value, length, value_end
+    for row in range(count - 1, -1, -1):
         value = load64(rows[row] + slot)
         length = value >> 32
-        copy_bytes(target, rows[row] + (value & 0xFFFFFFFFU), length)
-        target += length
-    return target
+        value_end = (value & 0xFFFFFFFFU) + length
+        if length <= SHORT and value_end >= SHORT and end - base >= SHORT:
+            memcpy(end - SHORT, rows[row] + value_end - SHORT, SHORT)
+        else:
+            copy_bytes(end - length, rows[row] + value_end - length, length)
+        end -= length
+    return end

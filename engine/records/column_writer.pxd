@@ -7,6 +7,7 @@ from engine.records.arrow_batch cimport ColumnView
 cdef void add_variable_sizes(const ColumnView* column, int64_t start, int64_t count, uint32_t* sizes) noexcept nogil
 
 # Write the column's values of rows start + i into the slots at targets[i] + slot; nulls set bit null_index of the null
-# bits. Variable values go to targets[i] + cursors[i], which moves on. Caller guarantees zeroed null bits.
+# bits. Variable values go to targets[i] + cursors[i], which moves on; up to 15 bytes behind one, inside the row's
+# sizes[i], may be overwritten. Caller guarantees zeroed null bits, and zeroes padding behind the last value afterwards.
 cdef void write_column(const ColumnView* column, int64_t start, int64_t count, int32_t slot, int32_t null_index,
-                       uint32_t* cursors, uint8_t** targets) noexcept nogil
+                       const uint32_t* sizes, uint32_t* cursors, uint8_t** targets) noexcept nogil

@@ -37,6 +37,9 @@ ctypedef fused Word:
     Word16
     Word32
 
+cdef enum:
+    SHORT = 16                 # bytes of a copy that does not look at the length
+
 ctypedef fused Offset:
     int32_t
     int64_t
@@ -91,13 +94,18 @@ cdef void _write_bools(const ColumnView* column, int64_t start, int64_t count, i
 
 
 cdef void _write_bytes(const ColumnView* column, const Offset* offsets, int64_t start, int64_t count, int32_t slot,
-                       int32_t null_index, uint32_t* cursors, uint8_t** targets) noexcept nogil:
+                       int32_t null_index, const uint32_t* sizes, uint32_t* cursors, uint8_t** targets) noexcept nogil:
+    """Append strings. Short ones are copied as 16 bytes, whatever their length, where both sides have so many.
+
+    What such a copy writes behind the value is written again: by the next column, or zeroed as padding at the end.
+    """
     cdef const uint8_t* values = column.values
     cdef bint nulls = column.validity != NULL
     cdef uint8_t* target
-    cdef uint64_t length
-    cdef int64_t row
+    cdef uint64_t length, cursor
+    cdef int64_t row, limit
     offsets += column.offset + start
+    limit = <int64_t>offsets[count] - SHORT
     for row in range(count):
         target = targets[row]
         if nulls and column_is_null(column, start + row):
@@ -105,9 +113,13 @@ cdef void _write_bytes(const ColumnView* column, const Offset* offsets, int64_t 
             _set_null(target, null_index)
             continue
         length = <uint64_t>(offsets[row + 1] - offsets[row])
-        store64(target + slot, cursors[row] | (length << 32))
-        copy_bytes(target + cursors[row], values + offsets[row], length)
-        cursors[row] += <uint32_t>length
+        cursor = cursors[row]
+        store64(target + slot, cursor | (length << 32))
+        if length <= SHORT and offsets[row] <= limit and cursor + SHORT <= sizes[row]:
+            memcpy(target + cursor, values + offsets[row], SHORT)
+        else:
+            copy_bytes(target + cursor, values + offsets[row], length)
+        cursors[row] = <uint32_t>(cursor + length)
 
 
 cdef void _write_nested(const ColumnView* column, int64_t start, int64_t count, int32_t slot, int32_t null_index,
@@ -127,7 +139,7 @@ cdef void _write_nested(const ColumnView* column, int64_t start, int64_t count, 
 
 
 cdef void write_column(const ColumnView* column, int64_t start, int64_t count, int32_t slot, int32_t null_index,
-                       uint32_t* cursors, uint8_t** targets) noexcept nogil:
+                       const uint32_t* sizes, uint32_t* cursors, uint8_t** targets) noexcept nogil:
     """Write one column of count rows from start on."""
     cdef const uint8_t* values = column.values
     cdef int64_t row
@@ -137,9 +149,11 @@ cdef void write_column(const ColumnView* column, int64_t start, int64_t count, i
     elif column.kind == KIND_BOOL:
         _write_bools(column, start, count, slot, null_index, targets)
     elif column.kind == KIND_BYTES:
-        _write_bytes[int32_t](column, <const int32_t*>column.offsets, start, count, slot, null_index, cursors, targets)
+        _write_bytes[int32_t](column, <const int32_t*>column.offsets, start, count, slot, null_index, sizes, cursors,
+                              targets)
     elif column.kind == KIND_LARGE_BYTES:
-        _write_bytes[int64_t](column, <const int64_t*>column.offsets, start, count, slot, null_index, cursors, targets)
+        _write_bytes[int64_t](column, <const int64_t*>column.offsets, start, count, slot, null_index, sizes, cursors,
+                              targets)
     elif column.kind > KIND_LARGE_BYTES:
         _write_nested(column, start, count, slot, null_index, cursors, targets)
     elif column.width == 8:
@@ -167,8 +181,8 @@ cdef void _add_byte_sizes(const ColumnView* column, const Offset* offsets, int64
             sizes[row] += <uint32_t>(offsets[row + 1] - offsets[row])
         return
     for row in range(count):
-        if not column_is_null(column, start + row):
-            sizes[row] += <uint32_t>(offsets[row + 1] - offsets[row])
+        # All ones where the value is not null: no branch to guess.
+        sizes[row] += <uint32_t>(offsets[row + 1] - offsets[row]) & (<uint32_t>column_is_null(column, start + row) - 1U)
 
 
 cdef void add_variable_sizes(const ColumnView* column, int64_t start, int64_t count, uint32_t* sizes) noexcept nogil:

@@ -25,7 +25,7 @@ from libc.string cimport memset
 from engine.errors import CorruptBlockError, SchemaError
 from engine.records.arrow_batch cimport ArrowBatch, ColumnView, KIND_BYTES, TypeNode, types_of_schema
 from engine.records.batch_decoder cimport decode_rows
-from engine.records.byte_kernels cimport store32, store64
+from engine.records.byte_kernels cimport load64, store32, store64
 from engine.records.column_writer cimport add_variable_sizes, write_column
 from engine.records.layout import row_layout
 from engine.records.plain_types import plain_schema
@@ -60,6 +60,17 @@ cdef int64_t rows_of_page(const uint8_t* page, int64_t used, uint8_t** rows, int
         count += 1
         position += size
     return count
+
+
+cdef void _zero_padding(const uint32_t* sizes, uint8_t** targets, int64_t count, const uint32_t* ends) noexcept nogil:
+    """Zero the up to 7 bytes between the last variable value and the row's end."""
+    cdef uint8_t* last
+    cdef uint32_t shift
+    cdef int64_t row
+    for row in range(count):
+        last = targets[row] + sizes[row] - 8
+        shift = (sizes[row] - ends[row]) * 8
+        store64(last, load64(last) << shift >> shift)
 
 
 @cython.final
@@ -150,13 +161,15 @@ cdef class RowCodec:
             chunk = min(<int64_t>CHUNK_ROWS, count - begin)
             self._begin_rows(sizes + begin, targets + begin, chunk, cursors)
             for index in range(self.column_count):
-                write_column(&batch.columns[index], start + begin, chunk, self.slots[index], index, cursors,
-                             targets + begin)
+                write_column(&batch.columns[index], start + begin, chunk, self.slots[index], index, sizes + begin,
+                             cursors, targets + begin)
+            if not self.is_fixed:
+                _zero_padding(sizes + begin, targets + begin, chunk, cursors)
             begin += chunk
 
     cdef void _begin_rows(self, const uint32_t* sizes, uint8_t** targets, int64_t count,
                           uint32_t* cursors) noexcept nogil:
-        """Write sizes, zero null bits and every word that may hold padding."""
+        """Write sizes, zero null bits and the last word of the fixed part, which may hold padding."""
         cdef int32_t fixed_size = self.fixed_size
         cdef int32_t head = (4 + self._shape.null_bytes + 7) & ~7
         cdef uint8_t* target
@@ -164,7 +177,6 @@ cdef class RowCodec:
         for row in range(count):
             target = targets[row]
             store64(target + fixed_size - 8, 0)
-            store64(target + sizes[row] - 8, 0)
             if head > 8:
                 memset(target + 8, 0, <size_t>(head - 8))
             store64(target, sizes[row])

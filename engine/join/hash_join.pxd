@@ -58,6 +58,6 @@ cdef class HashJoin:
     cdef int _spill_probe_rows(self, ArrowBatch batch) except -1
     cdef int64_t _next_unmatched(self) noexcept nogil
     cdef int64_t _bounded(self, int64_t begin, int64_t count) noexcept nogil
-    cdef bint _fits(self, object pair) except -1
+    cdef int64_t _block_count(self, object pair) except -1
     cdef PartitionSet _new_level(self, int32_t fan_out, uint32_t level)
     cdef list _pairs_of_level(self)

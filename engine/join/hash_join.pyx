@@ -316,7 +316,7 @@ cdef class HashJoin:
         while pairs:
             pair = pairs.pop()
             if pair.probe_rows or self._unmatched_build:
-                if pair.plan(self._fits(pair)) is Strategy.BLOCK_WISE:
+                if pair.plan(self._block_count(pair)) is Strategy.BLOCK_WISE:
                     yield from self._join_block_wise(pair)
                 else:
                     pairs += (yield from self._partition_again(pair))
@@ -348,7 +348,7 @@ cdef class HashJoin:
         parent_rows = sum([partition.build_rows for partition in partitions])
         return [
             SpilledPair(partition.build_file, partition.probe_file, partition.build_rows, partition.build_bytes,
-                        partition.probe_rows, self._level.level + 1, parent_rows)
+                        partition.probe_rows, partition.probe_bytes, self._level.level + 1, parent_rows)
             for partition in partitions if partition.entries.spilled
         ]
 
@@ -398,12 +398,14 @@ cdef class HashJoin:
             yield self._output.unmatched_build(self._rows, count)
         self._stream.close()
 
-    cdef bint _fits(self, object pair) except -1:
+    # Blocks that the build rows of a pair would make, a little pessimistic.
+    cdef int64_t _block_count(self, object pair) except -1:
         cdef int64_t rows = pair.build_rows
         cdef int64_t pages = (pair.build_bytes + LINK_SIZE * rows) // self._pool.page_size
         if self._row_limit >= 0:
-            return rows <= self._row_limit
-        return pages + pages // 16 + 2 + self._table.pages_needed(rows) <= self._pool.pages_free()
+            return (rows + self._row_limit - 1) // self._row_limit
+        pages += pages // 16 + 2 + self._table.pages_needed(rows)
+        return (pages + self._pool.page_limit - 1) // self._pool.page_limit
 
     cdef PartitionSet _new_level(self, int32_t fan_out, uint32_t level):
         self.level_max = max(self.level_max, <int32_t>level)

@@ -21,6 +21,7 @@ cdef class HashPartition:
     cdef readonly int64_t build_rows
     cdef readonly int64_t build_bytes    # of rows, without links
     cdef readonly int64_t probe_rows
+    cdef readonly int64_t probe_bytes
 
     # Write resident rows to the build file, free all pages but one; rows follow through that page from now on.
     cdef int spill(self) except -1

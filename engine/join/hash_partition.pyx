@@ -56,11 +56,12 @@ cdef class HashPartition:
         for index in range(self.entries.page_count):
             with nogil:
                 strip_links(&self.entries.pages[index])
-            if self.entries.pages[index].used > 0:
-                self._writer.write(self.entries.pages[index].memory, self.entries.pages[index].used)
+                if self.entries.pages[index].used > 0:
+                    self._writer.write(self.entries.pages[index].memory, self.entries.pages[index].used)
         for index in range(self.entries.large_count):
-            self._writer.write(self.entries.large[index].memory + LINK_SIZE,
-                               self.entries.large[index].size - LINK_SIZE)
+            with nogil:
+                self._writer.write(self.entries.large[index].memory + LINK_SIZE,
+                                   self.entries.large[index].size - LINK_SIZE)
         self.build_rows += self.entries.row_count
         self.build_bytes += self.entries.row_bytes
         release_entries(&self.entries, self._pool, True)
@@ -71,7 +72,8 @@ cdef class HashPartition:
     cdef int flush(self) except -1:
         if self.entries.page_count == 0 or self.entries.pages[0].used == 0:
             return 0
-        self._writer.write(self.entries.pages[0].memory, self.entries.pages[0].used)
+        with nogil:
+            self._writer.write(self.entries.pages[0].memory, self.entries.pages[0].used)
         self._count_written(self.entries.row_count, self.entries.row_bytes)
         self.entries.pages[0].used = 0
         self.entries.row_count = 0
@@ -79,7 +81,8 @@ cdef class HashPartition:
         return 0
 
     cdef int write_through(self, const uint8_t* row, int64_t size) except -1:
-        self._writer.write(row, size)
+        with nogil:
+            self._writer.write(row, size)
         self._count_written(1, size)
         return 0
 
@@ -89,6 +92,7 @@ cdef class HashPartition:
             self.build_bytes += size_bytes
         else:
             self.probe_rows += rows
+            self.probe_bytes += size_bytes
         return 0
 
     cdef int finish_build(self) except -1:

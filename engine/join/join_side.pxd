@@ -9,7 +9,7 @@ from engine.records.row_codec cimport RowCodec
 
 @cython.final
 cdef class JoinSide:
-    cdef readonly object schema       # pyarrow.Schema
+    cdef readonly object schema       # pyarrow.Schema of plain types (no dictionaries)
     cdef RowCodec codec
     cdef int32_t* keys                # column indexes of the keys
     cdef int32_t key_count

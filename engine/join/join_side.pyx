@@ -23,8 +23,8 @@ cdef class JoinSide:
 
     def __cinit__(self, schema, key_columns):
         cdef int32_t position
-        self.schema = schema
         self.codec = RowCodec(schema)
+        self.schema = self.codec.schema
         self.key_count = len(key_columns)
         self.keys = <int32_t*> malloc(max(1, self.key_count) * sizeof(int32_t))
         if self.keys == NULL:

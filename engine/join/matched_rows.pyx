@@ -59,7 +59,8 @@ cdef class MatchedRows:
             if self._offset == self._size:
                 self._offset = 0
                 self._size = 0
-                self._reader.next_block(&self._data, &self._size)
+                with nogil:
+                    self._reader.next_block(&self._data, &self._size)
             if self._size - self._offset < length or (<uint64_t*>(self._data + self._offset))[0] != <uint64_t>count:
                 raise CorruptBlockError("the matched rows of a block-wise join do not fit its probe rows")
             bits = self._data + self._offset + 8
@@ -72,7 +73,8 @@ cdef class MatchedRows:
             for index in range(count):
                 if before[index] or heads[index] != NULL:
                     self._record[8 + (index >> 3)] |= 1 << (index & 7)
-            self._writer.write(self._record, length)
+            with nogil:
+                self._writer.write(self._record, length)
         return 0
 
     cdef int release(self) except -1:

@@ -23,12 +23,13 @@ cdef class RowStream:
 
     cdef int64_t next_rows(self, uint8_t** rows, int64_t capacity, int64_t max_bytes) except -1:
         cdef int64_t count
-        if self._offset == self._size:
-            self._offset = 0
-            self._size = 0
-            if self._reader.next_block(&self._data, &self._size) == 0:
-                return 0
-        count = next_rows_of_block(self._data, self._size, &self._offset, rows, capacity, max_bytes)
+        with nogil:
+            if self._offset == self._size:
+                self._offset = 0
+                self._size = 0
+                if self._reader.next_block(&self._data, &self._size) == 0:
+                    return 0
+            count = next_rows_of_block(self._data, self._size, &self._offset, rows, capacity, max_bytes)
         if count < 0:
             raise CorruptBlockError("a block of a join's spill file holds bytes that are not rows")
         return count

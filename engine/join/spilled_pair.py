@@ -3,9 +3,10 @@
     SpilledPair ──plan()──► PARTITION     scatter both again, with a fresh hash, at the next level
                        └──► BLOCK_WISE    load build rows until memory is full, stream the probe file, repeat
 
-A build file that fits is one block: no need to scatter it. One that did not shrink (a key dominates: 1 key of 99 % of the
-rows stays together under every hash) or lies too deep is joined block-wise too, in as many passes as it takes. So no
-key, however heavy, ends in endless recursion or out of memory.
+A build file that fits is one block: no need to scatter it. A few blocks are also cheaper than scattering when reading
+the probe file once more for each costs less than writing and reading both files again. One that did not shrink (a key
+dominates: 1 key of 99 % of the rows stays together under every hash) or lies too deep is joined block-wise in as many
+passes as it takes. So no key, however heavy, ends in endless recursion or out of memory.
 
 Source: Flink's BinaryHashTable gives up after level 3 and hands the partition to a sort-merge join; its older table
 throws ("Hash join exceeded maximum number of recursions").
@@ -44,17 +45,20 @@ class SpilledPair(NamedTuple):
     build_rows: int
     build_bytes: int
     probe_rows: int
+    probe_bytes: int
     #: of the partitions that this pair would be scattered into
     level: int
     #: build rows of the partitions this one came from, together
     parent_rows: int
 
-    def plan(self, fits: bool) -> Strategy:
-        """Return how to join the pair; ``fits`` says that its build rows and their directory fit memory."""
+    def plan(self, block_count: int) -> Strategy:
+        """Return how to join the pair; ``block_count`` is the number of blocks that its build rows would make."""
         shrunk = self.build_rows <= SHRINK_LIMIT * self.parent_rows
-        if fits or not shrunk or self.level > LEVEL_MAX:
+        if block_count <= 1 or not shrunk or self.level > LEVEL_MAX:
             return Strategy.BLOCK_WISE
-        return Strategy.PARTITION
+        passes_bytes = (block_count - 1) * self.probe_bytes
+        scatter_bytes = 2 * (self.build_bytes + self.probe_bytes)
+        return Strategy.BLOCK_WISE if passes_bytes <= scatter_bytes else Strategy.PARTITION
 
 
 def first_fan_out(page_limit: int) -> int:

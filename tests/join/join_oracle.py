@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -107,6 +107,7 @@ def run_join(
     batch_rows: int = 8192,
     force_spill: bool = False,
     output: Sequence[tuple[int, int]] | None = None,
+    add_build: Callable[[HashJoin, pa.RecordBatch], None] = HashJoin.add_build_batch,
 ) -> JoinRun:
     """Run the engine's join over two tables."""
     build, probe = (left, right) if build_is_left else (right, left)
@@ -120,12 +121,11 @@ def run_join(
         ]
     )
     run = JoinRun()
+    sides = (build.schema, probe.schema, build_keys, probe_keys, build_is_left)
     with join_memory(folder, pages, page_size) as (pool, space):
-        join = HashJoin(
-            how, build.schema, probe.schema, build_keys, probe_keys, build_is_left, output, schema, pool, space, force_spill
-        )
+        join = HashJoin(how, *sides, output, schema, pool, space, force_spill)
         for batch in build.to_batches(max_chunksize=batch_rows):
-            join.add_build_batch(batch)
+            add_build(join, batch)
         join.finish_build()
         for batch in probe.to_batches(max_chunksize=batch_rows):
             run.batches.extend(join.probe(batch))

@@ -1,0 +1,143 @@
+"""Spilling, recursion, the block-wise path and rows larger than a page: that they happen, and what they leave."""
+
+import random
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from engine.graph.plan import JoinType
+from engine.join.hash_join import HashJoin
+from tests.join.join_oracle import assert_joins_like_oracle, join_memory, run_join, spill_files
+
+TYPES = [JoinType.INNER, JoinType.LEFT, JoinType.RIGHT]
+
+
+def numbered(keys, width=40):
+    return pa.table(
+        {
+            "k": pa.array(keys, pa.int64()),
+            "n": range(len(keys)),
+            "t": [str(n) * (n % width // 8) for n in range(len(keys))],
+        }
+    )
+
+
+def drawn(seed, rows, domain):
+    chance = random.Random(seed)
+    return numbered([chance.randrange(domain) for _ in range(rows)])
+
+
+def test_only_what_does_not_fit_is_spilled(tmp_path):
+    build, probe = drawn(1, 4000, 4000), drawn(2, 1000, 4000)
+    half = assert_joins_like_oracle(tmp_path, JoinType.INNER, probe, build, [0], [0], pages=40)
+    # 64 partitions at most, of 40 pages 10
+    assert 0 < half.counters["partitions_spilled"] < 10
+    assert half.counters["repartition_count"] == 0
+
+
+@pytest.mark.parametrize("how", TYPES)
+@pytest.mark.parametrize("build_is_left", [False, True])
+def test_a_build_side_far_larger_than_memory_recurses(tmp_path, how, build_is_left):
+    build, probe = drawn(3, 6000, 3000), drawn(4, 9000, 3000)
+    left, right = (build, probe) if build_is_left else (probe, build)
+    run = assert_joins_like_oracle(tmp_path, how, left, right, [0], [0], build_is_left=build_is_left, pages=6)
+    assert run.counters["repartition_count"] > 0
+    assert run.counters["level_max"] >= 1
+    assert run.pages_peak <= 6
+
+
+@pytest.mark.parametrize("how", TYPES)
+@pytest.mark.parametrize("build_is_left", [False, True])
+def test_one_key_larger_than_memory_is_joined_block_wise(tmp_path, how, build_is_left):
+    build, probe = numbered([7] * 3000 + list(range(50))), numbered([7] * 6 + list(range(20, 1500)) + [None] * 9)
+    left, right = (build, probe) if build_is_left else (probe, build)
+    run = assert_joins_like_oracle(tmp_path, how, left, right, [0], [0], build_is_left=build_is_left, pages=6)
+    assert run.counters["block_wise_count"] >= 1
+    assert run.counters["block_pass_count"] >= 5
+    assert run.counters["repartition_count"] <= 1
+    assert run.pages_peak <= 6
+
+
+def test_a_key_heavy_on_the_probe_side_is_streamed_not_scattered_deep(tmp_path):
+    build, probe = drawn(5, 2500, 2500), numbered([7] * 9900 + list(range(100)))
+    run = assert_joins_like_oracle(tmp_path, JoinType.INNER, probe, build, [0], [0], pages=12)
+    assert run.counters["partitions_spilled"] > 0
+    assert run.pages_peak <= 12
+
+
+@pytest.mark.parametrize("how", TYPES)
+@pytest.mark.parametrize("build_is_left", [False, True])
+@pytest.mark.parametrize("pages", [6, 24, 400])
+def test_rows_larger_than_a_page_or_the_budget_join(tmp_path, how, build_is_left, pages):
+    def table(rows, size):
+        return pa.table(
+            {
+                "k": pa.array([n % 13 if n % 11 else None for n in range(rows)], pa.int64()),
+                "t": [chr(97 + n % 26) * (size if n % 3 == 0 else n) for n in range(rows)],
+            }
+        )
+
+    left, right = table(40, 10_000), table(30, 60_000)
+    run = assert_joins_like_oracle(
+        tmp_path, how, left, right, [0], [0], build_is_left=build_is_left, pages=pages, batch_rows=7
+    )
+    assert run.pages_peak <= pages
+    assert (run.counters["spilled_bytes"] > 0) == (pages < 400)
+
+
+def test_spilled_bytes_stay_below_twice_the_input(tmp_path):
+    build, probe = drawn(6, 20_000, 20_000), drawn(7, 20_000, 20_000)
+    run = assert_joins_like_oracle(tmp_path, JoinType.INNER, probe, build, [0], [0], pages=40)
+    assert run.counters["partitions_spilled"] > 3
+    assert run.counters["spilled_bytes"] < 2 * (build.nbytes + probe.nbytes)
+
+
+@pytest.mark.parametrize("how", TYPES)
+@pytest.mark.parametrize("build_is_left", [False, True])
+def test_three_hundred_thousand_rows_join_like_duckdb(tmp_path, how, build_is_left):
+    chance = np.random.default_rng(11)
+    left = pa.table({"k": chance.integers(0, 90_000, 300_000), "x": chance.integers(0, 1 << 30, 300_000)})
+    right = pa.table({"k": chance.integers(0, 120_000, 100_000), "y": chance.integers(0, 1 << 30, 100_000)})
+    run = run_join(tmp_path, how, left, right, [0], [0], build_is_left=build_is_left, pages=160, page_size=8192)
+    assert run.counters["partitions_spilled"] > 0
+    database = duckdb.connect()
+    for name, table in (("a", left), ("b", right), ("joined", pa.Table.from_batches(run.batches))):
+        database.register(name, table)
+    totals = "select count(*), count(c1), count(c3), sum(hash(c0, c1, c2, c3) % 1000000007) from "
+    expected = f"(select a.k c0, a.x c1, b.k c2, b.y c3 from a {how.value} join b on a.k = b.k)"
+    assert database.sql(totals + "joined").fetchall() == database.sql(totals + expected).fetchall()
+
+
+def test_matches_of_one_row_come_out_in_bounded_batches_before_the_end(tmp_path):
+    build, probe = numbered([1] * 100_000, width=1), numbered([1, 1])
+    run = run_join(tmp_path, JoinType.INNER, probe, build, [0], [0], output=[(0, 1), (1, 1)], pages=2048)
+    assert sum(batch.num_rows for batch in run.batches) == 200_000
+    assert len(run.batches) == 25
+    assert all(batch.num_rows == 8192 for batch in run.batches[:-1])
+
+
+@pytest.mark.parametrize("stage", ["build", "probe", "pairs", "block-wise"])
+def test_a_join_that_is_given_up_leaves_nothing(tmp_path, stage):
+    build = numbered([7] * 3000) if stage == "block-wise" else drawn(8, 4000, 500)
+    probe = drawn(9, 3000, 500) if stage != "block-wise" else numbered([7] * 50)
+    output, schema = [(0, 1), (1, 1)], pa.schema([("l", pa.int64()), ("r", pa.int64())])
+    with join_memory(tmp_path, 8, 4096) as (pool, space):
+        sides = (build.schema, probe.schema, [0], [0], False)
+        join = HashJoin(JoinType.LEFT, *sides, output, schema, pool, space)
+        for batch in build.to_batches(max_chunksize=500):
+            join.add_build_batch(batch)
+        if stage != "build":
+            join.finish_build()
+            for batch in probe.to_batches(max_chunksize=500):
+                for _ in join.probe(batch):
+                    pass
+        if stage in {"pairs", "block-wise"}:
+            rest = join.finish_probe()
+            assert next(rest).num_rows > 0
+        assert pool.pages_used > 0
+        assert join.spilled_bytes >= 0
+        join.close()
+        assert pool.pages_used == 0
+    assert spill_files(tmp_path) == []

@@ -1,0 +1,41 @@
+from engine.join.spilled_pair import LEVEL_MAX, SpilledPair, Strategy, first_fan_out, next_fan_out
+
+
+def pair(build_rows=1000, build_bytes=64_000, probe_bytes=640_000, level=1, parent_rows=10_000):
+    return SpilledPair(None, None, build_rows, build_bytes, 10_000, probe_bytes, level, parent_rows)
+
+
+def test_a_pair_that_fits_is_joined_in_one_pass():
+    assert pair().plan(1) is Strategy.BLOCK_WISE
+
+
+def test_a_pair_of_many_blocks_is_scattered_again():
+    assert pair().plan(10) is Strategy.PARTITION
+
+
+def test_a_few_passes_over_a_small_probe_file_are_cheaper_than_scattering():
+    assert pair(probe_bytes=6_400).plan(10) is Strategy.BLOCK_WISE
+
+
+def test_a_pair_that_did_not_shrink_is_never_scattered():
+    assert pair(build_rows=9_900).plan(1000) is Strategy.BLOCK_WISE
+
+
+def test_a_pair_of_the_deepest_level_is_never_scattered():
+    assert pair(level=LEVEL_MAX).plan(1000) is Strategy.PARTITION
+    assert pair(level=LEVEL_MAX + 1).plan(1000) is Strategy.BLOCK_WISE
+
+
+def test_six_pages_give_two_partitions():
+    assert first_fan_out(6) == 2
+    assert next_fan_out(6, 4096, 1 << 30) == 2
+
+
+def test_the_fan_out_leaves_a_quarter_of_the_pages_for_write_buffers():
+    assert first_fan_out(100) == 25
+    assert first_fan_out(100_000) == 64
+
+
+def test_the_next_fan_out_follows_the_size_of_the_file():
+    assert next_fan_out(256, 32768, 20 << 20) == 7
+    assert next_fan_out(256, 32768, 1 << 40) == 64

@@ -25,23 +25,13 @@ from engine.records.arrow_batch cimport (
     KIND_DECIMAL128,
     KIND_DECIMAL256,
     KIND_FIXED_BYTES,
-    KIND_FLOAT16,
-    KIND_FLOAT32,
-    KIND_FLOAT64,
     KIND_LARGE_BYTES,
     KIND_NULL,
     column_is_null,
 )
 from engine.records.byte_kernels cimport load64, prefetch
-from engine.records.hash_mix cimport (
-    hash_start,
-    mix_bytes,
-    mix_word,
-    null_word,
-    word_of_double,
-    word_of_float,
-    word_of_half,
-)
+from engine.records.hash_mix cimport hash_start, mix_bytes, mix_word, null_word
+from engine.records.ordered_number cimport canonical_word, order_of_kind
 from engine.records.row_codec cimport RowCodec, row_is_null
 
 ctypedef fused Word:
@@ -57,33 +47,21 @@ ctypedef fused Offset:
 cdef int64_t AHEAD = 12
 
 
-cdef inline uint64_t _canonical(Word value, bint floating) noexcept nogil:
-    """Return the word of a value; floating is constant in its loop."""
-    if floating:
-        if Word is uint64_t:
-            return word_of_double(value)
-        if Word is uint32_t:
-            return word_of_float(value)
-        if Word is uint16_t:
-            return word_of_half(value)
-    return value
-
-
 # ---------------------------------------------------------------------------------------------------------- Arrow
 
-cdef void _hash_words(const ColumnView* column, const Word* values, bint floating, int64_t start, int64_t count,
+cdef void _hash_words(const ColumnView* column, const Word* values, int32_t order, int64_t start, int64_t count,
                       uint64_t* hashes) noexcept nogil:
     cdef int64_t row
     values += column.offset + start
     if column.validity == NULL:
         for row in range(count):
-            hashes[row] = mix_word(hashes[row], _canonical(values[row], floating))
+            hashes[row] = mix_word(hashes[row], canonical_word(values[row], order))
         return
     for row in range(count):
         if column_is_null(column, start + row):
             hashes[row] = mix_word(hashes[row], null_word())
         else:
-            hashes[row] = mix_word(hashes[row], _canonical(values[row], floating))
+            hashes[row] = mix_word(hashes[row], canonical_word(values[row], order))
 
 
 cdef void _hash_bools(const ColumnView* column, int64_t start, int64_t count, uint64_t* hashes) noexcept nogil:
@@ -142,7 +120,7 @@ cdef void _hash_nulls(int64_t count, uint64_t* hashes) noexcept nogil:
 
 cdef void _hash_column(const ColumnView* column, int64_t start, int64_t count, uint64_t* hashes) noexcept nogil:
     """Mix one column into the hashes."""
-    cdef bint floating = KIND_FLOAT16 <= column.kind <= KIND_FLOAT64
+    cdef int32_t order = order_of_kind(column.kind)
     if column.kind == KIND_NULL:
         _hash_nulls(count, hashes)
     elif column.kind == KIND_BOOL:
@@ -156,13 +134,13 @@ cdef void _hash_column(const ColumnView* column, int64_t start, int64_t count, u
     elif column.kind == KIND_FIXED_BYTES:
         _hash_fixed_bytes(column, start, count, hashes)
     elif column.width == 8:
-        _hash_words[uint64_t](column, <const uint64_t*>column.values, floating, start, count, hashes)
+        _hash_words[uint64_t](column, <const uint64_t*>column.values, order, start, count, hashes)
     elif column.width == 4:
-        _hash_words[uint32_t](column, <const uint32_t*>column.values, floating, start, count, hashes)
+        _hash_words[uint32_t](column, <const uint32_t*>column.values, order, start, count, hashes)
     elif column.width == 2:
-        _hash_words[uint16_t](column, <const uint16_t*>column.values, floating, start, count, hashes)
+        _hash_words[uint16_t](column, <const uint16_t*>column.values, order, start, count, hashes)
     elif column.width == 1:
-        _hash_words[uint8_t](column, column.values, floating, start, count, hashes)
+        _hash_words[uint8_t](column, column.values, order, start, count, hashes)
 
 
 cdef void hash_batch(ArrowBatch batch, const int32_t* columns, int32_t column_count, int64_t start, int64_t count,
@@ -178,14 +156,14 @@ cdef void hash_batch(ArrowBatch batch, const int32_t* columns, int32_t column_co
 
 # ----------------------------------------------------------------------------------------------------------- rows
 
-cdef void _hash_row_words(Word* tag, uint8_t** rows, int32_t column, int32_t slot, bint floating, int64_t count,
+cdef void _hash_row_words(Word* tag, uint8_t** rows, int32_t column, int32_t slot, int32_t order, int64_t count,
                           uint64_t* hashes) noexcept nogil:
     cdef int64_t row
     for row in range(count):
         if row_is_null(rows[row], column):
             hashes[row] = mix_word(hashes[row], null_word())
         else:
-            hashes[row] = mix_word(hashes[row], _canonical((<const Word*>(rows[row] + slot))[0], floating))
+            hashes[row] = mix_word(hashes[row], canonical_word((<const Word*>(rows[row] + slot))[0], order))
 
 
 cdef void _hash_row_decimals(uint8_t** rows, int32_t column, int32_t slot, int32_t width, int64_t count,
@@ -228,7 +206,7 @@ cdef void _hash_row_column(RowCodec codec, int32_t column, uint8_t** rows, int64
     cdef int32_t kind = codec.kinds[column]
     cdef int32_t slot = codec.slots[column]
     cdef int32_t width = codec.widths[column]
-    cdef bint floating = KIND_FLOAT16 <= kind <= KIND_FLOAT64
+    cdef int32_t order = order_of_kind(kind)
     if kind == KIND_NULL:
         _hash_nulls(count, hashes)
     elif kind == KIND_BYTES or kind == KIND_LARGE_BYTES:
@@ -240,13 +218,13 @@ cdef void _hash_row_column(RowCodec codec, int32_t column, uint8_t** rows, int64
     elif kind > KIND_LARGE_BYTES:
         return
     elif width == 8:
-        _hash_row_words[uint64_t](NULL, rows, column, slot, floating, count, hashes)
+        _hash_row_words[uint64_t](NULL, rows, column, slot, order, count, hashes)
     elif width == 4:
-        _hash_row_words[uint32_t](NULL, rows, column, slot, floating, count, hashes)
+        _hash_row_words[uint32_t](NULL, rows, column, slot, order, count, hashes)
     elif width == 2:
-        _hash_row_words[uint16_t](NULL, rows, column, slot, floating, count, hashes)
+        _hash_row_words[uint16_t](NULL, rows, column, slot, order, count, hashes)
     elif width == 1:
-        _hash_row_words[uint8_t](NULL, rows, column, slot, floating, count, hashes)
+        _hash_row_words[uint8_t](NULL, rows, column, slot, order, count, hashes)
 
 
 cdef void hash_rows(RowCodec codec, const int32_t* columns, int32_t column_count, uint8_t** rows, int64_t count,

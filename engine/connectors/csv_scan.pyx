@@ -16,9 +16,9 @@ quote and anywhere else a quote is an ordinary character. So one bit of state te
     RecordScanner(delimiter, quote)                state over the chunks of a file (exact splits)
         .advance(data)  .next_record_end(data, start)
 
-Bytes without a quote are passed by memchr, so a file without quotes is scanned at the speed of memory. Blocks and
-splits are cut after ``\\n`` only; a lone ``\\r`` ends a record as well, but nothing is cut there. ``quote`` -1: no
-quoting. Kernels run without the GIL; data is borrowed for one call.
+Blocks of 64 bytes are passed with bit masks (``quote_mask``) as long as quotes stand only where they belong; the state
+machine does the rest. Blocks and splits are cut after ``\\n`` only; a lone ``\\r`` ends a record as well, but nothing is
+cut there. ``quote`` -1: no quoting. Kernels run without the GIL; data is borrowed for one call.
 
 Source: RFC 4180 and the rules of Arrow's CSV parser, which reads what is cut here.
 """
@@ -30,7 +30,10 @@ from libc.string cimport memchr
 cdef extern from "<string.h>" nogil:
     void* memrchr(const void* data, int character, size_t size)
 
+from engine.connectors.quote_mask cimport pass_blocks
+
 cdef enum:
+    BLOCK = 64
     NEWLINE = 10
     RETURN = 13
 
@@ -44,11 +47,11 @@ cdef inline bint opens_field(uint8_t previous, int32_t delimiter) noexcept nogil
     return previous == delimiter or previous == NEWLINE or previous == RETURN
 
 
-# Walk [start, stop). With stop_at_first: return the position after the first newline outside quotes, else -1 at the
+# Walk [start, stop) byte run by byte run. With stop_at_first: return the position after the first newline outside quotes, else -1 at the
 # end. Otherwise walk to the end and return the position after the last such newline, or -1.
 # The caller guarantees 0 <= start <= stop <= size of data.
-cdef int64_t walk(ScanState* state, const uint8_t* data, int64_t start, int64_t stop, int32_t delimiter,
-                  int32_t quote, bint stop_at_first) noexcept nogil:
+cdef int64_t walk_runs(ScanState* state, const uint8_t* data, int64_t start, int64_t stop, int32_t delimiter,
+                       int32_t quote, bint stop_at_first) noexcept nogil:
     cdef int64_t position = start
     cdef int64_t last_end = -1
     cdef int64_t run_end
@@ -92,6 +95,40 @@ cdef int64_t walk(ScanState* state, const uint8_t* data, int64_t start, int64_t 
                 state.is_quoted = 1
             state.previous = <uint8_t>quote
             position += 1
+    return last_end
+
+
+# As walk_runs without stop_at_first, in blocks of 64 bytes wherever quotes stand only where they belong.
+cdef int64_t walk(ScanState* state, const uint8_t* data, int64_t start, int64_t stop, int32_t delimiter,
+                  int32_t quote) noexcept nogil:
+    cdef int64_t position = start
+    cdef int64_t last_end = -1
+    cdef int64_t end, passed, run_stop
+    cdef uint8_t quoted, previous
+    if quote < 0:
+        return walk_runs(state, data, start, stop, delimiter, quote, False)
+    while position < stop:
+        passed = 0
+        # An ordinary quote before this position would look like a closing one to the blocks.
+        if stop - position >= BLOCK and (state.is_quoted or state.previous != quote):
+            quoted = state.is_quoted and not state.is_pending
+            previous = <uint8_t>quote if state.is_pending else state.previous
+            end = -1
+            passed = pass_blocks(data + position, stop - position, delimiter, quote, &quoted, &previous, &end)
+            if passed:
+                if end >= 0:
+                    last_end = position + end
+                state.is_pending = not quoted and previous == quote
+                state.is_quoted = quoted or state.is_pending
+                state.previous = previous
+                position += passed
+        if position < stop:
+            # A stray quote, or the rest of the data.
+            run_stop = min(stop, position + BLOCK)
+            end = walk_runs(state, data, position, run_stop, delimiter, quote, False)
+            if end >= 0:
+                last_end = end
+            position = run_stop
     return last_end
 
 
@@ -160,7 +197,7 @@ def last_record_end(const uint8_t[::1] data not None, int delimiter, int quote):
     state.is_pending = 0
     state.previous = NEWLINE
     with nogil:
-        end = walk(&state, &data[0], 0, size, delimiter, quote, False)
+        end = walk(&state, &data[0], 0, size, delimiter, quote)
     return 0 if end < 0 else end
 
 
@@ -216,7 +253,7 @@ cdef class RecordScanner:
         if data.shape[0] == 0:
             return
         with nogil:
-            walk(&self._state, &data[0], 0, data.shape[0], self._delimiter, self._quote, False)
+            walk(&self._state, &data[0], 0, data.shape[0], self._delimiter, self._quote)
 
     def next_record_end(self, const uint8_t[::1] data not None):
         """Return the position in ``data`` after the first newline that ends a record, having passed it; -1: none."""
@@ -224,5 +261,5 @@ cdef class RecordScanner:
         if data.shape[0] == 0:
             return -1
         with nogil:
-            end = walk(&self._state, &data[0], 0, data.shape[0], self._delimiter, self._quote, True)
+            end = walk_runs(&self._state, &data[0], 0, data.shape[0], self._delimiter, self._quote, True)
         return end

@@ -1,0 +1,11 @@
+"""Hash aggregation: groups in a table on pages that spills, states that always merge.
+
+hash_aggregate    the operator's face: phases partial, final and single; spilling and recursion
+functions         pure tables: argument types, state columns and result types of every aggregate
+group_table       find or insert the group of every row of a batch, update its states
+group_store       kernel: group and value records in pages, one list of pages for each partition
+state_kernels     kernel: update one state column of many groups
+state_columns     states of groups as Arrow arrays; the final value of avg
+state_rows        rows of partial states: written to and read from spill files
+row_states        rows passed through as states, when partial aggregation does not reduce
+"""

@@ -1,0 +1,139 @@
+"""AggregateLayout: an aggregate's calls turned into states, operations, columns and schemas for the group table.
+
+    calls ──► states (functions.py) ──► for each state: operation on input, input column, operation when merging
+          └─► results: for each call the state that it is, or (sum, count) of an average
+
+    state_schema    key columns, then states              what is spilled, what partial gives out
+    result columns  (state, -1) or (sum state, count state)
+
+Nothing here touches data.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from engine.aggregate.functions import (
+    StateSpec,
+    argument_column,
+    call_text,
+    specs_of_states,
+    state_column,
+    state_specs,
+)
+from engine.errors import SchemaError
+from engine.graph.expression import AggregateCall
+from engine.records.plain_types import plain_type
+
+# as enum Operation of state_kernels.pxd
+_ADD_INT64, _ADD_INT128, _ADD_DOUBLE, _COUNT_VALID, _COUNT_ROWS, _MIN, _MAX = range(7)
+_OPERATIONS = {"count": _COUNT_VALID, "count_rows": _COUNT_ROWS, "min": _MIN, "max": _MAX}
+
+
+@dataclass(frozen=True)
+class AggregateLayout:
+    """What a HashAggregate works by. Lists of states are parallel: one entry for each state, in order of calls."""
+
+    #: input columns of the keys
+    key_columns: list[int]
+    key_schema: pa.Schema
+    specs: list[StateSpec]
+    #: input column that each state reads, -1: none
+    columns: list[int]
+    operations: list[int]
+    #: the same over state_schema
+    merge_columns: list[int]
+    merge_operations: list[int]
+    overflow_texts: list[str]
+    state_schema: pa.Schema
+    #: for each call (state, -1), or (sum state, count state) of an average
+    results: list[tuple[int, int]]
+
+    @property
+    def states(self) -> list[tuple[int, int]]:
+        """The states as they are, in the form of `results`."""
+        return [(index, -1) for index in range(len(self.specs))]
+
+    @property
+    def empty_states(self) -> pa.RecordBatch:
+        """A batch without rows of the state columns only."""
+        fields = list(self.state_schema)[len(self.key_columns) :]
+        return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in fields], schema=pa.schema(fields))
+
+
+def _operation(spec: StateSpec, merging: bool) -> int:
+    """Return the kernel operation of a state; merging: its argument is a state itself."""
+    if spec.operation == "sum":
+        if pa.types.is_decimal(spec.type):
+            return _ADD_INT128
+        return _ADD_DOUBLE if pa.types.is_floating(spec.type) else _ADD_INT64
+    if merging and spec.operation in ("count", "count_rows"):
+        return _ADD_INT64
+    return _OPERATIONS[spec.operation]
+
+
+def _column(schema: pa.Schema, name: str) -> int:
+    index = schema.get_field_index(name)
+    if index < 0:
+        raise SchemaError(f"the input of an aggregate has no column {name!r}; there are: {', '.join(schema.names)}")
+    return int(index)
+
+
+def aggregate_layout(
+    input_schema: pa.Schema, keys: tuple[str, ...], calls: tuple[AggregateCall, ...], merging: bool
+) -> AggregateLayout:
+    """Return the layout of an aggregate.
+
+    Args:
+        input_schema: key columns and arguments named by `argument_column`, or, merging, states named by
+            `state_column`.
+        keys: names of key columns, in the order of the output; none: one global group.
+        calls: in the order of the output.
+        merging: the input is states.
+
+    Raises:
+        SchemaError: a column is missing, or a function does not take its argument's type.
+        NotYetSupportedError: a function that is not built.
+    """
+    specs: list[StateSpec] = []
+    columns: list[int] = []
+    names: list[str] = []
+    texts: list[str] = []
+    results: list[tuple[int, int]] = []
+    for index, call in enumerate(calls):
+        if merging:
+            call_specs = specs_of_states(call, index, input_schema)
+            columns += [_column(input_schema, state_column(index, k)) for k in range(len(call_specs))]
+        elif call.argument is None:
+            call_specs = state_specs(call, None)
+            columns.append(-1)
+        else:
+            column = _column(input_schema, argument_column(index))
+            call_specs = state_specs(call, plain_type(input_schema.field(column).type))
+            columns += [column] * len(call_specs)
+        results.append((len(specs), len(specs) + 1 if len(call_specs) == 2 else -1))
+        names += [state_column(index, k) for k in range(len(call_specs))]
+        texts += [f"{call_text(call)} overflows {spec.type}" for spec in call_specs]
+        specs += call_specs
+    key_columns = [_column(input_schema, name) for name in keys]
+    key_schema = pa.schema(
+        [
+            pa.field(name, plain_type(input_schema.field(column).type))
+            for name, column in zip(keys, key_columns, strict=True)
+        ]
+    )
+    state_fields = [pa.field(name, spec.type) for name, spec in zip(names, specs, strict=True)]
+    return AggregateLayout(
+        key_columns=key_columns,
+        key_schema=key_schema,
+        specs=specs,
+        columns=columns,
+        operations=[_operation(spec, merging) for spec in specs],
+        merge_columns=[len(keys) + index for index in range(len(specs))],
+        merge_operations=[_operation(spec, merging=True) for spec in specs],
+        overflow_texts=texts,
+        state_schema=pa.schema([*key_schema, *state_fields]),
+        results=results,
+    )

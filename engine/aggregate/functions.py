@@ -1,0 +1,172 @@
+"""Aggregate functions as tables: what states each one keeps, of which types, and what its result is.
+
+    function    argument                states                                  result
+    count_all   none                    count int64                             int64
+    count       any type                count int64                             int64
+    sum         integers                sum int64                               int64, overflow is an error
+                floats                  sum float64                             float64
+                decimal128(p, s)        sum decimal128(38, s)                   decimal128(38, s)
+    avg         integers                sum decimal128(38, 0), count int64      float64
+                floats                  sum float64, count int64                float64
+                decimal128(p, s)        sum decimal128(38, s), count int64      decimal128(38, s), half away from zero
+    min, max    every key type T        value T                                 T
+
+    input of partial and single   key columns, then __arg{i} for every call i that has an argument
+    output of partial,            key columns, then __state{i}_{k} for every call i and its k-th state
+    input of final
+    output of final and single    key columns, then the calls by their names
+
+Without input (no rows, or only nulls) sum, avg, min and max are null, counts are 0. The sum of integers under avg is
+exact: int64 values add up in 128 bits. NaN is the largest number for min and max, strings compare by bytes.
+
+Nothing here touches data. ``StateSpec.operation`` names the kernel: sum, count (non-nulls), count_rows, min, max.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+import pyarrow as pa
+from pyarrow import types
+
+from engine.errors import NotYetSupportedError, SchemaError
+from engine.graph.expression import AggregateCall, ColumnRef
+
+#: in the contract, not built
+NOT_YET = frozenset({"first", "last", "stddev", "variance", "count_distinct"})
+
+DECIMAL_DIGITS_MAX = 38
+
+
+class StateSpec(msgspec.Struct, frozen=True):
+    """One state column of an aggregate: how rows change it, and the type in which it travels."""
+
+    operation: str
+    type: pa.DataType
+
+
+def argument_column(index: int) -> str:
+    """Return the name of the input column with the argument of call `index`."""
+    return f"__arg{index}"
+
+
+def state_column(call_index: int, state_index: int) -> str:
+    """Return the name of a call's state column in partial output."""
+    return f"__state{call_index}_{state_index}"
+
+
+def call_text(call: AggregateCall) -> str:
+    """Return a call as a person wrote it, as far as it is known: sum(price), or sum(total) by its output name."""
+    argument = call.argument.name if isinstance(call.argument, ColumnRef) else call.name
+    return f"{call.function}({argument})"
+
+
+def _is_key_type(data_type: pa.DataType) -> bool:
+    """Whether values of the type have an order that rows and normalized keys know."""
+    return not (types.is_nested(data_type) or types.is_null(data_type) or isinstance(data_type, pa.BaseExtensionType))
+
+
+def _sum_type(call: AggregateCall, data_type: pa.DataType, integer_type: pa.DataType) -> pa.DataType:
+    if types.is_integer(data_type):
+        return integer_type
+    if types.is_floating(data_type):
+        return pa.float64()
+    if types.is_decimal128(data_type):
+        return pa.decimal128(DECIMAL_DIGITS_MAX, data_type.scale)
+    if types.is_decimal(data_type):
+        raise NotYetSupportedError(f"{call.function} of {data_type} ({call.name})")
+    raise SchemaError(f"{call_text(call)}: {call.function} takes numbers, the argument is {data_type}")
+
+
+def state_specs(call: AggregateCall, argument_type: pa.DataType | None) -> tuple[StateSpec, ...]:
+    """Return the states of a call over an argument of that type (None: it has no argument).
+
+    Raises:
+        NotYetSupportedError: the function is in the contract but not built.
+        SchemaError: no such function, or it does not take the type.
+    """
+    function = call.function
+    if function in NOT_YET:
+        raise NotYetSupportedError(f"the aggregate {function}() ({call.name})")
+    if function == "count_all":
+        return (StateSpec("count_rows", pa.int64()),)
+    if function not in ("count", "sum", "avg", "min", "max"):
+        raise SchemaError(f"no aggregate function {function!r} ({call.name}); there are: count, sum, avg, min, max")
+    if argument_type is None:
+        raise SchemaError(f"{function}() ({call.name}) needs an argument")
+    if function == "count":
+        return (StateSpec("count", pa.int64()),)
+    if function == "sum":
+        return (StateSpec("sum", _sum_type(call, argument_type, pa.int64())),)
+    if function == "avg":
+        exact = pa.decimal128(DECIMAL_DIGITS_MAX, 0)
+        return (StateSpec("sum", _sum_type(call, argument_type, exact)), StateSpec("count", pa.int64()))
+    if not _is_key_type(argument_type):
+        raise SchemaError(f"{call_text(call)}: values of {argument_type} have no order")
+    return (StateSpec(function, argument_type),)
+
+
+def partial_columns(call: AggregateCall, argument_type: pa.DataType | None) -> list[tuple[str, pa.DataType]]:
+    """Return (what it is, type) of each state column of a call, in the order of `state_column`'s state_index.
+
+    Raises:
+        as state_specs.
+    """
+    return [(spec.operation, spec.type) for spec in state_specs(call, argument_type)]
+
+
+def result_type(call: AggregateCall, argument_type: pa.DataType | None) -> pa.DataType:
+    """Return the type of a call's result.
+
+    Raises:
+        as state_specs.
+    """
+    specs = state_specs(call, argument_type)
+    if call.function == "avg" and argument_type is not None and not types.is_decimal(argument_type):
+        return pa.float64()
+    return specs[0].type
+
+
+def state_schema(
+    key_fields: Sequence[pa.Field], calls: Sequence[AggregateCall], argument_types: Sequence[pa.DataType | None]
+) -> pa.Schema:
+    """Return the schema between the two phases: key columns, then each call's state columns."""
+    fields = list(key_fields)
+    for index, (call, argument_type) in enumerate(zip(calls, argument_types, strict=True)):
+        for state_index, spec in enumerate(state_specs(call, argument_type)):
+            fields.append(pa.field(state_column(index, state_index), spec.type))
+    return pa.schema(fields)
+
+
+def result_schema(
+    key_fields: Sequence[pa.Field], calls: Sequence[AggregateCall], argument_types: Sequence[pa.DataType | None]
+) -> pa.Schema:
+    """Return the schema of the result: key columns, then the calls by their names."""
+    pairs = zip(calls, argument_types, strict=True)
+    return pa.schema([*key_fields, *(pa.field(call.name, result_type(call, argument)) for call, argument in pairs)])
+
+
+def specs_of_states(call: AggregateCall, call_index: int, schema: pa.Schema) -> tuple[StateSpec, ...]:
+    """Return the states of a call as the input of a final phase carries them.
+
+    Raises:
+        SchemaError: a state column is missing.
+    """
+    operations = {
+        "count_all": ("count_rows",),
+        "count": ("count",),
+        "sum": ("sum",),
+        "avg": ("sum", "count"),
+        "min": ("min",),
+        "max": ("max",),
+    }
+    if call.function not in operations:
+        state_specs(call, None)
+    specs = []
+    for state_index, operation in enumerate(operations[call.function]):
+        name = state_column(call_index, state_index)
+        if schema.get_field_index(name) < 0:
+            raise SchemaError(f"the input of a final aggregate has no column {name} for {call_text(call)}")
+        specs.append(StateSpec(operation, schema.field(name).type))
+    return tuple(specs)

@@ -1,0 +1,36 @@
+# GroupDirectory: tagged addresses of groups, by hash. A plain struct for kernels.
+#
+#     slot     | tag: bits 15..0 of the hash, in bits 63..48 | address of the group in bits 47..0 |      0: empty
+#     index    top bits of hash * odd constant; collisions go to the next slot
+
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+
+from engine.memory.page_pool cimport PagePool
+
+cdef struct GroupDirectory:
+    uint64_t* slots         # NULL: none
+    int64_t slot_count      # a power of two
+    int64_t size            # bytes taken from the pool
+    int32_t shift           # 64 - log2(slot_count)
+
+# 2**64 / golden ratio, odd: every bit of the hash reaches the top bits of the product
+cdef inline int64_t directory_index(const GroupDirectory* directory, uint64_t hash) noexcept nogil:
+    return <int64_t> ((hash * <uint64_t> 0x9E3779B97F4A7C15U) >> directory.shift)
+
+cdef inline uint64_t directory_slot(const uint8_t* group, uint64_t hash) noexcept nogil:
+    return <uint64_t> group | (hash & 0xFFFF) << 48
+
+cdef inline uint8_t* directory_group(uint64_t slot) noexcept nogil:
+    return <uint8_t*> (slot & ((<uint64_t> 1 << 48) - 1))
+
+# How many groups the directory may hold: 5/8 of its slots.
+cdef inline int64_t directory_limit(const GroupDirectory* directory) noexcept nogil:
+    return directory.slot_count // 8 * 5
+
+# An empty directory of so many slots, in one contiguous grant; False: no memory, the directory is as before.
+cdef bint directory_take(GroupDirectory* directory, PagePool pool, int64_t slot_count) noexcept nogil
+cdef void directory_give(GroupDirectory* directory, PagePool pool) noexcept nogil
+# Whether a directory of twice the slots fits in place of this one, in half of the pool, and leaves a page free.
+cdef bint directory_can_double(const GroupDirectory* directory, PagePool pool) noexcept nogil
+# Enter a group that is not in it. Caller guarantees an empty slot.
+cdef void directory_insert(GroupDirectory* directory, const uint8_t* group, uint64_t hash) noexcept nogil

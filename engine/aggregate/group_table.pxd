@@ -1,0 +1,90 @@
+# GroupTable: find or insert the group of every row of a batch, update its states.
+
+cimport cython
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+
+from engine.aggregate.group_directory cimport GroupDirectory
+from engine.aggregate.group_store cimport GroupStore
+from engine.aggregate.state_kernels cimport StateField
+from engine.memory.page_pool cimport PagePool
+from engine.records.arrow_batch cimport ArrowBatch
+from engine.records.comparator cimport KeyEquality
+from engine.records.hashing cimport rehash
+from engine.records.row_codec cimport RowCodec
+
+cdef enum:
+    GROUP_HASH = 8              # offset of the group's hash (uint64)
+    GROUP_STATES = 16           # offset of the first state
+
+# Which input column each state reads, and by which operation.
+@cython.final
+cdef class StateBinding:
+    cdef StateField* fields
+    cdef int32_t field_count
+
+# An Arrow batch opened for the table: key columns, and the columns that states read.
+@cython.final
+cdef class GroupInput:
+    cdef ArrowBatch keys
+    cdef ArrowBatch arguments
+    cdef StateBinding binding
+    cdef readonly int64_t row_count
+
+@cython.final
+cdef class GroupTable:
+    cdef PagePool _pool
+    cdef RowCodec _codec                    # of the key columns
+    cdef KeyEquality _equality
+    cdef int32_t _key_count
+    cdef int32_t* _key_columns              # 0, 1, 2 ...
+    cdef StateField* fields
+    cdef readonly int32_t field_count
+    cdef int32_t key_offset                 # of the key row from the group's start
+    cdef uint8_t* _initial                  # [key_offset - GROUP_STATES] states of a new group
+    cdef list _overflow_texts
+    cdef bint _has_values                   # some state has a variable size
+    cdef GroupStore* stores
+    cdef readonly int32_t store_count       # 1, or partition_count
+    cdef readonly int32_t partition_count
+    cdef readonly int32_t level
+    cdef readonly int64_t group_count
+    cdef readonly int64_t groups_made       # since the table exists
+    cdef int64_t _group_limit               # full at so many groups, whatever the memory
+    cdef int64_t _room                      # full at so many groups, with the directory as it is
+    cdef GroupDirectory _directory
+    cdef readonly bint frozen
+    cdef void* _scratch
+    cdef uint64_t* _hashes
+    cdef uint8_t** _groups
+    cdef uint8_t** _targets
+    cdef uint8_t** _candidate_keys
+    cdef int64_t* _positions
+    cdef int64_t* _candidate_rows
+    cdef uint32_t* _sizes
+    cdef int32_t* _pending
+    cdef int32_t* _candidates
+    cdef int32_t* _inserted
+    cdef uint8_t* _flags
+
+    # The spill partition of a hash on this level.
+    cdef inline int32_t partition_of(self, uint64_t hash) noexcept nogil:
+        cdef uint64_t mixed = rehash(hash, <uint32_t> self.level) if self.level > 0 else hash
+        return <int32_t> ((((mixed >> 16) & 0xFFFF) * <uint64_t> self.partition_count) >> 16)
+
+    cdef int _lay_out(self, ArrowBatch states, list operations) except -1
+    cdef int _allocate_scratch(self) except -1
+    cdef int64_t _locate_global(self, int64_t count, bint reserved) noexcept nogil
+    cdef int64_t _locate(self, ArrowBatch keys, int64_t start, int64_t count, bint reserved) noexcept nogil
+    cdef void _encode_inserted(self, ArrowBatch keys, int64_t start, int64_t inserted_count) noexcept nogil
+    cdef uint8_t* _new_group(self, uint64_t hash, int64_t key_size, bint reserved) noexcept nogil
+    cdef inline GroupStore* _store_of(self, uint64_t hash) noexcept nogil
+    cdef int64_t _update_values(self, GroupInput opened, int64_t start, int64_t count, bint reserved) noexcept nogil
+    cdef void _grow_directory(self, int64_t count) noexcept nogil
+    cdef void _fill_directory(self) noexcept nogil
+    cdef bint _set_value(self, uint8_t* group, const StateField* field, const uint8_t* data, int64_t size,
+                         bint reserved) noexcept nogil
+    cdef int64_t _probe(self, int64_t start, int64_t count, int64_t pending_count, bint reserved,
+                        int64_t* inserted_count, int64_t* candidate_count) noexcept nogil
+    cdef int64_t _add_chunk(self, GroupInput opened, int64_t start, int64_t count, bint reserved,
+                            int32_t* failed) noexcept nogil
+    cdef int64_t _chunk_rows(self) noexcept nogil

@@ -1,0 +1,45 @@
+from typing import Self, final
+
+import pyarrow as pa
+
+from engine.memory.page_pool import PagePool
+
+@final
+class StateBinding:
+    """Which input column each state reads, and by which operation."""
+
+@final
+class GroupInput:
+    """An Arrow batch opened for a group table."""
+
+    row_count: int
+
+@final
+class GroupTable:
+    """A hash table of groups on pages of a PagePool."""
+
+    field_count: int
+    store_count: int
+    partition_count: int
+    level: int
+    group_count: int
+    groups_made: int
+    frozen: bool
+    def __new__(
+        cls,
+        pool: PagePool,
+        key_schema: pa.Schema,
+        states: pa.RecordBatch,
+        operations: list[int],
+        overflow_texts: list[str],
+        partition_count: int,
+        separate_stores: bool,
+        group_limit: int,
+    ) -> Self: ...
+    def bind(self, operations: list[int], columns: list[int]) -> StateBinding: ...
+    def open(self, keys: pa.RecordBatch, arguments: pa.RecordBatch, binding: StateBinding) -> GroupInput: ...
+    def add(self, opened: GroupInput, start: int, reserved: bool) -> int: ...
+    def store_sizes(self) -> list[tuple[int, int]]: ...
+    def drop(self, stores: list[int], go_on: bool = True) -> None: ...
+    def reset(self, level: int, frozen: bool = False) -> None: ...
+    def close(self) -> None: ...

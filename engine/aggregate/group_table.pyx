@@ -1,0 +1,500 @@
+"""GroupTable: a hash table of groups on pages of a PagePool.
+
+    table = GroupTable(pool, key_schema, states, initial_level, ...)
+    binding = table.bind(operations, columns)            which input column each state reads, and how
+    opened = table.open(keys, arguments, binding)        one call a batch
+    next_row = table.add(opened, start, reserved)        rows before next_row are in; fewer than all: full
+    table.store_sizes(), GroupScan(table, ...)           what is in it
+    table.drop(stores) / table.reset(level) / table.close()
+
+    directory   tagged addresses of groups by hash (group_directory.pxd), at most 5/8 full
+    group       | size 4 | kind 4 | hash 8 | states | flags | key row |        in the pages of its partition
+
+Rows are handled 1024 at a time, and in rounds: all rows look for a slot (an empty one is taken at once, one with the
+right tag makes a candidate), new keys are encoded, all candidates are compared column by column; those that differ look
+on in the next round. Then every state is updated by a kernel over the group addresses.
+
+Full means: no page for a group, a value or a larger directory. Rows before the one that found no room are complete; it
+may have changed min and max of its group already, which does no harm, since it comes again.
+
+Invariants: a group is found by every later row with its key until its partition is dropped; two rows get one group
+exactly when KeyEquality says so. Without key columns there is one group. `reserved` puts one row into the reserved
+grant; a frozen table takes the reserved grant for values of groups that it has (they must not be lost), never for a
+new group, except the first.
+
+Limits: about 100 KiB of scratch outside the budget.
+
+Source: Flink's BytesHashMap (record area and bucket area on segments); tags as in the hash table of Umbra and DuckDB
+("salt"), linear probing over addresses.
+"""
+
+cimport cython
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memcpy, memset
+
+from engine.aggregate.group_directory cimport (
+    directory_can_double,
+    directory_give,
+    directory_group,
+    directory_index,
+    directory_insert,
+    directory_limit,
+    directory_slot,
+    directory_take,
+)
+from engine.aggregate.group_store cimport (
+    RECORD_GROUP,
+    RECORD_VALUE,
+    GroupStore,
+    store_clear,
+    store_destroy,
+    store_drop_large,
+    store_next_group,
+    store_place,
+)
+from engine.aggregate.state_kernels cimport (
+    OP_COUNT_ROWS,
+    OP_COUNT_VALID,
+    StateField,
+    ValueSlot,
+    replaces_value,
+    update_state,
+)
+from engine.memory.page_pool cimport PagePool
+from engine.records.arrow_batch cimport KIND_BOOL, KIND_BYTES, KIND_LARGE_BYTES, ArrowBatch
+from engine.records.comparator cimport KeyEquality
+from engine.records.hashing cimport hash_batch
+from engine.records.row_codec cimport RowCodec
+
+from engine.errors import DataError, MemoryBudgetError
+
+cdef extern from *:
+    void prefetch "__builtin_prefetch" (const void* address) noexcept nogil
+
+cdef enum:
+    CHUNK_ROWS = 1024           # rows located together
+    CHUNK_ROWS_MIN = 8
+    VALUE_BYTES = 1024          # what a row with values may take, generously
+    FILL_GROUPS = 32            # groups entered into the directory together
+    NO_FAILURE = -1
+
+
+@cython.final
+cdef class StateBinding:
+
+    def __dealloc__(self):
+        free(self.fields)
+
+
+@cython.final
+cdef class GroupInput:
+    pass
+
+
+@cython.final
+cdef class GroupTable:
+    """Args: states: a batch without rows of the state columns; operations: Operation of each; overflow_texts: what to
+    say when its sum overflows; partition_count: 2^n spill partitions; separate_stores: pages of its own for each;
+    group_limit: full at so many groups, 0: no limit.
+    """
+
+    def __cinit__(self, PagePool pool not None, key_schema, states, list operations, list overflow_texts,
+                  int32_t partition_count, bint separate_stores, int64_t group_limit):
+        cdef int32_t index
+        self._pool = pool
+        self._key_count = <int32_t> len(key_schema)
+        self._overflow_texts = overflow_texts
+        self._group_limit = group_limit if group_limit > 0 else (<int64_t> 1 << 62)
+        self._room = 1          # without keys; with keys set before every chunk
+        self.partition_count = partition_count
+        self.store_count = partition_count if separate_stores else 1
+        self.stores = <GroupStore*> calloc(self.store_count, sizeof(GroupStore))
+        self._key_columns = <int32_t*> calloc(self._key_count + 1, sizeof(int32_t))
+        if self.stores == NULL or self._key_columns == NULL:
+            raise MemoryError()
+        for index in range(self.store_count):
+            self.stores[index].open_page = -1
+        for index in range(self._key_count):
+            self._key_columns[index] = index
+        if self._key_count > 0:
+            self._codec = RowCodec(key_schema)
+            columns = list(range(self._key_count))
+            self._equality = KeyEquality(self._codec, columns, self._codec, columns)
+        self._lay_out(ArrowBatch.open(states), operations)
+        self._allocate_scratch()
+        if not directory_take(&self._directory, pool, pool.page_size // 8):
+            raise MemoryBudgetError(f"no page for the directory of a group table in {pool!r}")
+
+    def __dealloc__(self):
+        cdef int32_t index
+        for index in range(self.store_count if self.stores != NULL else 0):
+            store_destroy(&self.stores[index])
+        free(self.stores)
+        free(self._key_columns)
+        free(self.fields)
+        free(self._initial)
+        free(self._scratch)
+
+    cdef int _lay_out(self, ArrowBatch states, list operations) except -1:
+        """Give every state its place in a group."""
+        cdef int32_t offset = GROUP_STATES
+        cdef int32_t index
+        cdef StateField* field
+        self.field_count = states.column_count
+        self.fields = <StateField*> calloc(self.field_count + 1, sizeof(StateField))
+        if self.fields == NULL:
+            raise MemoryError()
+        for index in range(self.field_count):
+            field = &self.fields[index]
+            field.operation = operations[index]
+            field.kind = states.columns[index].kind
+            field.is_variable = field.kind in (KIND_BYTES, KIND_LARGE_BYTES)
+            field.width = <int32_t> sizeof(ValueSlot) if field.is_variable else states.columns[index].width
+            if field.kind == KIND_BOOL:
+                field.width = 1
+            field.offset = offset
+            field.column = -1
+            offset += (field.width + 7) & ~7
+            self._has_values |= field.is_variable
+        for index in range(self.field_count):
+            self.fields[index].flag = offset + index
+        self.key_offset = (offset + self.field_count + 7) & ~7
+        self._initial = <uint8_t*> calloc(self.key_offset, 1)
+        if self._initial == NULL:
+            raise MemoryError()
+        for index in range(self.field_count):
+            if self.fields[index].operation in (OP_COUNT_ROWS, OP_COUNT_VALID):
+                self._initial[self.fields[index].flag - GROUP_STATES] = 1
+        return 0
+
+    cdef int _allocate_scratch(self) except -1:
+        cdef uint8_t* memory = <uint8_t*> malloc(CHUNK_ROWS * (6 * 8 + 4 * 4 + 1))
+        if memory == NULL:
+            raise MemoryError()
+        self._scratch = memory
+        self._hashes = <uint64_t*> memory
+        self._groups = <uint8_t**> (memory + 8 * CHUNK_ROWS)
+        self._targets = <uint8_t**> (memory + 16 * CHUNK_ROWS)
+        self._candidate_keys = <uint8_t**> (memory + 24 * CHUNK_ROWS)
+        self._positions = <int64_t*> (memory + 32 * CHUNK_ROWS)
+        self._candidate_rows = <int64_t*> (memory + 40 * CHUNK_ROWS)
+        self._sizes = <uint32_t*> (memory + 48 * CHUNK_ROWS)
+        self._pending = <int32_t*> (memory + 52 * CHUNK_ROWS)
+        self._candidates = <int32_t*> (memory + 56 * CHUNK_ROWS)
+        self._inserted = <int32_t*> (memory + 60 * CHUNK_ROWS)
+        self._flags = memory + 64 * CHUNK_ROWS
+        return 0
+
+    # ------------------------------------------------------------------------------------------------------ input
+
+    def bind(self, list operations not None, list columns not None):
+        """Return a StateBinding: for each state its Operation and the column it reads (-1: none)."""
+        cdef StateBinding binding = StateBinding()
+        cdef int32_t index
+        binding.field_count = self.field_count
+        binding.fields = <StateField*> calloc(self.field_count + 1, sizeof(StateField))
+        if binding.fields == NULL:
+            raise MemoryError()
+        for index in range(self.field_count):
+            binding.fields[index] = self.fields[index]
+            binding.fields[index].operation = operations[index]
+            binding.fields[index].column = columns[index]
+        return binding
+
+    def open(self, keys, arguments, StateBinding binding not None):
+        """Open a batch. Args: keys: its key columns only, in order; arguments: the batch that the binding reads."""
+        cdef GroupInput opened = GroupInput()
+        opened.arguments = ArrowBatch.open(arguments)
+        if self._key_count > 0:
+            opened.keys = ArrowBatch.open(keys)
+            self._codec.accept(opened.keys)
+        opened.binding = binding
+        opened.row_count = opened.arguments.row_count
+        return opened
+
+    def add(self, GroupInput opened not None, int64_t start, bint reserved):
+        """Put rows start and following into their groups; return the first row that is not in.
+
+        With reserved, only the row at start is put in, with the reserved grant where the pool has no room.
+
+        Raises: DataError when a sum overflows (the table is then unusable).
+        """
+        cdef int64_t count, done
+        cdef int32_t failed = NO_FAILURE
+        cdef int64_t row_count = opened.row_count
+        if reserved:
+            row_count = min(row_count, start + 1)
+        with nogil:
+            while start < row_count:
+                count = min(self._chunk_rows(), row_count - start)
+                done = self._add_chunk(opened, start, count, reserved, &failed)
+                start += done
+                if done == 0 or failed != NO_FAILURE:
+                    break
+        if failed != NO_FAILURE:
+            raise DataError(self._overflow_texts[failed])
+        return start
+
+    cdef int64_t _chunk_rows(self) noexcept nogil:
+        """Rows to locate together: few when little memory is left for their values (groups are made before them)."""
+        cdef int64_t rows = self._pool.pages_free() * self._pool.page_size // VALUE_BYTES
+        if not self._has_values:
+            return CHUNK_ROWS
+        return min(max(rows, <int64_t> CHUNK_ROWS_MIN), <int64_t> CHUNK_ROWS)
+
+    cdef int64_t _add_chunk(self, GroupInput opened, int64_t start, int64_t count, bint reserved,
+                            int32_t* failed) noexcept nogil:
+        cdef const StateField* field
+        cdef int32_t index
+        if self._key_count > 0:
+            count = self._locate(opened.keys, start, count, reserved)
+        else:
+            count = self._locate_global(count, reserved)
+        if self._has_values and count > 0:
+            count = self._update_values(opened, start, count, reserved or self.frozen)
+        for index in range(self.field_count):
+            field = &opened.binding.fields[index]
+            if field.is_variable and field.operation not in (OP_COUNT_ROWS, OP_COUNT_VALID):
+                continue
+            if update_state(field, &opened.arguments.columns[field.column], start, self._groups, count) != 0:
+                failed[0] = index
+        return count
+
+    # --------------------------------------------------------------------------------------------- find or insert
+
+    cdef int64_t _locate_global(self, int64_t count, bint reserved) noexcept nogil:
+        cdef int64_t index
+        cdef int64_t page_index = 0
+        cdef int64_t offset = 0
+        cdef uint8_t* group
+        if self.group_count == 0:
+            group = self._new_group(0, 0, reserved or self.frozen)
+        else:
+            group = store_next_group(&self.stores[0], &page_index, &offset)
+        if group == NULL:
+            return 0
+        for index in range(count):
+            self._groups[index] = group
+        return count
+
+    cdef int64_t _locate(self, ArrowBatch keys, int64_t start, int64_t count, bint reserved) noexcept nogil:
+        """Find or insert the groups of rows start .. start + count into _groups; returns how many found room."""
+        cdef int64_t index
+        cdef int64_t pending_count, inserted_count, candidate_count
+        cdef int32_t row
+        self._grow_directory(count)
+        if self._directory.slots == NULL:
+            return 0
+        hash_batch(keys, self._key_columns, self._key_count, start, count, self._hashes)
+        self._codec.measure(keys, start, count, self._sizes)
+        for index in range(count):
+            self._positions[index] = directory_index(&self._directory, self._hashes[index])
+            prefetch(&self._directory.slots[self._positions[index]])
+            self._pending[index] = <int32_t> index
+        pending_count = count
+        while pending_count > 0:
+            count = self._probe(start, count, pending_count, reserved, &inserted_count, &candidate_count)
+            self._encode_inserted(keys, start, inserted_count)
+            self._equality.batch_equals_rows(keys, self._candidate_rows, self._candidate_keys, candidate_count,
+                                             self._flags)
+            pending_count = 0
+            for index in range(candidate_count):
+                if not self._flags[index]:
+                    row = self._candidates[index]
+                    self._positions[row] = (self._positions[row] + 1) & (self._directory.slot_count - 1)
+                    self._pending[pending_count] = row
+                    pending_count += 1
+        return count
+
+    cdef int64_t _probe(self, int64_t start, int64_t count, int64_t pending_count, bint reserved,
+                        int64_t* inserted_count, int64_t* candidate_count) noexcept nogil:
+        """One round: every pending row below count gets a new group or a candidate. Returns count, or less: full."""
+        cdef uint64_t* slots = self._directory.slots
+        cdef int64_t mask = self._directory.slot_count - 1
+        cdef int64_t index, position
+        cdef uint64_t slot, tag
+        cdef uint8_t* group
+        cdef int32_t row
+        cdef int64_t inserted = 0
+        cdef int64_t candidates = 0
+        for index in range(pending_count):
+            row = self._pending[index]
+            if row >= count:
+                break
+            position = self._positions[row]
+            tag = self._hashes[row] & 0xFFFF
+            slot = slots[position]
+            while slot != 0 and slot >> 48 != tag:
+                position = (position + 1) & mask
+                slot = slots[position]
+            self._positions[row] = position
+            if slot == 0:
+                group = self._new_group(self._hashes[row], self._sizes[row],
+                                        (reserved and row == 0) or (self.frozen and self.group_count == 0))
+                if group == NULL:
+                    count = row
+                    break
+                slots[position] = directory_slot(group, tag)
+                self._targets[row] = group + self.key_offset
+                self._inserted[inserted] = row
+                inserted += 1
+            else:
+                group = directory_group(slot)
+                prefetch(group + self.key_offset)
+                self._candidates[candidates] = row
+                self._candidate_rows[candidates] = start + row
+                self._candidate_keys[candidates] = group + self.key_offset
+                candidates += 1
+            self._groups[row] = group
+        inserted_count[0] = inserted
+        candidate_count[0] = candidates
+        return count
+
+    cdef void _encode_inserted(self, ArrowBatch keys, int64_t start, int64_t inserted_count) noexcept nogil:
+        """Write the keys of new groups, in runs of neighbouring rows."""
+        cdef int64_t index = 0
+        cdef int64_t stop
+        cdef int32_t first
+        while index < inserted_count:
+            first = self._inserted[index]
+            stop = index + 1
+            while stop < inserted_count and self._inserted[stop] == first + (stop - index):
+                stop += 1
+            self._codec.encode(keys, start + first, stop - index, self._sizes + first, self._targets + first)
+            index = stop
+
+    cdef uint8_t* _new_group(self, uint64_t hash, int64_t key_size, bint reserved) noexcept nogil:
+        cdef GroupStore* store = self._store_of(hash)
+        cdef uint8_t* group
+        if self.group_count >= self._room:
+            return NULL
+        group = store_place(store, self._pool, self.key_offset + key_size, RECORD_GROUP, reserved)
+        if group == NULL:
+            return NULL
+        (<uint64_t*> (group + GROUP_HASH))[0] = hash
+        memcpy(group + GROUP_STATES, self._initial, <size_t> (self.key_offset - GROUP_STATES))
+        store.group_count += 1
+        self.group_count += 1
+        self.groups_made += 1
+        return group
+
+    cdef inline GroupStore* _store_of(self, uint64_t hash) noexcept nogil:
+        return &self.stores[self.partition_of(hash) if self.store_count > 1 else 0]
+
+    # ------------------------------------------------------------------------------------------------------ values
+
+    cdef int64_t _update_values(self, GroupInput opened, int64_t start, int64_t count, bint reserved) noexcept nogil:
+        """Row by row, min and max of strings; returns how many rows found room."""
+        cdef int64_t row
+        cdef int32_t index
+        cdef const StateField* field
+        cdef const uint8_t* data = NULL
+        cdef int64_t size = 0
+        for row in range(count):
+            for index in range(self.field_count):
+                field = &opened.binding.fields[index]
+                if not field.is_variable:
+                    continue
+                if replaces_value(field, &opened.arguments.columns[field.column], start + row, self._groups[row],
+                                  &data, &size):
+                    if not self._set_value(self._groups[row], field, data, size, reserved):
+                        return row
+        return count
+
+    cdef bint _set_value(self, uint8_t* group, const StateField* field, const uint8_t* data, int64_t size,
+                         bint reserved) noexcept nogil:
+        cdef ValueSlot* slot = <ValueSlot*> (group + field.offset)
+        cdef GroupStore* store = self._store_of((<uint64_t*> (group + GROUP_HASH))[0])
+        cdef int64_t capacity
+        cdef uint8_t* record
+        if slot.data == NULL or size > slot.capacity:
+            if slot.data != NULL:
+                store_drop_large(store, self._pool, slot.data - 8)      # the value is beaten: nothing is lost
+                slot.data = NULL
+                slot.capacity = 0
+                group[field.flag] = 0
+            capacity = (size + 7) & ~7
+            if capacity < self._pool.page_size // 8:
+                capacity += (capacity >> 2) & ~7
+            record = store_place(store, self._pool, capacity + 8, RECORD_VALUE, reserved)
+            if record == NULL:
+                return False
+            slot.data = record + 8
+            slot.capacity = <int32_t> capacity
+        memcpy(slot.data, data, <size_t> size)
+        slot.size = <int32_t> size
+        group[field.flag] = 1
+        return True
+
+    # --------------------------------------------------------------------------------------------------- directory
+
+    cdef void _grow_directory(self, int64_t count) noexcept nogil:
+        """Double the directory when count new groups may not find room, it is half of the way there, and it fits."""
+        cdef int64_t slot_count = self._directory.slot_count
+        cdef int64_t limit = directory_limit(&self._directory)
+        if (limit - self.group_count < count and self.group_count > limit // 2
+                and directory_can_double(&self._directory, self._pool)):
+            directory_give(&self._directory, self._pool)
+            if (directory_take(&self._directory, self._pool, 2 * slot_count)
+                    or directory_take(&self._directory, self._pool, slot_count)):
+                self._fill_directory()
+        self._room = min(directory_limit(&self._directory), self._group_limit)
+
+    cdef void _fill_directory(self) noexcept nogil:
+        """Enter all groups into an empty directory, some at a time, so that their slots are fetched together."""
+        cdef uint8_t* groups[FILL_GROUPS]
+        cdef int64_t page_index, offset, count, position
+        cdef int32_t index
+        for index in range(self.store_count):
+            page_index = offset = 0
+            count = FILL_GROUPS
+            while count == FILL_GROUPS:
+                count = 0
+                while count < FILL_GROUPS:
+                    groups[count] = store_next_group(&self.stores[index], &page_index, &offset)
+                    if groups[count] == NULL:
+                        break
+                    position = directory_index(&self._directory, (<uint64_t*> (groups[count] + GROUP_HASH))[0])
+                    prefetch(&self._directory.slots[position])
+                    count += 1
+                for position in range(count):
+                    directory_insert(&self._directory, groups[position],
+                                     (<uint64_t*> (groups[position] + GROUP_HASH))[0])
+
+    # ---------------------------------------------------------------------------------------------------- emptying
+
+    def store_sizes(self):
+        """Return (bytes of records, groups) of each store."""
+        return [(self.stores[index].used_bytes, self.stores[index].group_count) for index in range(self.store_count)]
+
+    def drop(self, list stores not None, bint go_on=True):
+        """Forget the groups of some stores; their pages go back to the pool.
+
+        Args: go_on: False when nothing is added before the next reset() (the directory is left as it is).
+        """
+        cdef int32_t index
+        for index in stores:
+            self.group_count -= self.stores[index].group_count
+            store_clear(&self.stores[index], self._pool)
+        if self._directory.slots == NULL:
+            raise MemoryBudgetError(f"the directory of a group table has no memory in {self._pool!r}")
+        if go_on:
+            with nogil:
+                memset(self._directory.slots, 0, <size_t> self._directory.size)
+                if self.group_count > 0:
+                    self._fill_directory()
+
+    def reset(self, int32_t level, bint frozen=False):
+        """Forget everything and begin again on a level of recursion."""
+        self.drop(list(range(self.store_count)))
+        self.level = level
+        self.frozen = frozen
+
+    def close(self):
+        """Give every page back; idempotent. The table is unusable afterwards."""
+        cdef int32_t index
+        for index in range(self.store_count):
+            store_clear(&self.stores[index], self._pool)
+        self.group_count = 0
+        directory_give(&self._directory, self._pool)

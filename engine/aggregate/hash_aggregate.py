@@ -1,0 +1,383 @@
+"""HashAggregate: groups rows by key columns, in more groups than fit in its pages.
+
+    aggregate = HashAggregate(phase, input_schema, keys, calls, output_schema, pool, space, force_spill=False)
+    for batch in aggregate.add_batch(batch): ...       partial: states, when the table is full; others: nothing
+                 or add_page(segment, used_bytes), add_rows(buffer): binary rows
+    for batch in aggregate.finish(): ...               the rest
+    aggregate.close()                                  always; idempotent
+
+    phase     input    output     table full
+    partial   rows     states     give out all groups, begin anew (a group may come out twice)
+    final     states   results    write partitions as states
+    single    rows     results    write partitions as states
+
+    ADDING ── full ──► evict: written partitions first, then the largest, until a quarter of the records is out;
+       │               their groups go to the partition's file as states, later groups of them start again
+       │ finish()
+       ├── partitions never written: results from the table
+       └── written ones: the rest is written too; then each file is read into the empty table, one level deeper
+           (a fresh hash parts what fell together); states of one group merge whenever they meet
+           Deeper than LEVEL_MAX the table is frozen instead: groups in it take what is theirs, all other states go
+           to one more file, which the next pass reads. A pass completes at least one group, so this ends.
+
+A partial aggregate that does not reduce (more than PASS_RATIO of its rows were new groups) switches itself off and
+passes rows through as states. With less than 64 pages all partitions share pages and are evicted together.
+
+Invariants: no state is in a file that is still to be read and in a result. Memory: table and one page are in the pool;
+each open partition file has one block in memory of its writer.
+
+Source: Graefe, "Query evaluation techniques for large databases" (1993), hybrid hashing; Flink's HashAgg with
+BytesHashMap falls back to sorting where we recurse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from engine.aggregate.aggregate_layout import AggregateLayout, aggregate_layout
+from engine.aggregate.group_table import GroupInput, GroupTable, StateBinding
+from engine.aggregate.partition_files import PartitionFiles
+from engine.aggregate.row_states import row_states
+from engine.aggregate.state_columns import GroupScan
+from engine.aggregate.state_rows import StateRows
+from engine.errors import MemoryBudgetError, SchemaError
+from engine.graph.expression import AggregateCall
+from engine.iomanager.spill_file import SpillFile
+from engine.iomanager.spill_space import SpillSpace
+from engine.memory.page_pool import PagePool
+from engine.memory.segment import MemorySegment
+from engine.records.plain_types import plain_batch, plain_schema
+from engine.records.row_codec import RowCodec
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+PHASES = ("partial", "final", "single")
+
+BATCH_ROWS_MAX = 8192
+BATCH_BYTES_MAX = 1 << 20
+BLOCK_SIZE_MIN = 4 << 10
+BLOCK_SIZE_MAX = 256 << 10
+#: with force_spill a table is full at so many groups
+FORCED_GROUPS = 16
+#: fewest pages with which every partition has pages of its own
+SEPARATE_PAGES_MIN = 64
+PARTITIONS = 16
+PARTITIONS_SMALL = 4
+#: levels of recursion before the table is frozen
+LEVEL_MAX = 6
+#: partial: more new groups than this share of the rows, over PASS_ROWS rows, means that grouping does not pay
+PASS_RATIO = 0.8
+PASS_ROWS = 32768
+_ALL = -1
+
+
+class HashAggregate:
+    """Groups rows by key columns. Thread: its task's."""
+
+    def __init__(
+        self,
+        phase: str,
+        input_schema: pa.Schema,
+        keys: tuple[str, ...],
+        calls: tuple[AggregateCall, ...],
+        output_schema: pa.Schema,
+        pool: PagePool,
+        space: SpillSpace,
+        force_spill: bool = False,
+        level_max: int = LEVEL_MAX,
+    ) -> None:
+        """Take two pages of the pool.
+
+        Args: input_schema, output_schema: as ``functions`` says for the phase; level_max: for tests.
+        Raises: SchemaError, NotYetSupportedError, MemoryBudgetError.
+        """
+        if phase not in PHASES:
+            raise ValueError(f"no phase {phase!r} of an aggregate; there are: {', '.join(PHASES)}")
+        self._phase = phase
+        self._input_schema = plain_schema(input_schema)
+        self._input_codec = RowCodec(input_schema)
+        self._output_schema = output_schema
+        self._layout = aggregate_layout(self._input_schema, keys, calls, merging=phase == "final")
+        self._level_max = level_max
+        self._memory_bytes = pool.page_limit * pool.page_size
+        #: rows that came in
+        self.rows_in = 0
+        #: groups given out so far (partial: states)
+        self.group_count = 0
+        self._passing = False
+        self._checked = (0, 0)
+        self._pending: list[tuple[SpillFile, int]] = []
+        self._finished_bytes = 0
+        self._space = space
+        self._files = PartitionFiles(space, self._block_size())
+        self._check_output(self._layout)
+        separate = phase != "partial" and pool.page_limit >= SEPARATE_PAGES_MIN
+        self._table = GroupTable(
+            pool,
+            self._layout.key_schema,
+            self._layout.empty_states,
+            self._layout.operations,
+            self._layout.overflow_texts,
+            1 if phase == "partial" else PARTITIONS if separate else PARTITIONS_SMALL,
+            separate,
+            FORCED_GROUPS if force_spill else 0,
+        )
+        try:
+            self._rows = None if phase == "partial" else StateRows(self._layout.state_schema, pool)
+        except MemoryBudgetError:
+            self._table.close()
+            raise
+        self._input_binding = self._table.bind(self._layout.operations, self._layout.columns)
+        self._merge_binding = self._table.bind(self._layout.merge_operations, self._layout.merge_columns)
+
+    def _check_output(self, layout: AggregateLayout) -> None:
+        """Raise SchemaError when the output schema is not what the phase gives."""
+        schema = self._output_schema
+        types = [*layout.key_schema.types]
+        if self._phase == "partial":
+            types += [spec.type for spec in layout.specs]
+        else:
+            for state, counted in layout.results:
+                state_type = layout.specs[state].type
+                result = schema.types[len(types)] if len(types) < len(schema) else None
+                is_mean = counted >= 0 and result == pa.float64()
+                types.append(pa.float64() if is_mean else state_type)
+        if types != schema.types:
+            wanted = ", ".join(str(data_type) for data_type in types)
+            given = ", ".join(f"{field.name}: {field.type}" for field in schema)
+            raise SchemaError(f"an aggregate ({self._phase}) gives columns of types [{wanted}], not [{given}]")
+
+    def _block_size(self) -> int:
+        power = 1 << max(self._memory_bytes // (4 * PARTITIONS), 1).bit_length() - 1
+        return min(max(power, BLOCK_SIZE_MIN), BLOCK_SIZE_MAX)
+
+    @property
+    def spilled_bytes(self) -> int:
+        """Bytes of states written to files so far, before compression."""
+        return self._finished_bytes + self._files.raw_bytes
+
+    # --------------------------------------------------------------------------------------------------------- adding
+
+    def add_batch(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Take the rows of a batch; the iterator must be read to its end (partial does its work there).
+
+        Raises:
+            SchemaError: the batch has other columns than the input schema.
+            DataError: a sum overflows.
+            SpillError: states cannot be written.
+        """
+        batch = plain_batch(batch)
+        if not batch.schema.equals(self._input_schema):
+            raise SchemaError(f"an aggregate of {self._input_schema} got a batch of {batch.schema}")
+        self.rows_in += batch.num_rows
+        if self._phase == "partial":
+            return self._add_partial(batch)
+        self._add(batch, self._layout.key_columns, self._input_binding)
+        return iter(())
+
+    def add_page(self, segment: MemorySegment, used_bytes: int) -> Iterator[pa.RecordBatch]:
+        """Take the binary rows in the first used_bytes of a segment; otherwise as add_batch, also CorruptBlockError."""
+        return self.add_rows(memoryview(segment)[:used_bytes])
+
+    def add_rows(self, buffer: Buffer) -> Iterator[pa.RecordBatch]:
+        """Take contiguous binary rows of the input schema; otherwise as add_batch, also CorruptBlockError."""
+        return self.add_batch(self._input_codec.from_rows(buffer))
+
+    def _open(self, batch: pa.RecordBatch, key_columns: list[int], binding: StateBinding) -> GroupInput:
+        return self._table.open(batch.select(key_columns), batch, binding)
+
+    def _add(self, batch: pa.RecordBatch, key_columns: list[int], binding: StateBinding) -> None:
+        """Put rows or states into the table, evicting partitions when it is full."""
+        opened = self._open(batch, key_columns, binding)
+        position = stuck = 0
+        while position < batch.num_rows:
+            reached = self._table.add(opened, position, stuck > 1)
+            if reached == batch.num_rows:
+                return
+            stuck = 0 if reached > position else stuck + 1
+            self._require_progress(stuck)
+            self._evict(everything=stuck > 0)
+            position = reached
+
+    def _require_progress(self, stuck: int) -> None:
+        if stuck > 2:
+            raise MemoryBudgetError("a group of an aggregate has no memory, not even the reserved grant")
+
+    def _add_partial(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        layout = self._layout
+        if not self._passing:
+            opened = self._open(batch, layout.key_columns, self._input_binding)
+            position = stuck = 0
+            while position < batch.num_rows and not self._passing:
+                reached = self._table.add(opened, position, stuck > 1)
+                stuck = 0 if reached > position else stuck + 1
+                self._require_progress(stuck)
+                position = reached
+                if position < batch.num_rows:
+                    yield from self._give_out_states()
+                self._check_reduction(self.rows_in - batch.num_rows + position)
+            batch = batch.slice(position)
+        if self._passing:
+            yield from self._give_out_states()
+            if batch.num_rows > 0:
+                self.group_count += batch.num_rows
+                yield row_states(
+                    batch, self._output_schema, layout.key_columns, layout.specs, layout.columns, layout.overflow_texts
+                )
+
+    def _check_reduction(self, rows: int) -> None:
+        """Switch off when, since the last look, grouping has not made rows fewer. Without keys it always does."""
+        rows_before, groups_before = self._checked
+        if rows - rows_before >= PASS_ROWS:
+            groups = self._table.groups_made - groups_before
+            self._passing = bool(self._layout.key_columns) and groups > PASS_RATIO * (rows - rows_before)
+            self._checked = (rows, self._table.groups_made)
+
+    # ------------------------------------------------------------------------------------------------------- spilling
+
+    def _evict(self, everything: bool) -> None:
+        """Write groups to the files of their partitions until a quarter of the records, or everything, is out."""
+        sizes = self._table.store_sizes()
+        target = sum(size for size, _ in sizes) // 4
+        order = sorted(range(len(sizes)), key=lambda store: (not self._files.has(store), -sizes[store][0]))
+        chosen: list[int] = []
+        for store in order:
+            if not everything and chosen and target <= 0:
+                break
+            chosen.append(store)
+            target -= sizes[store][0]
+        for store in chosen:
+            self._write_store(store)
+        self._table.drop(chosen)
+
+    def _write_store(self, store: int) -> None:
+        for partition in self._partitions_of(store):
+            self._write_partition(store, partition)
+
+    def _partitions_of(self, store: int) -> range:
+        """Return the spill partitions whose groups lie in a store."""
+        if self._table.store_count > 1:
+            return range(store, store + 1)
+        return range(self._table.partition_count)
+
+    def _write_partition(self, store: int, partition: int) -> None:
+        assert self._rows is not None
+        for states in self._scan(store, partition, results=False):
+            self._rows.write(states, self._files.writer(partition))
+
+    def _scan(self, store: int, partition: int, results: bool) -> GroupScan:
+        """Return the groups of a store as batches: results, or states as they are."""
+        return GroupScan(
+            self._table,
+            store,
+            _ALL if self._table.store_count > 1 else partition,
+            self._output_schema if results else self._layout.state_schema,
+            self._layout.results if results else self._layout.states,
+            BATCH_ROWS_MAX,
+            min(max(self._memory_bytes // 4, BLOCK_SIZE_MIN), BATCH_BYTES_MAX),
+        )
+
+    # --------------------------------------------------------------------------------------------------------- output
+
+    def finish(self) -> Iterator[pa.RecordBatch]:
+        """Yield what has not been given out: the results (partial: states). Without keys at least one row.
+
+        Raises: as add_batch.
+        """
+        if self._phase == "partial":
+            yield from self._give_out_states()
+            return
+        yield from self._finish_level(0)
+        while self._pending:
+            file, level = self._pending.pop()
+            try:
+                yield from self._finish_file(file, level)
+            finally:
+                file.delete()
+        if self.group_count == 0 and not self._layout.key_columns:
+            yield self._result_of_nothing()
+
+    def _give_out_states(self) -> Iterator[pa.RecordBatch]:
+        for states in GroupScan(
+            self._table, 0, _ALL, self._output_schema, self._layout.states, BATCH_ROWS_MAX, BATCH_BYTES_MAX
+        ):
+            self.group_count += states.num_rows
+            yield states
+        self._table.drop([0])
+
+    def _finish_level(self, level: int) -> Iterator[pa.RecordBatch]:
+        """Give out partitions that are all in memory, finish the files of the others for the next level."""
+        for store in range(self._table.store_count):
+            partitions = self._partitions_of(store) if self._files.any else range(_ALL, 0)
+            for partition in partitions:
+                if self._files.has(partition):
+                    self._write_partition(store, partition)
+                else:
+                    yield from self._results(store, partition)
+            self._table.drop([store], go_on=False)
+        self._queue_files(level + 1)
+
+    def _queue_files(self, level: int) -> None:
+        for file in self._files.finish():
+            self._finished_bytes += file.raw_bytes
+            self._pending.append((file, level))
+
+    def _results(self, store: int, partition: int) -> Iterator[pa.RecordBatch]:
+        for batch in self._scan(store, partition, results=True):
+            self.group_count += batch.num_rows
+            yield batch
+
+    def _finish_file(self, file: SpillFile, level: int) -> Iterator[pa.RecordBatch]:
+        """Aggregate the states of a file into the empty table."""
+        assert self._rows is not None
+        frozen = level > self._level_max
+        self._table.reset(level, frozen)
+        keys = list(range(len(self._layout.key_columns)))
+        for states in self._rows.read(file.reader()):
+            if frozen:
+                self._add_frozen(states, keys)
+            else:
+                self._add(states, keys, self._merge_binding)
+        if not frozen:
+            yield from self._finish_level(level)
+            return
+        for store in range(self._table.store_count):
+            yield from self._results(store, _ALL)
+        self._table.reset(level, frozen)
+        self._queue_files(level)
+
+    def _add_frozen(self, states: pa.RecordBatch, keys: list[int]) -> None:
+        """Merge states into groups that are in the table or find room; write all others to the next pass's file."""
+        assert self._rows is not None
+        opened = self._open(states, keys, self._merge_binding)
+        position = 0
+        while position < states.num_rows:
+            position = self._table.add(opened, position, False)
+            if position < states.num_rows:
+                self._rows.write(states.slice(position, 1), self._files.writer(0))
+                position += 1
+
+    def _result_of_nothing(self) -> pa.RecordBatch:
+        """Return the one row of an aggregate without keys over no rows: counts are 0, all else is null."""
+        arrays = []
+        for field, (state, counted) in zip(self._output_schema, self._layout.results, strict=True):
+            is_count = counted < 0 and self._layout.specs[state].operation in ("count", "count_rows")
+            arrays.append(pa.array([0 if is_count else None], field.type))
+        self.group_count = 1
+        return pa.RecordBatch.from_arrays(arrays, schema=self._output_schema)
+
+    def close(self) -> None:
+        """Give every page back and delete every file; idempotent, in every state."""
+        self._table.close()
+        if self._rows is not None:
+            self._rows.close()
+        pending, self._pending = self._pending, []
+        try:
+            self._files.discard()
+        finally:
+            for file, _ in pending:
+                file.delete()

@@ -1,0 +1,65 @@
+"""PartitionFiles: the spill files of one level of a spilling aggregate, one for each partition that was evicted.
+
+    files = PartitionFiles(space, partition_count, block_size)
+    writer = files.writer(partition)        made when it is first asked for
+    files.has(partition)
+    finished = files.finish()               SpillFiles of the partitions that have one; the level is over
+    files.discard()                         instead of finish(), when the aggregate ends early
+
+Invariants: one open writer for each partition at most; after finish() no partition has one.
+"""
+
+from __future__ import annotations
+
+from engine.errors import SpillError
+from engine.iomanager.spill_file import SpillFile
+from engine.iomanager.spill_space import SpillSpace
+from engine.iomanager.spill_writer import SpillWriter
+
+
+class PartitionFiles:
+    """Writers by partition."""
+
+    def __init__(self, space: SpillSpace, block_size: int) -> None:
+        self._space = space
+        self._block_size = block_size
+        self._writers: dict[int, SpillWriter] = {}
+
+    def writer(self, partition: int) -> SpillWriter:
+        """Return the partition's writer."""
+        if partition not in self._writers:
+            self._writers[partition] = self._space.writer(
+                f"aggregate partition {partition}", block_size=self._block_size
+            )
+        return self._writers[partition]
+
+    def has(self, partition: int) -> bool:
+        """Whether groups of the partition were written."""
+        return partition in self._writers
+
+    @property
+    def any(self) -> bool:
+        """Whether groups of any partition were written."""
+        return bool(self._writers)
+
+    @property
+    def raw_bytes(self) -> int:
+        """Bytes written by the writers that are open."""
+        return sum(writer.raw_bytes for writer in self._writers.values())
+
+    def finish(self) -> list[SpillFile]:
+        """Finish every writer and return their files, in order of partitions."""
+        writers, self._writers = self._writers, {}
+        return [writers[partition].finish() for partition in sorted(writers)]
+
+    def discard(self) -> None:
+        """End every writer and remove what it wrote; the first error is raised after all were ended."""
+        writers, self._writers = self._writers, {}
+        failure: SpillError | None = None
+        for writer in writers.values():
+            try:
+                writer.discard()
+            except SpillError as error:
+                failure = failure or error
+        if failure is not None:
+            raise failure

@@ -1,0 +1,50 @@
+"""Rows passed through as partial states, when grouping them first does not make them fewer.
+
+A row alone is a group of one: its sum is the value in the state's type, its count 1 or 0, its min and max the value.
+That is a handful of casts over whole columns, so a partial aggregate that does not reduce costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from engine.aggregate.functions import StateSpec
+from engine.errors import DataError
+
+
+def row_states(
+    batch: pa.RecordBatch,
+    schema: pa.Schema,
+    key_columns: Sequence[int],
+    specs: Sequence[StateSpec],
+    columns: Sequence[int],
+    overflow_texts: Sequence[str],
+) -> pa.RecordBatch:
+    """Return a batch of the state schema with one row for each input row.
+
+    Args:
+        batch: rows as they came in.
+        schema: of the states, key columns first.
+        key_columns: where the keys are in the batch.
+        specs: the states, in order.
+        columns: for each state the input column it reads, -1: none.
+        overflow_texts: for each state what to say when a value does not fit its type.
+
+    Raises:
+        DataError: a value does not fit its state's type.
+    """
+    arrays: list[pa.Array] = [batch.column(column) for column in key_columns]
+    for spec, column, text in zip(specs, columns, overflow_texts, strict=True):
+        if spec.operation == "count_rows":
+            arrays.append(pa.repeat(pa.scalar(1, pa.int64()), batch.num_rows))
+        elif spec.operation == "count":
+            arrays.append(pc.is_valid(batch.column(column)).cast(pa.int64()))
+        else:
+            try:
+                arrays.append(batch.column(column).cast(spec.type))
+            except pa.ArrowInvalid as error:
+                raise DataError(text) from error
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)

@@ -1,0 +1,29 @@
+# GroupScan: the groups of a store as Arrow batches.
+
+cimport cython
+from libc.stdint cimport int32_t, int64_t, uint8_t
+
+from engine.aggregate.group_table cimport GroupTable
+
+@cython.final
+cdef class GroupScan:
+    cdef GroupTable _table
+    cdef int32_t _store
+    cdef int32_t _partition         # only groups of this partition, -1: all
+    cdef int64_t _page_index
+    cdef int64_t _offset
+    cdef uint8_t** _groups
+    cdef uint8_t** _keys
+    cdef int64_t _capacity          # rows
+    cdef int64_t _max_bytes
+    cdef object _schema             # of the batches: keys, then states or results
+    cdef list _columns              # per column behind the keys: (state, count state or -1, decimal average)
+    cdef readonly int64_t group_count   # groups given so far
+
+    cdef int64_t _collect(self) noexcept nogil
+    cdef int64_t _size_of(self, const uint8_t* group) noexcept nogil
+    cdef object _to_batch(self, int64_t count)
+    cdef object _validity(self, int64_t count, int32_t flag)
+    cdef object _state_array(self, int64_t count, int32_t state, data_type)
+    cdef object _value_array(self, int64_t count, int32_t state, data_type, validity, nulls)
+    cdef object _mean_array(self, int64_t count, int32_t total, int32_t counted, data_type)

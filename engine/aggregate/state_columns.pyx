@@ -1,0 +1,257 @@
+"""GroupScan: the groups of one store of a group table as Arrow batches, keys and then states or results.
+
+    for batch in GroupScan(table, store, partition, schema, columns, max_rows, max_bytes): ...
+
+    group addresses ──► key rows ──► RowCodec.decode ──► key columns
+                    └─► one kernel per column: values, validity (from the flags) ──► Arrow buffers
+
+A column is a state as it is, or an average made of a sum and a count: float64, or a decimal of the sum's scale rounded
+half away from zero.
+
+Invariants: the table is not changed while a scan is read. A batch has at most max_rows rows and about max_bytes bytes
+of records, never less than one row.
+"""
+
+cimport cython
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy, memset
+
+from engine.aggregate.group_store cimport RecordHeader, store_next_group
+from engine.aggregate.group_table cimport GROUP_HASH, GroupTable
+from engine.aggregate.state_kernels cimport StateField, ValueSlot
+from engine.records.arrow_batch cimport KIND_BOOL, KIND_DECIMAL128, KIND_FLOAT64, KIND_LARGE_BYTES
+
+import pyarrow as pa
+
+from engine.errors import DataError
+
+cdef extern from *:
+    """
+    #include <stdint.h>
+    #include <string.h>
+
+    static inline double drey_mean_of_int128(const void* sum, int64_t count) {
+        __int128 value;
+        memcpy(&value, sum, 16);
+        return (double)value / (double)count;
+    }
+    static inline void drey_mean_of_decimal(const void* sum, int64_t count, void* mean) {
+        __int128 value, quotient, rest;
+        memcpy(&value, sum, 16);
+        quotient = value / count;
+        rest = value % count;
+        if (rest < 0) rest = -rest;
+        if (rest >= count - rest) quotient += value < 0 ? -1 : 1;
+        memcpy(mean, &quotient, 16);
+    }
+    """
+    double mean_of_int128 "drey_mean_of_int128" (const void* total, int64_t count) noexcept nogil
+    void mean_of_decimal "drey_mean_of_decimal" (const void* total, int64_t count, void* mean) noexcept nogil
+
+
+cdef uint8_t* buffer_address(object buffer) except? NULL:
+    """Where an Arrow buffer made by pa.allocate_buffer lies."""
+    return <uint8_t*> <size_t> buffer.address
+
+
+cdef int64_t gather_validity(uint8_t** groups, int64_t count, int32_t flag, uint8_t* bits) noexcept nogil:
+    """Set the bit of each group whose flag is set; returns the number of nulls."""
+    cdef int64_t index
+    cdef int64_t nulls = 0
+    memset(bits, 0, <size_t> ((count + 7) >> 3))
+    for index in range(count):
+        if groups[index][flag]:
+            bits[index >> 3] |= <uint8_t> (1 << (index & 7))
+        else:
+            nulls += 1
+    return nulls
+
+
+cdef void gather_fixed(uint8_t** groups, int64_t count, const StateField* field, uint8_t* values) noexcept nogil:
+    cdef int64_t index
+    if field.kind == KIND_BOOL:
+        memset(values, 0, <size_t> ((count + 7) >> 3))
+        for index in range(count):
+            values[index >> 3] |= <uint8_t> ((groups[index][field.offset] & 1) << (index & 7))
+    elif field.width == 8:
+        for index in range(count):
+            (<uint64_t*> values)[index] = (<uint64_t*> (groups[index] + field.offset))[0]
+    else:
+        for index in range(count):
+            memcpy(values + index * field.width, groups[index] + field.offset, <size_t> field.width)
+
+
+cdef int64_t sum_of_sizes(uint8_t** groups, int64_t count, const StateField* field) noexcept nogil:
+    cdef int64_t index
+    cdef int64_t total = 0
+    for index in range(count):
+        if groups[index][field.flag]:
+            total += (<ValueSlot*> (groups[index] + field.offset)).size
+    return total
+
+
+cdef void gather_values(uint8_t** groups, int64_t count, const StateField* field, uint8_t* offsets,
+                        uint8_t* values) noexcept nogil:
+    cdef bint wide = field.kind == KIND_LARGE_BYTES
+    cdef int64_t index
+    cdef int64_t position = 0
+    cdef const ValueSlot* slot
+    for index in range(count + 1):
+        if wide:
+            (<int64_t*> offsets)[index] = position
+        else:
+            (<int32_t*> offsets)[index] = <int32_t> position
+        if index < count and groups[index][field.flag]:
+            slot = <const ValueSlot*> (groups[index] + field.offset)
+            memcpy(values + position, slot.data, <size_t> slot.size)
+            position += slot.size
+
+
+cdef void gather_means(uint8_t** groups, int64_t count, const StateField* total, const StateField* counted,
+                       bint is_decimal, uint8_t* values) noexcept nogil:
+    """Averages of groups; those without input are written as 0 and null by their flag."""
+    cdef int64_t index, rows
+    cdef uint8_t* group
+    for index in range(count):
+        group = groups[index]
+        rows = max((<int64_t*> (group + counted.offset))[0], <int64_t> 1)
+        if is_decimal:
+            mean_of_decimal(group + total.offset, rows, values + 16 * index)
+        elif total.kind == KIND_FLOAT64:
+            (<double*> values)[index] = (<double*> (group + total.offset))[0] / <double> rows
+        else:
+            (<double*> values)[index] = mean_of_int128(group + total.offset, rows)
+
+
+@cython.final
+cdef class GroupScan:
+    """Args: partition: only its groups, -1: all of the store; schema: of the batches; columns: for each column behind
+    the keys (state, -1) or, for an average, (sum state, count state); max_rows, max_bytes: 1 or more.
+    """
+
+    def __cinit__(self, GroupTable table not None, int32_t store, int32_t partition, schema, list columns not None,
+                  int64_t max_rows, int64_t max_bytes):
+        self._table = table
+        self._store = store
+        self._partition = partition
+        self._schema = schema
+        self._columns = columns
+        self._capacity = max(min(max_rows, max(table.stores[store].group_count, <int64_t> 1)), <int64_t> 1)
+        self._max_bytes = max_bytes
+        self._groups = <uint8_t**> malloc(<size_t> self._capacity * sizeof(uint8_t*))
+        self._keys = <uint8_t**> malloc(<size_t> self._capacity * sizeof(uint8_t*))
+        if self._groups == NULL or self._keys == NULL:
+            raise MemoryError()
+
+    def __dealloc__(self):
+        free(self._groups)
+        free(self._keys)
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        cdef int64_t count
+        with nogil:
+            count = self._collect()
+        if count == 0:
+            raise StopIteration
+        self.group_count += count
+        return self._to_batch(count)
+
+    cdef int64_t _collect(self) noexcept nogil:
+        """Find the groups of the next batch."""
+        cdef int64_t count = 0
+        cdef int64_t used = 0
+        cdef int64_t size, page_index, offset
+        cdef uint8_t* group
+        while count < self._capacity:
+            page_index = self._page_index
+            offset = self._offset
+            group = store_next_group(&self._table.stores[self._store], &page_index, &offset)
+            if group == NULL:
+                break
+            if (self._partition < 0
+                    or self._table.partition_of((<uint64_t*> (group + GROUP_HASH))[0]) == self._partition):
+                size = self._size_of(group)
+                if count > 0 and used + size > self._max_bytes:
+                    break
+                used += size
+                self._groups[count] = group
+                self._keys[count] = group + self._table.key_offset
+                count += 1
+            self._page_index = page_index
+            self._offset = offset
+        return count
+
+    cdef int64_t _size_of(self, const uint8_t* group) noexcept nogil:
+        """Bytes of a group and of its values."""
+        cdef int64_t size = (<const RecordHeader*> group).size
+        cdef int32_t index
+        for index in range(self._table.field_count):
+            if self._table.fields[index].is_variable and group[self._table.fields[index].flag]:
+                size += (<const ValueSlot*> (group + self._table.fields[index].offset)).size
+        return size
+
+    cdef object _to_batch(self, int64_t count):
+        arrays = []
+        if self._table._key_count > 0:
+            arrays.extend(self._table._codec.decode(self._keys, count, NULL, 0).columns)
+        for state, counted in self._columns:
+            data_type = self._schema.field(len(arrays)).type
+            if counted < 0:
+                arrays.append(self._state_array(count, state, data_type))
+            else:
+                arrays.append(self._mean_array(count, state, counted, data_type))
+        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+
+    cdef object _validity(self, int64_t count, int32_t flag):
+        """Return (bitmap buffer or None, number of nulls)."""
+        cdef int64_t nulls
+        buffer = pa.allocate_buffer((count + 7) >> 3)
+        cdef uint8_t* bits = buffer_address(buffer)
+        with nogil:
+            nulls = gather_validity(self._groups, count, flag, bits)
+        return (buffer if nulls > 0 else None), nulls
+
+    cdef object _state_array(self, int64_t count, int32_t state, data_type):
+        cdef const StateField* field = &self._table.fields[state]
+        cdef int64_t size
+        cdef uint8_t* address
+        cdef uint8_t* offsets
+        validity, nulls = self._validity(count, field.flag)
+        if field.is_variable:
+            return self._value_array(count, state, data_type, validity, nulls)
+        size = (count + 7) >> 3 if field.kind == KIND_BOOL else count * field.width
+        buffer = pa.allocate_buffer(size)
+        address = buffer_address(buffer)
+        with nogil:
+            gather_fixed(self._groups, count, field, address)
+        return pa.Array.from_buffers(data_type, count, [validity, buffer], null_count=nulls)
+
+    cdef object _value_array(self, int64_t count, int32_t state, data_type, validity, nulls):
+        cdef const StateField* field = &self._table.fields[state]
+        cdef int64_t size = sum_of_sizes(self._groups, count, field)
+        cdef uint8_t* offsets
+        cdef uint8_t* values
+        if field.kind != KIND_LARGE_BYTES and size > 0x7FFFFFFF:
+            raise DataError(f"{size} bytes of {data_type} in one batch of aggregates; use large_{data_type}")
+        offset_buffer = pa.allocate_buffer((count + 1) * (8 if field.kind == KIND_LARGE_BYTES else 4))
+        value_buffer = pa.allocate_buffer(size)
+        offsets = buffer_address(offset_buffer)
+        values = buffer_address(value_buffer)
+        with nogil:
+            gather_values(self._groups, count, field, offsets, values)
+        return pa.Array.from_buffers(data_type, count, [validity, offset_buffer, value_buffer], null_count=nulls)
+
+    cdef object _mean_array(self, int64_t count, int32_t total, int32_t counted, data_type):
+        cdef bint is_decimal = pa.types.is_decimal(data_type)
+        cdef uint8_t* address
+        validity, nulls = self._validity(count, self._table.fields[total].flag)
+        buffer = pa.allocate_buffer(count * (16 if is_decimal else 8))
+        address = buffer_address(buffer)
+        with nogil:
+            gather_means(self._groups, count, &self._table.fields[total], &self._table.fields[counted], is_decimal,
+                         address)
+        return pa.Array.from_buffers(data_type, count, [validity, buffer], null_count=nulls)

@@ -1,0 +1,39 @@
+# Kernels that update one state of many groups from one Arrow column.
+#
+#     group   | record header 8 | hash 8 | value 0 | value 1 | ... | flags: 1 byte a state, padded to 8 | key row |
+#
+# A flag says that its state has a value. A variable-size value is a ValueSlot.
+
+from libc.stdint cimport int32_t, int64_t, uint8_t
+
+from engine.records.arrow_batch cimport ColumnView
+
+cdef enum Operation:
+    OP_ADD_INT64 = 0        # integers into int64, checked
+    OP_ADD_INT128 = 1       # integers and decimals into int128, checked against 38 digits
+    OP_ADD_DOUBLE = 2       # floats into float64
+    OP_COUNT_VALID = 3      # values that are not null
+    OP_COUNT_ROWS = 4       # rows
+    OP_MIN = 5
+    OP_MAX = 6
+
+cdef struct StateField:
+    int32_t operation       # Operation
+    int32_t kind            # Kind of the state's value
+    int32_t width           # bytes of the value in a group; sizeof(ValueSlot) when is_variable
+    int32_t offset          # of the value from the group's start
+    int32_t flag            # offset of the flag byte from the group's start
+    int32_t column          # of the argument in the input, -1: none
+    bint is_variable
+
+cdef struct ValueSlot:
+    uint8_t* data           # bytes of the value, in a value record
+    int32_t size            # bytes
+    int32_t capacity        # bytes that fit at data
+
+# groups[i] is the group of row start + i. Returns 0, or 1 when a sum overflows. Not for variable-size states.
+cdef int update_state(const StateField* field, const ColumnView* column, int64_t start, uint8_t** groups,
+                      int64_t count) noexcept nogil
+# Whether the variable-size value of a row is to replace the group's; data and size are then the value.
+cdef bint replaces_value(const StateField* field, const ColumnView* column, int64_t row, const uint8_t* group,
+                         const uint8_t** data, int64_t* size) noexcept nogil

@@ -1,0 +1,365 @@
+"""Kernels of aggregate states: one state of many groups from one Arrow column, column by column.
+
+    update_state(field, column, start, groups, count)      fixed-width states
+    replaces_value(field, column, row, group, ...)         min and max of strings and binaries, one row
+
+The same kernels merge: a state column is an argument like any other (sums add, counts add as integers, extremes
+compare). Numbers compare with NaN as the largest, bytes compare as memcmp does, a shorter prefix first.
+
+Invariants: a row whose argument is null changes nothing but COUNT_ROWS. Group addresses are multiples of 8; values of
+16 bytes and more are read and written through memcpy.
+"""
+
+from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.string cimport memcmp, memcpy
+
+from engine.records.arrow_batch cimport (
+    KIND_BOOL,
+    KIND_DECIMAL128,
+    KIND_DECIMAL256,
+    KIND_FLOAT16,
+    KIND_FLOAT32,
+    KIND_FLOAT64,
+    KIND_INT8,
+    KIND_INT16,
+    KIND_INT32,
+    KIND_INT64,
+    KIND_LARGE_BYTES,
+    KIND_UINT8,
+    KIND_UINT16,
+    KIND_UINT32,
+    KIND_UINT64,
+    ColumnView,
+    column_is_null,
+)
+
+cdef extern from *:
+    """
+    #include <stdint.h>
+    #include <string.h>
+    typedef __int128 drey_int128;
+
+    /* 10^38: one more than the largest decimal of 38 digits */
+    #define DREY_DECIMAL_END ((drey_int128)10000000000000000000ULL * (drey_int128)10000000000000000000ULL)
+
+    static inline int drey_add_int64(int64_t* target, int64_t value) {
+        return __builtin_add_overflow(*target, value, target);
+    }
+    static inline int drey_add_int128(void* target, drey_int128 value) {
+        drey_int128 sum;
+        int over;
+        memcpy(&sum, target, 16);
+        over = __builtin_add_overflow(sum, value, &sum);
+        memcpy(target, &sum, 16);
+        return over || sum >= DREY_DECIMAL_END || sum <= -DREY_DECIMAL_END;
+    }
+    static inline drey_int128 drey_load_int128(const void* source) {
+        drey_int128 value;
+        memcpy(&value, source, 16);
+        return value;
+    }
+    static inline double drey_half_to_double(uint16_t half) {
+        int exponent = (half >> 10) & 31;
+        double fraction = (double)(half & 1023);
+        double value;
+        if (exponent == 31) value = fraction != 0 ? __builtin_nan("") : __builtin_inf();
+        else if (exponent == 0) value = __builtin_ldexp(fraction, -24);
+        else value = __builtin_ldexp(fraction + 1024.0, exponent - 25);
+        return half >> 15 ? -value : value;
+    }
+    static inline int drey_compare_int256(const uint8_t* left, const uint8_t* right) {
+        uint64_t a[4], b[4];
+        int word;
+        memcpy(a, left, 32);
+        memcpy(b, right, 32);
+        if ((int64_t)a[3] != (int64_t)b[3]) return (int64_t)a[3] < (int64_t)b[3] ? -1 : 1;
+        for (word = 2; word >= 0; word--)
+            if (a[word] != b[word]) return a[word] < b[word] ? -1 : 1;
+        return 0;
+    }
+    """
+    ctypedef long long int128 "drey_int128"
+    bint add_int64 "drey_add_int64" (int64_t* target, int64_t value) noexcept nogil
+    bint add_int128 "drey_add_int128" (void* target, int128 value) noexcept nogil
+    int128 load_int128 "drey_load_int128" (const void* source) noexcept nogil
+    double half_to_double "drey_half_to_double" (uint16_t half) noexcept nogil
+    int compare_int256 "drey_compare_int256" (const uint8_t* left, const uint8_t* right) noexcept nogil
+
+ctypedef fused Integer:
+    int8_t
+    int16_t
+    int32_t
+    int64_t
+    uint8_t
+    uint16_t
+    uint32_t
+    uint64_t
+
+ctypedef fused Ordered:
+    int8_t
+    int16_t
+    int32_t
+    int64_t
+    uint8_t
+    uint16_t
+    uint32_t
+    uint64_t
+    float
+    double
+
+cdef inline bint skips(const ColumnView* column, int64_t row) noexcept nogil:
+    return column.validity != NULL and column_is_null(column, row)
+
+
+# ---------------------------------------------------------------------------------------------------------------- sums
+
+
+cdef int add_to_int64(const Integer* values, const StateField* field, const ColumnView* column, int64_t start,
+                      uint8_t** groups, int64_t count) noexcept nogil:
+    cdef int64_t index
+    cdef bint over = False
+    for index in range(count):
+        if skips(column, start + index):
+            continue
+        if Integer is uint64_t:
+            over |= values[start + index] >> 63 != 0
+        over |= add_int64(<int64_t*> (groups[index] + field.offset), <int64_t> values[start + index])
+        groups[index][field.flag] = 1
+    return over
+
+
+cdef int add_to_int128(const Integer* values, const StateField* field, const ColumnView* column, int64_t start,
+                       uint8_t** groups, int64_t count) noexcept nogil:
+    cdef int64_t index
+    cdef bint over = False
+    for index in range(count):
+        if skips(column, start + index):
+            continue
+        over |= add_int128(groups[index] + field.offset, <int128> values[start + index])
+        groups[index][field.flag] = 1
+    return over
+
+
+cdef int add_decimals(const uint8_t* values, const StateField* field, const ColumnView* column, int64_t start,
+                      uint8_t** groups, int64_t count) noexcept nogil:
+    cdef int64_t index
+    cdef bint over = False
+    for index in range(count):
+        if skips(column, start + index):
+            continue
+        over |= add_int128(groups[index] + field.offset, load_int128(values + 16 * (start + index)))
+        groups[index][field.flag] = 1
+    return over
+
+
+cdef int add_integers(const StateField* field, const ColumnView* column, int64_t start, uint8_t** groups,
+                      int64_t count, bint wide) noexcept nogil:
+    """Choose the loop by the argument's kind."""
+    cdef const uint8_t* values = column.values + column.offset * column.width
+    if column.kind == KIND_INT64:
+        if wide:
+            return add_to_int128[int64_t](<const int64_t*> values, field, column, start, groups, count)
+        return add_to_int64[int64_t](<const int64_t*> values, field, column, start, groups, count)
+    if column.kind == KIND_INT32:
+        if wide:
+            return add_to_int128[int32_t](<const int32_t*> values, field, column, start, groups, count)
+        return add_to_int64[int32_t](<const int32_t*> values, field, column, start, groups, count)
+    if column.kind == KIND_INT16:
+        if wide:
+            return add_to_int128[int16_t](<const int16_t*> values, field, column, start, groups, count)
+        return add_to_int64[int16_t](<const int16_t*> values, field, column, start, groups, count)
+    if column.kind == KIND_INT8:
+        if wide:
+            return add_to_int128[int8_t](<const int8_t*> values, field, column, start, groups, count)
+        return add_to_int64[int8_t](<const int8_t*> values, field, column, start, groups, count)
+    if column.kind == KIND_UINT64:
+        if wide:
+            return add_to_int128[uint64_t](<const uint64_t*> values, field, column, start, groups, count)
+        return add_to_int64[uint64_t](<const uint64_t*> values, field, column, start, groups, count)
+    if column.kind == KIND_UINT32:
+        if wide:
+            return add_to_int128[uint32_t](<const uint32_t*> values, field, column, start, groups, count)
+        return add_to_int64[uint32_t](<const uint32_t*> values, field, column, start, groups, count)
+    if column.kind == KIND_UINT16:
+        if wide:
+            return add_to_int128[uint16_t](<const uint16_t*> values, field, column, start, groups, count)
+        return add_to_int64[uint16_t](<const uint16_t*> values, field, column, start, groups, count)
+    if wide:
+        return add_to_int128[uint8_t](values, field, column, start, groups, count)
+    return add_to_int64[uint8_t](values, field, column, start, groups, count)
+
+
+cdef int add_doubles(const StateField* field, const ColumnView* column, int64_t start, uint8_t** groups,
+                     int64_t count) noexcept nogil:
+    cdef const uint8_t* values = column.values + column.offset * column.width
+    cdef int64_t index
+    cdef double value
+    for index in range(count):
+        if skips(column, start + index):
+            continue
+        if column.kind == KIND_FLOAT64:
+            value = (<const double*> values)[start + index]
+        elif column.kind == KIND_FLOAT32:
+            value = (<const float*> values)[start + index]
+        else:
+            value = half_to_double((<const uint16_t*> values)[start + index])
+        (<double*> (groups[index] + field.offset))[0] += value
+        groups[index][field.flag] = 1
+    return 0
+
+
+# -------------------------------------------------------------------------------------------------------------- counts
+
+
+cdef int count_rows(const StateField* field, const ColumnView* column, int64_t start, uint8_t** groups,
+                    int64_t count) noexcept nogil:
+    """Count rows (column NULL) or values that are not null."""
+    cdef int64_t index
+    for index in range(count):
+        if column != NULL and column_is_null(column, start + index):
+            continue
+        (<int64_t*> (groups[index] + field.offset))[0] += 1
+    return 0
+
+
+# ------------------------------------------------------------------------------------------------------------ extremes
+
+
+cdef void extremes(const Ordered* values, const StateField* field, const ColumnView* column, int64_t start,
+                   uint8_t** groups, int64_t count) noexcept nogil:
+    cdef bint largest = field.operation == OP_MAX
+    cdef int64_t index
+    cdef Ordered value
+    cdef Ordered* slot
+    cdef bint better
+    for index in range(count):
+        if skips(column, start + index):
+            continue
+        value = values[start + index]
+        slot = <Ordered*> (groups[index] + field.offset)
+        if not groups[index][field.flag]:
+            better = True
+        elif Ordered is float or Ordered is double:
+            if largest:
+                better = slot[0] < value or (value != value and slot[0] == slot[0])
+            else:
+                better = value < slot[0] or (slot[0] != slot[0] and value == value)
+        else:
+            better = slot[0] < value if largest else value < slot[0]
+        if better:
+            slot[0] = value
+            groups[index][field.flag] = 1
+
+
+cdef int compare_values(int32_t kind, const uint8_t* left, const uint8_t* right, int32_t width) noexcept nogil:
+    """Order of two values of the kinds that are not machine numbers; both nonnull."""
+    cdef double low, high
+    cdef int128 first, second
+    if kind == KIND_DECIMAL128:
+        first = load_int128(left)
+        second = load_int128(right)
+        return (first > second) - (first < second)
+    if kind == KIND_DECIMAL256:
+        return compare_int256(left, right)
+    if kind == KIND_FLOAT16:
+        low = half_to_double((<const uint16_t*> left)[0])
+        high = half_to_double((<const uint16_t*> right)[0])
+        if low != low or high != high:
+            return (low != low) - (high != high)
+        return (low > high) - (low < high)
+    return memcmp(left, right, <size_t> width)
+
+
+cdef void extremes_of_bytes(const StateField* field, const ColumnView* column, int64_t start, uint8_t** groups,
+                            int64_t count) noexcept nogil:
+    """Decimals, halves, fixed-size binaries and bools."""
+    cdef int64_t index, position
+    cdef const uint8_t* value
+    cdef uint8_t truth
+    cdef uint8_t* slot
+    cdef int order
+    for index in range(count):
+        if skips(column, start + index):
+            continue
+        position = column.offset + start + index
+        if column.kind == KIND_BOOL:
+            truth = (column.values[position >> 3] >> (position & 7)) & 1
+            value = &truth
+        else:
+            value = column.values + position * column.width
+        slot = groups[index] + field.offset
+        if groups[index][field.flag]:
+            order = compare_values(column.kind, slot, value, field.width)
+            if order == 0 or (order < 0) != (field.operation == OP_MAX):
+                continue
+        memcpy(slot, value, <size_t> field.width)
+        groups[index][field.flag] = 1
+
+
+cdef void update_extremes(const StateField* field, const ColumnView* column, int64_t start, uint8_t** groups,
+                          int64_t count) noexcept nogil:
+    cdef const uint8_t* values = column.values + column.offset * column.width
+    if column.kind == KIND_INT64:
+        extremes[int64_t](<const int64_t*> values, field, column, start, groups, count)
+    elif column.kind == KIND_INT32:
+        extremes[int32_t](<const int32_t*> values, field, column, start, groups, count)
+    elif column.kind == KIND_FLOAT64:
+        extremes[double](<const double*> values, field, column, start, groups, count)
+    elif column.kind == KIND_FLOAT32:
+        extremes[float](<const float*> values, field, column, start, groups, count)
+    elif column.kind == KIND_INT16:
+        extremes[int16_t](<const int16_t*> values, field, column, start, groups, count)
+    elif column.kind == KIND_INT8:
+        extremes[int8_t](<const int8_t*> values, field, column, start, groups, count)
+    elif column.kind == KIND_UINT64:
+        extremes[uint64_t](<const uint64_t*> values, field, column, start, groups, count)
+    elif column.kind == KIND_UINT32:
+        extremes[uint32_t](<const uint32_t*> values, field, column, start, groups, count)
+    elif column.kind == KIND_UINT16:
+        extremes[uint16_t](<const uint16_t*> values, field, column, start, groups, count)
+    elif column.kind == KIND_UINT8:
+        extremes[uint8_t](values, field, column, start, groups, count)
+    else:
+        extremes_of_bytes(field, column, start, groups, count)
+
+
+cdef int update_state(const StateField* field, const ColumnView* column, int64_t start, uint8_t** groups,
+                      int64_t count) noexcept nogil:
+    if field.operation == OP_COUNT_ROWS:
+        return count_rows(field, NULL, start, groups, count)
+    if field.operation == OP_COUNT_VALID:
+        return count_rows(field, column, start, groups, count)
+    if field.operation == OP_ADD_INT64:
+        return add_integers(field, column, start, groups, count, False)
+    if field.operation == OP_ADD_INT128:
+        if column.kind == KIND_DECIMAL128:
+            return add_decimals(column.values + 16 * column.offset, field, column, start, groups, count)
+        return add_integers(field, column, start, groups, count, True)
+    if field.operation == OP_ADD_DOUBLE:
+        return add_doubles(field, column, start, groups, count)
+    update_extremes(field, column, start, groups, count)
+    return 0
+
+
+cdef bint replaces_value(const StateField* field, const ColumnView* column, int64_t row, const uint8_t* group,
+                         const uint8_t** data, int64_t* size) noexcept nogil:
+    cdef const ValueSlot* slot = <const ValueSlot*> (group + field.offset)
+    cdef int64_t position = column.offset + row
+    cdef int64_t begin, end
+    cdef int order
+    if skips(column, row):
+        return False
+    if column.kind == KIND_LARGE_BYTES:
+        begin = (<const int64_t*> column.offsets)[position]
+        end = (<const int64_t*> column.offsets)[position + 1]
+    else:
+        begin = (<const int32_t*> column.offsets)[position]
+        end = (<const int32_t*> column.offsets)[position + 1]
+    data[0] = column.values + begin
+    size[0] = end - begin
+    if not group[field.flag]:
+        return True
+    order = memcmp(slot.data, data[0], <size_t> min(<int64_t> slot.size, size[0]))
+    if order == 0:
+        order = (slot.size > size[0]) - (slot.size < size[0])
+    return order != 0 and (order < 0) == (field.operation == OP_MAX)

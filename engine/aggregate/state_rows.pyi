@@ -1,0 +1,17 @@
+from collections.abc import Iterator
+from typing import Self, final
+
+import pyarrow as pa
+
+from engine.iomanager.spill_reader import SpillReader
+from engine.iomanager.spill_writer import SpillWriter
+from engine.memory.page_pool import PagePool
+
+@final
+class StateRows:
+    """Partial states as binary rows, to and from spill files."""
+
+    def __new__(cls, schema: pa.Schema, pool: PagePool) -> Self: ...
+    def write(self, batch: pa.RecordBatch, writer: SpillWriter) -> None: ...
+    def read(self, reader: SpillReader) -> Iterator[pa.RecordBatch]: ...
+    def close(self) -> None: ...

@@ -1,0 +1,120 @@
+"""Drey: a batch engine for Python.
+
+The life of a job:
+    1.  a script calls methods of DataSet; each adds a node to a Plan                        api, graph
+    2.  ``env.execute()`` hands the Plan to an Executor (embedded here)                       targets
+    3.  the optimizer estimates sizes, compares ways to ship and join, and picks             optimizer
+    4.  operators that need no exchange are chained; the result is a JobGraph                graph
+    5.  the Dispatcher starts a JobMaster, which builds an ExecutionGraph                     dispatcher, jobmaster
+    6.  a pipelined region is deployed when its inputs are finished and slots are free        resourcemanager
+    7.  each attempt is a Task: a thread that runs a BatchTask                                taskexecutor, operators
+    8.  batches become rows where they are kept or repartitioned                             records, exchange
+    9.  sort, join and aggregate work on pages and spill                                     sort, join, aggregate
+    10. sinks stage files; the JobMaster decides and publishes them                          commit
+    11. the client gets a JobResult, or an error whose first line is the root cause          client
+
+Layers, lowest first: errors | ids clock config | memory | graph | records iomanager rpc | exchange gateways sort join
+aggregate expressions commit | connectors functions | operators optimizer | taskexecutor jobmaster resourcemanager |
+dispatcher api | client spark | minicluster | targets | cli.
+
+Where to start reading: ``graph/plan.py``, then ``operators/batch_task.py``, then ``records/layout.py``.
+
+Names are loaded when they are first used (PEP 562), so that importing one room does not pull in all.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from engine.api.data_set import DataSet
+    from engine.api.environment import Environment
+    from engine.api.expressions import (
+        avg,
+        col,
+        count,
+        count_distinct,
+        first,
+        last,
+        lit,
+        max_,
+        min_,
+        stddev,
+        sum_,
+        variance,
+        when,
+    )
+    from engine.client.job_result import JobResult
+    from engine.errors import (
+        ConfigurationError,
+        DataError,
+        EngineError,
+        JobCancelledError,
+        JobExecutionError,
+        MemoryBudgetError,
+        NotYetSupportedError,
+        PlanError,
+        SchemaError,
+    )
+    from engine.functions.row import Row
+    from engine.graph.plan import JoinHint
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "Environment": "engine.api.environment",
+    "DataSet": "engine.api.data_set",
+    "JobResult": "engine.client.job_result",
+    "JoinHint": "engine.graph.plan",
+    "Row": "engine.functions.row",
+}
+_EXPRESSIONS_HOME = "engine.api.expressions"
+_ERRORS_HOME = "engine.errors"
+
+__all__ = [
+    "ConfigurationError",
+    "DataError",
+    "DataSet",
+    "EngineError",
+    "Environment",
+    "JobCancelledError",
+    "JobExecutionError",
+    "JobResult",
+    "JoinHint",
+    "MemoryBudgetError",
+    "NotYetSupportedError",
+    "PlanError",
+    "Row",
+    "SchemaError",
+    "avg",
+    "col",
+    "count",
+    "count_distinct",
+    "first",
+    "last",
+    "lit",
+    "max_",
+    "min_",
+    "stddev",
+    "sum_",
+    "variance",
+    "when",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name from its room."""
+    if name not in __all__:
+        raise AttributeError(f"module 'engine' has no attribute {name!r}")
+    if name == "Environment":
+        # The targets register themselves as executors: the API below them does not know them.
+        importlib.import_module("engine.targets")
+    home = _HOMES.get(name) or (_ERRORS_HOME if name.endswith("Error") else _EXPRESSIONS_HOME)
+    value = getattr(importlib.import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

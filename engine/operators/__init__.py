@@ -1,0 +1,22 @@
+"""What runs inside a task: a head driver and the chain of operators behind it.
+
+    BatchTask ── opens the chain from its TaskDeploymentDescriptor, runs the driver, finishes, closes
+      ├── SourceDriver     reads the splits of the subtask          (no input)
+      ├── InputDriver      hands one input's batches or row pages on (one input, or a union)
+      └── HashJoinDriver   builds from one input, probes with the other
+            └──► ChainedOperator ──► ChainedOperator ──► RecordWriters (to other tasks)   or   SinkOperator (a file)
+
+    operator.py        ChainedOperator: process(batch), finish(), close(); what an operator is told (TaskContext)
+    row_wise.py        project, filter, limit, identity
+    blocking.py        sort and hash aggregation as operators: take everything, then emit
+    python_operator.py user functions in worker processes
+    sink_operator.py   stages a file for the commit
+    drivers.py         the three heads
+    registry.py        descriptor -> operator
+    batch_task.py      the whole of one attempt
+
+A chain is driven by pushing: a batch goes through ``process`` of each operator in turn; ``finish`` runs from head to
+tail once the input has ended. One thread runs one task; ``cancel`` is the only call from another thread.
+
+Source: Flink's BatchTask, Driver and ChainedDriver.
+"""

@@ -1,0 +1,217 @@
+"""BatchTask: the whole of one attempt, from its descriptor to its last counter.
+
+    partitions registered ─► writers, chain, driver opened (tail first) ─► driver.run() ─► chain finished (head first)
+        ─► partitions finished ─► everything closed, in reverse, also after a failure
+
+On failure or cancel the partitions are failed, so that consumers learn why. ``cancel`` may come from any thread at
+any time: it closes gates and partitions, which wakes every wait, and ends Python workers.
+
+Source: Flink's BatchTask and AbstractInvokable.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import defaultdict
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from engine.config.loader import configuration_from_texts
+from engine.config.options import BUFFER_TIMEOUT
+from engine.errors import TaskCancelledError
+from engine.exchange.record_writer_builder import RecordWriterBuilder, Writer
+from engine.exchange.result_partition import ResultPartition, pool_bounds
+from engine.expressions.schema_bridge import to_arrow_schema
+from engine.graph.deployment import InputGateDescriptor, StagedFile, TaskCounters, TaskDeploymentDescriptor
+from engine.graph.operator_descriptor import HashJoinOperator, OperatorDescriptor, SourceOperator
+from engine.operators.drivers import Driver, HashJoinDriver, InputDriver, SourceDriver
+from engine.operators.operator import ChainedOperator, Output, TaskContext
+from engine.operators.python_operator import PythonFunctionOperator
+from engine.operators.registry import make_operator
+from engine.operators.task_inputs import TaskInput
+from engine.operators.task_services import TaskServices
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from engine.ids import ResultPartitionId
+
+
+class TaskOutput:
+    """The end of a chain: every batch goes to the writer of each data set of the vertex."""
+
+    def __init__(self) -> None:
+        self.writers: list[Writer] = []
+        self.rows_out = 0
+        self.bytes_out = 0
+
+    @property
+    def is_satisfied(self) -> bool:
+        """Whether nothing more is needed: other tasks decide for themselves."""
+        return False
+
+    def process(self, batch: pa.RecordBatch) -> None:
+        """Write a batch to all data sets."""
+        self.rows_out += batch.num_rows
+        self.bytes_out += batch.nbytes
+        for writer in self.writers:
+            writer.emit(batch)
+
+
+class BatchTask:
+    """One attempt of one subtask.
+
+    Args:
+        descriptor: what to run.
+        services: lent by the TaskExecutor.
+        on_consumable: told once for each result partition that its consumers may start.
+    """
+
+    def __init__(
+        self,
+        descriptor: TaskDeploymentDescriptor,
+        services: TaskServices,
+        on_consumable: Callable[[ResultPartitionId], None] | None = None,
+    ) -> None:
+        self._descriptor = descriptor
+        self._services = services
+        self._on_consumable = on_consumable
+        self._context = TaskContext(descriptor, services, configuration_from_texts(descriptor.configuration))
+        self._lock = threading.Lock()
+        self._partitions: list[ResultPartition] = []  # guarded by: self._lock
+        self._inputs: dict[int, TaskInput] = {}  # guarded by: self._lock
+        self._output = TaskOutput()
+        self._operators: list[ChainedOperator] = []
+        self._driver: Driver | None = None
+
+    def run(self) -> None:
+        """Run the attempt to its end; raises what made it fail, or TaskCancelledError."""
+        try:
+            self._open()
+            assert self._driver is not None
+            self._driver.run()
+            for operator in self._operators:
+                operator.finish()
+            for writer in self._output.writers:
+                writer.finish()
+            self._check_cancelled()
+        except BaseException as error:
+            for partition in self._partitions:
+                partition.fail(error)
+            self._check_cancelled()
+            raise
+        finally:
+            self._close()
+
+    def cancel(self) -> None:
+        """Stop the attempt; from any thread, idempotent."""
+        with self._lock:
+            self._context.is_cancelled = True
+            for task_input in self._inputs.values():
+                task_input.cancel()
+            for partition in self._partitions:
+                partition.cancel()
+        for operator in list(self._operators):
+            if isinstance(operator, PythonFunctionOperator):
+                operator.cancel()
+
+    def counters(self) -> TaskCounters:
+        """Return what the attempt has done so far; from any thread."""
+        self._context.count_resources()
+        driver = self._driver
+        staged = self._context.staged_files
+        return TaskCounters(
+            rows_in=0 if driver is None else driver.rows_in,
+            rows_out=self._output.rows_out + sum(operator.rows_out for operator in self._operators),
+            bytes_in=0 if driver is None else driver.bytes_in,
+            bytes_out=self._output.bytes_out + sum(file.size_bytes for file in staged),
+            spilled_bytes=self._context.spilled_bytes + sum(partition.spilled_bytes for partition in self._partitions),
+            managed_pages_peak=self._context.pages_peak,
+            bad_rows=self._context.bad_rows,
+        )
+
+    def staged_files(self) -> tuple[StagedFile, ...]:
+        """Return the files that sinks of this attempt have finished."""
+        return tuple(self._context.staged_files)
+
+    def partition_rows(self) -> tuple[int, ...]:
+        """Return rows written to each result partition, in order of the descriptor."""
+        return tuple(partition.rows for partition in self._partitions)
+
+    def partition_bytes(self) -> tuple[int, ...]:
+        """Return bytes written to each result partition, in order of the descriptor."""
+        return tuple(partition.total_bytes for partition in self._partitions)
+
+    def _check_cancelled(self) -> None:
+        if self._context.is_cancelled:
+            raise TaskCancelledError(f"{self._context.task_name} was cancelled")
+
+    def _open(self) -> None:
+        for descriptor in self._descriptor.partitions:
+            pool = self._services.network_pool.local_pool(
+                *pool_bounds(descriptor, self._services.network_pool), owner=str(descriptor.id)
+            )
+            partition = ResultPartition(descriptor, pool, self._on_consumable, self._services.partition_folders)
+            with self._lock:
+                self._partitions.append(partition)
+            self._services.partition_manager.register(partition)
+            self._check_cancelled()
+            builder = RecordWriterBuilder(partition, to_arrow_schema(descriptor.schema))
+            builder.with_subtask(self._descriptor.subtask_index)
+            writer = builder.with_timeout(self._context.configuration.get(BUFFER_TIMEOUT)).build()
+            self._output.writers.append(writer)
+            if partition.is_pipelined:
+                self._services.output_flusher.register(writer)
+        self._open_inputs()
+        self._open_chain()
+
+    def _open_inputs(self) -> None:
+        by_input: dict[int, list[InputGateDescriptor]] = defaultdict(list)
+        for gate in self._descriptor.gates:
+            by_input[gate.input_index].append(gate)
+        with self._lock:
+            self._inputs = {
+                index: TaskInput(gates, self._services.partition_manager) for index, gates in by_input.items()
+            }
+        self._check_cancelled()
+
+    def _open_chain(self) -> None:
+        """Make driver and operators, opened from the tail so that each finds its output ready."""
+        head, *rest = self._descriptor.chain
+        chained = rest if isinstance(head.operator, SourceOperator | HashJoinOperator) else [head, *rest]
+        operators = [make_operator(descriptor) for descriptor in chained]
+        output: Output = self._output
+        for operator in reversed(operators):
+            operator.open(self._context, output)
+            self._operators.insert(0, operator)
+            self._check_cancelled()
+            output = operator
+        self._driver = self._make_driver(head)
+        self._driver.open(self._context, output)
+
+    def _make_driver(self, head: OperatorDescriptor) -> Driver:
+        if isinstance(head.operator, SourceOperator):
+            return SourceDriver(head)
+        if isinstance(head.operator, HashJoinOperator):
+            return HashJoinDriver(head, self._inputs)
+        return InputDriver(self._inputs[0])
+
+    def _close(self) -> None:
+        """Close everything; every step runs, the first error is raised."""
+        steps: list[Callable[[], None]] = []
+        if self._driver is not None:
+            steps.append(self._driver.close)
+        steps.extend(operator.close for operator in self._operators)
+        for writer in self._output.writers:
+            self._services.output_flusher.unregister(writer)
+            steps.append(writer.close)
+        steps.extend(task_input.close for task_input in self._inputs.values())
+        steps.append(self._context.close)
+        first_error: BaseException | None = None
+        for close in steps:
+            try:
+                close()
+            except BaseException as error:
+                first_error = first_error or error
+        if first_error is not None:
+            raise first_error

@@ -1,0 +1,216 @@
+"""The heads of chains: where a task's rows come from.
+
+    SourceDriver    splits -> batches
+    InputDriver     one logical input (several gates when it is a union) -> batches, or row pages where the first
+                    operator works on them
+    HashJoinDriver  the build input to its end, then the probe input against it
+
+``run`` pushes everything through ``output`` and returns when the input has ended; the BatchTask then finishes the
+chain. Counters are plain ints, written by the task's thread only and read by others for progress.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+import pyarrow as pa
+
+from engine.connectors.source_reader import open_source
+from engine.errors import TaskCancelledError
+from engine.exchange.elements import OversizedRow, RowPage
+from engine.expressions.schema_bridge import to_arrow_schema
+from engine.graph.operator_descriptor import HashJoinOperator, SourceOperator
+from engine.join.hash_join import HashJoin
+from engine.operators.blocking import Sort
+from engine.operators.operator import Output, TaskContext
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from engine.graph.operator_descriptor import OperatorDescriptor
+    from engine.operators.task_inputs import TaskInput
+
+
+class Driver(Protocol):
+    """The head of a chain."""
+
+    @property
+    def rows_in(self) -> int:
+        """Rows taken from other tasks so far."""
+        ...
+
+    @property
+    def bytes_in(self) -> int:
+        """Bytes taken from other tasks so far."""
+        ...
+
+    def open(self, context: TaskContext, output: Output) -> None:
+        """Prepare."""
+        ...
+
+    def run(self) -> None:
+        """Push all rows to the output."""
+        ...
+
+    def close(self) -> None:
+        """Give back what is held; idempotent."""
+        ...
+
+
+class SourceDriver:
+    """Reads the splits of a subtask."""
+
+    def __init__(self, descriptor: OperatorDescriptor) -> None:
+        self._descriptor = descriptor
+        #: a source takes nothing from other tasks
+        self.rows_in = 0
+        self.bytes_in = 0
+
+    def open(self, context: TaskContext, output: Output) -> None:
+        """Open the reader over the assigned splits."""
+        operator = self._descriptor.operator
+        assert isinstance(operator, SourceOperator)
+        self._context = context
+        self._output = output
+        self._reader = open_source(operator.spec, context.descriptor.splits)
+
+    def run(self) -> None:
+        """Read until the splits end or nothing more is needed."""
+        for batch in self._reader:
+            if self._context.is_cancelled:
+                raise TaskCancelledError("the task was cancelled")
+            if batch.num_rows:
+                self._output.process(batch)
+            self._context.bad_rows = self._reader.bad_rows
+            if self._output.is_satisfied:
+                break
+
+    def close(self) -> None:
+        """Close the open file."""
+        if hasattr(self, "_reader"):
+            self._reader.close()
+
+
+class InputDriver:
+    """Hands one logical input on."""
+
+    def __init__(self, task_input: TaskInput) -> None:
+        self._input = task_input
+        self._taken_rows = 0
+
+    @property
+    def rows_in(self) -> int:
+        """Rows taken so far."""
+        return self._input.rows_in + self._taken_rows
+
+    @property
+    def bytes_in(self) -> int:
+        """Bytes taken so far."""
+        return self._input.bytes_in
+
+    def open(self, context: TaskContext, output: Output) -> None:
+        """Remember the output; gates are opened by the task."""
+        self._output = output
+
+    def run(self) -> None:
+        """Push batches, or pages where the output works on rows."""
+        output = self._output
+        if isinstance(output, Sort):
+            self._push_rows(output)
+            return
+        for batch in self._input.batches():
+            # A satisfied limit does not stop the input: its producers run on, so it is drained.
+            if not output.is_satisfied:
+                output.process(batch)
+
+    def _push_rows(self, output: Sort) -> None:
+        for element in self._input.elements():
+            if isinstance(element, RowPage):
+                try:
+                    output.process_page(element.segment, element.size)
+                finally:
+                    element.recycle()
+            elif isinstance(element, OversizedRow):
+                output.process_rows(element.buffer)
+            else:
+                output.process(element)
+            self._taken_rows = output.rows_in
+
+    def close(self) -> None:
+        """Nothing is held here."""
+
+
+class HashJoinDriver:
+    """Builds from one input, probes with the other."""
+
+    def __init__(self, descriptor: OperatorDescriptor, inputs: dict[int, TaskInput]) -> None:
+        operator = descriptor.operator
+        assert isinstance(operator, HashJoinOperator)
+        self._descriptor = descriptor
+        self._operator = operator
+        self._build, self._probe = (inputs[0], inputs[1]) if operator.build_left else (inputs[1], inputs[0])
+        self._build_rows = 0
+        self._join: HashJoin | None = None
+
+    @property
+    def rows_in(self) -> int:
+        """Rows taken from both inputs so far."""
+        return self._build_rows + self._probe.rows_in
+
+    @property
+    def bytes_in(self) -> int:
+        """Bytes taken from both inputs so far."""
+        return self._build.bytes_in + self._probe.bytes_in
+
+    def open(self, context: TaskContext, output: Output) -> None:
+        """Take the join's memory."""
+        operator = self._operator
+        left, right = (to_arrow_schema(schema) for schema in self._descriptor.input_schemas)
+        left_keys = [left.get_field_index(name) for name in operator.left_keys]
+        right_keys = [right.get_field_index(name) for name in operator.right_keys]
+        sides = ((left, left_keys), (right, right_keys))
+        (build, build_keys), (probe, probe_keys) = sides if operator.build_left else sides[::-1]
+        self._output = output
+        self._join = HashJoin(
+            operator.how,
+            build,
+            probe,
+            build_keys,
+            probe_keys,
+            operator.build_left,
+            operator.output,
+            to_arrow_schema(self._descriptor.output_schema),
+            context.page_pool(self._descriptor),
+            context.spill_space(),
+            force_spill=context.force_spill,
+        )
+
+    def run(self) -> None:
+        """Build, probe, then the spilled partitions."""
+        join = self._join
+        assert join is not None, "join is closed"
+        for element in self._build.elements():
+            if isinstance(element, RowPage):
+                try:
+                    join.add_build_page(element.segment, element.size)
+                finally:
+                    element.recycle()
+            elif isinstance(element, OversizedRow):
+                join.add_build_rows(element.buffer)
+            else:
+                join.add_build_batch(element)
+            self._build_rows = join.build_rows
+        join.finish_build()
+        for batch in self._probe.batches():
+            self._emit(join.probe(batch))
+        self._emit(join.finish_probe())
+
+    def _emit(self, results: Iterator[pa.RecordBatch]) -> None:
+        for result in results:
+            self._output.process(result)
+
+    def close(self) -> None:
+        """Give pages and files back."""
+        if self._join is not None:
+            self._join.close()
+            self._join = None

@@ -1,0 +1,134 @@
+"""ChainedOperator: one step of a chain; TaskContext: what a step is told about its task.
+
+    open(context, output) ─► process(batch)* ─► finish() ─► close()
+
+``process`` may call ``output.process`` any number of times. ``finish`` is called once, after the last batch, and
+emits what is left; the chain then finishes the next operator. ``close`` runs in every case, also after a failure,
+and gives back what the operator holds; it is idempotent. ``is_satisfied`` tells the head that nothing more is needed
+(a limit has its rows): a source stops reading.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from engine.config.loader import Configuration
+from engine.config.options import FORCE_SPILL
+from engine.graph.deployment import StagedFile, TaskDeploymentDescriptor
+from engine.graph.operator_descriptor import DRIVER_PAGES_MIN, OperatorDescriptor
+from engine.iomanager.spill_identity import SpillIdentity
+from engine.operators.task_services import TaskServices
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from engine.iomanager.spill_space import SpillSpace
+    from engine.memory.page_pool import PagePool
+
+
+class Output(Protocol):
+    """Where an operator sends its batches."""
+
+    @property
+    def is_satisfied(self) -> bool:
+        """Whether nothing more is needed."""
+        ...
+
+    def process(self, batch: pa.RecordBatch) -> None:
+        """Take one batch (never empty)."""
+        ...
+
+
+class TaskContext:
+    """What operators of one attempt share: descriptor, services, counters, spaces, cancellation."""
+
+    def __init__(
+        self, descriptor: TaskDeploymentDescriptor, services: TaskServices, configuration: Configuration
+    ) -> None:
+        self.descriptor = descriptor
+        self.services = services
+        self.configuration = configuration
+        self.force_spill: bool = configuration.get(FORCE_SPILL)
+        self.staged_files: list[StagedFile] = []
+        #: whole bytes spilled and most pages held, of operators already closed
+        self.spilled_bytes = 0
+        self.pages_peak = 0
+        self.bad_rows = 0
+        self.is_cancelled = False
+        self._pools: list[PagePool] = []
+        self._spaces: list[SpillSpace] = []
+
+    @property
+    def task_name(self) -> str:
+        """Name for people: ``join (1/4)``."""
+        return f"{self.descriptor.vertex_name} ({self.descriptor.subtask_index + 1}/{self.descriptor.parallelism})"
+
+    def page_pool(self, operator: OperatorDescriptor) -> PagePool:
+        """Return the operator's share of the attempt's managed pages, its minimum and a part by weight."""
+        steps = [step for step in self.descriptor.chain if step.memory_weight]
+        spare_pages = max(0, self.descriptor.managed_pages - DRIVER_PAGES_MIN * len(steps))
+        share = operator.memory_weight / sum(step.memory_weight for step in steps)
+        pages = DRIVER_PAGES_MIN + int(spare_pages * share)
+        pool = self.services.memory_manager.pool(f"{operator.name} of {self.task_name}", pages)
+        self._pools.append(pool)
+        return pool
+
+    def spill_space(self) -> SpillSpace:
+        """Return a new space for the spill files of one operator."""
+        attempt = self.descriptor.attempt
+        identity = SpillIdentity(
+            self.descriptor.job_id.value, attempt.vertex.index, attempt.subtask_index, attempt.attempt_number
+        )
+        space = self.services.io_manager.space(identity)
+        self._spaces.append(space)
+        return space
+
+    def count_resources(self) -> None:
+        """Refresh ``spilled_bytes`` and ``pages_peak`` from the pools and spaces handed out."""
+        self.spilled_bytes = sum(space.spilled_bytes for space in self._spaces)
+        self.pages_peak = sum(pool.pages_peak for pool in self._pools)
+
+    def close(self) -> None:
+        """Close all spaces and pools; runs every step and raises the first error."""
+        self.count_resources()
+        first_error: Exception | None = None
+        closers = [space.close for space in self._spaces] + [pool.close for pool in self._pools]
+        for close in closers:
+            try:
+                close()
+            except Exception as error:
+                first_error = first_error or error
+        if first_error is not None:
+            raise first_error
+
+
+class ChainedOperator:
+    """Base of the steps of a chain."""
+
+    def __init__(self, descriptor: OperatorDescriptor) -> None:
+        self.descriptor = descriptor
+        self.output: Output
+        self.context: TaskContext
+
+    #: rows that left the job here: written by a sink
+    rows_out = 0
+
+    @property
+    def is_satisfied(self) -> bool:
+        """Whether nothing more is needed from upstream."""
+        return self.output.is_satisfied
+
+    def open(self, context: TaskContext, output: Output) -> None:
+        """Prepare; called from tail to head."""
+        self.context = context
+        self.output = output
+
+    def process(self, batch: pa.RecordBatch) -> None:
+        """Take one batch."""
+        raise NotImplementedError
+
+    def finish(self) -> None:
+        """Emit what is left; the input has ended."""
+
+    def close(self) -> None:
+        """Give back what is held; idempotent, runs after failures too."""

@@ -1,0 +1,80 @@
+"""Operators that look at one batch at a time: project, filter, limit, identity. They hold nothing between batches."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from engine.expressions.evaluate import compile_predicate, compile_projection
+from engine.expressions.schema_bridge import to_arrow_schema
+from engine.graph.operator_descriptor import FilterOperator, LimitOperator, ProjectOperator
+from engine.operators.operator import ChainedOperator, Output, TaskContext
+
+if TYPE_CHECKING:
+    from engine.graph.operator_descriptor import OperatorDescriptor
+
+
+class Identity(ChainedOperator):
+    """Passes batches on."""
+
+    def process(self, batch: pa.RecordBatch) -> None:
+        """Hand the batch to the output."""
+        self.output.process(batch)
+
+
+class Project(ChainedOperator):
+    """New columns from expressions."""
+
+    def open(self, context: TaskContext, output: Output) -> None:
+        """Compile the expressions over the input's schema."""
+        super().open(context, output)
+        operator = self.descriptor.operator
+        assert isinstance(operator, ProjectOperator)
+        self._project = compile_projection(
+            operator.expressions,
+            to_arrow_schema(self.descriptor.input_schemas[0]),
+            to_arrow_schema(self.descriptor.output_schema),
+        )
+
+    def process(self, batch: pa.RecordBatch) -> None:
+        """Evaluate over the batch."""
+        self.output.process(self._project(batch))
+
+
+class Filter(ChainedOperator):
+    """Rows for which the predicate is true."""
+
+    def open(self, context: TaskContext, output: Output) -> None:
+        """Compile the predicate over the input's schema."""
+        super().open(context, output)
+        operator = self.descriptor.operator
+        assert isinstance(operator, FilterOperator)
+        self._predicate = compile_predicate(operator.predicate, to_arrow_schema(self.descriptor.input_schemas[0]))
+
+    def process(self, batch: pa.RecordBatch) -> None:
+        """Keep the rows whose predicate is true; null counts as false."""
+        kept = batch.filter(self._predicate(batch))
+        if kept.num_rows:
+            self.output.process(kept)
+
+
+class Limit(ChainedOperator):
+    """The first ``count`` rows of this subtask."""
+
+    def __init__(self, descriptor: OperatorDescriptor) -> None:
+        super().__init__(descriptor)
+        assert isinstance(descriptor.operator, LimitOperator)
+        self._left_count = descriptor.operator.count
+
+    @property
+    def is_satisfied(self) -> bool:
+        """True once the rows are complete: the source may stop."""
+        return self._left_count == 0 or self.output.is_satisfied
+
+    def process(self, batch: pa.RecordBatch) -> None:
+        """Pass on what is still missing."""
+        taken = batch.slice(0, self._left_count)
+        self._left_count -= taken.num_rows
+        if taken.num_rows:
+            self.output.process(taken)

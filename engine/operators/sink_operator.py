@@ -1,0 +1,74 @@
+"""The end of a chain that writes outside: one staged file a subtask and attempt.
+
+The file lies in the sink's staging folder, under a name that no other attempt uses. What becomes of it is decided by
+the JobMaster when the whole job is finished (``engine.commit``).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engine.connectors.sink_writer import SinkWriter, open_sink_writer
+from engine.expressions.schema_bridge import to_arrow_schema
+from engine.graph.deployment import StagedFile
+from engine.graph.operator_descriptor import SinkOperator
+from engine.operators.operator import ChainedOperator, Output, TaskContext
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+#: file ending of each format
+EXTENSIONS = {"csv": "csv", "parquet": "parquet", "records": "parquet", "text": "txt", "arrow": "arrow"}
+
+
+class FileSink(ChainedOperator):
+    """Writes batches to the attempt's staged file."""
+
+    @property
+    def is_satisfied(self) -> bool:
+        """A sink takes everything."""
+        return False
+
+    def open(self, context: TaskContext, output: Output) -> None:
+        """Create the attempt's file."""
+        super().open(context, output)
+        operator = self.descriptor.operator
+        assert isinstance(operator, SinkOperator)
+        staging = next(sink for sink in context.descriptor.sinks if sink.sink_index == operator.sink_index)
+        extension = EXTENSIONS[operator.spec.format]
+        attempt = context.descriptor.attempt
+        self._sink_index = operator.sink_index
+        self._name = f"{operator.sink_index}-{attempt.subtask_index:05d}-{attempt.nonce}.{extension}"
+        self._writer: SinkWriter | None = open_sink_writer(
+            operator.spec, to_arrow_schema(self.descriptor.input_schemas[0]), Path(staging.staging_path) / self._name
+        )
+
+    def process(self, batch: pa.RecordBatch) -> None:
+        """Write a batch."""
+        assert self._writer is not None, "sink is closed"
+        self._writer.write(batch)
+        self.rows_out += batch.num_rows
+
+    def finish(self) -> None:
+        """Complete the file and report it."""
+        assert self._writer is not None, "sink is closed"
+        row_count, size_bytes, statistics_json = self._writer.finish()
+        self._writer = None
+        self.context.staged_files.append(
+            StagedFile(
+                self._sink_index,
+                self.context.descriptor.subtask_index,
+                self._name,
+                row_count,
+                size_bytes,
+                statistics_json,
+            )
+        )
+
+    def close(self) -> None:
+        """Remove a file that was not finished."""
+        if getattr(self, "_writer", None) is not None:
+            assert self._writer is not None
+            self._writer.abort()
+            self._writer = None

@@ -1,0 +1,53 @@
+"""TaskInput: one logical input of a task, the gates behind it, and what came through.
+
+A union has several data sets behind one input: their channels are merged into one gate, so that it takes whatever is
+ready and no producer waits for another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+import pyarrow as pa
+
+from engine.exchange.elements import OversizedRow, RowPage
+from engine.exchange.input_gate import InputGate
+from engine.exchange.page_reader import gate_batches
+from engine.exchange.partition_manager import ResultPartitionManager
+from engine.expressions.schema_bridge import to_arrow_schema
+from engine.graph.deployment import InputGateDescriptor
+
+
+class TaskInput:
+    """One logical input."""
+
+    def __init__(self, gates: Sequence[InputGateDescriptor], partition_manager: ResultPartitionManager) -> None:
+        first = gates[0]
+        merged = msgspec.structs.replace(first, channels=tuple(channel for gate in gates for channel in gate.channels))
+        self.schema: pa.Schema = to_arrow_schema(first.schema)
+        self._gate = InputGate(merged, partition_manager)
+        #: rows that came as batches; who takes pages counts theirs
+        self.rows_in = 0
+        self.bytes_in = 0
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield everything as batches: those by reference as they are, row pages decoded."""
+        for batch in gate_batches(self._gate, self.schema):
+            self.rows_in += batch.num_rows
+            self.bytes_in += batch.nbytes
+            yield batch
+
+    def elements(self) -> Iterator[pa.RecordBatch | RowPage | OversizedRow]:
+        """Yield everything as it comes; who takes a RowPage recycles it, and counts the rows."""
+        while (element := self._gate.next()) is not None:
+            self.bytes_in += element.nbytes if isinstance(element, pa.RecordBatch) else element.size
+            yield element
+
+    def cancel(self) -> None:
+        """Wake whoever waits for this input; from another thread."""
+        self._gate.cancel()
+
+    def close(self) -> None:
+        """Release the gate; idempotent."""
+        self._gate.close()

@@ -1,0 +1,39 @@
+"""What every test ends with: no thread, no child process, no descriptor that was not there before.
+
+Clusters live as long as the process on purpose (one for each distinct configuration); tests that start one close it.
+"""
+
+import os
+import threading
+import time
+
+import hypothesis
+import psutil
+import pytest
+
+hypothesis.settings.register_profile("drey", deadline=None, derandomize=bool(os.environ.get("CI")))
+hypothesis.settings.load_profile("drey")
+
+_WAIT_S = 3.0
+
+
+def _threads():
+    return {thread for thread in threading.enumerate() if thread.is_alive() and not thread.name.startswith("pydev")}
+
+
+def _children():
+    return {child.pid for child in psutil.Process().children(recursive=True)}
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left_behind(request):
+    """Fail a test that leaves threads or processes; Spark's own are exempt."""
+    threads, children = _threads(), _children()
+    yield
+    if request.node.get_closest_marker("spark"):
+        return
+    deadline = time.monotonic() + _WAIT_S
+    while (_threads() - threads or _children() - children) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not (_threads() - threads), "threads left behind"
+    assert not (_children() - children), "processes left behind"

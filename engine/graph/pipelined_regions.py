@@ -130,7 +130,7 @@ def pipelined_regions(job_graph: JobGraph) -> tuple[PipelinedRegion, ...]:
             reads[components[edge.consumer]].add(components[edge.producer])
             if edge.is_build_side:
                 feeds_build.add(components[edge.producer])
-    order = _run_order(reads, feeds_build)
+    order = _run_order(reads, _with_all_inputs(feeds_build, reads))
     index_of = {component: index for index, component in enumerate(order)}
     members: dict[int, list[int]] = {component: [] for component in order}
     for node, component in enumerate(components):
@@ -163,6 +163,18 @@ def _edges_of(job_graph: JobGraph) -> list[RegionEdge]:
             is_build_side = edge.input_index == build_input
             edges.append(RegionEdge(edge.data_set.producer.index, position, is_pipelined, is_build_side))
     return edges
+
+
+def _with_all_inputs(components: set[int], reads: dict[int, set[int]]) -> set[int]:
+    """Return components and everything that they read, directly or not."""
+    found: set[int] = set()
+    stack = list(components)
+    while stack:
+        component = stack.pop()
+        if component not in found:
+            found.add(component)
+            stack.extend(reads[component])
+    return found
 
 
 def _run_order(reads: dict[int, set[int]], feeds_build: set[int]) -> list[int]:

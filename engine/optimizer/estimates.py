@@ -11,8 +11,9 @@
     aggregate      product of distinct keys, else rows ** 0.75      rows * width
     union, limit, sort, sink                                        sum, at most n, input, input
 
-Keys of a join: the larger distinct count that is known; when none is, the smaller input's rows (its keys are taken as
-unique, the common case of a lookup). Nothing is ever unknown and nothing is below one row, so costs always compare.
+Keys of a join: the larger distinct count that is known; where that of the smaller input is not, its rows (its keys
+are taken as unique, the common case of a lookup). Nothing is ever unknown and nothing is below one row, so costs
+always compare.
 
 ``legacy=True`` is the estimator of the engine this one is built after, kept to show what it does to plans: a
 projection, map or flat map leaves its size unset, a flat map makes five rows of one. Then sizes are UNKNOWN, costs
@@ -237,17 +238,19 @@ def _join(node: PlanNode, join: Join, left: Estimates, right: Estimates) -> Esti
 
 def _key_domain(join: Join, left: Estimates, right: Estimates) -> tuple[float, str]:
     """Return how many different keys there are on the side that has more of them."""
+    smaller = max(1.0, min(left.rows, right.rows))
     domain, is_known = 1.0, False
     for left_key, right_key in zip(join.left_keys, join.right_keys, strict=True):
-        counts = [count for count in (left.distinct(left_key), right.distinct(right_key)) if count is not None]
-        if counts:
-            domain *= max(counts)
-            is_known = True
+        counts = [left.distinct(left_key), right.distinct(right_key)]
+        smaller_count = counts[0] if left.rows < right.rows else counts[1]
+        if smaller_count is None:
+            counts.append(smaller)
+        domain *= max(count for count in counts if count is not None)
+        is_known = is_known or smaller_count is not None
+    domain = min(domain, max(left.rows, right.rows))
     if is_known:
-        domain = min(domain, max(left.rows, right.rows))
         return domain, f"left * right / {domain:.0f} distinct keys"
-    domain = max(1.0, min(left.rows, right.rows))
-    return domain, "rows of the larger side: keys of the smaller taken as unique"
+    return domain, f"left * right / {domain:.0f} keys: those of the smaller side taken as unique"
 
 
 def _aggregate(node: PlanNode, aggregate: Aggregate, source: Estimates) -> Estimates:

@@ -57,9 +57,12 @@ def _join_summary(optimized: OptimizedPlan, node: PhysicalNode) -> str:
         source = optimized.nodes[channel.source]
         sides.append(f"{_ship_text(channel)} {rows_text(source.estimates.rows)} rows")
     why = f"hint {node.hint}" if node.hint else "chosen by cost"
-    rejected = next((each for each in node.rejected if " against " in each.reason), None)
+    family = node.alternative.partition("_")[0]
+    rejected = next(
+        (each for each in node.rejected if " against " in each.reason and not each.name.startswith(family)), None
+    )
     if rejected is not None:
-        why = f"{rejected.name} would cost {rejected.reason}"
+        why = f"{rejected.name} lost: {rejected.reason}"
     return f"{node.descriptor.name}: left {sides[0]}, right {sides[1]}, {node.strategy}; {why}"
 
 
@@ -72,6 +75,8 @@ def _write(
         return
     written.add(node.id)
     strategy = f", {node.strategy}" if node.strategy else ""
+    if node.alternative:
+        strategy += f" ({node.alternative})"
     lines.append(f"{first}{head}{strategy}, parallelism {node.parallelism}")
     details = f"{rest}{'│  ' if node.inputs else '   '}"
     estimates = node.estimates

@@ -151,6 +151,7 @@ class PhysicalPlanBuilder:
             channels,
             candidate.estimates,
             name or candidate.strategy,
+            candidate.alternative,
             candidate.own_costs,
             candidate.cumulative_costs,
             () if report is None else rejected_alternatives(candidate.alternative, report),
@@ -177,8 +178,8 @@ class PhysicalPlanBuilder:
             (Channel(source, 0, ShipStrategy.FORWARD, FORWARD),),
             estimates,
             strategy,
-            NO_COST,
-            below.cumulative_costs,
+            costs=NO_COST,
+            cumulative_costs=below.cumulative_costs,
             is_local_phase=True,
         )
         self._nodes.append(node)

@@ -57,6 +57,8 @@ class PhysicalNode(msgspec.Struct, frozen=True):
     estimates: Estimates
     #: algorithm, or "" where there is no choice
     strategy: str = ""
+    #: for joins the name of the whole alternative, as a hint would call it
+    alternative: str = ""
     #: cost of the node with the channels into it
     costs: Costs = NO_COST
     cumulative_costs: Costs = NO_COST

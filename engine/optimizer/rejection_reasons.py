@@ -22,9 +22,11 @@ def rejected_alternatives(chosen: str, report: JoinReport) -> tuple[RejectedAlte
 def reason_against(costs: Costs, chosen: Costs) -> str:
     """Return why one cost lost against another."""
     if not (costs.is_known and chosen.is_known):
-        return (
-            f"sizes are unknown; heuristic network {costs.heuristic_network:.3g} against {chosen.heuristic_network:.3g}"
-        )
+        for what in ("network", "disk", "cpu"):
+            own, other = getattr(costs, f"heuristic_{what}"), getattr(chosen, f"heuristic_{what}")
+            if own != other:
+                return f"sizes are unknown, heuristic {what} {size_text(own)} against {size_text(other)}"
+        return "sizes are unknown, heuristic costs are equal, named later"
     differences = {
         "network": costs.network - chosen.network,
         "disk": costs.disk - chosen.disk,

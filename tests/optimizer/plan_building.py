@@ -108,9 +108,7 @@ class Builder:
         **rest: object,
     ) -> int:
         left_keys, right_keys = (on or left_on,), (on or right_on,)
-        right_columns = [
-            each for each in self.schema(right).columns if not (on is not None and each.name == on)
-        ]
+        right_columns = [each for each in self.schema(right).columns if not (on is not None and each.name == on)]
         if how in (JoinType.SEMI, JoinType.ANTI):
             right_columns = []
         output = PlanSchema((*self.schema(left).columns, *right_columns))
@@ -120,12 +118,13 @@ class Builder:
     def aggregate(self, source: int, keys: tuple[str, ...], *calls: tuple[str, str | None], **rest: object) -> int:
         made, arguments, states, results = [], [], [], []
         for index, (function, name) in enumerate(calls):
-            made.append(AggregateCall(function, None if name is None else ColumnRef(name), f"{function}{index}"))
+            result = f"{function}{len(self.nodes)}_{index}"
+            made.append(AggregateCall(function, None if name is None else ColumnRef(name), result))
             if name is not None:
                 argument = self.schema(source).column(name)
                 arguments.append(msgspec.structs.replace(argument, name=f"__arg{index}"))
             states.append(column(f"__state{index}_0"))
-            results.append(column(f"{function}{index}"))
+            results.append(column(result))
         key_columns = tuple(self.schema(source).column(key) for key in keys)
         operator = Aggregate(
             keys,
@@ -145,8 +144,8 @@ class Builder:
     def limit(self, source: int, count: int, **rest: object) -> int:
         return self.add(Limit(count), (source,), self.schema(source), **rest)
 
-    def sink(self, source: int, name: str = "out", **rest: object) -> int:
-        spec = SinkSpec("parquet", f"/data/{name}")
+    def sink(self, source: int, folder: str = "out", **rest: object) -> int:
+        spec = SinkSpec("parquet", f"/data/{folder}")
         self.sinks.append(self.add(Sink(spec), (source,), self.schema(source), **rest))
         return self.sinks[-1]
 
@@ -173,6 +172,7 @@ def skew_join(hint: JoinHint = JoinHint.OPTIMIZER_CHOOSES, how: JoinType = JoinT
     codes = builder.project(currencies, "CurrencyID", (column("CurrencyCode", "string"), ColumnRef("ISOCode")))
     mapped = builder.python(codes, "flat_map")
     joined = builder.join(instruments, mapped, on="CurrencyID", how=how, hint=hint)
-    chosen = builder.project(joined, "RIC", "Asset", "StrikePrice", "LotSize", "CurrencyCode")
+    names = ("RIC", "Asset", "StrikePrice", "LotSize", "CurrencyCode")
+    chosen = builder.project(joined, *(name for name in names if name in builder.schema(joined).names))
     builder.sink(chosen)
     return builder.plan()

@@ -1,0 +1,190 @@
+from __future__ import annotations
+
+import pytest
+
+from engine.graph.plan import JoinType
+from engine.graph.source_spec import ColumnStatistics
+from engine.optimizer.cost import Costs, broadcast_cost, hash_join_cost, repartition_cost
+from engine.optimizer.estimates import UNKNOWN, Estimates, estimate_plan
+from engine.optimizer.selectivity import SMALLEST, selectivity
+from engine.optimizer.sizes import rows_text, size_text
+from tests.optimizer.plan_building import Builder, call, column, lit, schema
+
+PAIR = schema(k="int64", v="int64")
+
+
+def last(builder: Builder, legacy: bool = False) -> Estimates:
+    builder.sink(len(builder.nodes) - 1)
+    return estimate_plan(builder.plan(), legacy=legacy)[-1]
+
+
+def test_a_source_without_rows_has_them_from_its_bytes():
+    builder = Builder()
+    builder.source(PAIR, rows=None, size=16_000)
+    found = estimate_plan(builder.plan())[0]
+    assert (found.rows, found.size_bytes) == (1000, 16_000)
+    assert found.origin == "parquet metadata, rows of 16 bytes"
+
+
+def test_a_source_of_which_nothing_is_known_has_its_splits():
+    builder = Builder()
+    builder.source(PAIR, rows=None, splits=3)
+    assert estimate_plan(builder.plan())[0].size_bytes == 3000
+    builder = Builder()
+    builder.source(PAIR, rows=None, splits=0)
+    found = estimate_plan(builder.plan())[0]
+    assert found.rows == 1_000_000
+    assert "by default" in found.origin
+
+
+def test_measured_bytes_say_how_wide_strings_are():
+    builder = Builder()
+    source = builder.source(schema(k="int64", s="string"), rows=100, size=100 * 108)
+    builder.project(source, "s")
+    assert last(builder).size_bytes == pytest.approx(100 * 100)
+
+
+@pytest.mark.parametrize("legacy", [False, True])
+def test_functions_and_projections_have_sizes_unless_legacy(legacy):
+    builder = Builder()
+    source = builder.source(PAIR, rows=1000)
+    projected = builder.project(source, "k", (column("d"), call("add", "k", "v")))
+    builder.python(projected, "flat_map", schema(a="double", b="string"))
+    found = estimate_plan(builder.plan(), legacy=legacy)
+    sizes = [each.size_bytes for each in found]
+    assert sizes == ([16_000, UNKNOWN, UNKNOWN] if legacy else [16_000, 16_000, 2000 * 24])
+    assert [each.rows for each in found] == [1000, 1000, 5000 if legacy else 2000]
+    assert found[2].origin.endswith("default for flat_map")
+
+
+@pytest.mark.parametrize(
+    ("how", "rows"),
+    [(JoinType.INNER, 14e6), (JoinType.LEFT, 14e6), (JoinType.SEMI, 7e6), (JoinType.CROSS, 14e6 * 492)],
+)
+def test_a_join_with_a_lookup_table_keeps_the_rows_of_the_large_side(how, rows):
+    builder = Builder()
+    left = builder.source(PAIR, rows=14e6)
+    right = builder.source(schema(k="int64", w="int64"), rows=492)
+    builder.join(left, right, on="k", how=how)
+    assert last(builder).rows == pytest.approx(rows)
+
+
+def test_known_distinct_keys_say_how_large_a_join_is():
+    builder = Builder()
+    known = {"k": ColumnStatistics(distinct_count=100)}
+    left = builder.source(PAIR, rows=10_000, columns=known)
+    right = builder.source(schema(k="int64", w="int64"), rows=1000, columns=known)
+    builder.join(left, right, on="k")
+    found = last(builder)
+    assert estimate_plan(builder.plan())[2].origin == "left * right / 100 distinct keys"
+    assert found.rows == 100_000
+
+
+def test_groups_are_the_product_of_distinct_keys_or_a_power_of_rows():
+    builder = Builder()
+    columns = {"k": ColumnStatistics(distinct_count=7), "v": ColumnStatistics(distinct_count=5)}
+    source = builder.source(PAIR, rows=10_000, columns=columns)
+    builder.aggregate(source, ("k", "v"), ("count_all", None))
+    unknown = builder.source(PAIR, rows=10_000)
+    builder.aggregate(unknown, ("k",), ("count_all", None))
+    builder.aggregate(source, (), ("count_all", None))
+    found = estimate_plan(builder.plan())
+    assert (found[1].rows, found[3].rows, found[4].rows) == (35, 1000, 1)
+    assert "distinct k unknown" in found[3].origin
+
+
+def test_limit_union_and_sort():
+    builder = Builder()
+    source = builder.source(PAIR, rows=1000)
+    union = builder.union(source, source)
+    builder.limit(builder.sort(union, "k"), 10)
+    found = estimate_plan(builder.plan())
+    assert [each.rows for each in found] == [1000, 2000, 2000, 10]
+    assert [each.size_bytes for each in found] == [16_000, 32_000, 32_000, 160]
+
+
+COLUMNS = {
+    "d": ColumnStatistics(distinct_count=50, null_fraction=0.2, heavy_keys=(("EUR", 0.9),)),
+    "n": ColumnStatistics(minimum=0, maximum=100),
+}
+
+
+@pytest.mark.parametrize(
+    ("predicate", "share", "origin"),
+    [
+        (call("equal", "x", lit(1)), 0.1, "default for equal"),
+        (call("equal", "d", lit("USD")), 0.02, "statistics (equal)"),
+        (call("equal", "d", lit("EUR")), 0.9, "statistics (equal)"),
+        (call("not_equal", "d", lit("EUR")), 0.1, "statistics (not_equal)"),
+        (call("is_null", "d"), 0.2, "statistics (is_null)"),
+        (call("is_not_null", "d"), 0.8, "statistics (is_not_null)"),
+        (call("is_null", "x"), 0.05, "default for is_null"),
+        (call("less", "n", lit(25)), 0.25, "statistics (less)"),
+        (call("greater", lit(25), "n"), 0.25, "statistics (less)"),
+        (call("greater_equal", "n", lit(25)), 0.75, "statistics (greater_equal)"),
+        (call("less", "x", lit(25)), 1 / 3, "default for less"),
+        (call("between", "n", lit(10), lit(30)), 0.2, "statistics (between)"),
+        (call("between", "x", lit(10), lit(30)), 0.25, "default for between"),
+        (call("str_starts_with", "x"), 0.1, "default for str_starts_with"),
+        (call("and", call("less", "n", lit(50)), call("equal", "x", lit(1))), 0.05, None),
+        (call("or", call("less", "n", lit(50)), call("less", "n", lit(50))), 0.75, "statistics (less)"),
+        (call("not", call("less", "n", lit(25))), 0.75, "statistics (less)"),
+        (call("less", "n", lit(-5)), SMALLEST, "statistics (less)"),
+        (lit(True), 1.0, "constant"),
+        (lit(False), SMALLEST, "constant"),
+    ],
+)
+def test_predicates_keep_a_share_by_kind_and_statistics(predicate, share, origin):
+    found, words = selectivity(predicate, COLUMNS)
+    assert found == pytest.approx(share)
+    assert origin in (None, words)
+
+
+def test_known_costs_compare_by_total_then_by_network():
+    assert Costs(network=1) < Costs(network=2)
+    assert Costs(network=1, cpu=5) < Costs(network=1, cpu=6)
+    assert Costs(network=5, disk=0) < Costs(network=1, disk=100)
+    assert not Costs(network=1) < Costs(network=1)
+
+
+def test_an_unknown_cost_never_wins_by_its_minus_one():
+    unknown = Costs(network=UNKNOWN, heuristic_network=10)
+    assert Costs(network=1e12, heuristic_network=5) < unknown
+    assert not unknown < Costs(network=1e12, heuristic_network=5)
+    assert (unknown + Costs(network=3)).network == UNKNOWN
+    # and what is known does not win either: the heuristics decide
+    assert unknown < Costs(network=0, heuristic_network=20)
+
+
+def test_a_heavy_key_makes_repartitioning_dearer():
+    data = Estimates(1000, 1e6, "test")
+    assert repartition_cost(data, 4, 0.0).network == 1e6
+    assert repartition_cost(data, 4, 0.2).network == 1e6
+    assert repartition_cost(data, 4, 0.9).network == pytest.approx(3.6e6)
+    assert broadcast_cost(data, 4).network == 4e6
+
+
+def test_a_build_side_larger_than_memory_costs_disk():
+    build, probe = Estimates(1, 100.0, ""), Estimates(1, 1000.0, "")
+    assert hash_join_cost(build, probe, 1, 1, 100).disk == 0
+    assert hash_join_cost(build, probe, 1, 1, 50).disk == pytest.approx(2 * 0.5 * 1100)
+    # the smaller side is the better one to build
+    assert hash_join_cost(build, probe, 1, 1, 10_000) < hash_join_cost(probe, build, 1, 1, 10_000)
+
+
+def test_a_combination_of_keys_is_no_heavier_than_its_lightest():
+    data = Estimates(1, 1, "", {"a": ColumnStatistics(heavy_keys=(("x", 0.5),)), "b": ColumnStatistics()})
+    assert data.heaviest_share(("a",)) == 0.5
+    assert data.heaviest_share(("a", "b")) == 0
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [(0, "0 B"), (999, "999 B"), (1000, "1 KB"), (38_123, "38.1 KB"), (1.4e9, "1.4 GB"), (UNKNOWN, "unknown")],
+)
+def test_sizes_read_well(size, text):
+    assert size_text(size) == text
+
+
+def test_rows_read_well():
+    assert rows_text(14_000_000) == "14 000 000"

@@ -1,6 +1,7 @@
-from _typeshed import ReadableBuffer
 from collections.abc import Callable
 from enum import IntEnum
+
+from _typeshed import ReadableBuffer
 
 from engine.memory.segment import MemorySegment
 

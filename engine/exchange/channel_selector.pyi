@@ -1,10 +1,7 @@
-from collections.abc import Callable, Sequence
 from enum import StrEnum
 from typing import Any, Self
 
 import pyarrow as pa
-
-from engine.graph.ship_strategy import PartitionerSpec
 
 class SubtaskStateMapper(StrEnum):
     ARBITRARY = "ARBITRARY"
@@ -35,47 +32,3 @@ class ShuffleSelector(ChannelSelector):
 
 class RebalanceSelector(ChannelSelector):
     def __init__(self, channel_count: int, seed: int | None = None) -> None: ...
-
-class KeySelector(ChannelSelector):
-    keys: tuple[str, ...]
-
-class HashSelector(KeySelector):
-    spread_nulls: bool
-    def __init__(
-        self, channel_count: int, schema: pa.Schema, keys: Sequence[str], spread_nulls: bool = False
-    ) -> None: ...
-
-class KeyGroupSelector(KeySelector):
-    max_parallelism: int
-    def __init__(
-        self, channel_count: int, schema: pa.Schema, keys: Sequence[str], max_parallelism: int = 128
-    ) -> None: ...
-    def configure(self, max_parallelism: int) -> None: ...
-
-class CustomSelector(KeySelector):
-    function: Callable[[Any, int], int]
-    def __init__(
-        self, channel_count: int, schema: pa.Schema, keys: Sequence[str], function: Callable[[Any, int], int]
-    ) -> None: ...
-
-class RangeSelector(KeySelector):
-    bounds: pa.RecordBatch
-    descending: bool
-    def __init__(
-        self,
-        channel_count: int,
-        schema: pa.Schema,
-        keys: Sequence[str],
-        bounds: pa.RecordBatch,
-        descending: bool = False,
-    ) -> None: ...
-
-def selector_for(
-    spec: PartitionerSpec,
-    schema: pa.Schema,
-    channel_count: int,
-    subtask_index: int = 0,
-    function: Callable[[Any, int], int] | None = None,
-    bounds: pa.RecordBatch | None = None,
-    seed: int | None = None,
-) -> ChannelSelector: ...

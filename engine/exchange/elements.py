@@ -8,12 +8,11 @@ END_OF_PARTITION       inside the room only: last element of every subpartition
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final, TypeAlias
+
+import pyarrow as pa
 
 from engine.exchange.buffer_pool import Buffer
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 #: a page of rows is the very buffer that the producer filled: fields segment and size, method recycle()
 RowPage = Buffer
@@ -47,4 +46,4 @@ class EndOfPartitionEvent:
 
 END_OF_PARTITION: Final = EndOfPartitionEvent()
 
-Element = "pa.RecordBatch | RowPage | OversizedRow"
+Element: TypeAlias = pa.RecordBatch | Buffer | OversizedRow

@@ -7,9 +7,9 @@
     channel 1 ─┼─► ready queue (native, fair) ─► next(): RecordBatch │ RowPage (recycle it) │ OversizedRow │ None: end
     channel 2 ─┘
 
-Views are requested with the first call; producers that are not registered yet are asked for again with back-off and when
-they are registered. ``poll`` waits for a given time only and returns NOTHING_YET. A producer's failure is raised to the
-consumer as ProducerFailedError.
+Views are requested with the first call; producers that are not registered yet are asked for again with back-off and
+when they are registered. ``poll`` waits for a given time only and returns NOTHING_YET.
+A producer's failure is raised to the consumer as ProducerFailedError.
 
 ``update_channel`` tells where the producer of an UNKNOWN channel is. Reading from other processes is a
 NotYetSupportedError of LocalInputChannel.

@@ -5,10 +5,10 @@
 
     <stem>.shuffle.data    header (64 bytes), then blocks
         header   magic "DREYPART" | version u16 | 0 u16 | subpartitions u32 | identity 16 bytes | 0 ... | crc32c u32
-        block    magic u32 | payload u32 | subpartition u32 | first ordinal u32 | identity 8 bytes | buffers u32 | crc32c
+        block    magic u32 | payload u32 | subpartition u32 | first ordinal u32 | identity 8 bytes | count u32 | crc32c
         payload  (data type i16 | compressed i16 | length i32 | bytes)*          one for each buffer
     <stem>.shuffle.index   magic "DREYPIDX" | version u16 | 0 u16 | subpartitions u32 | identity 16 bytes, then
-        per subpartition a count u32, then entries (offset u64, size u64), first ordinal u32, buffers u32; crc32c at the end
+        per subpartition a count u32, then entries (offset u64, size u64, first ordinal u32, buffers u32); last a crc32c
 
 All numbers little-endian. ``identity`` is a digest of the ResultPartitionId: a block of another partition is refused.
 A block's checksum covers its header (without the checksum) and payload; what does not fit raises CorruptBlockError with

@@ -18,10 +18,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from engine.exchange.channel_selector import ChannelSelector, selector_for
+from engine.exchange.channel_selector import ChannelSelector
 from engine.exchange.record_writer import RecordWriter
 from engine.exchange.reference_writer import BatchBroadcastWriter, ForwardRecordWriter
 from engine.exchange.result_partition import ResultPartition
+from engine.exchange.selector_choice import selector_for
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -2,9 +2,9 @@
 
     writer.emit(batch)* ─► writer.finish() ─► writer.close()
 
-No row is touched: the consumer gets the very batch. The queue of each subpartition bounds batches by count and bytes, so
-a slow consumer stops the producer; a broadcast goes at the pace of the slowest. Nothing is ever half full, so there is
-nothing to flush. Batches are immutable; all receivers share one.
+No row is touched: the consumer gets the very batch. The queue of each subpartition bounds batches by count and bytes,
+so a slow consumer stops the producer; a broadcast goes at the pace of the slowest. Nothing is ever half full, so
+there is nothing to flush. Batches are immutable; all receivers share one.
 """
 
 from __future__ import annotations

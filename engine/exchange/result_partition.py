@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from engine.errors import IllegalTransitionError, PartitionReleasedError, SpillError, TaskCancelledError
-from engine.exchange.blocking_data import BlockingData, BlockingView
+from engine.exchange.blocking_data import BlockingData
 from engine.exchange.buffer_pool import Buffer, LocalBufferPool, NetworkBufferPool
 from engine.exchange.partition_file import PartitionFile, partition_identity
 from engine.exchange.pipelined_subpartition import PipelinedSubpartition

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import gc
-import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,10 +13,10 @@ from tests.exchange.world import World
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[World]:
     threads = threading.active_count()
-    descriptors = len(os.listdir("/proc/self/fd"))
+    descriptors = len(list(Path("/proc/self/fd").iterdir()))
     world = World(tmp_path)
     yield world
     world.close()
     gc.collect()
     assert threading.active_count() <= threads
-    assert len(os.listdir("/proc/self/fd")) <= descriptors
+    assert len(list(Path("/proc/self/fd").iterdir())) <= descriptors

@@ -1,0 +1,78 @@
+"""selector_for: the channel selector that a PartitionerSpec names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from engine.errors import NotYetSupportedError, PlanError
+from engine.exchange.channel_selector import (
+    BroadcastSelector,
+    ChannelSelector,
+    ForwardSelector,
+    GlobalSelector,
+    RebalanceSelector,
+    RescaleSelector,
+    ShuffleSelector,
+)
+from engine.exchange.key_selector import CustomSelector, HashSelector, KeyGroupSelector, RangeSelector
+from engine.graph.ship_strategy import PartitionerSpec
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_WITHOUT_STATE: Final[dict[str, type[ChannelSelector]]] = {
+    "GLOBAL": GlobalSelector,
+    "FORWARD": ForwardSelector,
+    "RESCALE": RescaleSelector,
+    "BROADCAST": BroadcastSelector,
+}
+_WITH_SEED: Final[dict[str, type[ShuffleSelector] | type[RebalanceSelector]]] = {
+    "SHUFFLE": ShuffleSelector,
+    "REBALANCE": RebalanceSelector,
+}
+
+
+def selector_for(
+    spec: PartitionerSpec,
+    schema: pa.Schema,
+    channel_count: int,
+    subtask_index: int = 0,
+    function: Callable[[Any, int], int] | None = None,
+    bounds: pa.RecordBatch | None = None,
+    seed: int | None = None,
+) -> ChannelSelector:
+    """Return the selector of a partitioner.
+
+    Args:
+        spec: kind and keys.
+        schema: of the rows.
+        channel_count: channels of this subtask's output.
+        subtask_index: of the producer; with ``seed``, producers still begin at different channels.
+        function: of CUSTOM.
+        bounds: of RANGE.
+        seed: makes SHUFFLE and REBALANCE repeatable; random when None.
+
+    Raises:
+        PlanError: an unknown kind, no function, or keys missing.
+        SchemaError: a key column that does not exist.
+        NotYetSupportedError: RANGE without bounds.
+    """
+    kind = spec.kind
+    if kind in _WITHOUT_STATE:
+        return _WITHOUT_STATE[kind](channel_count)
+    if kind in _WITH_SEED:
+        return _WITH_SEED[kind](channel_count, None if seed is None else seed + subtask_index)
+    if kind == "HASH":
+        return HashSelector(channel_count, schema, spec.keys, spec.spread_nulls)
+    if kind == "KEYGROUP":
+        return KeyGroupSelector(channel_count, schema, spec.keys, spec.max_parallelism)
+    if kind == "CUSTOM":
+        if function is None:
+            raise PlanError("custom partitioning needs its function")
+        return CustomSelector(channel_count, schema, spec.keys, function)
+    if kind == "RANGE":
+        if bounds is None:
+            raise NotYetSupportedError("range partitioning without bounds")
+        return RangeSelector(channel_count, schema, spec.keys, bounds)
+    raise PlanError(f"unknown partitioner {kind!r}")

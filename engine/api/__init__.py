@@ -1,0 +1,17 @@
+"""What a user's script holds: Environment, DataSet, expressions.
+
+environment.py         Environment: sources, sinks that wait, execute
+data_set.py            DataSet: an immutable handle on a node
+not_yet.py             the names of DataSet that are not built
+projections.py         select, with_columns, drop, rename
+joins.py               join, union
+grouped.py             group_by, agg, distinct
+expression.py          Expr and its operators
+string_expressions.py time_expressions.py aggregates.py
+expressions.py         col, lit, when, and all names of expressions
+functions.py           Python functions as bytes of the plan
+logical_node.py        the program under construction, and the Plan made of it
+planning.py            exact splits, explain
+executor.py            where plans run
+results.py             tables and rows in the client
+"""

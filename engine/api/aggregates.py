@@ -1,0 +1,94 @@
+"""Aggregates: what ``group_by(...).agg(name=sum_(col("x")))`` takes. Nulls do not count, except in ``count()``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from engine.api.expression import Expr, to_expression
+from engine.errors import SchemaError
+from engine.expressions.text import aggregate_text
+from engine.graph.expression import AggregateCall, ColumnRef, Expression
+
+
+class Aggregate:
+    """An aggregate function of an expression; ``name`` is the column's, "" when agg gives it."""
+
+    __slots__ = ("aggregate_function", "argument", "name")
+
+    def __init__(self, function: str, argument: Expression | None, name: str = "") -> None:
+        self.aggregate_function = function
+        self.argument = argument
+        self.name = name
+
+    def alias(self, name: str) -> Aggregate:
+        """Return the same aggregate under a column name."""
+        return Aggregate(self.aggregate_function, self.argument, name)
+
+    def to_call(self, name: str) -> AggregateCall:
+        """Return the plan's form."""
+        return AggregateCall(self.aggregate_function, self.argument, name)
+
+    def __repr__(self) -> str:
+        return f"<Aggregate {aggregate_text(self.to_call(self.name))}>"
+
+    def __bool__(self) -> bool:
+        raise SchemaError(f"{self!r} has no value here; it stands in group_by(...).agg(name=...)")
+
+
+def _aggregate(function: str, argument: Any) -> Aggregate:
+    if isinstance(argument, Aggregate):
+        raise SchemaError(f"{function}({argument!r}): an aggregate of an aggregate; call agg twice")
+    return Aggregate(function, ColumnRef(argument) if isinstance(argument, str) else to_expression(argument))
+
+
+_ROWS = object()
+
+
+def count(argument: Any = _ROWS) -> Aggregate:
+    """Return the number of rows, or of values of an expression (or column name) that are not null; int64."""
+    return Aggregate("count_all", None) if argument is _ROWS else _aggregate("count", argument)
+
+
+def count_distinct(argument: Expr | str) -> Aggregate:
+    """Return the number of different values that are not null."""
+    return _aggregate("count_distinct", argument)
+
+
+def sum_(argument: Expr | str) -> Aggregate:
+    """Return the sum: int64 of integers (overflow is an error), float64 of floats, decimals keep their scale."""
+    return _aggregate("sum", argument)
+
+
+def min_(argument: Expr | str) -> Aggregate:
+    """Return the least value."""
+    return _aggregate("min", argument)
+
+
+def max_(argument: Expr | str) -> Aggregate:
+    """Return the greatest value; NaN is the largest number."""
+    return _aggregate("max", argument)
+
+
+def avg(argument: Expr | str) -> Aggregate:
+    """Return the mean: float64, decimals keep their scale."""
+    return _aggregate("avg", argument)
+
+
+def first(argument: Expr | str) -> Aggregate:
+    """Return some first value."""
+    return _aggregate("first", argument)
+
+
+def last(argument: Expr | str) -> Aggregate:
+    """Return some last value."""
+    return _aggregate("last", argument)
+
+
+def stddev(argument: Expr | str) -> Aggregate:
+    """Return the standard deviation of a sample."""
+    return _aggregate("stddev", argument)
+
+
+def variance(argument: Expr | str) -> Aggregate:
+    """Return the variance of a sample."""
+    return _aggregate("variance", argument)

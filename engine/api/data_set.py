@@ -1,0 +1,271 @@
+"""DataSet: an immutable handle on one node of a program under construction. Every method gives a new one.
+
+    relational   select filter with_columns drop rename distinct union limit sort top join group_by
+    functional   map flat_map filter
+    placement    name set_parallelism
+    results      write_csv write_parquet (run by env.execute())    collect to_arrow to_pandas count show (run at once)
+    looking      schema columns explain
+
+Nothing runs before a result is asked for; names and types are checked at once, so that an error points at the line
+that made it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from engine.api.expression import Expr
+from engine.api.functions import python_function
+from engine.api.grouped import GroupedDataSet, aggregate_node
+from engine.api.joins import join_node, union_node
+from engine.api.logical_node import LogicalNode
+from engine.api.not_yet import NotYetSupported
+from engine.api.projections import (
+    check_columns,
+    column_names,
+    flattened,
+    project_node,
+    renamed,
+    to_named,
+    with_columns,
+)
+from engine.api.results import format_table, table_to_rows
+from engine.connectors.csv_writer import check_csv_sink
+from engine.errors import PlanError, SchemaError
+from engine.expressions.infer import check_predicate
+from engine.expressions.schema_bridge import is_key_type, to_plan_schema
+from engine.graph.expression import AggregateCall, ColumnRef, NamedExpression
+from engine.graph.plan import Filter, JoinHint, Limit, Operator, Sink, Sort
+from engine.graph.sort_key import SortKey
+from engine.graph.source_spec import SinkSpec
+
+if TYPE_CHECKING:
+    import pandas as pd  # type: ignore[import-untyped, unused-ignore]
+
+    from engine.api.environment import Environment
+    from engine.functions.row import Row
+
+PathLike = str | os.PathLike[str]
+
+
+def _row_count(count: Any, what: str) -> int:
+    if isinstance(count, bool) or not isinstance(count, int) or count < 0:
+        raise PlanError(f"{what}({count!r}): a number of rows, 0 or more")
+    return count
+
+
+class DataSet(NotYetSupported):
+    """Rows that an operator makes."""
+
+    def __init__(self, environment: Environment, node: LogicalNode) -> None:
+        self._environment = environment
+        self._node = node
+
+    def __repr__(self) -> str:
+        return f"<DataSet {', '.join(f'{field.name}: {field.type}' for field in self.schema)}>"
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Names and types of the columns, in order."""
+        return self._node.schema
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns, in order."""
+        return list(self.schema.names)
+
+    def _with(self, node: LogicalNode) -> DataSet:
+        return DataSet(self._environment, node)
+
+    def _same_rows(self, operator: Operator) -> DataSet:
+        return self._with(LogicalNode(operator, (self._node,), self.schema))
+
+    def _partner(self, other: Any, what: str) -> LogicalNode:
+        """Return the node of another data set of the same environment."""
+        if not isinstance(other, DataSet):
+            raise SchemaError(f"{what}: expected a DataSet, got {type(other).__name__}")
+        if other._environment is not self._environment:
+            raise PlanError(f"{what}: the data sets belong to two environments")
+        return other._node
+
+    # relational ------------------------------------------------------------------------------------------------
+
+    def select(self, *columns: Any) -> DataSet:
+        """Return these columns, names or expressions, in this order."""
+        return self._with(project_node(self._node, [to_named(value) for value in flattened(columns)], "select"))
+
+    def with_columns(self, *columns: Expr, **named: Any) -> DataSet:
+        """Return all columns and these: one that has the name of a column replaces it in its place.
+
+        Expressions see the columns as they were before.
+        """
+        return self._with(project_node(self._node, with_columns(self.schema, columns, named), "with_columns"))
+
+    def drop(self, *columns: Any) -> DataSet:
+        """Return all columns but these."""
+        dropped = column_names(list(columns), "drop")
+        check_columns(dropped, self.schema)
+        kept = [NamedExpression(name, ColumnRef(name)) for name in self.schema.names if name not in dropped]
+        return self._with(project_node(self._node, kept, "drop"))
+
+    def rename(self, names: Mapping[str, str] | None = None, **more: str) -> DataSet:
+        """Return the columns under new names: ``rename({"old": "new"})`` or ``rename(old="new")``."""
+        return self._with(project_node(self._node, renamed(self.schema, {**(names or {}), **more}), "rename"))
+
+    def filter(self, condition: Any) -> DataSet:
+        """Return the rows for which a condition is true: an expression of bools, or a Python function of the row."""
+        if isinstance(condition, Expr):
+            check_predicate(condition.expression, self.schema)
+            return self._same_rows(Filter(condition.expression))
+        if isinstance(condition, bool) or not callable(condition):
+            raise SchemaError(f"filter({condition!r}): expected an expression such as col('a') > 1, or a function")
+        return self._same_rows(python_function("filter", condition))
+
+    def distinct(self) -> DataSet:
+        """Return each different row once; null equals null here."""
+        for field in self.schema:
+            if not is_key_type(field.type):
+                raise SchemaError(f"distinct: column {field.name!r} is {field.type}, which cannot be compared; drop it")
+        return self._with(aggregate_node(self._node, tuple(self.schema.names), ()))
+
+    def union(self, *others: DataSet) -> DataSet:
+        """Return the rows of all, repeated ones too (UNION ALL). Columns are matched by name and widened."""
+        nodes = [self._partner(other, "union") for other in flattened(others)]
+        return self._with(union_node([self._node, *nodes])) if nodes else self
+
+    def limit(self, count: int) -> DataSet:
+        """Return at most ``count`` rows; the first ones after a sort, else any."""
+        return self._same_rows(Limit(_row_count(count, "limit")))
+
+    def sort(self, by: Any, descending: bool | list[bool] = False, nulls_last: bool | list[bool] = False) -> DataSet:
+        """Return the rows in total order of one or several columns.
+
+        ``descending`` is for all keys or one for each; ``nulls_last`` does not turn with it. NaN is the largest number.
+        """
+        return self._same_rows(Sort(self._sort_keys(by, descending, nulls_last, "sort")))
+
+    def top(self, count: int, by: Any, descending: bool | list[bool] = True, nulls_last: bool = True) -> DataSet:
+        """Return ``count`` rows with the largest values of ``by``, largest first (``descending=False``: smallest)."""
+        keys = self._sort_keys(by, descending, nulls_last, "top")
+        return self._same_rows(Sort(keys, limit=_row_count(count, "top")))
+
+    def _sort_keys(
+        self, by: Any, descending: bool | list[bool], nulls_last: bool | list[bool], what: str
+    ) -> tuple[SortKey, ...]:
+        names = column_names(by, what)
+        check_columns(names, self.schema)
+        if not names or len(set(names)) < len(names):
+            raise SchemaError(f"{what}: no key, or one given twice: {', '.join(names)}")
+        for name in names:
+            if not is_key_type(self.schema.field(name).type):
+                raise SchemaError(f"{what}: column {name!r} is {self.schema.field(name).type}, which has no order")
+        flags = []
+        for option, value in (("descending", descending), ("nulls_last", nulls_last)):
+            values = list(value) if isinstance(value, list | tuple) else [value] * len(names)
+            if len(values) != len(names) or not all(isinstance(flag, bool) for flag in values):
+                raise SchemaError(f"{what}: {option}={value!r}: a bool, or one for each of {', '.join(names)}")
+            flags.append(values)
+        return tuple(SortKey(*key) for key in zip(names, *flags, strict=True))
+
+    def join(
+        self,
+        other: DataSet,
+        on: Any = None,
+        left_on: Any = None,
+        right_on: Any = None,
+        how: str = "inner",
+        hint: JoinHint | str | None = None,
+    ) -> DataSet:
+        """Return the pairs of rows with equal keys; nulls match nothing.
+
+        ``on`` (names on both sides) gives one key column, ``left_on`` and ``right_on`` keep both. ``how`` in inner left
+        right full semi anti cross; semi and anti return the left columns.
+        """
+        right = self._partner(other, "join")
+        return self._with(join_node(self._node, right, how, on, left_on, right_on, hint))
+
+    def group_by(self, *keys: Any) -> GroupedDataSet:
+        """Return the groups of rows with equal keys (names or expressions); without keys, one group."""
+        return GroupedDataSet(self._node, keys, self._with)
+
+    # functional ------------------------------------------------------------------------------------------------
+
+    def map(self, function: Any, schema: pa.Schema) -> DataSet:
+        """Return one row (tuple, dict or row) for each row, made by a Python function."""
+        return self._python("map", function, schema)
+
+    def flat_map(self, function: Any, schema: pa.Schema) -> DataSet:
+        """Return any number of rows for each row: the function gives an iterable of them."""
+        return self._python("flat_map", function, schema)
+
+    def _python(self, kind: str, function: Any, schema: pa.Schema) -> DataSet:
+        if not isinstance(schema, pa.Schema) or not schema.names:
+            raise SchemaError(f"{kind}: schema must be a pyarrow.Schema of what the function returns")
+        to_plan_schema(schema)
+        plain = pa.schema([pa.field(field.name, field.type) for field in schema])
+        return self._with(LogicalNode(python_function(kind, function), (self._node,), plain))
+
+    # placement -------------------------------------------------------------------------------------------------
+
+    def name(self, name: str) -> DataSet:
+        """Return the same rows, their operator shown under this name."""
+        return self._with(replace(self._node, name=str(name)))
+
+    def set_parallelism(self, parallelism: int) -> DataSet:
+        """Return the same rows, made by so many subtasks."""
+        if isinstance(parallelism, bool) or not isinstance(parallelism, int) or parallelism < 1:
+            raise PlanError(f"set_parallelism({parallelism!r}): a number of subtasks, 1 or more")
+        return self._with(replace(self._node, parallelism=parallelism))
+
+    # results ---------------------------------------------------------------------------------------------------
+
+    def write_csv(self, path: PathLike, header: bool = False, delimiter: str = ",", overwrite: bool = False) -> None:
+        """Let the next ``env.execute()`` write a folder of ``part-00000.csv`` and so on.
+
+        A null is nothing, an empty string is ``""``. A path that exists is an error unless ``overwrite``.
+        """
+        check_csv_sink(self.schema, delimiter)
+        self._add_sink(SinkSpec("csv", _absolute(path), overwrite, header, delimiter))
+
+    def write_parquet(self, path: PathLike, overwrite: bool = False) -> None:
+        """Let the next ``env.execute()`` write a folder of ``part-00000.parquet`` and so on."""
+        self._add_sink(SinkSpec("parquet", _absolute(path), overwrite))
+
+    def _add_sink(self, spec: SinkSpec) -> None:
+        self._environment.add_sink(LogicalNode(Sink(spec), (self._node,), self.schema))
+
+    def to_arrow(self) -> pa.Table:
+        """Run what this data set needs and return its rows; their order follows a sort."""
+        return self._environment.run_to_table(self._node)
+
+    def collect(self) -> list[Row]:
+        """Run what this data set needs and return its rows: ``row.x``, ``row["x"]``, or unpacked."""
+        return table_to_rows(self.to_arrow())
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Run what this data set needs and return a pandas frame (pandas must be installed)."""
+        return self.to_arrow().to_pandas()
+
+    def count(self) -> int:
+        """Run what this data set needs and return the number of rows."""
+        counted = aggregate_node(self._node, (), (AggregateCall("count_all", None, "count"),))
+        return int(self._environment.run_to_table(counted).column(0)[0].as_py())
+
+    def show(self, count: int = 20) -> None:
+        """Run what the first rows need and print them as a table."""
+        rows = self.limit(_row_count(count, "show") + 1).to_arrow()
+        sys.stdout.write(format_table(rows, count))
+
+    def explain(self) -> str:
+        """Return how the data set would be computed: strategies, sizes and their origin, costs, what lost and why."""
+        return self._environment.explain_node(self._node)
+
+
+def _absolute(path: PathLike) -> str:
+    return os.path.abspath(os.path.expanduser(os.fspath(path)))  # noqa: PTH100, PTH111 - links are kept

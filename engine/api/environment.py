@@ -1,0 +1,217 @@
+"""Environment: where a script begins. It reads sources, holds the sinks that wait, and runs jobs.
+
+    with Environment(config={"parallelism.default": 2}) as env:
+        orders = env.read_csv("orders/", schema=...)
+        orders.filter(col("price") > 100).write_parquet("out/")
+        result = env.execute("large orders")
+
+Each ``execute`` is one job of all sinks declared since the last one; ``collect`` and its siblings run what they need
+and nothing else. Settings: this ``config`` beats the command line, which beats ``DREY_*`` variables, which beat
+``conf/config.yaml``. ``close`` (or leaving ``with``, or the end of the process) removes the temporary folder.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+import weakref
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import pyarrow as pa
+
+from engine.api.data_set import DataSet
+from engine.api.executor import JobResult, check_target, executor_of
+from engine.api.logical_node import LogicalNode, build_plan
+from engine.api.planning import explain_plan, with_exact_splits
+from engine.api.results import read_parts
+from engine.commit.output_check import check_outputs
+from engine.config.command_line import current_command_line
+from engine.config.loader import Configuration, load_configuration
+from engine.config.options import PARALLELISM_DEFAULT
+from engine.connectors.arrow_source import arrow_source
+from engine.connectors.csv_source import csv_source
+from engine.connectors.parquet_source import parquet_source
+from engine.connectors.paths import PathLike
+from engine.connectors.records_source import records_source
+from engine.connectors.row_source import rows_to_table
+from engine.errors import NotYetSupportedError, PlanError
+from engine.graph.plan import Sink, Source
+from engine.graph.source_spec import SinkSpec, SourceSpec, SourceStatistics
+
+Paths = PathLike | Iterable[PathLike]
+
+
+class Environment:
+    """Sources, waiting sinks and settings of a script. Not for several threads at once."""
+
+    def __init__(self, config: Mapping[str, object] | None = None, target: str | None = None) -> None:
+        """Take settings by key and the target: local (default), cluster or spark."""
+        self._configuration = load_configuration(config)
+        self._target = target or current_command_line().target or "local"
+        check_target(self._target)
+        self._sinks: list[LogicalNode] = []
+        self._folder: Path | None = None
+        self._remove_folder: weakref.finalize[Any, Environment] | None = None
+        self._result_count = 0
+        self._is_closed = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Remove temporary data; data sets of this environment cannot run any more. Idempotent."""
+        self._is_closed = True
+        self._sinks.clear()
+        if self._remove_folder is not None:
+            self._remove_folder()
+
+    @property
+    def configuration(self) -> Configuration:
+        """Effective settings."""
+        return self._configuration
+
+    @property
+    def target(self) -> str:
+        """Where jobs run: local, cluster or spark."""
+        return self._target
+
+    @property
+    def parallelism(self) -> int:
+        """Default number of subtasks: ``parallelism.default``, else the number of processors."""
+        chosen = self._configuration.get(PARALLELISM_DEFAULT)
+        return int(chosen) if chosen is not None else len(os.sched_getaffinity(0))
+
+    # sources ---------------------------------------------------------------------------------------------------
+
+    def read_csv(
+        self,
+        path: Paths,
+        schema: pa.Schema | None = None,
+        header: bool = False,
+        delimiter: str = ",",
+        quote: str | None = '"',
+        null_values: Sequence[str] = ("",),
+        on_bad_row: str = "fail",
+        rate_limit: float | None = None,
+    ) -> DataSet:
+        """Read delimited text: a file, a folder, a glob, or a list of those.
+
+        Without ``schema`` types come from a sample (``explain`` shows it) and, without ``header``, columns are called
+        column_0, column_1 and so on. An unquoted empty field is null, a quoted one the empty string. ``on_bad_row``:
+        "fail" with file, line and column, or "skip" and count.
+        """
+        _refuse_rate_limit(rate_limit)
+        source = csv_source(
+            path,
+            schema,
+            header=header,
+            delimiter=delimiter,
+            quote=quote,
+            null_values=null_values,
+            on_bad_row=on_bad_row,
+            parallelism=self.parallelism,
+        )
+        return self._source(*source)
+
+    def read_parquet(self, path: Paths, rate_limit: float | None = None) -> DataSet:
+        """Read Parquet: a file, a folder, a glob, or a list of those, all of one schema."""
+        _refuse_rate_limit(rate_limit)
+        return self._source(*parquet_source(path))
+
+    def read_records(self, path: PathLike, rate_limit: float | None = None) -> DataSet:
+        """Read a record data set: the folder of a Spark export or of ``write_records``, with its manifest."""
+        _refuse_rate_limit(rate_limit)
+        return self._source(*records_source(path))
+
+    def read_text(self, path: Paths, rate_limit: float | None = None) -> DataSet:
+        """Read lines as a column ``line``."""
+        raise NotYetSupportedError("read_text")
+
+    def from_arrow(self, data: Any) -> DataSet:
+        """Take anything with the Arrow C stream interface: pyarrow, Polars, DuckDB, pandas. The data is copied."""
+        return self._source(*arrow_source(data, self.temporary_folder))
+
+    def from_rows(self, rows: Iterable[Any], schema: pa.Schema) -> DataSet:
+        """Take Python rows: tuples, lists, dicts or rows, in the order or by the names of the schema."""
+        return self.from_arrow(rows_to_table(rows, schema))
+
+    def _source(self, spec: SourceSpec, statistics: SourceStatistics, schema: pa.Schema) -> DataSet:
+        return DataSet(self, LogicalNode(Source(spec, statistics), (), schema))
+
+    def register(self, name: str, data_set: DataSet) -> None:
+        """Give a data set a name for SQL."""
+        raise NotYetSupportedError("register")
+
+    def sql(self, query: str) -> DataSet:
+        """Return the data set of a query."""
+        raise NotYetSupportedError("sql")
+
+    # execution -------------------------------------------------------------------------------------------------
+
+    def add_sink(self, sink: LogicalNode) -> None:
+        """Let the next ``execute`` run a sink (DataSet.write_* calls this)."""
+        self._sinks.append(sink)
+
+    def execute(self, name: str | None = None) -> JobResult:
+        """Run all sinks declared since the last call as one job, and wait for it.
+
+        Raises: PlanError (no sink, or an output that exists: nothing was started), JobExecutionError.
+        """
+        sinks, self._sinks = self._sinks, []
+        chosen = current_command_line().job_name or name or _script_name()
+        if not sinks:
+            raise PlanError("there is nothing to execute: call write_csv, write_parquet or another write_* first")
+        check_outputs([sink.operator.spec for sink in sinks if isinstance(sink.operator, Sink)])
+        return self._run(sinks, chosen)
+
+    def _run(self, sinks: Sequence[LogicalNode], name: str) -> JobResult:
+        if self._is_closed:
+            raise PlanError("the environment is closed")
+        executor = executor_of(self._target)
+        plan = build_plan(sinks, name, lambda node: with_exact_splits(node, self.parallelism))
+        return executor.execute(plan, self._configuration)
+
+    def run_to_table(self, node: LogicalNode) -> pa.Table:
+        """Run what a node needs and return its rows (DataSet.collect and its siblings call this)."""
+        self._result_count += 1
+        folder = self.temporary_folder() / f"result-{self._result_count}"
+        sink = LogicalNode(Sink(SinkSpec("arrow", os.fspath(folder))), (node,), node.schema)
+        try:
+            self._run([sink], f"{_script_name()} (collect)")
+            return read_parts(folder, node.schema)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def explain_node(self, node: LogicalNode) -> str:
+        """Return the explained plan of a node: of its declared sinks, or as it would be collected."""
+        sinks = [sink for sink in self._sinks if sink.inputs[0] is node]
+        if not sinks:
+            sinks = [LogicalNode(Sink(SinkSpec("arrow", "(client)")), (node,), node.schema)]
+        plan = build_plan(sinks, _script_name())
+        return explain_plan(plan, self._target, self._configuration, self.parallelism)
+
+    def temporary_folder(self) -> Path:
+        """Return a folder that lives as long as this environment."""
+        if self._is_closed:
+            raise PlanError("the environment is closed")
+        if self._folder is None:
+            self._folder = Path(tempfile.mkdtemp(prefix="drey-client-"))
+            self._remove_folder = weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
+        return self._folder
+
+
+def _refuse_rate_limit(rate_limit: float | None) -> None:
+    if rate_limit is not None:
+        raise NotYetSupportedError("rate_limit")
+
+
+def _script_name() -> str:
+    name = Path(sys.argv[0]).stem if sys.argv and sys.argv[0] else ""
+    return name if name and not name.startswith("-") else "job"

@@ -1,0 +1,79 @@
+"""Executor: where a plan runs. The targets register themselves here; the API knows none of them.
+
+    register_executor("local", factory)          engine.targets does this when it is imported
+    executor_of("local") -> Executor             one a target and process, made at first use
+
+Known names are local, cluster and spark; those that nobody registered are not there yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from engine.config.loader import Configuration
+from engine.errors import ConfigurationError, NotYetSupportedError
+from engine.graph.deployment import VertexResult
+from engine.graph.plan import Plan
+
+TARGETS = ("local", "cluster", "spark")
+
+
+class JobResult(Protocol):
+    """What ``env.execute()`` returns."""
+
+    @property
+    def job_id(self) -> str:
+        """32 hex digits."""
+        ...
+
+    @property
+    def state(self) -> str:
+        """Final state: FINISHED."""
+        ...
+
+    @property
+    def runtime_ms(self) -> int:
+        """Milliseconds from submission to the end."""
+        ...
+
+    @property
+    def vertices(self) -> Sequence[VertexResult]:
+        """Rows and bytes of each vertex and subtask."""
+        ...
+
+
+class Executor(Protocol):
+    """Runs plans; safe to use from any thread, one job at a time or several."""
+
+    def execute(self, plan: Plan, configuration: Configuration) -> JobResult:
+        """Run a plan to its end; JobExecutionError when it fails."""
+        ...
+
+
+ExecutorFactory = Callable[[], Executor]
+
+_factories: dict[str, ExecutorFactory] = {}
+_executors: dict[str, Executor] = {}
+
+
+def register_executor(target: str, factory: ExecutorFactory) -> None:
+    """Let ``factory`` make the executor of a target, replacing one that was registered before."""
+    _factories[target] = factory
+    _executors.pop(target, None)
+
+
+def check_target(target: str) -> None:
+    """Raise ConfigurationError for a target that does not exist."""
+    if target not in TARGETS and target not in _factories:
+        raise ConfigurationError(f"target {target!r}: choose one of {', '.join(TARGETS)}")
+
+
+def executor_of(target: str) -> Executor:
+    """Return the executor of a target; NotYetSupportedError when it is known but not there."""
+    check_target(target)
+    if target not in _executors:
+        if target not in _factories:
+            raise NotYetSupportedError(f"target {target!r}")
+        _executors[target] = _factories[target]()
+    return _executors[target]

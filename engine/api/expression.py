@@ -1,0 +1,209 @@
+"""Expr: what a user composes from ``col`` and ``lit``; a thin face of ``engine.graph.expression``.
+
+    (col("price") * (1 - col("discount"))).alias("net")      col("name").str.upper()      col("day").dt.year()
+
+An Expr is immutable. Comparisons give Exprs, so ``and``, ``or``, ``not`` and chained comparisons cannot work on them:
+``&``, ``|``, ``~`` and ``between`` do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NoReturn
+
+import pyarrow as pa
+
+from engine.api.string_expressions import StringExpressions
+from engine.api.time_expressions import TimeExpressions
+from engine.errors import SchemaError
+from engine.expressions.literals import make_literal
+from engine.expressions.schema_bridge import type_to_ipc
+from engine.expressions.text import expression_text
+from engine.graph.expression import Call, Cast, ColumnRef, Expression, NamedExpression
+
+_PYTHON_TYPES: dict[Any, pa.DataType] = {int: pa.int64(), float: pa.float64(), str: pa.string(), bool: pa.bool_()}
+_NO_TRUTH = (
+    "an expression is neither true nor false here, it is evaluated for each row later: use & for and, | for or,"
+    " ~ for not (with parentheses around comparisons), between() for a < x < b"
+)
+
+
+class Expr:
+    """A value computed for each row. ``name`` is what the column is called, "" when nobody said."""
+
+    __slots__ = ("_name", "expression")
+
+    def __init__(self, expression: Expression, name: str = "") -> None:
+        self.expression = expression
+        self._name = name
+
+    def __repr__(self) -> str:
+        alias = f".alias({self._name!r})" if self._name else ""
+        return f"<Expr {expression_text(self.expression)}{alias}>"
+
+    def call(self, function: str, *others: Any, **options: bool | int | float | str | None) -> Expr:
+        """Return a function of this value and others; plain values become constants."""
+        arguments = (self.expression, *(to_expression(other) for other in others))
+        return Expr(Call(function, arguments, options))
+
+    def _reversed(self, function: str, left: Any) -> Expr:
+        return Expr(Call(function, (to_expression(left), self.expression)))
+
+    def alias(self, name: str) -> Expr:
+        """Return the same value under another column name."""
+        if not isinstance(name, str) or not name:
+            raise SchemaError(f"alias({name!r}): a column name is a non-empty string")
+        return Expr(self.expression, name)
+
+    @property
+    def output_name(self) -> str:
+        """Name of the column: the alias, the column's own, or the text of the expression."""
+        if self._name:
+            return self._name
+        return self.expression.name if isinstance(self.expression, ColumnRef) else expression_text(self.expression)
+
+    def named(self) -> NamedExpression:
+        """Return the expression with its column name."""
+        return NamedExpression(self.output_name, self.expression)
+
+    def __add__(self, other: Any) -> Expr:
+        return self.call("add", other)
+
+    def __radd__(self, other: Any) -> Expr:
+        return self._reversed("add", other)
+
+    def __sub__(self, other: Any) -> Expr:
+        return self.call("subtract", other)
+
+    def __rsub__(self, other: Any) -> Expr:
+        return self._reversed("subtract", other)
+
+    def __mul__(self, other: Any) -> Expr:
+        return self.call("multiply", other)
+
+    def __rmul__(self, other: Any) -> Expr:
+        return self._reversed("multiply", other)
+
+    def __truediv__(self, other: Any) -> Expr:
+        return self.call("divide", other)
+
+    def __rtruediv__(self, other: Any) -> Expr:
+        return self._reversed("divide", other)
+
+    def __floordiv__(self, other: Any) -> Expr:
+        return self.call("floor_divide", other)
+
+    def __rfloordiv__(self, other: Any) -> Expr:
+        return self._reversed("floor_divide", other)
+
+    def __mod__(self, other: Any) -> Expr:
+        return self.call("modulo", other)
+
+    def __rmod__(self, other: Any) -> Expr:
+        return self._reversed("modulo", other)
+
+    def __neg__(self) -> Expr:
+        return self.call("negate")
+
+    def __pos__(self) -> Expr:
+        return self
+
+    def __eq__(self, other: object) -> Expr:  # type: ignore[override]
+        return self.call("equal", other)
+
+    def __ne__(self, other: object) -> Expr:  # type: ignore[override]
+        return self.call("not_equal", other)
+
+    def __lt__(self, other: Any) -> Expr:
+        return self.call("less", other)
+
+    def __le__(self, other: Any) -> Expr:
+        return self.call("less_equal", other)
+
+    def __gt__(self, other: Any) -> Expr:
+        return self.call("greater", other)
+
+    def __ge__(self, other: Any) -> Expr:
+        return self.call("greater_equal", other)
+
+    def __and__(self, other: Any) -> Expr:
+        return self.call("and", other)
+
+    def __rand__(self, other: Any) -> Expr:
+        return self._reversed("and", other)
+
+    def __or__(self, other: Any) -> Expr:
+        return self.call("or", other)
+
+    def __ror__(self, other: Any) -> Expr:
+        return self._reversed("or", other)
+
+    def __invert__(self) -> Expr:
+        return self.call("not")
+
+    def __bool__(self) -> NoReturn:
+        raise SchemaError(_NO_TRUTH)
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def is_null(self) -> Expr:
+        """Whether the value is null; never null itself."""
+        return self.call("is_null")
+
+    def is_not_null(self) -> Expr:
+        """Whether there is a value; never null itself."""
+        return self.call("is_not_null")
+
+    def is_in(self, *values: Any) -> Expr:
+        """Whether the value is one of some constants: ``is_in([1, 2])`` or ``is_in(1, 2)``; null where SQL's IN is."""
+        if len(values) == 1 and isinstance(values[0], Iterable) and not isinstance(values[0], str | bytes | Expr):
+            values = tuple(values[0])
+        return self.call("is_in", *values)
+
+    def between(self, lower: Any, upper: Any) -> Expr:
+        """Whether ``lower <= value <= upper``."""
+        return self.call("between", lower, upper)
+
+    def cast(self, data_type: pa.DataType | type | str) -> Expr:
+        """Return the value as another type (a pyarrow type, its name, or int, float, str, bool).
+
+        A value that the type cannot hold fails the job, naming the value.
+        """
+        target = to_data_type(data_type)
+        return Expr(Cast(self.expression, type_to_ipc(target), str(target)), self._cast_name())
+
+    def _cast_name(self) -> str:
+        """Return the name: a column that is cast keeps its own."""
+        return self._name or (self.expression.name if isinstance(self.expression, ColumnRef) else "")
+
+    @property
+    def str(self) -> StringExpressions[Expr]:
+        """Functions of strings."""
+        return StringExpressions(self)
+
+    @property
+    def dt(self) -> TimeExpressions[Expr]:
+        """Functions of dates and times."""
+        return TimeExpressions(self)
+
+
+def to_data_type(data_type: Any) -> pa.DataType:
+    """Return a pyarrow type from itself, its name, or a Python type; SchemaError when it is none."""
+    if isinstance(data_type, pa.DataType):
+        return data_type
+    if data_type in _PYTHON_TYPES:
+        return _PYTHON_TYPES[data_type]
+    try:
+        return pa.type_for_alias(data_type)
+    except (ValueError, TypeError, AttributeError) as error:
+        raise SchemaError(f"{data_type!r} is no type: use a pyarrow type such as pa.int64()") from error
+
+
+def to_expression(value: Any) -> Expression:
+    """Return the expression of an Expr, or the constant of a plain value."""
+    if isinstance(value, Expr):
+        return value.expression
+    if hasattr(value, "aggregate_function"):
+        raise SchemaError(f"{value!r} is an aggregate: it stands in group_by(...).agg(name=...) only")
+    return make_literal(value)

@@ -1,0 +1,97 @@
+"""What a script imports to write expressions: ``col lit when`` and the aggregates.
+
+when(col("a").is_null()).then(col("b")).when(col("a") == "").then("none").otherwise(col("a"))
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from engine.api.aggregates import (
+    avg,
+    count,
+    count_distinct,
+    first,
+    last,
+    max_,
+    min_,
+    stddev,
+    sum_,
+    variance,
+)
+from engine.api.expression import Expr, to_data_type, to_expression
+from engine.errors import SchemaError
+from engine.expressions.literals import make_literal
+from engine.graph.expression import Case, ColumnRef, Expression
+
+__all__ = [
+    "Expr",
+    "avg",
+    "col",
+    "count",
+    "count_distinct",
+    "first",
+    "last",
+    "lit",
+    "max_",
+    "min_",
+    "stddev",
+    "sum_",
+    "variance",
+    "when",
+]
+
+Branches = tuple[tuple[Expression, Expression], ...]
+
+
+def col(name: str) -> Expr:
+    """Return the column of that name."""
+    if not isinstance(name, str) or not name:
+        raise SchemaError(f"col({name!r}): a column name is a non-empty string")
+    return Expr(ColumnRef(name))
+
+
+def lit(value: Any, data_type: pa.DataType | None = None) -> Expr:
+    """Return a constant; an int is int64, None needs a type unless something around it has one."""
+    return Expr(make_literal(value, None if data_type is None else to_data_type(data_type)))
+
+
+class When:
+    """A condition that waits for its value."""
+
+    __slots__ = ("_branches", "_condition")
+
+    def __init__(self, branches: Branches, condition: Expr) -> None:
+        if not isinstance(condition, Expr) and not isinstance(condition, bool):
+            raise SchemaError(f"when({condition!r}): a condition is an expression such as col('a') > 1")
+        self._branches = branches
+        self._condition = to_expression(condition)
+
+    def then(self, value: Any) -> Then:
+        """Return the expression with the value (an expression or a constant) for rows where the condition is true."""
+        return Then((*self._branches, (self._condition, to_expression(value))))
+
+
+class Then(Expr):
+    """when/then so far: null where no condition is true, unless ``otherwise`` follows."""
+
+    __slots__ = ("_branches",)
+
+    def __init__(self, branches: Branches) -> None:
+        super().__init__(Case(branches))
+        self._branches = branches
+
+    def when(self, condition: Expr) -> When:
+        """Add a condition for the rows that are left."""
+        return When(self._branches, condition)
+
+    def otherwise(self, value: Any) -> Expr:
+        """Return the expression with the value for the rows that are left."""
+        return Expr(Case(self._branches, to_expression(value)))
+
+
+def when(condition: Expr) -> When:
+    """Begin a choice: ``when(condition).then(value).otherwise(value)``; a null condition counts as false."""
+    return When((), condition)

@@ -1,0 +1,100 @@
+"""Python functions of a script as opaque bytes of the plan, with the place they come from.
+
+    python_function("map", fn) -> PythonFunction(kind, bytes, name, file, line)
+
+The bytes are cloudpickle's. Functions of the script itself and of modules that lie beside it travel by value, so
+workers need not find these; installed modules travel by name. Nothing but a worker process opens the bytes.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import sysconfig
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import cloudpickle
+
+from engine.errors import PlanError, SchemaError
+from engine.graph.plan import PythonFunction
+
+_PACKAGE = __name__.partition(".")[0]
+
+
+def _is_installed(module: ModuleType) -> bool:
+    """Return whether workers find a module by its name: the library's, the installed ones, this package."""
+    file = getattr(module, "__file__", None)
+    if file is None or module.__name__.partition(".")[0] == _PACKAGE:
+        return True
+    paths = sysconfig.get_paths()
+    folders = [Path(paths[key]).resolve() for key in ("stdlib", "platstdlib", "purelib", "platlib")]
+    return any(folder in Path(file).resolve().parents for folder in folders)
+
+
+@contextmanager
+def _own_modules_by_value(function: Any) -> Iterator[None]:
+    """Make cloudpickle take the function's module, and those of the user's that it imports, by value."""
+    start = sys.modules.get(getattr(function, "__module__", None) or type(function).__module__)
+    registered: list[ModuleType] = []
+    pending = [start] if start is not None else []
+    seen: set[str] = set()
+    while pending:
+        module = pending.pop()
+        if module.__name__ in seen or _is_installed(module):
+            continue
+        seen.add(module.__name__)
+        if module.__name__ != "__main__":
+            cloudpickle.register_pickle_by_value(module)
+            registered.append(module)
+        pending += _imported_by(module)
+    try:
+        yield
+    finally:
+        for module in registered:
+            cloudpickle.unregister_pickle_by_value(module)
+
+
+def _imported_by(module: ModuleType) -> list[ModuleType]:
+    names = {
+        value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
+        for value in list(vars(module).values())
+    }
+    return [sys.modules[name] for name in names if isinstance(name, str) and name in sys.modules]
+
+
+def _place_of(function: Any) -> tuple[str, str, int]:
+    """Return (name, file, line) of a function, or of the class of a callable object."""
+    plain = inspect.unwrap(function) if inspect.isroutine(function) else function
+    target = getattr(plain, "func", plain)
+    name = getattr(target, "__qualname__", None) or type(target).__qualname__
+    code = getattr(target, "__code__", None)
+    if code is not None:
+        return name, code.co_filename, code.co_firstlineno
+    try:
+        owner = type(target)
+        return name, inspect.getsourcefile(owner) or "", inspect.getsourcelines(owner)[1]
+    except (OSError, TypeError):
+        return name, "", 0
+
+
+def python_function(kind: str, function: Any) -> PythonFunction:
+    """Return a user's function as a plan's operator.
+
+    Raises: SchemaError when it cannot be called, PlanError when it cannot be pickled.
+    """
+    if not callable(function):
+        raise SchemaError(f"{kind}: expected a function, got {type(function).__name__}")
+    name, file, line = _place_of(function)
+    try:
+        with _own_modules_by_value(function):
+            data = cloudpickle.dumps(function)
+    except Exception as error:
+        raise PlanError(
+            f"{kind}: function {name} ({file}:{line}) cannot be sent to workers: {type(error).__name__}: {error};"
+            " open files, locks and connections inside the function, or in open(context)"
+        ) from error
+    return PythonFunction(kind, data, name, file, line)

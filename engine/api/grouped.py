@@ -1,0 +1,100 @@
+"""GroupedDataSet: what ``group_by`` gives, waiting for aggregates.
+
+    orders.group_by("customer", col("day").dt.year().alias("year")).agg(total=sum_("price"), orders=count())
+
+Keys that are expressions become columns first. Without keys there is one group of all rows, and one row of result
+even when there are none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from engine.aggregate.functions import argument_column, result_schema, state_schema
+from engine.api.aggregates import Aggregate
+from engine.api.logical_node import LogicalNode
+from engine.api.projections import flattened, project_node, to_named
+from engine.errors import NotYetSupportedError, SchemaError
+from engine.expressions.infer import infer_type
+from engine.expressions.schema_bridge import is_key_type, to_plan_schema
+from engine.graph.expression import AggregateCall, ColumnRef, NamedExpression
+from engine.graph.plan import Aggregate as AggregateOperator
+
+if TYPE_CHECKING:
+    from engine.api.data_set import DataSet
+
+
+def keyed_node(source: LogicalNode, keys: Sequence[Any]) -> tuple[LogicalNode, tuple[str, ...]]:
+    """Return a node that has the keys as columns, and their names; SchemaError for a type that cannot be a key."""
+    named = [to_named(key) for key in flattened(keys)]
+    names = tuple(one.name for one in named)
+    if len(set(names)) < len(names):
+        raise SchemaError(f"group_by: a key is given twice: {', '.join(names)}")
+    node = source
+    if any(one.expression != ColumnRef(one.name) for one in named):
+        kept = [NamedExpression(name, ColumnRef(name)) for name in source.schema.names if name not in names]
+        node = project_node(source, [*kept, *named], "group_by")
+    for one in named:
+        data_type = infer_type(ColumnRef(one.name), node.schema)
+        if not is_key_type(data_type):
+            raise SchemaError(f"group_by: column {one.name!r} is {data_type}, which cannot be a key")
+    return node, names
+
+
+def aggregate_node(source: LogicalNode, keys: tuple[str, ...], calls: tuple[AggregateCall, ...]) -> LogicalNode:
+    """Return an aggregate of a node that has the keys as columns, with the schemas between its phases."""
+    key_fields = [source.schema.field(key) for key in keys]
+    types = [None if call.argument is None else infer_type(call.argument, source.schema) for call in calls]
+    arguments = [
+        pa.field(argument_column(index), data_type) for index, data_type in enumerate(types) if data_type is not None
+    ]
+    operator = AggregateOperator(
+        keys=keys,
+        calls=calls,
+        state_schema=to_plan_schema(state_schema(key_fields, calls, types)),
+        argument_schema=to_plan_schema(pa.schema([*key_fields, *arguments])),
+    )
+    return LogicalNode(operator, (source,), result_schema(key_fields, calls, types))
+
+
+class GroupedDataSet:
+    """Groups of equal keys; nulls are one group."""
+
+    def __init__(self, source: LogicalNode, keys: Sequence[Any], make: Callable[[LogicalNode], DataSet]) -> None:
+        self._source, self._keys = keyed_node(source, keys)
+        self._make = make
+
+    def agg(self, *aggregates: Aggregate, **named: Aggregate) -> DataSet:
+        """Return one row for each group: its keys, then the aggregates by their names.
+
+        ``agg(total=sum_(col("x")))`` or ``agg(sum_(col("x")).alias("total"))``. Raises: SchemaError,
+        NotYetSupportedError for an aggregate that is not built.
+        """
+        calls = []
+        for value in flattened(aggregates):
+            _check_aggregate(value)
+            if not value.name:
+                raise SchemaError(f"agg({value!r}): give it a name, agg(name=...)")
+            calls.append(value.to_call(value.name))
+        for name, value in named.items():
+            _check_aggregate(value)
+            calls.append(value.to_call(name))
+        if not calls:
+            raise SchemaError("agg: no aggregates; for the different keys alone use select(...).distinct()")
+        names = [*self._keys, *(call.name for call in calls)]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise SchemaError(f"agg: column {', '.join(map(repr, twice))} would be there twice")
+        return self._make(aggregate_node(self._source, self._keys, tuple(calls)))
+
+    def reduce(self, function: Any, schema: pa.Schema) -> DataSet:
+        """Return the rows that a Python function makes of each group."""
+        raise NotYetSupportedError("group_by(...).reduce")
+
+
+def _check_aggregate(value: Any) -> None:
+    if not isinstance(value, Aggregate):
+        raise SchemaError(f"agg: {value!r} is no aggregate; use sum_, count, min_, max_ or avg")

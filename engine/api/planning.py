@@ -1,0 +1,61 @@
+"""What the API does between a program and its execution: exact splits for sources, and the explained plan."""
+
+from __future__ import annotations
+
+from typing import Protocol, runtime_checkable
+
+import msgspec
+
+from engine.api.executor import executor_of
+from engine.api.logical_node import LogicalNode
+from engine.config.loader import Configuration
+from engine.config.options import EXECUTION_MODE, LEGACY_ESTIMATES, MANAGED_SIZE, SEGMENT_SIZE
+from engine.connectors.csv_splits import exact_splits
+from engine.errors import NotYetSupportedError
+from engine.graph.exchange_mode import ExecutionMode
+from engine.graph.plan import Operator, Plan, Source
+from engine.graph.source_spec import CsvSource
+from engine.optimizer.explain import explain
+from engine.optimizer.optimizer import optimize
+from engine.optimizer.settings import OptimizerSettings
+
+
+@runtime_checkable
+class OptimizingExecutor(Protocol):
+    """An executor that says how it would have a plan optimized."""
+
+    def optimizer_settings(self, configuration: Configuration) -> OptimizerSettings:
+        """Return the settings of its place."""
+        ...
+
+
+def with_exact_splits(node: LogicalNode, parallelism: int) -> Operator:
+    """Return the operator of a node; a CSV source with splits that lie between records."""
+    operator = node.operator
+    if not isinstance(operator, Source) or not isinstance(operator.spec, CsvSource):
+        return operator
+    return msgspec.structs.replace(operator, spec=exact_splits(operator.spec, node.parallelism or parallelism))
+
+
+def explain_plan(plan: Plan, target: str, configuration: Configuration, parallelism: int) -> str:
+    """Return how a plan would run, as text."""
+    return explain(optimize(plan, _settings(target, configuration, parallelism)))
+
+
+def _settings(target: str, configuration: Configuration, parallelism: int) -> OptimizerSettings:
+    """Return the executor's settings, or what the configuration alone says."""
+    try:
+        executor = executor_of(target)
+    except NotYetSupportedError:
+        executor = None
+    if isinstance(executor, OptimizingExecutor):
+        return executor.optimizer_settings(configuration)
+    defaults = OptimizerSettings()
+    mode = configuration.get(EXECUTION_MODE)
+    return OptimizerSettings(
+        parallelism=parallelism,
+        execution_mode=ExecutionMode(mode) if mode else defaults.execution_mode,
+        legacy_estimates=configuration.get(LEGACY_ESTIMATES),
+        managed_bytes_per_slot=configuration.get(MANAGED_SIZE) or defaults.managed_bytes_per_slot,
+        segment_size_bytes=configuration.get(SEGMENT_SIZE),
+    )

@@ -1,0 +1,110 @@
+"""Projections: from what users pass to select, with_columns, drop and rename to named expressions of a node.
+
+names, Exprs, lists of them, name=value ──► NamedExpression * ──► LogicalNode(Project)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from engine.api.expression import Expr, to_expression
+from engine.api.logical_node import LogicalNode
+from engine.errors import SchemaError
+from engine.expressions.compile import unknown_column
+from engine.expressions.infer import infer_schema
+from engine.expressions.schema_bridge import type_to_ipc
+from engine.graph.expression import Cast, ColumnRef, NamedExpression
+from engine.graph.plan import Project
+
+
+def project_node(source: LogicalNode, named: Sequence[NamedExpression], what: str) -> LogicalNode:
+    """Return a projection of a node; SchemaError for no columns, a name that occurs twice, or bad expressions."""
+    if not named:
+        raise SchemaError(f"{what}: no columns are left")
+    names = [one.name for one in named]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise SchemaError(f"{what}: column {', '.join(map(repr, twice))} would be there twice; use alias()")
+    return LogicalNode(Project(tuple(named)), (source,), infer_schema(named, source.schema))
+
+
+def flattened(values: Iterable[Any]) -> list[Any]:
+    """Return arguments with lists and tuples among them opened."""
+    result: list[Any] = []
+    for value in values:
+        result += flattened(value) if isinstance(value, list | tuple) else [value]
+    return result
+
+
+def check_columns(names: Iterable[str], schema: pa.Schema) -> None:
+    """Raise SchemaError for a name that is no column."""
+    for name in names:
+        if not isinstance(name, str):
+            raise SchemaError(f"{name!r} is no column name")
+        if name not in schema.names:
+            raise unknown_column(name, schema.names)
+
+
+def to_named(value: Any) -> NamedExpression:
+    """Return a column name or an Expr as a named expression."""
+    if isinstance(value, str):
+        return NamedExpression(value, ColumnRef(value))
+    if isinstance(value, Expr):
+        return value.named()
+    to_expression(value)
+    raise SchemaError(f"{value!r}: expected a column name or an expression; a constant is lit({value!r}).alias('name')")
+
+
+def column_name(value: Any, what: str) -> str:
+    """Return the name of a plain column, given by name or as ``col(name)``."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, Expr) and isinstance(value.expression, ColumnRef):
+        return value.expression.name
+    raise SchemaError(f"{what}: {value!r} is no column name; make a column of it first with with_columns(name=...)")
+
+
+def column_names(values: Any, what: str) -> list[str]:
+    """Return plain column names given as one or as a list."""
+    return [column_name(value, what) for value in flattened([values])]
+
+
+def with_columns(schema: pa.Schema, exprs: Iterable[Any], named: Mapping[str, Any]) -> list[NamedExpression]:
+    """Return all columns, with some replaced in their place and new ones at the end."""
+    new: dict[str, NamedExpression] = {}
+    for value in flattened(exprs):
+        one = to_named(value)
+        new[one.name] = one
+    for name, value in named.items():
+        if isinstance(value, str):
+            raise SchemaError(f"with_columns({name}={value!r}): write col({value!r}) or lit({value!r})")
+        new[name] = NamedExpression(name, to_expression(value))
+    if not new:
+        raise SchemaError("with_columns: no columns are given")
+    kept = [new.get(name) or NamedExpression(name, ColumnRef(name)) for name in schema.names]
+    return [*kept, *(one for name, one in new.items() if name not in schema.names)]
+
+
+def renamed(schema: pa.Schema, names: Mapping[str, str]) -> list[NamedExpression]:
+    """Return all columns, some under new names (old name to new name)."""
+    check_columns(names, schema)
+    for new in names.values():
+        if not isinstance(new, str) or not new:
+            raise SchemaError(f"rename: {new!r} is no column name")
+    return [NamedExpression(names.get(name, name), ColumnRef(name)) for name in schema.names]
+
+
+def cast_node(source: LogicalNode, types: Mapping[str, pa.DataType]) -> LogicalNode:
+    """Return a node with some columns widened, or the node itself when all have their type already."""
+    if all(source.schema.field(name).type == data_type for name, data_type in types.items()):
+        return source
+    named = []
+    for field in source.schema:
+        column = ColumnRef(field.name)
+        wanted = types.get(field.name, field.type)
+        widened = column if wanted == field.type else Cast(column, type_to_ipc(wanted), str(wanted))
+        named.append(NamedExpression(field.name, widened))
+    return project_node(source, named, "cast")

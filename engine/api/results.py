@@ -1,0 +1,47 @@
+"""Results in the client: files of a finished job as a table, tables as rows and as text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from engine.functions.row import Row, row_class
+
+_CELL_MAX = 40
+
+
+def read_parts(folder: Path, schema: pa.Schema) -> pa.Table:
+    """Return the rows of the Arrow parts of a folder, in the order of their numbers."""
+    batches: list[pa.RecordBatch] = []
+    for part in sorted(folder.glob("part-*.arrow")):
+        with pa.OSFile(str(part)) as file, pa.ipc.open_file(file) as reader:
+            batches += [reader.get_batch(index) for index in range(reader.num_record_batches)]
+    return pa.Table.from_batches(batches, schema=schema)
+
+
+def table_to_rows(table: pa.Table) -> list[Row]:
+    """Return a table as rows."""
+    make_row = row_class(tuple(table.column_names))
+    return list(map(make_row, zip(*(column.to_pylist() for column in table.columns), strict=True)))
+
+
+def _cell(value: Any) -> str:
+    text = "null" if value is None else str(value).replace("\n", "\\n")
+    return text if len(text) <= _CELL_MAX else f"{text[: _CELL_MAX - 3]}..."
+
+
+def format_table(table: pa.Table, count: int) -> str:
+    """Return the first ``count`` rows as text, numbers to the right, and whether there are more."""
+    shown = table.slice(0, count)
+    columns = []
+    for field, column in zip(table.schema, shown.columns, strict=True):
+        cells = [field.name, str(field.type), *map(_cell, column.to_pylist())]
+        width = max(map(len, cells))
+        is_number = pa.types.is_integer(field.type) or pa.types.is_floating(field.type)
+        columns.append([cell.rjust(width) if is_number else cell.ljust(width) for cell in cells])
+    lines = [" | ".join(cells).rstrip() for cells in zip(*columns, strict=True)]
+    lines.insert(2, "-+-".join("-" * len(cells[0]) for cells in columns))
+    more = "only the first rows are shown" if table.num_rows > count else f"{shown.num_rows} rows"
+    return "\n".join([*lines, f"({more})", ""])

@@ -1,0 +1,75 @@
+"""``col("x").str``: functions of strings. Positions and lengths count characters."""
+
+from __future__ import annotations
+
+from typing import Any, Generic, Protocol, Self, TypeVar
+
+from engine.errors import SchemaError
+
+
+class Value(Protocol):
+    """What the functions are made of."""
+
+    def call(self, function: str, *others: Any, **options: bool | int | float | str | None) -> Self:
+        """Return a function of this value."""
+        ...
+
+
+ExprT = TypeVar("ExprT", bound=Value)
+
+
+class StringExpressions(Generic[ExprT]):
+    """Functions of a string value; null gives null."""
+
+    def __init__(self, value: ExprT) -> None:
+        self._value = value
+
+    def length(self) -> ExprT:
+        """Return the number of characters."""
+        return self._value.call("str_length")
+
+    def upper(self) -> ExprT:
+        """Return it in upper case."""
+        return self._value.call("str_upper")
+
+    def lower(self) -> ExprT:
+        """Return it in lower case."""
+        return self._value.call("str_lower")
+
+    def strip(self, characters: str | None = None) -> ExprT:
+        """Return it without white space, or those characters, at both ends."""
+        return self._value.call("str_strip", characters=characters)
+
+    def lstrip(self, characters: str | None = None) -> ExprT:
+        """Return it without white space, or those characters, at the begin."""
+        return self._value.call("str_lstrip", characters=characters)
+
+    def rstrip(self, characters: str | None = None) -> ExprT:
+        """Return it without white space, or those characters, at the end."""
+        return self._value.call("str_rstrip", characters=characters)
+
+    def contains(self, pattern: str, regex: bool = False) -> ExprT:
+        """Whether a constant occurs in it; ``regex``: whether a regular expression (RE2) matches somewhere."""
+        return self._value.call("str_contains", pattern, regex=regex)
+
+    def starts_with(self, prefix: str) -> ExprT:
+        """Whether it begins with a constant."""
+        return self._value.call("str_starts_with", prefix)
+
+    def ends_with(self, suffix: str) -> ExprT:
+        """Whether it ends with a constant."""
+        return self._value.call("str_ends_with", suffix)
+
+    def replace(self, pattern: str, replacement: str, regex: bool = False) -> ExprT:
+        r"""Return it with every occurrence replaced; ``regex``: RE2 syntax, groups as ``\1``."""
+        return self._value.call("str_replace", pattern, replacement, regex=regex)
+
+    def slice(self, start: int, stop: int | None = None) -> ExprT:
+        """Return Python's ``value[start:stop]``; negative positions count from the end."""
+        if not isinstance(start, int) or not isinstance(stop, int | None):
+            raise SchemaError(f"str.slice({start!r}, {stop!r}): positions are integers")
+        return self._value.call("str_slice", start=start, stop=stop)
+
+    def concat(self, *others: Any, separator: str = "") -> ExprT:
+        """Return it followed by others (expressions or constants); null when one is null."""
+        return self._value.call("str_concat", *others, separator=separator)

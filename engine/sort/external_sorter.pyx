@@ -12,8 +12,9 @@
        └── runs written ────► last run, merges of neighbouring runs down to the fan-in ──► batches from the merge
     close() ──► CLOSED
 
-Rows with equal keys stay in order of arrival (the sort is stable). With a limit, every run is cut to the first
-`limit` rows, so at most runs * limit rows are written and read again.
+Rows with equal keys stay in order of arrival (the sort is stable). With a limit whose rows fit an eighth of the pool
+(and 256 KiB) a full memory keeps just those, and nothing is spilled; with a larger one every run is cut to the first
+`limit` rows.
 
 Memory: while filling, rows and index fill the pool. While merging, half of the pool's bytes are blocks of runs (memory
 of their readers) and up to a quarter is a grant into which rows are copied for decoding. A row larger than that is
@@ -39,15 +40,23 @@ from engine.records.arrow_batch cimport ArrowBatch
 from engine.records.comparator cimport RowComparator
 from engine.records.normalized_key cimport NormalizedKey
 from engine.records.row_codec cimport RowCodec, row_size, rows_of_page
+from engine.sort.radix_sort cimport IndexEntry
 from engine.sort.record_sorter cimport RecordSorter
 from engine.sort.run_merger cimport RunMerger
 
 from engine.errors import CorruptBlockError, MemoryBudgetError
 from engine.sort.merge_plan import block_size_bytes, fan_in, next_window
 
+cdef extern from *:
+    void prefetch "__builtin_prefetch" (const void* address) noexcept nogil
+
 cdef enum:
     CHUNK_ROWS = 1024       # rows measured, placed and encoded together
     FORCED_RUN_ROWS = 16    # with force_spill
+    KEPT_BYTES_MAX = 256 << 10      # rows within a limit that are kept in memory and not spilled
+    AHEAD = 8               # rows fetched before they are written
+
+cdef int64_t NO_LIMIT = <int64_t> 1 << 62
 
 cdef enum:
     STATE_FILLING = 0
@@ -70,6 +79,7 @@ cdef class ExternalSorter:
     cdef int32_t _block_size        # of runs, bytes
     cdef RunMerger _merger
     cdef int64_t _limit             # rows of output, -1: all
+    cdef bint _force_spill
     cdef int64_t _rows_left         # rows of output still to come
     cdef int64_t _position          # in memory: next entry
     cdef uint8_t* _arena            # merging: rows copied for decoding
@@ -96,6 +106,7 @@ cdef class ExternalSorter:
         self._runs = []
         self._block_size = block_size_bytes(pool.page_limit * pool.page_size)
         self._limit = -1 if limit is None else limit
+        self._force_spill = force_spill
         self._sizes = <uint32_t*> malloc(CHUNK_ROWS * sizeof(uint32_t))
         self._targets = <uint8_t**> malloc(CHUNK_ROWS * sizeof(uint8_t*))
         self._rows = <uint8_t**> malloc(CHUNK_ROWS * sizeof(uint8_t*))
@@ -127,7 +138,7 @@ cdef class ExternalSorter:
                 self._codec.measure(opened, start, count, self._sizes)
                 placed = self._place(count, False)
             if placed == 0:
-                self._make_room()
+                self._make_room(self._sizes[0])
                 with nogil:
                     placed = self._place(count, True)
                 if placed == 0:
@@ -170,7 +181,7 @@ cdef class ExternalSorter:
                 with nogil:
                     placed = self._place(count - done, False)
                 if placed == 0:
-                    self._make_room()
+                    self._make_room(self._sizes[0])
                     with nogil:
                         placed = self._place(count - done, True)
                     if placed == 0:
@@ -191,10 +202,40 @@ cdef class ExternalSorter:
                 return index
         return count
 
-    cdef int _make_room(self) except -1:
-        if self._sorter.row_count > 0:
+    cdef int _make_room(self, int64_t size) except -1:
+        """Empty the memory for a row of size bytes, but for the first rows when there is a small limit."""
+        if self._sorter.row_count == 0:
+            return 0
+        self._sort_in_memory()
+        if self._limit < 0 or self._force_spill or size > self._pool.page_size or not self._keep_first():
             self._spill()
         return 0
+
+    cdef bint _keep_first(self) except -1:
+        """Drop all rows but the first `limit`; False, and nothing done, when those are too many to keep."""
+        cdef int64_t count = min(self._sorter.row_count, self._limit)
+        cdef int64_t most = min(<int64_t> KEPT_BYTES_MAX, self._pool.page_limit * self._pool.page_size // 8)
+        cdef int64_t size = 0
+        cdef int64_t index, offset
+        cdef uint8_t* kept
+        for index in range(count):
+            size += row_size(self._sorter.entries[index].row)
+            if size > most:
+                return False
+        kept = <uint8_t*> malloc(<size_t> size + 1)
+        if kept == NULL:
+            raise MemoryError()
+        offset = 0
+        for index in range(count):
+            memcpy(kept + offset, self._sorter.entries[index].row, row_size(self._sorter.entries[index].row))
+            offset += row_size(self._sorter.entries[index].row)
+        self._sorter.clear()
+        offset = 0
+        while offset < size:
+            memcpy(self._sorter.place(row_size(kept + offset), False), kept + offset, row_size(kept + offset))
+            offset += row_size(kept + offset)
+        free(kept)
+        return True
 
     cdef int _refuse(self, int64_t size) except -1:
         raise MemoryBudgetError(f"no memory for a row of {size} bytes in {self._pool!r}, not even the reserved grant")
@@ -210,17 +251,19 @@ cdef class ExternalSorter:
         return 0
 
     cdef int _spill(self) except -1:
-        """Sort what is in memory and write it as a run."""
+        """Write the sorted rows in memory as a run and forget them."""
         cdef SpillWriter writer
+        cdef IndexEntry* entries = self._sorter.entries
+        cdef int64_t count = self._sorter.row_count
         cdef int64_t index
-        cdef int64_t count
-        self._sort_in_memory()
-        count = self._sorter.row_count
         if self._limit >= 0:
             count = min(count, self._limit)
         writer = self._space.writer("run", block_size=self._block_size)
-        for index in range(count):
-            writer.write(self._sorter.entries[index].row, row_size(self._sorter.entries[index].row))
+        with nogil:
+            for index in range(count):
+                if index + AHEAD < count:
+                    prefetch(entries[index + AHEAD].row)
+                writer.write(entries[index].row, row_size(entries[index].row))
         self._sorter.clear()
         self._keep_run(writer.finish(), len(self._runs), len(self._runs))
         return 0
@@ -250,20 +293,42 @@ cdef class ExternalSorter:
         """Merge the runs start .. stop into one run in their place."""
         cdef RunMerger merger = self._open_merger(self._runs[start:stop])
         cdef SpillWriter writer
-        cdef int64_t left = self._limit if self._limit >= 0 else (<int64_t> 1 << 62)
-        cdef uint8_t* row
+        cdef int64_t left = self._limit if self._limit >= 0 else NO_LIMIT
+        cdef int64_t count
+        cdef uint8_t* end
         try:
+            self._take_arena(self._block_size)
             writer = self._space.writer("merged run", block_size=self._block_size)
-            row = merger.head()
-            while row != NULL and left > 0:
-                writer.write(row, row_size(row))
-                merger.advance()
-                row = merger.head()
-                left -= 1
+            while left > 0 and merger.head() != NULL:
+                count = merger.copy_rows(self._arena, self._arena_size, self._rows, min(left, <int64_t> CHUNK_ROWS))
+                if count > 0:
+                    end = self._rows[count - 1] + row_size(self._rows[count - 1])
+                    writer.write(self._arena, end - self._arena)
+                else:
+                    count = 1
+                    writer.write(merger.head(), row_size(merger.head()))
+                    merger.advance()
+                left -= count
         finally:
+            self._give_arena()
             merger.close()
         self._keep_run(writer.finish(), start, stop)
         return 0
+
+    cdef int _take_arena(self, int64_t wanted) except -1:
+        """Take memory into which merged rows are copied: at most a quarter of the pool, at least a page."""
+        cdef int64_t quarter = max(self._pool.page_limit // 4, <int64_t> 1) * self._pool.page_size
+        self._arena_size = min(quarter, max(wanted, <int64_t> self._pool.page_size))
+        with nogil:
+            self._arena = self._pool.take_large(self._arena_size, False)
+        if self._arena == NULL:
+            self._refuse(self._arena_size)
+        return 0
+
+    cdef void _give_arena(self) noexcept:
+        if self._arena != NULL:
+            self._pool.give_large(self._arena, self._arena_size, False)
+            self._arena = NULL
 
     # ------------------------------------------------------------------------------------------------------- output
 
@@ -280,14 +345,16 @@ cdef class ExternalSorter:
             if self._limit >= 0:
                 self._rows_left = min(self._rows_left, self._limit)
             return
-        self._make_room()
+        if self._sorter.row_count > 0:
+            self._sort_in_memory()
+            self._spill()
         ways = fan_in(self._pool.page_limit * self._pool.page_size, self._block_size)
         window = next_window([run.raw_bytes for run in self._runs], ways)
         while window is not None:
             self._merge_to_run(window[0], window[0] + window[1])
             window = next_window([run.raw_bytes for run in self._runs], ways)
         self._merger = self._open_merger(self._runs)
-        self._rows_left = self._limit if self._limit >= 0 else (<int64_t> 1 << 62)
+        self._rows_left = self._limit if self._limit >= 0 else NO_LIMIT
         self._state = STATE_MERGING
 
     def batches(self, int64_t max_rows=8192, int64_t max_bytes=1 << 20):
@@ -344,14 +411,9 @@ cdef class ExternalSorter:
 
     cdef int64_t _next_from_merge(self, int64_t max_bytes) except -1:
         cdef int64_t limit = min(self._rows_left, self._output_capacity)
-        cdef int64_t quarter = max(self._pool.page_limit // 4, <int64_t> 1) * self._pool.page_size
         cdef int64_t count
         if self._arena == NULL:
-            self._arena_size = min(quarter, max(max_bytes, <int64_t> self._pool.page_size))
-            with nogil:
-                self._arena = self._pool.take_large(self._arena_size, False)
-            if self._arena == NULL:
-                self._refuse(self._arena_size)
+            self._take_arena(max_bytes)
         count = self._merger.copy_rows(self._arena, min(self._arena_size, max_bytes), self._output, limit)
         if count == 0 and limit > 0 and self._merger.head() != NULL:
             self._output[0] = self._merger.head()
@@ -372,9 +434,7 @@ cdef class ExternalSorter:
             return
         self._state = STATE_CLOSED
         self._sorter.clear()
-        if self._arena != NULL:
-            self._pool.give_large(self._arena, self._arena_size, False)
-            self._arena = NULL
+        self._give_arena()
         runs, self._runs = self._runs, []
         try:
             if self._merger is not None:

@@ -153,15 +153,36 @@ def test_any_rows_and_any_keys_sort_like_the_oracle(workshop, rows, order, flags
     assert same(result.to_pylist(), oracle(table, keys, limit))
 
 
-@pytest.mark.parametrize("limit", [0, 1, 10, 5000])
+@pytest.mark.parametrize("limit", [0, 1, 10, 300, 5000])
 @pytest.mark.parametrize("memory", MEMORIES)
-def test_a_limit_keeps_the_first_rows_and_cuts_the_runs(workshop, memory, limit):
-    table = make_table("string", 1500)
+@pytest.mark.parametrize("force_spill", [False, True])
+def test_a_limit_keeps_the_first_rows(workshop, memory, limit, force_spill):
+    table = make_table("prefixed", 1500)
+    keys = (SortKey("key"),)
     with workshop.operator(MEMORIES[memory]) as (pool, space):
-        result, sorter = sort_table(table, (SortKey("key"),), pool, space, limit=limit)
-    assert same(result.to_pylist(), oracle(table, (SortKey("key"),), limit))
-    if limit == 10 and memory != "fits":
-        assert 0 < sorter.spilled_bytes < 10 * 200 * (sorter.run_count + 1)
+        result, sorter = sort_table(table, keys, pool, space, limit=limit, force_spill=force_spill)
+    assert same(result.to_pylist(), oracle(table, keys, limit))
+    assert (sorter.run_count > 0) == (force_spill or (memory != "fits" and limit >= 300))
+
+
+def test_runs_are_cut_to_the_limit(workshop):
+    table = make_table("int64", 4000)
+    row_bytes = sum(len(RowCodec(table.schema).to_rows(batch)) for batch in table.to_batches())
+    with workshop.operator(10) as (pool, space):
+        _, everything = sort_table(table, (SortKey("key"),), pool, space)
+    with workshop.operator(10) as (pool, space):
+        result, cut = sort_table(table, (SortKey("key"),), pool, space, limit=150)
+    assert same(result.to_pylist(), oracle(table, (SortKey("key"),), 150))
+    assert 0 < cut.spilled_bytes < row_bytes < everything.spilled_bytes
+
+
+def test_a_small_limit_with_large_rows_in_between_is_kept(workshop):
+    rng = random.Random(4)
+    texts = [rng.choice("abc") + "x" * rng.choice([5, 5, 5, 5000, 30_000]) for _ in range(300)]
+    table = pa.table({"key": texts, "number": list(range(300))})
+    with workshop.operator(6) as (pool, space):
+        result, _ = sort_table(table, (SortKey("key"),), pool, space, limit=20)
+    assert same(result.to_pylist(), oracle(table, (SortKey("key"),), 20))
 
 
 def test_two_hundred_thousand_rows_sort_like_pyarrow_with_one_spill(workshop):

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from typing import Any
 
@@ -98,7 +99,7 @@ def test_rebalance_differs_by_at_most_one_and_goes_on_where_it_was(channel_count
     counts = Counter(dict.fromkeys(range(channel_count), 0)) + Counter(channels)
     all_counts = [counts[channel] for channel in range(channel_count)]
     assert max(all_counts) - min(all_counts) <= 1
-    assert all((a + 1) % channel_count == b for a, b in zip(channels, channels[1:], strict=False))
+    assert all((a + 1) % channel_count == b for a, b in itertools.pairwise(channels))
 
 
 def test_rebalance_begins_anywhere() -> None:

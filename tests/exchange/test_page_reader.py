@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.errors import CorruptBlockError
+from engine.exchange.buffer_pool import unpooled_buffer
+from engine.exchange.page_reader import PageReader, gate_batches
+from tests.exchange.world import World, descriptor
+
+SCHEMA = pa.schema([("k", pa.int64())])
+
+
+def write(world: World, rows: int, per_batch: int) -> None:
+    partition = world.partition(descriptor(1, "GLOBAL"), (2, 2))
+    writer = world.writer(partition, SCHEMA, timeout_ms=0)
+
+    def work() -> None:
+        for start in range(0, rows, per_batch):
+            writer.emit(pa.record_batch({"k": list(range(start, min(start + per_batch, rows)))}, schema=SCHEMA))
+        writer.finish()
+
+    world.run(work)
+
+
+def test_small_pages_become_batches_of_useful_size_with_a_pool_of_two(world: World) -> None:
+    write(world, 20_000, 100)
+    gate = world.gate([descriptor(1).id])
+    batches = list(gate_batches(gate, SCHEMA))
+    gate.close()
+    world.join()
+    assert [key for batch in batches for key in batch["k"].to_pylist()] == list(range(20_000))
+    assert max(batch.num_rows for batch in batches) <= 8192
+    assert len(batches) <= 5
+
+
+def test_batches_are_bounded_by_rows_and_bytes(world: World) -> None:
+    write(world, 5000, 1000)
+    gate = world.gate([descriptor(1).id])
+    batches = list(gate_batches(gate, SCHEMA, 300, 2000))
+    gate.close()
+    world.join()
+    assert sum(batch.num_rows for batch in batches) == 5000
+    assert max(batch.num_rows for batch in batches) <= 300
+
+
+@given(st.integers(1, 500), st.integers(1, 100))
+def test_one_page_of_many_rows_is_cut_into_even_batches(rows: int, max_rows: int) -> None:
+    page = b"".join((16).to_bytes(4, "little") + bytes(4) + k.to_bytes(8, "little") for k in range(rows))
+    reader = PageReader(SCHEMA, max_rows)
+    assert reader.has_room_for(1 << 30)
+    reader.add(unpooled_buffer(page))
+    assert reader.staged_rows == rows
+    batches = reader.take_batches()
+    sizes = [batch.num_rows for batch in batches]
+    assert max(sizes) <= max_rows
+    assert max(sizes) - min(sizes) <= 1
+    assert [key for batch in batches for key in batch["k"].to_pylist()] == list(range(rows))
+    assert (reader.staged_rows, reader.staged_bytes, reader.take_batches()) == (0, 0, [])
+
+
+@pytest.mark.parametrize("content", [b"12345678", bytes(8), b"\x20" + bytes(15)])
+def test_bytes_that_are_no_rows_are_an_error_and_the_page_is_recycled(content: bytes) -> None:
+    page = unpooled_buffer(content)
+    with pytest.raises(CorruptBlockError, match="whole rows"):
+        PageReader(SCHEMA).add(page)
+    assert page.is_recycled
+
+
+def test_batches_by_reference_pass_through_untouched(world: World) -> None:
+    partition = world.partition(descriptor(1, "FORWARD"))
+    writer = world.writer(partition, SCHEMA)
+    batch = pa.record_batch({"k": [1]}, schema=SCHEMA)
+    writer.emit(batch)
+    writer.finish()
+    gate = world.gate([partition.id])
+    assert next(iter(gate_batches(gate, SCHEMA))) is batch
+    gate.close()

@@ -171,7 +171,7 @@ class HashAggregate:
             SpillError: states cannot be written.
         """
         batch = plain_batch(batch)
-        if not batch.schema.equals(self._input_schema):
+        if batch.schema.names != self._input_schema.names or batch.schema.types != self._input_schema.types:
             raise SchemaError(f"an aggregate of {self._input_schema} got a batch of {batch.schema}")
         self.rows_in += batch.num_rows
         if self._phase == "partial":

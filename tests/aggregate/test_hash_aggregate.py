@@ -310,6 +310,17 @@ def test_a_partial_of_nothing_gives_nothing_and_so_does_any_phase_with_keys(work
         assert result.num_rows == (0 if keys else 1)
 
 
+def test_rows_without_columns_are_counted(workshop):
+    rows = pa.record_batch({"a": [1, 2, 3]}).select([])
+    output = pa.schema([("rows", pa.int64())])
+    with workshop.operator(6) as (pool, space):
+        operator = HashAggregate("single", rows.schema, (), make_calls(["count_all"]), output, pool, space)
+        for _ in range(2):
+            operator.add_batch(rows)
+        assert [batch.to_pylist() for batch in operator.finish()] == [[{"rows": 6}]]
+        operator.close()
+
+
 def test_a_global_maximum_that_outgrows_the_memory_is_found(workshop):
     calls = make_calls(["max", "count"])
     values = ["a" * size for size in (10, 3000, 9000, 15_000, 21_000, 60_000, 5, 60_001)]

@@ -40,6 +40,7 @@ def assign_exchange_modes(
     nodes: list[PhysicalNode], mode: ExecutionMode, pages_per_slot: int
 ) -> tuple[PhysicalNode, ...]:
     """Return the nodes with the exchange mode of every channel decided; PlanError when PIPELINED_FORCED cannot run."""
+    mode = ExecutionMode(mode)
     breaking = _closed_branches(nodes)
     planned = []
     for node in nodes:

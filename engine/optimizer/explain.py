@@ -11,6 +11,7 @@ and settings, same text. An operator that is read twice is written once and refe
 
 from __future__ import annotations
 
+from engine.graph.exchange_mode import ExecutionMode
 from engine.graph.operator_descriptor import HashJoinOperator
 from engine.graph.ship_strategy import ShipStrategy
 from engine.optimizer.cost import Costs
@@ -24,7 +25,7 @@ def explain(optimized: OptimizedPlan) -> str:
     """Return the plan as text, one block of lines for each sink."""
     settings = optimized.settings
     lines = [
-        f"parallelism {settings.parallelism}, execution mode {settings.execution_mode.value}, "
+        f"parallelism {settings.parallelism}, execution mode {ExecutionMode(settings.execution_mode).value}, "
         f"managed memory {settings.pages_per_slot} pages of {settings.segment_size_bytes} bytes per slot"
     ]
     if settings.legacy_estimates:

@@ -1,7 +1,7 @@
 """What rules ask of expressions: which can raise, how they split, and what they are in terms of another input.
 
     conjuncts(a and b and c)        -> (a, b, c)          conjunction((a, b, c)) -> a and b and c
-    cannot_raise(expression)        -> whether evaluating it on any row is safe
+    cannot_raise(expression, schema) -> whether evaluating it on any row is safe
     substitute(expression, mapping) -> the expression with columns replaced by expressions
 
 ``cannot_raise`` guards every rule that lets an expression see rows which it would not have seen as written: a division
@@ -16,46 +16,66 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from engine.graph.expression import Call, Case, Cast, ColumnRef, Expression, Literal, NamedExpression, children_of
+from engine.graph.plan_schema import PlanSchema
 
-#: functions that return a value or null for every input of their types
+_COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "between", "is_in")
+_LOGIC = ("and", "or", "not", "is_null", "is_not_null")
+_TEXT = ("length", "upper", "lower", "strip", "lstrip", "rstrip", "contains", "starts_with", "ends_with", "slice")
+_TIME = ("year", "quarter", "month", "week", "day", "weekday", "ordinal_day", "hour", "minute", "second")
+
+#: functions that return a value or null for every input, once their operands have the types they work in
 SAFE_FUNCTIONS = frozenset(
-    {
-        "equal",
-        "not_equal",
-        "less",
-        "less_equal",
-        "greater",
-        "greater_equal",
-        "and",
-        "or",
-        "not",
-        "is_null",
-        "is_not_null",
-        "is_in",
-        "between",
-        "str_length",
-        "str_upper",
-        "str_lower",
-        "str_strip",
-        "str_starts_with",
-        "str_ends_with",
-        "dt_year",
-        "dt_month",
-        "dt_day",
-        "dt_hour",
-        "dt_minute",
-        "dt_second",
-    }
+    (*_COMPARISONS, *_LOGIC, *(f"str_{name}" for name in _TEXT), *(f"dt_{name}" for name in _TIME))
 )
 
+_FLOATS = ("halffloat", "float", "double")
+#: integers of which some are not a float64
+_WIDE_INTEGERS = ("int64", "uint64")
 
-def cannot_raise(expression: Expression) -> bool:
-    """Whether an expression has a value for every row of its input's types."""
-    if isinstance(expression, Cast):
+
+def cannot_raise(expression: Expression, schema: PlanSchema) -> bool:
+    """Whether an expression has a value for every row of a schema.
+
+    Operands of a comparison are widened to a common type first, which can fail for a value: a large int64 is no
+    float64, a negative number no uint64. So their types count, not only the functions.
+    """
+    match expression:
+        case Cast():
+            return False
+        case Call(function=function, arguments=arguments):
+            if function not in SAFE_FUNCTIONS or (function in _COMPARISONS and not _widens_safely(arguments, schema)):
+                return False
+        case Case(branches=branches, otherwise=otherwise):
+            results = [then for _, then in branches]
+            if not _same_type(results if otherwise is None else [*results, otherwise], schema):
+                return False
+    return all(cannot_raise(child, schema) for child in children_of(expression))
+
+
+def _type_text(expression: Expression, schema: PlanSchema) -> str:
+    """Return the type of a column or constant as far as it matters here, "" for others."""
+    if isinstance(expression, ColumnRef):
+        return schema.column(expression.name).type_text
+    if isinstance(expression, Literal) and isinstance(expression.value, float):
+        return "double"
+    return ""
+
+
+def _widens_safely(operands: tuple[Expression, ...], schema: PlanSchema) -> bool:
+    types = {_type_text(operand, schema) for operand in operands}
+    if types.intersection(_FLOATS) and types.intersection(_WIDE_INTEGERS):
         return False
-    if isinstance(expression, Call) and expression.function not in SAFE_FUNCTIONS:
+    columns = {_type_text(operand, schema) for operand in operands if isinstance(operand, ColumnRef)}
+    return "uint64" not in columns or len(columns) == 1
+
+
+def _same_type(results: list[Expression], schema: PlanSchema) -> bool:
+    """Whether results need no widening: columns of one type, and constants only beside strings."""
+    types = {_type_text(result, schema) for result in results if isinstance(result, ColumnRef)}
+    constants = [result for result in results if isinstance(result, Literal) and result.value is not None]
+    if len(types) != 1 or not all(isinstance(result, ColumnRef | Literal) for result in results):
         return False
-    return all(cannot_raise(child) for child in children_of(expression))
+    return not constants or (types == {"string"} and all(isinstance(each.value, str) for each in constants))
 
 
 def conjuncts(predicate: Expression) -> tuple[Expression, ...]:

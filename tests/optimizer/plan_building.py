@@ -26,7 +26,7 @@ from engine.graph.plan_schema import ColumnInfo, PlanSchema
 from engine.graph.sort_key import SortKey
 from engine.graph.source_spec import ColumnStatistics, ParquetSource, SinkSpec, SourceSplit, SourceStatistics
 
-WIDTHS = {"int64": 8, "int32": 4, "double": 8, "bool": 1, "string": 16}
+WIDTHS = {"int64": 8, "int32": 4, "uint64": 8, "double": 8, "bool": 1, "string": 16}
 
 
 def column(name: str, type_text: str = "int64", nullable: bool = True) -> ColumnInfo:

@@ -17,7 +17,7 @@ VALUES = st.sampled_from([None, 0, 1, 1, 2, 3])
 
 @st.composite
 def tables(draw: st.DrawFn) -> Tables:
-    rows = st.lists(st.fixed_dictionaries({name: VALUES for name in COLUMNS}), min_size=1, max_size=8)
+    rows = st.lists(st.fixed_dictionaries(dict.fromkeys(COLUMNS, VALUES)), min_size=1, max_size=8)
     return {name: draw(rows) for name in TABLES}
 
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from engine.errors import NotYetSupportedError, PlanError
+from engine.graph.expression import ColumnRef
 from engine.graph.plan import JoinHint, JoinType
 from engine.graph.ship_strategy import ShipStrategy
 from engine.optimizer.join_alternatives import (
@@ -21,7 +22,7 @@ from engine.optimizer.join_alternatives import (
 from engine.optimizer.optimizer import optimize
 from engine.optimizer.settings import OptimizerSettings
 from tests.optimizer.interpreter import join_pairs
-from tests.optimizer.plan_building import Builder, schema, skew_join
+from tests.optimizer.plan_building import Builder, column, schema, skew_join
 
 FOUR = OptimizerSettings(parallelism=4)
 HASH, BROADCAST, FORWARD = ShipStrategy.PARTITION_HASH, ShipStrategy.BROADCAST, ShipStrategy.FORWARD
@@ -175,3 +176,26 @@ def test_an_outer_join_does_not_pretend_to_be_partitioned():
     builder.sink(builder.aggregate(joined, ("k",), ("sum", "a")))
     strategies = {node.strategy for node in optimize(builder.plan(), FOUR).nodes}
     assert {"PARTIAL", "FINAL"} <= strategies
+
+
+@pytest.mark.parametrize(("key", "strategy"), [("v", "SINGLE"), ("k", "FINAL")])
+def test_a_partitioning_follows_its_columns_through_a_projection(key, strategy):
+    builder = Builder()
+    left = builder.source(schema(k="int64", a="int64"), rows=5_000_000)
+    right = builder.source(schema(k="int64", c="int64"), rows=5_000_000)
+    joined = builder.join(left, right, on="k", hint=JoinHint.REPARTITION_HASH_FIRST)
+    swapped = builder.project(joined, (column("v"), ColumnRef("k")), (column("k"), ColumnRef("a")))
+    builder.sink(builder.aggregate(swapped, (key,), ("count_all", None)))
+    strategies = [node.strategy for node in optimize(builder.plan(), FOUR).nodes]
+    assert strategy in strategies
+
+
+def test_a_python_function_loses_the_partitioning():
+    builder = Builder()
+    left = builder.source(schema(k="int64", a="int64"), rows=5_000_000)
+    right = builder.source(schema(k="int64", c="int64"), rows=5_000_000)
+    joined = builder.join(left, right, on="k", hint=JoinHint.REPARTITION_HASH_FIRST)
+    for kind, strategy in (("map", "FINAL"), ("filter", "SINGLE")):
+        builder.sink(builder.aggregate(builder.python(joined, kind), ("k",), ("sum", "a")), kind)
+        assert strategy in [node.strategy for node in optimize(builder.plan(), FOUR).nodes]
+        builder.sinks.clear()

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.graph.expression import Call, ColumnRef, Expression
+from engine.graph.expression import Call, Case, ColumnRef, Expression
 from engine.graph.plan import Aggregate, Filter, Join, JoinType, Limit, Plan, PlanNode, Project, Sort, Source
 from engine.optimizer.expression_rewriting import cannot_raise, conjuncts
 from engine.optimizer.operator_names import operator_name
@@ -230,7 +230,7 @@ def test_a_sort_before_a_function_or_a_sink_stays():
 
 @pytest.mark.parametrize("function", ["divide", "modulo", "add", "multiply", "negate", "str_replace", "unheard_of"])
 def test_functions_that_are_not_known_to_be_safe_may_raise(function):
-    assert not cannot_raise(call("is_null", Call(function, (ColumnRef("a"),))))
+    assert not cannot_raise(call("is_null", Call(function, (ColumnRef("a"),))), WIDE)
 
 
 def test_unreachable_nodes_are_dropped():
@@ -239,3 +239,23 @@ def test_unreachable_nodes_are_dropped():
     builder.project(source, "k")
     builder.sink(source)
     assert len(rewrite(builder.plan()).nodes) == 2
+
+
+@pytest.mark.parametrize(
+    ("predicate", "is_safe"),
+    [
+        (call("greater", "i", lit(3)), True),
+        (call("greater", "i", lit(3.5)), False),
+        (call("greater", "i", "d"), False),
+        (call("greater", "n", lit(3.5)), True),
+        (call("greater", "d", lit(3)), True),
+        (call("equal", "u", "i"), False),
+        (call("equal", "s", lit("x")), True),
+        (call("is_null", Case(((call("is_null", "s"), ColumnRef("t")),), ColumnRef("s"))), True),
+        (call("equal", Case(((call("is_null", "s"), lit("")),), ColumnRef("s")), lit("x")), True),
+        (call("is_null", Case(((call("is_null", "s"), ColumnRef("i")),), ColumnRef("d"))), False),
+    ],
+)
+def test_widening_that_can_fail_for_a_value_counts(predicate, is_safe):
+    types = schema(i="int64", n="int32", u="uint64", d="double", s="string", t="string")
+    assert cannot_raise(predicate, types) is is_safe

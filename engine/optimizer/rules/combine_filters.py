@@ -20,6 +20,6 @@ def apply(plan: LogicalPlan) -> None:
         inner = plan.node(outer.inputs[0])
         if not isinstance(inner.operator, Filter) or len(consumers[inner.id]) > 1:
             continue
-        if cannot_raise(outer.operator.predicate) and outer.parallelism in (None, inner.parallelism):
+        if cannot_raise(outer.operator.predicate, inner.schema) and outer.parallelism in (None, inner.parallelism):
             predicate = conjunction((inner.operator.predicate, outer.operator.predicate))
             plan.replace(outer, operator=Filter(predicate), inputs=inner.inputs, parallelism=inner.parallelism)

@@ -35,7 +35,7 @@ def apply(plan: LogicalPlan) -> None:
         lower = plan.node(node.inputs[0])
         if len(consumers[lower.id]) > 1 or node.parallelism not in (None, lower.parallelism):
             continue
-        safe = [part for part in conjuncts(node.operator.predicate) if cannot_raise(part)]
+        safe = [part for part in conjuncts(node.operator.predicate) if cannot_raise(part, lower.schema)]
         passed = _push(plan, lower, safe)
         if not passed:
             continue
@@ -52,7 +52,10 @@ def _push(plan: LogicalPlan, lower: PlanNode, parts: list[Expression]) -> list[E
     match lower.operator:
         case Project(expressions=expressions):
             mapping = mapping_of(expressions)
-            passing = [part for part in parts if _is_cheap(part, mapping) and cannot_raise(substitute(part, mapping))]
+            below = plan.node(lower.inputs[0]).schema
+            passing = [
+                part for part in parts if _is_cheap(part, mapping) and cannot_raise(substitute(part, mapping), below)
+            ]
             _filter_input(plan, lower, 0, [substitute(part, mapping) for part in passing])
             return passing
         case Sort(limit=None):

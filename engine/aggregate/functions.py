@@ -19,6 +19,7 @@
 Without input (no rows, or only nulls) sum, avg, min and max are null, counts are 0. The sum of integers under avg is
 exact: int64 values add up in 128 bits. NaN is the largest number for min and max, strings compare by bytes.
 
+Dictionary, run-end and view types are taken as their plain types; so are the keys in every schema made here.
 Nothing here touches data. ``StateSpec.operation`` names the kernel: sum, count (non-nulls), count_rows, min, max.
 """
 
@@ -32,6 +33,7 @@ from pyarrow import types
 
 from engine.errors import NotYetSupportedError, SchemaError
 from engine.graph.expression import AggregateCall, ColumnRef
+from engine.records.plain_types import plain_type
 
 #: in the contract, not built
 NOT_YET = frozenset({"first", "last", "stddev", "variance", "count_distinct"})
@@ -87,6 +89,7 @@ def state_specs(call: AggregateCall, argument_type: pa.DataType | None) -> tuple
         SchemaError: no such function, or it does not take the type.
     """
     function = call.function
+    argument_type = None if argument_type is None else plain_type(argument_type)
     if function in NOT_YET:
         raise NotYetSupportedError(f"the aggregate {function}() ({call.name})")
     if function == "count_all":
@@ -123,16 +126,20 @@ def result_type(call: AggregateCall, argument_type: pa.DataType | None) -> pa.Da
         as state_specs.
     """
     specs = state_specs(call, argument_type)
-    if call.function == "avg" and argument_type is not None and not types.is_decimal(argument_type):
+    if call.function == "avg" and not types.is_decimal(plain_type(argument_type)):
         return pa.float64()
     return specs[0].type
+
+
+def _plain_field(field: pa.Field) -> pa.Field:
+    return field.with_type(plain_type(field.type))
 
 
 def state_schema(
     key_fields: Sequence[pa.Field], calls: Sequence[AggregateCall], argument_types: Sequence[pa.DataType | None]
 ) -> pa.Schema:
     """Return the schema between the two phases: key columns, then each call's state columns."""
-    fields = list(key_fields)
+    fields = [_plain_field(field) for field in key_fields]
     for index, (call, argument_type) in enumerate(zip(calls, argument_types, strict=True)):
         for state_index, spec in enumerate(state_specs(call, argument_type)):
             fields.append(pa.field(state_column(index, state_index), spec.type))
@@ -144,7 +151,8 @@ def result_schema(
 ) -> pa.Schema:
     """Return the schema of the result: key columns, then the calls by their names."""
     pairs = zip(calls, argument_types, strict=True)
-    return pa.schema([*key_fields, *(pa.field(call.name, result_type(call, argument)) for call, argument in pairs)])
+    keys = [_plain_field(field) for field in key_fields]
+    return pa.schema([*keys, *(pa.field(call.name, result_type(call, argument)) for call, argument in pairs)])
 
 
 def specs_of_states(call: AggregateCall, call_index: int, schema: pa.Schema) -> tuple[StateSpec, ...]:

@@ -100,7 +100,7 @@ class HashAggregate:
         self._phase = phase
         self._input_schema = plain_schema(input_schema)
         self._input_codec = RowCodec(input_schema)
-        self._output_schema = output_schema
+        self._output_schema = plain_schema(output_schema)
         self._layout = aggregate_layout(self._input_schema, keys, calls, merging=phase == "final")
         self._level_max = level_max
         self._memory_bytes = pool.page_limit * pool.page_size

@@ -85,3 +85,10 @@ def test_schemas_name_keys_states_and_results():
 def test_a_call_is_named_as_it_was_written():
     assert call_text(call("sum")) == "sum(x)"
     assert call_text(AggregateCall("sum", Call("add", (ColumnRef("a"), ColumnRef("b"))), "total")) == "sum(total)"
+
+
+def test_dictionaries_become_their_values():
+    coded = pa.dictionary(pa.int8(), pa.string())
+    schema = result_schema([pa.field("k", coded, nullable=False)], (call("min"), call("count")), [coded, coded])
+    assert schema.types == [pa.string(), pa.string(), pa.int64()]
+    assert not schema.field("k").nullable

@@ -6,6 +6,7 @@
     ├── PlanError               a plan that cannot be run as written (an output that exists, a missing sink)
     ├── NotYetSupportedError    named in the contract, not built
     ├── FencedError             a message or write of an older leader
+    ├── JobNotFoundError        a job id that nobody knows
     ├── IllegalTransitionError  a state machine was asked for a move its table does not have
     ├── SegmentBoundsError      an access outside of a memory segment
     ├── MemoryLeakError         a memory manager was closed while owners held pages
@@ -59,6 +60,10 @@ class FencedError(EngineError):
         super().__init__(f"fenced: the epoch in force is {expected}, the message carries {received}")
         self.expected = expected
         self.received = received
+
+
+class JobNotFoundError(EngineError):
+    """Nobody here knows a job of that id."""
 
 
 class IllegalTransitionError(EngineError):

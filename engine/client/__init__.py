@@ -1,0 +1,5 @@
+"""What a client gets back from a job.
+
+job_result.py    JobResult: state, runtime, rows and bytes of every subtask
+failure_text.py  FailureInfo -> the error to raise, with the text a person reads
+"""

@@ -1,30 +1,34 @@
 """Who watches jobs that this process runs: the command line installs a listener, scripts run without one.
 
-on_submitted(job_id, name)      once the Dispatcher has accepted the job
-on_progress(job_id, vertices)   several times a second, from the thread that waits for the job
-on_finished(result)             terminal: FINISHED
-on_failed(job_id, state, error) terminal: FAILED or CANCELED
+    on_submitted(job_id, name)      once the job is handed to the cluster
+    on_progress(progress)           several times a second, in the thread that waits for the job
+    on_finished(result)             terminal: FINISHED
+    on_failed(job_id, state, error) terminal: FAILED or CANCELED
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from engine.graph.deployment import VertexResult
-
 if TYPE_CHECKING:
     from engine.client.job_result import JobResult
+    from engine.gateways.messages import JobProgress
 
 
 class JobListener(Protocol):
     """Is told what happens to a job."""
 
-    def on_submitted(self, job_id: str, name: str) -> None:
-        """Take note of an accepted job."""
+    @property
+    def wants_progress(self) -> bool:
+        """Whether anybody looks at the progress."""
         ...
 
-    def on_progress(self, job_id: str, vertices: tuple[VertexResult, ...]) -> None:
-        """Take the counters of all vertices."""
+    def on_submitted(self, job_id: str, name: str) -> None:
+        """Take note of a job."""
+        ...
+
+    def on_progress(self, progress: JobProgress) -> None:
+        """Take live numbers."""
         ...
 
     def on_finished(self, result: JobResult) -> None:
@@ -39,10 +43,12 @@ class JobListener(Protocol):
 class SilentListener:
     """Watches nothing: what a plain ``python JOB.py`` has."""
 
+    wants_progress = False
+
     def on_submitted(self, job_id: str, name: str) -> None:
         """Ignore it."""
 
-    def on_progress(self, job_id: str, vertices: tuple[VertexResult, ...]) -> None:
+    def on_progress(self, progress: JobProgress) -> None:
         """Ignore it."""
 
     def on_finished(self, result: JobResult) -> None:

@@ -1,0 +1,5 @@
+"""The Dispatcher: takes jobs and starts a JobMaster for each.
+
+dispatcher.py  Dispatcher: the endpoint
+job_store.py   jobs that have ended, the latest ones (pure)
+"""

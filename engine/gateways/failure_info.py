@@ -11,18 +11,28 @@ from __future__ import annotations
 import traceback
 
 from engine.errors import (
+    ConfigurationError,
     DataError,
     EngineError,
     JobCancelledError,
     JobExecutionError,
     MemoryBudgetError,
+    PlanError,
     ResourceError,
+    SchemaError,
 )
 from engine.graph.deployment import FailureInfo
 
 _ROW_CHARACTERS_MAX = 500
 #: classes raised in the client under their own name
-_CLIENT_CLASSES: tuple[type[JobExecutionError], ...] = (DataError, MemoryBudgetError, JobCancelledError)
+_CLIENT_CLASSES: tuple[type[EngineError], ...] = (
+    DataError,
+    MemoryBudgetError,
+    JobCancelledError,
+    PlanError,
+    SchemaError,
+    ConfigurationError,
+)
 
 
 def failure_info(error: BaseException, task: str = "", task_manager: str = "") -> FailureInfo:

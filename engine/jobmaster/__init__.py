@@ -12,6 +12,7 @@
     failover.py         which failure is the cause of the others
     restart_strategy.py how often, and how soon, a failed region is tried again
     job_commit.py       the outputs of the job: staging before it starts, decision and publication at its end
+    network_demand.py   buffers that a job can use
     job_summary.py      counters for people: progress and outcome
 
 Everything but ``job_master.py`` and ``job_commit.py`` is pure: no clock, thread, socket or loop.

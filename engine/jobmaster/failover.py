@@ -13,7 +13,9 @@ from collections.abc import Sequence
 from engine.graph.deployment import FailureInfo
 
 #: failures that others cause
-_CONSEQUENCES = frozenset({"TaskCancelledError", "PartitionNotFoundError", "PartitionReleasedError"})
+_CONSEQUENCES = frozenset(
+    {"TaskCancelledError", "ProducerFailedError", "PartitionNotFoundError", "PartitionReleasedError"}
+)
 
 
 def root_failure(failures: Sequence[FailureInfo]) -> FailureInfo:

@@ -1,0 +1,5 @@
+"""The ResourceManager: which TaskExecutors there are, and who gets their slots.
+
+resource_manager.py  ResourceManager: the endpoint; registrations, requests, heartbeats
+slot_manager.py      SlotManager: slots and requests, matched in order (pure)
+"""

@@ -5,8 +5,9 @@
 
 The handler of a message is found by the message's type: each method of the protocol takes one message. State is
 touched only on the loop, so there are no locks; between two ``await`` a handler sees nobody else's changes. The epoch
-is checked before the handler begins. Work that goes on after a reply runs in ``spawn``: an error in it is handed to
-``on_fatal``, never lost.
+is checked before the handler begins. Work that goes on after a reply runs in ``spawn``. An engine error of a handler
+goes to the caller; anything else, an illegal transition, and any error of spawned work is a fault of the component: it
+is handed to ``on_fatal``, never lost.
 
 Source: Flink's RpcEndpoint and its main thread executor.
 """
@@ -20,6 +21,7 @@ import typing
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+from engine.errors import EngineError, IllegalTransitionError
 from engine.rpc.errors import EndpointUnreachableError, MessageCodecError
 from engine.rpc.fencing import Fence
 from engine.rpc.gateway import Request
@@ -68,7 +70,16 @@ class RpcEndpoint:
         handler = self._handlers.get(type(message))
         if handler is None:
             raise MessageCodecError(f"{self.address} does not answer {type(message).__name__}")
-        return await handler(message)
+        try:
+            return await handler(message)
+        except IllegalTransitionError as error:
+            self._fatal(error)
+            raise
+        except EngineError:
+            raise
+        except Exception as error:
+            self._fatal(error)
+            raise
 
     def spawn(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
         """Run work beside the handlers until it ends or the endpoint stops."""
@@ -83,9 +94,13 @@ class RpcEndpoint:
             return
         error = task.exception()
         if error is not None:
-            _log.error("%s failed", task.get_name(), exc_info=error)
-            if self._on_fatal is not None:
-                self._on_fatal(error)
+            _log.error("%s failed", task.get_name())
+            self._fatal(error)
+
+    def _fatal(self, error: BaseException) -> None:
+        _log.error("%s cannot go on", self.address, exc_info=error)
+        if self._on_fatal is not None:
+            self._on_fatal(error)
 
     async def stop(self) -> None:
         """Answer nothing more and end all work; idempotent."""

@@ -1,0 +1,10 @@
+"""The TaskExecutor: runs attempts in threads, with the memory, disk and network of one process.
+
+task_executor.py  TaskExecutor: the endpoint; slots are assigned, tasks submitted, cancelled, reported
+task_reporter.py  reports of one task in order; counters of running tasks every 200 ms
+task.py           Task: one thread, one attempt
+task_state.py     states of a task, as a table (pure)
+slot_table.py     slots, their jobs and their pages (pure)
+task_resources.py ProcessResources: builds and closes what tasks are lent (memory, disk, network, functions)
+memory_sizes.py   how the memory of the process is divided (pure)
+"""

@@ -1,0 +1,64 @@
+"""A failed job as an exception: class, and a text of at most 15 lines with the root cause first.
+
+    ValueError: invalid literal for int() with base 10: 'x'
+      in function parse (jobs/clean.py, line 12)
+      row: Row(id=7, price='x')
+      task: map (2/4) on TaskManager 5f0c...
+      job: clean prices (3b1e...)
+
+The whole traceback is in ``details``. Pure.
+"""
+
+from __future__ import annotations
+
+from engine import errors
+from engine.errors import EngineError, JobCancelledError, JobExecutionError
+from engine.gateways.messages import JobOutcome
+from engine.graph.deployment import FailureInfo
+
+LINES_MAX = 15
+_LINE_CHARACTERS_MAX = 500
+
+
+def job_error(outcome: JobOutcome) -> EngineError:
+    """Return the error to raise for a job that did not finish."""
+    job_id = outcome.job_id.value
+    if outcome.failure is None:
+        what = "was cancelled" if outcome.status == "CANCELED" else f"ended as {outcome.status}"
+        return JobCancelledError(f"job {outcome.name} ({job_id}) {what}", job_id=job_id)
+    text = failure_text(outcome.failure, f"{outcome.name} ({job_id})")
+    error_class = getattr(errors, outcome.failure.error_class, JobExecutionError)
+    if isinstance(error_class, type) and issubclass(error_class, JobExecutionError):
+        return error_class(text, details=outcome.failure.details, job_id=job_id)
+    if isinstance(error_class, type) and issubclass(error_class, EngineError):
+        # Configuration, schema and plan errors say by themselves what is wrong and where.
+        return error_class(outcome.failure.message)
+    return JobExecutionError(text, details=outcome.failure.details, job_id=job_id)
+
+
+def failure_text(failure: FailureInfo, job: str = "") -> str:
+    """Return the lines for a person."""
+    where = []
+    if failure.function:
+        where.append(f"  in function {failure.function}")
+    if failure.row:
+        where.append(f"  row: {_one_line(failure.row)}")
+    if failure.task:
+        on = f" on TaskManager {failure.task_manager}" if failure.task_manager else ""
+        where.append(f"  task: {failure.task}{on}")
+    if job:
+        where.append(f"  job: {job}")
+    message = failure.message.strip().splitlines() or [""]
+    lines = [f"{failure.type_name}: {message[0]}".rstrip(": "), *message[1:]]
+    room = LINES_MAX - len(where)
+    if len(lines) > room:
+        lines = [*lines[: room - 1], "  ..."]
+    return "\n".join(_shortened(line) for line in (*lines, *where))
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _shortened(line: str) -> str:
+    return line if len(line) <= _LINE_CHARACTERS_MAX else line[: _LINE_CHARACTERS_MAX - 3] + "..."

@@ -1,0 +1,329 @@
+"""MiniCluster: Dispatcher, ResourceManager, JobMasters and one TaskExecutor in this process, on one event loop.
+
+    cluster = mini_cluster(configuration)          one for each distinct configuration, closed at exit
+    result = cluster.submit(job_graph, on_progress) ─► JobResult, or the error of the job       any thread, blocks
+    cluster.cancel(job_id)                                                                    any thread
+    cluster.close()
+
+    client thread ──► loop thread "drey-cluster": all components, no locks ──► task threads
+
+The components are those of a real cluster and talk through gateways; with ``debug.check-gateways`` every message
+passes its bytes. They lead only after the (embedded) election granted it, under its epoch.
+
+Slots follow the job: when nothing runs, their number becomes the plan's largest parallelism, and all managed memory
+is divided among them. A job that does not fit beside those that run waits for them. Nothing is started before the
+first job. After ``close`` there is no thread, file or descriptor left.
+
+Source: Flink's MiniCluster.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import concurrent.futures
+import logging
+import os
+import threading
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, TypeVar
+
+from engine.client.failure_text import job_error
+from engine.client.job_result import JobResult, job_result
+from engine.clock import Clock, SystemClock
+from engine.config.loader import configuration_from_texts
+from engine.config.options import (
+    CANCELLATION_TIMEOUT,
+    CHECK_GATEWAYS,
+    HEARTBEAT_INTERVAL,
+    HEARTBEAT_TIMEOUT,
+    SLOT_REQUEST_TIMEOUT,
+    SLOTS,
+)
+from engine.errors import EngineError, JobNotFoundError
+from engine.gateways.messages import (
+    MESSAGE_TYPES,
+    CancelJob,
+    JobOutcome,
+    JobProgress,
+    RequestJobOutcome,
+    RequestJobProgress,
+    SubmitJob,
+)
+from engine.graph.job_graph import JobGraph
+from engine.ids import JobId, ResourceId
+from engine.jobmaster.network_demand import network_segments
+from engine.minicluster_components import ClusterComponents, ClusterResources, ClusterSettings
+from engine.rpc.codec import MessageCodec
+from engine.rpc.local_gateway import LocalRpcService
+from engine.taskexecutor.task_resources import ProcessResources
+
+_log = logging.getLogger(__name__)
+
+R = TypeVar("R")
+
+_PROGRESS_INTERVAL_S = 0.2
+
+#: makes what tasks run with, for a TaskExecutor and its first number of slots
+ResourcesFactory = Callable[[ResourceId, int], ClusterResources]
+
+
+class MiniCluster:
+    """A whole cluster in this process.
+
+    Args:
+        settings: configuration by key, as text.
+        resources_factory: makes what tasks run with, for a TaskExecutor and its first number of slots; for tests.
+        slots_follow_job: False keeps ``taskmanager.numberOfTaskSlots`` whatever the job needs; for tests.
+    """
+
+    def __init__(
+        self,
+        settings: Mapping[str, str],
+        resources_factory: ResourcesFactory | None = None,
+        slots_follow_job: bool = True,
+    ) -> None:
+        self._configuration = configuration_from_texts(settings, "cluster")
+        self._clock: Clock = SystemClock()
+        self._resources_factory = resources_factory or self._process_resources
+        self._slots_follow_job = slots_follow_job
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None  # guarded by: self._lock
+        self._thread: threading.Thread | None = None  # guarded by: self._lock
+        self._is_closed = False  # guarded by: self._lock
+        # The rest belongs to the loop.
+        self._components: ClusterComponents | None = None
+        #: slots of each submission that was admitted
+        self._demands: dict[object, int] = {}
+        self._waiting: set[JobId] = set()
+        self._job_ended = asyncio.Condition()
+        self._fatal_error: BaseException | None = None
+        self._failed = asyncio.Event()
+
+    # ---- client's thread ----
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether jobs can be submitted: not closed, and no component has failed."""
+        return not self._is_closed and not self._failed.is_set()
+
+    def submit(self, job_graph: JobGraph, on_progress: Callable[[JobProgress], None] | None = None) -> JobResult:
+        """Run a job to its end and return its result.
+
+        ``on_progress`` is called in this thread, about five times a second. Raises what the job failed with
+        (JobExecutionError and its kin). An interrupt from the keyboard cancels the job, waits for its end and goes on.
+        """
+        loop = self._started_loop()
+        run = asyncio.run_coroutine_threadsafe(self._run_job(job_graph), loop)
+        try:
+            outcome = self._await_outcome(run, job_graph.job_id, on_progress)
+        except BaseException:
+            # The caller goes away (Ctrl-C, or its own callback failed): nobody is left who wants the job.
+            if not run.done():
+                if self._call(self._abandon(job_graph.job_id)):
+                    run.cancel()
+                concurrent.futures.wait([run])
+            raise
+        if outcome.status != "FINISHED":
+            raise job_error(outcome)
+        return job_result(outcome)
+
+    def cancel(self, job_id: JobId) -> None:
+        """Begin to cancel a job; one that is not known or has ended is left alone."""
+        if self._loop is not None:
+            self._call(self._abandon(job_id))
+
+    def close(self) -> None:
+        """End all jobs and all threads; idempotent. The cluster cannot be used again."""
+        with self._lock:
+            if self._is_closed:
+                return
+            self._is_closed = True
+            loop, thread = self._loop, self._thread
+        if loop is None or thread is None:
+            return
+        try:
+            asyncio.run_coroutine_threadsafe(self._stop(), loop).result()
+        finally:
+            loop.call_soon_threadsafe(loop.stop)
+            thread.join()
+            loop.close()
+
+    def _await_outcome(
+        self,
+        run: concurrent.futures.Future[JobOutcome],
+        job_id: JobId,
+        on_progress: Callable[[JobProgress], None] | None,
+    ) -> JobOutcome:
+        if on_progress is None:
+            return run.result()
+        while True:
+            try:
+                return run.result(timeout=_PROGRESS_INTERVAL_S)
+            except TimeoutError:
+                if run.done():
+                    continue
+                progress = self._call(self._progress(job_id))
+                if progress is not None:
+                    on_progress(progress)
+
+    def _call(self, coroutine: Coroutine[Any, Any, R]) -> R:
+        assert self._loop is not None, "the cluster is not started"
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
+
+    def _started_loop(self) -> asyncio.AbstractEventLoop:
+        with self._lock:
+            if self._is_closed:
+                raise EngineError("the embedded cluster is closed")
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                self._loop.set_exception_handler(self._loop_failed)
+                self._thread = threading.Thread(target=_run_loop, args=(self._loop,), name="drey-cluster", daemon=True)
+                self._thread.start()
+            return self._loop
+
+    # ---- the loop ----
+
+    async def _run_job(self, job_graph: JobGraph) -> JobOutcome:
+        submission = object()
+        components = await self._admit(job_graph, submission)
+        try:
+            await components.dispatcher.ask(SubmitJob(job_graph))
+            ask = asyncio.ensure_future(components.dispatcher.ask(RequestJobOutcome(job_graph.job_id), None))
+            failed = asyncio.ensure_future(self._failed.wait())
+            await asyncio.wait({ask, failed}, return_when=asyncio.FIRST_COMPLETED)
+            failed.cancel()
+            if not ask.done():
+                ask.cancel()
+                self._check_failed()
+            return await ask
+        finally:
+            async with self._job_ended:
+                del self._demands[submission]
+                self._job_ended.notify_all()
+
+    async def _admit(self, job_graph: JobGraph, submission: object) -> ClusterComponents:
+        """Wait until the job fits; make the slots fit the job when nothing else runs."""
+        parallelism = max(vertex.parallelism for vertex in job_graph.vertices)
+        self._waiting.add(job_graph.job_id)
+        try:
+            async with self._job_ended:
+                await self._job_ended.wait_for(lambda: not self._demands or self._fits(parallelism))
+                self._check_failed()
+                components = await self._prepare(job_graph, parallelism)
+                self._demands[submission] = parallelism
+                return components
+        finally:
+            self._waiting.discard(job_graph.job_id)
+
+    async def _prepare(self, job_graph: JobGraph, parallelism: int) -> ClusterComponents:
+        slots: int = self._configuration.get(SLOTS)
+        if self._slots_follow_job:
+            slots = max(slots, parallelism)
+        if self._components is None:
+            self._components = await self._start(slots)
+        task_executor = self._components.task_executor
+        if not self._demands and task_executor.slot_table.is_idle:
+            self._components.resources.ensure_network(network_segments(job_graph))
+            if slots != task_executor.slot_table.slot_count:
+                await task_executor.resize(slots)
+        return self._components
+
+    def _fits(self, parallelism: int) -> bool:
+        assert self._components is not None, "a job runs, so the cluster is started"
+        slot_count = self._components.task_executor.slot_table.slot_count
+        return parallelism + sum(self._demands.values()) <= slot_count
+
+    def _check_failed(self) -> None:
+        if self._failed.is_set():
+            raise EngineError(f"the embedded cluster failed: {self._fatal_error!r}") from self._fatal_error
+
+    async def _abandon(self, job_id: JobId) -> bool:
+        """Begin to cancel a job; return whether it still waits for its turn instead."""
+        if job_id in self._waiting:
+            return True
+        if self._components is not None and not self._failed.is_set():
+            try:
+                await self._components.dispatcher.ask(CancelJob(job_id))
+            except JobNotFoundError:
+                _log.info("job %s is not here", job_id)
+        return False
+
+    async def _progress(self, job_id: JobId) -> JobProgress | None:
+        if self._components is None or job_id in self._waiting or self._failed.is_set():
+            return None
+        try:
+            return await self._components.dispatcher.ask(RequestJobProgress(job_id))
+        except JobNotFoundError:
+            return None
+
+    async def _start(self, slot_count: int) -> ClusterComponents:
+        configuration = self._configuration
+        resource_id = ResourceId.random()
+        components = ClusterComponents(
+            LocalRpcService(MessageCodec(MESSAGE_TYPES) if configuration.get(CHECK_GATEWAYS) else None),
+            resource_id,
+            self._resources_factory(resource_id, slot_count),
+            ClusterSettings(
+                slot_count=slot_count,
+                slot_request_timeout_s=configuration.get(SLOT_REQUEST_TIMEOUT) / 1000,
+                heartbeat_interval_s=configuration.get(HEARTBEAT_INTERVAL) / 1000,
+                heartbeat_timeout_s=configuration.get(HEARTBEAT_TIMEOUT) / 1000,
+                cancellation_timeout_s=configuration.get(CANCELLATION_TIMEOUT) / 1000,
+            ),
+            self._clock,
+            self._component_failed,
+        )
+        await components.start()
+        return components
+
+    def _process_resources(self, resource_id: ResourceId, slot_count: int) -> ClusterResources:
+        return ProcessResources(resource_id, self._configuration, slot_count, self._clock)
+
+    def _component_failed(self, error: BaseException) -> None:
+        if self._fatal_error is None:
+            self._fatal_error = error
+        self._failed.set()
+
+    def _loop_failed(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        error = context.get("exception") or RuntimeError(str(context.get("message")))
+        _log.error("%s", context.get("message"), exc_info=error)
+        self._component_failed(error)
+
+    async def _stop(self) -> None:
+        if self._components is not None:
+            await self._components.stop()
+        async with self._job_ended:
+            await self._job_ended.wait_for(lambda: not self._demands)
+
+
+def _run_loop(loop: asyncio.AbstractEventLoop) -> None:
+    asyncio.set_event_loop(loop)
+    loop.run_forever()
+
+
+_clusters_lock = threading.Lock()
+#: guarded by: _clusters_lock; the process is part of the key, since threads do not survive a fork
+_clusters: dict[tuple[int, frozenset[tuple[str, str]]], MiniCluster] = {}
+
+
+def mini_cluster(settings: Mapping[str, str]) -> MiniCluster:
+    """Return the cluster of a configuration: the same one for the same settings, until it is closed or has failed."""
+    key = (os.getpid(), frozenset(settings.items()))
+    with _clusters_lock:
+        cluster = _clusters.get(key)
+        if cluster is None or not cluster.is_usable:
+            cluster = _clusters[key] = MiniCluster(settings)
+        return cluster
+
+
+def close_mini_clusters() -> None:
+    """Close all clusters of this process; runs at exit."""
+    with _clusters_lock:
+        clusters = [cluster for (pid, _), cluster in _clusters.items() if pid == os.getpid()]
+        _clusters.clear()
+    for cluster in clusters:
+        cluster.close()
+
+
+atexit.register(close_mini_clusters)

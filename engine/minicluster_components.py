@@ -1,0 +1,183 @@
+"""The components of a MiniCluster, started under an embedded leader and stopped in reverse.
+
+    start ─► election ─ grants epoch ─► Dispatcher, ResourceManager lead ─► leader published ─► TaskExecutor registers
+    stop  ─► JobMasters and Dispatcher, TaskExecutor (its tasks end), ResourceManager, election, resources
+
+One election stands for all components, as one latch does in a real JobManager. Everything runs on the loop.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Protocol
+
+from engine.clock import Clock
+from engine.dispatcher.dispatcher import DISPATCHER_ADDRESS, Dispatcher
+from engine.errors import EngineError
+from engine.graph.job_graph import JobGraph
+from engine.ids import ResourceId
+from engine.jobmaster.job_master import JobMaster, JobMasterSettings
+from engine.resourcemanager.resource_manager import RESOURCE_MANAGER_ADDRESS, ResourceManager
+from engine.rpc.gateway import Gateway, RpcService
+from engine.taskexecutor.task_executor import TaskExecutor, TaskExecutorSettings, TaskResources
+from ha.information import LeaderInformation
+from ha.services import create_ha_services
+
+
+class ClusterResources(TaskResources, Protocol):
+    """TaskResources as their owner sees them."""
+
+    @property
+    def managed_pages(self) -> int:
+        """Pages for all slots together."""
+        ...
+
+    def ensure_network(self, segment_count: int) -> None:
+        """Grow the network pool; no task runs."""
+        ...
+
+    def close(self) -> None:
+        """Give everything back."""
+        ...
+
+
+@dataclass(frozen=True)
+class ClusterSettings:
+    """What the components are configured with. Times in seconds."""
+
+    slot_count: int
+    slot_request_timeout_s: float
+    heartbeat_interval_s: float
+    heartbeat_timeout_s: float
+    cancellation_timeout_s: float
+
+
+class ClusterComponents:
+    """Dispatcher, ResourceManager and one TaskExecutor; a LeaderContender."""
+
+    def __init__(
+        self,
+        rpc: RpcService,
+        resource_id: ResourceId,
+        resources: ClusterResources,
+        settings: ClusterSettings,
+        clock: Clock,
+        on_fatal: Callable[[BaseException], None],
+    ) -> None:
+        self.resources = resources
+        self._rpc = rpc
+        self._settings = settings
+        self._clock = clock
+        self._on_fatal = on_fatal
+        self._blocking_work = ThreadPoolExecutor(max_workers=4, thread_name_prefix="drey-blocking")
+        self.task_executor = TaskExecutor(
+            resource_id,
+            rpc,
+            TaskExecutorSettings(
+                slot_count=settings.slot_count,
+                managed_pages=resources.managed_pages,
+                heartbeat_interval_s=settings.heartbeat_interval_s,
+                heartbeat_timeout_s=settings.heartbeat_timeout_s,
+                cancellation_timeout_s=settings.cancellation_timeout_s,
+            ),
+            resources,
+            clock,
+            self._blocking_work,
+            on_fatal,
+        )
+        services = create_ha_services("embedded")
+        self._election = services.election()
+        self._retrieval = services.retrieval()
+        self._leader: LeaderInformation | None = None
+        self._dispatcher: Dispatcher | None = None
+        self._resource_manager: ResourceManager | None = None
+
+    @property
+    def dispatcher(self) -> Gateway:
+        """The leading Dispatcher; raises EngineError when nobody leads."""
+        if self._leader is None:
+            raise EngineError("no Dispatcher leads")
+        return self._rpc.connect(self._leader.address, self._leader.epoch)
+
+    async def start(self) -> None:
+        """Start the TaskExecutor, enter the election, and register once there is a leader."""
+        self._rpc.start(self.task_executor)
+        self.task_executor.start()
+        self._retrieval.start(self)
+        self._election.start(self)
+        assert self._leader is not None, "the embedded election grants at once"
+        await self.task_executor.connect(RESOURCE_MANAGER_ADDRESS, self._leader.epoch)
+
+    async def stop(self) -> None:
+        """Stop everything in reverse; every step runs, the first error is raised."""
+        errors: list[BaseException] = []
+        for endpoint in (self._dispatcher, self.task_executor, self._resource_manager):
+            if endpoint is not None:
+                try:
+                    await endpoint.stop()
+                except Exception as error:
+                    errors.append(error)
+                self._rpc.stop(endpoint)
+        self._retrieval.close()
+        self._election.close()
+        self._blocking_work.shutdown(wait=True)
+        try:
+            self.resources.close()
+        except Exception as error:
+            errors.append(error)
+        if errors:
+            raise errors[0]
+
+    # ---- LeaderContender, LeaderRetrievalListener ----
+
+    def grant_leadership(self, epoch: int, session: uuid.UUID) -> None:
+        """Start the leading components under the epoch and say where they are."""
+        settings = self._settings
+        self._resource_manager = ResourceManager(
+            self._rpc,
+            epoch,
+            settings.heartbeat_interval_s,
+            settings.heartbeat_timeout_s,
+            self._clock,
+            self._on_fatal,
+        )
+        self._dispatcher = Dispatcher(
+            self._rpc, epoch, lambda job_graph: self._job_master(job_graph, epoch), self._on_fatal
+        )
+        self._rpc.start(self._resource_manager)
+        self._rpc.start(self._dispatcher)
+        self._resource_manager.start()
+        self._election.confirm(LeaderInformation(epoch, session, DISPATCHER_ADDRESS))
+
+    def revoke_leadership(self) -> None:
+        """Lead no more; ``stop`` has ended the components."""
+        self._leader = None
+
+    def handle_error(self, error: Exception) -> None:
+        """Give the cluster up."""
+        self._on_fatal(error)
+
+    def notify_leader(self, information: LeaderInformation | None) -> None:
+        """Note who leads."""
+        self._leader = information
+
+    def _job_master(self, job_graph: JobGraph, epoch: int) -> JobMaster:
+        settings = self._settings
+        return JobMaster(
+            job_graph,
+            self._rpc,
+            epoch,
+            JobMasterSettings(
+                slot_request_timeout_s=settings.slot_request_timeout_s,
+                heartbeat_interval_s=settings.heartbeat_interval_s,
+                heartbeat_timeout_s=settings.heartbeat_timeout_s,
+                resource_manager_address=RESOURCE_MANAGER_ADDRESS,
+            ),
+            self._clock,
+            self._blocking_work,
+            lambda: self._election.has_leadership(epoch),
+            self._on_fatal,
+        )

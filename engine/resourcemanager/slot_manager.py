@@ -1,0 +1,181 @@
+"""SlotManager: matches requests for slots with the slots that TaskExecutors registered.
+
+    slot     FREE ─ assign ─► PENDING ─ confirm ─► ALLOCATED ─ free ─► FREE
+                                └───── reject ─► not listed until the TaskExecutor registers again
+    request  queued ─ all of its slots are free ─► assigned as a whole
+
+Requests are served in the order they came: one that does not fit keeps those behind it waiting, so a large one is
+never starved by small ones. A request is assigned wholly or not at all, so two jobs never hold half of what each of
+them needs. Pure.
+
+Invariants (``validate``): a slot has at most one allocation, an allocation at most one slot; FREE slots have none.
+
+Source: Flink's SlotManager (FREE, PENDING, ALLOCATED) and its fine-grained matching, here for whole regions.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from enum import StrEnum
+
+from engine.gateways.messages import RequestSlots, SlotHolder, SlotOverview, SlotStatus
+from engine.ids import AllocationId, JobId, ResourceId
+
+
+class SlotState(StrEnum):
+    """What the ResourceManager knows of a slot."""
+
+    FREE = "FREE"
+    PENDING = "PENDING"
+    ALLOCATED = "ALLOCATED"
+
+
+@dataclass
+class _Slot:
+    resource_id: ResourceId
+    index: int
+    state: SlotState = SlotState.FREE
+    allocation_id: AllocationId | None = None
+    job_id: JobId | None = None
+
+
+@dataclass(frozen=True)
+class SlotAssignment:
+    """A slot chosen for a request; the TaskExecutor is to be asked for it."""
+
+    resource_id: ResourceId
+    index: int
+    allocation_id: AllocationId
+    request: RequestSlots
+
+
+class SlotManager:
+    """Slots of all TaskExecutors and requests of all jobs."""
+
+    def __init__(self) -> None:
+        self._slots: dict[tuple[ResourceId, int], _Slot] = {}
+        self._requests: list[RequestSlots] = []
+        self._job_names: dict[JobId, str] = {}
+        self._pending: dict[AllocationId, SlotAssignment] = {}
+
+    # ---- TaskExecutors ----
+
+    def register(self, resource_id: ResourceId, reported: tuple[SlotStatus, ...]) -> None:
+        """Take a TaskExecutor's report as the truth about its slots.
+
+        A slot that is free there and PENDING here stays so: the question for it is on its way.
+        """
+        listed = {status.index for status in reported}
+        for key in [key for key in self._slots if key[0] == resource_id and key[1] not in listed]:
+            self._forget(key)
+        for status in reported:
+            key = (resource_id, status.index)
+            slot = self._slots.setdefault(key, _Slot(resource_id, status.index))
+            if status.allocation_id is not None:
+                self._pending.pop(status.allocation_id, None)
+                slot.state = SlotState.ALLOCATED
+                slot.allocation_id, slot.job_id = status.allocation_id, status.job_id
+            elif slot.state is SlotState.ALLOCATED:
+                self._set_free(slot)
+
+    def unregister(self, resource_id: ResourceId) -> tuple[JobId, ...]:
+        """Forget a TaskExecutor; return the jobs that had slots there."""
+        keys = [key for key in self._slots if key[0] == resource_id]
+        jobs = {job_id: None for key in keys if (job_id := self._slots[key].job_id) is not None}
+        for key in keys:
+            self._forget(key)
+        return tuple(jobs)
+
+    # ---- requests ----
+
+    def request(self, request: RequestSlots) -> None:
+        """Queue a request; the same one again changes nothing."""
+        self._job_names[request.job_id] = request.job_name
+        known = {(queued.job_id, queued.request_id) for queued in self._requests}
+        if (request.job_id, request.request_id) not in known:
+            self._requests.append(request)
+
+    def withdraw(self, job_id: JobId, request_id: int | None = None) -> None:
+        """Forget a queued request, or (None) all of a job."""
+        self._requests = [
+            queued
+            for queued in self._requests
+            if queued.job_id != job_id or request_id not in (None, queued.request_id)
+        ]
+
+    def assign(self) -> tuple[SlotAssignment, ...]:
+        """Serve the requests at the head of the queue that fit; their slots become PENDING."""
+        assignments: list[SlotAssignment] = []
+        free = [slot for slot in self._slots.values() if slot.state is SlotState.FREE]
+        free.sort(key=lambda slot: (slot.resource_id, slot.index))
+        while self._requests and self._requests[0].count <= len(free):
+            request = self._requests.pop(0)
+            for slot in free[: request.count]:
+                assignment = SlotAssignment(slot.resource_id, slot.index, AllocationId.random(), request)
+                slot.state = SlotState.PENDING
+                slot.allocation_id, slot.job_id = assignment.allocation_id, request.job_id
+                self._pending[assignment.allocation_id] = assignment
+                assignments.append(assignment)
+            del free[: request.count]
+        return tuple(assignments)
+
+    # ---- answers ----
+
+    def confirm(self, allocation_id: AllocationId) -> None:
+        """Note that the TaskExecutor gave the slot; an allocation that is gone is ignored."""
+        assignment = self._pending.pop(allocation_id, None)
+        if assignment is not None:
+            self._slots[assignment.resource_id, assignment.index].state = SlotState.ALLOCATED
+
+    def reject(self, allocation_id: AllocationId) -> None:
+        """Note that the TaskExecutor refused: another slot is sought first, this one waits for a registration."""
+        assignment = self._pending.get(allocation_id)
+        if assignment is not None:
+            self._forget((assignment.resource_id, assignment.index))
+
+    def free(self, resource_id: ResourceId, index: int, allocation_id: AllocationId) -> None:
+        """Note that a slot was given back; another allocation of the same slot is not touched."""
+        slot = self._slots.get((resource_id, index))
+        if slot is not None and slot.allocation_id == allocation_id:
+            self._pending.pop(allocation_id, None)
+            self._set_free(slot)
+
+    def overview(self) -> SlotOverview:
+        """Return all slots and who has them."""
+        held = Counter(slot.job_id for slot in self._slots.values() if slot.job_id is not None)
+        return SlotOverview(
+            total_count=len(self._slots),
+            free_count=sum(slot.state is SlotState.FREE for slot in self._slots.values()),
+            task_executor_count=len({slot.resource_id for slot in self._slots.values()}),
+            holders=tuple(SlotHolder(job_id, self._job_names.get(job_id, ""), held[job_id]) for job_id in sorted(held)),
+        )
+
+    def validate(self) -> None:
+        """Check the invariants (AssertionError); for tests."""
+        allocations = [slot.allocation_id for slot in self._slots.values() if slot.allocation_id is not None]
+        assert len(allocations) == len(set(allocations)), "an allocation has two slots"
+        for slot in self._slots.values():
+            is_free = slot.state is SlotState.FREE
+            assert is_free == (slot.allocation_id is None), f"{slot} is FREE and allocated, or neither"
+            assert not is_free or slot.job_id is None, f"{slot} is FREE and held by a job"
+            is_pending = slot.state is SlotState.PENDING
+            assert is_pending == (slot.allocation_id in self._pending), f"{slot} is PENDING without an assignment"
+
+    # ---- inside ----
+
+    def _forget(self, key: tuple[ResourceId, int]) -> None:
+        slot = self._slots.pop(key)
+        assignment = self._pending.pop(slot.allocation_id, None) if slot.allocation_id is not None else None
+        if assignment is not None:
+            # What was assigned and never given is still owed: one slot, before everybody else.
+            request = assignment.request
+            self._requests.insert(
+                0,
+                RequestSlots(request.job_id, request.job_name, request.job_master_address, request.request_id, 1),
+            )
+
+    def _set_free(self, slot: _Slot) -> None:
+        slot.state = SlotState.FREE
+        slot.allocation_id = None
+        slot.job_id = None

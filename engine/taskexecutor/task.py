@@ -1,0 +1,214 @@
+"""Task: one attempt in one thread.
+
+    start ─► thread: INITIALIZING ─ factory(descriptor, services) ─► RUNNING ─ invokable.run() ─► FINISHED
+                                                                 └─ raises ─► FAILED, or CANCELED when told to end
+
+State changes are reported through ``loop.call_soon_threadsafe``, so that ``on_report`` runs on the loop, in order.
+``cancel`` may come at any time from the loop: before the thread began, it does not begin. The thread is a daemon: one
+that never ends must not keep the process alive.
+
+Source: Flink's Task, which is a Runnable with one thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+import threading
+import traceback
+from collections.abc import Callable
+from typing import Protocol
+
+from engine.errors import JobExecutionError
+from engine.gateways.failure_info import failure_info
+from engine.graph.deployment import FailureInfo, StagedFile, TaskCounters, TaskDeploymentDescriptor, TaskReport
+from engine.ids import ResourceId, ResultPartitionId
+from engine.taskexecutor.task_state import TaskState, check_task_transition
+
+_log = logging.getLogger(__name__)
+
+
+class Invokable(Protocol):
+    """What a task runs: ``engine.operators.batch_task.BatchTask``."""
+
+    def run(self) -> None:
+        """Run to the end; raises what went wrong."""
+        ...
+
+    def cancel(self) -> None:
+        """Make ``run`` end soon; from another thread."""
+        ...
+
+    def counters(self) -> TaskCounters:
+        """Return what was done so far; from any thread."""
+        ...
+
+    def staged_files(self) -> tuple[StagedFile, ...]:
+        """Return the finished files of sinks."""
+        ...
+
+    def partition_rows(self) -> tuple[int, ...]:
+        """Return rows for each produced partition."""
+        ...
+
+    def partition_bytes(self) -> tuple[int, ...]:
+        """Return bytes for each produced partition."""
+        ...
+
+
+#: makes the invokable, in the task's thread
+InvokableFactory = Callable[[TaskDeploymentDescriptor, Callable[[ResultPartitionId], None]], Invokable]
+
+
+class Task:
+    """One attempt. Everything but the thread's own part is used on the loop only."""
+
+    def __init__(
+        self,
+        descriptor: TaskDeploymentDescriptor,
+        job_master_address: str,
+        resource_id: ResourceId,
+        factory: InvokableFactory,
+        on_report: Callable[[Task, TaskReport], None],
+        on_consumable: Callable[[Task, ResultPartitionId], None],
+    ) -> None:
+        self.descriptor = descriptor
+        self.job_master_address = job_master_address
+        self.state = TaskState.DEPLOYING
+        #: set on the loop when the thread has nothing left to do
+        self.ended = asyncio.Event()
+        self._resource_id = resource_id
+        self._factory = factory
+        self._on_report = on_report
+        self._on_consumable = on_consumable
+        self._loop = asyncio.get_running_loop()
+        self._lock = threading.Lock()
+        self._invokable: Invokable | None = None  # guarded by: self._lock
+        self._is_cancelled = False  # guarded by: self._lock
+        self._is_given_up = False
+        self._thread = threading.Thread(target=self._run, name=self.name, daemon=True)
+
+    @property
+    def name(self) -> str:
+        """Name for people: ``join (1/4)``."""
+        descriptor = self.descriptor
+        return f"{descriptor.vertex_name} ({descriptor.subtask_index + 1}/{descriptor.parallelism})"
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def cancel(self) -> None:
+        """Tell the attempt to end; returns at once."""
+        with self._lock:
+            if self._is_cancelled:
+                return
+            self._is_cancelled = True
+            invokable = self._invokable
+        if invokable is not None:
+            invokable.cancel()
+
+    def counters(self) -> TaskCounters:
+        """Return what the attempt has done so far."""
+        with self._lock:
+            invokable = self._invokable
+        return TaskCounters() if invokable is None else invokable.counters()
+
+    def join(self) -> None:
+        """Wait for the thread once ``ended`` is set, which takes no time; not for one that was given up."""
+        if not self._is_given_up:
+            self._thread.join()
+
+    def give_up(self, timeout_s: float) -> None:
+        """Report as failed a task whose thread does not end; the thread is left alone."""
+        self._is_given_up = True
+        frame = sys._current_frames().get(self._thread.ident or -1)
+        stack = "".join(traceback.format_stack(frame)) if frame is not None else ""
+        _log.error("%s did not end within %g s of its cancellation; it is here:\n%s", self.name, timeout_s, stack)
+        error = JobExecutionError(f"{self.name} did not end within {timeout_s:g} s of its cancellation", details=stack)
+        self._reported(
+            TaskReport(self.descriptor.attempt, TaskState.FAILED.value, failure=self._failure(error)), is_last=True
+        )
+
+    # ---- the task's thread ----
+
+    def _run(self) -> None:
+        invokable: Invokable | None = None
+        try:
+            self._report(TaskState.INITIALIZING, None)
+            invokable = self._factory(self.descriptor, self._partition_consumable)
+            with self._lock:
+                self._invokable = invokable
+                is_cancelled = self._is_cancelled
+            if is_cancelled:
+                invokable.cancel()
+            self._report(TaskState.RUNNING, invokable)
+            invokable.run()
+        except BaseException as error:  # the root of a thread: whatever it is, it is reported
+            self._ended_by(error, invokable)
+        else:
+            self._report(TaskState.FINISHED, invokable, is_last=True)
+
+    def _ended_by(self, error: BaseException, invokable: Invokable | None) -> None:
+        with self._lock:
+            is_cancelled = self._is_cancelled
+        if is_cancelled:
+            self._report(TaskState.CANCELED, invokable, is_last=True)
+        else:
+            self._report(TaskState.FAILED, invokable, self._failure(error), is_last=True)
+
+    def _failure(self, error: BaseException) -> FailureInfo:
+        return failure_info(error, self.name, str(self._resource_id))
+
+    def _report(
+        self,
+        state: TaskState,
+        invokable: Invokable | None,
+        failure: FailureInfo | None = None,
+        is_last: bool = False,
+    ) -> None:
+        attempt = self.descriptor.attempt
+        if invokable is None:
+            report = TaskReport(attempt, state.value, failure=failure)
+        else:
+            report = TaskReport(
+                attempt,
+                state.value,
+                counters=_last_counters(invokable),
+                failure=failure,
+                staged_files=invokable.staged_files() if state is TaskState.FINISHED else (),
+                partition_rows=invokable.partition_rows() if state.is_terminal else (),
+                partition_bytes=invokable.partition_bytes() if state.is_terminal else (),
+            )
+        self._call_loop(self._reported, report, is_last)
+
+    def _partition_consumable(self, partition: ResultPartitionId) -> None:
+        self._call_loop(self._on_consumable, self, partition)
+
+    def _call_loop(self, callback: Callable[..., None], *arguments: object) -> None:
+        try:
+            self._loop.call_soon_threadsafe(callback, *arguments)
+        except RuntimeError:
+            # The loop is closed: the process ends and nobody listens any more.
+            _log.warning("%s has nobody to report to", self.name)
+
+    # ---- the loop ----
+
+    def _reported(self, report: TaskReport, is_last: bool) -> None:
+        target = TaskState(report.state)
+        if not self.state.is_terminal:
+            check_task_transition(self.state, target)
+            self.state = target
+            self._on_report(self, report)
+        if is_last:
+            self.ended.set()
+
+
+def _last_counters(invokable: Invokable) -> TaskCounters:
+    # A report must leave the thread in every case, whatever state a failure left the invokable in.
+    try:
+        return invokable.counters()
+    except Exception:
+        _log.exception("the counters of a task could not be read")
+        return TaskCounters()

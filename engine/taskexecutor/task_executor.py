@@ -1,0 +1,301 @@
+"""TaskExecutor: the endpoint that runs attempts.
+
+    connect ─► registers its slots at the ResourceManager
+    RequestSlot ─► slot ALLOCATED ─► offered to the JobMaster ─► ACTIVE ─► SubmitTask * ─► FreeSlot ─► told to the RM
+    SubmitTask ─► Task (a thread) ─► reports ─► JobMaster
+    ReleaseJob ─► tasks cancelled, threads ended, partitions and workers of the job gone, slots free
+
+It serves whoever leads: the highest epoch seen is in force, lower ones are refused. A JobMaster that stops sending
+heartbeats is lost: its tasks are cancelled and its slots given back.
+
+Source: Flink's TaskExecutor.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from typing import Protocol
+
+from engine.clock import Clock
+from engine.errors import EngineError, ResourceError
+from engine.gateways.messages import (
+    CancelTask,
+    FreeSlot,
+    Heartbeat,
+    HeartbeatReply,
+    NotifySlotFree,
+    OfferSlots,
+    RegisterTaskExecutor,
+    ReleaseJob,
+    ReleasePartitions,
+    RequestSlot,
+    SlotOffer,
+    SubmitTask,
+)
+from engine.gateways.task_executor import TaskExecutorGateway
+from engine.graph.deployment import TaskDeploymentDescriptor
+from engine.ids import ExecutionAttemptId, JobId, ResourceId, ResultPartitionId
+from engine.rpc.endpoint import RpcEndpoint
+from engine.rpc.fencing import FollowerFence
+from engine.rpc.gateway import ACKNOWLEDGE, Acknowledge, Gateway, RpcService
+from engine.rpc.heartbeat import HeartbeatMonitor
+from engine.taskexecutor.slot_table import SlotTable, TaskSlot
+from engine.taskexecutor.task import Invokable, Task
+from engine.taskexecutor.task_reporter import TaskReporter
+from engine.taskexecutor.task_state import TaskState
+
+_log = logging.getLogger(__name__)
+
+
+class TaskResources(Protocol):
+    """What tasks are lent, seen from the endpoint (``task_resources.py``)."""
+
+    def create_invokable(
+        self, descriptor: TaskDeploymentDescriptor, on_consumable: Callable[[ResultPartitionId], None]
+    ) -> Invokable:
+        """Make what a task runs; called in the task's thread."""
+        ...
+
+    def release_partition(self, partition: ResultPartitionId) -> None:
+        """Drop one result partition; unknown ones are ignored."""
+        ...
+
+    def release_attempts(self, job_id: JobId, attempts: Iterable[ExecutionAttemptId]) -> None:
+        """Drop all that attempts of an ended job left: partitions, workers. Blocking."""
+        ...
+
+
+@dataclass(frozen=True)
+class TaskExecutorSettings:
+    """What a TaskExecutor is configured with. Times in seconds."""
+
+    slot_count: int
+    managed_pages: int
+    heartbeat_interval_s: float
+    heartbeat_timeout_s: float
+    cancellation_timeout_s: float
+    #: where partitions are read from by other processes; "": by nobody
+    data_address: str = ""
+
+
+class TaskExecutor(RpcEndpoint):
+    """One process's slots and tasks."""
+
+    protocol = TaskExecutorGateway
+
+    def __init__(
+        self,
+        resource_id: ResourceId,
+        rpc: RpcService,
+        settings: TaskExecutorSettings,
+        resources: TaskResources,
+        clock: Clock,
+        blocking_work: Executor,
+        on_fatal: Callable[[BaseException], None] | None = None,
+    ) -> None:
+        self._fence: FollowerFence
+        super().__init__(f"taskexecutor-{resource_id}", FollowerFence(), on_fatal)
+        self.resource_id = resource_id
+        self.slot_table = SlotTable(settings.slot_count, settings.managed_pages)
+        self._rpc = rpc
+        self._settings = settings
+        self._resources = resources
+        self._blocking_work = blocking_work
+        self._resource_manager = ""
+        self._tasks: dict[ExecutionAttemptId, Task] = {}
+        #: every attempt of a job that ran here, until the job is released
+        self._attempts: dict[JobId, list[ExecutionAttemptId]] = {}
+        self._reporter = TaskReporter(self._gateway)
+        self._heartbeats = HeartbeatMonitor[str](settings.heartbeat_interval_s, settings.heartbeat_timeout_s, clock)
+
+    def start(self) -> None:
+        """Begin to report progress and to watch JobMasters."""
+        self.spawn(self._reporter.send_progress(self._tasks.values), "progress")
+        self.spawn(self._watch_job_masters(), "heartbeats")
+
+    async def connect(self, resource_manager_address: str, epoch: int) -> None:
+        """Register at a leading ResourceManager."""
+        self._fence.check(epoch)
+        self._resource_manager = resource_manager_address
+        await self._register()
+
+    async def resize(self, slot_count: int) -> None:
+        """Change the number of slots, all of which are free, and tell the ResourceManager."""
+        self.slot_table.resize(slot_count)
+        await self._register()
+
+    async def _register(self) -> None:
+        request = RegisterTaskExecutor(self.resource_id, self.address, self.slot_table.statuses())
+        await self._gateway(self._resource_manager).ask(request)
+
+    # ---- slots ----
+
+    async def request_slot(self, request: RequestSlot) -> Acknowledge:
+        """Assign a free slot to a job; it is then offered to the JobMaster."""
+        slot = self.slot_table.allocate(
+            request.index, request.job_id, request.allocation_id, request.job_master_address
+        )
+        self.spawn(self._offer(slot, request.request_id), f"offer slot {slot.index}")
+        return ACKNOWLEDGE
+
+    async def _offer(self, slot: TaskSlot, request_id: int) -> None:
+        offer = SlotOffer(slot.index, slot.allocation_id, slot.managed_pages, request_id)
+        request = OfferSlots(self.resource_id, self.address, self._settings.data_address, (offer,))
+        try:
+            reply = await self._gateway(slot.job_master_address).ask(request)
+            is_accepted = slot.allocation_id in reply.accepted
+        except EngineError as error:
+            _log.warning("slot %d was not offered to %s: %s", slot.index, slot.job_master_address, error)
+            is_accepted = False
+        if is_accepted:
+            self.slot_table.activate(slot.allocation_id)
+            self._heartbeats.watch(slot.job_master_address)
+        else:
+            self._free(slot)
+
+    async def free_slot(self, request: FreeSlot) -> Acknowledge:
+        """Take a slot back; its tasks are cancelled."""
+        slot = self.slot_table.find(request.allocation_id)
+        if slot is not None:
+            self._free(slot)
+        return ACKNOWLEDGE
+
+    def _free(self, slot: TaskSlot) -> None:
+        for attempt in slot.attempts:
+            self._cancel(self._tasks[attempt])
+        if self.slot_table.release(slot):
+            self._remove_slot(slot)
+
+    def _remove_slot(self, slot: TaskSlot) -> None:
+        self.slot_table.remove(slot)
+        if not self.slot_table.slots_of(slot.job_id):
+            self._heartbeats.unwatch(slot.job_master_address)
+        self.spawn(self._tell_free(slot), f"slot {slot.index} is free")
+
+    async def _tell_free(self, slot: TaskSlot) -> None:
+        request = NotifySlotFree(self.resource_id, slot.index, slot.allocation_id)
+        try:
+            await self._gateway(self._resource_manager).ask(request)
+        except EngineError as error:
+            _log.warning("the ResourceManager was not told that slot %d is free: %s", slot.index, error)
+
+    # ---- tasks ----
+
+    async def submit_task(self, request: SubmitTask) -> Acknowledge:
+        """Start an attempt; the same attempt again changes nothing."""
+        descriptor = request.descriptor
+        if descriptor.attempt in self._tasks:
+            return ACKNOWLEDGE
+        if descriptor.attempt in self._attempts.get(descriptor.job_id, ()):
+            raise ResourceError(f"attempt {descriptor.attempt} has run here already")
+        self.slot_table.add_task(descriptor.allocation_id, descriptor.job_id, descriptor.attempt)
+        task = Task(
+            descriptor,
+            request.job_master_address,
+            self.resource_id,
+            self._resources.create_invokable,
+            self._reporter.report,
+            self._partition_consumable,
+        )
+        self._tasks[descriptor.attempt] = task
+        self._attempts.setdefault(descriptor.job_id, []).append(descriptor.attempt)
+        self.spawn(self._reporter.send_reports(task), f"reports of {task.name}")
+        self.spawn(self._await_end(task), f"end of {task.name}")
+        task.start()
+        return ACKNOWLEDGE
+
+    def _partition_consumable(self, task: Task, partition: ResultPartitionId) -> None:
+        if not self._is_stopped:
+            self.spawn(self._reporter.tell_consumable(task, partition), f"{partition} is consumable")
+
+    async def _await_end(self, task: Task) -> None:
+        await task.ended.wait()
+        task.join()
+        attempt = task.descriptor.attempt
+        del self._tasks[attempt]
+        if task.state is not TaskState.FINISHED:
+            for descriptor in task.descriptor.partitions:
+                self._resources.release_partition(descriptor.id)
+        slot = self.slot_table.remove_task(attempt)
+        if slot is not None:
+            self._remove_slot(slot)
+
+    async def cancel_task(self, request: CancelTask) -> Acknowledge:
+        """Begin to cancel an attempt; unknown ones have ended."""
+        task = self._tasks.get(request.attempt)
+        if task is not None:
+            self._cancel(task)
+        return ACKNOWLEDGE
+
+    def _cancel(self, task: Task) -> None:
+        task.cancel()
+        self.spawn(self._watch_cancellation(task), f"cancellation of {task.name}")
+
+    async def _watch_cancellation(self, task: Task) -> None:
+        try:
+            await asyncio.wait_for(task.ended.wait(), self._settings.cancellation_timeout_s)
+        except TimeoutError:
+            task.give_up(self._settings.cancellation_timeout_s)
+
+    # ---- partitions and jobs ----
+
+    async def release_partitions(self, request: ReleasePartitions) -> Acknowledge:
+        """Drop result partitions."""
+        for partition in request.partitions:
+            self._resources.release_partition(partition)
+        return ACKNOWLEDGE
+
+    async def release_job(self, request: ReleaseJob) -> Acknowledge:
+        """Drop everything of a job, once its task threads have ended."""
+        tasks = [task for task in self._tasks.values() if task.descriptor.job_id == request.job_id]
+        for task in tasks:
+            self._cancel(task)
+        for task in tasks:
+            await task.ended.wait()
+        for slot in self.slot_table.slots_of(request.job_id):
+            self._free(slot)
+        attempts = self._attempts.pop(request.job_id, [])
+        await asyncio.get_running_loop().run_in_executor(
+            self._blocking_work, self._resources.release_attempts, request.job_id, attempts
+        )
+        return ACKNOWLEDGE
+
+    # ---- leaders ----
+
+    async def heartbeat(self, request: Heartbeat) -> HeartbeatReply:
+        """Note the sender's sign of life and answer with one."""
+        self._heartbeats.received(request.sender)
+        return HeartbeatReply(self.resource_id)
+
+    async def _watch_job_masters(self) -> None:
+        while True:
+            await asyncio.sleep(self._heartbeats.interval_s)
+            for address in self._heartbeats.poll():
+                _log.warning("%s has sent no heartbeats; its tasks are cancelled", address)
+                jobs = {slot.job_id for slot in self._slots_of_job_master(address)}
+                for job_id in jobs:
+                    self.spawn(self._drop_job(job_id), f"drop job {job_id}")
+
+    async def _drop_job(self, job_id: JobId) -> None:
+        await self.release_job(ReleaseJob(job_id))
+
+    def _slots_of_job_master(self, address: str) -> list[TaskSlot]:
+        statuses = [status.allocation_id for status in self.slot_table.statuses()]
+        slots = [self.slot_table.find(allocation_id) for allocation_id in statuses if allocation_id is not None]
+        return [slot for slot in slots if slot is not None and slot.job_master_address == address]
+
+    def _gateway(self, address: str) -> Gateway:
+        return self._rpc.connect(address, self._fence.epoch)
+
+    async def stop(self) -> None:
+        """Cancel all tasks, wait for their threads, and stop answering."""
+        tasks = tuple(self._tasks.values())
+        for task in tasks:
+            self._cancel(task)
+        for task in tasks:
+            await task.ended.wait()
+        await super().stop()

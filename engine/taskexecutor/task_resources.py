@@ -1,0 +1,142 @@
+"""TaskResources: what the tasks of one process are lent, built from the configuration and closed in reverse.
+
+    managed memory ── MemoryManager (one budget for all slots)
+    disk           ── IOManager (spill files, files of BLOCKING results)
+    network        ── NetworkBufferPool (sized from the jobs; grows while no task runs), ResultPartitionManager,
+                      OutputFlusher
+    functions      ── FunctionRunner (workers start with the first Python function)
+
+The process size is the number a person sets (half of the machine's memory by default); managed and network memory
+follow from it, or are set themselves (``memory_sizes.py``).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import tempfile
+from collections.abc import Callable, Iterable
+
+import psutil
+
+from engine.clock import Clock
+from engine.config.loader import Configuration
+from engine.config.options import (
+    BUFFER_TIMEOUT,
+    MANAGED_FRACTION,
+    MANAGED_SIZE,
+    NETWORK_FRACTION,
+    NETWORK_MAX,
+    NETWORK_MIN,
+    PROCESS_SIZE,
+    SEGMENT_SIZE,
+    TMP_DIRS,
+)
+from engine.exchange.buffer_pool import NetworkBufferPool
+from engine.exchange.output_flusher import OutputFlusher
+from engine.exchange.partition_folders import PartitionFolders
+from engine.exchange.partition_manager import ResultPartitionManager
+from engine.functions.function_runner import FunctionRunner
+from engine.graph.deployment import TaskDeploymentDescriptor
+from engine.ids import ExecutionAttemptId, JobId, ResourceId, ResultPartitionId
+from engine.iomanager.io_manager import IOManager
+from engine.memory.manager import MemoryManager
+from engine.operators.batch_task import BatchTask
+from engine.operators.task_services import TaskServices
+from engine.taskexecutor.memory_sizes import MemorySizes, memory_sizes
+from engine.taskexecutor.task import Invokable
+
+_log = logging.getLogger(__name__)
+
+
+def configured_sizes(configuration: Configuration, slot_count: int) -> MemorySizes:
+    """Return the sizes that the configuration and this machine give."""
+    return memory_sizes(
+        process_bytes=configuration.get(PROCESS_SIZE) or psutil.virtual_memory().total // 2,
+        managed_bytes=configuration.get(MANAGED_SIZE),
+        managed_fraction=configuration.get(MANAGED_FRACTION),
+        network_fraction=configuration.get(NETWORK_FRACTION),
+        network_min_bytes=configuration.get(NETWORK_MIN),
+        network_max_bytes=configuration.get(NETWORK_MAX),
+        page_bytes_max=configuration.get(SEGMENT_SIZE),
+        slot_count=slot_count,
+    )
+
+
+class ProcessResources:
+    """Memory, disk, network and functions of one process."""
+
+    def __init__(self, resource_id: ResourceId, configuration: Configuration, slot_count: int, clock: Clock) -> None:
+        self.sizes = configured_sizes(configuration, slot_count)
+        directories = configuration.get(TMP_DIRS) or tempfile.gettempdir()
+        io_manager = IOManager([directory.strip() for directory in directories.split(",")])
+        self._services = TaskServices(
+            resource_id=resource_id,
+            clock=clock,
+            memory_manager=MemoryManager(self.sizes.managed_bytes, self.sizes.page_bytes),
+            io_manager=io_manager,
+            partition_folders=PartitionFolders(io_manager.folders),
+            network_pool=NetworkBufferPool(self.sizes.network_segments_min, self.sizes.page_bytes),
+            partition_manager=ResultPartitionManager(),
+            partition_folders=PartitionFolders(io_manager.folders),
+            output_flusher=OutputFlusher(max(1, configuration.get(BUFFER_TIMEOUT))),
+            function_runner=FunctionRunner(),
+        )
+
+    @property
+    def managed_pages(self) -> int:
+        """Pages of managed memory for all slots together."""
+        return self._services.memory_manager.pages_total
+
+    @property
+    def services(self) -> TaskServices:
+        """What a task that starts now is lent."""
+        return self._services
+
+    def ensure_network(self, segment_count: int) -> None:
+        """Make the network pool at least that large, within its maximum; only while no task runs."""
+        wanted = min(segment_count, self.sizes.network_segments_max)
+        current = self._services.network_pool
+        if wanted > current.segment_count:
+            current.close()
+            pool = NetworkBufferPool(wanted, self.sizes.page_bytes)
+            self._services = dataclasses.replace(self._services, network_pool=pool)
+
+    def create_invokable(
+        self, descriptor: TaskDeploymentDescriptor, on_consumable: Callable[[ResultPartitionId], None]
+    ) -> Invokable:
+        """Make the BatchTask of an attempt."""
+        return BatchTask(descriptor, self._services, on_consumable)
+
+    def release_partition(self, partition: ResultPartitionId) -> None:
+        """Drop one result partition; unknown ones are ignored."""
+        self._services.partition_manager.release(partition)
+
+    def release_attempts(self, job_id: JobId, attempts: Iterable[ExecutionAttemptId]) -> None:
+        """Drop all that attempts of an ended job left: partitions, workers."""
+        for attempt in attempts:
+            self._services.partition_manager.release_partitions_produced_by(attempt)
+        self._services.function_runner.release_job(job_id.value)
+
+    def close(self) -> None:
+        """Close everything; runs every step and raises the first error."""
+        services = self._services
+        leaks = services.memory_manager.leak_report()
+        for leak in leaks:
+            _log.error("managed memory: %s", leak)
+        steps: tuple[Callable[[], None], ...] = (
+            services.function_runner.close,
+            services.partition_manager.close,
+            services.output_flusher.close,
+            services.network_pool.close,
+            services.io_manager.close,
+            services.memory_manager.close,
+        )
+        first_error: Exception | None = None
+        for step in steps:
+            try:
+                step()
+            except Exception as error:
+                first_error = first_error or error
+        if first_error is not None:
+            raise first_error

@@ -87,24 +87,25 @@ def _infer(body: bytes, names: list[str], spec: CsvSource, dialect: CsvDialect) 
         raise SchemaError(f"file {spec.paths[0]}: no schema can be inferred: {reason}; pass schema=") from error
 
 
-def _spread_blocks(paths: Sequence[str], sizes: Sequence[int]) -> list[tuple[str, int]]:
-    """Return (path, position) of blocks spread evenly over all bytes, the head of the first file left out."""
+def _spread_blocks(paths: Sequence[str], sizes: Sequence[int]) -> list[bytes]:
+    """Return blocks spread evenly over all bytes, none from the begin of all."""
     total = sum(sizes)
-    places: list[tuple[str, int]] = []
+    block_bytes = min(_BLOCK_BYTES, total // (2 * _BLOCK_COUNT))
+    blocks: list[bytes] = []
     base = 0
     for path, size in zip(paths, sizes, strict=True):
         for index in range(1, _BLOCK_COUNT):
             position = total * index // _BLOCK_COUNT
-            if base <= position < base + size and position > _BLOCK_BYTES:
-                places.append((path, position - base))
+            if base <= position < base + size:
+                blocks.append(_read_block(path, position - base, block_bytes))
         base += size
-    return places
+    return blocks
 
 
-def _read_block(path: str, position: int) -> bytes:
+def _read_block(path: str, position: int, size: int) -> bytes:
     with Path(path).open("rb") as file:
         file.seek(position)
-        data = file.read(_BLOCK_BYTES)
+        data = file.read(size)
     return data[data.find(b"\n") + 1 : data.rfind(b"\n") + 1]
 
 
@@ -112,11 +113,15 @@ def csv_statistics(spec: CsvSource, head: bytes, schema: pa.Schema, note: str) -
     """Return what a sample says of the source; ``note`` goes before the text of the origin."""
     dialect = CsvDialect.of(spec.delimiter, spec.quote)
     sizes = [Path(path).stat().st_size for path in spec.paths]
+    total = sum(sizes)
     if spec.header:
-        head = head[first_record_end(head, dialect.delimiter, dialect.quote) :]
-    end = last_record_end(head[:_BLOCK_BYTES], dialect.delimiter, dialect.quote)
-    blocks = [head[:end] if end else head]
-    blocks += [_read_block(path, position) for path, position in _spread_blocks(spec.paths, sizes)]
+        header_bytes = first_record_end(head, dialect.delimiter, dialect.quote)
+        head = head[header_bytes:]
+        total = max(len(head), total - header_bytes * len(sizes))
+    blocks = [head]
+    if len(head) < total:
+        end = last_record_end(head[:_BLOCK_BYTES], dialect.delimiter, dialect.quote)
+        blocks = [head[:end] if end else head, *_spread_blocks(spec.paths, sizes)]
     parser = BlockParser(spec, schema, schema.names)
     tables, sampled_bytes = [], 0
     for block in blocks:
@@ -126,8 +131,8 @@ def csv_statistics(spec: CsvSource, head: bytes, schema: pa.Schema, note: str) -
         except pa.ArrowInvalid:
             continue
     sampled_rows = sum(table.num_rows for table in tables)
-    total = sum(sizes)
     row_count = total * sampled_rows / sampled_bytes if sampled_rows else 0.0 if not head.strip() else None
     columns = {} if row_count is None else sample_statistics(tables, row_count)
-    origin = f"{note}sample of {sampled_rows} rows"
-    return SourceStatistics(row_count, float(total), origin, columns=columns)
+    is_whole = sampled_bytes == total
+    origin = f"{note}{'all' if is_whole else 'sample of'} {sampled_rows} rows"
+    return SourceStatistics(row_count, float(sum(sizes)), origin, is_exact=is_whole, columns=columns)

@@ -93,7 +93,7 @@ def _common_time(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
 
 def is_number(data_type: pa.DataType) -> bool:
     """Return whether values are integers, floats or decimals (bools are not numbers)."""
-    return pa.types.is_integer(data_type) or pa.types.is_floating(data_type) or pa.types.is_decimal(data_type)
+    return bool(pa.types.is_integer(data_type) or pa.types.is_floating(data_type) or pa.types.is_decimal(data_type))
 
 
 def common_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:

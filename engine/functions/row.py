@@ -13,6 +13,9 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import Any
 
+#: methods of tuple that a column of that name hides: rows are counted more often than searched
+_HIDDEN = ("count", "index")
+
 
 class Row(tuple[Any, ...]):
     """Base of all row classes: a tuple whose items also have names."""
@@ -54,7 +57,7 @@ def row_class(names: tuple[str, ...]) -> type[Row]:
         "_positions": {name: position for position, name in enumerate(names)},
     }
     for position, name in enumerate(names):
-        if name.isidentifier() and not keyword.iskeyword(name) and not hasattr(Row, name):
+        if name.isidentifier() and not keyword.iskeyword(name) and (name in _HIDDEN or not hasattr(Row, name)):
             namespace[name] = property(itemgetter(position))
     return type("Row", (Row,), namespace)
 

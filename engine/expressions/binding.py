@@ -60,7 +60,7 @@ class FunctionEntry:
 def as_array(datum: Datum, length: int) -> Any:
     """Return a datum as an array of exactly ``length`` values."""
     if isinstance(datum, pa.Scalar):
-        return pa.nulls(length, datum.type) if not datum.is_valid else pa.repeat(datum, length)
+        return pa.repeat(datum, length) if datum.is_valid and length else pa.nulls(length, datum.type)
     return datum.combine_chunks() if isinstance(datum, pa.ChunkedArray) else datum
 
 

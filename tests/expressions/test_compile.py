@@ -1,0 +1,183 @@
+"""What has no meaning is refused with the expression, the types it met, and what to do."""
+
+import datetime
+
+import pyarrow as pa
+import pytest
+
+from engine.errors import SchemaError
+from engine.expressions.common_type import common_type
+from engine.expressions.infer import infer_schema, infer_type
+from engine.expressions.literals import literal_scalar, make_literal
+from engine.expressions.schema_bridge import is_key_type, to_arrow_schema, to_plan_schema
+from engine.expressions.text import expression_text
+from engine.graph.expression import Call, Case, ColumnRef, NamedExpression
+
+SCHEMA = pa.schema([("price", pa.float64()), ("name", pa.string()), ("size", pa.int32()), ("day", pa.date32())])
+
+
+def call(function, *arguments, **options):
+    parts = tuple(one if hasattr(one, "__struct_fields__") else make_literal(one) for one in arguments)
+    return Call(function, parts, options)
+
+
+PRICE, NAME, SIZE, DAY = map(ColumnRef, SCHEMA.names)
+
+
+@pytest.mark.parametrize(
+    ("expression", "message"),
+    [
+        (ColumnRef("prize"), "no column 'prize'; did you mean 'price'? There are: price, name, size, day"),
+        (ColumnRef("NAME"), "no column 'NAME'; did you mean 'name'?"),
+        (call("subtract", NAME, 1), "name - 1: cannot subtract: name is string, 1 is int64"),
+        (call("less", NAME, 1), "name < 1: name is string, 1 is int64; they have no common type: cast one side"),
+        (call("and", PRICE, SIZE), "put comparisons in parentheses"),
+        (call("str_upper", SIZE), "upper(size): size is int32; .str works on strings; cast to pa.string() first"),
+        (call("dt_year", NAME), "year(name): name is string; it works on dates and timestamps"),
+        (call("dt_truncate", DAY, unit="decade"), "choose one of year, quarter"),
+        (call("str_contains", NAME, "(", regex=True), "missing )"),
+        (call("str_contains", NAME, NAME), "must be a constant string"),
+        (call("is_in", SIZE, "x"), "no common type"),
+        (call("is_in", SIZE, SIZE), "holds constants only"),
+        (call("add", call("less", SIZE, 1), 1), "bool is not a number"),
+        (call("no_such", SIZE), "there is no function 'no_such'"),
+        (call("negate", NAME), "only numbers and durations can be negated"),
+        (Case(((PRICE, NAME),)), "when(price): a condition is a bool, this is double"),
+        (Case(((call("less", SIZE, 1), NAME),), SIZE), "no common type: name is string, size is int32"),
+    ],
+)
+def test_errors_say_what_is_wrong_and_what_to_do(expression, message):
+    with pytest.raises(SchemaError) as error:
+        infer_type(expression, SCHEMA)
+    assert message in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "expected"),
+    [
+        (pa.int32(), pa.int64(), pa.int64()),
+        (pa.uint8(), pa.int8(), pa.int16()),
+        (pa.uint32(), pa.int8(), pa.int64()),
+        (pa.uint64(), pa.int64(), pa.decimal128(20, 0)),
+        (pa.int64(), pa.float32(), pa.float64()),
+        (pa.float32(), pa.float64(), pa.float64()),
+        (pa.decimal128(10, 2), pa.decimal128(12, 6), pa.decimal128(14, 6)),
+        (pa.decimal128(38, 2), pa.decimal128(38, 20), pa.decimal256(56, 20)),
+        (pa.decimal128(10, 2), pa.float64(), pa.float64()),
+        (pa.string(), pa.large_string(), pa.large_string()),
+        (pa.binary(4), pa.binary(5), pa.binary()),
+        (pa.date32(), pa.timestamp("us"), pa.timestamp("us")),
+        (pa.timestamp("s"), pa.timestamp("ns"), pa.timestamp("ns")),
+        (pa.timestamp("s"), pa.timestamp("s", "UTC"), None),
+        (pa.time32("s"), pa.time64("us"), pa.time64("us")),
+        (pa.null(), pa.string(), pa.string()),
+        (pa.string(), pa.int64(), None),
+        (pa.bool_(), pa.int8(), None),
+        (pa.list_(pa.int8()), pa.list_(pa.int64()), None),
+    ],
+)
+def test_the_common_type_is_the_same_from_both_sides(left, right, expected):
+    assert common_type(left, right) == expected
+    assert common_type(right, left) == expected
+    assert common_type(left, left) == left
+
+
+EVERY_TYPE = [
+    pa.null(),
+    pa.bool_(),
+    pa.int8(),
+    pa.uint64(),
+    pa.float16(),
+    pa.decimal128(10, 2),
+    pa.decimal256(50, 2),
+    pa.date32(),
+    pa.time64("ns"),
+    pa.timestamp("us", "Europe/Berlin"),
+    pa.duration("ms"),
+    pa.string(),
+    pa.large_binary(),
+    pa.binary(7),
+    pa.list_(pa.int32()),
+    pa.struct([("x", pa.int8())]),
+    pa.map_(pa.string(), pa.int64()),
+]
+
+
+def test_schemas_survive_the_way_into_a_plan_and_back():
+    fields = [pa.field(f"c{index}", data_type, index % 2 == 0) for index, data_type in enumerate(EVERY_TYPE)]
+    fields.append(pa.field("noted", pa.string(), metadata={"note": "kept"}))
+    schema = pa.schema(fields)
+    plan_schema = to_plan_schema(schema)
+    assert to_arrow_schema(plan_schema).equals(schema, check_metadata=True)
+    assert [column.nullable for column in plan_schema.columns] == [field.nullable for field in schema]
+
+
+def test_equal_types_have_equal_bytes_whatever_the_name():
+    one = to_plan_schema(pa.schema([("x", pa.int64())])).columns[0]
+    other = to_plan_schema(pa.schema([pa.field("y", pa.int64(), nullable=False)])).columns[0]
+    assert one.ipc == other.ipc
+
+
+def test_widths_and_keys_are_known_without_arrow():
+    by_type = {str(one): to_plan_schema(pa.schema([("x", one)])).columns[0] for one in EVERY_TYPE}
+    assert (by_type["decimal256(50, 2)"].width_bytes, by_type["decimal256(50, 2)"].width_is_exact) == (32, True)
+    assert by_type["bool"].width_bytes == 1
+    assert not by_type["string"].width_is_exact
+    assert [one for one in EVERY_TYPE if not is_key_type(one)] == [EVERY_TYPE[0], *EVERY_TYPE[-3:]]
+
+
+def test_a_name_that_is_there_twice_is_refused():
+    with pytest.raises(SchemaError, match="'x' is there twice"):
+        to_plan_schema(pa.schema([("x", pa.int8()), ("x", pa.int8())]))
+
+
+@pytest.mark.parametrize(
+    ("value", "data_type"),
+    [
+        (5, pa.int64()),
+        (2**63, pa.uint64()),
+        (True, pa.bool_()),
+        (1.5, pa.float64()),
+        (None, pa.null()),
+        ("x", pa.string()),
+        (datetime.date(2024, 1, 2), pa.date32()),
+        (datetime.timedelta(seconds=3), pa.duration("us")),
+    ],
+)
+def test_literals_are_exact(value, data_type):
+    scalar = literal_scalar(make_literal(value))
+    assert scalar.type == data_type
+    assert scalar.as_py() == value
+
+
+def test_literals_that_do_not_fit_are_refused():
+    with pytest.raises(SchemaError, match="does not fit into 64 bits"):
+        make_literal(2**64)
+    with pytest.raises(SchemaError, match="cannot be a constant"):
+        make_literal(object())
+    with pytest.raises(SchemaError, match="is not int8"):
+        make_literal(300, pa.int8())
+
+
+@pytest.mark.parametrize(
+    ("expression", "text"),
+    [
+        (call("multiply", PRICE, call("subtract", 1, SIZE)), "price * (1 - size)"),
+        (call("subtract", call("subtract", PRICE, 1), 2), "price - 1 - 2"),
+        (call("subtract", PRICE, call("subtract", 1, 2)), "price - (1 - 2)"),
+        (call("and", call("less", SIZE, 5), call("is_null", NAME)), "(size < 5) & is_null(name)"),
+        (call("not", call("or", call("equal", NAME, "x"), call("is_null", NAME))), "~((name == 'x') | is_null(name))"),
+        (call("is_in", SIZE, 1, 2), "is_in(size, [1, 2])"),
+        (ColumnRef("two words"), "col('two words')"),
+        (Case(((call("less", SIZE, 5), NAME),), make_literal("-")), "when(size < 5).then(name).otherwise('-')"),
+    ],
+)
+def test_text_has_just_the_parentheses_it_needs(expression, text):
+    assert expression_text(expression) == text
+
+
+def test_a_renamed_column_keeps_its_nullability():
+    schema = pa.schema([pa.field("x", pa.int8(), nullable=False)])
+    named = [NamedExpression("y", ColumnRef("x")), NamedExpression("z", call("add", ColumnRef("x"), 1))]
+    expected = pa.schema([pa.field("y", pa.int8(), nullable=False), pa.field("z", pa.int64())])
+    assert infer_schema(named, schema) == expected

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from engine.graph.deployment import VertexResult
+from engine.gateways.messages import JobProgress
 
 _UNITS = ("B", "KB", "MB", "GB", "TB")
 
@@ -27,22 +27,21 @@ def format_count(count: float) -> str:
     return f"{count:,.0f}"
 
 
-def progress_table(vertices: tuple[VertexResult, ...]) -> Table:
+def progress_table(progress: JobProgress) -> Table:
     """Return the table of what each vertex has done so far."""
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    table.add_column("vertex", overflow="ellipsis", no_wrap=True, max_width=60)
+    table = Table(box=None, pad_edge=False, header_style="dim", title=None)
+    table.add_column(f"{progress.name}: {progress.status}", overflow="ellipsis", no_wrap=True, max_width=60)
     for column in ("tasks", "rows in", "rows out", "bytes out", "spilled"):
         table.add_column(column, justify="right")
-    for vertex in vertices:
-        counters = [subtask.counters for subtask in vertex.subtasks]
-        spilled = sum(counter.spilled_bytes for counter in counters)
+    for vertex in progress.vertices:
+        counters = vertex.counters
         table.add_row(
             vertex.name,
-            str(len(counters)),
-            format_count(sum(counter.rows_in for counter in counters)),
-            format_count(sum(counter.rows_out for counter in counters)),
-            format_bytes(sum(counter.bytes_out for counter in counters)),
-            format_bytes(spilled) if spilled else "-",
+            f"{vertex.subtasks.get('FINISHED', 0)}/{vertex.parallelism}",
+            format_count(counters.rows_in),
+            format_count(counters.rows_out),
+            format_bytes(counters.bytes_out),
+            format_bytes(counters.spilled_bytes) if counters.spilled_bytes else "-",
         )
     return table
 
@@ -59,14 +58,14 @@ class TerminalProgress:
         """Whether there is a terminal to show it on."""
         return self._console.is_terminal
 
-    def update(self, vertices: tuple[VertexResult, ...]) -> None:
+    def update(self, progress: JobProgress) -> None:
         """Show the counters."""
         if not self.is_shown:
             return
         if self._live is None:
             self._live = Live(console=self._console, auto_refresh=False, transient=True)
             self._live.start()
-        self._live.update(progress_table(vertices), refresh=True)
+        self._live.update(progress_table(progress), refresh=True)
 
     def stop(self) -> None:
         """Clear the lines."""

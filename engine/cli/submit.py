@@ -19,7 +19,7 @@ from engine.client.job_listener import install_listener
 from engine.client.job_result import JobResult
 from engine.config.command_line import CommandLine, install_command_line
 from engine.errors import ConfigurationError
-from engine.graph.deployment import VertexResult
+from engine.gateways.messages import JobProgress
 
 
 class SubmitListener:
@@ -38,9 +38,14 @@ class SubmitListener:
         """Print the job's id."""
         self._say(f"Job has been submitted with JobID {job_id}")
 
-    def on_progress(self, job_id: str, vertices: tuple[VertexResult, ...]) -> None:
-        """Show the counters on a terminal."""
-        self._progress.update(vertices)
+    @property
+    def wants_progress(self) -> bool:
+        """Whether there is a terminal to show it on."""
+        return self._progress.is_shown
+
+    def on_progress(self, progress: JobProgress) -> None:
+        """Show the counters on the terminal."""
+        self._progress.update(progress)
 
     def on_finished(self, result: JobResult) -> None:
         """Print state and runtime."""
@@ -109,6 +114,6 @@ def submit(options: argparse.Namespace) -> int:
     module_path = [entry for entry in options.py_files.split(",") if entry]
     exit_code = run_script(options.script, options.arguments, module_path)
     if options.json:
-        empty = {"job_id": None, "state": "FAILED" if exit_code else "NONE", "runtime_ms": 0, "vertices": []}
+        empty: dict[str, Any] = {"job_id": None, "state": "FAILED" if exit_code else "NONE", "runtime_ms": 0, "vertices": []}
         print(json.dumps(listener.report or empty), file=stdout, flush=True)
     return exit_code

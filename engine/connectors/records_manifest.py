@@ -55,6 +55,9 @@ class RecordsManifest(msgspec.Struct, frozen=True):
     row_count: int
     size_bytes: int
     columns: dict[str, RecordsColumn] = {}
+    #: who wrote it, and how many rows it set aside because they were bad
+    producer: str = ""
+    bad_rows: int = 0
     format: str = FORMAT
     version: int = VERSION
 
@@ -85,6 +88,11 @@ def write_manifest(folder: Path, manifest: RecordsManifest) -> None:
         file.flush()
         os.fsync(file.fileno())
     temporary.rename(folder / MANIFEST_NAME)
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def read_manifest(folder: Path) -> RecordsManifest:
@@ -98,6 +106,8 @@ def read_manifest(folder: Path) -> RecordsManifest:
         raise PlanError(f"read_records({str(folder)!r}): not a record data set: {what}")
     manifest = decode_manifest(path.read_bytes(), str(path))
     for file in manifest.files:
+        if Path(file.name).name != file.name or file.name.startswith("."):
+            raise DataError(f"file {path}: {file.name!r} is not the name of a file in the folder")
         part = folder / file.name
         if not part.is_file():
             raise DataError(f"file {part} is missing, although the manifest lists it")

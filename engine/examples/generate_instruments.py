@@ -47,7 +47,7 @@ CURRENCIES = pa.schema(
 )
 
 _WELL_KNOWN = ("EUR", "USD", "GBP", "JPY", "CHF", "CAD", "AUD", "SEK", "NOK", "DKK")
-_CHOICES = {
+_CHOICES: dict[str, list[str | None]] = {
     "Asset": [f"Asset {letter}{digit}" for letter in "ABCDEFGHIJ" for digit in range(10)],
     "AssetClass": ["Equity", "Future", "Option", "Bond", "Commodity", "Index, composite"],
     "Exchange": ["XETR", "XLON", "XNYS", "XNAS", "XPAR", "XTKS", "XSWX", "XHKG"],
@@ -129,8 +129,10 @@ def instruments(start: int, count: int, seed: int) -> pa.RecordBatch:
 
 def _open_writer(path: Path, schema: pa.Schema, file_format: str) -> _Writer:
     if file_format == "parquet":
-        return pq.ParquetWriter(path, schema)
-    return pa_csv.CSVWriter(path, schema, write_options=pa_csv.WriteOptions(include_header=False))
+        parquet: _Writer = pq.ParquetWriter(path, schema)
+        return parquet
+    csv: _Writer = pa_csv.CSVWriter(path, schema, write_options=pa_csv.WriteOptions(include_header=False))
+    return csv
 
 
 def _chunks(start: int, end: int) -> Iterator[tuple[int, int]]:

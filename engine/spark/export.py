@@ -26,7 +26,7 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
 from pyspark.sql import types as T  # noqa: N812
 
-from engine.connectors.records_manifest import ManifestFile, make_manifest, write_manifest
+from engine.connectors.records_manifest import RecordsFile, RecordsManifest, write_manifest
 from engine.errors import ConfigurationError, EngineError, PlanError
 from engine.spark.statistics import heavy_keys, manifest_columns, observed_metrics
 
@@ -193,13 +193,21 @@ def _write_staging(
         (staging / "rejected").rename(rejected)
     names = _strip(data_folder, "parquet")
     files = tuple(
-        ManifestFile(name, pq.read_metadata(data_folder / name).num_rows, (data_folder / name).stat().st_size)
+        RecordsFile(name, pq.read_metadata(data_folder / name).num_rows, (data_folder / name).stat().st_size)
         for name in names
     )
     heavy = heavy_keys(marked.sparkSession.read.parquet(str(data_folder)), schema) if files else {}
     schema_ipc = _arrow_schema_ipc(marked, schema, data_folder, names)
     columns = manifest_columns(schema, dict(observed.get), heavy)
-    manifest = make_manifest(schema_ipc, files, columns, "spark-export", bad_rows)
+    manifest = RecordsManifest(
+        schema_ipc,
+        files,
+        sum(file.rows for file in files),
+        sum(file.bytes for file in files),
+        columns,
+        producer="spark-export",
+        bad_rows=bad_rows,
+    )
     write_manifest(data_folder, manifest)
     rejected_path = str(rejected) if bad_rows else None
     return ExportReport(str(target), manifest.row_count, bad_rows, len(files), manifest.size_bytes, rejected_path)

@@ -16,7 +16,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
 from pyspark.sql import types as T  # noqa: N812
 
-from engine.connectors.records_manifest import ManifestColumn
+from engine.connectors.records_manifest import RecordsColumn
 
 #: values with at least this share of the rows are listed
 HEAVY_SHARE_MIN = 0.02
@@ -77,10 +77,10 @@ def _text(name: str) -> Column:
 
 def manifest_columns(
     schema: T.StructType, observed: dict[str, Any], heavy: dict[str, tuple[tuple[str, float], ...]]
-) -> dict[str, ManifestColumn]:
+) -> dict[str, RecordsColumn]:
     """Return the manifest's statistics from what was observed."""
     return {
-        field.name: ManifestColumn(
+        field.name: RecordsColumn(
             plain_value(observed.get(f"min_{position}")),
             plain_value(observed.get(f"max_{position}")),
             observed.get(f"nulls_{position}"),

@@ -93,7 +93,7 @@ def test_the_manifest_counts_what_was_written_and_knows_the_columns(spark, tmp_p
     assert key.heavy_keys[0][0] == "7"
     assert abs(key.heavy_keys[0][1] - 131 / 140) < 0.01
     assert manifest.columns["s"].null_count == 1
-    assert pa.ipc.read_schema(pa.py_buffer(manifest.schema_ipc)).names == ["k", "s"]
+    assert pa.ipc.read_schema(pa.py_buffer(manifest.schema)).names == ["k", "s"]
 
 
 def test_json_is_read_and_sorted_within_parts(spark, tmp_path):

@@ -1,0 +1,83 @@
+"""Where jobs run: the executors behind ``Environment(target=...)`` and ``flink-run -t``.
+
+    local     the embedded cluster of this process (``engine.minicluster``)
+    cluster   a standalone cluster                        not yet
+    spark     the same plan as DataFrame operations        not yet
+
+    Plan ─► optimizer ─► JobGraph ─► cluster ─► JobResult, or the job's error
+
+Importing this module registers the executors with the API, which lies below and knows none of them.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+
+from engine.api.executor import register_executor
+from engine.client.job_listener import current_listener
+from engine.client.job_result import JobResult
+from engine.config.loader import Configuration
+from engine.config.options import EXECUTION_MODE, LEGACY_ESTIMATES, PARALLELISM_DEFAULT
+from engine.errors import JobCancelledError
+from engine.graph.exchange_mode import ExecutionMode
+from engine.graph.plan import Plan
+from engine.ids import JobId
+from engine.minicluster import mini_cluster
+from engine.optimizer.explain import explain
+from engine.optimizer.job_graph_generator import generate_job_graph
+from engine.optimizer.optimizer import optimize
+from engine.optimizer.settings import OptimizerSettings
+from engine.taskexecutor.task_resources import configured_sizes
+
+
+class LocalExecutor:
+    """Runs plans on the embedded cluster."""
+
+    def optimizer_settings(self, configuration: Configuration) -> OptimizerSettings:
+        """Return what the planner needs to know of the embedded cluster."""
+        parallelism = configuration.get(PARALLELISM_DEFAULT) or len(os.sched_getaffinity(0))
+        sizes = configured_sizes(configuration, parallelism)
+        return OptimizerSettings(
+            parallelism=parallelism,
+            execution_mode=ExecutionMode(configuration.get(EXECUTION_MODE) or ExecutionMode.PIPELINED),
+            legacy_estimates=configuration.get(LEGACY_ESTIMATES),
+            managed_bytes_per_slot=sizes.managed_bytes // parallelism,
+            segment_size_bytes=sizes.page_bytes,
+        )
+
+    def execute(self, plan: Plan, configuration: Configuration) -> JobResult:
+        """Run a plan to its end; the process's listener is told what happens."""
+        optimized = optimize(plan, self.optimizer_settings(configuration))
+        job_graph = generate_job_graph(optimized, JobId.random(), plan.name, configuration.as_texts())
+        listener = current_listener()
+        cluster = mini_cluster(configuration.as_texts())
+        listener.on_submitted(job_graph.job_id.value, job_graph.name)
+        try:
+            result = cluster.submit(job_graph, listener.on_progress if listener.wants_progress else None)
+        except BaseException as error:
+            is_cancel = isinstance(error, JobCancelledError | KeyboardInterrupt)
+            listener.on_failed(job_graph.job_id.value, "CANCELED" if is_cancel else "FAILED", error)
+            raise
+        listener.on_finished(result)
+        return result
+
+
+class ExplainExecutor(LocalExecutor):
+    """Prints the plan of the first job and ends the program there: ``flink-run job info``."""
+
+    def execute(self, plan: Plan, configuration: Configuration) -> JobResult:
+        """Print the explained plan to standard output and leave the script."""
+        sys.stdout.write(explain(optimize(plan, self.optimizer_settings(configuration))))
+        raise SystemExit(0)
+
+
+def explain_instead_of_running() -> None:
+    """Make every target of this process explain its first plan instead of running it."""
+    factory: Callable[[], LocalExecutor] = ExplainExecutor
+    for target in ("local", "cluster", "spark"):
+        register_executor(target, factory)
+
+
+register_executor("local", LocalExecutor)

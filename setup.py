@@ -70,9 +70,7 @@ def module_name(source: Path) -> str:
 def extensions(sources: list[Path], profile: str) -> list[Extension]:
     """Return one extension for each source, cythonized with the profile's directives."""
     settings = compiler_settings(profile)
-    modules = [
-        Extension(module_name(source), [str(source.relative_to(ROOT))], **settings) for source in sources
-    ]
+    modules = [Extension(module_name(source), [str(source.relative_to(ROOT))], **settings) for source in sources]
     directives = dict(DIRECTIVES)
     if profile == "release":
         directives |= RELEASE_DIRECTIVES

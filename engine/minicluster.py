@@ -74,7 +74,8 @@ class MiniCluster:
     Args:
         settings: configuration by key, as text.
         resources_factory: makes what tasks run with, for a TaskExecutor and its first number of slots; for tests.
-        slots_follow_job: False keeps ``taskmanager.numberOfTaskSlots`` whatever the job needs; for tests.
+        slots_follow_job: False keeps ``taskmanager.numberOfTaskSlots`` whatever jobs need, and lets all jobs in at
+            once: they compete for slots as on a real cluster.
     """
 
     def __init__(
@@ -230,6 +231,8 @@ class MiniCluster:
         return self._components
 
     def _fits(self, parallelism: int) -> bool:
+        if not self._slots_follow_job:
+            return True
         assert self._components is not None, "a job runs, so the cluster is started"
         slot_count = self._components.task_executor.slot_table.slot_count
         return parallelism + sum(self._demands.values()) <= slot_count

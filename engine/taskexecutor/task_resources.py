@@ -78,7 +78,6 @@ class ProcessResources:
             partition_folders=PartitionFolders(io_manager.folders),
             network_pool=NetworkBufferPool(self.sizes.network_segments_min, self.sizes.page_bytes),
             partition_manager=ResultPartitionManager(),
-            partition_folders=PartitionFolders(io_manager.folders),
             output_flusher=OutputFlusher(max(1, configuration.get(BUFFER_TIMEOUT))),
             function_runner=FunctionRunner(),
         )

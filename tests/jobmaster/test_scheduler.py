@@ -1,0 +1,162 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.clock import ManualClock
+from engine.errors import MemoryBudgetError
+from engine.graph.deployment import PartitionLocation
+from engine.ids import AllocationId, ResourceId
+from engine.jobmaster.deployment import build_descriptor, managed_pages
+from engine.jobmaster.execution_graph import build_execution_graph
+from engine.jobmaster.execution_state import ExecutionState
+from engine.jobmaster.scheduler import RegionState, Scheduler
+from engine.jobmaster.slot_pool import AllocatedSlot, SlotPool
+from tests.jobmaster.job_graphs import BLOCKING, Edge, job_graph
+from tests.jobmaster.test_execution_graph import RUN, advance
+
+CLOCK = ManualClock()
+HERE, THERE = ResourceId("a" * 32), ResourceId("b" * 32)
+
+
+def slot(resource_id=HERE, pages=100):
+    return AllocatedSlot(AllocationId.random(), resource_id, f"address-{resource_id}", "data:1", pages)
+
+
+def pool_with(*slots):
+    pool = SlotPool()
+    for each in slots:
+        pool.offer(pool.open_request(1), each)
+    for request_id in range(1, len(slots) + 1):
+        pool.close_request(request_id)
+    return pool
+
+
+def regions_of(*arguments):
+    return Scheduler(build_execution_graph(job_graph(*arguments))).regions
+
+
+@pytest.mark.parametrize(
+    ("parallelisms", "edges", "expected"),
+    [
+        ([4], [], [1, 1, 1, 1]),
+        ([4, 4], [Edge(0, 1)], [4]),
+        ([4, 4], [Edge(0, 1, "FORWARD")], [1, 1, 1, 1]),
+        ([4, 2], [Edge(0, 1, "RESCALE")], [2, 2]),
+        ([4, 1], [Edge(0, 1, "GLOBAL")], [4]),
+        ([3, 2], [Edge(0, 1, result_type=BLOCKING)], [1, 1, 1, 1, 1]),
+        ([2, 2, 2], [Edge(0, 1, "FORWARD"), Edge(1, 2)], [2]),
+    ],
+)
+def test_regions_are_subtasks_connected_by_pipelined_edges(parallelisms, edges, expected):
+    assert [region.slot_count for region in regions_of(parallelisms, edges)] == expected
+
+
+def test_a_slot_runs_one_subtask_of_each_vertex():
+    graph = build_execution_graph(job_graph([3, 2], [Edge(0, 1)]))
+    scheduler = Scheduler(graph)
+    scheduler.start_regions(pool_with(slot(), slot(), slot()), CLOCK)
+    slots = [[vertex.current.slot for vertex in each.subtasks] for each in graph.vertices]
+    assert len(set(slots[0])) == 3 and slots[1] == slots[0][:2]
+
+
+def test_a_region_starts_as_a_whole_or_not_at_all():
+    graph = build_execution_graph(job_graph([3, 3], [Edge(0, 1)]))
+    scheduler = Scheduler(graph)
+    assert scheduler.start_regions(pool_with(slot(), slot()), CLOCK) == []
+    assert {vertex.current.state for vertex in graph} == {ExecutionState.CREATED}
+
+
+def test_consumers_are_deployed_when_their_pipelined_producers_run():
+    graph = build_execution_graph(job_graph([2, 1], [Edge(0, 1)]))
+    scheduler = Scheduler(graph)
+    scheduler.start_regions(pool_with(slot(), slot()), CLOCK)
+    first, second = graph.vertices[0].subtasks
+    (consumer,) = graph.vertices[1].subtasks
+    assert scheduler.deployable() == [first, second]
+    advance(first, *RUN[1:])
+    advance(second, *RUN[1:3])
+    assert scheduler.deployable() == []
+    advance(second, ExecutionState.RUNNING)
+    assert scheduler.deployable() == [consumer]
+
+
+def test_readers_of_a_blocking_result_wait_for_all_of_its_producers():
+    graph = build_execution_graph(job_graph([2, 1], [Edge(0, 1, result_type=BLOCKING)]))
+    scheduler = Scheduler(graph)
+    pool = pool_with(slot())
+    reader = scheduler.regions[-1]
+    for producer in graph.vertices[0].subtasks:
+        assert not reader.is_ready
+        scheduler.start_regions(pool, CLOCK)
+        advance(producer, *RUN[1:], ExecutionState.FINISHED)
+        assert scheduler.subtask_ended(producer, pool)
+    assert reader.is_ready
+    scheduler.start_regions(pool, CLOCK)
+    assert reader.state is RegionState.RUNNING
+
+
+def test_a_tdd_has_gates_channels_partitions_and_pages():
+    graph = build_execution_graph(job_graph([2, 2], [Edge(0, 1)], weights={0: 1.0, 1: 3.0}))
+    scheduler = Scheduler(graph)
+    scheduler.start_regions(pool_with(slot(HERE), slot(THERE)), CLOCK)
+    consumer = graph.vertices[1].subtasks[0]
+    descriptor = build_descriptor(consumer, graph.job_graph, scheduler.region_of(consumer).subtasks, {})
+    (gate,) = descriptor.gates
+    assert [(c.location, c.address, c.subpartition_index) for c in gate.channels] == [
+        (PartitionLocation.LOCAL, "", 0),
+        (PartitionLocation.REMOTE, "data:1", 0),
+    ]
+    assert descriptor.managed_pages == 6 + (100 - 12) * 3 // 4
+    producer = graph.vertices[0].subtasks[1]
+    descriptor = build_descriptor(producer, graph.job_graph, scheduler.region_of(producer).subtasks, {})
+    assert [(p.id, p.subpartition_count, p.consumer_parallelism) for p in descriptor.partitions] == [
+        (producer.partitions[0].id, 2, 2)
+    ]
+
+
+def test_a_producer_without_a_slot_is_an_unknown_channel():
+    graph = build_execution_graph(job_graph([1, 1], [Edge(0, 1)]))
+    consumer = graph.vertices[1].subtasks[0]
+    consumer.current.slot = slot()
+    descriptor = build_descriptor(consumer, graph.job_graph, [consumer], {})
+    assert descriptor.gates[0].channels[0].location is PartitionLocation.UNKNOWN
+
+
+@given(st.lists(st.sampled_from([0.0, 0.5, 1.0, 10.0, 1000.0]), min_size=1, max_size=6), st.integers(36, 10_000))
+def test_pages_of_a_slot_are_never_given_twice_and_every_operator_has_its_minimum(weights, pages):
+    graph = job_graph([1] * len(weights), weights=dict(enumerate(weights)))
+    shares = [managed_pages(pages, vertex, graph.vertices) for vertex in graph.vertices]
+    assert sum(shares) <= pages
+    assert all((share >= 6) if weight else (share == 0) for share, weight in zip(shares, weights, strict=True))
+
+
+def test_a_slot_with_fewer_pages_than_its_operators_need_is_an_error_that_says_what_to_do():
+    graph = job_graph([1, 1], weights={0: 1.0, 1: 1.0})
+    with pytest.raises(MemoryBudgetError, match=r"has 11 pages.*need 12.*taskmanager\.memory\.managed\.size"):
+        managed_pages(11, graph.vertices[0], graph.vertices)
+
+
+def test_the_pool_keeps_slots_of_a_request_for_it_and_refuses_what_is_too_much():
+    pool = SlotPool()
+    request = pool.open_request(2)
+    slots = [slot(), slot(), slot()]
+    assert [pool.offer(request, each) for each in (slots[0], slots[0])] == [True, True]
+    assert pool.take(2, request) is None and pool.take(1, None) is None
+    assert pool.offer(request, slots[1]) and not pool.offer(request, slots[2])
+    assert pool.take(2, request) == (slots[0], slots[1])
+    assert not pool.offer(request, slots[2])
+    pool.give_back(slots[0])
+    assert pool.take(1, None) == (slots[0],)
+    pool.give_back(slots[1])
+    assert pool.release_idle() == (slots[1],) and pool.slots == (slots[0],)
+
+
+def test_a_lost_task_executor_takes_its_slots_and_hurts_its_requests():
+    pool = SlotPool()
+    whole, hurt = pool.open_request(1), pool.open_request(2)
+    pool.offer(whole, slot(HERE))
+    pool.offer(hurt, slot(THERE))
+    assert pool.remove_task_executor(THERE) == (hurt,)
+    assert [each.resource_id for each in pool.slots] == [HERE]

@@ -1,0 +1,328 @@
+"""Jobs of fake tasks through Dispatcher, JobMaster, ResourceManager and TaskExecutor."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from engine.errors import EngineError, JobCancelledError, JobExecutionError, PlanError
+from engine.graph.source_spec import SinkSpec
+from engine.minicluster import MiniCluster, close_mini_clusters, mini_cluster
+from tests.jobmaster.job_graphs import BLOCKING, Edge, job_graph
+from tests.minicluster.fake_tasks import FakeResources, FakeTask
+
+SETTINGS = {"debug.check-gateways": "true", "slot.request.timeout": "300 ms"}
+
+
+@pytest.fixture
+def resources() -> FakeResources:
+    return FakeResources()
+
+
+@pytest.fixture
+def cluster(resources):
+    threads = set(threading.enumerate())
+    descriptors = set(os.listdir("/proc/self/fd"))
+    cluster = MiniCluster(SETTINGS, resources)
+    yield cluster
+    cluster.close()
+    assert resources.is_closed or not resources.descriptors
+    assert set(threading.enumerate()) <= threads
+    assert set(os.listdir("/proc/self/fd")) <= descriptors
+
+
+def fixed_cluster(resources: FakeResources, slots: int, **settings: str) -> MiniCluster:
+    return MiniCluster({**SETTINGS, "taskmanager.numberOfTaskSlots": str(slots), **settings}, resources, False)
+
+
+def test_a_pipelined_job_runs_and_returns_the_counters_of_every_subtask(cluster, resources):
+    result = cluster.submit(job_graph([2, 2], [Edge(0, 1)], ["scan", "write"], name="first"))
+    assert (result.state, result.name) == ("FINISHED", "first")
+    assert [(vertex.name, len(vertex.subtasks)) for vertex in result.vertices] == [("scan", 2), ("write", 2)]
+    assert result.to_json_dict()["vertices"][0]["subtasks"][1] == {
+        "index": 1,
+        "rows_in": 1,
+        "rows_out": 1,
+        "bytes_in": 0,
+        "bytes_out": 0,
+        "spilled_bytes": 0,
+    }
+    assert resources.ended_jobs and resources.segments > 0
+
+
+def test_a_consumer_of_pipelined_results_runs_while_its_producer_runs(cluster, resources):
+    consumer_runs = threading.Event()
+    resources.bodies["scan"] = lambda task: consumer_runs.wait(10) or pytest.fail("the consumer was not deployed")
+    resources.bodies["write"] = lambda task: consumer_runs.set()
+    cluster.submit(job_graph([1, 1], [Edge(0, 1)], ["scan", "write"]))
+    assert resources.events.index(("start", "write", 0)) < resources.events.index(("end", "scan", 0))
+
+
+def test_consumers_of_blocking_results_start_when_all_producers_have_finished(cluster, resources):
+    cluster.submit(job_graph([3, 2], [Edge(0, 1, result_type=BLOCKING)], ["scan", "write"]))
+    last_end = max(index for index, event in enumerate(resources.events) if event[:2] == ("end", "scan"))
+    assert last_end < min(index for index, event in enumerate(resources.events) if event[:2] == ("start", "write"))
+    assert len(resources.released) == 3
+
+
+def test_a_job_of_blocking_stages_finishes_on_one_slot(resources):
+    cluster = fixed_cluster(resources, 1)
+    try:
+        edges = [Edge(0, 1, result_type=BLOCKING), Edge(1, 2, result_type=BLOCKING)]
+        result = cluster.submit(job_graph([4, 5, 3], edges))
+        assert result.state == "FINISHED"
+        assert sum(event[0] == "end" for event in resources.events) == 12
+    finally:
+        cluster.close()
+
+
+def test_a_region_larger_than_the_cluster_fails_after_the_time_out_and_says_what_is_missing(resources):
+    cluster = fixed_cluster(resources, 2)
+    try:
+        with pytest.raises(JobExecutionError) as failure:
+            cluster.submit(job_graph([4, 4], [Edge(0, 1)]))
+        text = str(failure.value)
+        assert text.startswith("SlotTimeoutError: 4 slots needed at one time, 2 missing")
+        assert "the cluster has 2 slots on 1 TaskManager, 2 free" in text and "slot.request.timeout" in text
+        assert resources.events == []
+        assert cluster.submit(job_graph([2])).state == "FINISHED"
+    finally:
+        cluster.close()
+
+
+def test_the_slot_time_out_names_the_job_that_holds_the_slots(resources):
+    cluster = fixed_cluster(resources, 2, **{"debug.check-gateways": "false"})
+    holding, release = threading.Event(), threading.Event()
+    resources.bodies["hold"] = lambda task: (holding.set(), release.wait(10))
+    first = threading.Thread(target=cluster.submit, args=(job_graph([2], names=["hold"], name="the long one"),))
+    try:
+        first.start()
+        assert holding.wait(10)
+        with pytest.raises(JobExecutionError, match=r"2 slots needed at one time, 2 missing.*held: 2 by the long one"):
+            cluster.submit(job_graph([2, 2], [Edge(0, 1)]))
+    finally:
+        release.set()
+        first.join()
+        cluster.close()
+
+
+def test_slots_follow_the_largest_parallelism_and_share_all_pages(cluster, resources):
+    cluster.submit(job_graph([2], weights={0: 1.0}))
+    assert {descriptor.managed_pages for descriptor in resources.descriptors} == {2048}
+    resources.descriptors.clear()
+    cluster.submit(job_graph([8, 1], [Edge(0, 1)], weights={0: 1.0, 1: 1.0}))
+    pages = {(d.vertex_name, d.subtask_index): d.managed_pages for d in resources.descriptors}
+    assert pages["vertex 0", 3] == 512 and pages["vertex 0", 0] == 256 and pages["vertex 1", 0] == 256
+
+
+def test_the_root_cause_comes_first_whatever_else_fails(cluster, resources):
+    def fail(task: FakeTask) -> None:
+        raise ValueError("no such currency: 'XYZ'")
+
+    resources.bodies["parse"] = fail
+    resources.bodies["sink"] = lambda task: task.wait_cancelled()
+    with pytest.raises(JobExecutionError) as failure:
+        cluster.submit(job_graph([2, 2], [Edge(0, 1)], ["parse", "sink"], name="prices"))
+    lines = str(failure.value).splitlines()
+    assert lines[0] == "ValueError: no such currency: 'XYZ'"
+    assert any(line.startswith("  task: parse (") and "on TaskManager" in line for line in lines)
+    assert len(lines) <= 15 and "Traceback" in failure.value.details
+
+
+def test_a_task_that_fails_in_its_constructor_fails_the_job(cluster, resources):
+    def broken(descriptor, on_consumable):
+        raise RuntimeError("no operator of that name")
+
+    resources.create_invokable = broken
+    with pytest.raises(JobExecutionError, match="RuntimeError: no operator of that name"):
+        cluster.submit(job_graph([2]))
+
+
+def test_cancel_ends_all_tasks_and_leaves_nothing(cluster, resources, tmp_path):
+    running = threading.Barrier(3)
+    resources.bodies["wait"] = lambda task: (running.wait(10), task.wait_cancelled())
+    graph = job_graph([2], names=["wait"], sinks={0: SinkSpec("csv", str(tmp_path / "out"))})
+    outcome: list[BaseException] = []
+
+    def client() -> None:
+        try:
+            cluster.submit(graph)
+        except EngineError as error:
+            outcome.append(error)
+
+    thread = threading.Thread(target=client)
+    thread.start()
+    running.wait(10)
+    started = time.monotonic()
+    cluster.cancel(graph.job_id)
+    thread.join()
+    assert isinstance(outcome[0], JobCancelledError) and time.monotonic() - started < 5
+    assert list(tmp_path.iterdir()) == []
+    assert not any(thread.name.startswith("wait") for thread in threading.enumerate())
+
+
+def test_a_task_that_ignores_its_cancellation_is_given_up_after_the_time_out(resources):
+    cluster = MiniCluster({**SETTINGS, "task.cancellation.timeout": "200 ms"}, resources)
+    stuck, release = threading.Event(), threading.Event()
+    resources.bodies["stuck"] = lambda task: (stuck.set(), release.wait(20))
+    resources.bodies["fail"] = lambda task: stuck.wait(10) and 1 / 0
+    try:
+        started = time.monotonic()
+        with pytest.raises(JobExecutionError, match="ZeroDivisionError"):
+            cluster.submit(job_graph([1, 1], [Edge(0, 1)], ["stuck", "fail"]))
+        assert time.monotonic() - started < 5
+    finally:
+        release.set()
+        cluster.close()
+
+
+def test_outputs_are_published_in_subtask_order_and_nothing_else(cluster, tmp_path):
+    target = tmp_path / "deep" / "out"
+    cluster.submit(job_graph([3], sinks={0: SinkSpec("csv", str(target))}))
+    assert sorted(path.name for path in target.iterdir()) == ["part-00000.csv", "part-00001.csv", "part-00002.csv"]
+    assert [(target / f"part-0000{index}.csv").read_text() for index in range(3)] == ["0\n", "1\n", "2\n"]
+    assert [path.name for path in target.parent.iterdir()] == ["out"]
+
+
+def test_an_output_that_exists_is_refused_before_anything_starts(cluster, resources, tmp_path):
+    (tmp_path / "out").mkdir()
+    graph = job_graph([1], sinks={0: SinkSpec("csv", str(tmp_path / "out"))})
+    with pytest.raises(PlanError, match=r"already exists; pass overwrite=True to replace it"):
+        cluster.submit(graph)
+    assert resources.events == [] and [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_overwrite_replaces_the_old_output(cluster, tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "old.csv").write_text("old")
+    cluster.submit(job_graph([1], sinks={0: SinkSpec("csv", str(tmp_path / "out"), overwrite=True)}))
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["part-00000.csv"]
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_a_failed_job_leaves_neither_output_nor_staging_nor_new_folders(cluster, resources, tmp_path):
+    resources.bodies["fail"] = lambda task: 1 / 0
+    graph = job_graph([1], names=["fail"], sinks={0: SinkSpec("csv", str(tmp_path / "a" / "b" / "out"))})
+    with pytest.raises(JobExecutionError, match="ZeroDivisionError"):
+        cluster.submit(graph)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_output_that_appears_while_the_job_runs_is_left_alone(cluster, resources, tmp_path):
+    target = tmp_path / "out"
+    resources.bodies["scan"] = lambda task: target.mkdir()
+    with pytest.raises(JobExecutionError, match="created by somebody else while the job ran"):
+        cluster.submit(job_graph([1], names=["scan"], sinks={0: SinkSpec("csv", str(target))}))
+    assert [path.name for path in tmp_path.iterdir()] == ["out"] and list(target.iterdir()) == []
+
+
+def test_submission_is_idempotent_by_job_id(cluster, resources):
+    graph = job_graph([1])
+    assert cluster.submit(graph) == cluster.submit(graph)
+    assert sum(event[0] == "end" for event in resources.events) == 1
+
+
+def test_progress_is_reported_while_the_job_runs(cluster, resources):
+    enough = threading.Event()
+
+    def work(task: FakeTask) -> None:
+        task.rows = 41
+        enough.wait(10)
+
+    def seen(progress) -> None:
+        if progress.vertices[0].counters.rows_in == 82 and progress.vertices[0].subtasks == {"RUNNING": 2}:
+            enough.set()
+
+    resources.bodies["scan"] = work
+    result = cluster.submit(job_graph([2], names=["scan"]), seen)
+    assert enough.is_set() and result.vertices[0].subtasks[0].rows_in == 42
+
+
+def test_a_callback_that_is_interrupted_cancels_the_job_and_waits_for_its_end(cluster, resources, tmp_path):
+    resources.bodies["wait"] = lambda task: task.wait_cancelled()
+
+    def interrupted(progress) -> None:
+        raise KeyboardInterrupt
+
+    graph = job_graph([2], names=["wait"], sinks={0: SinkSpec("csv", str(tmp_path / "out"))})
+    with pytest.raises(KeyboardInterrupt):
+        cluster.submit(graph, interrupted)
+    assert resources.ended_jobs == [graph.job_id] and list(tmp_path.iterdir()) == []
+
+
+def test_a_job_that_does_not_fit_waits_for_the_one_that_runs(cluster, resources):
+    release, running = threading.Event(), threading.Event()
+    resources.bodies["hold"] = lambda task: (running.set(), release.wait(10))
+    results: list[str] = []
+    threads = [
+        threading.Thread(target=lambda graph=graph: results.append(cluster.submit(graph).name))
+        for graph in (job_graph([2], names=["hold"], name="first"), job_graph([8], name="second"))
+    ]
+    threads[0].start()
+    assert running.wait(10)
+    threads[1].start()
+    time.sleep(0.5)  # longer than the slot time-out: a job in the line does not time out
+    assert results == []
+    release.set()
+    for thread in threads:
+        thread.join()
+    assert results == ["first", "second"]
+
+
+def test_many_jobs_run_one_after_the_other(cluster):
+    for _ in range(20):
+        edges = [Edge(0, 1), Edge(1, 2, result_type=BLOCKING)]
+        assert cluster.submit(job_graph([2, 2, 1], edges)).state == "FINISHED"
+
+
+def test_close_while_a_job_runs_ends_it(resources):
+    cluster = MiniCluster(SETTINGS, resources)
+    running = threading.Event()
+    resources.bodies["wait"] = lambda task: (running.set(), task.wait_cancelled())
+    errors: list[BaseException] = []
+
+    def client() -> None:
+        try:
+            cluster.submit(job_graph([1], names=["wait"]))
+        except EngineError as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=client)
+    thread.start()
+    assert running.wait(10)
+    cluster.close()
+    thread.join()
+    assert isinstance(errors[0], EngineError) and resources.is_closed
+    with pytest.raises(EngineError, match="closed"):
+        cluster.submit(job_graph([1]))
+
+
+def test_the_same_configuration_gives_the_same_cluster_until_it_is_closed():
+    first, second = mini_cluster({"parallelism.default": "2"}), mini_cluster({"parallelism.default": "2"})
+    assert first is second and first is not mini_cluster({})
+    close_mini_clusters()
+    assert mini_cluster({"parallelism.default": "2"}) is not first
+    close_mini_clusters()
+
+
+def test_a_fault_of_a_component_fails_the_job_instead_of_hanging(resources):
+    cluster = MiniCluster(SETTINGS, resources)
+    try:
+        resources.release_attempts = lambda job_id, attempts: 1 / 0
+        with pytest.raises(EngineError, match="ZeroDivisionError"):
+            cluster.submit(job_graph([1]))
+        assert not cluster.is_usable
+    finally:
+        cluster.close()
+
+
+def test_paths_are_those_of_the_time_of_submission(cluster, resources, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "elsewhere").mkdir()
+    resources.bodies["scan"] = lambda task: os.chdir(tmp_path / "elsewhere")
+    cluster.submit(job_graph([1], names=["scan"], sinks={0: SinkSpec("csv", "out")}))
+    assert (Path(tmp_path) / "out" / "part-00000.csv").exists()

@@ -6,6 +6,7 @@ rows_to_table(rows, schema) -> pa.Table
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -57,6 +58,8 @@ def rows_to_table(rows: Iterable[Any], schema: pa.Schema) -> pa.Table:
 def _to_array(values: Sequence[Any], field: pa.Field) -> pa.Array:
     try:
         array = pa.array(values, field.type, from_pandas=False)
+        if pa.types.is_integer(field.type) and any(map(_is_fraction, values)):
+            raise pa.ArrowInvalid("a fraction is no integer")
     except _CONVERSION_ERRORS as error:
         raise _bad_value(values, field) from error
     if not field.nullable and array.null_count:
@@ -64,10 +67,17 @@ def _to_array(values: Sequence[Any], field: pa.Field) -> pa.Array:
     return array
 
 
+def _is_fraction(value: Any) -> bool:
+    """Return whether Arrow would cut a value off on its way into an integer column, without a word."""
+    return isinstance(value, float | Decimal) and value != int(value)
+
+
 def _bad_value(values: Sequence[Any], field: pa.Field) -> DataError:
     for index, value in enumerate(values):
         try:
             pa.array([value], field.type, from_pandas=False)
+            if pa.types.is_integer(field.type) and _is_fraction(value):
+                raise pa.ArrowInvalid("a fraction is no integer")
         except _CONVERSION_ERRORS:
             text = repr(value)
             shown = text if len(text) <= _TEXT_MAX else f"{text[:_TEXT_MAX]}..."

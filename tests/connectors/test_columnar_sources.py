@@ -1,0 +1,268 @@
+"""Parquet, record data sets, Arrow data and Python rows as sources."""
+
+import base64
+import json
+
+import duckdb
+import msgspec
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from engine.connectors.arrow_source import INLINE_BYTES, arrow_source
+from engine.connectors.parquet_source import parquet_source
+from engine.connectors.records_manifest import (
+    RecordsColumn,
+    RecordsFile,
+    RecordsManifest,
+    encode_manifest,
+    read_manifest,
+    write_manifest,
+)
+from engine.connectors.records_source import records_source
+from engine.connectors.row_source import rows_to_table
+from engine.connectors.source_reader import open_source
+from engine.errors import DataError, PlanError, SchemaError
+
+
+def table_of(spec, schema):
+    batches = list(open_source(spec, spec.splits))
+    assert all(batch.num_rows <= 8192 for batch in batches)
+    return pa.Table.from_batches(batches, schema=schema)
+
+
+def refuse_folder():
+    raise AssertionError("small data needs no folder")
+
+
+# Parquet
+
+
+def test_row_groups_are_splits_and_the_footers_give_statistics(tmp_path):
+    table = pa.table(
+        {"n": list(range(10_000)), "s": ["x" * (number % 10) for number in range(10_000)], "o": [None, 1] * 5000}
+    )
+    pq.write_table(table, tmp_path / "a.parquet", row_group_size=3000)
+    pq.write_table(table.select(["s", "o", "n"]), tmp_path / "b.parquet")
+    spec, statistics, schema = parquet_source(tmp_path)
+    assert [(split.start, split.end, split.row_count) for split in spec.splits] == [
+        (0, 1, 3000),
+        (1, 2, 3000),
+        (2, 3, 3000),
+        (3, 4, 1000),
+        (0, 1, 10_000),
+    ]
+    assert (statistics.row_count, statistics.is_exact) == (20_000.0, True)
+    numbers = statistics.columns["n"]
+    assert (numbers.minimum, numbers.maximum, numbers.null_fraction) == (0, 9999, 0.0)
+    assert statistics.columns["o"].null_fraction == 0.5
+    assert 4 < statistics.columns["s"].average_width_bytes < 5
+    assert table_of(spec, schema).equals(pa.concat_tables([table, table]))
+
+
+def test_only_wanted_columns_are_read_in_the_order_asked_for(tmp_path):
+    pq.write_table(pa.table({"a": [1], "b": ["x"], "c": [2.5]}), tmp_path / "a.parquet")
+    spec, _, _ = parquet_source(tmp_path / "a.parquet")
+    batches = list(open_source(msgspec.structs.replace(spec, columns=("c", "a")), spec.splits))
+    assert batches[0].to_pydict() == {"c": [2.5], "a": [1]}
+    batches = list(open_source(msgspec.structs.replace(spec, columns=()), spec.splits))
+    assert [(batch.num_rows, batch.num_columns) for batch in batches] == [(1, 0)]
+
+
+def test_encoded_types_are_read_as_plain_ones(tmp_path):
+    table = pa.table({"d": pa.array(["x", "y", "x"]).dictionary_encode()})
+    pq.write_table(table, tmp_path / "a.parquet")
+    spec, _, schema = parquet_source(tmp_path / "a.parquet")
+    assert schema == pa.schema([("d", pa.string())])
+    assert table_of(spec, schema).to_pydict() == {"d": ["x", "y", "x"]}
+
+
+def test_files_that_differ_are_named_with_the_column(tmp_path):
+    pq.write_table(pa.table({"a": [1]}), tmp_path / "a.parquet")
+    pq.write_table(pa.table({"a": ["x"]}), tmp_path / "b.parquet")
+    with pytest.raises(SchemaError, match=r"b\.parquet: column 'a' is string, in .*a\.parquet it is int64"):
+        parquet_source(tmp_path)
+    pq.write_table(pa.table({"z": ["x"]}), tmp_path / "b.parquet")
+    with pytest.raises(SchemaError, match=r"columns differ .*: a, z"):
+        parquet_source(tmp_path)
+    (tmp_path / "b.parquet").write_text("no parquet at all")
+    with pytest.raises(PlanError, match=r"b\.parquet is not a Parquet file"):
+        parquet_source(tmp_path)
+
+
+def test_a_parquet_file_without_rows_is_a_source(tmp_path):
+    pq.write_table(pa.table({"a": pa.array([], pa.int64())}), tmp_path / "a.parquet")
+    spec, statistics, schema = parquet_source(tmp_path)
+    assert (spec.splits, statistics.row_count) == ((), 0.0)
+    assert table_of(spec, schema).num_rows == 0
+
+
+# Record data sets
+
+
+def manifest_of(table, path):
+    return RecordsManifest(
+        schema=table.schema.serialize().to_pybytes(),
+        files=(RecordsFile("part-00000.parquet", table.num_rows, path.stat().st_size),),
+        row_count=table.num_rows,
+        size_bytes=path.stat().st_size,
+        columns={"k": RecordsColumn(min=1, max=3, null_count=0, distinct_estimate=3.0, heavy_keys=(("1", 0.5),))},
+    )
+
+
+@pytest.fixture
+def records(tmp_path):
+    folder = tmp_path / "records"
+    folder.mkdir()
+    table = pa.table({"k": [1, 1, 2, 3], "v": ["a", None, "c", "d"]})
+    pq.write_table(table, folder / "part-00000.parquet")
+    write_manifest(folder, manifest_of(table, folder / "part-00000.parquet"))
+    return folder, table
+
+
+def test_the_manifest_is_plain_json():
+    manifest = RecordsManifest(
+        schema=b"\x01\x02",
+        files=(RecordsFile("part-00000.parquet", 2, 10),),
+        row_count=2,
+        size_bytes=10,
+        columns={"k": RecordsColumn(min="a", max="b", null_count=1, distinct_estimate=1.5, heavy_keys=(("a", 0.5),))},
+    )
+    assert json.loads(encode_manifest(manifest)) == {
+        "schema": base64.b64encode(b"\x01\x02").decode(),
+        "files": [{"name": "part-00000.parquet", "rows": 2, "bytes": 10, "crc32": None}],
+        "row_count": 2,
+        "size_bytes": 10,
+        "columns": {
+            "k": {"min": "a", "max": "b", "null_count": 1, "distinct_estimate": 1.5, "heavy_keys": [["a", 0.5]]}
+        },
+        "producer": "",
+        "bad_rows": 0,
+        "format": "drey-records",
+        "version": 1,
+    }
+
+
+def test_records_are_read_with_the_statistics_of_their_manifest(records):
+    folder, table = records
+    spec, statistics, schema = records_source(folder)
+    assert table_of(spec, schema).equals(table)
+    assert statistics.origin.startswith("manifest")
+    assert statistics.columns["k"].heavy_keys == (("1", 0.5),)
+    assert (statistics.columns["k"].minimum, statistics.columns["k"].maximum) == (1, 3)
+    assert statistics.columns["v"].null_fraction == 0.25
+    assert sorted(path.name for path in folder.iterdir()) == ["_manifest.json", "part-00000.parquet"]
+
+
+def test_damaged_record_data_sets_are_refused(records, tmp_path):
+    folder, _ = records
+    manifest = (folder / "_manifest.json").read_bytes()
+    part = folder / "part-00000.parquet"
+    whole = part.read_bytes()
+    part.write_bytes(whole + b"x")
+    with pytest.raises(DataError, match=r"bytes, the manifest says"):
+        read_manifest(folder)
+    part.unlink()
+    with pytest.raises(DataError, match="is missing"):
+        read_manifest(folder)
+    part.write_bytes(whole)
+    (folder / "_manifest.json").write_bytes(manifest.replace(b'"version": 1', b'"version": 9'))
+    with pytest.raises(DataError, match="version 9"):
+        read_manifest(folder)
+    (folder / "_manifest.json").write_bytes(b"{}")
+    with pytest.raises(DataError, match="not a manifest"):
+        read_manifest(folder)
+    (folder / "_manifest.json").unlink()
+    with pytest.raises(PlanError, match="did not finish"):
+        read_manifest(folder)
+    with pytest.raises(PlanError, match="no such folder"):
+        read_manifest(tmp_path / "none")
+
+
+# Arrow data
+
+TABLE = pa.table({"a": [1, 2, None], "b": ["x", None, ""]})
+
+
+def sources_of_arrow():
+    frame = TABLE.to_pandas(types_mapper=pd.ArrowDtype)
+    relation = duckdb.connect().from_arrow(TABLE)
+    return {
+        "table": TABLE,
+        "batch": TABLE.to_batches()[0],
+        "reader": TABLE.to_reader(),
+        "polars": pl.from_arrow(TABLE),
+        "duckdb": relation,
+        "pandas": frame,
+    }
+
+
+@pytest.mark.parametrize("kind", ["table", "batch", "reader", "polars", "duckdb", "pandas"])
+def test_everything_with_an_arrow_interface_is_taken(kind):
+    spec, statistics, schema = arrow_source(sources_of_arrow()[kind], refuse_folder)
+    assert schema.names == ["a", "b"]
+    found = table_of(spec, schema)
+    assert found.to_pydict() == TABLE.to_pydict()
+    assert (statistics.row_count, statistics.is_exact) == (3.0, True)
+    assert found.schema.field("a").type == pa.int64()
+    assert found.schema.field("b").type in (pa.string(), pa.large_string())
+
+
+def test_small_data_travels_in_the_plan_and_large_data_in_a_file(tmp_path):
+    rows = 100_000
+    table = pa.table({"n": list(range(rows)), "s": ["x" * 10] * rows})
+    assert table.nbytes > INLINE_BYTES
+    spec, statistics, schema = arrow_source(table, lambda: tmp_path)
+    assert spec.inline is None
+    assert [str(path) for path in tmp_path.iterdir()] == list(spec.paths)
+    assert len(spec.splits) > 2
+    assert sum(split.row_count for split in spec.splits) == statistics.row_count == rows
+    assert table_of(spec, schema).equals(table)
+    half = msgspec.structs.replace(spec, columns=("s",), splits=spec.splits[:1])
+    assert table_of(half, pa.schema([("s", pa.string())])).num_rows == spec.splits[0].row_count
+
+
+def test_what_offers_no_arrow_data_is_refused():
+    with pytest.raises(SchemaError, match="a list offers no Arrow data"):
+        arrow_source([1, 2], refuse_folder)
+    with pytest.raises(SchemaError, match="no columns, or one twice"):
+        arrow_source(pa.table([[1], [2]], names=["a", "a"]), refuse_folder)
+
+
+# Rows
+
+SCHEMA = pa.schema([("a", pa.int64()), ("b", pa.string())])
+
+
+def test_rows_are_tuples_lists_or_dicts():
+    table = rows_to_table([(1, "x"), [2, None], {"b": "z", "a": 3}], SCHEMA)
+    assert table.to_pylist() == [{"a": 1, "b": "x"}, {"a": 2, "b": None}, {"a": 3, "b": "z"}]
+    assert rows_to_table([], SCHEMA).schema == SCHEMA
+    assert rows_to_table(iter([(1, "x")]), SCHEMA).num_rows == 1
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([(1, "x"), (2, 3)], "row 1, column 'b': 3 (int) is not string"),
+        ([(1, "x"), ("1", "x")], "row 1, column 'a': '1' (str) is not int64"),
+        ([(1.5, "x")], "row 0, column 'a': 1.5 (float) is not int64"),
+        ([(2**70, "x")], "row 0, column 'a'"),
+        ([(1,)], "row 0 has 1 values; the schema has 2: a, b"),
+        ([{"a": 1}], "row 0: missing ['b']"),
+        ([{"a": 1, "b": "x", "c": 2}], "row 0: unknown ['c']"),
+        (["ab"], "row 0 is a str"),
+    ],
+)
+def test_a_row_that_does_not_fit_is_named(rows, message):
+    with pytest.raises(DataError) as error:
+        rows_to_table(rows, SCHEMA)
+    assert message in str(error.value)
+
+
+def test_a_null_where_none_may_be_is_named():
+    schema = pa.schema([pa.field("a", pa.int64(), nullable=False)])
+    with pytest.raises(DataError, match="row 1, column 'a': null"):
+        rows_to_table([(1,), (None,)], schema)

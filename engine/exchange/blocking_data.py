@@ -97,9 +97,13 @@ class BlockingData:
             self._notify_views()
 
     def fail(self, error: BaseException) -> None:
-        """Make every read raise ProducerFailedError with this cause."""
+        """Drop the data; every read raises ProducerFailedError with this cause."""
         with self._changed:
+            self._wait_while_spilling()
             self.error = error
+            self._drop_buffers()
+            if self._file is not None:
+                self._file.delete()
             self._notify_views()
 
     def spill(self) -> int:
@@ -188,8 +192,8 @@ class BlockingData:
     def _check_writable(self) -> None:
         if self.state is DataState.RELEASED:
             raise PartitionReleasedError("the result partition was released and cannot be written")
-        if self.is_finished:
-            raise IllegalTransitionError("the result partition is finished and cannot be written")
+        if self.is_finished or self.error is not None:
+            raise IllegalTransitionError("the result partition is finished or failed and cannot be written")
 
     def _end_spilling(self, state: DataState, file: PartitionFile | None) -> int:
         count = 0

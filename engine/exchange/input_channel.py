@@ -127,9 +127,8 @@ class LocalInputChannel:
             return element
 
     def release(self) -> None:
-        """Let go of the view. Idempotent."""
+        """Let go of the view. Idempotent. Thread: any; the reader may be in ``poll`` and keeps its fragments."""
         self._manager.forget(self.descriptor.partition, self._wake)
-        self._fragments.clear()
         view, self._view = self._view, None
         if view is not None:
             view.release()

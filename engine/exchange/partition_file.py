@@ -13,7 +13,8 @@
 All numbers little-endian. ``identity`` is a digest of the ResultPartitionId: a block of another partition is refused.
 A block's checksum covers its header (without the checksum) and payload; what does not fit raises CorruptBlockError with
 path and offset. Writing uses write(), never mapped stores. One writer at a time; ``read`` from any thread (pread).
-A block that does not fit the disk is cut off again before DiskFullError is raised, so that a file stays readable.
+A block that does not fit the disk is cut off again and the file moves to another folder; when no folder has room for
+it, DiskFullError is raised and the file stays readable as it was.
 
 Source: Flink's sort-shuffle layout (data file, index file, 8-byte buffer headers); blocks and checksums are ours.
 """
@@ -26,7 +27,7 @@ import os
 import shutil
 import struct
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -47,6 +48,8 @@ INDEX_ENTRY: Final = struct.Struct("<QQII")
 COUNT: Final = struct.Struct("<I")
 #: bytes of buffers that one block holds when many are written at once
 BLOCK_PAYLOAD_BYTES: Final = 256 << 10
+_COPY_BYTES: Final = 4 << 20
+_FULL: Final = (errno.ENOSPC, errno.EDQUOT)
 
 
 class BlockEntry(NamedTuple):
@@ -66,14 +69,29 @@ def partition_identity(partition: ResultPartitionId) -> bytes:
 
 
 class PartitionFile:
-    """Data file and index of one BLOCKING result partition."""
+    """Data file and index of one BLOCKING result partition.
 
-    def __init__(self, path: Path, identity: bytes, subpartition_count: int) -> None:
+    Args:
+        path: does not exist yet.
+        identity: of ``partition_identity``.
+        subpartition_count: stored subpartitions.
+        other_path: (bytes needed, full folders) -> a path in another folder, or DiskFullError; None: there is none.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        identity: bytes,
+        subpartition_count: int,
+        other_path: Callable[[int, Collection[Path]], Path] | None = None,
+    ) -> None:
         self.path = path
         self.index_path = path.with_name(path.name.removesuffix(".data") + ".index")
         self.identity = identity
         self.entries: list[list[BlockEntry]] = [[] for _ in range(subpartition_count)]
         self.size_bytes = FILE_HEADER.size
+        self._other_path = other_path
+        self._full_folders: set[Path] = set()
         self._lock = threading.Lock()
         self._descriptor = -1  # guarded by: self._lock, like the next two
         self._user_count = 0
@@ -97,6 +115,8 @@ class PartitionFile:
         self.path = path
         self.index_path = path.with_name(path.name.removesuffix(".data") + ".index")
         self.identity = identity
+        self._other_path = None
+        self._full_folders = set()
         self._lock = threading.Lock()
         self._user_count = 0
         self._is_deleted = False
@@ -202,19 +222,60 @@ class PartitionFile:
         for part in parts:
             checksum = crc32c(part, checksum)
         size = BLOCK_HEADER.size + payload_size
-        descriptor = self._borrow()
         try:
-            _write_all(descriptor, self.size_bytes, [header, COUNT.pack(checksum), *parts], size)
-        except OSError as error:
-            os.ftruncate(descriptor, self.size_bytes)
-            raise _write_error(self.path, size, error) from error
+            while not self._write_block([header, COUNT.pack(checksum), *parts], size):
+                self._move(size)
         finally:
-            self._give_back()
             for part in parts:
                 if isinstance(part, memoryview):
                     part.release()
         entries.append(BlockEntry(self.size_bytes, size, first_ordinal, len(buffers)))
         self.size_bytes += size
+
+    def _write_block(self, parts: Sequence[bytes | memoryview], size: int) -> bool:
+        """Write at the end; False when the disk is full and another folder may be tried."""
+        descriptor = self._borrow()
+        try:
+            _write_all(descriptor, self.size_bytes, parts, size)
+        except OSError as error:
+            os.ftruncate(descriptor, self.size_bytes)
+            if error.errno in _FULL and self._other_path is not None:
+                return False
+            raise _write_error(self.path, size, error) from error
+        finally:
+            self._give_back()
+        return True
+
+    def _move(self, size: int) -> None:
+        """Copy the file to a folder with room for it and that many bytes more, and go on there."""
+        assert self._other_path is not None
+        self._full_folders.add(self.path.parent)
+        target = self._other_path(self.size_bytes + size, self._full_folders)
+        source = self._borrow()
+        try:
+            copy = os.open(target, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            try:
+                for offset in range(0, self.size_bytes, _COPY_BYTES):
+                    content = os.pread(source, min(_COPY_BYTES, self.size_bytes - offset), offset)
+                    _write_all(copy, offset, [content], len(content))
+            except OSError:
+                os.close(copy)
+                target.unlink()
+                raise
+        except OSError as error:
+            raise _write_error(target, self.size_bytes, error) from error
+        finally:
+            self._give_back()
+        self.path.unlink(missing_ok=True)
+        with self._lock:
+            if self._descriptor >= 0:
+                os.close(self._descriptor)
+                self._descriptor = copy
+            else:  # deleted meanwhile
+                os.close(copy)
+                target.unlink()
+        self.path = target
+        self.index_path = target.with_name(target.name.removesuffix(".data") + ".index")
 
     def _check_header(self, header: bytes) -> None:
         if len(header) != FILE_HEADER.size or COUNT.unpack(header[-4:])[0] != crc32c(header[:-4]):
@@ -283,7 +344,7 @@ def _write_all(descriptor: int, offset: int, parts: Sequence[bytes | memoryview]
 
 def _write_error(path: Path, size: int, error: OSError) -> SpillError:
     """Return the error for a write of that many bytes that failed."""
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+    if error.errno in _FULL:
         free = shutil.disk_usage(path.parent).free
         return DiskFullError(f"no room for {size} bytes in {path.parent} ({free} free) for {path.name}")
     return SpillError(f"cannot write {size} bytes to {path}: {error}")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from engine.errors import ConfigurationError
+from engine.errors import ConfigurationError, DiskFullError
 
 
 class PartitionFolders:
@@ -21,6 +21,21 @@ class PartitionFolders:
             raise ConfigurationError("BLOCKING results need at least one folder")
         self._folders = tuple(folders)
 
-    def partition_path(self, stem: str) -> Path:
-        """Return the path of that name in the folder with most free space."""
-        return max(self._folders, key=lambda folder: shutil.disk_usage(folder).free) / stem
+    def partition_path(self, name: str, need_bytes: int = 0, full: Collection[Path] = ()) -> Path:
+        """Return the path of that name in the folder with most free space.
+
+        Args:
+            name: of the file.
+            need_bytes: that must be free there.
+            full: folders that are out of the question.
+
+        Raises:
+            DiskFullError: no folder has that much room.
+        """
+        free = {folder: shutil.disk_usage(folder).free for folder in self._folders if folder not in full}
+        best = max(free, key=lambda folder: free[folder], default=None)
+        if best is None or free[best] < need_bytes:
+            tried = ", ".join(str(folder) for folder in self._folders)
+            most = max(free.values(), default=0)
+            raise DiskFullError(f"no room for {need_bytes} bytes of {name} in {tried} (at most {most} free)")
+        return best / name

@@ -24,8 +24,9 @@ Source: Flink's ResultPartition, ReleaseOnConsumptionResultPartition.
 from __future__ import annotations
 
 import contextlib
+import functools
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from enum import Enum, auto
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -83,8 +84,8 @@ class SubpartitionView(Protocol):
 class PartitionFileSpace(Protocol):
     """Chooses where files of BLOCKING partitions lie."""
 
-    def partition_path(self, stem: str) -> Path:
-        """Return a path that does not exist yet, in the directory with most free space."""
+    def partition_path(self, name: str, need_bytes: int = 0, full: Collection[Path] = ()) -> Path:
+        """Return a path of that name in the folder with most free space that is not full, or raise DiskFullError."""
         ...
 
 
@@ -217,10 +218,10 @@ class ResultPartition:
         except BaseException:
             buffer.recycle()
             raise
-        if self._data is not None:
-            self._data.add(buffer, subpartition_index)
-        else:
-            with self._released_as_cancelled():
+        with self._released_as_cancelled():
+            if self._data is not None:
+                self._data.add(buffer, subpartition_index)
+            else:
                 self._queues[subpartition_index].add_buffer(buffer)
         self._count(size)
 
@@ -249,11 +250,11 @@ class ResultPartition:
         """End production: END_OF_PARTITION goes to every subpartition; BLOCKING becomes consumable."""
         self.check_producing()
         with self._released_as_cancelled():
-            for queue in self._queues:
-                queue.finish()
             if self._data is not None:
                 self._data.finish()
-        self._move(PartitionState.FINISHED)
+            self._move(PartitionState.FINISHED)
+            for queue in self._queues:  # the last consumer may release the partition from here on
+                queue.finish()
         if not self.pool.is_closed:
             self.pool.set_required(0)  # what is kept may be squeezed out by those who still produce
         self._notify_consumable()
@@ -340,6 +341,8 @@ class ResultPartition:
 
     def _move(self, state: PartitionState) -> None:
         with self._lock:
+            if self._state is PartitionState.RELEASED:
+                raise PartitionReleasedError(f"partition {self.id} was released and cannot become {state.name}")
             if state not in TRANSITIONS[self._state]:
                 raise IllegalTransitionError(f"partition {self.id} cannot go from {self._state.name} to {state.name}")
             self._state = state
@@ -358,8 +361,8 @@ class ResultPartition:
         if self._space is None:
             raise SpillError(f"partition {self.id} has nowhere to spill to")
         subpartition_count = 1 if self.is_stored_once else self.subpartition_count
-        path = self._space.partition_path(f"{self.id}.shuffle.data")
-        return PartitionFile(path, partition_identity(self.id), subpartition_count)
+        other_path = functools.partial(self._space.partition_path, f"{self.id}.shuffle.data")
+        return PartitionFile(other_path(), partition_identity(self.id), subpartition_count, other_path)
 
     def _release_memory(self, _count: int) -> None:
         """Spill for another pool's sake. An error is not that pool's owner's: it meets our own next spill."""

@@ -1,14 +1,16 @@
 from __future__ import annotations
 
 import errno
+import functools
 import os
 from pathlib import Path
 
 import pytest
 
-from engine.errors import CorruptBlockError, DiskFullError, PartitionReleasedError, SpillError
+from engine.errors import ConfigurationError, CorruptBlockError, DiskFullError, PartitionReleasedError, SpillError
 from engine.exchange.buffer_pool import BufferKind, unpooled_buffer
 from engine.exchange.partition_file import BlockEntry, PartitionFile, partition_identity
+from engine.exchange.partition_folders import PartitionFolders
 from tests.exchange.world import partition_id
 
 IDENTITY = partition_identity(partition_id())
@@ -116,6 +118,42 @@ def test_a_full_disk_leaves_the_file_as_it_was(tmp_path: Path, monkeypatch: pyte
     file.append(0, [unpooled_buffer(b"fits")])
     assert file.read(0, file.entries[0][1])[0].to_bytes() == b"fits"
     file.delete()
+
+
+def test_a_file_moves_to_another_folder_when_its_disk_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+    folders = PartitionFolders([tmp_path / "a", tmp_path / "b"])
+    first = folders.partition_path("p.shuffle.data")
+    other_path = functools.partial(folders.partition_path, "p.shuffle.data")
+    file = PartitionFile(first, IDENTITY, 1, other_path)
+    file.append(0, [unpooled_buffer(b"one")])
+    real = os.pwritev
+    full = {first.parent}
+
+    def guarded(descriptor: int, parts: list[bytes], offset: int) -> int:
+        if Path(f"/proc/self/fd/{descriptor}").readlink().parent in full:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return real(descriptor, parts, offset)
+
+    monkeypatch.setattr(os, "pwritev", guarded)
+    file.append(0, [unpooled_buffer(b"two")])
+    assert file.path.parent != first.parent
+    assert not first.exists()
+    full.add(file.path.parent)
+    with pytest.raises(DiskFullError, match=r"no room for \d+ bytes of p\.shuffle\.data in .*a, .*b \(at most 0"):
+        file.append(0, [unpooled_buffer(b"three")])
+    file.finish()
+    assert [buffer.to_bytes() for entry in file.entries[0] for buffer in file.read(0, entry)] == [b"one", b"two"]
+    file.delete()
+    assert [list((tmp_path / name).iterdir()) for name in ("a", "b")] == [[], []]
+
+
+def test_folders_are_refused_when_there_are_none_or_none_has_room(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError):
+        PartitionFolders([])
+    with pytest.raises(DiskFullError):
+        PartitionFolders([tmp_path]).partition_path("p", 1 << 60)
 
 
 def test_short_writes_are_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

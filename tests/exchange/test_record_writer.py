@@ -212,6 +212,20 @@ def test_a_timeout_hands_over_what_waits_long_enough(world: World) -> None:
     assert writer.flush_if_older_than(0) is False
 
 
+def test_a_flush_does_nothing_under_back_pressure(world: World) -> None:
+    partition = world.partition(descriptor(1, "GLOBAL"), (2, 2))
+    writer = world.writer(partition, SCHEMA, timeout_ms=60_000)
+    world.run(lambda: writer.emit(batch_of([(1, "x" * 3000)] * 9)))
+    while not partition.pool.is_waiting:
+        time.sleep(0.001)
+    before = partition.total_buffers
+    assert writer.flush_if_older_than(0) is False
+    assert partition.total_buffers == before
+    partition.cancel()
+    world.join()
+    writer.close()
+
+
 def test_the_flusher_s_thread_lets_a_reader_see_a_half_full_buffer(world: World) -> None:
     partition = world.partition(descriptor(1, "GLOBAL"))
     writer = world.writer(partition, SCHEMA, timeout_ms=20)

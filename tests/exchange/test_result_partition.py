@@ -202,6 +202,23 @@ def test_finished_blocking_data_makes_room_for_a_new_pool(world: World) -> None:
         buffer.recycle()
 
 
+def test_a_file_is_read_without_any_buffer_of_the_pool(world: World) -> None:
+    partition = world.partition(descriptor(1, result_type=BLOCKING))
+    for _ in range(30):
+        partition.add(filled(partition), 0)
+    partition.finish()
+    partition.data.spill()
+    greedy = world.network.local_pool(64, 64)
+    held = [greedy.request(0) for _ in range(64)]
+    reader = partition.create_view(0, ReadyQueue(1), 0)
+    for _ in range(30):
+        reader.poll()[0].recycle()
+    assert reader.poll()[0] is END_OF_PARTITION
+    assert world.network.in_use == 64
+    for buffer in held:
+        buffer.recycle()
+
+
 def test_a_blocking_broadcast_is_stored_once_and_read_by_all(world: World) -> None:
     partition = world.partition(descriptor(4, "BROADCAST", result_type=BLOCKING))
     partition.broadcast(filled(partition))

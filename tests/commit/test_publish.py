@@ -1,0 +1,316 @@
+"""Decide and publish: every step may be the last one before a crash; afterwards the target is old or new, whole."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import msgspec
+import pytest
+
+import engine.commit.publish as publish_module
+import engine.commit.rename as rename_module
+from engine.commit.decision import DECISION_FILE, Decision, DecisionStore, decided_output, encode_decision
+from engine.commit.publish import OutputTakenError, publish
+from engine.commit.result_record import JobResultRecord, JobResultStore
+from engine.commit.staging import OWNER_FILE, StagingOwner, create_staging, remove_staging, staging_path, sweep_stale
+from engine.errors import CorruptBlockError, FencedError, JobExecutionError
+from engine.graph.deployment import StagedFile
+from engine.ids import JobId
+
+JOB = JobId("c" * 32)
+
+
+class CrashError(BaseException):
+    """The process ends here."""
+
+
+class CrashAfter:
+    def __init__(self, count: int) -> None:
+        self.left = count
+        self.steps: list[str] = []
+
+    def __call__(self, step: str) -> None:
+        self.steps.append(step)
+        if len(self.steps) > self.left:
+            raise CrashError(step)
+
+
+def stage(target: Path, sink_index: int, texts: list[str]):
+    staging = create_staging(target, JOB)
+    staged = []
+    for subtask_index, text in enumerate(texts):
+        name = f"{sink_index}-{subtask_index:05d}-{'f' * 8}.csv"
+        (staging / name).write_text(text)
+        staged.append(StagedFile(sink_index, subtask_index, name, 1, len(text)))
+    (staging / f"{sink_index}-00000-0ther.csv").write_text("of an attempt that failed")
+    return staging, list(reversed(staged))
+
+
+def prepare(folder: Path, overwrite: bool, outputs: int = 2) -> tuple[Decision, DecisionStore]:
+    decided = []
+    for sink_index in range(outputs):
+        target = folder / f"out-{sink_index}"
+        if overwrite:
+            target.mkdir()
+            (target / "part-00000.csv").write_text("old")
+            (target / "part-00009.csv").write_text("old too")
+        staging, staged = stage(target, sink_index, ["new 0", "new 1"])
+        decided.append(decided_output(sink_index, target, staging, overwrite, staged))
+    return Decision(JOB, 1, tuple(decided)), DecisionStore(staging_path(folder / "out-0", JOB), DECISION_FILE)
+
+
+def content(target: Path) -> dict[str, str] | None:
+    return {path.name: path.read_text() for path in target.iterdir()} if target.exists() else None
+
+
+NEW = {"part-00000.csv": "new 0", "part-00001.csv": "new 1"}
+OLD = {"part-00000.csv": "old", "part-00009.csv": "old too"}
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_a_crash_after_any_step_leaves_old_or_new_and_a_repetition_completes(tmp_path, overwrite):
+    for crash_count in range(100):
+        folder = tmp_path / str(crash_count)
+        folder.mkdir()
+        decision, store = prepare(folder, overwrite)
+        store.decide(decision)
+        crash = CrashAfter(crash_count)
+        try:
+            publish(decision, crash)
+        except CrashError:
+            for index in range(2):
+                assert content(folder / f"out-{index}") in ([OLD, NEW] if overwrite else [None, NEW]), crash.steps
+            publish(decision)
+            publish(decision)
+            completed = False
+        else:
+            completed = True
+        assert sorted(path.name for path in folder.iterdir()) == ["out-0", "out-1"], crash.steps
+        assert content(folder / "out-0") == content(folder / "out-1") == NEW, crash.steps
+        if completed:
+            assert len(crash.steps) == crash_count > 20
+            return
+    pytest.fail("publication does not end")
+
+
+def test_a_recovering_leader_that_knows_only_the_store_completes_or_removes(tmp_path):
+    """As an embedded cluster would: with a decision it is repeated, without one staging is removed."""
+    for crash_count in range(100):
+        folder = tmp_path / str(crash_count)
+        folder.mkdir()
+        decision, store = prepare(folder, overwrite=False, outputs=1)
+        store.decide(decision)
+        crash = CrashAfter(crash_count)
+        try:
+            publish(decision, crash)
+            return
+        except CrashError:
+            found = store.read(JOB)
+            if found is not None:
+                publish(found)
+            else:
+                assert content(folder / "out-0") == NEW
+                for path in folder.glob(".out-0.drey-*"):
+                    remove_staging(path)
+        assert content(folder / "out-0") == NEW, crash.steps
+        assert [path.name for path in folder.iterdir()] == ["out-0"], crash.steps
+
+
+def test_without_exchange_of_paths_a_repetition_still_arrives_at_the_new_target(tmp_path, monkeypatch):
+    monkeypatch.setattr(publish_module, "exchange", lambda first, second: False)
+    for crash_count in range(100):
+        folder = tmp_path / str(crash_count)
+        folder.mkdir()
+        decision, store = prepare(folder, overwrite=True, outputs=1)
+        store.decide(decision)
+        crash = CrashAfter(crash_count)
+        try:
+            publish(decision, crash)
+            assert "set aside" in crash.steps
+            return
+        except CrashError:
+            if crash.steps[-1] != "set aside":
+                assert content(folder / "out-0") in (OLD, NEW)
+            publish(decision)
+        assert content(folder / "out-0") == NEW
+        assert [path.name for path in folder.iterdir()] == ["out-0"]
+
+
+def test_an_old_target_that_was_set_aside_comes_back_when_staging_is_removed(tmp_path, monkeypatch):
+    monkeypatch.setattr(publish_module, "exchange", lambda first, second: False)
+    decision, _ = prepare(tmp_path, overwrite=True, outputs=1)
+
+    def stop(step: str) -> None:
+        if step == "set aside":
+            raise CrashError
+
+    with pytest.raises(CrashError):
+        publish(decision, stop)
+    remove_staging(staging_path(tmp_path / "out-0", JOB))
+    assert content(tmp_path / "out-0") == OLD and [path.name for path in tmp_path.iterdir()] == ["out-0"]
+
+
+def test_a_target_that_appeared_is_never_touched(tmp_path):
+    decision, _ = prepare(tmp_path, overwrite=False, outputs=1)
+    (tmp_path / "out-0").mkdir()
+    for _ in range(2):
+        with pytest.raises(OutputTakenError, match="created by somebody else"):
+            publish(decision)
+    assert content(tmp_path / "out-0") == {}
+
+
+def test_overwrite_of_a_file_and_of_nothing(tmp_path):
+    for name in ("file", "nothing"):
+        target = tmp_path / name
+        if name == "file":
+            target.write_text("old")
+        staging, staged = stage(target, 0, ["new 0", "new 1"])
+        publish(Decision(JOB, 1, (decided_output(0, target, staging, True, staged),)))
+        assert content(target) == NEW
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "nothing"]
+
+
+def test_a_staged_file_that_is_gone_is_an_error_that_names_it(tmp_path):
+    decision, _ = prepare(tmp_path, overwrite=True, outputs=1)
+    (Path(decision.outputs[0].staging) / decision.outputs[0].files[1].name).unlink()
+    with pytest.raises(JobExecutionError, match=r"0-00001-ffffffff\.csv: a staged file .* is missing"):
+        publish(decision)
+    assert content(tmp_path / "out-0") == OLD
+
+
+def test_files_are_numbered_in_subtask_order_with_the_extension_of_the_attempt(tmp_path):
+    staged = [StagedFile(0, index, f"0-{index:05d}-x.parquet", 1, 1) for index in (2, 0, 1)]
+    output = decided_output(0, tmp_path / "t", tmp_path / "s", False, staged)
+    assert [(file.name, file.part) for file in output.files] == [
+        ("0-00000-x.parquet", "part-00000.parquet"),
+        ("0-00001-x.parquet", "part-00001.parquet"),
+        ("0-00002-x.parquet", "part-00002.parquet"),
+    ]
+
+
+def test_golden_decision():
+    staged = [StagedFile(0, 0, "0-00000-ab.csv", 3, 7)]
+    output = decided_output(0, Path("/out"), Path("/.out.drey-x"), True, staged)
+    golden = """{
+ "job_id": {
+  "value": "cccccccccccccccccccccccccccccccc"
+ },
+ "epoch": 4,
+ "outputs": [
+  {
+   "sink_index": 0,
+   "target": "/out",
+   "staging": "/.out.drey-x",
+   "overwrite": true,
+   "files": [
+    {
+     "name": "0-00000-ab.csv",
+     "part": "part-00000.csv",
+     "row_count": 3,
+     "size_bytes": 7
+    }
+   ]
+  }
+ ],
+ "format": 1
+}"""
+    assert encode_decision(Decision(JOB, 4, (output,))).decode() == golden
+
+
+def test_the_first_decision_stays_and_lower_epochs_are_refused(tmp_path):
+    store = DecisionStore(tmp_path)
+    first = Decision(JOB, 3, ())
+    assert store.read(JOB) is None
+    assert store.decide(first) == first
+    assert store.decide(Decision(JOB, 5, (decided_output(0, Path("/a"), Path("/b"), False, ()),))) == first
+    with pytest.raises(FencedError):
+        store.decide(Decision(JOB, 2, ()))
+    assert store.read(JOB) == first and [path.name for path in tmp_path.iterdir()] == [f"{JOB}.json"]
+
+
+def test_without_hard_links_a_decision_is_still_created_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "link", lambda *_: (_ for _ in ()).throw(PermissionError(1, "no links")))
+    store = DecisionStore(tmp_path)
+    store.decide(Decision(JOB, 3, ()))
+    assert store.decide(Decision(JOB, 4, ())).epoch == 3
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_file_that_is_no_decision_is_refused(tmp_path):
+    (tmp_path / f"{JOB}.json").write_text("{}")
+    with pytest.raises(CorruptBlockError, match="is not a decision"):
+        DecisionStore(tmp_path).read(JOB)
+    other = Decision(JobId("d" * 32), 1, ())
+    (tmp_path / f"{JOB}.json").write_bytes(encode_decision(other))
+    with pytest.raises(CorruptBlockError, match="is the decision of job ddd"):
+        DecisionStore(tmp_path).read(JOB)
+
+
+def test_the_first_result_record_stays(tmp_path):
+    store = JobResultStore(tmp_path)
+    record = JobResultRecord(JOB, "job", "FINISHED", 2, 10)
+    assert store.read(JOB) is None
+    assert store.write(record) == record == store.read(JOB)
+    assert store.write(JobResultRecord(JOB, "job", "FAILED", 3, 10)) == record
+    with pytest.raises(FencedError):
+        store.write(JobResultRecord(JOB, "job", "FAILED", 1, 10))
+
+
+def test_staging_makes_missing_folders_and_takes_them_away_again(tmp_path):
+    target = tmp_path / "a" / "b" / "out"
+    staging = create_staging(target, JOB)
+    assert staging.parent == target.parent and (staging / OWNER_FILE).exists()
+    remove_staging(staging)
+    remove_staging(staging)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_folders_that_others_use_meanwhile_stay(tmp_path):
+    staging = create_staging(tmp_path / "a" / "b" / "out", JOB)
+    (tmp_path / "a" / "mine").write_text("x")
+    remove_staging(staging)
+    assert [path.name for path in (tmp_path / "a").iterdir()] == ["mine"]
+
+
+def test_staging_of_dead_processes_is_swept_and_that_of_the_living_and_of_strangers_is_not(tmp_path):
+    target = tmp_path / "out"
+    mine = create_staging(target, JOB)
+    owner = msgspec.json.decode((mine / OWNER_FILE).read_bytes(), type=StagingOwner)
+
+    def other(letter: str, **changes: object) -> Path:
+        staging = staging_path(target, JobId(letter * 32))
+        staging.mkdir()
+        changed = msgspec.structs.replace(owner, **changes)
+        (staging / OWNER_FILE).write_bytes(msgspec.json.encode(changed))
+        return staging
+
+    dead = other("1", pid=2**22 + 1)
+    reused = other("2", started_s=owner.started_s - 1000)
+    rebooted = other("3", boot="another")
+    foreign = other("4", host="elsewhere", pid=2**22 + 1)
+    unknown = staging_path(target, JobId("5" * 32))
+    unknown.mkdir()
+    other_target = tmp_path / f".out2.drey-{JOB}"
+    shutil.copytree(dead, other_target)
+    assert set(sweep_stale(target)) == {dead, reused, rebooted}
+    assert {path for path in tmp_path.iterdir()} == {mine, foreign, unknown, other_target}
+
+
+def test_exchange_and_rename_use_the_kernel_or_fall_back(tmp_path, monkeypatch):
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.mkdir()
+    second.mkdir()
+    (first / "x").touch()
+    if rename_module.exchange(first, second):
+        assert (second / "x").exists()
+    for function in (rename_module._renameat2, lambda: None):
+        monkeypatch.setattr(rename_module, "_renameat2", function)
+        (tmp_path / "old").mkdir()
+        (tmp_path / "taken").mkdir(exist_ok=True)
+        with pytest.raises(FileExistsError):
+            rename_module.rename_if_absent(tmp_path / "old", tmp_path / "taken")
+        rename_module.rename_if_absent(tmp_path / "old", tmp_path / "new")
+        (tmp_path / "new").rmdir()
+    assert rename_module.exchange(first, second) is False

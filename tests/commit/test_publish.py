@@ -295,7 +295,7 @@ def test_staging_of_dead_processes_is_swept_and_that_of_the_living_and_of_strang
     other_target = tmp_path / f".out2.drey-{JOB}"
     shutil.copytree(dead, other_target)
     assert set(sweep_stale(target)) == {dead, reused, rebooted}
-    assert {path for path in tmp_path.iterdir()} == {mine, foreign, unknown, other_target}
+    assert set(tmp_path.iterdir()) == {mine, foreign, unknown, other_target}
 
 
 def test_exchange_and_rename_use_the_kernel_or_fall_back(tmp_path, monkeypatch):

@@ -51,9 +51,7 @@ def job_graph(
     for index, parallelism in enumerate(parallelisms):
         inputs = [edge for edge in edges if edge.consumer == index]
         outputs = [edge for edge in edges if edge.producer == index]
-        head: PhysicalOperator = (
-            IdentityOperator() if inputs else SourceOperator(ParquetSource((), source_splits, ()))
-        )
+        head: PhysicalOperator = IdentityOperator() if inputs else SourceOperator(ParquetSource((), source_splits, ()))
         vertex_name = names[index] if names else f"vertex {index}"
         chain = [OperatorDescriptor(0, vertex_name, head, (), EMPTY, (weights or {}).get(index, 0.0))]
         if sinks and index in sinks:

@@ -26,13 +26,13 @@ def resources() -> FakeResources:
 @pytest.fixture
 def cluster(resources):
     threads = set(threading.enumerate())
-    descriptors = set(os.listdir("/proc/self/fd"))
+    descriptors = set(Path("/proc/self/fd").iterdir())
     cluster = MiniCluster(SETTINGS, resources)
     yield cluster
     cluster.close()
     assert resources.is_closed or not resources.descriptors
     assert set(threading.enumerate()) <= threads
-    assert set(os.listdir("/proc/self/fd")) <= descriptors
+    assert set(Path("/proc/self/fd").iterdir()) <= descriptors
 
 
 def fixed_cluster(resources: FakeResources, slots: int, **settings: str) -> MiniCluster:

@@ -121,9 +121,7 @@ class SlotMachine(RuleBasedStateMachine):
 
     @rule(resource_id=st.sampled_from([TM_1, TM_2]), count=st.integers(0, 4))
     def register(self, resource_id, count):
-        self.sizes[resource_id] = max(
-            [count, *(index + 1 for (owner, index) in self.given if owner == resource_id)]
-        )
+        self.sizes[resource_id] = max([count, *(index + 1 for (owner, index) in self.given if owner == resource_id)])
         self.manager.register(resource_id, self._statuses(resource_id))
 
     @rule(job_id=st.sampled_from([JOB_A, JOB_B]), count=st.integers(1, 5))

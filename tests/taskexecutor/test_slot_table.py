@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.errors import ConfigurationError, ResourceError
+from engine.ids import AllocationId, ExecutionAttemptId, JobId, JobVertexId
+from engine.taskexecutor.memory_sizes import memory_sizes
+from engine.taskexecutor.slot_table import SlotState, SlotTable
+
+JOB, OTHER = JobId("1" * 32), JobId("2" * 32)
+MIB = 1 << 20
+
+
+def attempt():
+    return ExecutionAttemptId.create(JobVertexId(0), 0, 0)
+
+
+def test_a_slot_goes_from_allocated_to_active_to_releasing_to_free():
+    table = SlotTable(2, 100)
+    allocation = AllocationId.random()
+    slot = table.allocate(0, JOB, allocation, "jm")
+    assert slot.state is SlotState.ALLOCATED and table.free_count == 1
+    table.activate(allocation)
+    running = attempt()
+    table.add_task(allocation, JOB, running)
+    assert slot.state is SlotState.ACTIVE
+    assert table.release(slot) is False and slot.state is SlotState.RELEASING
+    with pytest.raises(ResourceError, match="no slot with allocation"):
+        table.add_task(allocation, JOB, attempt())
+    assert table.remove_task(running) is slot
+    table.remove(slot)
+    assert table.is_idle
+
+
+def test_a_slot_is_never_given_twice_and_the_same_allocation_is_the_same_slot():
+    table = SlotTable(1, 100)
+    allocation = AllocationId.random()
+    slot = table.allocate(0, JOB, allocation, "jm")
+    assert table.allocate(0, JOB, allocation, "jm") is slot
+    for index in (0, 1, -1):
+        with pytest.raises(ResourceError, match=f"slot {index} of 1 is not free"):
+            table.allocate(index, OTHER, AllocationId.random(), "jm")
+
+
+def test_a_task_of_another_job_does_not_get_into_the_slot():
+    table = SlotTable(1, 100)
+    allocation = AllocationId.random()
+    table.allocate(0, JOB, allocation, "jm")
+    with pytest.raises(ResourceError):
+        table.add_task(allocation, OTHER, attempt())
+
+
+@given(st.integers(1, 20), st.integers(0, 10_000), st.lists(st.integers(0, 19), max_size=40))
+def test_pages_of_all_slots_together_are_never_more_than_there_are(count, pages, toggles):
+    table = SlotTable(count, pages)
+    taken = {}
+    for index in toggles:
+        if index >= count:
+            continue
+        if index in taken:
+            table.remove(taken.pop(index))
+        else:
+            taken[index] = table.allocate(index, JOB, AllocationId.random(), "jm")
+        assert sum(slot.managed_pages for slot in taken.values()) <= pages
+    for slot in taken.values():
+        table.remove(slot)
+    table.resize(count)
+    shares = [table.allocate(index, JOB, AllocationId.random(), "jm").managed_pages for index in range(count)]
+    assert max(shares) - min(shares) <= 1 and sum(shares) == pages
+
+
+def sizes(process=4096 * MIB, managed=None, slots=4, page=32768):
+    return memory_sizes(process, managed, 0.4, 0.1, 4 * MIB, 64 * MIB, page, slots)
+
+
+def test_managed_and_network_memory_follow_from_the_process_size():
+    given_sizes = sizes(1000 * MIB)
+    assert given_sizes.managed_bytes == 400 * MIB
+    assert given_sizes.network_segments_min * given_sizes.page_bytes == 4 * MIB
+    assert given_sizes.network_segments_max * given_sizes.page_bytes == 64 * MIB
+    assert "managed                      400.0 MiB" in given_sizes.table()
+
+
+def test_a_managed_size_overrides_the_fraction_and_a_small_one_gets_smaller_pages():
+    assert sizes(managed=16 * MIB).managed_bytes == 16 * MIB
+    assert sizes(managed=16 * MIB, slots=14).page_bytes == 16384
+    assert sizes(managed=1 * MIB, slots=4).page_bytes == 4096
+    assert sizes(managed=1 << 30, page=8192).page_bytes == 8192
+
+
+def test_less_than_a_page_is_a_configuration_error():
+    with pytest.raises(ConfigurationError, match="less than one page"):
+        sizes(managed=100)

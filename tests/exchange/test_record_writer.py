@@ -9,7 +9,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from engine.clock import SystemClock
 from engine.errors import DataError, IllegalTransitionError, PartitionReleasedError, SchemaError, TaskCancelledError
 from engine.exchange.buffer_pool import BufferKind
 from engine.exchange.channel_selector import GlobalSelector, RebalanceSelector
@@ -316,9 +315,3 @@ def test_rebalance_spreads_over_the_whole_exchange(world: World) -> None:
     received = exchange(world, partition, [batch_of(rows)], selector=RebalanceSelector(4))
     assert sorted(len(channel) for channel in received) == [250, 251, 251, 251]
     assert Counter(row for channel in received for row in channel) == Counter(rows)
-
-
-def test_the_clock_of_the_room_and_python_s_agree() -> None:
-    before = SystemClock().monotonic_s()
-    time.sleep(0.001)
-    assert SystemClock().monotonic_s() > before

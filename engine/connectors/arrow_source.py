@@ -103,7 +103,9 @@ def _inline(
         for batch in batches:
             writer.write_batch(batch)
     rows = sum(batch.num_rows for batch in batches)
-    splits = (SourceSplit("", 0, len(batches), max(1, size_bytes), rows),) if rows else ()
+    splits = tuple(
+        SourceSplit("", index, index + 1, max(1, batch.nbytes), batch.num_rows) for index, batch in enumerate(batches)
+    )
     spec = ArrowSource((), splits, tuple(schema.names), inline=sink.getvalue().to_pybytes())
     return spec, _statistics(batches, schema, rows, size_bytes), schema
 

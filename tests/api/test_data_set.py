@@ -120,7 +120,7 @@ def test_on_gives_one_key_widened_to_the_common_type(data, other):
     joined = data.join(other, on="id", how="left", hint=JoinHint.BROADCAST_HASH_SECOND)
     assert joined.columns == [*SCHEMA.names, "city"]
     assert joined.schema.field("id").type == pa.int64()
-    source, cast, right, join = operators(joined)
+    _source, cast, _right, join = operators(joined)
     assert isinstance(cast, Project)
     assert [type(one.expression) for one in cast.expressions] == [Cast, ColumnRef, ColumnRef, ColumnRef]
     assert join == Join("left", ("id",), ("id",), True, JoinHint.BROADCAST_HASH_SECOND)

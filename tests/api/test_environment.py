@@ -13,7 +13,7 @@ from engine.api.results import format_table, read_parts, table_to_rows
 from engine.config.command_line import CommandLine, install_command_line
 from engine.connectors.arrow_writer import ArrowWriter
 from engine.errors import ConfigurationError, NotYetSupportedError, PlanError
-from engine.graph.plan import Sink, Source
+from engine.graph.plan import Source
 
 SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string())])
 ROWS = [(1, "a"), (2, None)]

@@ -13,9 +13,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
 
-from engine.api.executor import register_executor
+from engine.api.executor import TARGETS, register_executor
 from engine.client.job_listener import current_listener
 from engine.client.job_result import JobResult
 from engine.config.loader import Configuration
@@ -25,7 +24,7 @@ from engine.graph.exchange_mode import ExecutionMode
 from engine.graph.plan import Plan
 from engine.ids import JobId
 from engine.minicluster import mini_cluster
-from engine.optimizer.explain import explain
+from engine.optimizer.explain import explain, summary
 from engine.optimizer.job_graph_generator import generate_job_graph
 from engine.optimizer.optimizer import optimize
 from engine.optimizer.settings import OptimizerSettings
@@ -67,17 +66,20 @@ class LocalExecutor:
 class ExplainExecutor(LocalExecutor):
     """Prints the plan of the first job and ends the program there: ``flink-run job info``."""
 
+    def __init__(self, *, in_short: bool) -> None:
+        self._in_short = in_short
+
     def execute(self, plan: Plan, configuration: Configuration) -> JobResult:
         """Print the explained plan to standard output and leave the script."""
-        sys.stdout.write(explain(optimize(plan, self.optimizer_settings(configuration))))
+        optimized = optimize(plan, self.optimizer_settings(configuration))
+        sys.stdout.write("\n".join([*summary(optimized), ""]) if self._in_short else explain(optimized))
         raise SystemExit(0)
 
 
-def explain_instead_of_running() -> None:
-    """Make every target of this process explain its first plan instead of running it."""
-    factory: Callable[[], LocalExecutor] = ExplainExecutor
-    for target in ("local", "cluster", "spark"):
-        register_executor(target, factory)
+def explain_instead_of_running(*, in_short: bool = False) -> None:
+    """Make every target of this process explain its first plan (in at most three lines) instead of running it."""
+    for target in TARGETS:
+        register_executor(target, lambda: ExplainExecutor(in_short=in_short))
 
 
 register_executor("local", LocalExecutor)

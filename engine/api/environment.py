@@ -24,10 +24,11 @@ from typing import Any, Self
 import pyarrow as pa
 
 from engine.api.data_set import DataSet
-from engine.api.executor import JobResult, check_target, executor_of
+from engine.api.executor import check_target, executor_of
 from engine.api.logical_node import LogicalNode, build_plan
 from engine.api.planning import explain_plan, with_exact_splits
 from engine.api.results import read_parts
+from engine.client.job_result import JobResult
 from engine.commit.output_check import check_outputs
 from engine.config.command_line import current_command_line
 from engine.config.loader import Configuration, load_configuration

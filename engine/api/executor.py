@@ -8,39 +8,15 @@ Known names are local, cluster and spark; those that nobody registered are not t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Protocol
 
+from engine.client.job_result import JobResult
 from engine.config.loader import Configuration
 from engine.errors import ConfigurationError, NotYetSupportedError
-from engine.graph.deployment import VertexResult
 from engine.graph.plan import Plan
 
 TARGETS = ("local", "cluster", "spark")
-
-
-class JobResult(Protocol):
-    """What ``env.execute()`` returns."""
-
-    @property
-    def job_id(self) -> str:
-        """32 hex digits."""
-        ...
-
-    @property
-    def state(self) -> str:
-        """Final state: FINISHED."""
-        ...
-
-    @property
-    def runtime_ms(self) -> int:
-        """Milliseconds from submission to the end."""
-        ...
-
-    @property
-    def vertices(self) -> Sequence[VertexResult]:
-        """Rows and bytes of each vertex and subtask."""
-        ...
 
 
 class Executor(Protocol):

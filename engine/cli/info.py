@@ -12,5 +12,5 @@ from engine.targets import explain_instead_of_running
 def info(options: argparse.Namespace) -> int:
     """Run the script up to its first ``execute`` and print the plan instead."""
     install_settings(options)
-    explain_instead_of_running()
+    explain_instead_of_running(in_short=options.short)
     return run_script(options.script, options.arguments, [entry for entry in options.py_files.split(",") if entry])

@@ -60,6 +60,7 @@ def build_parser() -> Parser:
     add_script_arguments(submitting)
     submitting.set_defaults(run=submit)
     explaining = jobs.add_parser("info", help="explain the plan of a job, without running it")
+    explaining.add_argument("--short", action="store_true", help="what was decided, in at most three lines")
     add_script_arguments(explaining)
     explaining.set_defaults(run=_run_info)
     listing = jobs.add_parser("list", help="jobs of a cluster")

@@ -59,25 +59,14 @@ def export(source: Path, schema: pa.Schema, target: Path) -> None:
         raise SystemExit(1)
 
 
-def run_job(data: Path, result: Path) -> dict[str, Any]:
-    """Submit the main job as a user would and return its JSON report."""
-    command = [str(ROOT / "bin" / "flink-run"), "job", "submit", "--json", str(JOB)]
+def job_command(data: Path, result: Path, *words: str) -> str:
+    """Run ``flink-run job WORDS`` for the main job as a user would and return its standard output."""
+    command = [str(ROOT / "bin" / "flink-run"), "job", *words, str(JOB)]
     arguments = ["--format", "records", "--input", str(data), "--out", str(result)]
     done = subprocess.run([*command, *arguments], stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode != 0:
         raise SystemExit(done.returncode)
-    report: dict[str, Any] = json.loads(done.stdout)
-    return report
-
-
-def plan_lines(data: Path) -> list[str]:
-    """Return the main job's plan in three lines."""
-    from engine import Environment  # noqa: PLC0415 - the whole engine, not needed for --help
-    from engine.examples.skew_join import HINTS, skew_join  # noqa: PLC0415 - as above
-
-    with Environment() as env:
-        joined = skew_join(env.read_records(data / "instruments"), env.read_records(data / "currencies"), HINTS["auto"])
-        return joined.explain_summary()
+    return done.stdout
 
 
 def show_report(console: Console, report: dict[str, Any], plan: Sequence[str], result: Path) -> None:
@@ -98,7 +87,7 @@ def show_report(console: Console, report: dict[str, Any], plan: Sequence[str], r
     console.print(Panel(facts, title=f"skew join: {report['state']}", title_align="left", expand=False))
     console.print("[bold]plan[/]")
     for line in plan:
-        console.print(f"  {line}", highlight=False)
+        console.print(f"  {line}", highlight=False, soft_wrap=True)
     console.print("[bold]rows per subtask of the join[/]  [dim]13 in 14 rows have the same key[/]")
     counts = [subtask["rows_in"] for subtask in join["subtasks"]]
     for index, count in enumerate(counts):
@@ -144,8 +133,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     result = folder / "results" / "records"
     result.parent.mkdir()
     with step(console, "joined them on the embedded cluster"):
-        report = run_job(folder / "records", result)
-    show_report(console, report, plan_lines(folder / "records"), result)
+        plan = job_command(folder / "records", result, "info", "--short").splitlines()
+        report = json.loads(job_command(folder / "records", result, "submit", "--json"))
+    show_report(console, report, plan, result)
     return 0
 
 

@@ -114,6 +114,11 @@ def submit(options: argparse.Namespace) -> int:
     module_path = [entry for entry in options.py_files.split(",") if entry]
     exit_code = run_script(options.script, options.arguments, module_path)
     if options.json:
-        empty: dict[str, Any] = {"job_id": None, "state": "FAILED" if exit_code else "NONE", "runtime_ms": 0, "vertices": []}
+        empty: dict[str, Any] = {
+            "job_id": None,
+            "state": "FAILED" if exit_code else "NONE",
+            "runtime_ms": 0,
+            "vertices": [],
+        }
         print(json.dumps(listener.report or empty), file=stdout, flush=True)
     return exit_code

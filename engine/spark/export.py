@@ -16,6 +16,7 @@ import glob
 import os
 import shutil
 import sys
+import tempfile
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -51,20 +52,34 @@ class ExportReport:
     rejected: str | None
 
 
-def start_spark(name: str, *, progress: bool = True) -> SparkSession:
-    """Return a session for this machine that keeps quiet; an existing one is used as it is."""
+def start_spark(name: str) -> SparkSession:
+    """Return a session for this machine; an existing one is used as it is.
+
+    What the JVM says while it starts goes to a file that is shown only when it does not start.
+    """
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    return (
+    builder = (
         SparkSession.builder.appName(name)
         .master("local[*]")
         .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", str(progress).lower())
+        .config("spark.ui.showConsoleProgress", "false")
         .config("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile=file:{_LOG_SETTINGS}")
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.host", "127.0.0.1")
-        .getOrCreate()
     )
+    with tempfile.TemporaryFile() as said:
+        own_stderr = os.dup(2)
+        os.dup2(said.fileno(), 2)
+        try:
+            return builder.getOrCreate()
+        except Exception:
+            said.seek(0)
+            os.write(own_stderr, said.read())
+            raise
+        finally:
+            os.dup2(own_stderr, 2)
+            os.close(own_stderr)
 
 
 def read_input(spark: SparkSession, source: str, file_format: str, options: argparse.Namespace) -> DataFrame:
@@ -268,7 +283,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run an export and say what it did; 0 done, 1 failed."""
     options = build_parser().parse_args(arguments)
     try:
-        spark = start_spark("drey spark-export", progress=not options.quiet and sys.stderr.isatty())
+        spark = start_spark("drey spark-export")
         data = read_input(spark, options.input, options.format, options)
         report = export_data(
             data,

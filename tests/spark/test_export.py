@@ -23,7 +23,7 @@ CSV = (
 def spark():
     if shutil.which("java") is None and not spark_export.os.environ.get("JAVA_HOME"):
         pytest.skip("no Java; bin/run-tests provides one")
-    session = spark_export.start_spark("tests", progress=False)
+    session = spark_export.start_spark("tests")
     yield session
     session.stop()
 

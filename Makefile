@@ -1,5 +1,5 @@
 # Everyday verbs. Each works from a fresh checkout: the environment is made where it is missing.
-.PHONY: build debug test tidy torture coverage asan quickstart clean
+.PHONY: build debug test tidy torture coverage asan bench quickstart clean
 
 PYTHON = .venv/bin/python
 
@@ -22,6 +22,10 @@ asan:             ## tests of the native rooms under the address sanitizer
 
 torture: build    ## one test many times: make torture T=tests/join N=200
 	for run in $$(seq $(or $(N),20)); do $(PYTHON) -m pytest -q -x $(T) || exit 1; done
+
+bench:            ## beside DuckDB and Polars, in turns: make bench W=skewed_join ROWS=1400000
+	bash -c 'source bin/config.sh && ensure_environment bench'
+	$(PYTHON) -m tests.bench $(W) $(if $(ROWS),--rows $(ROWS))
 
 quickstart:
 	bin/quickstart

@@ -1,0 +1,51 @@
+"""What the machine can do at this moment, in GB/s on one thread: the scale on which to read the table."""
+
+import mmap
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import lz4.block
+
+_BYTES = 256 << 20
+
+
+def _rate(work: Callable[[], object], size_bytes: int = _BYTES) -> float:
+    began = time.perf_counter()
+    work()
+    return size_bytes / (time.perf_counter() - began) / 1e9
+
+
+def _write_file(path: Path, data: memoryview) -> None:
+    with path.open("wb", buffering=0) as file:
+        for start in range(0, len(data), 1 << 20):
+            file.write(data[start : start + (1 << 20)])
+        os.fsync(file.fileno())
+
+
+def machine_limits(folder: Path) -> dict[str, float]:
+    """Return GB/s of each limit; ``folder`` is where the disk is measured."""
+    with mmap.mmap(-1, _BYTES) as first, mmap.mmap(-1, _BYTES) as second:
+        zeros = bytes(1 << 20)
+        words = os.urandom(4096) + bytes(4096)
+
+        def fill(target: mmap.mmap) -> None:
+            for start in range(0, _BYTES, len(zeros)):
+                target[start : start + len(zeros)] = words * (len(zeros) // len(words))
+
+        limits = {"first touch": _rate(lambda: fill(first)), "warm write": _rate(lambda: fill(first))}
+        fill(second)
+        source, target = memoryview(first), memoryview(second)
+
+        def copy() -> None:
+            target[:] = source
+
+        limits["memcpy"] = _rate(copy)
+        limits["lz4 compress"] = _rate(lambda: lz4.block.compress(source[: _BYTES // 4]), _BYTES // 4)
+        path = folder / "disk-write"
+        limits["disk write and sync"] = _rate(lambda: _write_file(path, source))
+        path.unlink()
+        source.release()
+        target.release()
+    return limits

@@ -196,13 +196,13 @@ class DataSet(NotYetSupported):
 
     # functional ------------------------------------------------------------------------------------------------
 
-    def map(self, function: Any, schema: pa.Schema) -> DataSet:
+    def map(self, fn: Any, schema: pa.Schema) -> DataSet:
         """Return one row (tuple, dict or row) for each row, made by a Python function."""
-        return self._python("map", function, schema)
+        return self._python("map", fn, schema)
 
-    def flat_map(self, function: Any, schema: pa.Schema) -> DataSet:
+    def flat_map(self, fn: Any, schema: pa.Schema) -> DataSet:
         """Return any number of rows for each row: the function gives an iterable of them."""
-        return self._python("flat_map", function, schema)
+        return self._python("flat_map", fn, schema)
 
     def _python(self, kind: str, function: Any, schema: pa.Schema) -> DataSet:
         if not isinstance(schema, pa.Schema) or not schema.names:

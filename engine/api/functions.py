@@ -19,7 +19,7 @@ from typing import Any
 
 import cloudpickle
 
-from engine.errors import PlanError, SchemaError
+from engine.errors import NotYetSupportedError, PlanError, SchemaError
 from engine.graph.plan import PythonFunction
 
 _PACKAGE = __name__.partition(".")[0]
@@ -84,10 +84,13 @@ def _place_of(function: Any) -> tuple[str, str, int]:
 def python_function(kind: str, function: Any) -> PythonFunction:
     """Return a user's function as a plan's operator.
 
-    Raises: SchemaError when it cannot be called, PlanError when it cannot be pickled.
+    Raises: SchemaError when it cannot be called, PlanError when it cannot be pickled, NotYetSupportedError when it
+    is a rich function.
     """
     if not callable(function):
         raise SchemaError(f"{kind}: expected a function, got {type(function).__name__}")
+    if callable(getattr(function, "open", None)) and callable(getattr(function, "close", None)):
+        raise NotYetSupportedError(f"{kind}: a rich function (with open and close)")
     name, file, line = _place_of(function)
     try:
         with _own_modules_by_value(function):
@@ -95,6 +98,6 @@ def python_function(kind: str, function: Any) -> PythonFunction:
     except Exception as error:
         raise PlanError(
             f"{kind}: function {name} ({file}:{line}) cannot be sent to workers: {type(error).__name__}: {error};"
-            " open files, locks and connections inside the function, or in open(context)"
+            " open files, locks and connections inside the function"
         ) from error
     return PythonFunction(kind, data, name, file, line)

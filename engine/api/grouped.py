@@ -90,7 +90,7 @@ class GroupedDataSet:
             raise SchemaError(f"agg: column {', '.join(map(repr, twice))} would be there twice")
         return self._make(aggregate_node(self._source, self._keys, tuple(calls)))
 
-    def reduce(self, function: Any, schema: pa.Schema) -> DataSet:
+    def reduce(self, fn: Any, schema: pa.Schema) -> DataSet:
         """Return the rows that a Python function makes of each group."""
         raise NotYetSupportedError("group_by(...).reduce")
 

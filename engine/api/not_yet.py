@@ -10,15 +10,15 @@ from engine.errors import NotYetSupportedError
 class NotYetSupported:
     """Base of DataSet with the names that raise NotYetSupportedError."""
 
-    def map_batches(self, function: Any, schema: Any, format: str = "arrow") -> NoReturn:  # noqa: A002
+    def map_batches(self, fn: Any, schema: Any, format: str = "arrow") -> NoReturn:  # noqa: A002
         """Apply a function to Arrow, pandas or numpy batches."""
         raise NotYetSupportedError("map_batches")
 
-    def map_partition(self, function: Any, schema: Any) -> NoReturn:
+    def map_partition(self, fn: Any, schema: Any) -> NoReturn:
         """Apply a function to all rows of a subtask."""
         raise NotYetSupportedError("map_partition")
 
-    def co_group(self, other: Any, on: Any, function: Any, schema: Any) -> NoReturn:
+    def co_group(self, other: Any, on: Any, fn: Any, schema: Any) -> NoReturn:
         """Apply a function to the groups of two data sets."""
         raise NotYetSupportedError("co_group")
 
@@ -58,7 +58,7 @@ class NotYetSupported:
         """Partition by ranges of keys."""
         raise NotYetSupportedError("partition_by_range")
 
-    def partition_custom(self, function: Any, *keys: Any) -> NoReturn:
+    def partition_custom(self, fn: Any, *keys: Any) -> NoReturn:
         """Partition by a function of the keys."""
         raise NotYetSupportedError("partition_custom")
 

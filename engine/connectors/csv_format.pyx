@@ -1,35 +1,49 @@
-"""Rows as CSV text: columns of strings are joined line by line, quoting only what must be quoted.
+"""Rows as CSV text: columns are joined line by line, quoting only what must be quoted, numbers written as digits.
 
-    format_rows(columns, row_count, delimiter) -> bytes
+    RowFormatter(column_count, delimiter)
+        .format(columns, row_count) -> memoryview    the rows; valid up to the next call
+                                    -> None          column ``refused_column`` holds a double that needs more than
+                                                     digits and a point (1e300, 0.1 + 0.2): pass it as text
 
     null -> nothing      '' -> ""      a value with delimiter, quote, \\n or \\r -> "...", its quotes doubled
 
-So a null and an empty string stay apart, as RFC 4180 leaves open and this engine's reader tells them. ``columns`` are
-Arrow string or binary arrays (32 bit offsets); everything else was turned into text before. Columns of numbers and
-times need no quotes and skip the search (``is_plain``).
+So a null and an empty string stay apart, as RFC 4180 leaves open and this engine's reader tells them. TEXT columns are
+Arrow string or binary arrays (32 bit offsets); the kinds of numbers take arrays of just that type; everything else was
+turned into text before.
 
-Worst case, all bytes quotes: two bytes for each, and three for each field; that much is taken and given back.
+Worst case of a text, all bytes quotes: two bytes for each, and three for each field; that much room is kept from call
+to call and grows. A formatter is used by one thread.
 """
 
-from cpython.bytes cimport PyBytes_FromStringAndSize
-from libc.stdint cimport int32_t, int64_t, uint8_t, uintptr_t
-from libc.stdlib cimport free, malloc
-from libc.string cimport memcpy
+cimport cython
+from cpython.buffer cimport PyBUF_READ
+from cpython.memoryview cimport PyMemoryView_FromMemory
+from libc.stdint cimport (int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t,
+                          uintptr_t)
+from libc.stdlib cimport calloc, free, malloc
 
-cdef struct TextColumn:
-    const uint8_t* validity      # NULL: no nulls
-    const int32_t* offsets
-    const uint8_t* data
+from engine.connectors.number_text cimport NUMBER_TEXT_MAX, put_double, put_unsigned
+from engine.connectors.text_copy cimport COPY_SLACK, copy_unquoted
+
+cpdef enum FieldKind:
+    TEXT = 0
+    INT8 = 1
+    INT16 = 2
+    INT32 = 3
+    INT64 = 4
+    UINT8 = 5
+    UINT16 = 6
+    UINT32 = 7
+    UINT64 = 8
+    DOUBLE = 9
+
+cdef struct FieldColumn:
+    int32_t kind                 # FieldKind
     int64_t offset               # logical index of row 0
-    bint is_plain                # never needs quotes
-
-
-cdef inline bint needs_quotes(const uint8_t* text, int64_t size, const uint8_t* special) noexcept nogil:
-    cdef int64_t position
-    for position in range(size):
-        if special[text[position]]:
-            return True
-    return False
+    const uint8_t* validity      # NULL: no nulls
+    const int32_t* offsets       # of text
+    const uint8_t* data          # text, or numbers
+    const uint8_t* data_end
 
 
 cdef inline uint8_t* put_quoted(uint8_t* out, const uint8_t* text, int64_t size) noexcept nogil:
@@ -46,94 +60,139 @@ cdef inline uint8_t* put_quoted(uint8_t* out, const uint8_t* text, int64_t size)
     return out + 1
 
 
-# Short fields are most: copy them by bytes, without a call.
-cdef inline uint8_t* put_plain(uint8_t* out, const uint8_t* text, int64_t size) noexcept nogil:
-    cdef int64_t position
-    if size > 16:
-        memcpy(out, text, size)
+cdef inline uint8_t* put_text(uint8_t* out, const FieldColumn* column, int64_t index,
+                              uint8_t delimiter) noexcept nogil:
+    cdef const uint8_t* text = column.data + column.offsets[index]
+    cdef int64_t size = column.offsets[index + 1] - column.offsets[index]
+    if size and copy_unquoted(out, text, size, column.data_end, delimiter):
         return out + size
-    for position in range(size):
-        out[position] = text[position]
-    return out + size
+    return put_quoted(out, text, size)
 
 
-# Caller guarantees room for 2 * bytes + 3 * fields + rows at out. Returns the end of what was written.
-cdef uint8_t* put_rows(uint8_t* out, const TextColumn* columns, int64_t column_count, int64_t row_count,
-                       uint8_t delimiter, const uint8_t* special) noexcept nogil:
-    cdef int64_t row_index, column_index, bit, begin, size
-    cdef const TextColumn* column
+cdef inline uint8_t* put_signed(uint8_t* out, int64_t value) noexcept nogil:
+    if value >= 0:
+        return put_unsigned(out, <uint64_t>value)
+    out[0] = 45
+    return put_unsigned(out + 1, 0 - <uint64_t>value)
+
+
+# The end of what was written, or NULL: a double of the column needs more than digits and a point.
+cdef inline uint8_t* put_field(uint8_t* out, const FieldColumn* column, int64_t index,
+                               uint8_t delimiter) noexcept nogil:
+    cdef int32_t kind = column.kind
+    if kind == TEXT:
+        return put_text(out, column, index, delimiter)
+    if kind == DOUBLE:
+        return put_double(out, (<const double*>column.data)[index])
+    if kind == INT32:
+        return put_signed(out, (<const int32_t*>column.data)[index])
+    if kind == INT64:
+        return put_signed(out, (<const int64_t*>column.data)[index])
+    if kind == INT16:
+        return put_signed(out, (<const int16_t*>column.data)[index])
+    if kind == INT8:
+        return put_signed(out, (<const int8_t*>column.data)[index])
+    if kind == UINT64:
+        return put_unsigned(out, (<const uint64_t*>column.data)[index])
+    if kind == UINT32:
+        return put_unsigned(out, (<const uint32_t*>column.data)[index])
+    if kind == UINT16:
+        return put_unsigned(out, (<const uint16_t*>column.data)[index])
+    return put_unsigned(out, column.data[index])
+
+
+# Caller guarantees room at out. Returns the bytes written, or -1 - column for a refused double.
+cdef int64_t put_rows(uint8_t* out, const FieldColumn* columns, int64_t column_count, int64_t row_count,
+                      uint8_t delimiter) noexcept nogil:
+    cdef int64_t row_index, column_index, index
+    cdef const FieldColumn* column
+    cdef uint8_t* begin = out
     for row_index in range(row_count):
         for column_index in range(column_count):
-            if column_index:
-                out[0] = delimiter
-                out += 1
             column = &columns[column_index]
-            bit = column.offset + row_index
-            if column.validity != NULL and not (column.validity[bit >> 3] >> (bit & 7)) & 1:
-                continue
-            begin = column.offsets[bit]
-            size = column.offsets[bit + 1] - begin
-            if not column.is_plain and (size == 0 or needs_quotes(column.data + begin, size, special)):
-                out = put_quoted(out, column.data + begin, size)
-            else:
-                out = put_plain(out, column.data + begin, size)
-        out[0] = 10
-        out += 1
-    return out
+            index = column.offset + row_index
+            if column.validity == NULL or (column.validity[index >> 3] >> (index & 7)) & 1:
+                out = put_field(out, column, index, delimiter)
+                if out == NULL:
+                    return -1 - column_index
+            out[0] = delimiter
+            out += 1
+        out[-1] = 10
+    return out - begin
 
 
-def format_rows(list columns not None, int64_t row_count, int delimiter):
-    """Return rows as CSV bytes, each with ``\\n`` at its end.
+@cython.final
+cdef class RowFormatter:
+    """Formats rows of ``column_count`` (at least one) columns; ``delimiter`` is an ASCII byte that no number contains."""
 
-    ``columns``: (array, is_plain) pairs; arrays of string or binary type with ``row_count`` values. ``delimiter``: an
-    ASCII character that is neither quote nor line end.
-    """
-    cdef int64_t column_count = len(columns)
-    cdef int64_t data_bytes = 0
-    cdef int64_t index
-    cdef uint8_t special[256]
-    cdef TextColumn* views
-    cdef uint8_t* begin
-    cdef uint8_t* end
-    cdef bytes result
-    for index in range(256):
-        special[index] = 0
-    special[delimiter] = special[34] = special[10] = special[13] = 1
-    views = <TextColumn*>malloc(max(1, column_count) * sizeof(TextColumn))
-    if views == NULL:
-        raise MemoryError("no memory for the columns of a CSV block")
-    try:
-        for index in range(column_count):
-            data_bytes += open_column(&views[index], columns[index][0], columns[index][1], row_count)
-        begin = <uint8_t*>malloc(2 * data_bytes + 3 * column_count * row_count + row_count + 1)
-        if begin == NULL:
-            raise MemoryError(f"no memory for a CSV block of {row_count} rows")
+    cdef FieldColumn* _columns
+    cdef uint8_t* _room
+    cdef int64_t _room_bytes
+    cdef int64_t _column_count
+    cdef uint8_t _delimiter
+    cdef readonly int64_t refused_column
+
+    def __cinit__(self, int64_t column_count, int delimiter):
+        if column_count < 1:
+            raise ValueError("rows without columns have no text")
+        self._column_count = column_count
+        self._delimiter = <uint8_t>delimiter
+        self.refused_column = -1
+        self._columns = <FieldColumn*>calloc(column_count, sizeof(FieldColumn))
+        if self._columns == NULL:
+            raise MemoryError("no memory for the columns of a CSV file")
+
+    def __dealloc__(self):
+        free(self._columns)
+        free(self._room)
+
+    def format(self, list columns not None, int64_t row_count):
+        """Return ``row_count`` rows as bytes, each with ``\\n`` at its end; None: see ``refused_column``.
+
+        ``columns``: (array, FieldKind) pairs, each array with ``row_count`` values. The view dies with the next call.
+        """
+        cdef int64_t room = COPY_SLACK
+        cdef int64_t index, size
+        if len(columns) != self._column_count:
+            raise ValueError(f"{len(columns)} columns, the file has {self._column_count}")
+        for index in range(self._column_count):
+            room += open_column(&self._columns[index], columns[index][0], columns[index][1], row_count)
+        self._make_room(room)
         with nogil:
-            end = put_rows(begin, views, column_count, row_count, <uint8_t>delimiter, special)
-        try:
-            result = PyBytes_FromStringAndSize(<char*>begin, end - begin)
-        finally:
-            free(begin)
-        return result
-    finally:
-        free(views)
+            size = put_rows(self._room, self._columns, self._column_count, row_count, self._delimiter)
+        if size < 0:
+            self.refused_column = -1 - size
+            return None
+        return PyMemoryView_FromMemory(<char*>self._room, size, PyBUF_READ)
+
+    cdef int _make_room(self, int64_t size_bytes) except -1:
+        if size_bytes <= self._room_bytes:
+            return 0
+        free(self._room)
+        self._room_bytes = 0
+        self._room = <uint8_t*>malloc(size_bytes)
+        if self._room == NULL:
+            raise MemoryError(f"no memory for a CSV block of {size_bytes} bytes")
+        self._room_bytes = size_bytes
+        return 0
 
 
-# Fill a view of an Arrow array that the caller keeps alive; return the bytes of its values.
-cdef int64_t open_column(TextColumn* view, object array, bint is_plain, int64_t row_count) except -1:
-    cdef object validity, offsets, data
+# Fill a view of an Arrow array that the caller keeps alive; return the bytes that its text may take, separators too.
+cdef int64_t open_column(FieldColumn* view, object array, int32_t kind, int64_t row_count) except -1:
+    cdef list buffers = array.buffers()
+    cdef object data = buffers[len(buffers) - 1]
     if len(array) != row_count:
         raise ValueError(f"a column of {len(array)} values among rows: {row_count}")
-    validity, offsets, data = array.buffers()
+    view.kind = kind
     view.offset = array.offset
-    view.is_plain = is_plain
     view.validity = NULL
-    view.data = NULL
-    if validity is not None and array.null_count:
-        view.validity = <const uint8_t*><uintptr_t>validity.address
-    if row_count == 0:
-        return 0
-    view.offsets = <const int32_t*><uintptr_t>offsets.address
+    view.data = view.data_end = NULL
+    if buffers[0] is not None and array.null_count:
+        view.validity = <const uint8_t*><uintptr_t>buffers[0].address
     if data is not None:
         view.data = <const uint8_t*><uintptr_t>data.address
-    return view.offsets[view.offset + row_count] - view.offsets[view.offset]
+        view.data_end = view.data + <int64_t>data.size
+    if kind != TEXT or row_count == 0:
+        return row_count * (NUMBER_TEXT_MAX + 1)
+    view.offsets = <const int32_t*><uintptr_t>buffers[1].address
+    return 2 * (view.offsets[view.offset + row_count] - view.offsets[view.offset]) + 3 * row_count

@@ -1,3 +1,19 @@
+from enum import IntEnum
 from typing import Any
 
-def format_rows(columns: list[tuple[Any, bool]], row_count: int, delimiter: int) -> bytes: ...
+class FieldKind(IntEnum):
+    TEXT = 0
+    INT8 = 1
+    INT16 = 2
+    INT32 = 3
+    INT64 = 4
+    UINT8 = 5
+    UINT16 = 6
+    UINT32 = 7
+    UINT64 = 8
+    DOUBLE = 9
+
+class RowFormatter:
+    refused_column: int
+    def __init__(self, column_count: int, delimiter: int) -> None: ...
+    def format(self, columns: list[tuple[Any, FieldKind]], row_count: int) -> memoryview | None: ...

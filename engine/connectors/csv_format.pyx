@@ -117,7 +117,7 @@ cdef int64_t put_rows(uint8_t* out, const FieldColumn* columns, int64_t column_c
                     return -1 - column_index
             out[0] = delimiter
             out += 1
-        out[-1] = 10
+        (out - 1)[0] = 10
     return out - begin
 
 

@@ -11,11 +11,22 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from engine.connectors.csv_format import format_rows
+from engine.connectors.csv_format import FieldKind, RowFormatter
 from engine.connectors.sink_writer import remove_file
 from engine.errors import ConfigurationError, SchemaError
 
 _DELIMITERS_REFUSED = '"\n\r\0.+-:eE'
+_NUMBERS = {
+    pa.int8(): FieldKind.INT8,
+    pa.int16(): FieldKind.INT16,
+    pa.int32(): FieldKind.INT32,
+    pa.int64(): FieldKind.INT64,
+    pa.uint8(): FieldKind.UINT8,
+    pa.uint16(): FieldKind.UINT16,
+    pa.uint32(): FieldKind.UINT32,
+    pa.uint64(): FieldKind.UINT64,
+    pa.float64(): FieldKind.DOUBLE,
+}
 
 
 def check_csv_sink(schema: pa.Schema, delimiter: str) -> None:
@@ -36,22 +47,23 @@ def _is_text(data_type: pa.DataType) -> bool:
     return bool(pa.types.is_string(data_type) or pa.types.is_binary(data_type))
 
 
-def _is_large_text(data_type: pa.DataType) -> bool:
-    return bool(pa.types.is_large_string(data_type) or pa.types.is_large_binary(data_type))
+def _field(column: pa.Array) -> tuple[pa.Array, FieldKind]:
+    """Return a column in a form that the formatter takes: numbers as they are, everything else as text."""
+    kind = _NUMBERS.get(column.type)
+    return (_as_text(column), FieldKind.TEXT) if kind is None else (column, kind)
 
 
-def _text_column(column: pa.Array) -> tuple[pa.Array, bool]:
-    """Return a column as strings, and whether none of them can need quotes."""
+def _as_text(column: pa.Array) -> pa.Array:
     data_type = column.type
     if _is_text(data_type):
-        return column, False
-    if _is_large_text(data_type):
-        return column.cast(pa.string() if pa.types.is_large_string(data_type) else pa.binary()), False
-    if pa.types.is_fixed_size_binary(data_type) and not pa.types.is_decimal(data_type):
-        return column.cast(pa.binary()), False
+        return column
+    if pa.types.is_large_string(data_type):
+        return column.cast(pa.string())
+    if pa.types.is_large_binary(data_type) or pa.types.is_fixed_size_binary(data_type):
+        return column.cast(pa.binary())
     if pa.types.is_null(data_type):
-        return pa.nulls(len(column), pa.string()), True
-    return pc.cast(column, pa.string()), True
+        return pa.nulls(len(column), pa.string())
+    return pc.cast(column, pa.string())
 
 
 class CsvWriter:
@@ -60,16 +72,20 @@ class CsvWriter:
     def __init__(self, schema: pa.Schema, path: Path, header: bool = False, delimiter: str = ",") -> None:
         check_csv_sink(schema, delimiter)
         self._path = path
-        self._delimiter = ord(delimiter)
+        self._formatter = RowFormatter(len(schema), ord(delimiter))
+        self._text_columns: set[int] = set()
         self._row_count = 0
         self._size_bytes = 0
         self._file = path.open("xb", buffering=0)
         if header:
-            names = [(pa.array([name]), False) for name in schema.names]
-            self._put(format_rows(names, 1, self._delimiter))
+            self._put_rows([(pa.array([name]), FieldKind.TEXT) for name in schema.names], 1)
 
-    def _put(self, data: bytes) -> None:
-        view = memoryview(data)
+    def _put_rows(self, columns: list[tuple[pa.Array, FieldKind]], row_count: int) -> None:
+        while (view := self._formatter.format(columns, row_count)) is None:
+            # Doubles beyond plain decimals: Arrow writes them, and those of the batches to come.
+            index = self._formatter.refused_column
+            self._text_columns.add(index)
+            columns[index] = (pc.cast(columns[index][0], pa.string()), FieldKind.TEXT)
         while view:
             written = self._file.write(view)
             self._size_bytes += written
@@ -77,8 +93,10 @@ class CsvWriter:
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Append rows."""
-        columns = [_text_column(column) for column in batch.columns]
-        self._put(format_rows(columns, batch.num_rows, self._delimiter))
+        columns = [_field(column) for column in batch.columns]
+        for index in self._text_columns:
+            columns[index] = (pc.cast(columns[index][0], pa.string()), FieldKind.TEXT)
+        self._put_rows(columns, batch.num_rows)
         self._row_count += batch.num_rows
 
     def finish(self) -> tuple[int, int, str]:

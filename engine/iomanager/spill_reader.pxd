@@ -26,6 +26,12 @@ cdef struct ReadSlot:
     int error                       # errno, 0 when the read succeeded
 
 
+cdef enum:
+    READER_OPEN = 0
+    READER_CANCELLED = 1
+    READER_CLOSED = 2
+
+
 @cython.final
 cdef class SpillReader:
     cdef readonly int64_t next_index            # of the block that next_block gives
@@ -40,12 +46,13 @@ cdef class SpillReader:
     cdef int32_t _slot_count
     cdef int64_t _requested_index               # one behind the last block that was asked for
     cdef int32_t _prefetch
-    cdef bint _closed
+    cdef int _state                             # READER_*; cancel may come from any thread
 
     # 1 with the next block's rows, or 0 at the end. The memory is valid until the next call or close.
-    # With or without the GIL. Raises CorruptBlockError naming file and offset, SpillError.
+    # With or without the GIL. Raises CorruptBlockError naming file and offset, SpillError, TaskCancelledError.
     cdef int next_block(self, const uint8_t** data, int64_t* size) except -1 nogil
 
     cdef int _request(self, int64_t index) except -1 nogil
+    cdef int _refuse(self) except -1
     cdef int _raise_failure(self, ReadSlot* slot) except -1
     cdef void _release(self) noexcept

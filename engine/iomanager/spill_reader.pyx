@@ -3,6 +3,7 @@
     reader = file.reader(prefetch=2)
     while reader.next_block(&data, &size): ...       or ``for rows in reader`` (bytes)
     reader.read_block(index)                          any block of the file, read by the caller's thread
+    reader.cancel()                                   from any thread: every later read raises TaskCancelledError
     reader.close()                                    or ``with``
 
 The directory's reader thread reads, checks and decompresses up to `prefetch` blocks while the caller works on one
@@ -38,7 +39,7 @@ from engine.iomanager.spill_file cimport BlockEntry, SpillFile
 
 import os
 
-from engine.errors import SpillError
+from engine.errors import SpillError, TaskCancelledError
 from engine.iomanager.block_format import corrupt_block
 
 cdef extern from *:
@@ -160,9 +161,9 @@ cdef class SpillReader:
 
     cdef int next_block(self, const uint8_t** data, int64_t* size) except -1 nogil:
         cdef ReadSlot* slot
-        if self._closed:
+        if self._state != READER_OPEN:
             with gil:
-                raise ValueError(f"the reader of {self._file.label} is closed")
+                self._refuse()
         if self.next_index >= self.end_index:
             return 0
         while self._requested_index < self.end_index and self._requested_index < self.next_index + self._slot_count:
@@ -201,6 +202,11 @@ cdef class SpillReader:
         else:
             read_slot(slot)
         return 0
+
+    cdef int _refuse(self) except -1:
+        if self._state == READER_CANCELLED:
+            raise TaskCancelledError(f"the reader of {self._file.label} was cancelled")
+        raise ValueError(f"the reader of {self._file.label} is closed")
 
     cdef int _raise_failure(self, ReadSlot* slot) except -1:
         path, offset, _ = self._file.block_place(slot.sequence)
@@ -244,8 +250,8 @@ cdef class SpillReader:
         """Return the rows of any block of the file, read by this thread; the order of next_block is not touched."""
         cdef ReadSlot slot
         cdef bytes rows
-        if self._closed:
-            raise ValueError(f"the reader of {self._file.label} is closed")
+        if self._state != READER_OPEN:
+            self._refuse()
         if not 0 <= index < self._file.block_count:
             raise IndexError(f"block {index} of {self._file.block_count}")
         memset(&slot, 0, sizeof(slot))
@@ -262,10 +268,15 @@ cdef class SpillReader:
             self._raise_failure(&slot)
         return rows
 
+    def cancel(self):
+        """Have every later read raise TaskCancelledError; it is still to be closed. Thread: any."""
+        if self._state == READER_OPEN:
+            self._state = READER_CANCELLED
+
     def close(self):
         """Wait for what is being read and give everything back; idempotent."""
-        if not self._closed:
-            self._closed = True
+        if self._state != READER_CLOSED:
+            self._state = READER_CLOSED
             self._release()
             self._space.reader_closed(self)
 

@@ -3,6 +3,7 @@
     space = io_manager.space(SpillIdentity(job_id, vertex_index, subtask_index, attempt_number))
     writer = space.writer("run 0")  ...  file = writer.finish()  ...  file.reader()
     space.spilled_bytes  space.raw_bytes
+    space.cancel()                    from any thread: whoever spills or reads gets TaskCancelledError
     space.close()                     ends writers and readers that are still open, deletes every file; idempotent
 
 The space decides in which directory a file, or the continuation of one, is opened: the one with most free space for
@@ -10,7 +11,7 @@ each file that is there already, so that equal disks take turns; if it cannot be
 named after their owner, so that a person who looks into a spill folder sees whose they are; what is inside is checked
 by the identity in every block.
 
-Thread: the operator's; ``open_extent`` is also called by I/O threads (under the GIL).
+Thread: the operator's; ``open_extent`` is also called by I/O threads (under the GIL), ``cancel`` by any.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Callable, Collection, Sequence
 
-from engine.errors import DiskFullError, SpillError
+from engine.errors import DiskFullError, SpillError, TaskCancelledError
 from engine.iomanager.io_buffers import IoBuffers
 from engine.iomanager.spill_directory import SpillDirectory
 from engine.iomanager.spill_file import SpillFile
@@ -54,6 +55,7 @@ class SpillSpace:
         self._stored_bytes = 0
         self._raw_bytes = 0
         self._closed = False
+        self._cancelled = False
 
     # ------------------------------------------------------------------------------------------------- for operators
 
@@ -73,6 +75,8 @@ class SpillSpace:
             self._compress,
         )
         self._writers.add(writer)
+        if self._cancelled:  # meanwhile: cancel did not see this one
+            writer.cancel()
         return writer
 
     @property
@@ -89,6 +93,14 @@ class SpillSpace:
     def closed(self) -> bool:
         """Whether close() has been called."""
         return self._closed
+
+    def cancel(self) -> None:
+        """Have every call on writers and readers raise TaskCancelledError, so that merges and recursion end soon."""
+        self._cancelled = True
+        for writer in tuple(self._writers):
+            writer.cancel()
+        for reader in tuple(self._readers):
+            reader.cancel()
 
     def close(self) -> None:
         """End everything that is open and delete every file; idempotent.
@@ -162,6 +174,8 @@ class SpillSpace:
         queue = file.extents[0][1].read_queue if prefetch > 0 and end_block > first_block else None
         reader = SpillReader(self, file, queue, self._buffers, prefetch, first_block, end_block)
         self._readers.add(reader)
+        if self._cancelled:
+            reader.cancel()
         return reader
 
     def reader_closed(self, reader: SpillReader) -> None:
@@ -176,6 +190,8 @@ class SpillSpace:
     def _require_open(self) -> None:
         if self._closed:
             raise SpillError(f"the spill space of {self.identity} is closed")
+        if self._cancelled:
+            raise TaskCancelledError(f"the spill space of {self.identity} was cancelled")
 
 
 def _remove(extents: Sequence[tuple[str, SpillDirectory]]) -> None:

@@ -5,6 +5,7 @@
     writer.cut()                                                         optional: begin a new block here
     file = writer.finish()                                               waits for the disk; SpillFile
     writer.discard()                                                     instead of finish: nothing stays on disk
+    writer.cancel()                                                      from any thread: the next call raises
 
 One thread fills, the directory's I/O thread compresses, checksums and writes (the drawing is in ``spill_writer.pxd``).
 LZ4 is kept when it saves a tenth; after three poor blocks in a row a file is written as it is.
@@ -41,7 +42,7 @@ from engine.iomanager.spill_file cimport BlockEntry, new_file
 
 import os
 
-from engine.errors import SpillError
+from engine.errors import SpillError, TaskCancelledError
 
 cdef extern from *:
     """
@@ -378,6 +379,12 @@ cdef class SpillWriter:
         self._space.writer_finished(self, file)
         self._free()
         return file
+
+    def cancel(self):
+        """Poison the writer: its next call raises TaskCancelledError; it is still to be discarded. Thread: any."""
+        if self._stream != NULL and self._stream.failed == 0:
+            self._error = TaskCancelledError(f"the spill writer {self.label} was cancelled")
+            self._stream.failed = EIO
 
     def discard(self):
         """Give the file up: wait for the disk, remove what was written; idempotent."""

@@ -6,9 +6,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from engine.errors import SpillError
+from engine.errors import SpillError, TaskCancelledError
 from engine.iomanager.crc32c import crc32c
 from engine.iomanager.io_manager import IOManager
+from engine.iomanager.spill_file import SpillFile
+from engine.iomanager.spill_space import SpillSpace
 from engine.iomanager.spill_writer import SpillWriter
 from engine.memory.manager import MemoryManager
 from tests.iomanager.conftest import IDENTITY
@@ -266,3 +268,30 @@ def test_closing_the_manager_closes_spaces_that_were_left_open(tmp_path: Path) -
     assert space.closed and manager.buffer_bytes_out == 0 and list(tmp_path.iterdir()) == []
     with pytest.raises(SpillError, match="closed"):
         manager.space(IDENTITY)
+
+
+def test_cancelling_a_space_ends_its_writers_and_readers_and_those_to_come(io_manager: IOManager) -> None:
+    space = io_manager.space(IDENTITY)
+    file = _file_of(space, 40)
+    reader, writer = file.reader(), space.writer("open", 1024)
+    next(reader)
+    writer.write_bytes(bytes(5000))
+    space.cancel()
+    for call in (
+        lambda: next(reader),
+        lambda: writer.write_bytes(bytes(8)),
+        writer.finish,
+        file.reader,
+        lambda: space.writer("late"),
+    ):
+        with pytest.raises(TaskCancelledError):
+            call()
+    space.close()
+    assert all(list(folder.glob("*.spill")) == [] for folder in io_manager.folders)
+
+
+def _file_of(space: SpillSpace, blocks: int) -> SpillFile:
+    writer = space.writer("run", 1024)
+    for _ in range(blocks):
+        writer.write_bytes(bytes(1024))
+    return writer.finish()

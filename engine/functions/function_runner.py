@@ -8,6 +8,9 @@
     runner.release_job(job)     all workers of a finished job end: memory given back, modules forgotten
     runner.close()
 
+The worker loads the function while the task opens the rest of its chain; that runs the user's imports, so whoever waits
+for it can be cancelled.
+
 A worker that dies (a crash, ``os._exit``, the out-of-memory killer) is a UserFunctionError that names the function
 and how the process ended.
 """
@@ -80,7 +83,7 @@ class FunctionRunner:
         output_schema: pa.Schema,
         configuration: Configuration,
     ) -> FunctionSession:
-        """Return a session with the function loaded."""
+        """Return a session; its worker loads the function meanwhile, an error of that is raised by the first call."""
         if configuration.get(PYTHON_EXECUTION_MODE) == "thread":
             return ThreadSession(operator, input_schema, output_schema)
         with self._lock:
@@ -153,6 +156,7 @@ class WorkerSession:
         self._job_id = job_id
         self._operator = operator
         self._worker: Worker | None = worker
+        self._is_opened = False
         self._slot = 0
         self._outstanding_count = 0
         self._is_cancelled = False
@@ -167,15 +171,11 @@ class WorkerSession:
             output_schema.serialize().to_pybytes(),
             tuple(sys.path),
         )
-        try:
-            self._send(opening)
-            self._expect(FunctionOpened)
-        except BaseException:
-            self.close()
-            raise
+        self._send(opening)
 
     def process(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Send the batch; yield the results of the one before it."""
+        self._await_opened()
         assert self._worker is not None, "session is closed"
         size_bytes = self._worker.inputs[self._slot].write(batch)
         self._send(ProcessBatch(self._slot, size_bytes))
@@ -186,6 +186,7 @@ class WorkerSession:
 
     def finish(self) -> Iterator[pa.RecordBatch]:
         """Yield the results of the last batch."""
+        self._await_opened()
         while self._outstanding_count:
             yield from self._results()
 
@@ -201,11 +202,17 @@ class WorkerSession:
         worker, self._worker = self._worker, None
         if worker is None:
             return
-        if self._is_healthy and not self._outstanding_count and not self._is_cancelled:
+        if self._is_opened and self._is_healthy and not self._outstanding_count and not self._is_cancelled:
             self._runner.give_back(self._job_id, worker)
         else:
             worker.kill()
             worker.reap()
+
+    def _await_opened(self) -> None:
+        """Wait for the worker to have loaded the function: not before the session can be cancelled by others."""
+        if not self._is_opened:
+            self._expect(FunctionOpened)
+            self._is_opened = True
 
     def _results(self) -> Iterator[pa.RecordBatch]:
         while True:

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING
 
 from engine.config.loader import configuration_from_texts
 from engine.config.options import BUFFER_TIMEOUT
-from engine.errors import TaskCancelledError
 from engine.exchange.record_writer_builder import RecordWriterBuilder, Writer
 from engine.exchange.result_partition import ResultPartition, pool_bounds
 from engine.expressions.schema_bridge import to_arrow_schema
@@ -94,11 +93,11 @@ class BatchTask:
                 operator.finish()
             for writer in self._output.writers:
                 writer.finish()
-            self._check_cancelled()
+            self._context.check_cancelled()
         except BaseException as error:
             for partition in self._partitions:
                 partition.fail(error)
-            self._check_cancelled()
+            self._context.check_cancelled()
             raise
         finally:
             self._close()
@@ -106,7 +105,7 @@ class BatchTask:
     def cancel(self) -> None:
         """Stop the attempt; from any thread, idempotent."""
         with self._lock:
-            self._context.is_cancelled = True
+            self._context.cancel()
             for task_input in self._inputs.values():
                 task_input.cancel()
             for partition in self._partitions:
@@ -142,10 +141,6 @@ class BatchTask:
         """Return bytes written to each result partition, in order of the descriptor."""
         return tuple(partition.total_bytes for partition in self._partitions)
 
-    def _check_cancelled(self) -> None:
-        if self._context.is_cancelled:
-            raise TaskCancelledError(f"{self._context.task_name} was cancelled")
-
     def _open(self) -> None:
         for descriptor in self._descriptor.partitions:
             pool = self._services.network_pool.local_pool(
@@ -155,7 +150,7 @@ class BatchTask:
             with self._lock:
                 self._partitions.append(partition)
             self._services.partition_manager.register(partition)
-            self._check_cancelled()
+            self._context.check_cancelled()
             builder = RecordWriterBuilder(partition, to_arrow_schema(descriptor.schema))
             builder.with_subtask(self._descriptor.subtask_index)
             writer = builder.with_timeout(self._context.configuration.get(BUFFER_TIMEOUT)).build()
@@ -173,7 +168,7 @@ class BatchTask:
             self._inputs = {
                 index: TaskInput(gates, self._services.partition_manager) for index, gates in by_input.items()
             }
-        self._check_cancelled()
+        self._context.check_cancelled()
 
     def _open_chain(self) -> None:
         """Make driver and operators, opened from the tail so that each finds its output ready."""
@@ -184,7 +179,7 @@ class BatchTask:
         for operator in reversed(operators):
             operator.open(self._context, output)
             self._operators.insert(0, operator)
-            self._check_cancelled()
+            self._context.check_cancelled()
             output = operator
         self._driver = self._make_driver(head)
         self._driver.open(self._context, output)

@@ -70,6 +70,7 @@ class Sort(ChainedOperator):
         for batch in self._open_sorter.batches():
             if self.output.is_satisfied:
                 break
+            self.context.check_cancelled()
             self.output.process(batch)
 
     def close(self) -> None:
@@ -116,6 +117,7 @@ class Aggregate(ChainedOperator):
     def finish(self) -> None:
         """Emit the groups."""
         for result in self._open_aggregate.finish():
+            self.context.check_cancelled()
             self.output.process(result)
 
     def close(self) -> None:

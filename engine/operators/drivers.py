@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Protocol
 import pyarrow as pa
 
 from engine.connectors.source_reader import open_source
-from engine.errors import TaskCancelledError
 from engine.exchange.elements import OversizedRow, RowPage
 from engine.expressions.schema_bridge import to_arrow_schema
 from engine.graph.operator_descriptor import HashJoinOperator, SourceOperator
@@ -77,13 +76,14 @@ class SourceDriver:
     def run(self) -> None:
         """Read until the splits end or nothing more is needed."""
         for batch in self._reader:
-            if self._context.is_cancelled:
-                raise TaskCancelledError("the task was cancelled")
+            self._context.check_cancelled()
             if batch.num_rows:
                 self._output.process(batch)
             self._context.bad_rows = self._reader.bad_rows
             if self._output.is_satisfied:
                 break
+        # What was left out after the last batch counts too.
+        self._context.bad_rows = self._reader.bad_rows
 
     def close(self) -> None:
         """Close the open file."""
@@ -170,6 +170,7 @@ class HashJoinDriver:
         right_keys = [right.get_field_index(name) for name in operator.right_keys]
         sides = ((left, left_keys), (right, right_keys))
         (build, build_keys), (probe, probe_keys) = sides if operator.build_left else sides[::-1]
+        self._context = context
         self._output = output
         self._join = HashJoin(
             operator.how,
@@ -207,6 +208,7 @@ class HashJoinDriver:
 
     def _emit(self, results: Iterator[pa.RecordBatch]) -> None:
         for result in results:
+            self._context.check_cancelled()
             self._output.process(result)
 
     def close(self) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from engine.config.loader import Configuration
 from engine.config.options import FORCE_SPILL
+from engine.errors import TaskCancelledError
 from engine.graph.deployment import StagedFile, TaskDeploymentDescriptor
 from engine.graph.operator_descriptor import DRIVER_PAGES_MIN, OperatorDescriptor
 from engine.iomanager.spill_identity import SpillIdentity
@@ -81,7 +82,19 @@ class TaskContext:
         )
         space = self.services.io_manager.space(identity)
         self._spaces.append(space)
+        self.check_cancelled()
         return space
+
+    def check_cancelled(self) -> None:
+        """Raise TaskCancelledError once the attempt was told to end; loops that wait for no input call it."""
+        if self.is_cancelled:
+            raise TaskCancelledError(f"{self.task_name} was cancelled")
+
+    def cancel(self) -> None:
+        """Have the attempt's loops and its spilling end with TaskCancelledError. Thread: any."""
+        self.is_cancelled = True
+        for space in tuple(self._spaces):
+            space.cancel()
 
     def count_resources(self) -> None:
         """Refresh ``spilled_bytes`` and ``pages_peak`` from the pools and spaces handed out."""

@@ -1,0 +1,1 @@
+"""Whole attempts without a cluster: a descriptor, real services, and what is left afterwards."""

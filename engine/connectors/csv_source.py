@@ -25,6 +25,7 @@ from engine.errors import ConfigurationError, SchemaError
 from engine.graph.source_spec import CsvSource, SourceStatistics
 
 ON_BAD_ROW = ("fail", "skip")
+_SCHEMA_TEXT_MAX = 300
 
 
 def csv_source(
@@ -67,7 +68,7 @@ def csv_source(
             raise SchemaError(f"read_csv({paths[0]!r}): the file is empty and there is no schema; pass schema=")
         file_schema, row_count = infer_file_schema(head, spec, dialect)
         schema = file_schema
-        note = f"schema inferred from {row_count} rows, "
+        note = f"schema inferred from {row_count} rows: {_schema_text(schema)}; "
     else:
         schema = _plain(schema)
         file_schema = _by_header(schema, header_names(head, dialect), paths[0]) if header and head else schema
@@ -76,6 +77,12 @@ def csv_source(
     )
     _check_types(spec, file_schema)
     return spec, csv_statistics(spec, head, file_schema, note), schema
+
+
+def _schema_text(schema: pa.Schema) -> str:
+    """Return names and types in one line of bounded length."""
+    text = ", ".join(f"{field.name} {field.type}" for field in schema)
+    return text if len(text) <= _SCHEMA_TEXT_MAX else f"{text[:_SCHEMA_TEXT_MAX]}..."
 
 
 def _plain(schema: pa.Schema) -> pa.Schema:

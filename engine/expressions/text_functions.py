@@ -12,7 +12,6 @@ import pyarrow.compute as pc
 
 from engine.expressions.binding import Binding, Datum, NoMatchError, Operand, Options, constant_text
 
-
 #: a malformed regular expression shows itself on a value only, not on an empty array
 _SAMPLE = pa.array(["x"])
 

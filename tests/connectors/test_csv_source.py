@@ -28,7 +28,8 @@ def test_names_and_types_are_inferred_from_a_sample(tmp_path):
         ]
     )
     assert spec.columns == tuple(schema.names)
-    assert statistics.origin == "schema inferred from 2 rows, all 2 rows"
+    types = "id int64, price double, name string, day date32[day], ok bool, none string"
+    assert statistics.origin == f"schema inferred from 2 rows: {types}; all 2 rows"
     assert (statistics.row_count, statistics.is_exact) == (2.0, True)
     assert statistics.columns["price"].null_fraction == 0.5
 

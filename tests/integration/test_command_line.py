@@ -1,0 +1,264 @@
+"""``flink-run`` as a program: what it prints where, its exit codes, and which setting wins."""
+
+import json
+import re
+import textwrap
+
+import pytest
+
+from engine.examples.generate_instruments import generate
+from tests.integration.conftest import ROOT
+
+SKEW_JOIN = ROOT / "engine" / "examples" / "skew_join.py"
+FLINK_RUN = ("-m", "engine.cli.main")
+SUBTASK_KEYS = {"index", "rows_in", "rows_out", "bytes_in", "bytes_out", "spilled_bytes"}
+
+JOB = """
+    import sys
+    import pyarrow as pa
+    from engine import Environment, col, sum_
+    env = Environment()
+    data = env.from_arrow(pa.table({"a": range(1000), "b": [n % 7 for n in range(1000)]}))
+    data.group_by("b").agg(total=sum_(col("a"))).write_csv("out")
+    print("before", *sys.argv[1:])
+    result = env.execute("little job")
+    print("after", result.state)
+"""
+
+
+@pytest.fixture
+def job(tmp_path):
+    def write(text=JOB, name="job.py"):
+        (tmp_path / name).write_text(textwrap.dedent(text))
+        return name
+
+    return write
+
+
+def test_submit_prints_the_job_id_and_at_the_end_state_and_runtime(run, job, tmp_path):
+    done = run(*FLINK_RUN, "job", "submit", job(), "--x", "1")
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert "before --x 1" in lines
+    assert "after FINISHED" in lines
+    (submitted,) = [
+        re.fullmatch(r"Job has been submitted with JobID ([0-9a-f]{32})", line) for line in lines if "sub" in line
+    ]
+    tail = "\n".join(lines[lines.index(submitted[0]) + 1 :])
+    assert "FINISHED" in tail
+    assert re.search(r"(?i)runtime:? \d+ ms", tail)
+    assert done.stderr == ""
+    assert (tmp_path / "out").is_dir()
+
+
+def test_the_short_form_and_the_script_alone_do_the_same(run, job, tmp_path):
+    done = run(*FLINK_RUN, job(), "x")
+    assert done.returncode == 0, done.stderr
+    assert "Job has been submitted with JobID" in done.stdout
+    alone = run(job(JOB.replace('"out"', '"out2"')))
+    assert alone.returncode == 0, alone.stderr
+    assert alone.stdout == "before\nafter FINISHED\n"
+    assert (tmp_path / "out2").is_dir()
+
+
+def test_json_is_exactly_one_object_on_stdout(run, job):
+    done = run(*FLINK_RUN, "job", "submit", "--json", job())
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert set(report) == {"job_id", "state", "runtime_ms", "vertices"}
+    assert re.fullmatch("[0-9a-f]{32}", report["job_id"])
+    assert report["state"] == "FINISHED"
+    assert isinstance(report["runtime_ms"], int)
+    for vertex in report["vertices"]:
+        assert set(vertex) == {"name", "subtasks"}
+        assert [subtask["index"] for subtask in vertex["subtasks"]] == list(range(len(vertex["subtasks"])))
+        assert all(set(subtask) == SUBTASK_KEYS for subtask in vertex["subtasks"])
+    assert sum(subtask["rows_out"] for subtask in report["vertices"][0]["subtasks"]) > 0
+    assert "before" in done.stderr
+    assert "submitted with JobID" in done.stderr
+
+
+def test_json_of_a_failed_job_is_one_object_too(run, job):
+    script = job(JOB.replace('sum_(col("a"))', 'sum_(col("a") // (col("a") - 5))'))
+    done = run(*FLINK_RUN, "job", "submit", "--json", script)
+    assert done.returncode == 1
+    report = json.loads(done.stdout)
+    assert report["state"] == "FAILED"
+    assert set(report) == {"job_id", "state", "runtime_ms", "vertices"}
+
+
+def test_a_failing_job_exits_with_1_and_its_error_begins_with_the_cause(run, job, tmp_path):
+    script = job(JOB.replace('sum_(col("a"))', 'sum_(col("a") // (col("a") - 5))'))
+    done = run(*FLINK_RUN, script)
+    assert done.returncode == 1
+    assert "zero" in done.stderr.lower()
+    assert len(done.stderr.splitlines()) <= 17, done.stderr
+    assert "Traceback" not in done.stderr
+    assert "after" not in done.stdout
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["job.py", "spill"]
+    verbose = run(*FLINK_RUN, "job", "submit", "--verbose", script)
+    assert verbose.returncode == 1
+    assert "Traceback" in verbose.stderr
+
+
+@pytest.mark.parametrize(
+    ("ending", "code"),
+    [("sys.exit(7)", 7), ("sys.exit()", 0), ("sys.exit('sorry')", 1), ("raise ValueError('mine')", 1), ("", 0)],
+    ids=["7", "0", "text", "exception", "end"],
+)
+def test_the_programs_own_exit_code_is_passed_through(run, job, ending, code):
+    done = run(*FLINK_RUN, job(f"import sys\nprint('here')\n{ending}\n"))
+    assert done.returncode == code
+    assert done.stdout == "here\n"
+    if "ValueError" in ending:
+        assert "ValueError: mine" in done.stderr
+        assert "job.py" in done.stderr
+        assert "runpy" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["job", "submit", "--no-such-option", "job.py"],
+        ["job", "submit"],
+        ["job", "jump"],
+        ["job", "submit", "missing.py"],
+        ["job", "submit", "-D", "nonsense", "job.py"],
+        ["job", "submit", "-D", "no.such.key=1", "job.py"],
+        ["job", "submit", "-p", "many", "job.py"],
+        ["job", "submit", "-p", "0", "job.py"],
+        ["job", "submit", "-t", "moon", "job.py"],
+        ["job", "submit", "-t", "cluster", "job.py"],
+        ["job", "submit", "-d", "job.py"],
+        ["job", "list"],
+        ["job", "status", "0" * 32],
+        ["ha", "gc"],
+    ],
+    ids=" ".join,
+)
+def test_what_cannot_be_done_exits_with_1_and_one_clear_line(run, job, tmp_path, arguments):
+    job()
+    done = run(*FLINK_RUN, *arguments)
+    assert done.returncode == 1, done.stdout
+    assert done.stderr
+    assert "Traceback" not in done.stderr
+    assert len(done.stderr.splitlines()) <= 5, done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_info_shows_the_plan_and_runs_nothing(run, job, tmp_path):
+    done = run(*FLINK_RUN, "job", "info", job())
+    assert done.returncode == 0, done.stderr
+    assert "aggregate" in done.stdout.lower()
+    assert "rows" in done.stdout
+    assert "after" not in done.stdout
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_main_job_by_command_line_with_every_join_type(run, tmp_path):
+    generate(4000, tmp_path / "data", 5, "csv")
+    sizes = set()
+    for join_type in ("auto", "normal", "broadcast"):
+        arguments = ("--input", "data", "--out", f"out-{join_type}", "--join-type", join_type)
+        done = run(*FLINK_RUN, SKEW_JOIN, *arguments)
+        assert done.returncode == 0, done.stderr
+        lines = sorted(
+            line for part in (tmp_path / f"out-{join_type}").iterdir() for line in part.read_text().splitlines()
+        )
+        assert len(lines) == 4000
+        sizes.add("\n".join(lines))
+    assert len(sizes) == 1
+    again = run(*FLINK_RUN, SKEW_JOIN, *arguments)
+    assert again.returncode == 1
+    assert "exists" in again.stderr
+    info = run(*FLINK_RUN, "job", "info", SKEW_JOIN, *arguments)
+    assert info.returncode == 0, info.stderr
+    assert "BROADCAST" in info.stdout
+
+
+# ---- settings
+
+SHOW_PARALLELISM = """
+    import pyarrow as pa
+    from engine import Environment, count
+    env = Environment({config})
+    env.from_arrow(pa.table({{"a": range(5000)}})).group_by("a").agg(n=count()).write_csv("out", overwrite=True)
+    result = env.execute()
+    print("subtasks", max(len(vertex.subtasks) for vertex in result.vertices))
+"""
+
+
+def subtasks(done):
+    assert done.returncode == 0, done.stderr
+    return int(re.search(r"subtasks (\d+)", done.stdout)[1])
+
+
+def test_the_script_beats_options_beat_variables_beat_the_file(run, job, tmp_path):
+    conf = tmp_path / "conf"
+    conf.mkdir()
+    (conf / "config.yaml").write_text("parallelism:\n  default: 3\n")
+    variables = {"DREY_CONF_DIR": str(conf), "DREY_PARALLELISM_DEFAULT": "4"}
+    plain = job(SHOW_PARALLELISM.format(config=""), "plain.py")
+    setting = job(SHOW_PARALLELISM.format(config='config={"parallelism.default": 6}'), "setting.py")
+    assert subtasks(run(*FLINK_RUN, plain, **variables)) == 4
+    assert subtasks(run(*FLINK_RUN, "job", "submit", "-D", "parallelism.default=5", plain, **variables)) == 5
+    assert subtasks(run(*FLINK_RUN, "job", "submit", "-p", "5", plain, **variables)) == 5
+    assert subtasks(run(*FLINK_RUN, "job", "submit", "-p", "5", setting, **variables)) == 6
+    shown = run(*FLINK_RUN, "config", "show", **variables)
+    assert re.search(r"(?m)^parallelism\.default: 4 .*DREY_PARALLELISM_DEFAULT", shown.stdout), shown.stdout
+
+
+def test_the_file_beats_the_default_and_show_says_where_a_value_comes_from(run, tmp_path):
+    conf = tmp_path / "conf"
+    conf.mkdir()
+    (conf / "config.yaml").write_text("taskmanager.memory.managed.size: 17mb\n")
+    shown = run(*FLINK_RUN, "config", "show", DREY_CONF_DIR=str(conf))
+    assert shown.returncode == 0, shown.stderr
+    assert re.search(r"(?m)^taskmanager\.memory\.managed\.size: 17mb .*config\.yaml", shown.stdout)
+    assert re.search(r"(?m)^debug\.force-spill: false .*default", shown.stdout)
+    described = run(*FLINK_RUN, "config", "show", "--describe", DREY_CONF_DIR=str(conf))
+    assert len(described.stdout.splitlines()) > len(shown.stdout.splitlines())
+
+
+@pytest.mark.parametrize(
+    "text", ["no.such.key: 1\n", "parallelism.default: [1, 2]\n", "a: b: c\n", "parallelism.default: many\n"]
+)
+def test_a_wrong_configuration_file_is_an_error_that_names_it(run, job, tmp_path, text):
+    conf = tmp_path / "conf"
+    conf.mkdir()
+    (conf / "config.yaml").write_text(text)
+    done = run(*FLINK_RUN, job(), DREY_CONF_DIR=str(conf))
+    assert done.returncode == 1
+    assert "config.yaml" in done.stderr or "parallelism.default" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_py_files_are_importable_by_script_and_functions(run, job, tmp_path):
+    folder = tmp_path / "lib"
+    folder.mkdir()
+    (folder / "extra.py").write_text("def twice(n):\n    return 2 * n\n")
+    script = job(
+        """
+        import pyarrow as pa
+        from engine import Environment
+        from extra import twice
+        schema = pa.schema([("a", pa.int64())])
+        env = Environment()
+        print(env.from_rows([(1,), (2,)], schema).map(lambda row: (twice(row.a),), schema).sort("a").collect()[1][0])
+        """
+    )
+    done = run(*FLINK_RUN, "job", "submit", "--py-files", "lib/extra.py", script)
+    assert done.returncode == 0, done.stderr
+    assert "4" in done.stdout.splitlines()
+
+
+def test_the_name_of_a_job_on_the_command_line(run, job):
+    done = run(*FLINK_RUN, "job", "submit", "-n", "another name", job())
+    assert done.returncode == 0, done.stderr
+
+
+def test_help_is_fast_and_complete(run):
+    done = run(*FLINK_RUN, "job", "submit", "--help")
+    assert done.returncode == 0
+    for option in ("-t", "-p", "-d", "-D", "-m", "-n", "--py-files", "--json", "--verbose"):
+        assert option in done.stdout

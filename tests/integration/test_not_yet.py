@@ -1,0 +1,93 @@
+"""What the contract names and this version does not do says so, by name, before anything starts."""
+
+import pyarrow as pa
+import pytest
+
+import engine
+from engine import Environment, JoinHint, NotYetSupportedError, col
+from tests.integration.conftest import SETTINGS
+
+SCHEMA = pa.schema([("a", pa.int64())])
+
+
+class Rich:
+    def open(self, context):
+        self.context = context
+
+    def __call__(self, row):
+        return row
+
+    def close(self):
+        pass
+
+
+def aggregated(name):
+    return lambda data, _: data.group_by("a").agg(x=getattr(engine, name)(col("a"))).collect()
+
+
+CALLS = {
+    "map_batches": lambda data, _: data.map_batches(lambda batch: batch, SCHEMA),
+    "map_partition": lambda data, _: data.map_partition(lambda rows: rows, SCHEMA),
+    "reduce": lambda data, _: data.group_by("a").reduce(lambda rows: rows, SCHEMA),
+    "co_group": lambda data, _: data.co_group(data, on="a", fn=lambda left, right: [], schema=SCHEMA),
+    "rich": lambda data, _: data.map(Rich(), SCHEMA).collect(),
+    "shuffle": lambda data, _: data.shuffle(),
+    "rebalance": lambda data, _: data.rebalance(),
+    "rescale": lambda data, _: data.rescale(),
+    "broadcast": lambda data, _: data.broadcast(),
+    "global_": lambda data, _: data.global_(),
+    "forward": lambda data, _: data.forward(),
+    "key_by": lambda data, _: data.key_by("a"),
+    "partition_by_range": lambda data, _: data.partition_by_range("a"),
+    "partition_custom": lambda data, _: data.partition_custom(lambda key: 0, "a"),
+    "read_text": lambda _, env: env.read_text("x.txt"),
+    "write_text": lambda data, _: data.write_text("out"),
+    "rate_limit": lambda _, env: env.read_csv(__file__, schema=SCHEMA, rate_limit=10),
+    "replicated": lambda data, _: data.replicated(),
+    "sql": lambda _, env: env.sql("SELECT 1"),
+    "register": lambda data, env: env.register("t", data),
+    "full": lambda data, _: data.join(
+        data.select(col("a").alias("b")), left_on="a", right_on="b", how="full"
+    ).collect(),
+    "semi": lambda data, _: data.join(data, on="a", how="semi").collect(),
+    "anti": lambda data, _: data.join(data, on="a", how="anti").collect(),
+    "cross": lambda data, _: data.join(data.select(col("a").alias("b")), how="cross").collect(),
+    "REPARTITION_SORT_MERGE": lambda data, _: data.join(data, on="a", hint=JoinHint.REPARTITION_SORT_MERGE).collect(),
+    **{name: aggregated(name) for name in ("count_distinct", "first", "last", "stddev", "variance")},
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_it_says_not_yet_by_name(environment, name):
+    data = environment.from_rows([(1,)], SCHEMA)
+    with pytest.raises(NotYetSupportedError) as caught:
+        CALLS[name](data, environment)
+    text = str(caught.value)
+    assert name.lower().rstrip("_") in text.lower()
+    assert "not" in text
+    assert "yet" in text
+    assert len(text.splitlines()) == 1
+
+
+@pytest.mark.parametrize("target", ["cluster", "spark"])
+def test_other_targets_say_not_yet(target):
+    with (
+        pytest.raises(NotYetSupportedError, match=f"(?i){target}.*yet"),
+        Environment(config=SETTINGS, target=target) as env,
+    ):
+        env.from_rows([(1,)], SCHEMA).collect()
+
+
+def test_an_unknown_target_is_another_error():
+    with pytest.raises(engine.ConfigurationError, match="moon"), Environment(config=SETTINGS, target="moon") as env:
+        env.from_rows([(1,)], SCHEMA).collect()
+
+
+def test_not_yet_is_an_engine_error_and_a_not_implemented_error():
+    assert issubclass(NotYetSupportedError, engine.EngineError)
+    assert issubclass(NotYetSupportedError, NotImplementedError)
+
+
+def test_streaming_is_refused_by_name(environment):
+    for name in ("checkpoints", "savepoint", "iterate"):
+        assert not hasattr(environment, name)

@@ -32,11 +32,13 @@ class IntermediateResult:
 
     data_set: IntermediateDataSet
     partitions: list[IntermediateResultPartition]
+    #: subtask indexes of the producers that have finished
+    finished_producers: set[int] = field(default_factory=set)
 
     @property
     def is_finished(self) -> bool:
         """Whether every producer has finished."""
-        return all(partition.producer.current.state is ExecutionState.FINISHED for partition in self.partitions)
+        return len(self.finished_producers) == len(self.partitions)
 
 
 @dataclass(eq=False)
@@ -59,6 +61,8 @@ class ExecutionGraph:
         self.job_graph = job_graph
         self.vertices = vertices
         self.results = results
+        self._subtask_count = sum(len(vertex.subtasks) for vertex in vertices)
+        self._finished_count = 0
 
     def __iter__(self) -> Iterator[ExecutionVertex]:
         for vertex in self.vertices:
@@ -74,10 +78,29 @@ class ExecutionGraph:
         vertex = subtasks[attempt.subtask_index]
         return vertex if vertex.current.attempt == attempt else None
 
+    def restart(self, vertex: ExecutionVertex) -> Execution:
+        """Begin a new attempt of a subtask, the last one having ended; its partitions are to be produced anew."""
+        assert vertex.current.state.is_terminal, f"{vertex.name} is {vertex.current.state}"
+        last = vertex.current
+        if last.state is ExecutionState.FINISHED:
+            self._finished_count -= 1
+        vertex.prior.append(last)
+        attempt = last.attempt
+        vertex.current = Execution(
+            ExecutionAttemptId.create(attempt.vertex, attempt.subtask_index, attempt.attempt_number + 1)
+        )
+        for partition in vertex.partitions:
+            partition.is_consumable = partition.is_released = False
+            self.results[partition.data_set.id].finished_producers.discard(vertex.subtask_index)
+        for edges in vertex.inputs:
+            for edge in edges:
+                edge.partition.finished_consumers.discard(vertex.subtask_index)
+        return vertex.current
+
     @property
     def is_finished(self) -> bool:
         """Whether every subtask has finished."""
-        return all(vertex.current.state is ExecutionState.FINISHED for vertex in self)
+        return self._finished_count == self._subtask_count
 
     @property
     def is_quiet(self) -> bool:
@@ -108,9 +131,17 @@ class ExecutionGraph:
         execution.partition_rows = report.partition_rows
         execution.partition_bytes = report.partition_bytes
         if target is ExecutionState.FINISHED:
-            for partition in vertex.partitions:
-                partition.is_consumable = True
+            self._note_finished(vertex)
         return vertex
+
+    def _note_finished(self, vertex: ExecutionVertex) -> None:
+        self._finished_count += 1
+        for partition in vertex.partitions:
+            partition.is_consumable = True
+            self.results[partition.data_set.id].finished_producers.add(vertex.subtask_index)
+        for edges in vertex.inputs:
+            for edge in edges:
+                edge.partition.finished_consumers.add(vertex.subtask_index)
 
 
 def build_execution_graph(job_graph: JobGraph) -> ExecutionGraph:

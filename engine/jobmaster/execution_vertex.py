@@ -13,6 +13,7 @@ Source: Flink's ExecutionVertex, Execution, IntermediateResultPartition.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from engine.clock import Clock
 from engine.graph.deployment import FailureInfo, StagedFile, TaskCounters
@@ -56,6 +57,8 @@ class IntermediateResultPartition:
     #: PIPELINED: has its first buffer; BLOCKING: is finished
     is_consumable: bool = False
     is_released: bool = False
+    #: subtask indexes of the consumers that have finished
+    finished_consumers: set[int] = field(default_factory=set)
 
     @property
     def id(self) -> ResultPartitionId:
@@ -96,23 +99,12 @@ class ExecutionVertex:
         """Name for people: ``join (1/4)``."""
         return f"{self.job_vertex.name} ({self.subtask_index + 1}/{self.job_vertex.parallelism})"
 
-    @property
+    @cached_property
     def pipelined_producers(self) -> list[ExecutionVertex]:
-        """Subtasks whose PIPELINED output this one reads."""
+        """Subtasks whose PIPELINED output this one reads; asked for when the graph is complete."""
         return [
             edge.partition.producer
             for edges in self.inputs
             for edge in edges
             if edge.partition.data_set.result_type.is_pipelined
         ]
-
-    def reset(self) -> Execution:
-        """Begin a new attempt; the last one must have ended."""
-        assert self.current.state.is_terminal, f"{self.name} is {self.current.state}"
-        last = self.current.attempt
-        self.prior.append(self.current)
-        self.current = Execution(ExecutionAttemptId.create(last.vertex, last.subtask_index, last.attempt_number + 1))
-        for partition in self.partitions:
-            partition.is_consumable = False
-            partition.is_released = False
-        return self.current

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections import defaultdict
 
 from engine.ids import ResultPartitionId
-from engine.jobmaster.execution_state import ExecutionState
 from engine.jobmaster.execution_vertex import ExecutionVertex
 
 
@@ -23,7 +22,7 @@ def partitions_to_release(finished: ExecutionVertex) -> dict[str, tuple[ResultPa
             partition = edge.partition
             if partition.data_set.result_type.is_pipelined or partition.is_released:
                 continue
-            if all(reader.consumer.current.state is ExecutionState.FINISHED for reader in partition.consumers):
+            if len(partition.finished_consumers) == len(partition.consumers):
                 partition.is_released = True
                 slot = partition.producer.current.slot
                 assert slot is not None, f"{partition.producer.name} finished without a slot"

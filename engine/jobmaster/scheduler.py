@@ -64,12 +64,14 @@ class Scheduler:
     def __init__(self, graph: ExecutionGraph) -> None:
         self._graph = graph
         self.regions = _regions_of_subtasks(graph)
+        self._not_started = list(self.regions)
+        self._running: list[SchedulingRegion] = []
         self._region_of = {vertex.id: region for region in self.regions for vertex in region.subtasks}
 
     @property
     def waiting(self) -> list[SchedulingRegion]:
         """Regions for which only slots are missing, in order."""
-        return [region for region in self.regions if region.is_ready]
+        return [region for region in self._not_started if region.is_ready]
 
     def region_of(self, vertex: ExecutionVertex) -> SchedulingRegion:
         """Return the region of a subtask."""
@@ -90,14 +92,16 @@ class Scheduler:
                 place[vertex.job_vertex.id] += 1
                 vertex.current.transition(ExecutionState.SCHEDULED, clock)
             started.append(region)
+        if started:
+            self._not_started = [region for region in self._not_started if region.state is RegionState.WAITING]
+            self._running.extend(started)
         return started
 
     def deployable(self) -> list[ExecutionVertex]:
         """Return the SCHEDULED subtasks whose PIPELINED producers run, in topological order."""
         return [
             vertex
-            for region in self.regions
-            if region.state is RegionState.RUNNING
+            for region in self._running
             for vertex in region.subtasks
             if vertex.current.state is ExecutionState.SCHEDULED
             and all(producer.current.state in _PRODUCING for producer in vertex.pipelined_producers)
@@ -111,6 +115,7 @@ class Scheduler:
         )
         if is_done:
             region.state = RegionState.DONE
+            self._running.remove(region)
             for slot in region.slots:
                 pool.give_back(slot)
         return is_done

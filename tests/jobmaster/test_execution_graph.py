@@ -103,14 +103,28 @@ def test_reports_of_other_attempts_and_late_ones_change_nothing():
     assert vertex.current.state is ExecutionState.FINISHED and vertex.current.counters.rows_in == 3
 
 
+def finish(graph, vertex):
+    graph.update(TaskReport(vertex.current.attempt, "FINISHED"), CLOCK)
+
+
 def test_a_new_attempt_has_a_new_partition_id_and_the_old_one_is_kept():
     graph = build_execution_graph(job_graph([1, 1], [Edge(0, 1)]))
-    producer = graph.vertices[0].subtasks[0]
+    producer, consumer = graph
     old = producer.partitions[0].id
-    advance(producer, ExecutionState.FAILED)
-    producer.reset()
+    for vertex in graph:
+        advance(vertex, *RUN)
+        finish(graph, vertex)
+    assert graph.is_finished
+    graph.restart(producer)
     assert producer.partitions[0].id != old and producer.current.attempt.attempt_number == 1
-    assert [execution.state for execution in producer.prior] == [ExecutionState.FAILED]
+    assert [execution.state for execution in producer.prior] == [ExecutionState.FINISHED]
+    (result,) = graph.results.values()
+    assert not graph.is_finished and not result.is_finished and not producer.partitions[0].is_consumable
+    advance(producer, *RUN)
+    finish(graph, producer)
+    assert graph.is_finished and result.is_finished
+    graph.restart(consumer)
+    assert not producer.partitions[0].finished_consumers
 
 
 def test_a_blocking_partition_is_released_when_its_last_consumer_has_finished():
@@ -118,9 +132,11 @@ def test_a_blocking_partition_is_released_when_its_last_consumer_has_finished():
     producer = graph.vertices[0].subtasks[0]
     producer.current.slot = SLOT
     first, second = graph.vertices[1].subtasks
-    advance(first, *RUN, ExecutionState.FINISHED)
+    advance(first, *RUN)
+    finish(graph, first)
     assert partitions_to_release(first) == {}
-    advance(second, *RUN, ExecutionState.FINISHED)
+    advance(second, *RUN)
+    finish(graph, second)
     assert partitions_to_release(second) == {"there": (producer.partitions[0].id,)}
     assert partitions_to_release(second) == {}
 

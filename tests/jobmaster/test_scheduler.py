@@ -14,7 +14,7 @@ from engine.jobmaster.execution_state import ExecutionState
 from engine.jobmaster.scheduler import RegionState, Scheduler
 from engine.jobmaster.slot_pool import AllocatedSlot, SlotPool
 from tests.jobmaster.job_graphs import BLOCKING, Edge, job_graph
-from tests.jobmaster.test_execution_graph import RUN, advance
+from tests.jobmaster.test_execution_graph import RUN, advance, finish
 
 CLOCK = ManualClock()
 HERE, THERE = ResourceId("a" * 32), ResourceId("b" * 32)
@@ -90,7 +90,8 @@ def test_readers_of_a_blocking_result_wait_for_all_of_its_producers():
     for producer in graph.vertices[0].subtasks:
         assert not reader.is_ready
         scheduler.start_regions(pool, CLOCK)
-        advance(producer, *RUN[1:], ExecutionState.FINISHED)
+        advance(producer, *RUN[1:])
+        finish(graph, producer)
         assert scheduler.subtask_ended(producer, pool)
     assert reader.is_ready
     scheduler.start_regions(pool, CLOCK)

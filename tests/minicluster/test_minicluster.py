@@ -11,7 +11,7 @@ import pytest
 
 from engine.errors import EngineError, JobCancelledError, JobExecutionError, PlanError
 from engine.graph.source_spec import SinkSpec
-from engine.minicluster import MiniCluster, close_mini_clusters, mini_cluster
+from engine.minicluster import MiniCluster, close_mini_clusters, mini_cluster, release_mini_clusters
 from tests.jobmaster.job_graphs import BLOCKING, Edge, job_graph
 from tests.minicluster.fake_tasks import FakeResources, FakeTask
 
@@ -307,6 +307,26 @@ def test_the_same_configuration_gives_the_same_cluster_until_it_is_closed():
     close_mini_clusters()
     assert mini_cluster({"parallelism.default": "2"}) is not first
     close_mini_clusters()
+
+
+class Owner:
+    """Stands for an environment."""
+
+
+def test_the_last_owner_closes_the_cluster_and_others_do_not():
+    one, other, stranger = Owner(), Owner(), Owner()
+    settings = {"parallelism.default": "3"}
+    cluster = mini_cluster(settings, one)
+    assert mini_cluster(settings, other) is cluster
+    for owner in (stranger, one, one):
+        release_mini_clusters(owner)
+        assert cluster.is_usable
+    release_mini_clusters(other)
+    assert not cluster.is_usable
+    fresh = mini_cluster(settings, one)
+    assert fresh is not cluster
+    close_mini_clusters()
+    assert not fresh.is_usable
 
 
 def test_a_fault_of_a_component_fails_the_job_instead_of_hanging(resources):

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
-from engine.connectors.source_reader import bounded_batches
+from engine.connectors.bounded_batches import bounded_batches
 from engine.graph.source_spec import ArrowSource, SourceSplit
 
 

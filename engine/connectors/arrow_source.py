@@ -17,8 +17,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from engine.connectors.bounded_batches import BATCH_ROWS_MAX, bounded_batches
 from engine.connectors.column_statistics import sample_statistics
-from engine.connectors.source_reader import BATCH_ROWS_MAX, bounded_batches
 from engine.errors import SchemaError
 from engine.graph.source_spec import ArrowSource, SourceSplit, SourceStatistics
 from engine.records.plain_types import plain_batch, plain_schema

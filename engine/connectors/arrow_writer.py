@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from engine.connectors.sink_writer import remove_file
-
 
 class ArrowWriter:
     """Writes one IPC file."""
@@ -34,4 +32,4 @@ class ArrowWriter:
         if not self._file.closed:
             self._writer.close()
             self._file.close()
-            remove_file(self._path)
+            self._path.unlink(missing_ok=True)

@@ -18,10 +18,10 @@ from typing import BinaryIO
 
 import pyarrow as pa
 
+from engine.connectors.bounded_batches import bounded_batches
 from engine.connectors.csv_dialect import BYTE_ORDER_MARK, CsvDialect
 from engine.connectors.csv_parse import BadRecord, BlockParser, split_fields
 from engine.connectors.csv_scan import count_line_ends, first_record_end, last_record_end
-from engine.connectors.source_reader import bounded_batches
 from engine.errors import DataError
 from engine.graph.source_spec import CsvSource, SourceSplit
 

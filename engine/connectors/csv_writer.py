@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from engine.connectors.csv_format import FieldKind, RowFormatter
-from engine.connectors.sink_writer import remove_file
 from engine.errors import ConfigurationError, SchemaError
 
 _DELIMITERS_REFUSED = '"\n\r\0.+-:eE'
@@ -108,4 +107,4 @@ class CsvWriter:
         """Close and remove the file, unless it is finished."""
         if not self._file.closed:
             self._file.close()
-            remove_file(self._path)
+            self._path.unlink(missing_ok=True)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from engine.connectors.source_reader import BATCH_ROWS_MAX, bounded_batches
+from engine.connectors.bounded_batches import BATCH_ROWS_MAX, bounded_batches
 from engine.errors import DataError
 from engine.graph.source_spec import ParquetSource, SourceSplit
 from engine.records.plain_types import plain_batch

@@ -11,7 +11,6 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from engine.connectors.sink_writer import remove_file
 from engine.errors import SchemaError
 
 ROW_GROUP_ROWS = 1 << 20
@@ -72,4 +71,4 @@ class ParquetWriter:
             if self._writer is not None:
                 self._writer.close()
             self._file.close()
-            remove_file(self._path)
+            self._path.unlink(missing_ok=True)

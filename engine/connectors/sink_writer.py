@@ -15,6 +15,9 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from engine.connectors.arrow_writer import ArrowWriter
+from engine.connectors.csv_writer import CsvWriter
+from engine.connectors.parquet_writer import ParquetWriter
 from engine.errors import NotYetSupportedError
 from engine.graph.source_spec import SinkSpec
 
@@ -37,10 +40,6 @@ class SinkWriter(Protocol):
 
 def open_sink_writer(spec: SinkSpec, schema: pa.Schema, path: Path) -> SinkWriter:
     """Return the writer of a sink's format; the file must not exist."""
-    from engine.connectors.arrow_writer import ArrowWriter  # noqa: PLC0415 - the formats import this module
-    from engine.connectors.csv_writer import CsvWriter  # noqa: PLC0415
-    from engine.connectors.parquet_writer import ParquetWriter  # noqa: PLC0415
-
     if spec.format == "csv":
         return CsvWriter(schema, path, spec.header, spec.delimiter)
     if spec.format == "parquet":
@@ -48,8 +47,3 @@ def open_sink_writer(spec: SinkSpec, schema: pa.Schema, path: Path) -> SinkWrite
     if spec.format == "arrow":
         return ArrowWriter(schema, path)
     raise NotYetSupportedError(f"writing {spec.format}")
-
-
-def remove_file(path: Path) -> None:
-    """Remove a staged file, if it is there."""
-    path.unlink(missing_ok=True)

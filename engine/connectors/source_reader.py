@@ -1,6 +1,6 @@
 """SourceReader: the task's side of a source.
 
-    open_source(spec, splits) -> SourceReader      iterate: pa.RecordBatch, at most BATCH_ROWS_MAX rows each
+    open_source(spec, splits) -> SourceReader      iterate: pa.RecordBatch, bounded as in bounded_batches.py
         .bad_rows .bytes_read                      so far
         .close()                                   idempotent; also in the middle
 
@@ -15,11 +15,11 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from engine.connectors.arrow_reader import ArrowReader
+from engine.connectors.csv_reader import CsvReader
+from engine.connectors.parquet_reader import ParquetReader
 from engine.errors import PlanError
 from engine.graph.source_spec import ArrowSource, CsvSource, ParquetSource, SourceSpec, SourceSplit
-
-BATCH_ROWS_MAX = 8192
-BATCH_BYTES_MAX = 1 << 20
 
 
 class SourceReader(Protocol):
@@ -44,26 +44,8 @@ class SourceReader(Protocol):
         ...
 
 
-def bounded_batches(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Yield slices of a batch, each within the limits of rows and (about) bytes, never less than one row."""
-    rows = batch.num_rows
-    if rows == 0:
-        return
-    row_bytes = max(1, batch.nbytes // rows)
-    step = max(1, min(BATCH_ROWS_MAX, BATCH_BYTES_MAX // row_bytes))
-    if rows <= step:
-        yield batch
-        return
-    for start in range(0, rows, step):
-        yield batch.slice(start, step)
-
-
 def open_source(spec: SourceSpec, splits: Sequence[SourceSplit]) -> SourceReader:
     """Return the reader of some splits of a source."""
-    from engine.connectors.arrow_reader import ArrowReader  # noqa: PLC0415 - the formats import this module
-    from engine.connectors.csv_reader import CsvReader  # noqa: PLC0415
-    from engine.connectors.parquet_reader import ParquetReader  # noqa: PLC0415
-
     match spec:
         case CsvSource():
             return CsvReader(spec, splits)

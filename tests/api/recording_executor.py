@@ -11,8 +11,26 @@ from engine.graph.plan import Sink
 
 
 class RecordingExecutor:
+    is_dry = False
+
+    is_dry = False
+
     def __init__(self):
         self.plans = []
+        self.attached = []
+
+    def attach(self, configuration):
+        self.attached.append(configuration)
+
+    def detach(self, configuration):
+        self.attached.remove(configuration)
+        self.attached = 0
+
+    def attach(self, configuration):
+        self.attached += 1
+
+    def detach(self, configuration):
+        self.attached -= 1
 
     def execute(self, plan, configuration):
         plan.validate()
@@ -30,6 +48,7 @@ def executor():
     recording = RecordingExecutor()
     executors.register_executor("recording", lambda: recording)
     yield recording
+    assert recording.attached == 0
     executors._factories.pop("recording")
     executors._executors.pop("recording", None)
 

@@ -110,6 +110,15 @@ def test_temporary_data_goes_when_the_environment_closes(executor):
         data.collect()
 
 
+def test_an_executor_knows_which_environments_run_jobs(executor):
+    with Environment(target="recording") as first, Environment(target="recording"):
+        assert executor.attached == []
+        first.from_rows(ROWS, SCHEMA).collect()
+        first.from_rows(ROWS, SCHEMA).collect()
+        assert executor.attached == [first.configuration]
+    assert executor.attached == []
+
+
 def test_temporary_data_goes_with_a_forgotten_environment(executor):
     environment = Environment(target="recording")
     folder = environment.temporary_folder()

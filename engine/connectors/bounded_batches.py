@@ -1,0 +1,24 @@
+"""A batch is bounded by rows and by bytes, so that wide records do not break the promise of memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+BATCH_ROWS_MAX = 8192
+BATCH_BYTES_MAX = 1 << 20
+
+
+def bounded_batches(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Yield slices of a batch, each within the limits of rows and (about) bytes, never less than one row."""
+    rows = batch.num_rows
+    if rows == 0:
+        return
+    row_bytes = max(1, batch.nbytes // rows)
+    step = max(1, min(BATCH_ROWS_MAX, BATCH_BYTES_MAX // row_bytes))
+    if rows <= step:
+        yield batch
+        return
+    for start in range(0, rows, step):
+        yield batch.slice(start, step)

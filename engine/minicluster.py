@@ -1,7 +1,7 @@
 """MiniCluster: Dispatcher, ResourceManager, JobMasters and one TaskExecutor in this process, on one event loop.
 
-    cluster = mini_cluster(settings)               one for each distinct configuration
-    close_mini_cluster(settings)                   ends it; at exit all are closed
+    cluster = mini_cluster(settings, owner)        one for each distinct configuration
+    release_mini_clusters(owner)                   the last owner's release closes it; at exit all are closed
     result = cluster.submit(job_graph, on_progress) ─► JobResult, or the error of the job       any thread, blocks
     cluster.cancel(job_id)                                                                    any thread
     cluster.close()
@@ -26,7 +26,9 @@ import concurrent.futures
 import logging
 import os
 import threading
+import weakref
 from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from engine.client.failure_text import job_error
@@ -306,33 +308,50 @@ def _run_loop(loop: asyncio.AbstractEventLoop) -> None:
     loop.run_forever()
 
 
+@dataclass
+class _Shared:
+    cluster: MiniCluster
+    #: those who asked for it and have not given it back
+    owners: weakref.WeakSet[Any] = field(default_factory=weakref.WeakSet)
+
+
 _clusters_lock = threading.Lock()
 #: guarded by: _clusters_lock; the process is part of the key, since threads do not survive a fork
-_clusters: dict[tuple[int, frozenset[tuple[str, str]]], MiniCluster] = {}
+_clusters: dict[tuple[int, frozenset[tuple[str, str]]], _Shared] = {}
 
 
-def mini_cluster(settings: Mapping[str, str]) -> MiniCluster:
-    """Return the cluster of a configuration: the same one for the same settings, until it is closed or has failed."""
+def mini_cluster(settings: Mapping[str, str], owner: object | None = None) -> MiniCluster:
+    """Return the cluster of a configuration: the same one for the same settings, until it is closed or has failed.
+
+    An ``owner`` (compared by identity, not kept alive) gives it back with ``release_mini_clusters``.
+    """
     key = (os.getpid(), frozenset(settings.items()))
     with _clusters_lock:
-        cluster = _clusters.get(key)
-        if cluster is None or not cluster.is_usable:
-            cluster = _clusters[key] = MiniCluster(settings)
-        return cluster
+        shared = _clusters.get(key)
+        if shared is None or not shared.cluster.is_usable:
+            shared = _clusters[key] = _Shared(MiniCluster(settings))
+        if owner is not None:
+            shared.owners.add(owner)
+        return shared.cluster
 
 
-def close_mini_cluster(settings: Mapping[str, str]) -> None:
-    """Close the cluster of a configuration, if there is one; the next ``mini_cluster`` makes a new one."""
+def release_mini_clusters(owner: object) -> None:
+    """Close the clusters that ``owner`` was the last one to use; others live on."""
+    unused = []
     with _clusters_lock:
-        cluster = _clusters.pop((os.getpid(), frozenset(settings.items())), None)
-    if cluster is not None:
+        for key, shared in list(_clusters.items()):
+            if owner in shared.owners:
+                shared.owners.discard(owner)
+                if not shared.owners:
+                    unused.append(_clusters.pop(key).cluster)
+    for cluster in unused:
         cluster.close()
 
 
 def close_mini_clusters() -> None:
     """Close all clusters of this process; runs at exit."""
     with _clusters_lock:
-        clusters = [cluster for (pid, _), cluster in _clusters.items() if pid == os.getpid()]
+        clusters = [shared.cluster for (pid, _), shared in _clusters.items() if pid == os.getpid()]
         _clusters.clear()
     for cluster in clusters:
         cluster.close()

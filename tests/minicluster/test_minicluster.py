@@ -11,7 +11,7 @@ import pytest
 
 from engine.errors import EngineError, JobCancelledError, JobExecutionError, PlanError
 from engine.graph.source_spec import SinkSpec
-from engine.minicluster import MiniCluster, close_mini_cluster, close_mini_clusters, mini_cluster
+from engine.minicluster import MiniCluster, close_mini_clusters, mini_cluster, release_mini_clusters
 from tests.jobmaster.job_graphs import BLOCKING, Edge, job_graph
 from tests.minicluster.fake_tasks import FakeResources, FakeTask
 
@@ -309,13 +309,24 @@ def test_the_same_configuration_gives_the_same_cluster_until_it_is_closed():
     close_mini_clusters()
 
 
-def test_one_cluster_is_closed_by_its_configuration_and_others_live_on():
-    one, other = mini_cluster({"parallelism.default": "3"}), mini_cluster({"parallelism.default": "4"})
-    for _ in range(2):
-        close_mini_cluster({"parallelism.default": "3"})
-        assert not one.is_usable and other.is_usable
+class Owner:
+    """Stands for an environment."""
+
+
+def test_the_last_owner_closes_the_cluster_and_others_do_not():
+    one, other, stranger = Owner(), Owner(), Owner()
+    settings = {"parallelism.default": "3"}
+    cluster = mini_cluster(settings, one)
+    assert mini_cluster(settings, other) is cluster
+    for owner in (stranger, one, one):
+        release_mini_clusters(owner)
+        assert cluster.is_usable
+    release_mini_clusters(other)
+    assert not cluster.is_usable
+    fresh = mini_cluster(settings, one)
+    assert fresh is not cluster
     close_mini_clusters()
-    assert not other.is_usable
+    assert not fresh.is_usable
 
 
 def test_a_fault_of_a_component_fails_the_job_instead_of_hanging(resources):

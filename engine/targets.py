@@ -23,7 +23,7 @@ from engine.errors import JobCancelledError
 from engine.graph.exchange_mode import ExecutionMode
 from engine.graph.plan import Plan
 from engine.ids import JobId
-from engine.minicluster import mini_cluster
+from engine.minicluster import mini_cluster, release_mini_clusters
 from engine.optimizer.explain import explain, summary
 from engine.optimizer.job_graph_generator import generate_job_graph
 from engine.optimizer.optimizer import optimize
@@ -33,6 +33,12 @@ from engine.taskexecutor.task_resources import configured_sizes
 
 class LocalExecutor:
     """Runs plans on the embedded cluster."""
+
+    is_dry = False
+
+    def release(self, configuration: Configuration) -> None:
+        """Close the cluster of these settings unless another environment uses it."""
+        release_mini_clusters(configuration)
 
     def optimizer_settings(self, configuration: Configuration) -> OptimizerSettings:
         """Return what the planner needs to know of the embedded cluster."""
@@ -51,7 +57,7 @@ class LocalExecutor:
         optimized = optimize(plan, self.optimizer_settings(configuration))
         job_graph = generate_job_graph(optimized, JobId.random(), plan.name, configuration.as_texts())
         listener = current_listener()
-        cluster = mini_cluster(configuration.as_texts())
+        cluster = mini_cluster(configuration.as_texts(), owner=configuration)
         listener.on_submitted(job_graph.job_id.value, job_graph.name)
         try:
             result = cluster.submit(job_graph, listener.on_progress if listener.wants_progress else None)
@@ -65,6 +71,8 @@ class LocalExecutor:
 
 class ExplainExecutor(LocalExecutor):
     """Prints the plan of the first job and ends the program there: ``flink-run job info``."""
+
+    is_dry = True
 
     def __init__(self, *, in_short: bool) -> None:
         self._in_short = in_short

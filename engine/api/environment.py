@@ -59,6 +59,7 @@ class Environment:
         self._remove_folder: weakref.finalize[Any, Environment] | None = None
         self._result_count = 0
         self._is_closed = False
+        self._has_run = False
 
     def __enter__(self) -> Self:
         return self
@@ -67,9 +68,12 @@ class Environment:
         self.close()
 
     def close(self) -> None:
-        """Remove temporary data; data sets of this environment cannot run any more. Idempotent."""
+        """Remove temporary data and end what ran its jobs; its data sets cannot run any more. Idempotent."""
         self._is_closed = True
         self._sinks.clear()
+        if self._has_run:
+            self._has_run = False
+            executor_of(self._target).release(self._configuration)
         if self._remove_folder is not None:
             self._remove_folder()
 
@@ -169,13 +173,17 @@ class Environment:
         chosen = current_command_line().job_name or name or _script_name()
         if not sinks:
             raise PlanError("there is nothing to execute: call write_csv, write_parquet or another write_* first")
-        check_outputs([sink.operator.spec for sink in sinks if isinstance(sink.operator, Sink)])
+        if not executor_of(self._target).is_dry:
+            check_outputs([sink.operator.spec for sink in sinks if isinstance(sink.operator, Sink)])
         return self._run(sinks, chosen)
 
     def _run(self, sinks: Sequence[LogicalNode], name: str) -> JobResult:
         if self._is_closed:
             raise PlanError("the environment is closed")
         executor = executor_of(self._target)
+        self._has_run = True
+        if executor.is_dry:
+            return executor.execute(build_plan(sinks, name), self._configuration)
         plan = build_plan(sinks, name, lambda node: with_exact_splits(node, self.parallelism))
         return executor.execute(plan, self._configuration)
 

@@ -22,8 +22,17 @@ TARGETS = ("local", "cluster", "spark")
 class Executor(Protocol):
     """Runs plans; safe to use from any thread, one job at a time or several."""
 
+    @property
+    def is_dry(self) -> bool:
+        """Whether plans are only looked at: nothing is read beyond samples, and outputs may exist."""
+        ...
+
     def execute(self, plan: Plan, configuration: Configuration) -> JobResult:
         """Run a plan to its end; JobExecutionError when it fails."""
+        ...
+
+    def release(self, configuration: Configuration) -> None:
+        """Take note that the environment of these settings is closed: what only it used may go."""
         ...
 
 

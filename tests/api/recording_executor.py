@@ -19,18 +19,8 @@ class RecordingExecutor:
         self.plans = []
         self.attached = []
 
-    def attach(self, configuration):
-        self.attached.append(configuration)
-
-    def detach(self, configuration):
-        self.attached.remove(configuration)
-        self.attached = 0
-
-    def attach(self, configuration):
-        self.attached += 1
-
-    def detach(self, configuration):
-        self.attached -= 1
+    def release(self, configuration):
+        self.released.append(configuration)
 
     def execute(self, plan, configuration):
         plan.validate()
@@ -48,7 +38,6 @@ def executor():
     recording = RecordingExecutor()
     executors.register_executor("recording", lambda: recording)
     yield recording
-    assert recording.attached == 0
     executors._factories.pop("recording")
     executors._executors.pop("recording", None)
 

@@ -13,11 +13,9 @@ from engine.graph.plan import Sink
 class RecordingExecutor:
     is_dry = False
 
-    is_dry = False
-
     def __init__(self):
         self.plans = []
-        self.attached = []
+        self.released = []
 
     def release(self, configuration):
         self.released.append(configuration)

@@ -110,13 +110,12 @@ def test_temporary_data_goes_when_the_environment_closes(executor):
         data.collect()
 
 
-def test_an_executor_knows_which_environments_run_jobs(executor):
+def test_an_executor_is_released_by_environments_that_ran_jobs(executor):
     with Environment(target="recording") as first, Environment(target="recording"):
-        assert executor.attached == []
         first.from_rows(ROWS, SCHEMA).collect()
         first.from_rows(ROWS, SCHEMA).collect()
-        assert executor.attached == [first.configuration]
-    assert executor.attached == []
+        assert executor.released == []
+    assert executor.released == [first.configuration]
 
 
 def test_temporary_data_goes_with_a_forgotten_environment(executor):

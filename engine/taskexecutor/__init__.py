@@ -6,5 +6,4 @@ task.py           Task: one thread, one attempt
 task_state.py     states of a task, as a table (pure)
 slot_table.py     slots, their jobs and their pages (pure)
 task_resources.py ProcessResources: builds and closes what tasks are lent (memory, disk, network, functions)
-memory_sizes.py   how the memory of the process is divided (pure)
 """

@@ -1,4 +1,4 @@
-"""TaskResources: what the tasks of one process are lent, built from the configuration and closed in reverse.
+"""ProcessResources: what the tasks of one process are lent, built from the configuration and closed in reverse.
 
     managed memory ── MemoryManager (one budget for all slots)
     disk           ── IOManager (spill files, files of BLOCKING results)
@@ -7,7 +7,7 @@
     functions      ── FunctionRunner (workers start with the first Python function)
 
 The process size is the number a person sets (half of the machine's memory by default); managed and network memory
-follow from it, or are set themselves (``memory_sizes.py``).
+follow from it, or are set themselves (``engine.memory.process_memory``).
 """
 
 from __future__ import annotations
@@ -23,13 +23,6 @@ from engine.clock import Clock
 from engine.config.loader import Configuration
 from engine.config.options import (
     BUFFER_TIMEOUT,
-    MANAGED_FRACTION,
-    MANAGED_SIZE,
-    NETWORK_FRACTION,
-    NETWORK_MAX,
-    NETWORK_MIN,
-    PROCESS_SIZE,
-    SEGMENT_SIZE,
     TMP_DIRS,
 )
 from engine.exchange.buffer_pool import NetworkBufferPool
@@ -41,26 +34,17 @@ from engine.graph.deployment import TaskDeploymentDescriptor
 from engine.ids import ExecutionAttemptId, JobId, ResourceId, ResultPartitionId
 from engine.iomanager.io_manager import IOManager
 from engine.memory.manager import MemoryManager
+from engine.memory.process_memory import ProcessMemory, process_memory
 from engine.operators.batch_task import BatchTask
 from engine.operators.task_services import TaskServices
-from engine.taskexecutor.memory_sizes import MemorySizes, memory_sizes
 from engine.taskexecutor.task import Invokable
 
 _log = logging.getLogger(__name__)
 
 
-def configured_sizes(configuration: Configuration, slot_count: int) -> MemorySizes:
+def configured_sizes(configuration: Configuration, slot_count: int) -> ProcessMemory:
     """Return the sizes that the configuration and this machine give."""
-    return memory_sizes(
-        process_bytes=configuration.get(PROCESS_SIZE) or psutil.virtual_memory().total // 2,
-        managed_bytes=configuration.get(MANAGED_SIZE),
-        managed_fraction=configuration.get(MANAGED_FRACTION),
-        network_fraction=configuration.get(NETWORK_FRACTION),
-        network_min_bytes=configuration.get(NETWORK_MIN),
-        network_max_bytes=configuration.get(NETWORK_MAX),
-        page_bytes_max=configuration.get(SEGMENT_SIZE),
-        slot_count=slot_count,
-    )
+    return process_memory(configuration, slot_count, psutil.virtual_memory().total)
 
 
 class ProcessResources:
@@ -68,6 +52,7 @@ class ProcessResources:
 
     def __init__(self, resource_id: ResourceId, configuration: Configuration, slot_count: int, clock: Clock) -> None:
         self.sizes = configured_sizes(configuration, slot_count)
+        _log.info("memory of this process:\n%s", self.sizes.table())
         directories = configuration.get(TMP_DIRS) or tempfile.gettempdir()
         io_manager = IOManager([directory.strip() for directory in directories.split(",")])
         self._services = TaskServices(

@@ -2,9 +2,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.config.loader import Configuration
 from engine.errors import ConfigurationError
 from engine.memory.page_size import page_size_for
-from engine.memory.process_memory import process_memory
+from engine.memory.process_memory import ProcessMemory
+from engine.memory.process_memory import process_memory as divide
+
+MIB = 1 << 20
+
+
+def process_memory(settings: dict[str, object], slots: int = 1, machine_bytes: int = 8 << 30) -> ProcessMemory:
+    configuration = Configuration()
+    for key, value in settings.items():
+        configuration.set(key, value, "test")
+    return divide(configuration, slots, machine_bytes)
 
 
 @given(
@@ -79,3 +90,25 @@ def test_what_does_not_fit_is_refused_by_its_key(configuration: dict[str, object
 )
 def test_a_page_is_small_when_a_slot_would_have_too_few(budget: int, slots: int, page_size: int) -> None:
     assert page_size_for(budget, slots) == page_size
+
+
+def test_without_a_size_the_process_is_half_of_the_machine() -> None:
+    assert process_memory({}, machine_bytes=6 << 30).process_bytes == 3 << 30
+    assert process_memory({}, machine_bytes=1 << 20).process_bytes == 32 * MIB
+
+
+def test_pages_and_network_buffers_follow_from_managed_memory_and_slots() -> None:
+    sizes = process_memory({"taskmanager.memory.process.size": "1216m"})
+    assert sizes.page_bytes == 32768
+    assert sizes.network_segments_min * sizes.page_bytes == 4 * MIB
+    assert sizes.network_segments_max * sizes.page_bytes == 64 * MIB
+    small = {"taskmanager.memory.managed.size": "16mb"}
+    assert process_memory(small, 14).page_bytes == 16384
+    assert process_memory({"taskmanager.memory.managed.size": "1mb"}, 4).page_bytes == 4096
+    assert process_memory({**small, "taskmanager.memory.segment-size": "8kb"}).page_bytes == 8192
+
+
+def test_a_network_share_that_does_not_fit_gives_way() -> None:
+    sizes = process_memory({"taskmanager.memory.process.size": "32mb", "taskmanager.memory.managed.size": "23mb"})
+    assert sizes.network_bytes == (24 - 23) * MIB // 2
+    assert sizes.network_segments_min == sizes.network_segments_max == MIB // 2 // sizes.page_bytes

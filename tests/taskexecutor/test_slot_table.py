@@ -4,13 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.errors import ConfigurationError, ResourceError
+from engine.errors import ResourceError
 from engine.ids import AllocationId, ExecutionAttemptId, JobId, JobVertexId
-from engine.taskexecutor.memory_sizes import memory_sizes
 from engine.taskexecutor.slot_table import SlotState, SlotTable
 
 JOB, OTHER = JobId("1" * 32), JobId("2" * 32)
-MIB = 1 << 20
 
 
 def attempt():
@@ -69,27 +67,3 @@ def test_pages_of_all_slots_together_are_never_more_than_there_are(count, pages,
     table.resize(count)
     shares = [table.allocate(index, JOB, AllocationId.random(), "jm").managed_pages for index in range(count)]
     assert max(shares) - min(shares) <= 1 and sum(shares) == pages
-
-
-def sizes(process=4096 * MIB, managed=None, slots=4, page=32768):
-    return memory_sizes(process, managed, 0.4, 0.1, 4 * MIB, 64 * MIB, page, slots)
-
-
-def test_managed_and_network_memory_follow_from_the_process_size():
-    given_sizes = sizes(1000 * MIB)
-    assert given_sizes.managed_bytes == 400 * MIB
-    assert given_sizes.network_segments_min * given_sizes.page_bytes == 4 * MIB
-    assert given_sizes.network_segments_max * given_sizes.page_bytes == 64 * MIB
-    assert "managed                      400.0 MiB" in given_sizes.table()
-
-
-def test_a_managed_size_overrides_the_fraction_and_a_small_one_gets_smaller_pages():
-    assert sizes(managed=16 * MIB).managed_bytes == 16 * MIB
-    assert sizes(managed=16 * MIB, slots=14).page_bytes == 16384
-    assert sizes(managed=1 * MIB, slots=4).page_bytes == 4096
-    assert sizes(managed=1 << 30, page=8192).page_bytes == 8192
-
-
-def test_less_than_a_page_is_a_configuration_error():
-    with pytest.raises(ConfigurationError, match="less than one page"):
-        sizes(managed=100)

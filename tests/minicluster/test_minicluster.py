@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import threading
 import time
 from pathlib import Path
@@ -252,6 +253,34 @@ def test_a_callback_that_is_interrupted_cancels_the_job_and_waits_for_its_end(cl
     with pytest.raises(KeyboardInterrupt):
         cluster.submit(graph, interrupted)
     assert resources.ended_jobs == [graph.job_id] and list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("is_waiting", [False, True], ids=["running", "in the line"])
+def test_an_interrupt_from_the_keyboard_cancels_the_job_and_leaves_nothing(cluster, resources, tmp_path, is_waiting):
+    running, release = threading.Event(), threading.Event()
+    resources.bodies["wait"] = lambda task: (running.set(), task.wait_cancelled())
+    resources.bodies["hold"] = lambda task: (running.set(), release.wait(20))
+    other = threading.Thread(target=lambda: cluster.submit(job_graph([3], names=["hold"])))
+    if is_waiting:
+        other.start()
+        assert running.wait(10)
+
+    def interrupt() -> None:
+        assert running.wait(10)
+        time.sleep(0.1)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    interrupter = threading.Thread(target=interrupt)
+    interrupter.start()
+    graph = job_graph([2], names=["wait"], sinks={0: SinkSpec("csv", str(tmp_path / "out"))})
+    with pytest.raises(KeyboardInterrupt):
+        cluster.submit(graph)
+    interrupter.join()
+    release.set()
+    if is_waiting:
+        other.join()
+    assert (graph.job_id in resources.ended_jobs) != is_waiting and list(tmp_path.iterdir()) == []
+    assert cluster.submit(job_graph([2])).state == "FINISHED"
 
 
 def test_a_job_that_does_not_fit_waits_for_the_one_that_runs(cluster, resources):

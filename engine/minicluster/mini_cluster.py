@@ -56,7 +56,7 @@ from engine.gateways.messages import (
 from engine.graph.job_graph import JobGraph
 from engine.ids import JobId, ResourceId
 from engine.jobmaster.network_demand import network_segments
-from engine.minicluster_components import ClusterComponents, ClusterResources, ClusterSettings
+from engine.minicluster.cluster_components import ClusterComponents, ClusterResources, ClusterSettings
 from engine.rpc.codec import MessageCodec
 from engine.rpc.local_gateway import LocalRpcService
 from engine.taskexecutor.task_resources import ProcessResources

@@ -1,6 +1,10 @@
 """CsvReader: a task's splits of a CSV source as record batches.
 
-    split [start, end) ──► blocks of about 1 MiB, cut after a record ──► Arrow's parser, one thread ──► batches
+    split [start, end) ──► blocks of up to 1 MiB, cut after a record ──► ColumnParser, or else Arrow's ──► batches
+
+A block is as long as the largest batch has rows, once the parser has seen how long rows are. What ColumnParser does not
+take (other types, malformed records, files where quotes stand anywhere) goes to Arrow's parser block by block; where
+that is the rule, the first is not asked any more.
 
 A split begins and ends between two records (csv_splits.py saw to that). A file's first split holds its byte order
 mark and header, which are passed over here; a header is compared with the names that the source expects.
@@ -18,7 +22,8 @@ from typing import BinaryIO
 
 import pyarrow as pa
 
-from engine.connectors.bounded_batches import bounded_batches
+from engine.connectors.bounded_batches import BATCH_ROWS_MAX, bounded_batches
+from engine.connectors.csv_columns import ColumnParser, parses_natively
 from engine.connectors.csv_dialect import BYTE_ORDER_MARK, CsvDialect
 from engine.connectors.csv_parse import BadRecord, BlockParser, split_fields
 from engine.connectors.csv_scan import count_line_ends, first_record_end, last_record_end
@@ -26,6 +31,10 @@ from engine.errors import DataError
 from engine.graph.source_spec import CsvSource, SourceSplit
 
 BLOCK_BYTES = 1 << 20
+#: blocks in a row that ColumnParser may refuse before it is not asked any more
+_REFUSALS_MAX = 16
+#: a block is a little shorter than a full batch, since rows differ in length
+_FILL = 0.97
 
 
 class CsvReader:
@@ -43,9 +52,20 @@ class CsvReader:
         read_columns = self._file_schema.names if self._skips else wanted or self._file_schema.names[:1]
         self._selected = None if read_columns == wanted else wanted
         self._parser = BlockParser(spec, self._file_schema, read_columns)
+        self._column_parser = self._native_parser(read_columns)
+        self._refusals = 0
+        self._take_bytes = block_bytes
         self._file: BinaryIO | None = None
         self.bad_rows = 0
         self.bytes_read = 0
+
+    def _native_parser(self, columns: list[str]) -> ColumnParser | None:
+        if len(self._file_schema) < 2 or not set(self._spec.null_values) <= {""}:
+            return None
+        if not all(parses_natively(self._file_schema.field(name).type) for name in columns):
+            return None
+        quote, empty_is_null = self._dialect.quote, bool(self._spec.null_values)
+        return ColumnParser(self._file_schema, columns, self._dialect.delimiter, quote, empty_is_null)
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows of all splits; DataError for a malformed record, unless those are skipped."""
@@ -69,14 +89,17 @@ class CsvReader:
         buffer = memoryview(bytearray(self._block_bytes))
         offset, used, left = split.start, 0, split.end - split.start
         while left or used:
-            while left and used < len(buffer):
-                count = file.readinto(buffer[used : used + left])  # type: ignore[attr-defined]
+            limit = min(self._take_bytes, len(buffer))
+            while left and used < limit:
+                count = file.readinto(buffer[used : min(limit, used + left)])  # type: ignore[attr-defined]
                 if not count:
                     raise DataError(f"file {split.path}: ends {left} bytes early; it changed while it was read")
                 used, left = used + count, left - count
             whole = used if not left else last_record_end(buffer[:used], self._dialect.delimiter, self._dialect.quote)
             if whole == 0:
-                buffer = _grown(buffer, used)
+                # A record is longer than a block.
+                self._take_bytes = 2 * max(used, self._take_bytes)
+                buffer = _grown(buffer, used, self._take_bytes)
                 continue
             yield offset, buffer[:whole]
             buffer[: used - whole] = buffer[whole:used]
@@ -96,6 +119,10 @@ class CsvReader:
         return size + end
 
     def _parse(self, path: str, begin: int, data: memoryview) -> Iterator[pa.RecordBatch]:
+        batches = self._parse_natively(data)
+        if batches is not None:
+            yield from batches
+            return
         try:
             yield from self._batches(self._parser.parse(data))
             return
@@ -108,6 +135,20 @@ class CsvReader:
                 self.bad_rows += 1
             else:
                 raise self._data_error(path, begin + part.begin, bytes(data[part.begin : part.end]))
+
+    def _parse_natively(self, data: memoryview) -> list[pa.RecordBatch] | None:
+        if self._column_parser is None:
+            return None
+        batches = self._column_parser.parse(data, BATCH_ROWS_MAX)
+        if batches is None:
+            self._refusals += 1
+            if self._refusals == _REFUSALS_MAX:
+                self._column_parser = None
+            return None
+        self._refusals = 0
+        row_bytes = len(data) / sum(batch.num_rows for batch in batches)
+        self._take_bytes = min(self._block_bytes, max(1, int(BATCH_ROWS_MAX * _FILL * row_bytes)))
+        return batches if self._selected is None else [batch.select(self._selected) for batch in batches]
 
     def _batches(self, table: pa.Table) -> Iterator[pa.RecordBatch]:
         for batch in table.to_batches():
@@ -126,9 +167,11 @@ class CsvReader:
             self._file = None
 
 
-def _grown(buffer: memoryview, used: int) -> memoryview:
-    """Return a buffer of twice the size with the same first bytes: a record is longer than a block."""
-    larger = memoryview(bytearray(2 * len(buffer)))
+def _grown(buffer: memoryview, used: int, size_bytes: int) -> memoryview:
+    """Return a buffer of at least that size with the same first bytes."""
+    if len(buffer) >= size_bytes:
+        return buffer
+    larger = memoryview(bytearray(size_bytes))
     larger[:used] = buffer[:used]
     return larger
 

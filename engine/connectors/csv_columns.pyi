@@ -1,0 +1,9 @@
+import pyarrow as pa
+
+def parses_natively(data_type: pa.DataType) -> bool: ...
+
+class ColumnParser:
+    def __init__(
+        self, file_schema: pa.Schema, columns: list[str], delimiter: int, quote: int, empty_is_null: bool
+    ) -> None: ...
+    def parse(self, data: memoryview, rows_max: int) -> list[pa.RecordBatch] | None: ...

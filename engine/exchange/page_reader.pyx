@@ -153,7 +153,11 @@ def gate_batches(gate not None, schema not None, int64_t max_rows=8192, int64_t 
     while True:
         element = gate.poll(LINGER_MS if reader.staged_rows > 0 else -1)
         if isinstance(element, Buffer):
-            batches = () if reader.has_room_for((<Buffer> element).size) else reader.take_batches()
+            try:
+                batches = () if reader.has_room_for((<Buffer> element).size) else reader.take_batches()
+            except BaseException:
+                element.recycle()
+                raise
             reader.add(element)             # before yielding: the producer has its buffer back
             yield from batches
             if reader.staged_rows >= max_rows:

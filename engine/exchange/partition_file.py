@@ -86,7 +86,7 @@ class PartitionFile:
         other_path: Callable[[int, Collection[Path]], Path] | None = None,
     ) -> None:
         self.path = path
-        self.index_path = path.with_name(path.name.removesuffix(".data") + ".index")
+        self.index_path = _index_path(path)
         self.identity = identity
         self.entries: list[list[BlockEntry]] = [[] for _ in range(subpartition_count)]
         self.size_bytes = FILE_HEADER.size
@@ -113,7 +113,7 @@ class PartitionFile:
         """
         self = cls.__new__(cls)
         self.path = path
-        self.index_path = path.with_name(path.name.removesuffix(".data") + ".index")
+        self.index_path = _index_path(path)
         self.identity = identity
         self._other_path = None
         self._full_folders = set()
@@ -186,8 +186,9 @@ class PartitionFile:
         with self._lock:
             self._is_deleted = True
             self._close_unused()
-        self.path.unlink(missing_ok=True)
-        self.index_path.unlink(missing_ok=True)
+            paths = self.path, self.index_path
+        for path in paths:
+            path.unlink(missing_ok=True)
 
     def _borrow(self) -> int:
         """Return the file descriptor, which stays open until ``_give_back``: a closed number may be another file's."""
@@ -268,14 +269,14 @@ class PartitionFile:
             self._give_back()
         self.path.unlink(missing_ok=True)
         with self._lock:
-            if self._descriptor >= 0:
+            if not self._is_deleted:
                 os.close(self._descriptor)
                 self._descriptor = copy
-            else:  # deleted meanwhile
-                os.close(copy)
-                target.unlink()
-        self.path = target
-        self.index_path = target.with_name(target.name.removesuffix(".data") + ".index")
+                self.path = target
+                self.index_path = _index_path(target)
+                return
+        os.close(copy)  # deleted meanwhile
+        target.unlink()
 
     def _check_header(self, header: bytes) -> None:
         if len(header) != FILE_HEADER.size or COUNT.unpack(header[-4:])[0] != crc32c(header[:-4]):
@@ -301,6 +302,11 @@ class PartitionFile:
             buffers.append(unpooled_buffer(view[position : position + length], kind))
             position += length
         return buffers
+
+
+def _index_path(path: Path) -> Path:
+    """Return where the index of a data file lies."""
+    return path.with_name(path.name.removesuffix(".data") + ".index")
 
 
 def _encode_index(entries: list[list[BlockEntry]], identity: bytes) -> bytes:

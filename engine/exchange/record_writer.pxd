@@ -44,6 +44,7 @@ cdef class RecordWriter:
     cdef object _flush_error                # of the output flusher, raised by the next call; or None
     cdef bint _is_closed
 
+    cdef int drop_buffers(self) except -1
     cdef int check_flush_error(self) except -1
     cdef int reserve(self, int64_t row_count) except -1
     cdef int emit_rows(self, ArrowBatch batch) except -1

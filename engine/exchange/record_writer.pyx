@@ -103,7 +103,11 @@ cdef class RecordWriter:
                 self.selector.select(opened, self._placement.channels)
             with nogil:
                 self._codec.measure(opened, 0, opened.row_count, self._placement.sizes)
-            self.emit_rows(opened)
+            try:
+                self.emit_rows(opened)
+            except BaseException:
+                self.drop_buffers()     # rows have places but no bytes yet: the flusher must not hand them over
+                raise
             self.rows += opened.row_count
             self.partition.rows += opened.row_count
             if self.timeout_ms == 0:
@@ -144,13 +148,19 @@ cdef class RecordWriter:
         """Give back buffers that were not handed over. Idempotent."""
         with self._lock:
             self._is_closed = True
-            self._open_since_ns = 0
-            for buffer in [*[full for full, _ in self._full], *self._buffers]:
-                if buffer is not None:
-                    buffer.recycle()
-            self._full.clear()
-            self._buffers = [None] * self._channel_count
-            memset(self._open, 0, <size_t> self._channel_count * sizeof(OpenBuffer))
+            self.drop_buffers()
+
+    cdef int drop_buffers(self) except -1:
+        """Give back everything that was not handed over."""
+        cdef list dropped = [*[full for full, _ in self._full], *self._buffers]
+        self._open_since_ns = 0
+        self._full.clear()
+        self._buffers = [None] * self._channel_count
+        memset(self._open, 0, <size_t> self._channel_count * sizeof(OpenBuffer))
+        for buffer in dropped:
+            if buffer is not None:
+                buffer.recycle()
+        return 0
 
     cdef int check_flush_error(self) except -1:
         if self._flush_error is not None:

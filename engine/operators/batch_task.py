@@ -146,7 +146,11 @@ class BatchTask:
             pool = self._services.network_pool.local_pool(
                 *pool_bounds(descriptor, self._services.network_pool), owner=str(descriptor.id)
             )
-            partition = ResultPartition(descriptor, pool, self._on_consumable, self._services.partition_folders)
+            try:
+                partition = ResultPartition(descriptor, pool, self._on_consumable, self._services.partition_folders)
+            except BaseException:
+                pool.close()
+                raise
             with self._lock:
                 self._partitions.append(partition)
             self._services.partition_manager.register(partition)

@@ -149,6 +149,26 @@ def test_a_file_moves_to_another_folder_when_its_disk_is_full(tmp_path: Path, mo
     assert [list((tmp_path / name).iterdir()) for name in ("a", "b")] == [[], []]
 
 
+def test_a_file_that_is_deleted_while_it_moves_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+    folders = PartitionFolders([tmp_path / "a", tmp_path / "b"])
+    first = folders.partition_path("p.shuffle.data")
+    file = PartitionFile(first, IDENTITY, 1, functools.partial(folders.partition_path, "p.shuffle.data"))
+    real = os.pwritev
+
+    def full_then_deleted(descriptor: int, parts: list[bytes], offset: int) -> int:
+        if Path(f"/proc/self/fd/{descriptor}").readlink().parent == first.parent:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        file.delete()
+        return real(descriptor, parts, offset)
+
+    monkeypatch.setattr(os, "pwritev", full_then_deleted)
+    with pytest.raises(PartitionReleasedError):
+        file.append(0, [unpooled_buffer(b"one")])
+    assert [list((tmp_path / name).iterdir()) for name in ("a", "b")] == [[], []]
+
+
 def test_folders_are_refused_when_there_are_none_or_none_has_room(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError):
         PartitionFolders([])

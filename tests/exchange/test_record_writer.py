@@ -315,3 +315,26 @@ def test_rebalance_spreads_over_the_whole_exchange(world: World) -> None:
     received = exchange(world, partition, [batch_of(rows)], selector=RebalanceSelector(4))
     assert sorted(len(channel) for channel in received) == [250, 251, 251, 251]
     assert Counter(row for channel in received for row in channel) == Counter(rows)
+
+
+def test_rows_that_have_a_place_but_no_bytes_are_never_handed_over(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    partition = world.partition(descriptor(4, "HASH", ["k"]))
+    writer = world.writer(partition, SCHEMA, timeout_ms=1)
+    real, calls = partition.request_buffer, []
+
+    def refuse_the_third(timeout_ms: int = -1) -> Any:
+        calls.append(timeout_ms)
+        if len(calls) == 3:
+            raise MemoryError("no memory for network buffers")
+        return real(timeout_ms)
+
+    monkeypatch.setattr(partition, "request_buffer", refuse_the_third)
+    with pytest.raises(MemoryError):
+        writer.emit(batch_of([(key, "text") for key in range(100)]))
+    time.sleep(0.005)
+    assert not writer.flush_if_older_than(1)
+    assert partition.pool.in_use == 0
+    assert partition.total_buffers == 0
+    writer.close()

@@ -1,9 +1,9 @@
 """Who watches jobs that this process runs: the command line installs a listener, scripts run without one.
 
-    on_submitted(job_id, name)      once the job is handed to the cluster
-    on_progress(progress)           several times a second, in the thread that waits for the job
-    on_finished(result)             terminal: FINISHED
-    on_failed(job_id, state, error) terminal: FAILED or CANCELED
+on_submitted(job_id, name)      once the job is handed to the cluster
+on_progress(progress)           several times a second, in the thread that waits for the job
+on_finished(result)             terminal: FINISHED
+on_failed(job_id, state, error) terminal: FAILED or CANCELED
 """
 
 from __future__ import annotations

@@ -95,9 +95,12 @@ class BatchTask:
                 writer.finish()
             self._context.check_cancelled()
         except BaseException as error:
+            # Before the partitions fail: that fails consumers, and their failure has this attempt cancelled as well.
+            is_consequence = self._context.is_cancelled
             for partition in self._partitions:
                 partition.fail(error)
-            self._context.check_cancelled()
+            if is_consequence:
+                self._context.check_cancelled()
             raise
         finally:
             self._close()

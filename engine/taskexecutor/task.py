@@ -1,7 +1,7 @@
 """Task: one attempt in one thread.
 
     start ─► thread: INITIALIZING ─ factory(descriptor, services) ─► RUNNING ─ invokable.run() ─► FINISHED
-                                                                 └─ raises ─► FAILED, or CANCELED when told to end
+                                                                 └─ raises ─► FAILED, or CANCELED: TaskCancelledError
 
 State changes are reported through ``loop.call_soon_threadsafe``, so that ``on_report`` runs on the loop, in order.
 ``cancel`` may come at any time from the loop: before the thread began, it does not begin. The thread is a daemon: one
@@ -20,7 +20,7 @@ import traceback
 from collections.abc import Callable
 from typing import Protocol
 
-from engine.errors import JobExecutionError
+from engine.errors import JobExecutionError, TaskCancelledError
 from engine.gateways.failure_info import failure_info
 from engine.graph.deployment import FailureInfo, StagedFile, TaskCounters, TaskDeploymentDescriptor, TaskReport
 from engine.ids import ResourceId, ResultPartitionId
@@ -153,7 +153,8 @@ class Task:
     def _ended_by(self, error: BaseException, invokable: Invokable | None) -> None:
         with self._lock:
             is_cancelled = self._is_cancelled
-        if is_cancelled:
+        # Whatever else it is was there before the cancellation, and may be why the job is being cancelled.
+        if is_cancelled and isinstance(error, TaskCancelledError):
             self._report(TaskState.CANCELED, invokable, is_last=True)
         else:
             self._report(TaskState.FAILED, invokable, self._failure(error), is_last=True)

@@ -8,6 +8,7 @@ import pyarrow.csv
 import pytest
 
 from engine.errors import ProducerFailedError, TaskCancelledError
+from engine.exchange.result_partition import ResultPartition
 from engine.functions.function_body import UserFunctionError
 from engine.graph.operator_descriptor import IdentityOperator, SortOperator
 from engine.graph.sort_key import SortKey
@@ -164,6 +165,27 @@ def test_a_failing_producer_tells_its_consumer_why(world, kind):
     assert [type(error) for error in errors] == [ProducerFailedError]
     assert "too large" in str(errors[0])
     assert world.staged() == []
+    world.services.partition_manager.release(produced.id)
+
+
+def test_a_failure_stays_the_failure_when_its_consequences_cancel_the_attempt(world, monkeypatch):
+    """The consumer may hear of it, fail and have everything cancelled before the producer has ended."""
+
+    def refuse(row):
+        raise ValueError("too large")
+
+    produced, attempt = partition(SCHEMA, kind="HASH")
+    head, splits = world.source(TABLE)
+    task = world.task((head, described(python(refuse), SCHEMA)), splits, partitions=(produced,), attempt=attempt)
+    fail = ResultPartition.fail
+
+    def fail_and_be_cancelled(self, error):
+        fail(self, error)
+        task.cancel()
+
+    monkeypatch.setattr(ResultPartition, "fail", fail_and_be_cancelled)
+    with pytest.raises(UserFunctionError, match="too large"):
+        task.run()
     world.services.partition_manager.release(produced.id)
 
 

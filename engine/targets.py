@@ -23,7 +23,7 @@ from engine.errors import JobCancelledError
 from engine.graph.exchange_mode import ExecutionMode
 from engine.graph.plan import Plan
 from engine.ids import JobId
-from engine.minicluster import mini_cluster, release_mini_clusters
+from engine.minicluster.mini_cluster import mini_cluster, release_mini_clusters
 from engine.optimizer.explain import explain, summary
 from engine.optimizer.job_graph_generator import generate_job_graph
 from engine.optimizer.optimizer import optimize

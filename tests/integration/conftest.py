@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from engine import Environment
-from engine.minicluster import close_mini_clusters
+from engine.minicluster.mini_cluster import close_mini_clusters
 
 ROOT = Path(__file__).resolve().parents[2]
 

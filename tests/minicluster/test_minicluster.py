@@ -12,7 +12,13 @@ import pytest
 
 from engine.errors import EngineError, JobCancelledError, JobExecutionError, PlanError
 from engine.graph.source_spec import SinkSpec
-from engine.minicluster import MiniCluster, close_mini_cluster, close_mini_clusters, mini_cluster, release_mini_clusters
+from engine.minicluster.mini_cluster import (
+    MiniCluster,
+    close_mini_cluster,
+    close_mini_clusters,
+    mini_cluster,
+    release_mini_clusters,
+)
 from tests.jobmaster.job_graphs import BLOCKING, Edge, job_graph
 from tests.minicluster.fake_tasks import FakeResources, FakeTask
 

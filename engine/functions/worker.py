@@ -148,6 +148,8 @@ def main() -> None:
     os.dup2(2, 1)
     pa.set_cpu_count(1)
     pa.set_io_thread_count(1)
+    # Arrow looks for NumPy and pandas when it first takes Python values: once here, not in every worker.
+    pa.array([0])
     run_zygote(socket.socket(fileno=int(sys.argv[1])))
 
 

@@ -126,6 +126,8 @@ class Zygote:
             parent_end, zygote_end = socket.socketpair()
             root = str(Path(__file__).resolve().parents[2])
             environment = dict(os.environ)
+            # A worker is one core of a slot, and a process that forks must not have threads of a BLAS library.
+            environment.setdefault("OPENBLAS_NUM_THREADS", "1")
             environment["PYTHONPATH"] = os.pathsep.join(filter(None, [root, environment.get("PYTHONPATH", "")]))
             try:
                 self._process = subprocess.Popen(

@@ -3,10 +3,13 @@
     provisional_splits(paths, parallelism)        sizes only, nothing is read: for explain
     exact_splits(spec, parallelism)               boundaries moved to record ends: for execution
 
-Where a byte lies relative to quotes is known only from the begin of its file. Files without any quote (found by one
-pass of memchr) need a look at each boundary only; others are scanned up to the last boundary. Files are scanned by
-two threads. A file is cut into pieces of about total / (SPLITS_PER_SUBTASK * parallelism), so that giving them out by
-size leaves subtasks within a few percent of each other; small files stay whole.
+    files      |------ 0 ------|--- 1 ---|------ 2 ------|      parallelism 2: the middle of all bytes lies in file 1
+    splits     |------ 0 ------|-1a-|-1b-|------ 2 ------|      and that is the only place to be looked at
+
+Splits are given out as contiguous runs of about equal size, so files are cut only where one share ends and the next
+begins, and not even there when a file ends nearby. Where a byte lies relative to quotes is known only from the begin
+of its file: such a file is scanned up to its last cut (in blocks, far faster than it is read later); without any quote
+up to there (one pass of memchr) each cut needs a look only. Files are scanned by two threads.
 """
 
 from __future__ import annotations
@@ -22,21 +25,26 @@ from engine.connectors.csv_dialect import BYTE_ORDER_MARK, CsvDialect
 from engine.connectors.csv_scan import RecordScanner, contains_byte
 from engine.graph.source_spec import CsvSource, SourceSplit
 
-SPLITS_PER_SUBTASK = 16
-SPLIT_BYTES_MIN = 1 << 20
+#: a share is not made smaller than this
+SHARE_BYTES_MIN = 1 << 20
+#: part of a share by which it may differ from others to end with a file
+_SNAP = 1 / 50
 _CHUNK_BYTES = 4 << 20
 _SCAN_THREADS = 2
 
 
-def split_bytes(total_bytes: int, parallelism: int) -> int:
-    """Return the size that splits of a source should have."""
-    return max(SPLIT_BYTES_MIN, total_bytes // (SPLITS_PER_SUBTASK * max(1, parallelism)))
-
-
-def _targets(size: int, wanted: int) -> list[int]:
-    """Return where a file of that size should be cut."""
-    pieces = max(1, round(size / wanted))
-    return [size * index // pieces for index in range(1, pieces)]
+def share_boundaries(sizes: Sequence[int], parallelism: int) -> list[list[int]]:
+    """Return for each file the positions inside it where one subtask's share should end and the next begin."""
+    total = sum(sizes)
+    share_count = max(1, min(parallelism, round(total / SHARE_BYTES_MIN)))
+    tolerance = total / share_count * _SNAP
+    cuts: list[list[int]] = []
+    begin = 0
+    for size in sizes:
+        inside = (total * index // share_count - begin for index in range(1, share_count))
+        cuts.append([cut for cut in inside if tolerance < cut < size - tolerance])
+        begin += size
+    return cuts
 
 
 def _to_splits(path: str, boundaries: Sequence[int]) -> list[SourceSplit]:
@@ -46,11 +54,11 @@ def _to_splits(path: str, boundaries: Sequence[int]) -> list[SourceSplit]:
 def provisional_splits(paths: Sequence[str], parallelism: int) -> tuple[SourceSplit, ...]:
     """Return splits by size alone; they may cut records and are not for reading."""
     sizes = [Path(path).stat().st_size for path in paths]
-    wanted = split_bytes(sum(sizes), parallelism)
+    cuts = share_boundaries(sizes, parallelism)
     return tuple(
         split
-        for path, size in zip(paths, sizes, strict=True)
-        for split in _to_splits(path, [0, *_targets(size, wanted), size])
+        for path, size, inner in zip(paths, sizes, cuts, strict=True)
+        for split in _to_splits(path, [0, *inner, size])
     )
 
 
@@ -58,22 +66,25 @@ def record_boundaries(path: str, targets: Sequence[int], dialect: CsvDialect) ->
     """Return for each target the end of the record that is there, in order, without repetition."""
     if not targets:
         return []
-    if dialect.quote < 0 or not _has_quote(path, dialect.quote):
-        return _boundaries_without_quotes(path, targets)
+    if dialect.quote < 0 or not _has_quote(path, targets[-1], dialect.quote):
+        found = _boundaries_without_quotes(path, targets, dialect.quote)
+        if found is not None:
+            return found
     return _boundaries_with_quotes(path, targets, dialect)
 
 
-def _has_quote(path: str, quote: int) -> bool:
+def _has_quote(path: str, end: int, quote: int) -> bool:
+    """Return whether there is a quote before ``end`` (or a little behind it)."""
     buffer = memoryview(bytearray(_CHUNK_BYTES))
     with Path(path).open("rb", buffering=0) as file:
-        while count := file.readinto(buffer):
+        while file.tell() <= end and (count := file.readinto(buffer)):
             if contains_byte(buffer[:count], quote):
                 return True
     return False
 
 
-def _boundaries_without_quotes(path: str, targets: Sequence[int]) -> list[int]:
-    """Find the next newline after each target."""
+def _boundaries_without_quotes(path: str, targets: Sequence[int], quote: int) -> list[int] | None:
+    """Find the next newline after each target; None: there is a quote on the way to one."""
     found: list[int] = []
     with Path(path).open("rb") as file:
         for target in targets:
@@ -81,6 +92,8 @@ def _boundaries_without_quotes(path: str, targets: Sequence[int]) -> list[int]:
                 continue
             file.seek(target)
             line = file.readline()
+            if quote >= 0 and quote in line:
+                return None
             if not line.endswith(b"\n"):
                 break
             found.append(target + len(line))
@@ -127,12 +140,10 @@ def exact_splits(spec: CsvSource, parallelism: int) -> CsvSource:
     """Return the source with splits that are ready to be read."""
     dialect = CsvDialect.of(spec.delimiter, spec.quote)
     sizes = [Path(path).stat().st_size for path in spec.paths]
-    wanted = split_bytes(sum(sizes), parallelism)
 
-    def splits_of(path: str, size: int) -> list[SourceSplit]:
-        inner = record_boundaries(path, _targets(size, wanted), dialect)
-        return _to_splits(path, [0, *inner, size])
+    def splits_of(path: str, size: int, cuts: list[int]) -> list[SourceSplit]:
+        return _to_splits(path, [0, *record_boundaries(path, cuts, dialect), size])
 
     with ThreadPoolExecutor(_SCAN_THREADS, "csv-scan") as pool:
-        found = list(pool.map(splits_of, spec.paths, sizes))
+        found = list(pool.map(splits_of, spec.paths, sizes, share_boundaries(sizes, parallelism)))
     return msgspec.structs.replace(spec, splits=tuple(split for splits in found for split in splits))

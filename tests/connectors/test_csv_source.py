@@ -5,10 +5,15 @@ from itertools import pairwise
 
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from engine.connectors.csv_dialect import CsvDialect
 from engine.connectors.csv_source import csv_source
-from engine.connectors.csv_splits import SPLIT_BYTES_MIN, exact_splits, split_bytes
+from engine.connectors.csv_splits import SHARE_BYTES_MIN, exact_splits, record_boundaries, share_boundaries
 from engine.errors import ConfigurationError, NotYetSupportedError, PlanError, SchemaError
+from engine.graph.source_spec import SourceSplit
+from engine.jobmaster.split_assignment import assign_splits
 
 NUMBERED = pa.schema([("n", pa.int64()), ("t", pa.string())])
 
@@ -132,6 +137,33 @@ def test_splits_cover_the_file_between_records_and_are_even(tmp_path, quoted):
     assert len(exact) == len(spec.splits)
 
 
-def test_small_files_stay_whole_and_large_ones_are_cut():
-    assert split_bytes(10, 4) == SPLIT_BYTES_MIN
-    assert split_bytes(64 << 30, 4) == 1 << 30
+def test_files_are_cut_only_between_shares_and_not_near_their_ends():
+    large = 100 << 20
+    assert share_boundaries([10, 20], 4) == [[], []]
+    assert share_boundaries([large], 1) == [[]]
+    assert share_boundaries([large], 4) == [[large // 4, large // 2, large * 3 // 4]]
+    assert share_boundaries([large] * 4, 2) == [[], [], [], []]
+    assert share_boundaries([large, large + 1000], 2) == [[], []]
+    assert share_boundaries([large] * 3, 2) == [[], [large // 2], []]
+    assert share_boundaries([3 << 20], 64) == [[1 << 20, 2 << 20]]
+
+
+@given(st.lists(st.integers(0, 1 << 30), max_size=20), st.integers(1, 16))
+def test_shares_of_the_cut_files_differ_little(sizes, parallelism):
+    cuts = share_boundaries(sizes, parallelism)
+    splits = [
+        SourceSplit("x", begin, end, end - begin)
+        for size, inner in zip(sizes, cuts, strict=True)
+        for begin, end in pairwise([0, *inner, size])
+    ]
+    shares = [sum(split.size_bytes for split in run) for run in assign_splits(splits, parallelism)]
+    share_count = max(1, min(parallelism, round(sum(sizes) / SHARE_BYTES_MIN)))
+    assert max(shares) <= 1.05 * sum(sizes) / share_count + parallelism
+
+
+def test_a_quote_just_behind_a_cut_is_seen(tmp_path):
+    path = tmp_path / "x.csv"
+    rows = "1,a\n" * (3 << 18)
+    target = len(rows)
+    path.write_text(rows + '2,"x\n9,y"\n' + rows)
+    assert record_boundaries(str(path), [target], CsvDialect.of(",", '"')) == [target + len('2,"x\n9,y"\n')]

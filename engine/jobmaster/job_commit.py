@@ -3,9 +3,14 @@
     prepare() ─► staging folder of each sink        PlanError when an output exists
     commit(staged files)                            decide, publish, staging is gone
     abort()                                         staging is gone; idempotent
+    record(status, ...)                             how the job ended, once and for all: it never runs again
 
-Blocking: runs in the JobMaster's executor, one call at a time. The decision lies in ``decision_folder`` under the
-job's id or, without one, in the first sink's staging folder.
+Blocking: runs in the JobMaster's executor, one call at a time.
+
+    <storage folder>/decisions/<job id>.json        created before publication, removed with the record
+    <storage folder>/results/<job id>.json          created last
+
+Without a storage folder the decision lies in the first sink's staging folder, and nothing is recorded.
 """
 
 from __future__ import annotations
@@ -16,8 +21,9 @@ from pathlib import Path
 from engine.commit.decision import DECISION_FILE, Decision, DecisionStore, decided_output
 from engine.commit.output_check import check_outputs, resolve_target, sinks_of
 from engine.commit.publish import publish
+from engine.commit.result_record import JobResultRecord, JobResultStore
 from engine.commit.staging import create_staging, remove_staging, sweep_stale
-from engine.errors import FencedError, JobExecutionError
+from engine.errors import FencedError, JobExecutionError, PlanError
 from engine.graph.deployment import StagedFile
 from engine.graph.job_graph import JobGraph
 
@@ -26,7 +32,7 @@ class JobCommit:
     """Staging, decision and publication of a job's outputs."""
 
     def __init__(
-        self, job_graph: JobGraph, epoch: int, is_leading: Callable[[], bool], decision_folder: Path | None = None
+        self, job_graph: JobGraph, epoch: int, is_leading: Callable[[], bool], storage_folder: Path | None = None
     ) -> None:
         self._job_id = job_graph.job_id
         self._sinks = sinks_of(job_graph)
@@ -38,13 +44,18 @@ class JobCommit:
         }
         self._epoch = epoch
         self._is_leading = is_leading
-        self._decision_folder = decision_folder
+        self._name = job_graph.name
+        self._storage_folder = storage_folder
         self._staging: dict[int, Path] = {}
         # Resolved once: the working folder may change while the job runs.
         self._targets = {sink.sink_index: resolve_target(sink.spec.path) for sink in self._sinks}
 
     def prepare(self) -> dict[int, str]:
-        """Check the outputs and create staging; return its path for each sink index."""
+        """Check the outputs and create staging; return its path for each sink index.
+
+        Raises: PlanError when an output exists, or when the job has ended before.
+        """
+        self._refuse_ended()
         check_outputs(sink.spec for sink in self._sinks)
         for sink in self._sinks:
             target = self._targets[sink.sink_index]
@@ -54,6 +65,13 @@ class JobCommit:
             except OSError as error:
                 raise JobExecutionError(f"output {sink.spec.path} cannot be staged: {error}") from error
         return {sink_index: str(path) for sink_index, path in self._staging.items()}
+
+    def _refuse_ended(self) -> None:
+        if self._storage_folder is None:
+            return
+        ended = JobResultStore(_made(self._storage_folder / "results")).read(self._job_id)
+        if ended is not None:
+            raise PlanError(f"job {self._job_id} has run before: it is {ended.status}")
 
     def commit(self, staged: Iterable[StagedFile]) -> None:
         """Decide and publish; raises FencedError when this leader is one no more."""
@@ -79,7 +97,20 @@ class JobCommit:
         for path in self._staging.values():
             remove_staging(path)
 
+    def record(self, status: str, runtime_ms: int, message: str = "") -> None:
+        """Record how the job ended; FencedError when a later leader has recorded it."""
+        if self._storage_folder is None:
+            return
+        record = JobResultRecord(self._job_id, self._name, status, self._epoch, runtime_ms, message)
+        JobResultStore(_made(self._storage_folder / "results")).write(record)
+        self._store().path(self._job_id).unlink(missing_ok=True)
+
     def _store(self) -> DecisionStore:
-        if self._decision_folder is not None:
-            return DecisionStore(self._decision_folder)
+        if self._storage_folder is not None:
+            return DecisionStore(_made(self._storage_folder / "decisions"))
         return DecisionStore(self._staging[self._sinks[0].sink_index], DECISION_FILE)
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return folder

@@ -84,8 +84,8 @@ class JobMasterSettings:
     heartbeat_interval_s: float
     heartbeat_timeout_s: float
     resource_manager_address: str
-    #: where decisions lie; None: in the staging folder
-    decision_folder: Path | None = None
+    #: where decisions and results lie; None: decisions in the staging folder, results nowhere
+    storage_folder: Path | None = None
 
 
 class JobMaster(RpcEndpoint):
@@ -118,7 +118,7 @@ class JobMaster(RpcEndpoint):
         self._graph = build_execution_graph(job_graph)
         self._scheduler = Scheduler(self._graph)
         self._pool = SlotPool()
-        self._commit = JobCommit(job_graph, epoch, is_leading, settings.decision_folder)
+        self._commit = JobCommit(job_graph, epoch, is_leading, settings.storage_folder)
         self._staging: dict[int, str] = {}
         self._failures: list[FailureInfo] = []
         self._slot_deadline: asyncio.TimerHandle | None = None
@@ -383,7 +383,19 @@ class JobMaster(RpcEndpoint):
             await self._end_unfinished()
             return
         await self._release()
+        await self._record(JobStatus.FINISHED, None)
         self._end(JobStatus.FINISHED, None)
+
+    async def _record(self, status: JobStatus, failure: FailureInfo | None) -> None:
+        """Record how the job ended; what was published stays published when that is not possible."""
+        message = "" if failure is None else f"{failure.type_name}: {failure.message}"
+        loop = asyncio.get_running_loop()
+        try:
+            await loop.run_in_executor(
+                self._blocking_work, self._commit.record, status.value, self._runtime_ms, message
+            )
+        except (OSError, EngineError) as error:
+            _log.warning("the result of job %s could not be recorded: %s", self.job_graph.job_id, error)
 
     async def _end_unfinished(self) -> None:
         await self._release()
@@ -392,10 +404,11 @@ class JobMaster(RpcEndpoint):
             await loop.run_in_executor(self._blocking_work, self._commit.abort)
         except OSError as error:
             _log.warning("staging of job %s could not be removed: %s", self.job_graph.job_id, error)
-        if self._status is JobStatus.CANCELLING:
-            self._end(JobStatus.CANCELED, None)
-        else:
-            self._end(JobStatus.FAILED, root_failure(self._failures))
+        is_cancelled = self._status is JobStatus.CANCELLING
+        status = JobStatus.CANCELED if is_cancelled else JobStatus.FAILED
+        failure = None if is_cancelled else root_failure(self._failures)
+        await self._record(status, failure)
+        self._end(status, failure)
 
     async def _release(self) -> None:
         """Give back everything that the job holds on TaskExecutors and at the ResourceManager."""

@@ -12,6 +12,8 @@ import uuid
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Protocol
 
 from engine.clock import Clock
@@ -72,6 +74,8 @@ class ClusterComponents:
         self._settings = settings
         self._clock = clock
         self._on_fatal = on_fatal
+        #: decisions and results of jobs: as long as the cluster, which is as long as anybody can ask
+        self._storage = TemporaryDirectory(prefix="drey-jobs-")
         self._blocking_work = ThreadPoolExecutor(max_workers=4, thread_name_prefix="drey-blocking")
         self.task_executor = TaskExecutor(
             resource_id,
@@ -124,6 +128,7 @@ class ClusterComponents:
         self._retrieval.close()
         self._election.close()
         self._blocking_work.shutdown(wait=True)
+        self._storage.cleanup()
         try:
             self.resources.close()
         except Exception as error:
@@ -175,6 +180,7 @@ class ClusterComponents:
                 heartbeat_interval_s=settings.heartbeat_interval_s,
                 heartbeat_timeout_s=settings.heartbeat_timeout_s,
                 resource_manager_address=RESOURCE_MANAGER_ADDRESS,
+                storage_folder=Path(self._storage.name),
             ),
             self._clock,
             self._blocking_work,

@@ -348,14 +348,6 @@ def release_mini_clusters(owner: object) -> None:
         cluster.close()
 
 
-def close_mini_cluster(settings: Mapping[str, str]) -> None:
-    """Close the cluster of a configuration, whoever uses it; the next ``mini_cluster`` makes a new one."""
-    with _clusters_lock:
-        shared = _clusters.pop((os.getpid(), frozenset(settings.items())), None)
-    if shared is not None:
-        shared.cluster.close()
-
-
 def close_mini_clusters() -> None:
     """Close all clusters of this process; runs at exit."""
     with _clusters_lock:

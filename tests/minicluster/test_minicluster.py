@@ -14,7 +14,6 @@ from engine.errors import EngineError, JobCancelledError, JobExecutionError, Pla
 from engine.graph.source_spec import SinkSpec
 from engine.minicluster.mini_cluster import (
     MiniCluster,
-    close_mini_cluster,
     close_mini_clusters,
     mini_cluster,
     release_mini_clusters,
@@ -362,15 +361,6 @@ def test_the_last_owner_closes_the_cluster_and_others_do_not():
     assert fresh is not cluster
     close_mini_clusters()
     assert not fresh.is_usable
-
-
-def test_one_cluster_is_closed_by_its_configuration_and_others_live_on():
-    one, other = mini_cluster({"parallelism.default": "3"}), mini_cluster({"parallelism.default": "4"})
-    for _ in range(2):
-        close_mini_cluster({"parallelism.default": "3"})
-        assert not one.is_usable and other.is_usable
-    close_mini_clusters()
-    assert not other.is_usable
 
 
 def test_a_fault_of_a_component_fails_the_job_instead_of_hanging(resources):

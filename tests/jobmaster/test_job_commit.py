@@ -1,0 +1,48 @@
+"""The outputs of a job from staging to its record: decided once, published once, recorded once."""
+
+from pathlib import Path
+
+import pytest
+
+from engine.commit.result_record import JobResultStore
+from engine.errors import FencedError, PlanError
+from engine.graph.deployment import StagedFile
+from engine.graph.source_spec import SinkSpec
+from engine.jobmaster.job_commit import JobCommit
+from tests.jobmaster.job_graphs import job_graph
+
+
+def committed(graph, tmp_path, epoch=1):
+    commit = JobCommit(graph, epoch, lambda: True, tmp_path / "storage")
+    staging = commit.prepare()
+    for path in staging.values():
+        Path(path, "0-00000-x.csv").write_text("1\n")
+    commit.commit([StagedFile(0, 0, "0-00000-x.csv", 1, 2)])
+    return commit
+
+
+def test_a_finished_job_is_published_then_recorded_and_its_decision_goes(tmp_path):
+    graph = job_graph([1], sinks={0: SinkSpec("csv", str(tmp_path / "out"))})
+    commit = committed(graph, tmp_path)
+    storage = tmp_path / "storage"
+    assert (tmp_path / "out" / "part-00000.csv").read_text() == "1\n"
+    assert [path.name for path in (storage / "decisions").iterdir()] == [f"{graph.job_id}.json"]
+    commit.record("FINISHED", 12)
+    assert list((storage / "decisions").iterdir()) == []
+    record = JobResultStore(storage / "results").read(graph.job_id)
+    assert (record.status, record.epoch, record.runtime_ms) == ("FINISHED", 1, 12)
+
+
+def test_a_recorded_job_does_not_run_again_also_under_a_later_leader(tmp_path):
+    graph = job_graph([1], sinks={0: SinkSpec("csv", str(tmp_path / "out"), overwrite=True)})
+    committed(graph, tmp_path).record("FINISHED", 12)
+    with pytest.raises(PlanError, match="has run before: it is FINISHED"):
+        JobCommit(graph, 2, lambda: True, tmp_path / "storage").prepare()
+
+
+def test_a_leader_of_an_older_epoch_cannot_record_what_a_later_one_has(tmp_path):
+    graph = job_graph([1], sinks={0: SinkSpec("csv", str(tmp_path / "out"))})
+    old = JobCommit(graph, 1, lambda: True, tmp_path / "storage")
+    JobCommit(graph, 2, lambda: True, tmp_path / "storage").record("CANCELED", 5)
+    with pytest.raises(FencedError):
+        old.record("FINISHED", 9)

@@ -57,6 +57,13 @@ def describe_row(row: object) -> str:
     return text if len(text) <= _ROW_TEXT_MAX else f"{text[:_ROW_TEXT_MAX]}..."
 
 
+def _to_array(values: Sequence[Any], field: pa.Field) -> pa.Array:
+    """Return values as an array of the field's type; a fraction is no integer, although Arrow would cut it off."""
+    if pa.types.is_integer(field.type) and any(type(value) is float and not value.is_integer() for value in values):
+        raise _BadOutputError(f"a fraction for column {field.name!r} of type {field.type}")
+    return pa.array(values, field.type, from_pandas=False)
+
+
 class FunctionBody:
     """A function of one kind with its input and output schemas."""
 
@@ -142,10 +149,7 @@ class FunctionBody:
         try:
             records = self._as_tuples(values)
             columns = list(zip(*records, strict=True)) if records else [()] * len(self._output_names)
-            arrays = [
-                pa.array(column, field.type, from_pandas=False)
-                for column, field in zip(columns, self._output_schema, strict=True)
-            ]
+            arrays = [_to_array(column, field) for column, field in zip(columns, self._output_schema, strict=True)]
             return pa.RecordBatch.from_arrays(arrays, schema=self._output_schema)
         except Exception as error:
             raise self._find_bad_output(values, rows_in, error) from error
@@ -176,7 +180,7 @@ class FunctionBody:
                 return self._user_error(bad, row)
             for item, field in zip(record, self._output_schema, strict=True):
                 try:
-                    pa.array([item], field.type, from_pandas=False)
+                    _to_array([item], field)
                 except Exception:
                     what = f"{describe_row(item)} ({type(item).__name__})"
                     text = f"returned {what} for column {field.name!r} of type {field.type}"

@@ -109,6 +109,7 @@ def test_an_exception_names_function_file_line_and_row(runner):
         ({"k2": 1}, "returned keys"),
         (7, "returned int; expected a tuple, a dict or a row"),
         (("x", "y"), "returned 'x' (str) for column 'k2' of type int64"),
+        ((1.5, "y"), "returned 1.5 (float) for column 'k2' of type int64"),
     ],
 )
 def test_a_result_that_does_not_fit_the_schema_is_reported_with_its_row(runner, result, text):

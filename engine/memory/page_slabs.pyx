@@ -85,7 +85,7 @@ cdef extern from *:
 
 cdef int64_t SLAB_BYTES = 2 << 20
 cdef int64_t PREFIX_BYTES = 64      # before a large grant and before a page that is an allocation of its own
-cdef int RESERVED_WAIT_S = 30
+cdef int RESERVED_WAIT_S = 2
 
 
 # ---------------------------------------------------------------------------------------------------- range and slabs

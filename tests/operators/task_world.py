@@ -126,11 +126,11 @@ class TaskWorld:
 
 
 def partition(
-    schema: pa.Schema, consumers: int = 1, kind: str = "FORWARD", result_type: str = "PIPELINED"
+    schema: pa.Schema, consumers: int = 1, kind: str = "FORWARD", result_type: str = "PIPELINED", number: int = 7
 ) -> tuple[ResultPartitionDescriptor, ExecutionAttemptId]:
     """Return a data set and the attempt that produces it."""
-    attempt = ExecutionAttemptId.create(JobVertexId(7), 0, 0)
-    identity = ResultPartitionId(IntermediateDataSetId(JobVertexId(7), 0), attempt)
+    attempt = ExecutionAttemptId.create(JobVertexId(number), 0, 0)
+    identity = ResultPartitionId(IntermediateDataSetId(JobVertexId(number), 0), attempt)
     partitioner = PartitionerSpec(kind, (schema.names[0],) if kind == "HASH" else ())
     return (
         ResultPartitionDescriptor(

@@ -17,8 +17,9 @@ debug:            ## tests on a build with assertions and bounds checks
 
 asan:             ## tests of the native rooms under the address sanitizer
 	DREY_BUILD=debug DREY_ASAN=1 bash -c 'source bin/config.sh && ensure_environment test spark'
-	LD_PRELOAD=$$(gcc -print-file-name=libasan.so) ASAN_OPTIONS=detect_leaks=0 PYTHONMALLOC=malloc \
-	    $(PYTHON) -m pytest tests/memory tests/records tests/sort tests/join tests/aggregate tests/exchange -p no:cacheprovider
+	LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libstdc++.so.6)" ASAN_OPTIONS=detect_leaks=0 \
+	    PYTHONMALLOC=malloc $(PYTHON) -m pytest -p no:cacheprovider tests/memory tests/iomanager tests/records tests/sort \
+	    tests/join tests/aggregate tests/exchange tests/connectors tests/operators tests/integration
 
 torture: build    ## one test many times: make torture T=tests/join N=200
 	for run in $$(seq $(or $(N),20)); do $(PYTHON) -m pytest -q -x $(T) || exit 1; done

@@ -14,8 +14,8 @@ The life of a job:
     11. the client gets a JobResult, or an error whose first line is the root cause          client
 
 Layers, lowest first: errors | ids clock config | memory | graph | records iomanager rpc | exchange gateways sort join
-aggregate expressions commit | connectors functions | operators optimizer | taskexecutor jobmaster resourcemanager client | dispatcher api | spark |
-minicluster | targets | cli.
+aggregate expressions commit | connectors functions | operators optimizer | taskexecutor jobmaster resourcemanager
+client | dispatcher api | spark | minicluster | targets | cli.
 
 Where to start reading: ``graph/plan.py``, then ``operators/batch_task.py``, then ``records/layout.py``.
 

@@ -54,10 +54,14 @@ if TYPE_CHECKING:
 PathLike = str | os.PathLike[str]
 
 
+#: more rows than there are anywhere, and an int64 with one to spare
+_ROWS_MAX = 2**62
+
+
 def _row_count(count: Any, what: str) -> int:
     if isinstance(count, bool) or not isinstance(count, int) or count < 0:
         raise PlanError(f"{what}({count!r}): a number of rows, 0 or more")
-    return count
+    return min(count, _ROWS_MAX)
 
 
 class DataSet(NotYetSupported):

@@ -11,7 +11,7 @@ from engine.api.logical_node import LogicalNode
 from engine.config.loader import Configuration
 from engine.config.options import EXECUTION_MODE, LEGACY_ESTIMATES, MANAGED_SIZE, SEGMENT_SIZE
 from engine.connectors.csv_splits import exact_splits
-from engine.errors import NotYetSupportedError
+from engine.errors import NotYetSupportedError, PlanError
 from engine.graph.exchange_mode import ExecutionMode
 from engine.graph.plan import Operator, Plan, Source
 from engine.graph.source_spec import CsvSource
@@ -34,7 +34,11 @@ def with_exact_splits(node: LogicalNode, parallelism: int) -> Operator:
     operator = node.operator
     if not isinstance(operator, Source) or not isinstance(operator.spec, CsvSource):
         return operator
-    return msgspec.structs.replace(operator, spec=exact_splits(operator.spec, node.parallelism or parallelism))
+    try:
+        spec = exact_splits(operator.spec, node.parallelism or parallelism)
+    except OSError as error:
+        raise PlanError(f"read_csv: {error.filename}: {error.strerror}; it changed since the plan was built") from error
+    return msgspec.structs.replace(operator, spec=spec)
 
 
 def explain_plan(plan: Plan, target: str, configuration: Configuration, parallelism: int) -> str:

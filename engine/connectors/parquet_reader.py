@@ -30,7 +30,10 @@ class ParquetReader:
         for split in self._splits:
             try:
                 yield from self._read_split(split)
-            except pa.ArrowInvalid as error:
+            except (pa.ArrowInvalid, OSError) as error:
+                if isinstance(error, OSError) and error.errno is not None:
+                    # The system's error, not Arrow's about what is in the file.
+                    raise
                 reason = str(error).partition("\n")[0]
                 raise DataError(f"file {split.path}, row groups {split.start} to {split.end}: {reason}") from error
 

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from engine.connectors.column_statistics import sample_statistics
 from engine.connectors.paths import PathLike, expand_paths
-from engine.errors import PlanError, SchemaError
+from engine.errors import DataError, PlanError, SchemaError
 from engine.graph.source_spec import ColumnStatistics, ParquetSource, SourceSplit, SourceStatistics
 from engine.records.plain_types import plain_schema
 
@@ -45,7 +45,7 @@ def parquet_source(
 ) -> tuple[ParquetSource, SourceStatistics, pa.Schema]:
     """Return a Parquet source, its statistics and its schema.
 
-    Raises: PlanError (no such file, no Parquet), SchemaError (files that differ).
+    Raises: PlanError (no such file, no Parquet), SchemaError (files that differ), DataError (damaged).
     """
     paths = expand_paths(path, reader)
     schema: pa.Schema | None = None
@@ -109,7 +109,11 @@ def _sample(
     for path, index in groups[::step][:_SAMPLE_GROUPS]:
         with open_parquet(path, reader) as file:
             batches = file.iter_batches(_SAMPLE_ROWS, row_groups=[index], use_threads=False)
-            batch = next(iter(batches), None)
+            try:
+                batch = next(iter(batches), None)
+            except (pa.ArrowInvalid, OSError) as error:
+                reason = str(error).partition("\n")[0]
+                raise DataError(f"{reader}: file {path}, row group {index}: {reason}") from error
             if batch is not None and batch.num_rows:
                 tables.append(pa.Table.from_batches([batch]).select(schema.names).cast(schema))
     return tables

@@ -6,6 +6,7 @@ emit the results of earlier batches, and ``finish`` emits the rest.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from engine.expressions.schema_bridge import to_arrow_schema
@@ -35,13 +36,22 @@ class PythonFunctionOperator(ChainedOperator):
 
     def process(self, batch: pa.RecordBatch) -> None:
         """Send a batch; emit what has come back."""
-        for result in self._session.process(batch):
-            if result.num_rows:
-                self.output.process(result)
+        self._emit(self._session.process(batch))
 
     def finish(self) -> None:
         """Emit what is still at the worker."""
-        for result in self._session.finish():
+        self._emit(self._session.finish())
+
+    def _emit(self, results: Iterator[pa.RecordBatch]) -> None:
+        """Hand on results while somebody wants them: a function may return rows for ever.
+
+        What is not taken stays at the worker, which ``close`` then ends.
+        """
+        while not self.output.is_satisfied:
+            self.context.check_cancelled()
+            result = next(results, None)
+            if result is None:
+                return
             if result.num_rows:
                 self.output.process(result)
 

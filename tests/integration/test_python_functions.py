@@ -49,6 +49,17 @@ def test_flat_map_returns_none_one_or_many_rows(env):
     assert huge.count() == 60_000
 
 
+def test_a_limit_ends_a_function_that_would_go_on_for_ever(env):
+    def forever(row):
+        number = row.a
+        while True:
+            yield (number,)
+            number += 1
+
+    assert numbers(env, 1).flat_map(forever, ONE).limit(5).collect() == [(n,) for n in range(5)]
+    assert numbers(env, 30).flat_map(forever, ONE).limit(20_000).count() == 20_000
+
+
 def test_filter_takes_a_function_or_an_expression(env):
     data = numbers(env)
     assert data.filter(lambda row: row.a % 10 == 3).count() == 100

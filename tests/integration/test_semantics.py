@@ -355,6 +355,26 @@ def test_a_missing_input_is_an_error_that_names_it(environment, tmp_path):
             read(str(tmp_path / "nothing-here")).count()
 
 
+def test_damaged_and_vanished_inputs_are_errors_that_name_the_file(environment, tmp_path):
+    import pyarrow.parquet as pq
+
+    path = tmp_path / "damaged.parquet"
+    pq.write_table(pa.table({"a": [n * 7919 % 50_021 for n in range(50_000)]}), path, row_group_size=10_000)
+    data = environment.read_parquet(path)
+    content = bytearray(path.read_bytes())
+    content[1000:40_000] = bytes(39_000)
+    path.write_bytes(content)
+    for run in (data.collect, lambda: environment.read_parquet(path).collect()):
+        with pytest.raises(JobExecutionError, match=r"damaged\.parquet"):
+            run()
+    (tmp_path / "gone.csv").write_text("1\n")
+    data = environment.read_csv(tmp_path / "gone.csv", schema=pa.schema([("a", pa.int64())]))
+    (tmp_path / "gone.csv").unlink()
+    with pytest.raises(PlanError, match=r"gone\.csv"):
+        data.collect()
+    assert integers(environment, 1).limit(10**30).count() == 1
+
+
 def test_the_same_data_set_can_be_used_and_run_many_times(environment):
     data = integers(environment, 3, 1, 2)
     ordered = data.sort("a")

@@ -25,7 +25,7 @@ from engine.connectors.csv_dialect import BYTE_ORDER_MARK, CsvDialect
 from engine.connectors.csv_scan import RecordScanner, contains_byte
 from engine.graph.source_spec import CsvSource, SourceSplit
 
-#: a share is not made smaller than this
+#: a share is not made smaller than this, and a file no larger stays whole
 SHARE_BYTES_MIN = 1 << 20
 #: part of a share by which it may differ from others to end with a file
 _SNAP = 1 / 50
@@ -42,7 +42,8 @@ def share_boundaries(sizes: Sequence[int], parallelism: int) -> list[list[int]]:
     begin = 0
     for size in sizes:
         inside = (total * index // share_count - begin for index in range(1, share_count))
-        cuts.append([cut for cut in inside if tolerance < cut < size - tolerance])
+        is_small = size <= SHARE_BYTES_MIN
+        cuts.append([] if is_small else [cut for cut in inside if tolerance < cut < size - tolerance])
         begin += size
     return cuts
 

@@ -140,6 +140,7 @@ def test_splits_cover_the_file_between_records_and_are_even(tmp_path, quoted):
 def test_files_are_cut_only_between_shares_and_not_near_their_ends():
     large = 100 << 20
     assert share_boundaries([10, 20], 4) == [[], []]
+    assert share_boundaries([700_000] * 4, 8) == [[], [], [], []]
     assert share_boundaries([large], 1) == [[]]
     assert share_boundaries([large], 4) == [[large // 4, large // 2, large * 3 // 4]]
     assert share_boundaries([large] * 4, 2) == [[], [], [], []]
@@ -158,7 +159,7 @@ def test_shares_of_the_cut_files_differ_little(sizes, parallelism):
     ]
     shares = [sum(split.size_bytes for split in run) for run in assign_splits(splits, parallelism)]
     share_count = max(1, min(parallelism, round(sum(sizes) / SHARE_BYTES_MIN)))
-    assert max(shares) <= 1.05 * sum(sizes) / share_count + parallelism
+    assert max(shares) <= 1.05 * sum(sizes) / share_count + SHARE_BYTES_MIN
 
 
 def test_a_quote_just_behind_a_cut_is_seen(tmp_path):

@@ -29,7 +29,8 @@ _find_python() {
 
 # What must be the same for the environment to be up to date: packages, profile, interpreter.
 _environment_stamp() {
-    { cat "$DREY_HOME/pyproject.toml" "$DREY_HOME/setup.py"; echo "$1 ${DREY_BUILD:-release} ${DREY_ASAN:-0}"; } | cksum
+    # The settings of linters and tests, which come after the packages, change nothing here.
+    { sed '/^\[tool\./,$d' "$DREY_HOME/pyproject.toml"; cat "$DREY_HOME/setup.py"; echo "$1 ${DREY_BUILD:-release} ${DREY_ASAN:-0}"; } | cksum
 }
 
 # Whether a native source is newer than the last build.

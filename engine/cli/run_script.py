@@ -3,12 +3,33 @@
 from __future__ import annotations
 
 import runpy
+import signal
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 
 from engine.errors import EngineError, JobExecutionError
+
+
+class _TerminatedError(KeyboardInterrupt):
+    """The process was asked to end: like Ctrl-C, so that jobs are cancelled and leave nothing behind."""
+
+
+def _terminate(_signal: int, _frame: FrameType | None) -> None:
+    raise _TerminatedError
+
+
+@contextmanager
+def _cancelling_on_termination() -> Iterator[None]:
+    """Take SIGTERM, which would end the process at once, for Ctrl-C."""
+    previous = signal.signal(signal.SIGTERM, _terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, previous)
 
 
 def run_script(script: Path, arguments: Sequence[str], module_path: Sequence[str]) -> int:
@@ -29,12 +50,13 @@ def run_script(script: Path, arguments: Sequence[str], module_path: Sequence[str
     sys.argv = [str(script), *arguments]
     sys.path.insert(0, str(script.resolve().parent))
     try:
-        runpy.run_path(str(script), run_name="__main__")
+        with _cancelling_on_termination():
+            runpy.run_path(str(script), run_name="__main__")
     except SystemExit as leaving:
         return _exit_code(leaving)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as interrupt:
         print("cancelled", file=sys.stderr)
-        return 130
+        return 128 + (signal.SIGTERM if isinstance(interrupt, _TerminatedError) else signal.SIGINT)
     except EngineError as error:
         report_error(error)
         return 1

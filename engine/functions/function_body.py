@@ -64,6 +64,14 @@ def _to_array(values: Sequence[Any], field: pa.Field) -> pa.Array:
     return pa.array(values, field.type, from_pandas=False)
 
 
+def _message_of(error: BaseException) -> str:
+    """Return an exception's text, also of one whose ``__str__`` fails: it is the user's code."""
+    try:
+        return str(error)
+    except Exception as failure:
+        return f"(its text cannot be made: {type(failure).__name__})"
+
+
 class FunctionBody:
     """A function of one kind with its input and output schemas."""
 
@@ -197,7 +205,7 @@ class FunctionBody:
         place = inside[-1] if inside else None
         return UserFunctionError(
             "TypeError" if isinstance(error, _BadOutputError) else type(error).__name__,
-            f"{self._name} {error}" if isinstance(error, _BadOutputError) else str(error),
+            f"{self._name} {error}" if isinstance(error, _BadOutputError) else _message_of(error),
             self._name,
             place.filename if place else self._file,
             (place.lineno or 0) if place else self._line,

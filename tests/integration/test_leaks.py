@@ -59,10 +59,10 @@ def test_thirty_jobs_in_one_environment_keep_memory_descriptors_and_threads_flat
     spill.mkdir()
     process = psutil.Process()
     with Environment(config={**SETTINGS, "io.tmp.dirs": str(spill)}) as env:
-        for index in range(6):
+        for index in range(3):
             work(env, tmp_path, index)
         before = process.memory_info().rss, len(descriptors()), threading.active_count()
-        for index in range(6, 16):
+        for index in range(3, 11):
             work(env, tmp_path, index)
         wait_until(lambda: threading.active_count() <= before[2])
         after = process.memory_info().rss, len(descriptors()), threading.active_count()

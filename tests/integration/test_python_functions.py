@@ -127,6 +127,19 @@ def test_a_result_that_does_not_fit_the_schema_is_an_error_with_its_row(env, fun
     assert "test_python_functions.py" in str(caught.value)
 
 
+def test_an_exception_without_a_text_still_has_its_type_and_place(env):
+    class Mute(Exception):
+        def __str__(self):
+            raise RuntimeError
+
+    def fail(row):
+        raise Mute
+
+    with pytest.raises(JobExecutionError, match=r"^Mute: (.|\n)*fail") as caught:
+        numbers(env, 3).map(fail, ONE).collect()
+    assert "a=0" in str(caught.value)
+
+
 def test_a_null_for_a_function_is_none(env):
     data = env.from_rows([(None, "x"), (1, None)], TWO).map(lambda row: (row.a, str(row.t)), TWO)
     assert_same_rows(data.collect(), [(None, "x"), (1, "None")])

@@ -332,12 +332,12 @@ NATIVE_JOB = """
 """
 
 
-@pytest.mark.parametrize("way", ["python", "flink-run"])
+@pytest.mark.parametrize("way", ["python", "flink-run", "flink-run terminated"])
 @pytest.mark.parametrize("job", ["python function after a spilled sort", "native join"])
-def test_ctrl_c_leaves_nothing_behind(start, tmp_path, way, job):
+def test_an_interrupt_leaves_nothing_behind(start, tmp_path, way, job):
     script = tmp_path / "job.py"
     script.write_text(textwrap.dedent(NATIVE_JOB if job == "native join" else LONG_JOB))
-    command = ["-m", "engine.cli.main", script] if way == "flink-run" else [script]
+    command = ["-m", "engine.cli.main", script] if way != "python" else [script]
     process = start(*command, DREY_DEBUG_FORCE_SPILL="true")
     results = tmp_path / "results"
     spilling = tmp_path / "spill"
@@ -346,11 +346,12 @@ def test_ctrl_c_leaves_nothing_behind(start, tmp_path, way, job):
     time.sleep(0.2)
     assert process.poll() is None, process.communicate()
     children = psutil.Process(process.pid).children(recursive=True)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(signal.SIGTERM if "terminated" in way else signal.SIGINT)
     started = time.monotonic()
     stdout, stderr = process.communicate(timeout=30)
     assert time.monotonic() - started < 10, "cancelling took long"
-    assert process.returncode in ((130,) if way == "flink-run" else (130, -signal.SIGINT, 1)), stderr
+    expected = {"python": (130, -signal.SIGINT, 1), "flink-run": (130,), "flink-run terminated": (143,)}
+    assert process.returncode in expected[way], stderr
     assert "finished" not in stdout.splitlines()
     assert len(stderr.splitlines()) <= 30, stderr
     assert wait_until(lambda: not any(child.is_running() and child.status() != "zombie" for child in children)), (

@@ -38,7 +38,8 @@ from engine.jobmaster.job_master import JobMaster
 from engine.jobmaster.job_summary import add_counters
 from engine.rpc.endpoint import RpcEndpoint
 from engine.rpc.fencing import LeaderFence
-from engine.rpc.gateway import ACKNOWLEDGE, Acknowledge, Gateway, RpcService
+from engine.rpc.gateway import Gateway, RpcService
+from engine.rpc.request import ACKNOWLEDGE, Acknowledge
 
 _log = logging.getLogger(__name__)
 

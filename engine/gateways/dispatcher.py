@@ -20,7 +20,7 @@ from engine.gateways.messages import (
     SubmitJob,
     SubmitReply,
 )
-from engine.rpc.gateway import Acknowledge
+from engine.rpc.request import Acknowledge
 
 
 class DispatcherGateway(Protocol):

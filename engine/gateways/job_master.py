@@ -22,7 +22,7 @@ from engine.gateways.messages import (
     TaskExecutorLost,
     UpdateTaskState,
 )
-from engine.rpc.gateway import Acknowledge
+from engine.rpc.request import Acknowledge
 
 
 class JobMasterGateway(Protocol):

@@ -26,7 +26,7 @@ from engine.graph.deployment import (
 )
 from engine.graph.job_graph import JobGraph
 from engine.ids import AllocationId, ExecutionAttemptId, JobId, ResourceId, ResultPartitionId
-from engine.rpc.gateway import Acknowledge, Request
+from engine.rpc.request import Acknowledge, Request
 
 
 class JobOverview(msgspec.Struct, frozen=True):

@@ -16,7 +16,7 @@ from engine.gateways.messages import (
     SlotOverview,
     WithdrawSlotRequests,
 )
-from engine.rpc.gateway import Acknowledge
+from engine.rpc.request import Acknowledge
 
 
 class ResourceManagerGateway(Protocol):

@@ -14,7 +14,7 @@ from engine.gateways.messages import (
     RequestSlot,
     SubmitTask,
 )
-from engine.rpc.gateway import Acknowledge
+from engine.rpc.request import Acknowledge
 
 
 class TaskExecutorGateway(Protocol):

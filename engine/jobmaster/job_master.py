@@ -66,8 +66,9 @@ from engine.jobmaster.slot_timeout import slot_timeout_text
 from engine.rpc.endpoint import RpcEndpoint
 from engine.rpc.errors import EndpointUnreachableError, RpcTimeoutError
 from engine.rpc.fencing import LeaderFence
-from engine.rpc.gateway import ACKNOWLEDGE, Acknowledge, Request, RpcService
+from engine.rpc.gateway import RpcService
 from engine.rpc.heartbeat import HeartbeatMonitor
+from engine.rpc.request import ACKNOWLEDGE, Acknowledge, Request
 
 _log = logging.getLogger(__name__)
 

@@ -35,8 +35,9 @@ from engine.resourcemanager.slot_manager import SlotAssignment, SlotManager
 from engine.rpc.endpoint import RpcEndpoint
 from engine.rpc.errors import EndpointUnreachableError, RpcTimeoutError
 from engine.rpc.fencing import LeaderFence
-from engine.rpc.gateway import ACKNOWLEDGE, Acknowledge, RpcService
+from engine.rpc.gateway import RpcService
 from engine.rpc.heartbeat import HeartbeatMonitor
+from engine.rpc.request import ACKNOWLEDGE, Acknowledge
 
 _log = logging.getLogger(__name__)
 

@@ -1,6 +1,7 @@
 """How components talk: typed messages between single-threaded endpoints on an event loop.
 
-gateway.py        Request, Gateway, RpcService: what callers see, whatever the transport
+request.py        Request: the base of all messages, which names its reply
+gateway.py        Gateway, RpcService: what callers see, whatever the transport
 endpoint.py       RpcEndpoint: handlers by message type, one loop, no locks
 fencing.py        LeaderFence, FollowerFence: the epoch of a message against the one in force
 codec.py          MessageCodec: messages, replies and errors as msgpack

@@ -24,7 +24,7 @@ from typing import Any
 from engine.errors import EngineError, IllegalTransitionError
 from engine.rpc.errors import EndpointUnreachableError, MessageCodecError
 from engine.rpc.fencing import Fence
-from engine.rpc.gateway import Request
+from engine.rpc.request import Request
 
 _log = logging.getLogger(__name__)
 

@@ -2,7 +2,6 @@
 
     service.connect(address, epoch) ──► Gateway ── await ask(Request[Reply]) ──► Reply, or the error the other raised
 
-A ``Request[R]`` is a frozen struct that names its reply type, so that a call is type-checked end to end without stubs.
 Every call carries the epoch the gateway was connected with; the other end refuses it when another leader is in force.
 Transports (one process, HTTP) differ only in the RpcService that components are given.
 
@@ -11,29 +10,15 @@ Thread: gateways are used on the event loop only.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
-import msgspec
+from engine.rpc.endpoint import RpcEndpoint
+from engine.rpc.request import Request
 
-if TYPE_CHECKING:
-    from engine.rpc.endpoint import RpcEndpoint
-
-R_co = TypeVar("R_co", covariant=True)
 R = TypeVar("R")
 
 #: seconds until an unanswered call raises RpcTimeoutError
 ASK_TIMEOUT_S = 10.0
-
-
-class Request(msgspec.Struct, Generic[R_co], frozen=True):
-    """Base of all messages; ``R_co`` is what answers it."""
-
-
-class Acknowledge(msgspec.Struct, frozen=True):
-    """The reply of what has nothing to say."""
-
-
-ACKNOWLEDGE = Acknowledge()
 
 
 class Gateway(Protocol):

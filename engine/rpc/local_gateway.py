@@ -16,7 +16,8 @@ from typing import Any, cast
 from engine.rpc.codec import MessageCodec
 from engine.rpc.endpoint import RpcEndpoint
 from engine.rpc.errors import EndpointUnreachableError, RpcTimeoutError
-from engine.rpc.gateway import ASK_TIMEOUT_S, Gateway, R, Request
+from engine.rpc.gateway import ASK_TIMEOUT_S, Gateway, R
+from engine.rpc.request import Request
 
 
 class LocalRpcService:

@@ -41,8 +41,9 @@ from engine.graph.deployment import TaskDeploymentDescriptor
 from engine.ids import ExecutionAttemptId, JobId, ResourceId, ResultPartitionId
 from engine.rpc.endpoint import RpcEndpoint
 from engine.rpc.fencing import FollowerFence
-from engine.rpc.gateway import ACKNOWLEDGE, Acknowledge, Gateway, RpcService
+from engine.rpc.gateway import Gateway, RpcService
 from engine.rpc.heartbeat import HeartbeatMonitor
+from engine.rpc.request import ACKNOWLEDGE, Acknowledge
 from engine.taskexecutor.slot_table import SlotTable, TaskSlot
 from engine.taskexecutor.task import Invokable, Task
 from engine.taskexecutor.task_reporter import TaskReporter

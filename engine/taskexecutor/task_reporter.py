@@ -19,7 +19,8 @@ from engine.gateways.messages import PartitionConsumable, ReportProgress, TaskPr
 from engine.graph.deployment import TaskReport
 from engine.ids import ResultPartitionId
 from engine.rpc.errors import RpcTimeoutError
-from engine.rpc.gateway import Acknowledge, Gateway, Request
+from engine.rpc.gateway import Gateway
+from engine.rpc.request import Acknowledge, Request
 from engine.taskexecutor.task import Task
 from engine.taskexecutor.task_state import TaskState
 

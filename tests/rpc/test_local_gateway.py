@@ -14,8 +14,8 @@ from engine.rpc.codec import MessageCodec
 from engine.rpc.endpoint import RpcEndpoint, handler_names
 from engine.rpc.errors import EndpointUnreachableError, MessageCodecError, RemoteCallError, RpcTimeoutError
 from engine.rpc.fencing import FollowerFence, LeaderFence
-from engine.rpc.gateway import ACKNOWLEDGE, Acknowledge, Request
 from engine.rpc.local_gateway import LocalRpcService
+from engine.rpc.request import ACKNOWLEDGE, Acknowledge, Request
 
 
 class Total(msgspec.Struct, frozen=True):

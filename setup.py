@@ -14,9 +14,12 @@ from pathlib import Path
 
 from Cython.Build import cythonize
 from setuptools import Extension, find_packages, setup
+from setuptools.command.build_ext import build_ext
 
 ROOT = Path(__file__).parent
 PROFILES = ("release", "debug", "coverage")
+#: the profile of the modules that lie beside their sources
+PROFILE_MARK = ROOT / "build" / "profile"
 
 DIRECTIVES = {
     "language_level": "3str",
@@ -67,6 +70,27 @@ def module_name(source: Path) -> str:
     return ".".join(source.relative_to(ROOT).with_suffix("").parts)
 
 
+def profile_text(profile: str) -> str:
+    """Return what distinguishes builds of the same sources."""
+    return f"{profile} asan" if os.environ.get("DREY_ASAN") == "1" else profile
+
+
+def profile_has_changed(profile: str) -> bool:
+    """Return whether what is built now comes from another profile, which time stamps do not tell."""
+    last = PROFILE_MARK.read_text() if PROFILE_MARK.exists() else "release"
+    return last != profile_text(profile)
+
+
+class BuildNative(build_ext):
+    """Builds the modules and notes with which profile."""
+
+    def run(self) -> None:
+        """Build."""
+        super().run()
+        PROFILE_MARK.parent.mkdir(exist_ok=True)
+        PROFILE_MARK.write_text(profile_text(build_profile()))
+
+
 def extensions(sources: list[Path], profile: str) -> list[Extension]:
     """Return one extension for each source, cythonized with the profile's directives."""
     settings = compiler_settings(profile)
@@ -76,13 +100,17 @@ def extensions(sources: list[Path], profile: str) -> list[Extension]:
         directives |= RELEASE_DIRECTIVES
     if profile == "coverage":
         directives["linetrace"] = True
-    return cythonize(modules, compiler_directives=directives, annotate=profile == "debug", nthreads=0)
+    force = profile_has_changed(profile)
+    return cythonize(modules, compiler_directives=directives, annotate=profile == "debug", nthreads=0, force=force)
 
 
 if __name__ == "__main__":
     os.chdir(ROOT)
     sources = sorted([*ROOT.glob("engine/**/*.pyx"), *ROOT.glob("tests/native/*.pyx")])
+    profile = build_profile()
     setup(
         packages=find_packages(include=["engine", "engine.*", "ha", "ha.*"]),
-        ext_modules=extensions(sources, build_profile()),
+        ext_modules=extensions(sources, profile),
+        cmdclass={"build_ext": BuildNative},
+        options={"build_ext": {"force": profile_has_changed(profile)}},
     )

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
-
-from rich.console import Console
-from rich.live import Live
-from rich.table import Table
+from typing import TYPE_CHECKING
 
 from engine.gateways.messages import JobProgress
+
+if TYPE_CHECKING:
+    from rich.live import Live
+    from rich.table import Table
 
 _UNITS = ("B", "KB", "MB", "GB", "TB")
 
@@ -29,6 +30,8 @@ def format_count(count: float) -> str:
 
 def progress_table(progress: JobProgress) -> Table:
     """Return the table of what each vertex has done so far."""
+    from rich.table import Table  # noqa: PLC0415 - only where there is a terminal
+
     table = Table(box=None, pad_edge=False, header_style="dim", title=None)
     table.add_column(f"{progress.name}: {progress.status}", overflow="ellipsis", no_wrap=True, max_width=60)
     for column in ("tasks", "rows in", "rows out", "bytes out", "spilled"):
@@ -50,20 +53,22 @@ class TerminalProgress:
     """Shows progress while a job runs, and takes it away afterwards."""
 
     def __init__(self) -> None:
-        self._console = Console(file=sys.stderr)
         self._live: Live | None = None
 
     @property
     def is_shown(self) -> bool:
         """Whether there is a terminal to show it on."""
-        return self._console.is_terminal
+        return sys.stderr.isatty()
 
     def update(self, progress: JobProgress) -> None:
         """Show the counters."""
         if not self.is_shown:
             return
         if self._live is None:
-            self._live = Live(console=self._console, auto_refresh=False, transient=True)
+            from rich.console import Console  # noqa: PLC0415 - as above
+            from rich.live import Live  # noqa: PLC0415
+
+            self._live = Live(console=Console(file=sys.stderr), auto_refresh=False, transient=True)
             self._live.start()
         self._live.update(progress_table(progress), refresh=True)
 

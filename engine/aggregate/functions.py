@@ -36,7 +36,7 @@ from engine.graph.expression import AggregateCall, ColumnRef
 from engine.records.plain_types import plain_type
 
 #: in the contract, not built
-NOT_YET = frozenset({"first", "last", "stddev", "variance", "count_distinct"})
+NOT_YET = frozenset({"first", "last", "stddev", "variance"})
 
 DECIMAL_DIGITS_MAX = 38
 
@@ -92,6 +92,8 @@ def state_specs(call: AggregateCall, argument_type: pa.DataType | None) -> tuple
     argument_type = None if argument_type is None else plain_type(argument_type)
     if function in NOT_YET:
         raise NotYetSupportedError(f"the aggregate {function}() ({call.name})")
+    if function == "count_distinct":
+        raise SchemaError(f"count_distinct() ({call.name}) is no state of a group: count the rows of a distinct")
     if function == "count_all":
         return (StateSpec("count_rows", pa.int64()),)
     if function not in ("count", "sum", "avg", "min", "max"):

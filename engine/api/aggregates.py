@@ -50,7 +50,7 @@ def count(argument: Any = _ROWS) -> Aggregate:
 
 
 def count_distinct(argument: Expr | str) -> Aggregate:
-    """Return the number of different values that are not null."""
+    """Return the number of different values that are not null; int64. NaN is one value, -0.0 is 0.0."""
     return _aggregate("count_distinct", argument)
 
 

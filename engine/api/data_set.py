@@ -20,9 +20,10 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from engine.api.aggregate_nodes import aggregate_node
 from engine.api.expression import Expr
 from engine.api.functions import python_function
-from engine.api.grouped import GroupedDataSet, aggregate_node
+from engine.api.grouped import GroupedDataSet
 from engine.api.joins import join_node, union_node
 from engine.api.logical_node import LogicalNode
 from engine.api.not_yet import NotYetSupported

@@ -13,15 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from engine.aggregate.functions import argument_column, result_schema, state_schema
+from engine.api.aggregate_nodes import distinct_counts_node
 from engine.api.aggregates import Aggregate
 from engine.api.logical_node import LogicalNode
 from engine.api.projections import flattened, project_node, to_named
 from engine.errors import NotYetSupportedError, SchemaError
 from engine.expressions.infer import infer_type
-from engine.expressions.schema_bridge import is_key_type, to_plan_schema
-from engine.graph.expression import AggregateCall, ColumnRef, NamedExpression
-from engine.graph.plan import Aggregate as AggregateOperator
+from engine.expressions.schema_bridge import is_key_type
+from engine.graph.expression import ColumnRef, NamedExpression
 
 if TYPE_CHECKING:
     from engine.api.data_set import DataSet
@@ -42,22 +41,6 @@ def keyed_node(source: LogicalNode, keys: Sequence[Any]) -> tuple[LogicalNode, t
         if not is_key_type(data_type):
             raise SchemaError(f"group_by: column {one.name!r} is {data_type}, which cannot be a key")
     return node, names
-
-
-def aggregate_node(source: LogicalNode, keys: tuple[str, ...], calls: tuple[AggregateCall, ...]) -> LogicalNode:
-    """Return an aggregate of a node that has the keys as columns, with the schemas between its phases."""
-    key_fields = [source.schema.field(key) for key in keys]
-    types = [None if call.argument is None else infer_type(call.argument, source.schema) for call in calls]
-    arguments = [
-        pa.field(argument_column(index), data_type) for index, data_type in enumerate(types) if data_type is not None
-    ]
-    operator = AggregateOperator(
-        keys=keys,
-        calls=calls,
-        state_schema=to_plan_schema(state_schema(key_fields, calls, types)),
-        argument_schema=to_plan_schema(pa.schema([*key_fields, *arguments])),
-    )
-    return LogicalNode(operator, (source,), result_schema(key_fields, calls, types))
 
 
 class GroupedDataSet:
@@ -88,7 +71,7 @@ class GroupedDataSet:
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             raise SchemaError(f"agg: column {', '.join(map(repr, twice))} would be there twice")
-        return self._make(aggregate_node(self._source, self._keys, tuple(calls)))
+        return self._make(distinct_counts_node(self._source, self._keys, tuple(calls)))
 
     def reduce(self, fn: Any, schema: pa.Schema) -> DataSet:
         """Return the rows that a Python function makes of each group."""
@@ -97,4 +80,4 @@ class GroupedDataSet:
 
 def _check_aggregate(value: Any) -> None:
     if not isinstance(value, Aggregate):
-        raise SchemaError(f"agg: {value!r} is no aggregate; use sum_, count, min_, max_ or avg")
+        raise SchemaError(f"agg: {value!r} is no aggregate; use sum_, count, count_distinct, min_, max_ or avg")

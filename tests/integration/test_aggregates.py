@@ -1,0 +1,118 @@
+"""Aggregate functions of the whole interface against DuckDB: nulls, duplicates, skew, subtasks, spilling."""
+
+import random
+
+import pyarrow as pa
+import pytest
+
+from engine import SchemaError, avg, col, count, count_distinct, lit, max_, min_, sum_
+from tests.integration.row_oracle import KEY_VALUES, assert_same_rows, duck, key_table, plain, rows_of
+
+TYPES = pytest.mark.parametrize("data_type", KEY_VALUES, ids=str)
+
+#: (rows, distinct keys, share of the first key, share of nulls)
+SHAPES = {
+    "few groups": (3000, 7, 0.0, 0.1),
+    "many groups": (3000, 2500, 0.0, 0.1),
+    "skew": (3000, 300, 0.9, 0.1),
+    "no nulls": (2000, 50, 0.3, 0.0),
+    "nulls": (500, 20, 0.0, 0.9),
+    "one row": (1, 1, 0.0, 0.0),
+    "nothing": (0, 1, 0.0, 0.0),
+}
+
+
+@pytest.fixture(params=SHAPES)
+def table(request):
+    """Keys k (int64), s (string); values x (int32), y (double), t (string), in duplicates; i numbers the rows."""
+    rows, distinct, skew, nulls = SHAPES[request.param]
+    chance = random.Random(request.param)
+
+    def some(make):
+        return [None if chance.random() < nulls else make() for _ in range(rows)]
+
+    return pa.table(
+        {
+            "k": pa.array(some(lambda: 0 if chance.random() < skew else chance.randrange(distinct)), pa.int64()),
+            "s": pa.array(some(lambda: chance.choice(["", "a", "ä"])), pa.string()),
+            "x": pa.array(some(lambda: chance.randrange(-40, 40)), pa.int32()),
+            "y": pa.array(some(lambda: chance.randrange(1000) / 8), pa.float64()),
+            "t": pa.array(some(lambda: "text" * chance.randrange(30)), pa.string()),
+            "i": pa.array(range(rows), pa.int64()),
+        }
+    )
+
+
+# --------------------------------------------------------------------------------------------------- count distinct
+
+
+@pytest.mark.parametrize("keys", [(), ("k",), ("k", "s")], ids=len)
+def test_count_distinct_alone(any_environment, table, keys):
+    result = any_environment.from_arrow(table).group_by(*keys).agg(n=count_distinct("t"))
+    names = ", ".join(keys) or "'all'"
+    by = f"GROUP BY {names}" if keys else ""
+    expected = duck(f"SELECT {f'{names}, ' if keys else ''}count(DISTINCT t) FROM t1 {by}", t1=table)
+    assert_same_rows(rows_of(result.to_arrow()), expected)
+
+
+@pytest.mark.parametrize("keys", [(), ("k",), ("s",)], ids=len)
+def test_counts_of_several_arguments_mix_with_other_aggregates(any_environment, table, keys):
+    data = any_environment.from_arrow(table)
+    result = data.group_by(*keys).agg(
+        a=count_distinct("x"),
+        rows=count(),
+        b=count_distinct(col("x") % lit(7)),
+        total=sum_("x"),
+        c=count_distinct(col("t")),
+        mean=avg("y"),
+        again=count_distinct(col("x")),
+        least=min_("t"),
+        most=max_("y"),
+    )
+    calls = (
+        "count(DISTINCT x), count(*), count(DISTINCT ((x % 7) + 7) % 7), sum(x)::BIGINT, count(DISTINCT t), avg(y), "
+        "count(DISTINCT x), min(t), max(y)"
+    )
+    names = ", ".join(keys)
+    expected = duck(f"SELECT {f'{names}, {calls} FROM t1 GROUP BY {names}' if keys else f'{calls} FROM t1'}", t1=table)
+    found = result.to_arrow()
+    assert found.schema.names == [*keys, "a", "rows", "b", "total", "c", "mean", "again", "least", "most"]
+    assert [found.schema.field(name).type for name in ("a", "b", "again", "rows")] == [pa.int64()] * 4
+    assert_same_rows(rows_of(found), expected)
+
+
+@TYPES
+def test_count_distinct_of_every_type_and_by_every_type(two_environments, data_type):
+    table = key_table(data_type, 200)
+    data = two_environments.from_arrow(table)
+    rows = rows_of(table)
+    different = {plain(key) for key, _ in rows if key is not None}
+    assert data.group_by().agg(n=count_distinct("k"), rows=count()).collect() == [(len(different), len(rows))]
+    groups = {}
+    for key, number in rows:
+        groups.setdefault(plain(key), (key, set()))[1].add(number)
+    expected = [(key, len(numbers - {None})) for key, numbers in groups.values()]
+    assert_same_rows(rows_of(data.group_by("k").agg(n=count_distinct("n")).to_arrow()), expected)
+    # the key itself is counted too: one value in each group, none in the group of nulls
+    own = data.group_by("k").agg(n=count_distinct("k"), most=max_("n")).to_arrow()
+    assert_same_rows(
+        [(key, n) for key, n, _ in rows_of(own)], [(key, int(key is not None)) for key, _ in groups.values()]
+    )
+
+
+def test_lists_cannot_be_counted_as_different(environment):
+    data = environment.from_rows([([1],)], pa.schema([("a", pa.list_(pa.int64()))]))
+    with pytest.raises(SchemaError, match=r"count_distinct\(a\): values of list.* cannot be compared"):
+        data.group_by().agg(n=count_distinct("a"))
+
+
+def test_a_key_may_have_the_name_of_the_column_that_is_counted(environment):
+    data = environment.from_rows([(1, 2), (1, 3), (2, 3)], pa.schema([("__distinct", pa.int64()), ("v", pa.int64())]))
+    assert sorted(data.group_by("__distinct").agg(n=count_distinct("v")).collect()) == [(1, 2), (2, 1)]
+
+
+def test_explain_shows_the_two_aggregates_of_a_distinct_count(environment):
+    data = environment.from_rows([(1, 2)], pa.schema([("k", pa.int64()), ("v", pa.int64())]))
+    text = data.group_by("k").agg(n=count_distinct("v")).explain()
+    assert "distinct v by k" in text
+    assert "aggregate by k" in text

@@ -64,5 +64,6 @@ def _source_name(spec: SourceSpec) -> str:
     if not spec.paths:
         return f"{kind} source"
     first = PurePath(spec.paths[0])
-    place = first.name if len(spec.paths) == 1 else first.parent.name or first.name
+    is_part = len(spec.paths) > 1 or first.name.startswith("part-")
+    place = (first.parent.name or first.name) if is_part else first.name
     return f"{kind} source {place}"

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Protocol
@@ -216,11 +216,10 @@ class TaskExecutor(RpcEndpoint):
     async def _await_end(self, task: Task) -> None:
         await task.ended.wait()
         task.join()
+        if task.state is not TaskState.FINISHED:
+            await self._drop_partitions([descriptor.id for descriptor in task.descriptor.partitions])
         attempt = task.descriptor.attempt
         del self._tasks[attempt]
-        if task.state is not TaskState.FINISHED:
-            for descriptor in task.descriptor.partitions:
-                self._resources.release_partition(descriptor.id)
         slot = self.slot_table.remove_task(attempt)
         if slot is not None:
             self._remove_slot(slot)
@@ -233,10 +232,11 @@ class TaskExecutor(RpcEndpoint):
         return ACKNOWLEDGE
 
     def _cancel(self, task: Task) -> None:
-        task.cancel()
-        self.spawn(self._watch_cancellation(task), f"cancellation of {task.name}")
+        self.spawn(self._cancel_and_watch(task), f"cancellation of {task.name}")
 
-    async def _watch_cancellation(self, task: Task) -> None:
+    async def _cancel_and_watch(self, task: Task) -> None:
+        # Off the loop: partitions let go of their files, and may wait for a block that is being written.
+        await asyncio.get_running_loop().run_in_executor(self._blocking_work, task.cancel)
         try:
             await asyncio.wait_for(task.ended.wait(), self._settings.cancellation_timeout_s)
         except TimeoutError:
@@ -246,9 +246,14 @@ class TaskExecutor(RpcEndpoint):
 
     async def release_partitions(self, request: ReleasePartitions) -> Acknowledge:
         """Drop result partitions."""
-        for partition in request.partitions:
-            self._resources.release_partition(partition)
+        await self._drop_partitions(request.partitions)
         return ACKNOWLEDGE
+
+    async def _drop_partitions(self, partitions: Sequence[ResultPartitionId]) -> None:
+        """Drop result partitions off the loop: their files are removed, which may take its time."""
+        loop = asyncio.get_running_loop()
+        for partition in partitions:
+            await loop.run_in_executor(self._blocking_work, self._resources.release_partition, partition)
 
     async def release_job(self, request: ReleaseJob) -> Acknowledge:
         """Drop everything of a job, once its task threads have ended."""

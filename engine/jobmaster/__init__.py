@@ -10,7 +10,6 @@
     deployment.py       ExecutionVertex -> TaskDeploymentDescriptor
     partition_tracker.py which BLOCKING partitions nobody needs any more
     failover.py         which failure is the cause of the others
-    restart_strategy.py how often, and how soon, a failed region is tried again
     job_commit.py       the outputs of the job: staging before it starts, decision and publication at its end
     network_demand.py   buffers that a job can use
     job_summary.py      counters for people: progress and outcome

@@ -1,10 +1,10 @@
 """AggregateLayout: an aggregate's calls turned into states, operations, columns and schemas for the group table.
 
     calls ──► states (functions.py) ──► for each state: operation on input, input column, operation when merging
-          └─► results: for each call the state that it is, or (sum, count) of an average
+          └─► results: for each call the state that it is, (sum, count) of an average, or what is made of moments
 
     state_schema    key columns, then states              what is spilled, what partial gives out
-    result columns  (state, -1) or (sum state, count state)
+    result columns  (state, -1), (sum state, count state), (moments, VARIANCE) or (moments, STDDEV)
 
 Nothing here touches data.
 """
@@ -29,7 +29,21 @@ from engine.records.plain_types import plain_type
 
 # as enum Operation of state_kernels.pxd
 _ADD_INT64, _ADD_INT128, _ADD_DOUBLE, _COUNT_VALID, _COUNT_ROWS, _MIN, _MAX = range(7)
-_OPERATIONS = {"count": _COUNT_VALID, "count_rows": _COUNT_ROWS, "min": _MIN, "max": _MAX}
+_ADD_MOMENTS, _MERGE_MOMENTS, _FIRST, _LAST = range(7, 11)
+_OPERATIONS = {
+    "count": _COUNT_VALID,
+    "count_rows": _COUNT_ROWS,
+    "min": _MIN,
+    "max": _MAX,
+    "first": _FIRST,
+    "last": _LAST,
+    "moments": _ADD_MOMENTS,
+}
+
+# what stands for the count state of a result that is made of moments, as in state_columns.pyx
+VARIANCE = -2
+STDDEV = -3
+_MADE_OF_MOMENTS = {"variance": VARIANCE, "stddev": STDDEV}
 
 
 @dataclass(frozen=True)
@@ -48,8 +62,10 @@ class AggregateLayout:
     merge_operations: list[int]
     overflow_texts: list[str]
     state_schema: pa.Schema
-    #: for each call (state, -1), or (sum state, count state) of an average
+    #: for each call (state, -1), (sum state, count state) of an average, or (moments, VARIANCE or STDDEV)
     results: list[tuple[int, int]]
+    #: input columns that are read as float64 and are of other types
+    columns_as_double: list[int]
 
     @property
     def states(self) -> list[tuple[int, int]]:
@@ -69,6 +85,8 @@ def _operation(spec: StateSpec, merging: bool) -> int:
         if pa.types.is_decimal(spec.type):
             return _ADD_INT128
         return _ADD_DOUBLE if pa.types.is_floating(spec.type) else _ADD_INT64
+    if merging and spec.operation == "moments":
+        return _MERGE_MOMENTS
     if merging and spec.operation in ("count", "count_rows"):
         return _ADD_INT64
     return _OPERATIONS[spec.operation]
@@ -113,7 +131,8 @@ def aggregate_layout(
             column = _column(input_schema, argument_column(index))
             call_specs = state_specs(call, plain_type(input_schema.field(column).type))
             columns += [column] * len(call_specs)
-        results.append((len(specs), len(specs) + 1 if len(call_specs) == 2 else -1))
+        made = _MADE_OF_MOMENTS.get(call.function, -1)
+        results.append((len(specs), len(specs) + 1 if len(call_specs) == 2 else made))
         names += [state_column(index, k) for k in range(len(call_specs))]
         texts += [f"{call_text(call)} overflows {spec.type}" for spec in call_specs]
         specs += call_specs
@@ -136,4 +155,9 @@ def aggregate_layout(
         overflow_texts=texts,
         state_schema=pa.schema([*key_schema, *state_fields]),
         results=results,
+        columns_as_double=[
+            column
+            for spec, column in zip(specs, columns, strict=True)
+            if spec.operation == "moments" and not merging and not pa.types.is_float64(input_schema.field(column).type)
+        ],
     )

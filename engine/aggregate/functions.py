@@ -10,6 +10,9 @@
                 floats                  sum float64, count int64                float64
                 decimal128(p, s)        sum decimal128(38, s), count int64      decimal128(38, s), half away from zero
     min, max    every key type T        value T                                 T
+    first, last every key type T        value T                                 T
+    stddev,     numbers                 moments: 24 bytes                       float64
+    variance
 
     input of partial and single   key columns, then __arg{i} for every call i that has an argument
     output of partial,            key columns, then __state{i}_{k} for every call i and its k-th state
@@ -17,10 +20,17 @@
     output of final and single    key columns, then the calls by their names
 
 Without input (no rows, or only nulls) sum, avg, min and max are null, counts are 0. The sum of integers under avg is
-exact: int64 values add up in 128 bits. NaN is the largest number for min and max, strings compare by bytes.
+exact: int64 values add up in 128 bits. stddev and variance are those of a sample (n - 1) and null below two values;
+they compute in float64, decimals and integers are rounded to it first. moments = count int64, mean float64, sum of
+squared differences from the mean float64.
+
+first and last take the value of the first and last row that arrives, null if that is null, in the order of the input
+of the subtask; of several subtasks that of whichever arrives first, or last. One subtask over ordered input (after a
+sort) always gives the same. NaN is the largest number for min and max, strings compare by bytes.
 
 Dictionary, run-end and view types are taken as their plain types; so are the keys in every schema made here.
-Nothing here touches data. ``StateSpec.operation`` names the kernel: sum, count (non-nulls), count_rows, min, max.
+Nothing here touches data. ``StateSpec.operation`` names the kernel: sum, count (non-nulls), count_rows, min, max,
+first, last, moments.
 """
 
 from __future__ import annotations
@@ -35,8 +45,10 @@ from engine.errors import NotYetSupportedError, SchemaError
 from engine.graph.expression import AggregateCall, ColumnRef
 from engine.records.plain_types import plain_type
 
-#: in the contract, not built
-NOT_YET = frozenset({"first", "last", "stddev", "variance"})
+FUNCTIONS = ("count", "sum", "avg", "min", "max", "first", "last", "stddev", "variance")
+
+#: bytes of moments: count, mean, sum of squared differences
+MOMENTS_BYTES = 24
 
 DECIMAL_DIGITS_MAX = 38
 
@@ -85,19 +97,17 @@ def state_specs(call: AggregateCall, argument_type: pa.DataType | None) -> tuple
     """Return the states of a call over an argument of that type (None: it has no argument).
 
     Raises:
-        NotYetSupportedError: the function is in the contract but not built.
+        NotYetSupportedError: the function is not built for the type.
         SchemaError: no such function, or it does not take the type.
     """
     function = call.function
     argument_type = None if argument_type is None else plain_type(argument_type)
-    if function in NOT_YET:
-        raise NotYetSupportedError(f"the aggregate {function}() ({call.name})")
     if function == "count_distinct":
         raise SchemaError(f"count_distinct() ({call.name}) is no state of a group: count the rows of a distinct")
     if function == "count_all":
         return (StateSpec("count_rows", pa.int64()),)
-    if function not in ("count", "sum", "avg", "min", "max"):
-        raise SchemaError(f"no aggregate function {function!r} ({call.name}); there are: count, sum, avg, min, max")
+    if function not in FUNCTIONS:
+        raise SchemaError(f"no aggregate function {function!r} ({call.name}); there are: {', '.join(FUNCTIONS)}")
     if argument_type is None:
         raise SchemaError(f"{function}() ({call.name}) needs an argument")
     if function == "count":
@@ -107,6 +117,12 @@ def state_specs(call: AggregateCall, argument_type: pa.DataType | None) -> tuple
     if function == "avg":
         exact = pa.decimal128(DECIMAL_DIGITS_MAX, 0)
         return (StateSpec("sum", _sum_type(call, argument_type, exact)), StateSpec("count", pa.int64()))
+    if function in ("stddev", "variance"):
+        if not (types.is_integer(argument_type) or types.is_floating(argument_type) or types.is_decimal(argument_type)):
+            raise SchemaError(f"{call_text(call)}: {function} takes numbers, the argument is {argument_type}")
+        return (StateSpec("moments", pa.binary(MOMENTS_BYTES)),)
+    if function in ("first", "last") and not _is_key_type(argument_type):
+        raise NotYetSupportedError(f"{call_text(call)} of {argument_type}")
     if not _is_key_type(argument_type):
         raise SchemaError(f"{call_text(call)}: values of {argument_type} have no order")
     return (StateSpec(function, argument_type),)
@@ -129,6 +145,8 @@ def result_type(call: AggregateCall, argument_type: pa.DataType | None) -> pa.Da
     """
     specs = state_specs(call, argument_type)
     if call.function == "avg" and not types.is_decimal(plain_type(argument_type)):
+        return pa.float64()
+    if specs[0].operation == "moments":
         return pa.float64()
     return specs[0].type
 
@@ -170,6 +188,10 @@ def specs_of_states(call: AggregateCall, call_index: int, schema: pa.Schema) -> 
         "avg": ("sum", "count"),
         "min": ("min",),
         "max": ("max",),
+        "first": ("first",),
+        "last": ("last",),
+        "stddev": ("moments",),
+        "variance": ("moments",),
     }
     if call.function not in operations:
         state_specs(call, None)

@@ -5,7 +5,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 from engine.aggregate.group_directory cimport GroupDirectory
 from engine.aggregate.group_store cimport GroupStore
-from engine.aggregate.state_kernels cimport StateField
+from engine.aggregate.state_kernels cimport OP_FIRST, OP_LAST, StateField
 from engine.memory.page_pool cimport PagePool
 from engine.records.arrow_batch cimport ArrowBatch
 from engine.records.comparator cimport KeyEquality
@@ -43,6 +43,7 @@ cdef class GroupTable:
     cdef uint8_t* _initial                  # [key_offset - GROUP_STATES] states of a new group
     cdef list _overflow_texts
     cdef bint _has_values                   # some state has a variable size
+    cdef bint _has_order                    # some state is FIRST or LAST
     cdef GroupStore* stores
     cdef readonly int32_t store_count       # 1, or partition_count
     cdef readonly int32_t partition_count
@@ -70,6 +71,14 @@ cdef class GroupTable:
     cdef inline int32_t partition_of(self, uint64_t hash) noexcept nogil:
         cdef uint64_t mixed = rehash(hash, <uint32_t> self.level) if self.level > 0 else hash
         return <int32_t> ((((mixed >> 16) & 0xFFFF) * <uint64_t> self.partition_count) >> 16)
+
+    # Whether rows were put into a group: one of a row that found no room may have none. Known only with FIRST or LAST.
+    cdef inline bint has_rows(self, const uint8_t* group) noexcept nogil:
+        cdef int32_t index
+        for index in range(self.field_count if self._has_order else 0):
+            if (self.fields[index].operation in (OP_FIRST, OP_LAST)) and group[self.fields[index].flag] == 0:
+                return False
+        return True
 
     cdef int _lay_out(self, ArrowBatch states, list operations) except -1
     cdef int _allocate_scratch(self) except -1

@@ -15,7 +15,9 @@ right tag makes a candidate), new keys are encoded, all candidates are compared 
 on in the next round. Then every state is updated by a kernel over the group addresses.
 
 Full means: no page for a group, a value or a larger directory. Rows before the one that found no room are complete; it
-may have changed min and max of its group already, which does no harm, since it comes again.
+may have changed min, max, first and last of its group already, which does no harm, since it comes again. It and rows
+behind it may have left new groups without a row: has_rows() tells where that matters (the first of such a group would
+seem to be null).
 
 Invariants: a group is found by every later row with its key until its partition is dropped; two rows get one group
 exactly when KeyEquality says so. Without key columns there is one group. `reserved` puts one row into the reserved
@@ -54,8 +56,11 @@ from engine.aggregate.group_store cimport (
     store_place,
 )
 from engine.aggregate.state_kernels cimport (
+    FLAG_NULL,
     OP_COUNT_ROWS,
     OP_COUNT_VALID,
+    OP_FIRST,
+    OP_LAST,
     StateField,
     ValueSlot,
     replaces_value,
@@ -157,6 +162,7 @@ cdef class GroupTable:
             field.column = -1
             offset += (field.width + 7) & ~7
             self._has_values |= field.is_variable
+            self._has_order |= field.operation in (OP_FIRST, OP_LAST)
         for index in range(self.field_count):
             self.fields[index].flag = offset + index
         self.key_offset = (offset + self.field_count + 7) & ~7
@@ -385,7 +391,7 @@ cdef class GroupTable:
     # ------------------------------------------------------------------------------------------------------ values
 
     cdef int64_t _update_values(self, GroupInput opened, int64_t start, int64_t count, bint reserved) noexcept nogil:
-        """Row by row, min and max of strings; returns how many rows found room."""
+        """Row by row, min, max, first and last of strings; returns how many rows found room."""
         cdef int64_t row
         cdef int32_t index
         cdef const StateField* field
@@ -413,7 +419,7 @@ cdef class GroupTable:
                 store_drop_large(store, self._pool, slot.data - 8)      # the value is beaten: nothing is lost
                 slot.data = NULL
                 slot.capacity = 0
-                group[field.flag] = 0
+                group[field.flag] = FLAG_NULL if field.operation == OP_LAST else 0      # a last group has rows
             capacity = (size + 7) & ~7
             if capacity < self._pool.page_size // 8:
                 capacity += (capacity >> 2) & ~7

@@ -16,7 +16,8 @@
        │ finish()
        ├── partitions never written: results from the table
        └── written ones: the rest is written too; then each file is read into the empty table, one level deeper
-           (a fresh hash parts what fell together); states of one group merge whenever they meet
+           (a fresh hash parts what fell together); states of one group merge whenever they meet, and they
+       │   meet in the order in which their rows came: files are written and read in order
            Deeper than LEVEL_MAX the table is frozen instead: groups in it take what is theirs, all other states go
            to one more file, which the next pass reads. A pass completes at least one group, so this ends.
 
@@ -37,7 +38,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from engine.aggregate.aggregate_layout import AggregateLayout, aggregate_layout
+from engine.aggregate.aggregate_layout import STDDEV, VARIANCE, AggregateLayout, aggregate_layout
 from engine.aggregate.group_table import GroupInput, GroupTable, StateBinding
 from engine.aggregate.partition_files import PartitionFiles
 from engine.aggregate.row_states import row_states
@@ -144,7 +145,7 @@ class HashAggregate:
             for state, counted in layout.results:
                 state_type = layout.specs[state].type
                 result = schema.types[len(types)] if len(types) < len(schema) else None
-                is_mean = counted >= 0 and result == pa.float64()
+                is_mean = (counted >= 0 and result == pa.float64()) or counted in (VARIANCE, STDDEV)
                 types.append(pa.float64() if is_mean else state_type)
         if types != schema.types:
             wanted = ", ".join(str(data_type) for data_type in types)
@@ -174,6 +175,9 @@ class HashAggregate:
         if batch.schema.names != self._input_schema.names or batch.schema.types != self._input_schema.types:
             raise SchemaError(f"an aggregate of {self._input_schema} got a batch of {batch.schema}")
         self.rows_in += batch.num_rows
+        for column in self._layout.columns_as_double:
+            doubles = batch.column(column).cast(pa.float64(), safe=False)
+            batch = batch.set_column(column, self._input_schema.names[column], doubles)
         if self._phase == "partial":
             return self._add_partial(batch)
         self._add(batch, self._layout.key_columns, self._input_binding)

@@ -1,6 +1,7 @@
 """Rows passed through as partial states, when grouping them first does not make them fewer.
 
-A row alone is a group of one: its sum is the value in the state's type, its count 1 or 0, its min and max the value.
+A row alone is a group of one: its sum is the value in the state's type, its count 1 or 0, its min, max, first and last
+the value, its moments (1, value, 0).
 That is a handful of casts over whole columns, so a partial aggregate that does not reduce costs next to nothing.
 """
 
@@ -12,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from engine.aggregate.functions import StateSpec
+from engine.aggregate.state_columns import moments_of_values
 from engine.errors import DataError
 
 
@@ -26,7 +28,7 @@ def row_states(
     """Return a batch of the state schema with one row for each input row.
 
     Args:
-        batch: rows as they came in.
+        batch: rows as they came in, arguments of moments as float64.
         schema: of the states, key columns first.
         key_columns: where the keys are in the batch.
         specs: the states, in order.
@@ -42,6 +44,8 @@ def row_states(
             arrays.append(pa.repeat(pa.scalar(1, pa.int64()), batch.num_rows))
         elif spec.operation == "count":
             arrays.append(pc.is_valid(batch.column(column)).cast(pa.int64()))
+        elif spec.operation == "moments":
+            arrays.append(moments_of_values(batch.column(column)))
         else:
             try:
                 arrays.append(batch.column(column).cast(spec.type))

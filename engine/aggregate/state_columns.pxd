@@ -17,7 +17,7 @@ cdef class GroupScan:
     cdef int64_t _capacity          # rows
     cdef int64_t _max_bytes
     cdef object _schema             # of the batches: keys, then states or results
-    cdef list _columns              # per column behind the keys: (state, count state or -1, decimal average)
+    cdef list _columns              # per column behind the keys: (state, count state or a code of RESULT_*)
     cdef readonly int64_t group_count   # groups given so far
 
     cdef int64_t _collect(self) noexcept nogil
@@ -26,4 +26,5 @@ cdef class GroupScan:
     cdef object _validity(self, int64_t count, int32_t flag)
     cdef object _state_array(self, int64_t count, int32_t state, data_type)
     cdef object _value_array(self, int64_t count, int32_t state, data_type, validity, nulls)
+    cdef object _deviation_array(self, int64_t count, int32_t state, bint is_root)
     cdef object _mean_array(self, int64_t count, int32_t total, int32_t counted, data_type)

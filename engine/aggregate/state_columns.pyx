@@ -5,26 +5,34 @@
     group addresses ──► key rows ──► RowCodec.decode ──► key columns
                     └─► one kernel per column: values, validity (from the flags) ──► Arrow buffers
 
-A column is a state as it is, or an average made of a sum and a count: float64, or a decimal of the sum's scale rounded
-half away from zero.
+    moments_of_values(array)            a float64 array as states: each value a group of one
 
-Invariants: the table is not changed while a scan is read. A batch has at most max_rows rows and about max_bytes bytes
+A column is a state as it is, or an average made of a sum and a count: float64, or a decimal of the sum's scale rounded
+half away from zero; or variance or standard deviation made of moments: n - 1 in the denominator, null below two values.
+
+Invariants: the table is not changed while a scan is read. Groups that no row was put into are left out. A batch has at most max_rows rows and about max_bytes bytes
 of records, never less than one row.
 """
 
 cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.math cimport sqrt
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
 from engine.aggregate.group_store cimport RecordHeader, store_next_group
 from engine.aggregate.group_table cimport GROUP_HASH, GroupTable
-from engine.aggregate.state_kernels cimport StateField, ValueSlot
+from engine.aggregate.state_kernels cimport FLAG_VALUE, Moments, StateField, ValueSlot
 from engine.records.arrow_batch cimport KIND_BOOL, KIND_DECIMAL128, KIND_FLOAT64, KIND_LARGE_BYTES
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from engine.errors import DataError
+
+cdef enum:
+    RESULT_VARIANCE = -2        # as in aggregate_layout.py
+    RESULT_STDDEV = -3
 
 cdef extern from *:
     """
@@ -61,7 +69,7 @@ cdef int64_t gather_validity(uint8_t** groups, int64_t count, int32_t flag, uint
     cdef int64_t nulls = 0
     memset(bits, 0, <size_t> ((count + 7) >> 3))
     for index in range(count):
-        if groups[index][flag]:
+        if groups[index][flag] & FLAG_VALUE:
             bits[index >> 3] |= <uint8_t> (1 << (index & 7))
         else:
             nulls += 1
@@ -86,7 +94,7 @@ cdef int64_t sum_of_sizes(uint8_t** groups, int64_t count, const StateField* fie
     cdef int64_t index
     cdef int64_t total = 0
     for index in range(count):
-        if groups[index][field.flag]:
+        if groups[index][field.flag] & FLAG_VALUE:
             total += (<ValueSlot*> (groups[index] + field.offset)).size
     return total
 
@@ -102,7 +110,7 @@ cdef void gather_values(uint8_t** groups, int64_t count, const StateField* field
             (<int64_t*> offsets)[index] = position
         else:
             (<int32_t*> offsets)[index] = <int32_t> position
-        if index < count and groups[index][field.flag]:
+        if index < count and groups[index][field.flag] & FLAG_VALUE:
             slot = <const ValueSlot*> (groups[index] + field.offset)
             memcpy(values + position, slot.data, <size_t> slot.size)
             position += slot.size
@@ -124,10 +132,47 @@ cdef void gather_means(uint8_t** groups, int64_t count, const StateField* total,
             (<double*> values)[index] = mean_of_int128(group + total.offset, rows)
 
 
+cdef int64_t gather_deviations(uint8_t** groups, int64_t count, const StateField* field, bint is_root, uint8_t* bits,
+                               double* values) noexcept nogil:
+    """Variances of samples, or their roots; returns the number of nulls (groups of fewer than two values)."""
+    cdef int64_t index
+    cdef int64_t nulls = 0
+    cdef const Moments* moments
+    memset(bits, 0, <size_t> ((count + 7) >> 3))
+    for index in range(count):
+        moments = <const Moments*> (groups[index] + field.offset)
+        values[index] = 0.0
+        if moments.count < 2:
+            nulls += 1
+            continue
+        bits[index >> 3] |= <uint8_t> (1 << (index & 7))
+        values[index] = moments.deviations / <double> (moments.count - 1)
+        if is_root:
+            values[index] = sqrt(values[index])
+    return nulls
+
+
+def moments_of_values(values not None):
+    """Return a float64 array as an array of moments (binary of 24 bytes), null where the value is."""
+    cdef int64_t count = len(values)
+    cdef int64_t index
+    buffer = pa.allocate_buffer(count * sizeof(Moments))
+    cdef Moments* moments = <Moments*> buffer_address(buffer)
+    plain = pc.fill_null(values, 0.0)
+    cdef const double* numbers = <const double*> buffer_address(plain.buffers()[1]) + <int64_t> plain.offset
+    with nogil:
+        for index in range(count):
+            moments[index].count = 1
+            moments[index].mean = numbers[index]
+            moments[index].deviations = numbers[index] - numbers[index]     # 0, NaN of what is not finite
+    states = pa.Array.from_buffers(pa.binary(sizeof(Moments)), count, [None, buffer], null_count=0)
+    return states if values.null_count == 0 else pc.if_else(values.is_valid(), states, None)
+
+
 @cython.final
 cdef class GroupScan:
     """Args: partition: only its groups, -1: all of the store; schema: of the batches; columns: for each column behind
-    the keys (state, -1) or, for an average, (sum state, count state); max_rows, max_bytes: 1 or more.
+    the keys (state, -1), (sum state, count state) of an average, (moments, RESULT_VARIANCE or RESULT_STDDEV); max_rows, max_bytes: 1 or more.
     """
 
     def __cinit__(self, GroupTable table not None, int32_t store, int32_t partition, schema, list columns not None,
@@ -172,7 +217,8 @@ cdef class GroupScan:
             group = store_next_group(&self._table.stores[self._store], &page_index, &offset)
             if group == NULL:
                 break
-            if (self._partition < 0
+            if self._table.has_rows(group) and (
+                    self._partition < 0
                     or self._table.partition_of((<uint64_t*> (group + GROUP_HASH))[0]) == self._partition):
                 size = self._size_of(group)
                 if count > 0 and used + size > self._max_bytes:
@@ -190,7 +236,7 @@ cdef class GroupScan:
         cdef int64_t size = (<const RecordHeader*> group).size
         cdef int32_t index
         for index in range(self._table.field_count):
-            if self._table.fields[index].is_variable and group[self._table.fields[index].flag]:
+            if self._table.fields[index].is_variable and group[self._table.fields[index].flag] & FLAG_VALUE:
                 size += (<const ValueSlot*> (group + self._table.fields[index].offset)).size
         return size
 
@@ -200,7 +246,9 @@ cdef class GroupScan:
             arrays.extend(self._table._codec.decode(self._keys, count, NULL, 0).columns)
         for state, counted in self._columns:
             data_type = self._schema.field(len(arrays)).type
-            if counted < 0:
+            if counted == RESULT_VARIANCE or counted == RESULT_STDDEV:
+                arrays.append(self._deviation_array(count, state, counted == RESULT_STDDEV))
+            elif counted < 0:
                 arrays.append(self._state_array(count, state, data_type))
             else:
                 arrays.append(self._mean_array(count, state, counted, data_type))
@@ -244,6 +292,16 @@ cdef class GroupScan:
         with nogil:
             gather_values(self._groups, count, field, offsets, values)
         return pa.Array.from_buffers(data_type, count, [validity, offset_buffer, value_buffer], null_count=nulls)
+
+    cdef object _deviation_array(self, int64_t count, int32_t state, bint is_root):
+        cdef int64_t nulls
+        validity = pa.allocate_buffer((count + 7) >> 3)
+        buffer = pa.allocate_buffer(count * 8)
+        cdef uint8_t* bits = buffer_address(validity)
+        cdef double* values = <double*> buffer_address(buffer)
+        with nogil:
+            nulls = gather_deviations(self._groups, count, &self._table.fields[state], is_root, bits, values)
+        return pa.Array.from_buffers(pa.float64(), count, [validity, buffer], null_count=nulls)
 
     cdef object _mean_array(self, int64_t count, int32_t total, int32_t counted, data_type):
         cdef bint is_decimal = pa.types.is_decimal(data_type)

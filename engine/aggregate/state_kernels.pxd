@@ -2,7 +2,7 @@
 #
 #     group   | record header 8 | hash 8 | value 0 | value 1 | ... | flags: 1 byte a state, padded to 8 | key row |
 #
-# A flag says that its state has a value. A variable-size value is a ValueSlot.
+# A flag says whether its state has a value. A variable-size value is a ValueSlot.
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
@@ -16,6 +16,15 @@ cdef enum Operation:
     OP_COUNT_ROWS = 4       # rows
     OP_MIN = 5
     OP_MAX = 6
+    OP_ADD_MOMENTS = 7      # float64 values into Moments
+    OP_MERGE_MOMENTS = 8    # Moments into Moments
+    OP_FIRST = 9            # the value of the first row, which may be null
+    OP_LAST = 10            # of the last row
+
+# Bits of a state's flag. FIRST and LAST of a group without any row have none.
+cdef enum:
+    FLAG_VALUE = 1
+    FLAG_NULL = 2           # FIRST, LAST: a row was seen, its value is null
 
 cdef struct StateField:
     int32_t operation       # Operation
@@ -26,6 +35,12 @@ cdef struct StateField:
     int32_t column          # of the argument in the input, -1: none
     bint is_variable
 
+# Count, mean and sum of squared differences from the mean; travels as 24 bytes in the machine's order.
+cdef struct Moments:
+    int64_t count
+    double mean
+    double deviations
+
 cdef struct ValueSlot:
     uint8_t* data           # bytes of the value, in a value record
     int32_t size            # bytes
@@ -34,6 +49,7 @@ cdef struct ValueSlot:
 # groups[i] is the group of row start + i. Returns 0, or 1 when a sum overflows. Not for variable-size states.
 cdef int update_state(const StateField* field, const ColumnView* column, int64_t start, uint8_t** groups,
                       int64_t count) noexcept nogil
-# Whether the variable-size value of a row is to replace the group's; data and size are then the value.
-cdef bint replaces_value(const StateField* field, const ColumnView* column, int64_t row, const uint8_t* group,
+# Whether the variable-size value of a row is to replace the group's; data and size are then the value. A null that is
+# a FIRST or LAST is marked in the group's flag at once.
+cdef bint replaces_value(const StateField* field, const ColumnView* column, int64_t row, uint8_t* group,
                          const uint8_t** data, int64_t* size) noexcept nogil

@@ -4,9 +4,12 @@
     replaces_value(field, column, row, group, ...)         min and max of strings and binaries, one row
 
 The same kernels merge: a state column is an argument like any other (sums add, counts add as integers, extremes
-compare). Numbers compare with NaN as the largest, bytes compare as memcmp does, a shorter prefix first.
+compare; moments are another operation). Numbers compare with NaN as the largest, bytes compare as memcmp does, a shorter prefix first.
 
-Invariants: a row whose argument is null changes nothing but COUNT_ROWS. Group addresses are multiples of 8; values of
+Moments follow Welford for values and Chan, Golub and LeVeque for states: differences from a running mean, so that
+a large mean does not eat the deviations, as it does in a sum of squares.
+
+Invariants: a row whose argument is null changes nothing but COUNT_ROWS, FIRST and LAST. Group addresses are multiples of 8; values of
 16 bytes and more are read and written through memcpy.
 """
 
@@ -208,6 +211,52 @@ cdef int add_doubles(const StateField* field, const ColumnView* column, int64_t 
     return 0
 
 
+# ------------------------------------------------------------------------------------------------------------- moments
+
+
+cdef int add_moments(const StateField* field, const ColumnView* column, int64_t start, uint8_t** groups,
+                     int64_t count) noexcept nogil:
+    cdef const double* values = <const double*> column.values + column.offset + start
+    cdef int64_t index
+    cdef Moments* moments
+    cdef double difference
+    for index in range(count):
+        if skips(column, start + index):
+            continue
+        moments = <Moments*> (groups[index] + field.offset)
+        moments.count += 1
+        difference = values[index] - moments.mean
+        moments.mean += difference / <double> moments.count
+        moments.deviations += difference * (values[index] - moments.mean)
+        groups[index][field.flag] = FLAG_VALUE
+    return 0
+
+
+cdef int merge_moments(const StateField* field, const ColumnView* column, int64_t start, uint8_t** groups,
+                       int64_t count) noexcept nogil:
+    cdef const uint8_t* states = column.values + (column.offset + start) * <int64_t> sizeof(Moments)
+    cdef int64_t index, total
+    cdef Moments* moments
+    cdef Moments other
+    cdef double difference
+    for index in range(count):
+        if skips(column, start + index):
+            continue
+        memcpy(&other, states + index * <int64_t> sizeof(Moments), sizeof(Moments))
+        moments = <Moments*> (groups[index] + field.offset)
+        if moments.count == 0:
+            moments[0] = other
+        else:
+            total = moments.count + other.count
+            difference = other.mean - moments.mean
+            moments.mean += difference * (<double> other.count / <double> total)
+            moments.deviations += other.deviations + difference * difference * (
+                <double> moments.count * (<double> other.count / <double> total))
+            moments.count = total
+        groups[index][field.flag] = FLAG_VALUE
+    return 0
+
+
 # -------------------------------------------------------------------------------------------------------------- counts
 
 
@@ -323,6 +372,28 @@ cdef void update_extremes(const StateField* field, const ColumnView* column, int
         extremes_of_bytes(field, column, start, groups, count)
 
 
+cdef int keep_in_order(const StateField* field, const ColumnView* column, int64_t start, uint8_t** groups,
+                       int64_t count) noexcept nogil:
+    """FIRST and LAST of fixed-width values: rows come in their order."""
+    cdef bint is_first = field.operation == OP_FIRST
+    cdef int64_t index, position
+    cdef uint8_t* flag
+    for index in range(count):
+        flag = groups[index] + field.flag
+        if is_first and flag[0] != 0:
+            continue
+        if skips(column, start + index):
+            flag[0] = FLAG_NULL
+            continue
+        position = column.offset + start + index
+        if column.kind == KIND_BOOL:
+            groups[index][field.offset] = (column.values[position >> 3] >> (position & 7)) & 1
+        else:
+            memcpy(groups[index] + field.offset, column.values + position * column.width, <size_t> field.width)
+        flag[0] = FLAG_VALUE
+    return 0
+
+
 cdef int update_state(const StateField* field, const ColumnView* column, int64_t start, uint8_t** groups,
                       int64_t count) noexcept nogil:
     if field.operation == OP_COUNT_ROWS:
@@ -337,17 +408,28 @@ cdef int update_state(const StateField* field, const ColumnView* column, int64_t
         return add_integers(field, column, start, groups, count, True)
     if field.operation == OP_ADD_DOUBLE:
         return add_doubles(field, column, start, groups, count)
+    if field.operation == OP_ADD_MOMENTS:
+        return add_moments(field, column, start, groups, count)
+    if field.operation == OP_MERGE_MOMENTS:
+        return merge_moments(field, column, start, groups, count)
+    if field.operation == OP_FIRST or field.operation == OP_LAST:
+        return keep_in_order(field, column, start, groups, count)
     update_extremes(field, column, start, groups, count)
     return 0
 
 
-cdef bint replaces_value(const StateField* field, const ColumnView* column, int64_t row, const uint8_t* group,
+cdef bint replaces_value(const StateField* field, const ColumnView* column, int64_t row, uint8_t* group,
                          const uint8_t** data, int64_t* size) noexcept nogil:
     cdef const ValueSlot* slot = <const ValueSlot*> (group + field.offset)
     cdef int64_t position = column.offset + row
     cdef int64_t begin, end
     cdef int order
+    cdef bint in_order = field.operation == OP_FIRST or field.operation == OP_LAST
+    if field.operation == OP_FIRST and group[field.flag] != 0:
+        return False
     if skips(column, row):
+        if in_order:
+            group[field.flag] = FLAG_NULL
         return False
     if column.kind == KIND_LARGE_BYTES:
         begin = (<const int64_t*> column.offsets)[position]
@@ -357,7 +439,7 @@ cdef bint replaces_value(const StateField* field, const ColumnView* column, int6
         end = (<const int32_t*> column.offsets)[position + 1]
     data[0] = column.values + begin
     size[0] = end - begin
-    if not group[field.flag]:
+    if in_order or not group[field.flag]:
         return True
     order = memcmp(slot.data, data[0], <size_t> min(<int64_t> slot.size, size[0]))
     if order == 0:

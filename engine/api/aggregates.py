@@ -1,4 +1,7 @@
-"""Aggregates: what ``group_by(...).agg(name=sum_(col("x")))`` takes. Nulls do not count, except in ``count()``."""
+"""Aggregates: what ``group_by(...).agg(name=sum_(col("x")))`` takes.
+
+Nulls do not count, except in ``count()``, ``first`` and ``last``.
+"""
 
 from __future__ import annotations
 
@@ -75,20 +78,24 @@ def avg(argument: Expr | str) -> Aggregate:
 
 
 def first(argument: Expr | str) -> Aggregate:
-    """Return some first value."""
+    """Return the value of the first row, null if that is null: in the order of the rows after a sort, else of any.
+
+    One subtask takes its rows as they come, so equal inputs give equal results; of several subtasks over rows without
+    an order it is the first row of whichever arrives first.
+    """
     return _aggregate("first", argument)
 
 
 def last(argument: Expr | str) -> Aggregate:
-    """Return some last value."""
+    """Return the value of the last row, null if that is null; of which order, see ``first``."""
     return _aggregate("last", argument)
 
 
 def stddev(argument: Expr | str) -> Aggregate:
-    """Return the standard deviation of a sample."""
+    """Return the standard deviation of a sample (n - 1): float64, null for fewer than two values."""
     return _aggregate("stddev", argument)
 
 
 def variance(argument: Expr | str) -> Aggregate:
-    """Return the variance of a sample."""
+    """Return the variance of a sample (n - 1): float64, null for fewer than two values."""
     return _aggregate("variance", argument)

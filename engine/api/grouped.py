@@ -80,4 +80,4 @@ class GroupedDataSet:
 
 def _check_aggregate(value: Any) -> None:
     if not isinstance(value, Aggregate):
-        raise SchemaError(f"agg: {value!r} is no aggregate; use sum_, count, count_distinct, min_, max_ or avg")
+        raise SchemaError(f"agg: {value!r} is no aggregate; use sum_, count, min_, max_, avg and the like")

@@ -229,10 +229,25 @@ def test_sort_keys_carry_their_directions(data):
     assert (top.limit, top.keys[0].descending, top.keys[0].nulls_last) == (3, True, True)
 
 
-@pytest.mark.parametrize("aggregate", [first, last, stddev, variance])
-def test_aggregates_that_are_not_built_say_so(data, aggregate):
-    with pytest.raises(NotYetSupportedError, match=f"{aggregate.__name__}.* is not supported yet"):
-        data.group_by("id").agg(x=aggregate("price"))
+def test_first_and_last_of_lists_say_not_yet(data):
+    with pytest.raises(NotYetSupportedError, match=r"first\(tags\) of list.* is not supported yet"):
+        data.group_by("id").agg(x=first("tags"))
+
+
+@pytest.mark.parametrize("aggregate", [stddev, variance])
+def test_deviations_are_of_numbers(data, aggregate):
+    assert data.group_by("id").agg(x=aggregate("price")).schema.field("x").type == pa.float64()
+    with pytest.raises(SchemaError, match="takes numbers"):
+        data.group_by("id").agg(x=aggregate("name"))
+
+
+def test_a_distinct_count_alone_is_two_aggregates_and_beside_others_a_union(data):
+    alone = operators(data.group_by("id").agg(x=count_distinct("name"), y=count_distinct(col("name"))))
+    assert [type(operator).__name__ for operator in alone[-3:]] == ["Project", "Aggregate", "Aggregate"]
+    assert alone[-2].keys == ("id", "__distinct")
+    mixed = operators(data.group_by("id").agg(x=count_distinct("name"), y=last("price")))
+    assert [type(operator).__name__ for operator in mixed].count("Aggregate") == 4
+    assert [call.function for call in mixed[-1].calls] == ["max", "max"]
 
 
 NOT_YET = {

@@ -1,11 +1,13 @@
 """Aggregate functions of the whole interface against DuckDB: nulls, duplicates, skew, subtasks, spilling."""
 
 import random
+import statistics
+from fractions import Fraction
 
 import pyarrow as pa
 import pytest
 
-from engine import SchemaError, avg, col, count, count_distinct, lit, max_, min_, sum_
+from engine import SchemaError, avg, col, count, count_distinct, first, last, lit, max_, min_, stddev, sum_, variance
 from tests.integration.row_oracle import KEY_VALUES, assert_same_rows, duck, key_table, plain, rows_of
 
 TYPES = pytest.mark.parametrize("data_type", KEY_VALUES, ids=str)
@@ -116,3 +118,104 @@ def test_explain_shows_the_two_aggregates_of_a_distinct_count(environment):
     text = data.group_by("k").agg(n=count_distinct("v")).explain()
     assert "distinct v by k" in text
     assert "aggregate by k" in text
+
+
+# ------------------------------------------------------------------------------------------------------- deviations
+
+
+def close_rows(rows):
+    """Rows by all but their floats, which are compared apart."""
+    return sorted(rows, key=lambda row: [repr(cell) for cell in row if not isinstance(cell, float)])
+
+
+def assert_close_rows(actual, expected):
+    """Rows with float64 results that depend on the order of additions in their last digits."""
+    left, right = close_rows(actual), close_rows(expected)
+    assert len(left) == len(right)
+    for one, other in zip(left, right, strict=True):
+        wanted = [pytest.approx(cell, rel=1e-9, abs=1e-9) if isinstance(cell, float) else cell for cell in other]
+        assert list(one) == wanted
+
+
+@pytest.mark.parametrize("keys", [(), ("k",), ("k", "s")], ids=len)
+def test_variance_and_standard_deviation(any_environment, table, keys):
+    money = pa.decimal128(9, 2)
+    table = table.append_column("d", table["x"].cast(pa.decimal128(12, 0)).cast(money))
+    data = any_environment.from_arrow(table)
+    result = data.group_by(*keys).agg(
+        n=count("x"), vx=variance("x"), sx=stddev("x"), vy=variance(col("y") * lit(2.0)), sy=stddev("y"), sd=stddev("d")
+    )
+    calls = "count(x), variance(x), stddev(x), variance(y * 2), stddev(y), stddev(d::DOUBLE)"
+    names = ", ".join(keys)
+    expected = duck(f"SELECT {f'{names}, {calls} FROM t1 GROUP BY {names}' if keys else f'{calls} FROM t1'}", t1=table)
+    found = result.to_arrow()
+    assert found.schema.types[-5:] == [pa.float64()] * 5
+    assert_close_rows(rows_of(found), expected)
+
+
+def test_a_large_mean_does_not_eat_the_deviations(any_environment):
+    values = [1e9 + number % 5 for number in range(1000)]
+    data = any_environment.from_arrow(pa.table({"v": values}))
+    ((found,),) = data.group_by().agg(v=variance("v")).collect()
+    assert found == pytest.approx(statistics.variance([Fraction(value) for value in values]), rel=1e-6)
+
+
+# ------------------------------------------------------------------------------------------------------- first, last
+
+
+@pytest.mark.parametrize("keys", [(), ("k",), ("k", "s")], ids=len)
+def test_first_and_last_follow_a_sort(any_environment, table, keys):
+    ordered = any_environment.from_arrow(table).sort("i")
+    result = ordered.group_by(*keys).agg(n=count(), a=first("x"), b=last("x"), c=first("t"), d=last("t"), e=last("i"))
+    calls = "count(*), first(x ORDER BY i), last(x ORDER BY i), first(t ORDER BY i), last(t ORDER BY i), max(i)"
+    names = ", ".join(keys)
+    expected = duck(f"SELECT {f'{names}, {calls} FROM t1 GROUP BY {names}' if keys else f'{calls} FROM t1'}", t1=table)
+    assert_same_rows(rows_of(result.to_arrow()), expected)
+
+
+@TYPES
+def test_first_and_last_of_every_type_are_values_of_their_group(two_environments, data_type):
+    table = key_table(data_type, 200)
+    data = two_environments.from_arrow(table)
+    groups = {}
+    for key, number in rows_of(table):
+        groups.setdefault(number, []).append(plain(key))
+    result = data.group_by("n").agg(a=first("k"), b=last("k")).to_arrow()
+    assert result.schema.types == [pa.int64(), data_type, data_type]
+    assert result.num_rows == len(groups)
+    for number, low, high in rows_of(result):
+        assert plain(low) in groups[number]
+        assert plain(high) in groups[number]
+    in_order = two_environments.from_arrow(table).set_parallelism(1)
+    (ends,) = in_order.sort("n").group_by().agg(a=first("n"), b=last("n")).collect()
+    assert tuple(ends) == (None, max(number for number in groups if number is not None))
+
+
+def test_all_functions_in_six_pages(open_environment):
+    """Every subtask has the least memory that an operator takes, far less than the groups need."""
+    environment = open_environment(
+        parallelism__default=2,
+        taskmanager__memory__managed__size="1mb",
+    )
+    rows = 60_000
+    chance = random.Random(2)
+    table = pa.table(
+        {
+            "k": pa.array([chance.randrange(20_000) for _ in range(rows)], pa.int64()),
+            "x": pa.array([None if chance.random() < 0.1 else chance.randrange(50) for _ in range(rows)], pa.int64()),
+            "i": pa.array(range(rows), pa.int64()),
+        }
+    )
+    result = (
+        environment.from_arrow(table)
+        .sort("i")
+        .group_by("k")
+        .agg(n=count(), d=count_distinct("x"), a=first("x"), b=last("x"), s=stddev("x"), total=sum_("x"))
+        .to_arrow()
+    )
+    expected = duck(
+        "SELECT k, count(*), count(DISTINCT x), first(x ORDER BY i), last(x ORDER BY i), stddev(x), sum(x)::BIGINT "
+        "FROM t1 GROUP BY k",
+        t1=table,
+    )
+    assert_close_rows(rows_of(result), expected)

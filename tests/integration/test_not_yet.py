@@ -21,10 +21,6 @@ class Rich:
         pass
 
 
-def aggregated(name):
-    return lambda data, _: data.group_by("a").agg(x=getattr(engine, name)(col("a"))).collect()
-
-
 CALLS = {
     "map_batches": lambda data, _: data.map_batches(lambda batch: batch, SCHEMA),
     "map_partition": lambda data, _: data.map_partition(lambda rows: rows, SCHEMA),
@@ -53,7 +49,6 @@ CALLS = {
     "anti": lambda data, _: data.join(data, on="a", how="anti").collect(),
     "cross": lambda data, _: data.join(data.select(col("a").alias("b")), how="cross").collect(),
     "REPARTITION_SORT_MERGE": lambda data, _: data.join(data, on="a", hint=JoinHint.REPARTITION_SORT_MERGE).collect(),
-    **{name: aggregated(name) for name in ("first", "last", "stddev", "variance")},
 }
 
 

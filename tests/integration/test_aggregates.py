@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 from engine import SchemaError, avg, col, count, count_distinct, first, last, lit, max_, min_, stddev, sum_, variance
 from tests.integration.row_oracle import KEY_VALUES, assert_same_rows, duck, key_table, plain, rows_of
@@ -48,7 +49,7 @@ def table(request):
 # --------------------------------------------------------------------------------------------------- count distinct
 
 
-@pytest.mark.parametrize("keys", [(), ("k",), ("k", "s")], ids=len)
+@pytest.mark.parametrize("keys", [(), ("k", "s")], ids=len)
 def test_count_distinct_alone(any_environment, table, keys):
     result = any_environment.from_arrow(table).group_by(*keys).agg(n=count_distinct("t"))
     names = ", ".join(keys) or "'all'"
@@ -57,7 +58,7 @@ def test_count_distinct_alone(any_environment, table, keys):
     assert_same_rows(rows_of(result.to_arrow()), expected)
 
 
-@pytest.mark.parametrize("keys", [(), ("k",), ("s",)], ids=len)
+@pytest.mark.parametrize("keys", [(), ("k",)], ids=len)
 def test_counts_of_several_arguments_mix_with_other_aggregates(any_environment, table, keys):
     data = any_environment.from_arrow(table)
     result = data.group_by(*keys).agg(
@@ -137,7 +138,7 @@ def assert_close_rows(actual, expected):
         assert list(one) == wanted
 
 
-@pytest.mark.parametrize("keys", [(), ("k",), ("k", "s")], ids=len)
+@pytest.mark.parametrize("keys", [(), ("k", "s")], ids=len)
 def test_variance_and_standard_deviation(any_environment, table, keys):
     money = pa.decimal128(9, 2)
     table = table.append_column("d", table["x"].cast(pa.decimal128(12, 0)).cast(money))
@@ -163,7 +164,7 @@ def test_a_large_mean_does_not_eat_the_deviations(any_environment):
 # ------------------------------------------------------------------------------------------------------- first, last
 
 
-@pytest.mark.parametrize("keys", [(), ("k",), ("k", "s")], ids=len)
+@pytest.mark.parametrize("keys", [(), ("k", "s")], ids=len)
 def test_first_and_last_follow_a_sort(any_environment, table, keys):
     ordered = any_environment.from_arrow(table).sort("i")
     result = ordered.group_by(*keys).agg(n=count(), a=first("x"), b=last("x"), c=first("t"), d=last("t"), e=last("i"))
@@ -191,12 +192,9 @@ def test_first_and_last_of_every_type_are_values_of_their_group(two_environments
     assert tuple(ends) == (None, max(number for number in groups if number is not None))
 
 
-def test_all_functions_in_six_pages(open_environment):
+def test_all_functions_in_six_pages(open_environment, tmp_path):
     """Every subtask has the least memory that an operator takes, far less than the groups need."""
-    environment = open_environment(
-        parallelism__default=2,
-        taskmanager__memory__managed__size="1mb",
-    )
+    environment = open_environment(parallelism__default=2, taskmanager__memory__managed__size="1mb")
     rows = 60_000
     chance = random.Random(2)
     table = pa.table(
@@ -206,16 +204,19 @@ def test_all_functions_in_six_pages(open_environment):
             "i": pa.array(range(rows), pa.int64()),
         }
     )
-    result = (
+    data = (
         environment.from_arrow(table)
         .sort("i")
         .group_by("k")
         .agg(n=count(), d=count_distinct("x"), a=first("x"), b=last("x"), s=stddev("x"), total=sum_("x"))
-        .to_arrow()
     )
+    assert "6 pages" in data.explain()
+    data.write_parquet(tmp_path / "out")
+    subtasks = [subtask for vertex in environment.execute().vertices for subtask in vertex.subtasks]
+    assert sum(subtask.spilled_bytes for subtask in subtasks) > 4 * table.nbytes
     expected = duck(
         "SELECT k, count(*), count(DISTINCT x), first(x ORDER BY i), last(x ORDER BY i), stddev(x), sum(x)::BIGINT "
         "FROM t1 GROUP BY k",
         t1=table,
     )
-    assert_close_rows(rows_of(result), expected)
+    assert_close_rows(rows_of(parquet.read_table(tmp_path / "out")), expected)

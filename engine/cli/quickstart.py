@@ -86,7 +86,7 @@ def show_report(console: Console, report: dict[str, Any], plan: Sequence[str], r
     facts.add_row("result", str(result))
     console.print(Panel(facts, title=f"skew join: {report['state']}", title_align="left", expand=False))
     console.print("[bold]plan[/]")
-    for line in plan:
+    for line in "; ".join(plan).split("; "):
         console.print(f"  {line}", highlight=False, soft_wrap=True)
     console.print("[bold]rows per subtask of the join[/]  [dim]13 in 14 rows have the same key[/]")
     counts = [subtask["rows_in"] for subtask in join["subtasks"]]

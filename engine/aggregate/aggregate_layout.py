@@ -29,7 +29,7 @@ from engine.records.plain_types import plain_type
 
 # as enum Operation of state_kernels.pxd
 _ADD_INT64, _ADD_INT128, _ADD_DOUBLE, _COUNT_VALID, _COUNT_ROWS, _MIN, _MAX = range(7)
-_ADD_MOMENTS, _MERGE_MOMENTS, _FIRST, _LAST = range(7, 11)
+_ADD_MOMENTS, _MERGE_MOMENTS, _FIRST, _LAST, _ADD_INT256 = range(7, 12)
 _OPERATIONS = {
     "count": _COUNT_VALID,
     "count_rows": _COUNT_ROWS,
@@ -82,6 +82,8 @@ class AggregateLayout:
 def _operation(spec: StateSpec, merging: bool) -> int:
     """Return the kernel operation of a state; merging: its argument is a state itself."""
     if spec.operation == "sum":
+        if pa.types.is_decimal256(spec.type):
+            return _ADD_INT256
         if pa.types.is_decimal(spec.type):
             return _ADD_INT128
         return _ADD_DOUBLE if pa.types.is_floating(spec.type) else _ADD_INT64
@@ -97,6 +99,12 @@ def _column(schema: pa.Schema, name: str) -> int:
     if index < 0:
         raise SchemaError(f"the input of an aggregate has no column {name!r}; there are: {', '.join(schema.names)}")
     return int(index)
+
+
+def _columns_as_double(schema: pa.Schema, specs: list[StateSpec], columns: list[int]) -> list[int]:
+    """Return the columns that moments read and that are not float64 already."""
+    read = [column for spec, column in zip(specs, columns, strict=True) if spec.operation == "moments"]
+    return [column for column in read if not pa.types.is_float64(schema.field(column).type)]
 
 
 def aggregate_layout(
@@ -155,9 +163,5 @@ def aggregate_layout(
         overflow_texts=texts,
         state_schema=pa.schema([*key_schema, *state_fields]),
         results=results,
-        columns_as_double=[
-            column
-            for spec, column in zip(specs, columns, strict=True)
-            if spec.operation == "moments" and not merging and not pa.types.is_float64(input_schema.field(column).type)
-        ],
+        columns_as_double=[] if merging else _columns_as_double(input_schema, specs, columns),
     )

@@ -6,9 +6,11 @@
     sum         integers                sum int64                               int64, overflow is an error
                 floats                  sum float64                             float64
                 decimal128(p, s)        sum decimal128(38, s)                   decimal128(38, s)
+                decimal256(p, s)        sum decimal256(76, s)                   decimal256(76, s)
     avg         integers                sum decimal128(38, 0), count int64      float64
                 floats                  sum float64, count int64                float64
                 decimal128(p, s)        sum decimal128(38, s), count int64      decimal128(38, s), half away from zero
+                decimal256(p, s)        sum decimal256(76, s), count int64      decimal256(76, s), the same
     min, max    every key type T        value T                                 T
     first, last every key type T        value T                                 T
     stddev,     numbers                 moments: 24 bytes                       float64
@@ -51,6 +53,7 @@ FUNCTIONS = ("count", "sum", "avg", "min", "max", "first", "last", "stddev", "va
 MOMENTS_BYTES = 24
 
 DECIMAL_DIGITS_MAX = 38
+WIDE_DECIMAL_DIGITS_MAX = 76
 
 
 class StateSpec(msgspec.Struct, frozen=True):
@@ -88,6 +91,8 @@ def _sum_type(call: AggregateCall, data_type: pa.DataType, integer_type: pa.Data
         return pa.float64()
     if types.is_decimal128(data_type):
         return pa.decimal128(DECIMAL_DIGITS_MAX, data_type.scale)
+    if types.is_decimal256(data_type):
+        return pa.decimal256(WIDE_DECIMAL_DIGITS_MAX, data_type.scale)
     if types.is_decimal(data_type):
         raise NotYetSupportedError(f"{call.function} of {data_type} ({call.name})")
     raise SchemaError(f"{call_text(call)}: {call.function} takes numbers, the argument is {data_type}")

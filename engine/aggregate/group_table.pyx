@@ -15,9 +15,8 @@ right tag makes a candidate), new keys are encoded, all candidates are compared 
 on in the next round. Then every state is updated by a kernel over the group addresses.
 
 Full means: no page for a group, a value or a larger directory. Rows before the one that found no room are complete; it
-may have changed min, max, first and last of its group already, which does no harm, since it comes again. It and rows
-behind it may have left new groups without a row: has_rows() tells where that matters (the first of such a group would
-seem to be null).
+may have changed values of its group already, which does no harm, since it comes again. It and rows behind it may have
+left groups without rows: has_rows() tells where that matters (their first would seem to be null).
 
 Invariants: a group is found by every later row with its key until its partition is dropped; two rows get one group
 exactly when KeyEquality says so. Without key columns there is one group. `reserved` puts one row into the reserved
@@ -55,17 +54,8 @@ from engine.aggregate.group_store cimport (
     store_next_group,
     store_place,
 )
-from engine.aggregate.state_kernels cimport (
-    FLAG_NULL,
-    OP_COUNT_ROWS,
-    OP_COUNT_VALID,
-    OP_FIRST,
-    OP_LAST,
-    StateField,
-    ValueSlot,
-    replaces_value,
-    update_state,
-)
+from engine.aggregate.state_kernels cimport FLAG_NULL, OP_COUNT_ROWS, OP_COUNT_VALID, OP_FIRST, OP_LAST
+from engine.aggregate.state_kernels cimport StateField, ValueSlot, replaces_value, update_state
 from engine.memory.page_pool cimport PagePool
 from engine.records.arrow_batch cimport KIND_BOOL, KIND_BYTES, KIND_LARGE_BYTES, ArrowBatch
 from engine.records.comparator cimport KeyEquality

@@ -23,7 +23,7 @@ from libc.string cimport memcpy, memset
 from engine.aggregate.group_store cimport RecordHeader, store_next_group
 from engine.aggregate.group_table cimport GROUP_HASH, GroupTable
 from engine.aggregate.state_kernels cimport FLAG_VALUE, Moments, StateField, ValueSlot
-from engine.records.arrow_batch cimport KIND_BOOL, KIND_DECIMAL128, KIND_FLOAT64, KIND_LARGE_BYTES
+from engine.records.arrow_batch cimport KIND_BOOL, KIND_DECIMAL128, KIND_DECIMAL256, KIND_FLOAT64, KIND_LARGE_BYTES
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -53,7 +53,34 @@ cdef extern from *:
         if (rest >= count - rest) quotient += value < 0 ? -1 : 1;
         memcpy(mean, &quotient, 16);
     }
+    static inline void drey_mean_of_wide_decimal(const void* sum, int64_t count, void* mean) {
+        uint64_t words[4];
+        unsigned __int128 rest = 0, carry;
+        uint64_t flip;
+        int word;
+        memcpy(words, sum, 32);
+        flip = (words[3] >> 63) ? ~0ULL : 0;
+        for (word = 0, carry = flip & 1; word < 4; word++, carry >>= 64) {
+            carry += words[word] ^ flip;
+            words[word] = (uint64_t)carry;
+        }
+        for (word = 3; word >= 0; word--) {
+            rest = rest << 64 | words[word];
+            words[word] = (uint64_t)(rest / (uint64_t)count);
+            rest %= (uint64_t)count;
+        }
+        for (word = 0, carry = rest >= (uint64_t)count - rest; word < 4; word++, carry >>= 64) {
+            carry += words[word];
+            words[word] = (uint64_t)carry;
+        }
+        for (word = 0, carry = flip & 1; word < 4; word++, carry >>= 64) {
+            carry += words[word] ^ flip;
+            words[word] = (uint64_t)carry;
+        }
+        memcpy(mean, words, 32);
+    }
     """
+    void mean_of_wide_decimal "drey_mean_of_wide_decimal" (const void* total, int64_t count, void* mean) noexcept nogil
     double mean_of_int128 "drey_mean_of_int128" (const void* total, int64_t count) noexcept nogil
     void mean_of_decimal "drey_mean_of_decimal" (const void* total, int64_t count, void* mean) noexcept nogil
 
@@ -124,7 +151,9 @@ cdef void gather_means(uint8_t** groups, int64_t count, const StateField* total,
     for index in range(count):
         group = groups[index]
         rows = max((<int64_t*> (group + counted.offset))[0], <int64_t> 1)
-        if is_decimal:
+        if is_decimal and total.kind == KIND_DECIMAL256:
+            mean_of_wide_decimal(group + total.offset, rows, values + 32 * index)
+        elif is_decimal:
             mean_of_decimal(group + total.offset, rows, values + 16 * index)
         elif total.kind == KIND_FLOAT64:
             (<double*> values)[index] = (<double*> (group + total.offset))[0] / <double> rows
@@ -307,7 +336,7 @@ cdef class GroupScan:
         cdef bint is_decimal = pa.types.is_decimal(data_type)
         cdef uint8_t* address
         validity, nulls = self._validity(count, self._table.fields[total].flag)
-        buffer = pa.allocate_buffer(count * (16 if is_decimal else 8))
+        buffer = pa.allocate_buffer(count * (self._table.fields[total].width if is_decimal else 8))
         address = buffer_address(buffer)
         with nogil:
             gather_means(self._groups, count, &self._table.fields[total], &self._table.fields[counted], is_decimal,

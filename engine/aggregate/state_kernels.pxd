@@ -20,6 +20,7 @@ cdef enum Operation:
     OP_MERGE_MOMENTS = 8    # Moments into Moments
     OP_FIRST = 9            # the value of the first row, which may be null
     OP_LAST = 10            # of the last row
+    OP_ADD_INT256 = 11      # wide decimals, checked against 76 digits
 
 # Bits of a state's flag. FIRST and LAST of a group without any row have none.
 cdef enum:

@@ -70,6 +70,31 @@ cdef extern from *:
         else value = __builtin_ldexp(fraction + 1024.0, exponent - 25);
         return half >> 15 ? -value : value;
     }
+    /* 10^76: one more than the largest decimal of 76 digits; two such numbers add up below 2^255 */
+    static const uint64_t drey_decimal256_end[4] = {0x0ULL, 0x7775a5f171951000ULL, 0x764b4abe8652979ULL, 0x161bcca7119915b5ULL};
+
+    static inline int drey_add_int256(uint8_t* target, const uint8_t* value) {
+        uint64_t sum[4], other[4], size[4];
+        unsigned __int128 carry = 0;
+        int word;
+        memcpy(sum, target, 32);
+        memcpy(other, value, 32);
+        for (word = 0; word < 4; word++) {
+            carry += (unsigned __int128)sum[word] + other[word];
+            sum[word] = (uint64_t)carry;
+            carry >>= 64;
+        }
+        memcpy(target, sum, 32);
+        carry = (sum[3] >> 63);
+        for (word = 0; word < 4; word++) {                  /* its absolute value */
+            carry += (sum[3] >> 63) ? ~sum[word] : sum[word];
+            size[word] = (uint64_t)carry;
+            carry >>= 64;
+        }
+        for (word = 3; word >= 0; word--)
+            if (size[word] != drey_decimal256_end[word]) return size[word] > drey_decimal256_end[word];
+        return 1;
+    }
     static inline int drey_compare_int256(const uint8_t* left, const uint8_t* right) {
         uint64_t a[4], b[4];
         int word;
@@ -86,6 +111,7 @@ cdef extern from *:
     bint add_int128 "drey_add_int128" (void* target, int128 value) noexcept nogil
     int128 load_int128 "drey_load_int128" (const void* source) noexcept nogil
     double half_to_double "drey_half_to_double" (uint16_t half) noexcept nogil
+    int add_int256 "drey_add_int256" (uint8_t* target, const uint8_t* value) noexcept nogil
     int compare_int256 "drey_compare_int256" (const uint8_t* left, const uint8_t* right) noexcept nogil
 
 ctypedef fused Integer:
@@ -152,6 +178,19 @@ cdef int add_decimals(const uint8_t* values, const StateField* field, const Colu
             continue
         over |= add_int128(groups[index] + field.offset, load_int128(values + 16 * (start + index)))
         groups[index][field.flag] = 1
+    return over
+
+
+cdef int add_wide_decimals(const StateField* field, const ColumnView* column, int64_t start, uint8_t** groups,
+                           int64_t count) noexcept nogil:
+    cdef const uint8_t* values = column.values + 32 * (column.offset + start)
+    cdef int64_t index
+    cdef bint over = False
+    for index in range(count):
+        if skips(column, start + index):
+            continue
+        over |= add_int256(groups[index] + field.offset, values + 32 * index)
+        groups[index][field.flag] = FLAG_VALUE
     return over
 
 
@@ -408,6 +447,8 @@ cdef int update_state(const StateField* field, const ColumnView* column, int64_t
         return add_integers(field, column, start, groups, count, True)
     if field.operation == OP_ADD_DOUBLE:
         return add_doubles(field, column, start, groups, count)
+    if field.operation == OP_ADD_INT256:
+        return add_wide_decimals(field, column, start, groups, count)
     if field.operation == OP_ADD_MOMENTS:
         return add_moments(field, column, start, groups, count)
     if field.operation == OP_MERGE_MOMENTS:

@@ -37,7 +37,7 @@ VALUE_TYPES = {
     "binary": (pa.binary(), lambda r: r.randbytes(r.randrange(9))),
     "fixed": (pa.binary(3), lambda r: r.randbytes(3)),
 }
-NUMBERS = ("int8", "int64", "uint8", "uint64", "float", "double", "decimal")
+NUMBERS = ("int8", "int64", "uint8", "uint64", "float", "double", "decimal", "decimal256")
 
 
 def canonical(value):
@@ -68,12 +68,13 @@ def evaluate(function, values, data_type):
         return min(present, key=order_of)
     if function == "max":
         return max(present, key=order_of)
-    total = sum(present)
-    if function == "sum":
-        return total
-    if pa.types.is_decimal(data_type):
-        step = decimal.Decimal(1).scaleb(-data_type.scale)
-        return (total / len(present)).quantize(step, rounding=decimal.ROUND_HALF_UP)
+    with decimal.localcontext(prec=120):
+        total = sum(present)
+        if function == "sum":
+            return total
+        if pa.types.is_decimal(data_type):
+            step = decimal.Decimal(1).scaleb(-data_type.scale)
+            return (total / len(present)).quantize(step, rounding=decimal.ROUND_HALF_UP)
     return total / len(present)
 
 
@@ -448,6 +449,31 @@ def test_decimal_averages_are_rounded_half_away_from_zero(workshop):
         column = [decimal.Decimal(value) for value in values]
         table = input_table((), [], calls, [pa.decimal128(5, 2)], [column])
         assert single(workshop, 6, table, (), calls)[0].to_pylist() == [{"avg_0": decimal.Decimal(mean)}]
+
+
+@pytest.mark.parametrize("phases", [single, two_phases])
+def test_wide_decimals_add_up_to_76_digits_and_not_beyond(workshop, phases):
+    calls = make_calls(["sum", "avg"])
+    most = decimal.Decimal(10**76 - 1).scaleb(-2, decimal.Context(prec=80))
+    for sign in (1, -1):
+        with decimal.localcontext(prec=120):
+            values = [sign * most, -sign * decimal.Decimal("0.02"), None, sign * decimal.Decimal("0.02")]
+            mean = (sign * most / 3).quantize(decimal.Decimal("0.01"), rounding=decimal.ROUND_HALF_UP)
+        table = input_table((), [], calls, [pa.decimal256(76, 2)] * 2, [values] * 2)
+        assert phases(workshop, 6, table, (), calls)[0].to_pylist() == [{"sum_0": values[0], "avg_1": mean}]
+        over = input_table((), [], calls, [pa.decimal256(76, 2)] * 2, [[values[0], values[3]]] * 2)
+        with pytest.raises(DataError, match=r"x\) overflows decimal256\(76, 2\)"):
+            phases(workshop, 6, over, (), calls)
+
+
+@pytest.mark.parametrize(
+    ("values", "mean"),
+    [(["0.01", "0.02"], "0.02"), (["-0.01", "-0.02"], "-0.02"), (["1.00", "0", "0"], "0.33"), (["0"], "0.00")],
+)
+def test_averages_of_wide_decimals_are_rounded_half_away_from_zero(workshop, values, mean):
+    calls = make_calls(["avg"])
+    table = input_table((), [], calls, [pa.decimal256(50, 2)], [[decimal.Decimal(value) for value in values]])
+    assert single(workshop, 6, table, (), calls)[0].to_pylist() == [{"avg_0": decimal.Decimal(mean)}]
 
 
 def test_wrong_schemas_phases_and_functions_are_refused_before_memory_is_taken(workshop):

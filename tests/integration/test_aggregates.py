@@ -1,5 +1,6 @@
 """Aggregate functions of the whole interface against DuckDB: nulls, duplicates, skew, subtasks, spilling."""
 
+import decimal
 import random
 import statistics
 from fractions import Fraction
@@ -220,3 +221,15 @@ def test_all_functions_in_six_pages(open_environment, tmp_path):
         t1=table,
     )
     assert_close_rows(rows_of(parquet.read_table(tmp_path / "out")), expected)
+
+
+def test_wide_decimals_add_up_and_average(any_environment):
+    values = [decimal.Decimal(f"{number}{'0' * 40}.25") for number in range(-3, 9)]
+    table = pa.table({"k": [number % 3 for number in range(12)], "v": pa.array(values, pa.decimal256(60, 2))})
+    result = any_environment.from_arrow(table).group_by("k").agg(s=sum_("v"), a=avg("v")).to_arrow()
+    assert result.schema.types == [pa.int64(), pa.decimal256(76, 2), pa.decimal256(76, 2)]
+    with decimal.localcontext(prec=100):
+        sums = {key: sum(values[key::3]) for key in range(3)}
+        cent = decimal.Decimal("0.01")
+        means = {key: (total / 4).quantize(cent, decimal.ROUND_HALF_UP) for key, total in sums.items()}
+    assert sorted(rows_of(result)) == [(key, sums[key], means[key]) for key in range(3)]

@@ -1,7 +1,7 @@
 """DataSet: an immutable handle on one node of a program under construction. Every method gives a new one.
 
     relational   select filter with_columns drop rename distinct union limit sort top join group_by
-    functional   map flat_map filter
+    functional   map flat_map filter map_batches
     placement    name set_parallelism
     results      write_csv write_parquet (run by env.execute())    collect to_arrow to_pandas count show (run at once)
     looking      schema columns explain
@@ -41,6 +41,7 @@ from engine.connectors.csv_writer import check_csv_sink
 from engine.errors import PlanError, SchemaError
 from engine.expressions.infer import check_predicate
 from engine.expressions.schema_bridge import is_key_type, to_plan_schema
+from engine.functions.batch_formats import FORMATS
 from engine.graph.expression import AggregateCall, ColumnRef, NamedExpression
 from engine.graph.plan import Filter, JoinHint, Limit, Operator, Sink, Sort
 from engine.graph.sort_key import SortKey
@@ -208,6 +209,15 @@ class DataSet(NotYetSupported):
     def flat_map(self, fn: Any, schema: pa.Schema) -> DataSet:
         """Return any number of rows for each row: the function gives an iterable of them."""
         return self._python("flat_map", fn, schema)
+
+    def map_batches(self, fn: Any, schema: pa.Schema, format: str = "arrow") -> DataSet:  # noqa: A002
+        """Return the rows of the batch, or of the iterable of batches, that a function gives for each batch.
+
+        format: "arrow" (pyarrow.RecordBatch), "pandas" (DataFrame) or "numpy" (dict of arrays), in and out.
+        """
+        if format not in FORMATS:
+            raise SchemaError(f"map_batches: format {format!r} is none of {', '.join(FORMATS)}")
+        return self._python(f"map_batches:{format}", fn, schema)
 
     def _python(self, kind: str, function: Any, schema: pa.Schema) -> DataSet:
         if not isinstance(schema, pa.Schema) or not schema.names:

@@ -42,7 +42,9 @@ from engine.connectors.row_source import rows_to_table
 from engine.errors import NotYetSupportedError, PlanError
 from engine.graph.plan import Sink, Source
 from engine.graph.source_spec import SinkSpec, SourceSpec, SourceStatistics
+from engine.process_folder import ProcessFolder, sweep
 
+_FOLDER_PREFIX = "drey-client-"
 Paths = PathLike | Iterable[PathLike]
 
 
@@ -211,8 +213,11 @@ class Environment:
         if self._is_closed:
             raise PlanError("the environment is closed")
         if self._folder is None:
-            self._folder = Path(tempfile.mkdtemp(prefix="drey-client-"))
-            self._remove_folder = weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
+            temporary = Path(tempfile.gettempdir())
+            sweep(temporary, _FOLDER_PREFIX)
+            own = ProcessFolder.create(temporary, _FOLDER_PREFIX)
+            self._folder = own.path
+            self._remove_folder = weakref.finalize(self, own.close)
         return self._folder
 
 

@@ -10,10 +10,6 @@ from engine.errors import NotYetSupportedError
 class NotYetSupported:
     """Base of DataSet with the names that raise NotYetSupportedError."""
 
-    def map_batches(self, fn: Any, schema: Any, format: str = "arrow") -> NoReturn:  # noqa: A002
-        """Apply a function to Arrow, pandas or numpy batches."""
-        raise NotYetSupportedError("map_batches")
-
     def map_partition(self, fn: Any, schema: Any) -> NoReturn:
         """Apply a function to all rows of a subtask."""
         raise NotYetSupportedError("map_partition")

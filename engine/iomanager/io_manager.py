@@ -25,9 +25,10 @@ from pathlib import Path
 
 from engine.errors import ConfigurationError, SpillError
 from engine.iomanager.io_buffers import IoBuffers
-from engine.iomanager.spill_directory import SpillDirectory, sweep
+from engine.iomanager.spill_directory import FOLDER_PREFIX, SpillDirectory
 from engine.iomanager.spill_identity import SpillIdentity
 from engine.iomanager.spill_space import SpillSpace
+from engine.process_folder import sweep
 
 _LOG = logging.getLogger(__name__)
 
@@ -55,7 +56,7 @@ class IOManager:
         for index, directory in enumerate(dict.fromkeys(directories)):
             try:
                 self._directories.append(SpillDirectory.create(Path(directory), index, queue_depth))
-                sweep(Path(directory))
+                sweep(Path(directory), FOLDER_PREFIX)
             except OSError as error:
                 reasons.append(f"{directory}: {error.strerror}")
                 _LOG.warning("the spill directory %s cannot be used: %s", directory, error)

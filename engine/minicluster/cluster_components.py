@@ -8,12 +8,12 @@ One election stands for all components, as one latch does in a real JobManager. 
 
 from __future__ import annotations
 
+import tempfile
 import uuid
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Protocol
 
 from engine.clock import Clock
@@ -22,11 +22,14 @@ from engine.errors import EngineError
 from engine.graph.job_graph import JobGraph
 from engine.ids import ResourceId
 from engine.jobmaster.job_master import JobMaster, JobMasterSettings
+from engine.process_folder import ProcessFolder, sweep
 from engine.resourcemanager.resource_manager import RESOURCE_MANAGER_ADDRESS, ResourceManager
 from engine.rpc.gateway import Gateway, RpcService
 from engine.taskexecutor.task_executor import TaskExecutor, TaskExecutorSettings, TaskResources
 from ha.information import LeaderInformation
 from ha.services import create_ha_services
+
+_STORAGE_PREFIX = "drey-jobs-"
 
 
 class ClusterResources(TaskResources, Protocol):
@@ -74,8 +77,9 @@ class ClusterComponents:
         self._settings = settings
         self._clock = clock
         self._on_fatal = on_fatal
+        sweep(Path(tempfile.gettempdir()), _STORAGE_PREFIX)
         #: decisions and results of jobs: as long as the cluster, which is as long as anybody can ask
-        self._storage = TemporaryDirectory(prefix="drey-jobs-")
+        self._storage = ProcessFolder.create(Path(tempfile.gettempdir()), _STORAGE_PREFIX)
         self._blocking_work = ThreadPoolExecutor(max_workers=4, thread_name_prefix="drey-blocking")
         self.task_executor = TaskExecutor(
             resource_id,
@@ -128,7 +132,7 @@ class ClusterComponents:
         self._retrieval.close()
         self._election.close()
         self._blocking_work.shutdown(wait=True)
-        self._storage.cleanup()
+        self._storage.close()
         try:
             self.resources.close()
         except Exception as error:
@@ -180,7 +184,7 @@ class ClusterComponents:
                 heartbeat_interval_s=settings.heartbeat_interval_s,
                 heartbeat_timeout_s=settings.heartbeat_timeout_s,
                 resource_manager_address=RESOURCE_MANAGER_ADDRESS,
-                storage_folder=Path(self._storage.name),
+                storage_folder=self._storage.path,
             ),
             self._clock,
             self._blocking_work,

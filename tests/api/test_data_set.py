@@ -251,7 +251,6 @@ def test_a_distinct_count_alone_is_two_aggregates_and_beside_others_a_union(data
 
 
 NOT_YET = {
-    "map_batches": (None, None),
     "map_partition": (None, None),
     "co_group": (None, "id", None, None),
     "replicated": (),

@@ -12,7 +12,8 @@ import pytest
 
 from engine.errors import ConfigurationError, DiskFullError, SpillError
 from engine.iomanager.io_manager import IOManager
-from engine.iomanager.spill_directory import sweep
+from engine.iomanager.spill_directory import FOLDER_PREFIX
+from engine.process_folder import sweep
 from tests.iomanager.conftest import IDENTITY
 
 ROW = os.urandom(1000)
@@ -184,7 +185,7 @@ def test_files_of_a_killed_process_are_swept_and_those_of_a_living_one_stay(tmp_
             child.wait()
             if child.stdout:
                 child.stdout.close()
-    assert sweep(tmp_path) == [folders[1]]
+    assert sweep(tmp_path, FOLDER_PREFIX) == [folders[1]]
     assert list(tmp_path.iterdir()) == []
 
 
@@ -193,7 +194,7 @@ def test_a_program_that_forgets_close_still_ends_quietly_and_is_swept(tmp_path: 
         [sys.executable, "-c", CHILD, str(tmp_path), "end"], check=False, capture_output=True, text=True, timeout=30
     )
     assert (child.returncode, child.stderr) == (0, "")
-    assert [str(folder) for folder in sweep(tmp_path)] == [child.stdout.strip()]
+    assert [str(folder) for folder in sweep(tmp_path, FOLDER_PREFIX)] == [child.stdout.strip()]
 
 
 def test_a_folder_without_a_lock_is_left_alone_until_it_is_old(tmp_path: Path) -> None:
@@ -202,5 +203,5 @@ def test_a_folder_without_a_lock_is_left_alone_until_it_is_old(tmp_path: Path) -
     old.mkdir()
     os.utime(old, (0, 0))
     (tmp_path / "somebody-else").mkdir()
-    assert sweep(tmp_path) == [old]
+    assert sweep(tmp_path, FOLDER_PREFIX) == [old]
     assert sorted(path.name for path in tmp_path.iterdir()) == [young.name, "somebody-else"]

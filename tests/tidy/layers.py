@@ -6,6 +6,7 @@
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors",),
     ("ids", "clock", "config"),
+    ("process_folder",),
     ("memory",),
     ("graph",),
     ("records", "iomanager", "rpc"),

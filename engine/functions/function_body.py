@@ -5,6 +5,7 @@
     map       one row out for each row in (tuple, dict or row)
     flat_map  any number of rows out for each row in
     filter    rows for which the function returns true
+    map_batches:<format>   one batch or an iterable of them for each batch in (batch_formats.py)
 
 Whatever the function raises becomes UserFunctionError with the function's name, the user's file and line, and the row
 at hand. A value that does not fit the declared schema is reported the same way, with its column.
@@ -19,6 +20,7 @@ from typing import Any
 import pyarrow as pa
 
 from engine.errors import JobExecutionError
+from engine.functions.batch_formats import from_format, is_of_format, to_format
 from engine.functions.row import Row, row_class
 
 BATCH_ROWS_MAX = 8192
@@ -93,10 +95,18 @@ class FunctionBody:
         self._output_names = tuple(output_schema.names)
         self._make_row = row_class(tuple(input_schema.names))
         self._rows_out: list[Sequence[Any]] = []
-        self._apply = {"map": self._map, "flat_map": self._flat_map, "filter": self._filter}[kind]
+        kind, _, self._format = kind.partition(":")
+        self._apply = {
+            "map": self._map,
+            "flat_map": self._flat_map,
+            "filter": self._filter,
+            "map_batches": self._map_batches,
+        }[kind]
 
     def apply(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Yield the results of one batch."""
+        if self._format:
+            return self._map_batches(batch, ())
         columns = [column.to_pylist() for column in batch.columns]
         make_row = self._make_row
         rows = map(make_row, zip(*columns, strict=True)) if columns else (make_row(()) for _ in range(batch.num_rows))
@@ -151,6 +161,31 @@ class FunctionBody:
         except BaseException as error:
             raise self._user_error(error, row) from error
         yield batch.filter(pa.array(mask, pa.bool_()))
+
+    def _map_batches(self, batch: pa.RecordBatch, _rows: Iterable[Row]) -> Iterator[pa.RecordBatch]:
+        for value in self._batches_of(batch):
+            try:
+                result = from_format(value, self._format, self._output_schema)
+            except Exception as error:
+                raise self._user_error(_BadOutputError(f"returned {_message_of(error)}"), None) from error
+            for start in range(0, result.num_rows, BATCH_ROWS_MAX):
+                yield result.slice(start, BATCH_ROWS_MAX)
+
+    def _batches_of(self, batch: pa.RecordBatch) -> Iterator[Any]:
+        try:
+            result = self._function(to_format(batch, self._format))
+            if (
+                is_of_format(result, self._format)
+                or isinstance(result, str | bytes)
+                or not isinstance(result, Iterable)
+            ):
+                yield result
+            else:
+                yield from result
+        except GeneratorExit:
+            raise
+        except BaseException as error:
+            raise self._user_error(error, None) from error
 
     def _to_batch(self, values: list[Any], rows_in: list[Row]) -> pa.RecordBatch:
         """Turn returned rows into a batch; find the guilty one where that fails."""

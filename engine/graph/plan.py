@@ -65,7 +65,10 @@ class Filter(msgspec.Struct, frozen=True, tag="filter"):
 
 
 class PythonFunction(msgspec.Struct, frozen=True, tag="python"):
-    """A user's function: ``kind`` in map flat_map filter; ``function`` is cloudpickled and opened by workers only."""
+    """A user's function: ``kind`` in map flat_map filter map_batches:<format>.
+
+    ``function`` is cloudpickled and opened by workers only.
+    """
 
     kind: str
     function: bytes

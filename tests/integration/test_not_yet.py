@@ -22,7 +22,6 @@ class Rich:
 
 
 CALLS = {
-    "map_batches": lambda data, _: data.map_batches(lambda batch: batch, SCHEMA),
     "map_partition": lambda data, _: data.map_partition(lambda rows: rows, SCHEMA),
     "reduce": lambda data, _: data.group_by("a").reduce(lambda rows: rows, SCHEMA),
     "co_group": lambda data, _: data.co_group(data, on="a", fn=lambda left, right: [], schema=SCHEMA),

@@ -1,0 +1,50 @@
+"""What functions over batches see and return: Arrow batches, pandas frames or dicts of numpy arrays.
+
+    to_format(batch, "numpy") -> dict        from_format(value, "numpy", schema) -> batch of exactly that schema
+
+numpy and pandas are the user's: imported here when asked for, in the process that runs the function. Values are cast
+only where nothing is lost.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+FORMATS = ("arrow", "pandas", "numpy")
+
+
+def to_format(batch: pa.RecordBatch, kind: str) -> Any:
+    """Return a batch as the function wants it."""
+    if kind == "arrow":
+        return batch
+    if kind == "pandas":
+        return batch.to_pandas()
+    names = batch.schema.names
+    return {name: column.to_numpy(zero_copy_only=False) for name, column in zip(names, batch.columns, strict=True)}
+
+
+def is_of_format(value: Any, kind: str) -> bool:
+    """Return whether a value is one batch of the format."""
+    if kind == "arrow":
+        return isinstance(value, pa.RecordBatch)
+    if kind == "numpy":
+        return isinstance(value, dict)
+    import pandas as pd  # type: ignore[import-untyped, unused-ignore]  # noqa: PLC0415
+
+    return isinstance(value, pd.DataFrame)
+
+
+def from_format(value: Any, kind: str, schema: pa.Schema) -> pa.RecordBatch:
+    """Return what a function gave as a batch of the schema; raises TypeError or ArrowInvalid if it does not fit."""
+    if not is_of_format(value, kind):
+        raise TypeError(f"{type(value).__name__}, which is no batch of format {kind}")
+    names = list(value.schema.names) if kind == "arrow" else list(value)
+    if sorted(map(str, names)) != sorted(schema.names):
+        raise TypeError(f"columns {names}, the schema has {schema.names}")
+    if kind == "pandas":
+        return pa.RecordBatch.from_pandas(value, schema=schema, preserve_index=False)
+    if kind == "numpy":
+        return pa.RecordBatch.from_arrays([pa.array(value[f.name], f.type) for f in schema], schema=schema)
+    return pa.RecordBatch.from_arrays([value.column(f.name).cast(f.type) for f in schema], schema=schema)

@@ -10,6 +10,7 @@ expression.py          Expr and its operators
 string_expressions.py time_expressions.py aggregates.py
 expressions.py         col, lit, when, and all names of expressions
 functions.py           Python functions as bytes of the plan
+runner.py              what a data set needs of its environment
 logical_node.py        the program under construction, and the Plan made of it
 planning.py            exact splits, explain
 executor.py            where plans run

@@ -50,7 +50,7 @@ from engine.graph.source_spec import SinkSpec
 if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-untyped, unused-ignore]
 
-    from engine.api.environment import Environment
+    from engine.api.runner import Runner
     from engine.functions.row import Row
 
 PathLike = str | os.PathLike[str]
@@ -69,7 +69,7 @@ def _row_count(count: Any, what: str) -> int:
 class DataSet(NotYetSupported):
     """Rows that an operator makes."""
 
-    def __init__(self, environment: Environment, node: LogicalNode) -> None:
+    def __init__(self, environment: Runner, node: LogicalNode) -> None:
         self._environment = environment
         self._node = node
 
@@ -196,7 +196,7 @@ class DataSet(NotYetSupported):
         right = self._partner(other, "join")
         return self._with(join_node(self._node, right, how, on, left_on, right_on, hint))
 
-    def group_by(self, *keys: Any) -> GroupedDataSet:
+    def group_by(self, *keys: Any) -> GroupedDataSet[DataSet]:
         """Return the groups of rows with equal keys (names or expressions); without keys, one group."""
         return GroupedDataSet(self._node, keys, self._with)
 

@@ -9,7 +9,7 @@ even when there are none.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Generic, TypeVar
 
 import pyarrow as pa
 
@@ -22,8 +22,8 @@ from engine.expressions.infer import infer_type
 from engine.expressions.schema_bridge import is_key_type
 from engine.graph.expression import ColumnRef, NamedExpression
 
-if TYPE_CHECKING:
-    from engine.api.data_set import DataSet
+#: the DataSet, which this module does not know
+D = TypeVar("D")
 
 
 def keyed_node(source: LogicalNode, keys: Sequence[Any]) -> tuple[LogicalNode, tuple[str, ...]]:
@@ -43,14 +43,14 @@ def keyed_node(source: LogicalNode, keys: Sequence[Any]) -> tuple[LogicalNode, t
     return node, names
 
 
-class GroupedDataSet:
+class GroupedDataSet(Generic[D]):
     """Groups of equal keys; nulls are one group."""
 
-    def __init__(self, source: LogicalNode, keys: Sequence[Any], make: Callable[[LogicalNode], DataSet]) -> None:
+    def __init__(self, source: LogicalNode, keys: Sequence[Any], make: Callable[[LogicalNode], D]) -> None:
         self._source, self._keys = keyed_node(source, keys)
         self._make = make
 
-    def agg(self, *aggregates: Aggregate, **named: Aggregate) -> DataSet:
+    def agg(self, *aggregates: Aggregate, **named: Aggregate) -> D:
         """Return one row for each group: its keys, then the aggregates by their names.
 
         ``agg(total=sum_(col("x")))`` or ``agg(sum_(col("x")).alias("total"))``. Raises: SchemaError,
@@ -73,7 +73,7 @@ class GroupedDataSet:
             raise SchemaError(f"agg: column {', '.join(map(repr, twice))} would be there twice")
         return self._make(distinct_counts_node(self._source, self._keys, tuple(calls)))
 
-    def reduce(self, fn: Any, schema: pa.Schema) -> DataSet:
+    def reduce(self, fn: Any, schema: pa.Schema) -> D:
         """Return the rows that a Python function makes of each group."""
         raise NotYetSupportedError("group_by(...).reduce")
 

@@ -1,0 +1,26 @@
+"""Runner: what a data set needs of its environment. The environment knows data sets; they know only this."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from engine.api.logical_node import LogicalNode
+
+
+class Runner(Protocol):
+    """Takes sinks and runs what a node needs."""
+
+    def add_sink(self, sink: LogicalNode) -> None:
+        """Let the next job write a sink."""
+        ...
+
+    def run_to_table(self, node: LogicalNode) -> pa.Table:
+        """Run what a node needs and return its rows."""
+        ...
+
+    def explain_node(self, node: LogicalNode) -> str:
+        """Return the explained plan of a node."""
+        ...

@@ -4,6 +4,7 @@ Clusters live as long as the process on purpose (one for each distinct configura
 """
 
 import os
+import signal
 import threading
 import time
 
@@ -13,6 +14,10 @@ import pytest
 
 hypothesis.settings.register_profile("drey", deadline=None, derandomize=bool(os.environ.get("CI")))
 hypothesis.settings.load_profile("drey")
+
+# A shell that starts this in the background has SIGINT ignored, and children inherit that; tests send it.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _WAIT_S = 3.0
 

@@ -15,12 +15,18 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from engine.graph.exchange_mode import DataExchangeMode
-from engine.graph.operator_descriptor import HashJoinOperator, IdentityOperator, SinkOperator, SourceOperator
+from engine.graph.operator_descriptor import (
+    HashJoinOperator,
+    IdentityOperator,
+    SinkOperator,
+    SortMergeJoinOperator,
+    SourceOperator,
+)
 from engine.graph.ship_strategy import ShipStrategy
 from engine.graph.stream_graph import StreamEdge, StreamGraph, StreamNode
 
 #: operators that are always the first of their vertex: they read gates or splits themselves
-HEAD_ONLY = (SourceOperator, HashJoinOperator, IdentityOperator)
+HEAD_ONLY = (SourceOperator, HashJoinOperator, SortMergeJoinOperator, IdentityOperator)
 
 Condition = Callable[[StreamGraph, StreamEdge, StreamNode, StreamNode], bool]
 

@@ -52,6 +52,7 @@ class HashJoinOperator(msgspec.Struct, frozen=True, tag="hash_join"):
     """Hybrid hash join. Input 0 is left, 1 is right; ``build_left`` says which one is built.
 
     ``output``: for each output column, the side it is taken from (0 left, 1 right) and its index there.
+    ``condition`` and ``null_aware``: as in the plan's Join.
     """
 
     how: JoinType
@@ -59,6 +60,18 @@ class HashJoinOperator(msgspec.Struct, frozen=True, tag="hash_join"):
     right_keys: tuple[str, ...]
     build_left: bool
     output: tuple[tuple[int, int], ...]
+    condition: Expression | None = None
+    null_aware: bool = False
+
+
+class SortMergeJoinOperator(msgspec.Struct, frozen=True, tag="sort_merge_join"):
+    """Head: sorts both inputs by their keys and merges them. Fields as in HashJoinOperator."""
+
+    how: JoinType
+    left_keys: tuple[str, ...]
+    right_keys: tuple[str, ...]
+    output: tuple[tuple[int, int], ...]
+    condition: Expression | None = None
 
 
 class SortOperator(msgspec.Struct, frozen=True, tag="sort"):
@@ -100,6 +113,7 @@ PhysicalOperator = (
     | FilterOperator
     | PythonOperator
     | HashJoinOperator
+    | SortMergeJoinOperator
     | SortOperator
     | HashAggregateOperator
     | LimitOperator

@@ -81,7 +81,12 @@ class Join(msgspec.Struct, frozen=True, tag="join"):
     """Equality join of inputs 0 (left) and 1 (right); keys are column names of equal types, pairwise.
 
     Output: all left columns, then the right columns; with ``coalesce_keys`` (``on=``) without the right keys, the
-    one key column taking the value of the side that is there. SEMI and ANTI return the left columns.
+    one key column taking the value of the side that is there. SEMI and ANTI return the left columns. CROSS has no
+    keys.
+
+    ``condition`` is what a pair of rows with equal keys must meet besides (SQL's ON ... AND ...); its columns are those
+    of both inputs, whose names are then different. ``null_aware`` makes ANTI what NOT IN is in SQL: nothing when the
+    right has a null key, and a null key on the left only when the right has no rows.
     """
 
     how: JoinType
@@ -89,6 +94,8 @@ class Join(msgspec.Struct, frozen=True, tag="join"):
     right_keys: tuple[str, ...]
     coalesce_keys: bool
     hint: JoinHint = JoinHint.OPTIMIZER_CHOOSES
+    condition: Expression | None = None
+    null_aware: bool = False
 
 
 class Aggregate(msgspec.Struct, frozen=True, tag="aggregate"):

@@ -1,6 +1,8 @@
 """Joins within a memory budget.
 
 join_type       what each join type returns, as a truth table
+pair_condition  what a pair must fulfil beside equal keys
+replicated_keys heavy keys whose rows are copies in every subtask
 hash_join       HashJoin: the hybrid hash join, the room's entrance
 join_side       schema, row codec and key columns of one input
 entry_pages     pages of rows with links, as a plain struct

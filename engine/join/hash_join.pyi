@@ -6,6 +6,8 @@ from typing_extensions import Buffer
 
 from engine.graph.plan import JoinType
 from engine.iomanager.spill_space import SpillSpace
+from engine.join.pair_condition import PairCondition
+from engine.join.replicated_keys import ReplicatedKeys
 from engine.memory.page_pool import PagePool
 
 @final
@@ -32,6 +34,10 @@ class HashJoin:
         pool: PagePool,
         space: SpillSpace,
         force_spill: bool = False,
+        *,
+        condition: PairCondition | None = None,
+        null_aware: bool = False,
+        replicated: ReplicatedKeys | None = None,
     ) -> Self: ...
     @property
     def spilled_bytes(self) -> int: ...

@@ -57,7 +57,7 @@ from engine.memory.page_pool cimport PagePool
 from engine.records.arrow_batch cimport ArrowBatch
 from engine.records.row_codec cimport row_size
 
-from engine.errors import CorruptBlockError, MemoryBudgetError
+from engine.errors import CorruptBlockError, MemoryBudgetError, NotYetSupportedError
 from engine.join.join_type import emission
 from engine.join.spilled_pair import PAGES_MIN, SpilledPair, Strategy, first_fan_out, next_fan_out
 
@@ -88,7 +88,10 @@ cdef class HashJoin:
     """
 
     def __cinit__(self, how, build_schema, probe_schema, build_keys, probe_keys, bint build_is_left, output,
-                  output_schema, PagePool pool not None, space, bint force_spill=False):
+                  output_schema, PagePool pool not None, space, bint force_spill=False, *, condition=None,
+                  bint null_aware=False, replicated=None):
+        if condition is not None or null_aware or replicated is not None:
+            raise NotYetSupportedError("a join with a condition beside its keys")
         emitted = emission(how, build_is_left)
         if pool.page_limit < PAGES_MIN:
             raise MemoryBudgetError(f"{pool.owner}: a hash join needs {PAGES_MIN} pages, the pool has {pool.page_limit}")

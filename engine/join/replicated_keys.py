@@ -1,0 +1,22 @@
+"""ReplicatedKeys: the heavy keys whose rows of one side every subtask of a join has.
+
+    heavy side:   rows of a heavy key are spread over all subtasks, each row in one
+    other side:   rows of that key are copied to all subtasks: ReplicatedKeys(hashes, is_build)
+
+Copies match, so each subtask joins its share of the heavy side with all of the other. But whether a copy found a match
+anywhere is not known to one subtask: a join never returns a copy for its own sake (unmatched, or once in a semi or anti
+join). Whoever splits heavy keys sends rows that must come out to one home besides.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class ReplicatedKeys(NamedTuple):
+    """Which rows of a join's input are copies."""
+
+    #: of the keys: the 64-bit hash by which the exchange sends rows (``engine/records/hashing.pxd``), unsigned
+    hashes: frozenset[int]
+    #: whether the copies are in the build input (else in the probe input)
+    is_build: bool

@@ -6,6 +6,7 @@
     flat_map  any number of rows out for each row in
     filter    rows for which the function returns true
     map_batches:<format>   one batch or an iterable of them for each batch in (batch_formats.py)
+    partition              the batch with a column CHANNEL_COLUMN: function(*key values, channel count) of each row
 
 Whatever the function raises becomes UserFunctionError with the function's name, the user's file and line, and the row
 at hand. A value that does not fit the declared schema is reported the same way, with its column.
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from operator import index
 from typing import Any
 
 import pyarrow as pa
@@ -22,8 +24,11 @@ import pyarrow as pa
 from engine.errors import JobExecutionError
 from engine.functions.batch_formats import from_format, is_of_format, to_format
 from engine.functions.row import Row, row_class
+from engine.graph.operator_descriptor import PythonOperator
 
 BATCH_ROWS_MAX = 8192
+#: the column that a partition function's results become (int32)
+CHANNEL_COLUMN = "__channel"
 _ROW_TEXT_MAX = 300
 
 
@@ -78,35 +83,30 @@ class FunctionBody:
     """A function of one kind with its input and output schemas."""
 
     def __init__(
-        self,
-        kind: str,
-        function: Callable[[Row], Any],
-        name: str,
-        file: str,
-        line: int,
-        input_schema: pa.Schema,
-        output_schema: pa.Schema,
+        self, operator: PythonOperator, function: Callable[..., Any], input_schema: pa.Schema, output_schema: pa.Schema
     ) -> None:
+        self._operator = operator
         self._function = function
-        self._name = name
-        self._file = file
-        self._line = line
+        self._name = operator.function_name
+        self._file = operator.file
+        self._line = operator.line
         self._output_schema = output_schema
         self._output_names = tuple(output_schema.names)
         self._make_row = row_class(tuple(input_schema.names))
         self._rows_out: list[Sequence[Any]] = []
-        kind, _, self._format = kind.partition(":")
+        kind, _, self._format = operator.kind.partition(":")
         self._apply = {
             "map": self._map,
             "flat_map": self._flat_map,
             "filter": self._filter,
             "map_batches": self._map_batches,
+            "partition": self._partition,
         }[kind]
 
     def apply(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Yield the results of one batch."""
-        if self._format:
-            return self._map_batches(batch, ())
+        if self._format or self._operator.kind == "partition":
+            return self._apply(batch, ())
         columns = [column.to_pylist() for column in batch.columns]
         make_row = self._make_row
         rows = map(make_row, zip(*columns, strict=True)) if columns else (make_row(()) for _ in range(batch.num_rows))
@@ -161,6 +161,22 @@ class FunctionBody:
         except BaseException as error:
             raise self._user_error(error, row) from error
         yield batch.filter(pa.array(mask, pa.bool_()))
+
+    def _partition(self, batch: pa.RecordBatch, _rows: Iterable[Row]) -> Iterator[pa.RecordBatch]:
+        function, keys, count = self._function, self._operator.keys, self._operator.channel_count
+        make_row = row_class(keys)
+        channels: list[int] = []
+        values: tuple[Any, ...] | None = None
+        try:
+            for values in zip(*(batch.column(key).to_pylist() for key in keys), strict=True):
+                channel = function(*values, count)
+                if not hasattr(channel, "__index__") or not 0 <= channel < count:
+                    raise _BadOutputError(f"returned channel {describe_row(channel)}; expected 0 to {count - 1}")
+                channels.append(index(channel))
+        except BaseException as error:
+            raise self._user_error(error, None if values is None else make_row(values)) from error
+        columns = [*batch.columns, pa.array(channels, pa.int32())]
+        yield pa.RecordBatch.from_arrays(columns, schema=self._output_schema)
 
     def _map_batches(self, batch: pa.RecordBatch, _rows: Iterable[Row]) -> Iterator[pa.RecordBatch]:
         for value in self._batches_of(batch):

@@ -115,15 +115,7 @@ class ThreadSession:
     """The function runs in the task's own thread: for debugging, and opt-in."""
 
     def __init__(self, operator: PythonOperator, input_schema: pa.Schema, output_schema: pa.Schema) -> None:
-        self._body = FunctionBody(
-            operator.kind,
-            cloudpickle.loads(operator.function),
-            operator.function_name,
-            operator.file,
-            operator.line,
-            input_schema,
-            output_schema,
-        )
+        self._body = FunctionBody(operator, cloudpickle.loads(operator.function), input_schema, output_schema)
 
     def process(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Yield the results of the batch."""
@@ -162,11 +154,7 @@ class WorkerSession:
         self._is_cancelled = False
         self._is_healthy = True
         opening = OpenFunction(
-            operator.kind,
-            operator.function,
-            operator.function_name,
-            operator.file,
-            operator.line,
+            operator,
             input_schema.serialize().to_pybytes(),
             output_schema.serialize().to_pybytes(),
             tuple(sys.path),

@@ -122,22 +122,20 @@ def _next_message(connection: socket.socket) -> Message | None:
 def _open(message: OpenFunction) -> FunctionBody:
     known = set(sys.path)
     sys.path.extend(entry for entry in message.module_path if entry not in known)
+    operator = message.operator
     try:
-        function = cloudpickle.loads(message.function)
+        function = cloudpickle.loads(operator.function)
     except Exception as error:
         raise UserFunctionError(
             type(error).__name__,
             f"the function could not be loaded in the worker: {error}",
-            message.function_name,
-            message.file,
-            message.line,
+            operator.function_name,
+            operator.file,
+            operator.line,
         ) from error
     return FunctionBody(
-        message.kind,
+        operator,
         function,
-        message.function_name,
-        message.file,
-        message.line,
         pa.ipc.read_schema(pa.py_buffer(message.input_schema)),
         pa.ipc.read_schema(pa.py_buffer(message.output_schema)),
     )

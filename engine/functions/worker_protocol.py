@@ -17,17 +17,15 @@ import struct
 
 import msgspec
 
+from engine.graph.operator_descriptor import PythonOperator
+
 _LENGTH = struct.Struct("<I")
 
 
 class OpenFunction(msgspec.Struct, frozen=True, tag="open"):
     """Load a function; schemas are Arrow IPC; ``module_path`` is the sys.path of the job's client."""
 
-    kind: str
-    function: bytes
-    function_name: str
-    file: str
-    line: int
+    operator: PythonOperator
     input_schema: bytes
     output_schema: bytes
     module_path: tuple[str, ...]

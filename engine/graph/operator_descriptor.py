@@ -39,13 +39,21 @@ class FilterOperator(msgspec.Struct, frozen=True, tag="filter"):
 
 
 class PythonOperator(msgspec.Struct, frozen=True, tag="python"):
-    """Runs a user's function (map, flat_map, filter) in a worker process."""
+    """Runs a user's function in a worker process: ``kind`` as in ``engine.graph.plan.PythonFunction``, or "partition".
+
+    "partition" calls the function with the values of ``keys`` and ``channel_count`` and appends what it returns as an
+    int32 column ``__channel``.
+    """
 
     kind: str
     function: bytes
     function_name: str
     file: str
     line: int
+    #: partition: columns that the function is given; reduce, co_group: columns whose equal values make a group
+    keys: tuple[str, ...] = ()
+    #: partition: how many channels there are
+    channel_count: int = 0
 
 
 class HashJoinOperator(msgspec.Struct, frozen=True, tag="hash_join"):

@@ -32,9 +32,10 @@ def runner():
     assert (len(psutil.Process().children(recursive=True)), psutil.Process().num_fds()) == before
 
 
-def open_session(runner, function, kind="map", schema=OUT, mode="process"):
+def open_session(runner, function, kind="map", schema=OUT, mode="process", **fields):
+    code = function.__code__
     operator = PythonOperator(
-        kind, cloudpickle.dumps(function), function.__name__, __file__, function.__code__.co_firstlineno
+        kind, cloudpickle.dumps(function), function.__name__, __file__, code.co_firstlineno, **fields
     )
     configuration = configuration_from_texts({"python.execution-mode": mode})
     return runner.open("job", operator, IN, schema, configuration)
@@ -122,6 +123,26 @@ def test_a_result_that_does_not_fit_the_schema_is_reported_with_its_row(runner, 
     session.close()
     assert text in caught.value.message
     assert caught.value.row == "Row(k=2, name='n2')"
+
+
+def test_a_partition_function_gives_each_row_a_channel_from_its_keys(runner):
+    def channel(name, key, count):
+        return 0 if key is None else (key + len(name)) % count
+
+    schema = IN.append(pa.field("__channel", pa.int32()))
+    for mode in ("process", "thread"):
+        session = open_session(runner, channel, "partition", schema, mode, keys=("name", "k"), channel_count=3)
+        batch = pa.record_batch([[1, None, 3], ["a", "b", "ccc"]], schema=IN)
+        assert [row["__channel"] for row in run(session, [batch, batch])] == [2, 0, 0] * 2
+        session.close()
+    for wrong in (3, -1, None, "1"):
+        session = open_session(
+            runner, lambda key, _count, w=wrong: w, "partition", schema, keys=("k",), channel_count=3
+        )
+        with pytest.raises(UserFunctionError, match=r"returned channel .*; expected 0 to 2") as caught:
+            run(session, [batch_of(3)])
+        assert caught.value.row == "Row(k=0)"
+        session.close()
 
 
 @pytest.mark.parametrize(

@@ -1,16 +1,20 @@
 """Command line of the benchmarks; see the package's text."""
 
 import argparse
+import json
+import os
 import shutil
 import sys
 import tempfile
+from dataclasses import asdict
 from pathlib import Path
 
+from tests.bench import kernels
 from tests.bench.machine_limits import machine_limits
-from tests.bench.measured_run import MeasuredRun, measured_run
+from tests.bench.measured_run import MeasuredRun, idle_bytes, measured_run
 from tests.bench.output_fingerprint import output_fingerprint
-from tests.bench.report import report
-from tests.bench.workload import ENGINES, WORKLOADS, load_workload
+from tests.bench.report import limits_line, table
+from tests.bench.workload import ENGINES, TABLE, Job, Row, load_workload, rows_named
 
 
 def prepared_input(name: str, rows: int, folder: Path) -> Path:
@@ -24,40 +28,83 @@ def prepared_input(name: str, rows: int, folder: Path) -> Path:
     return wanted
 
 
-def run_workload(name: str, rows: int | None, run_count: int, engines: list[str], folder: Path) -> str:
-    """Run one workload with all engines in turns; return its table. Results that differ end the program."""
-    workload = load_workload(name)
-    rows = rows or workload.ROWS
-    source = prepared_input(name, rows, folder)
+def idle_sizes(engines: list[str], folder: Path) -> dict[str, int]:
+    """Return the idle size of each engine's process in bytes."""
+    source = prepared_input("idle", 4, folder)
+    if source != folder / "idle" and not (folder / "idle").exists():
+        (folder / "idle").symlink_to(source, target_is_directory=True)
+    sizes = {}
+    for engine in engines:
+        _emptied(folder, "idle-output", "spill")
+        sizes[engine] = idle_bytes(engine, folder)
+    return sizes
+
+
+def _emptied(folder: Path, *names: str) -> None:
+    for name in names:
+        shutil.rmtree(folder / name, ignore_errors=True)
+    (folder / "spill").mkdir(exist_ok=True)
+
+
+def run_row(row: Row, rows: int, run_count: int, engines: list[str], folder: Path) -> dict[str, object]:
+    """Run one row of the table with all engines in turns; return its result. Outputs that differ end the program."""
+    workload = load_workload(row.workload)
+    source = prepared_input(row.workload, rows, folder)
+    idle = idle_sizes(engines, folder) if row.cap_mb is not None else {}
     runs: dict[str, list[MeasuredRun]] = {engine: [] for engine in engines}
     fingerprints: dict[str, tuple[int, int]] = {}
-    output = folder / "output"
+    job = Job(source, folder / "output", folder / "spill", row.cap_mb)
     for turn in range(run_count):
         for engine in engines:
-            shutil.rmtree(output, ignore_errors=True)
-            runs[engine].append(measured_run(name, engine, source, output))
-            if turn == 0:
-                fingerprints[engine] = output_fingerprint(workload.output_query(output))
-    shutil.rmtree(output, ignore_errors=True)
+            if turn > 0 and runs[engine][0].died:
+                runs[engine].append(runs[engine][0])
+                continue
+            _emptied(folder, "output", "spill")
+            limit = idle[engine] + row.cap_mb * 1_000_000 if row.cap_mb is not None else None
+            run = measured_run(row.workload, engine, job, limit)
+            runs[engine].append(run)
+            if turn == 0 and not run.died:
+                fingerprints[engine] = output_fingerprint(workload.output_query(job.output))
+                workload.check(job.output)
+    _emptied(folder, "output", "spill")
     if len(set(fingerprints.values())) > 1:
-        raise SystemExit(f"{name}: results differ (rows, hash): {fingerprints}")
-    return report(workload.TITLE, rows, runs, machine_limits(folder))
+        raise SystemExit(f"{row.name}: results differ (rows, hash): {fingerprints}")
+    return {
+        "title": workload.TITLE,
+        "rows": rows,
+        "cap_mb": row.cap_mb,
+        "runs": {engine: [asdict(run) for run in of_engine] for engine, of_engine in runs.items()},
+        "idle_mb": {engine: size / 1e6 for engine, size in idle.items()},
+        "limits": machine_limits(folder),
+    }
 
 
 def main() -> None:
-    """Parse the command line and print one table for each workload."""
+    """Parse the command line, run what is asked for, print one table."""
     parser = argparse.ArgumentParser(prog="tests.bench", description="Drey beside DuckDB and Polars")
-    parser.add_argument("workloads", nargs="*", metavar="WORKLOAD", help=f"of {', '.join(WORKLOADS)} (default: all)")
+    names = ", ".join(row.name for row in TABLE)
+    parser.add_argument("workloads", nargs="*", metavar="WORKLOAD", help=f"of {names} (default: all), or kernels")
     parser.add_argument("--rows", type=int, help="rows of the input (default: the workload's)")
     parser.add_argument("--runs", type=int, default=3, help="runs of each engine (default 3)")
     parser.add_argument("--engines", default=",".join(ENGINES), help="in the order of their turns")
-    parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "drey-bench", help="for data")
+    default = os.environ.get("DREY_BENCH_DIR") or Path(tempfile.gettempdir()) / "drey-bench"
+    parser.add_argument("--folder", type=Path, default=Path(default), help="for data and results")
+    parser.add_argument("--resume", action="store_true", help="keep results that are there already")
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
-    for name in options.workloads or WORKLOADS:
-        table = run_workload(name, options.rows, options.runs, options.engines.split(","), options.folder)
-        sys.stdout.write(table + "\n\n")
-        sys.stdout.flush()
+    if options.workloads == ["kernels"]:
+        sys.stdout.write(kernels.report(options.rows or kernels.ROWS, options.folder) + "\n")
+        return
+    results = []
+    for row in rows_named(options.workloads):
+        rows = options.rows or load_workload(row.workload).ROWS
+        kept = options.folder / f"result-{row.name}-{rows}.json"
+        if not (options.resume and kept.exists()):
+            result = run_row(row, rows, options.runs, options.engines.split(","), options.folder)
+            kept.write_text(json.dumps(result, indent=1))
+            sys.stderr.write(table([result]) + "\n" + limits_line(result["limits"]) + "\n")
+        results.append(json.loads(kept.read_text()))
+    sys.stdout.write(f"{table(results)}\n\n{limits_line(results[-1]['limits'])}\n")
 
 
 if __name__ == "__main__":

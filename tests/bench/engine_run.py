@@ -1,10 +1,18 @@
-"""One engine, one workload, once: ``python -m tests.bench.engine_run WORKLOAD ENGINE FOLDER OUTPUT``."""
+"""One engine, one workload, once: ``python -m tests.bench.engine_run WORKLOAD ENGINE SOURCE OUTPUT SPILL CAP_MB``.
 
+CAP_MB 0 is no cap. WORKLOAD ``idle`` runs a job of one row and prints the resident bytes of the process after it.
+"""
+
+import os
 import sys
 from pathlib import Path
 
-from tests.bench.workload import load_workload
+from tests.bench.workload import Job, load_workload
 
 if __name__ == "__main__":
-    workload_name, engine, folder, output = sys.argv[1:]
-    getattr(load_workload(workload_name), f"run_{engine}")(Path(folder), Path(output))
+    workload_name, engine, source, output, spill, cap_mb = sys.argv[1:]
+    job = Job(Path(source), Path(output), Path(spill), int(cap_mb) or None)
+    getattr(load_workload(workload_name), f"run_{engine}")(job)
+    if workload_name == "idle":
+        resident_pages = int(Path("/proc/self/statm").read_text().split()[1])
+        sys.stdout.write(f"resident {resident_pages * os.sysconf('SC_PAGE_SIZE')}\n")

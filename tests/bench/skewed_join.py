@@ -5,7 +5,7 @@ from pathlib import Path
 from engine.examples import skew_join
 from engine.examples.generate_instruments import CURRENCIES, INSTRUMENTS
 from engine.examples.generate_instruments import main as generate
-from tests.bench.workload import THREADS
+from tests.bench.workload import Job
 
 TITLE = "skewed join, CSV to CSV"
 ROWS = 14_000_000
@@ -32,35 +32,39 @@ def output_query(output: Path) -> str:
     return f"SELECT {names} FROM read_csv('{output}/*.csv', header=false, quote='\"', escape='\"', columns={kinds})"
 
 
-def run_drey(folder: Path, output: Path) -> None:
-    skew_join.main(["--input", str(folder), "--out", str(output)])
+def check(output: Path) -> None:
+    """Nothing beyond the fingerprint."""
 
 
-def run_duckdb(folder: Path, output: Path) -> None:
+def run_drey(job: Job) -> None:
+    skew_join.main(["--input", str(job.source), "--out", str(job.output)])
+
+
+def run_duckdb(job: Job) -> None:
     import duckdb
 
     connection = duckdb.connect()
-    connection.execute(f"SET threads = {THREADS}; SET preserve_insertion_order = false")
+    connection.execute(job.duckdb_settings())
     connection.execute(
         f"""COPY (
             SELECT {", ".join(skew_join.OUTPUT_COLUMNS)}
-            FROM read_csv('{folder}/instruments/*.csv', header=false, columns={_columns(INSTRUMENTS)})
+            FROM read_csv('{job.source}/instruments/*.csv', header=false, columns={_columns(INSTRUMENTS)})
             JOIN (
                 SELECT CurrencyID,
                        CASE WHEN coalesce(ISOCode, '') = '' THEN ISOExtended ELSE ISOCode END AS CurrencyCode
-                FROM read_csv('{folder}/currencies.csv', header=false, columns={_columns(CURRENCIES)})
+                FROM read_csv('{job.source}/currencies.csv', header=false, columns={_columns(CURRENCIES)})
             ) USING (CurrencyID)
-        ) TO '{output}' (FORMAT csv, HEADER false, PER_THREAD_OUTPUT true)"""
+        ) TO '{job.output}' (FORMAT csv, HEADER false, PER_THREAD_OUTPUT true)"""
     )
 
 
-def run_polars(folder: Path, output: Path) -> None:
+def run_polars(job: Job) -> None:
     import polars as pl
 
-    instruments = pl.scan_csv(folder / "instruments/*.csv", has_header=False, schema=dict(pl.Schema(INSTRUMENTS)))
-    currencies = pl.scan_csv(folder / "currencies.csv", has_header=False, schema=dict(pl.Schema(CURRENCIES)))
+    instruments = pl.scan_csv(job.source / "instruments/*.csv", has_header=False, schema=dict(pl.Schema(INSTRUMENTS)))
+    currencies = pl.scan_csv(job.source / "currencies.csv", has_header=False, schema=dict(pl.Schema(CURRENCIES)))
     is_missing = pl.col("ISOCode").is_null() | (pl.col("ISOCode") == "")
     code = pl.when(is_missing).then(pl.col("ISOExtended")).otherwise(pl.col("ISOCode")).alias("CurrencyCode")
-    output.mkdir()
+    job.output.mkdir()
     joined = instruments.join(currencies.select("CurrencyID", code), on="CurrencyID")
-    joined.select(skew_join.OUTPUT_COLUMNS).sink_csv(output / "part-0.csv", include_header=False, engine="streaming")
+    joined.select(skew_join.OUTPUT_COLUMNS).sink_csv(job.output / "part-0.csv", include_header=False, engine="streaming")

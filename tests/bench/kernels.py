@@ -1,0 +1,3 @@
+"""placeholder"""
+ROWS = 1000000
+def report(rows, folder): return ""

@@ -187,14 +187,17 @@ class DataSet(NotYetSupported):
         right_on: Any = None,
         how: str = "inner",
         hint: JoinHint | str | None = None,
+        condition: Expr | None = None,
+        null_aware: bool = False,
     ) -> DataSet:
         """Return the pairs of rows with equal keys; nulls match nothing.
 
         ``on`` (names on both sides) gives one key column, ``left_on`` and ``right_on`` keep both. ``how`` in inner left
-        right full semi anti cross; semi and anti return the left columns.
+        right full semi anti cross; semi and anti return the left columns, cross has no keys. A pair must meet
+        ``condition`` (over the columns of both sides) as well. ``null_aware`` makes ``how="anti"`` SQL's NOT IN.
         """
         right = self._partner(other, "join")
-        return self._with(join_node(self._node, right, how, on, left_on, right_on, hint))
+        return self._with(join_node(self._node, right, how, on, left_on, right_on, hint, condition, null_aware))
 
     def group_by(self, *keys: Any) -> GroupedDataSet[DataSet]:
         """Return the groups of rows with equal keys (names or expressions); without keys, one group."""

@@ -1,6 +1,7 @@
 """Joins and unions: keys and columns widened to their common types, names checked.
 
-    join     left columns, then right ones; on= gives one key column, left_on=/right_on= keep both
+    join     left columns, then right ones; on= gives one key column, left_on=/right_on= keep both; condition= is over
+             the columns of both sides: what ON ... AND ... says behind the keys
     union    UNION ALL by name, in the order of the first
 
 Where types differ a projection that casts is put in front, so the plan's Join and Union see equal types.
@@ -12,12 +13,14 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
+from engine.api.expression import Expr
 from engine.api.logical_node import LogicalNode
 from engine.api.projections import cast_node, check_columns, column_names, project_node
-from engine.errors import SchemaError
+from engine.errors import NotYetSupportedError, SchemaError
 from engine.expressions.common_type import common_type, common_type_of
+from engine.expressions.infer import check_predicate
 from engine.expressions.schema_bridge import is_key_type
-from engine.graph.expression import ColumnRef, NamedExpression
+from engine.graph.expression import ColumnRef, Expression, NamedExpression, columns_of
 from engine.graph.plan import Join, JoinHint, JoinType, Union
 
 _LEFT_ONLY = (JoinType.SEMI, JoinType.ANTI)
@@ -86,8 +89,10 @@ def join_node(
     left_on: Keys,
     right_on: Keys,
     hint: JoinHint | str | None,
+    condition: object = None,
+    null_aware: bool = False,
 ) -> LogicalNode:
-    """Return the equality join of two nodes; SchemaError for keys or names that do not fit."""
+    """Return the join of two nodes; SchemaError for keys, names or a condition that do not fit."""
     kind = join_type(how)
     left_keys, right_keys = _key_columns(kind, on, left_on, right_on)
     check_columns(left_keys, left.schema)
@@ -102,8 +107,41 @@ def join_node(
     schema = (
         left.schema if kind in _LEFT_ONLY else _joined_schema(left.schema, right.schema, kind, right_keys, coalesce)
     )
-    operator = Join(kind, tuple(left_keys), tuple(right_keys), coalesce, join_hint(hint))
+    shared = left_keys if coalesce else []
+    residual = None if condition is None else _condition(condition, left.schema, right.schema, shared)
+    if null_aware:
+        _check_null_aware(kind, left_keys, residual)
+    operator = Join(
+        kind, tuple(left_keys), tuple(right_keys), coalesce, join_hint(hint), residual, null_aware=bool(null_aware)
+    )
     return LogicalNode(operator, (left, right), schema)
+
+
+def _condition(condition: object, left: pa.Schema, right: pa.Schema, shared: Sequence[str]) -> Expression:
+    """Return the expression of ``condition=`` after a look at its names and its type.
+
+    shared: key columns of ``on=``, which have one name on both sides and the same value in a pair.
+    """
+    if not isinstance(condition, Expr):
+        raise SchemaError(f"join condition={condition!r}: expected an expression such as col('a') < col('b')")
+    expression = condition.expression
+    both = set(left.names) & set(right.names) - set(shared)
+    clashes = [name for name in dict.fromkeys(columns_of(expression)) if name in both]
+    if clashes:
+        names = ", ".join(map(repr, clashes))
+        raise SchemaError(f"join condition: both sides have a column {names}; rename() it on one side")
+    pair = pa.schema([*left, *(field for field in right if field.name not in left.names)])
+    check_predicate(expression, pair)
+    return expression
+
+
+def _check_null_aware(kind: JoinType, keys: Sequence[str], condition: Expression | None) -> None:
+    if kind is not JoinType.ANTI:
+        raise SchemaError(f"join null_aware=True is NOT IN and goes with how='anti', not {kind.value!r}")
+    if len(keys) != 1:
+        raise NotYetSupportedError(f"a null-aware anti join by {len(keys)} keys")
+    if condition is not None:
+        raise NotYetSupportedError("a null-aware anti join with a condition")
 
 
 def _joined_schema(
@@ -114,7 +152,7 @@ def _joined_schema(
     clashes = [field.name for field in taken if field.name in left.names]
     if clashes:
         names = ", ".join(map(repr, clashes))
-        raise SchemaError(f"join: both sides have a column {names}; rename or drop it on one side (a key: use on=)")
+        raise SchemaError(f"join: both sides have a column {names}; rename() or drop() it on one side (a key: use on=)")
     left_missing = kind in (JoinType.RIGHT, JoinType.FULL)
     right_missing = kind in (JoinType.LEFT, JoinType.FULL)
     fields = [field.with_nullable(field.nullable or left_missing) for field in left]

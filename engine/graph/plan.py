@@ -17,7 +17,7 @@ import msgspec
 
 from engine.errors import PlanError
 from engine.graph.expression import AggregateCall, Expression, NamedExpression
-from engine.graph.plan_schema import PlanSchema
+from engine.graph.plan_schema import ColumnInfo, PlanSchema
 from engine.graph.sort_key import SortKey
 from engine.graph.source_spec import SinkSpec, SourceSpec, SourceStatistics
 
@@ -46,10 +46,16 @@ class JoinType(StrEnum):
 
 
 class Source(msgspec.Struct, frozen=True, tag="source"):
-    """Rows read from outside."""
+    """Rows read from outside.
+
+    ``is_replicated``: a hint that every subtask of a join may read all of it. ``rate_limit``: rows per second of all
+    subtasks together.
+    """
 
     spec: SourceSpec
     statistics: SourceStatistics
+    is_replicated: bool = False
+    rate_limit: float | None = None
 
 
 class Project(msgspec.Struct, frozen=True, tag="project"):
@@ -85,8 +91,8 @@ class Join(msgspec.Struct, frozen=True, tag="join"):
     keys.
 
     ``condition`` is what a pair of rows with equal keys must meet besides (SQL's ON ... AND ...); its columns are those
-    of both inputs, whose names are then different. ``null_aware`` makes ANTI what NOT IN is in SQL: nothing when the
-    right has a null key, and a null key on the left only when the right has no rows.
+    of both inputs, a name that both have (a coalesced key) is the left one. ``null_aware`` makes ANTI by one key what
+    NOT IN is in SQL: nothing when the right has a null key, and a null key on the left only when the right is empty.
     """
 
     how: JoinType
@@ -117,6 +123,20 @@ class Union(msgspec.Struct, frozen=True, tag="union"):
     """UNION ALL of two or more inputs with equal schemas (the API aligns columns by name and widens types)."""
 
 
+class Partition(msgspec.Struct, frozen=True, tag="partition"):
+    """The same rows, spread over subtasks as the user says; ``broadcast`` alone multiplies them.
+
+    ``kind`` in SHUFFLE REBALANCE RESCALE BROADCAST GLOBAL FORWARD KEYGROUP RANGE CUSTOM, the last three with ``keys``.
+    CUSTOM: ``function`` (kind "partition") gives each row its channel in a column, ``channel_column``, that the
+    producer's writer takes off again.
+    """
+
+    kind: str
+    keys: tuple[str, ...] = ()
+    function: PythonFunction | None = None
+    channel_column: ColumnInfo | None = None
+
+
 class Sort(msgspec.Struct, frozen=True, tag="sort"):
     """Total order; ``limit`` keeps the first rows only (top)."""
 
@@ -136,7 +156,7 @@ class Sink(msgspec.Struct, frozen=True, tag="sink"):
     spec: SinkSpec
 
 
-Operator = Source | Project | Filter | PythonFunction | Join | Aggregate | Union | Sort | Limit | Sink
+Operator = Source | Project | Filter | PythonFunction | Join | Aggregate | Union | Partition | Sort | Limit | Sink
 
 
 class PlanNode(msgspec.Struct, frozen=True):
@@ -189,5 +209,5 @@ def decode_plan(data: bytes) -> Plan:
     """Return the plan of its byte form; malformed bytes raise PlanError."""
     try:
         return _decoder.decode(data)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise PlanError(f"not a plan: {error}") from error

@@ -91,7 +91,7 @@ class DecisionStore:
             decision = msgspec.json.decode(path.read_bytes(), type=Decision)
         except FileNotFoundError:
             return None
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise CorruptBlockError(f"{path} is not a decision: {error}") from error
         if decision.job_id != job_id or decision.format != 1:
             raise CorruptBlockError(f"{path} is the decision of job {decision.job_id}, format {decision.format}")

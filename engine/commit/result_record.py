@@ -41,7 +41,7 @@ class JobResultStore:
             return msgspec.json.decode(path.read_bytes(), type=JobResultRecord)
         except FileNotFoundError:
             return None
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise CorruptBlockError(f"{path} is not a result record: {error}") from error
 
     def write(self, record: JobResultRecord) -> JobResultRecord:

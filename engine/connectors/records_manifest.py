@@ -71,7 +71,7 @@ def decode_manifest(data: bytes, path: str) -> RecordsManifest:
     """Return the manifest in JSON bytes; DataError when it is malformed or of another format."""
     try:
         manifest = msgspec.json.decode(data, type=RecordsManifest)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise DataError(f"file {path}: not a manifest of a record data set: {error}") from error
     if manifest.format != FORMAT or manifest.version != VERSION:
         raise DataError(

@@ -73,7 +73,7 @@ class MessageCodec:
             if decoder is None:
                 raise MessageCodecError(f"{name!r} is not a message type")
             return decoder.decode(body)
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise MessageCodecError(f"not a message: {error}") from error
 
     def encode_error(self, error: BaseException) -> bytes:
@@ -91,7 +91,7 @@ class MessageCodec:
         try:
             _, body = self._envelope.decode(data)
             remote = self._error_decoder.decode(body)
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             return MessageCodecError(f"not an error: {error}")
         error_class = self._error_classes.get(remote.type_name)
         if error_class is None:

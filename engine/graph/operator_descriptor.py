@@ -12,14 +12,20 @@ import msgspec
 from engine.graph.expression import AggregateCall, Expression, NamedExpression
 from engine.graph.plan import JoinType
 from engine.graph.plan_schema import PlanSchema
+from engine.graph.ship_strategy import HeavyKeys
 from engine.graph.sort_key import SortKey
 from engine.graph.source_spec import SinkSpec, SourceSpec
 
 
 class SourceOperator(msgspec.Struct, frozen=True, tag="source"):
-    """Head: reads the splits assigned to the subtask."""
+    """Head: reads the splits assigned to the subtask.
+
+    ``is_replicated``: every subtask is assigned all splits. ``rate_limit``: rows per second of all subtasks together.
+    """
 
     spec: SourceSpec
+    is_replicated: bool = False
+    rate_limit: float | None = None
 
 
 class IdentityOperator(msgspec.Struct, frozen=True, tag="identity"):
@@ -60,7 +66,7 @@ class HashJoinOperator(msgspec.Struct, frozen=True, tag="hash_join"):
     """Hybrid hash join. Input 0 is left, 1 is right; ``build_left`` says which one is built.
 
     ``output``: for each output column, the side it is taken from (0 left, 1 right) and its index there.
-    ``condition`` and ``null_aware``: as in the plan's Join.
+    ``condition`` and ``null_aware``: as in the plan's Join. ``heavy``: keys that are split, as the left side has them.
     """
 
     how: JoinType
@@ -70,6 +76,7 @@ class HashJoinOperator(msgspec.Struct, frozen=True, tag="hash_join"):
     output: tuple[tuple[int, int], ...]
     condition: Expression | None = None
     null_aware: bool = False
+    heavy: HeavyKeys | None = None
 
 
 class SortMergeJoinOperator(msgspec.Struct, frozen=True, tag="sort_merge_join"):

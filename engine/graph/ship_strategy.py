@@ -4,6 +4,7 @@
     ResultPartitionType     what the producer keeps: PIPELINED (queues) or BLOCKING (persistent)
     DistributionPattern     which producers feed which consumers: POINTWISE or ALL_TO_ALL
     PartitionerSpec         which channel selector a RecordWriter uses, with its keys
+    HeavyKeys               which keys of a hash exchange do not go where their hash says
 
 Source: Flink's ShipStrategyType, ResultPartitionType, DistributionPattern and StreamPartitioner.
 """
@@ -15,6 +16,7 @@ from enum import StrEnum
 import msgspec
 
 from engine.errors import PlanError
+from engine.graph.plan_schema import PlanSchema
 
 
 class ShipStrategy(StrEnum):
@@ -75,18 +77,41 @@ class DistributionPattern(StrEnum):
     ALL_TO_ALL = "ALL_TO_ALL"
 
 
+#: a key as text, one text for each key column: what Arrow casts to the column's type
+KeyText = tuple[str, ...]
+
+
+class HeavyKeys(msgspec.Struct, frozen=True):
+    """Keys of one side of a join that have too many rows for one subtask; the other side has them the other way.
+
+    ``spread``: rows go to all channels in turn, but each producer's first row of a key to the channel of its hash.
+    ``replicated``: rows go to all channels. The channel of the hash is the key's *home*: it alone knows for certain
+    whether a replicated row has a match, because it has a row of the key whenever there is one.
+    """
+
+    spread: tuple[KeyText, ...] = ()
+    replicated: tuple[KeyText, ...] = ()
+
+
 class PartitionerSpec(msgspec.Struct, frozen=True):
     """The channel selector of an output.
 
     ``kind`` in GLOBAL SHUFFLE REBALANCE RESCALE BROADCAST FORWARD KEYGROUP CUSTOM HASH RANGE; ``keys`` are column
     names where it looks at keys. HASH: ``spread_nulls`` sends rows with a null key to all channels in turn (the outer
-    side of a join, whose null keys match nothing) instead of to one.
+    side of a join, whose null keys match nothing) instead of to one; ``heavy`` are keys that are split.
     """
 
     kind: str
     keys: tuple[str, ...] = ()
     spread_nulls: bool = False
     max_parallelism: int = 128
+    heavy: HeavyKeys | None = None
+
+    def travelling(self, schema: PlanSchema) -> PlanSchema:
+        """Return the columns that a consumer gets: CUSTOM's only key says where a row goes and stays behind."""
+        if self.kind != "CUSTOM":
+            return schema
+        return schema.select(name for name in schema.names if name not in self.keys)
 
     @property
     def is_pointwise(self) -> bool:

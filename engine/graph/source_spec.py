@@ -13,7 +13,8 @@ class SourceSplit(msgspec.Struct, frozen=True):
     """A piece of a source that one subtask reads.
 
     CSV: bytes [start, end) of the file, both on record boundaries. Parquet: row groups [start, end). Arrow IPC file:
-    record batches [start, end). ``size_bytes`` weighs it; ``row_count`` is -1 when unknown.
+    record batches [start, end). Text: bytes [start, end) wherever they lie. ``size_bytes`` weighs it; ``row_count`` is
+    -1 when unknown.
     """
 
     path: str
@@ -54,7 +55,15 @@ class ArrowSource(msgspec.Struct, frozen=True, tag="arrow"):
     inline: bytes | None = None
 
 
-SourceSpec = CsvSource | ParquetSource | ArrowSource
+class TextSource(msgspec.Struct, frozen=True, tag="text"):
+    """Lines of text. Splits are cut anywhere: a line is read by the split in which it begins."""
+
+    paths: tuple[str, ...]
+    splits: tuple[SourceSplit, ...]
+    columns: tuple[str, ...]
+
+
+SourceSpec = CsvSource | ParquetSource | ArrowSource | TextSource
 
 
 class ColumnStatistics(msgspec.Struct, frozen=True):
@@ -79,10 +88,14 @@ class SourceStatistics(msgspec.Struct, frozen=True):
 
 
 class SinkSpec(msgspec.Struct, frozen=True):
-    """Where and how rows are written: ``format`` in csv parquet records arrow; ``path`` is the target folder."""
+    """Where and how rows are written: ``format`` in csv parquet records text arrow; ``path`` is the target folder.
+
+    ``schema_ipc``: for records, the Arrow IPC schema message that goes into the manifest.
+    """
 
     format: str
     path: str
     overwrite: bool = False
     header: bool = False
     delimiter: str = ","
+    schema_ipc: bytes = b""

@@ -87,7 +87,8 @@ class StreamGraph(msgspec.Struct, frozen=True):
         producer = self.nodes[edge.source]
         if edge.ship_strategy is ShipStrategy.FORWARD and producer.parallelism != node.parallelism:
             raise PlanError(f"{text} is FORWARD from {producer.parallelism} to {node.parallelism} subtasks")
-        if producer.descriptor.output_schema != node.descriptor.input_schemas[edge.input_index]:
+        made = edge.partitioner.travelling(producer.descriptor.output_schema)
+        if made != node.descriptor.input_schemas[edge.input_index]:
             raise PlanError(f"{text}: the consumer expects other columns than the producer makes")
         for key in edge.partitioner.keys:
             producer.descriptor.output_schema.column(key)

@@ -61,7 +61,7 @@ def build_descriptor(
                 partitioner=partition.data_set.partitioner,
                 subpartition_count=partition.subpartition_count,
                 consumer_parallelism=job_graph.vertex(partition.data_set.consumer).parallelism,
-                schema=job_vertex.chain[-1].output_schema,
+                schema=partition.data_set.partitioner.travelling(job_vertex.chain[-1].output_schema),
             )
             for partition in vertex.partitions
         ),
@@ -103,10 +103,11 @@ def _minimum(job_vertex: JobVertex) -> int:
 def _gate(edges: Sequence[ExecutionEdge], job_graph: JobGraph, slot: AllocatedSlot) -> InputGateDescriptor:
     job_edge = edges[0].job_edge
     producer = job_graph.vertex(job_edge.data_set.producer)
+    data_set = job_graph.data_set(job_edge.data_set)
     return InputGateDescriptor(
         input_index=job_edge.input_index,
-        schema=producer.chain[-1].output_schema,
-        result_type=job_graph.data_set(job_edge.data_set).result_type,
+        schema=data_set.partitioner.travelling(producer.chain[-1].output_schema),
+        result_type=data_set.result_type,
         channels=tuple(_channel(edge, slot) for edge in edges),
     )
 

@@ -163,7 +163,9 @@ def build_execution_graph(job_graph: JobGraph) -> ExecutionGraph:
 def _create_vertex(job_vertex: JobVertex, job_graph: JobGraph) -> ExecutionJobVertex:
     source = job_vertex.source
     splits: tuple[tuple[SourceSplit, ...], ...] = ((),) * job_vertex.parallelism
-    if source is not None:
+    if source is not None and source.is_replicated:
+        splits = (source.spec.splits,) * job_vertex.parallelism
+    elif source is not None:
         splits = assign_splits(source.spec.splits, job_vertex.parallelism)
     created = ExecutionJobVertex(job_vertex)
     for subtask_index in range(job_vertex.parallelism):

@@ -15,6 +15,8 @@ class ChannelSelector:
     name: str
     is_pointwise: bool
     is_broadcast: bool
+    @property
+    def replicates(self) -> bool: ...
     upstream_mapper: SubtaskStateMapper
     downstream_mapper: SubtaskStateMapper
     channel_count: int

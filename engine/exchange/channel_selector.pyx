@@ -54,6 +54,7 @@ cdef class ChannelSelector:
     name = ""
     is_pointwise = False
     is_broadcast = False
+    replicates = False          # some rows go to all channels: ``divide`` takes them out of a batch
     upstream_mapper = SubtaskStateMapper.ARBITRARY
     downstream_mapper = SubtaskStateMapper.FULL
 

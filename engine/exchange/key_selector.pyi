@@ -10,9 +10,22 @@ class KeySelector(ChannelSelector):
 
 class HashSelector(KeySelector):
     spread_nulls: bool
+    spread: tuple[int, ...]
+    replicated: tuple[int, ...]
     def __init__(
-        self, channel_count: int, schema: pa.Schema, keys: Sequence[str], spread_nulls: bool = False
+        self,
+        channel_count: int,
+        schema: pa.Schema,
+        keys: Sequence[str],
+        spread_nulls: bool = False,
+        spread: Sequence[int] = (),
+        replicated: Sequence[int] = (),
     ) -> None: ...
+    @property
+    def replicates(self) -> bool: ...
+    def home_of(self, key_hash: int) -> int: ...
+    def hashes_of(self, batch: pa.RecordBatch) -> list[int]: ...
+    def divide(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch | None, pa.RecordBatch | None]: ...
 
 class KeyGroupSelector(KeySelector):
     max_parallelism: int

@@ -6,7 +6,9 @@
     RangeSelector      binary search among sorted bounds
 
 HASH uses the high half only: join tables and recursion use the other bits. ``spread_nulls`` sends rows with a null key,
-which match nothing, to all channels in turn. RANGE: bounds are key rows in order, one fewer than channels; equal keys
+which match nothing, to all channels in turn. Heavy keys, known by their hashes, are split: on one side of a join their
+rows are *spread* (the first one of each key to its home, the channel of its hash, then in turn), on the other side
+*replicated* to all channels; ``divide`` takes those out of a batch, because a row has one channel here. RANGE: bounds are key rows in order, one fewer than channels; equal keys
 share a channel. All but CUSTOM work without the GIL.
 
 Source: Flink's KeyGroupStreamPartitioner and CustomPartitionerWrapper; HASH and RANGE are ours.
@@ -14,6 +16,9 @@ Source: Flink's KeyGroupStreamPartitioner and CustomPartitionerWrapper; HASH and
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from engine.errors import DataError, PlanError, SchemaError
 from engine.exchange.channel_selector cimport ChannelSelector
@@ -26,6 +31,11 @@ from engine.records.key_group cimport KeyGroupAssigner, operator_of_group
 from engine.records.row_codec cimport RowCodec
 
 cdef int32_t MAX_KEY_GROUPS = 1 << 15
+
+cdef struct HashSet:                    # a few hashes
+    uint64_t filter                     # bit b: some hash ends in the six bits b
+    uint64_t* hashes
+    int32_t count
 
 
 cdef class KeySelector(ChannelSelector):
@@ -71,26 +81,99 @@ cdef class HashSelector(KeySelector):
     Args:
         channel_count, schema, keys: as for KeySelector.
         spread_nulls: rows with a null key go to all channels in turn.
+        spread: hashes of heavy keys whose rows are spread.
+        replicated: hashes of heavy keys whose rows ``divide`` gives for all channels; not among ``spread``.
     """
 
     name = "HASH"
     cdef readonly bint spread_nulls
+    cdef readonly tuple spread
+    cdef readonly tuple replicated
     cdef uint32_t _next
+    cdef HashSet _spread
+    cdef HashSet _replicated
+    cdef uint8_t* _was_sent             # for each key of _spread: whether its first row has gone home
 
-    def __init__(self, int32_t channel_count, schema, keys, bint spread_nulls=False):
+    def __init__(self, int32_t channel_count, schema, keys, bint spread_nulls=False, spread=(), replicated=()):
         self.spread_nulls = spread_nulls
+        self.spread = tuple(spread)
+        self.replicated = tuple(replicated)
+        make_hash_set(&self._spread, self.spread)
+        make_hash_set(&self._replicated, self.replicated)
+        self._was_sent = <uint8_t*> calloc(len(self.spread) + 1, 1)
+        if self._was_sent == NULL:
+            raise MemoryError
 
-    cdef int select(self, ArrowBatch batch, uint32_t* channels) except -1:
-        cdef size_t count = <size_t> batch.row_count
-        cdef uint64_t* hashes = <uint64_t*> malloc((count + 1) * sizeof(uint64_t))
-        cdef uint8_t* flags = <uint8_t*> malloc(count + 1) if self.spread_nulls else NULL
-        if hashes == NULL or (self.spread_nulls and flags == NULL):
+    def __dealloc__(self):
+        free(self._spread.hashes)
+        free(self._replicated.hashes)
+        free(self._was_sent)
+
+    @property
+    def replicates(self):
+        """Whether some rows go to all channels: ask ``divide`` first."""
+        return self._replicated.count > 0
+
+    def home_of(self, uint64_t key_hash):
+        """Return the channel of a hash."""
+        return ((key_hash >> 32) * <uint64_t> self.channel_count) >> 32
+
+    def hashes_of(self, batch not None):
+        """Return the hash of every row's key of a pyarrow.RecordBatch as a list of int."""
+        cdef ArrowBatch opened = ArrowBatch.open(batch)
+        cdef uint64_t* hashes = self.hash_keys(opened)
+        cdef int64_t row
+        try:
+            return [hashes[row] for row in range(opened.row_count)]
+        finally:
+            free(hashes)
+
+    def divide(self, batch not None):
+        """Return (rows for one channel each, rows for all channels) of a pyarrow.RecordBatch, None where there are none.
+
+        Cost: one pass over the keys; rows are copied only when there are both.
+        """
+        cdef ArrowBatch opened = ArrowBatch.open(batch)
+        cdef int64_t count
+        cdef int64_t total = opened.row_count
+        cdef uint64_t* hashes = self.hash_keys(opened)
+        cdef char* flags = <char*> malloc(<size_t> total + 1)
+        try:
+            if flags == NULL:
+                raise MemoryError
+            with nogil:
+                count = flag_members(&self._replicated, hashes, total, flags)
+            if count == 0:
+                return batch, None
+            if count == total:
+                return None, batch
+            buffer = pa.py_buffer(flags[:total])
+        finally:
             free(hashes)
             free(flags)
+        is_copied = pa.Array.from_buffers(pa.int8(), total, [None, buffer]).cast(pa.bool_())
+        return batch.filter(pc.invert(is_copied)), batch.filter(is_copied)
+
+    cdef uint64_t* hash_keys(self, ArrowBatch batch) except NULL:
+        """Return the hashes of all rows, which the caller frees."""
+        cdef uint64_t* hashes = <uint64_t*> malloc((<size_t> batch.row_count + 1) * sizeof(uint64_t))
+        if hashes == NULL:
             raise MemoryError
         with nogil:
             hash_batch(batch, self._columns, self._column_count, 0, batch.row_count, hashes)
+        return hashes
+
+    cdef int select(self, ArrowBatch batch, uint32_t* channels) except -1:
+        cdef uint64_t* hashes = self.hash_keys(batch)
+        cdef uint8_t* flags = <uint8_t*> malloc(<size_t> batch.row_count + 1) if self.spread_nulls else NULL
+        if self.spread_nulls and flags == NULL:
+            free(hashes)
+            raise MemoryError
+        with nogil:
             channels_of_hashes(hashes, <uint64_t> self.channel_count, batch.row_count, channels)
+            if self._spread.count > 0:
+                self._next = spread_members(&self._spread, hashes, self._was_sent, self._next,
+                                            <uint32_t> self.channel_count, batch.row_count, channels)
             if flags != NULL:
                 if null_keys_of_batch(batch, self._columns, self._column_count, 0, batch.row_count, flags) > 0:
                     self._next = spread_flagged(flags, self._next, <uint32_t> self.channel_count, batch.row_count,
@@ -100,8 +183,9 @@ cdef class HashSelector(KeySelector):
         return 0
 
     def copy(self):
-        """Return a selector with the same keys."""
-        return HashSelector(self.channel_count, self._schema, self.keys, self.spread_nulls)
+        """Return a selector with the same keys, which has sent nothing yet."""
+        return HashSelector(self.channel_count, self._schema, self.keys, self.spread_nulls, self.spread,
+                            self.replicated)
 
 
 cdef class KeyGroupSelector(KeySelector):
@@ -272,6 +356,61 @@ cdef void channels_of_hashes(const uint64_t* hashes, uint64_t channel_count, int
     cdef int64_t row
     for row in range(count):
         channels[row] = <uint32_t> (((hashes[row] >> 32) * channel_count) >> 32)
+
+
+cdef int make_hash_set(HashSet* hash_set, hashes) except -1:
+    """Fill a set that is all zeros; whoever has it frees ``hashes``."""
+    cdef int32_t index
+    hash_set.hashes = <uint64_t*> calloc(len(hashes) + 1, sizeof(uint64_t))
+    if hash_set.hashes == NULL:
+        raise MemoryError
+    for index, hash in enumerate(hashes):
+        hash_set.hashes[index] = hash
+        hash_set.filter |= (<uint64_t> 1) << (hash_set.hashes[index] & 63)
+    hash_set.count = <int32_t> len(hashes)
+    return 0
+
+
+cdef inline int32_t index_in_set(const HashSet* hash_set, uint64_t hash) noexcept nogil:
+    """Return the position of a hash in the set, or -1. Sets are small and begin with the heaviest key."""
+    cdef int32_t index
+    if not (hash_set.filter >> (hash & 63)) & 1:
+        return -1
+    for index in range(hash_set.count):
+        if hash_set.hashes[index] == hash:
+            return index
+    return -1
+
+
+cdef int64_t flag_members(const HashSet* hash_set, const uint64_t* hashes, int64_t count, char* flags) noexcept nogil:
+    """Set flags[row] to whether the row's hash is in the set. Returns how many are."""
+    cdef int64_t row
+    cdef int64_t found = 0
+    cdef bint is_member
+    for row in range(count):
+        is_member = index_in_set(hash_set, hashes[row]) >= 0
+        flags[row] = <char> is_member
+        found += is_member
+    return found
+
+
+cdef uint32_t spread_members(const HashSet* hash_set, const uint64_t* hashes, uint8_t* was_sent, uint32_t channel,
+                             uint32_t channel_count, int64_t count, uint32_t* channels) noexcept nogil:
+    """Give rows of the set all channels in turn, but leave each key's first row where it is. Returns the next."""
+    cdef int64_t row
+    cdef int32_t index
+    for row in range(count):
+        index = index_in_set(hash_set, hashes[row])
+        if index < 0:
+            continue
+        if not was_sent[index]:
+            was_sent[index] = 1
+            continue
+        channels[row] = channel
+        channel += 1
+        if channel == channel_count:
+            channel = 0
+    return channel
 
 
 cdef uint32_t spread_flagged(const uint8_t* flags, uint32_t channel, uint32_t channel_count, int64_t count,

@@ -43,9 +43,11 @@ cdef class RecordWriter:
     cdef object _lock                       # held while emitting; the output flusher only tries
     cdef object _flush_error                # of the output flusher, raised by the next call; or None
     cdef bint _is_closed
+    cdef bint _replicates                   # the selector's divide has rows for all channels
 
     cdef int drop_buffers(self) except -1
     cdef int check_flush_error(self) except -1
+    cdef int write(self, batch, int32_t channel) except -1
     cdef int reserve(self, int64_t row_count) except -1
     cdef int emit_rows(self, ArrowBatch batch) except -1
     cdef int emit_oversized(self, ArrowBatch batch, int64_t row) except -1

@@ -11,7 +11,8 @@ that is back pressure. A wait longer than the time-out hands over the half-full 
 wait for each other through this writer both get what there is; at once when all buffers of the pool are open here.
 
 A row larger than a buffer is encoded aside and travels as FRAGMENT buffers and one LAST_FRAGMENT, which hold nothing
-else. A broadcast is encoded once: every channel gets a share of the same buffers.
+else. A broadcast is encoded once: every channel gets a share of the same buffers. Rows that the selector replicates
+(heavy keys of a join's other side) are taken out of the batch and written to one channel after the other.
 
 Flushing (PIPELINED): ``timeout_ms`` 0 after every emit; > 0 by ``flush_if_older_than``, which the output flusher calls
 and which does nothing while the writer is busy (under back pressure a flush has no effect); -1 only full buffers.
@@ -63,6 +64,7 @@ cdef class RecordWriter:
         self.selector = selector
         self.timeout_ms = timeout_ms
         self.is_broadcast = selector.is_broadcast
+        self._replicates = selector.replicates
         self._channel_count = 1 if self.is_broadcast else selector.channel_count
         self._segment_size = partition.pool.segment_size
         self._codec = RowCodec(schema)
@@ -88,28 +90,21 @@ cdef class RecordWriter:
             TaskCancelledError, PartitionReleasedError: the partition is gone; nothing more can be written.
             SchemaError: a batch of another schema.
         """
-        cdef ArrowBatch opened
+        cdef int32_t channel
         with self._lock:
             self.check_flush_error()
             self.partition.check_producing()
-            opened = ArrowBatch.open(batch)
-            self._codec.accept(opened)
-            if opened.row_count == 0:
-                return
-            self.reserve(opened.row_count)
-            if self._channel_count == 1:
-                memset(self._placement.channels, 0, <size_t> opened.row_count * sizeof(uint32_t))
+            if self._replicates:
+                rest, copies = self.selector.divide(batch)
+                if rest is not None:
+                    self.write(rest, -1)
+                if copies is not None:
+                    for channel in range(self._channel_count):
+                        self.write(copies, channel)
             else:
-                self.selector.select(opened, self._placement.channels)
-            with nogil:
-                self._codec.measure(opened, 0, opened.row_count, self._placement.sizes)
-            try:
-                self.emit_rows(opened)
-            except BaseException:
-                self.drop_buffers()     # rows have places but no bytes yet: the flusher must not hand them over
-                raise
-            self.rows += opened.row_count
-            self.partition.rows += opened.row_count
+                self.write(batch, -1)
+            self.rows += batch.num_rows
+            self.partition.rows += batch.num_rows
             if self.timeout_ms == 0:
                 self.hand_over_all()
 
@@ -168,6 +163,28 @@ cdef class RecordWriter:
         return 0
 
     # --------------------------------------------------------------------------------------------------------- placing
+
+    cdef int write(self, batch, int32_t channel) except -1:
+        """Write all rows of a batch to one channel, or to those that the selector chooses when it is -1."""
+        cdef ArrowBatch opened = ArrowBatch.open(batch)
+        cdef int64_t row
+        self._codec.accept(opened)
+        if opened.row_count == 0:
+            return 0
+        self.reserve(opened.row_count)
+        if channel < 0 and self._channel_count > 1:
+            self.selector.select(opened, self._placement.channels)
+        else:
+            for row in range(opened.row_count):
+                self._placement.channels[row] = <uint32_t> max(channel, 0)
+        with nogil:
+            self._codec.measure(opened, 0, opened.row_count, self._placement.sizes)
+        try:
+            self.emit_rows(opened)
+        except BaseException:
+            self.drop_buffers()     # rows have places but no bytes yet: the flusher must not hand them over
+            raise
+        return 0
 
     cdef int reserve(self, int64_t row_count) except -1:
         cdef Placement* placement = &self._placement

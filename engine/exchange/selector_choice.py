@@ -15,6 +15,7 @@ from engine.exchange.channel_selector import (
     RescaleSelector,
     ShuffleSelector,
 )
+from engine.exchange.heavy_hashes import heavy_hashes
 from engine.exchange.key_selector import CustomSelector, HashSelector, KeyGroupSelector, RangeSelector
 from engine.graph.ship_strategy import PartitionerSpec
 
@@ -64,7 +65,8 @@ def selector_for(
     if kind in _WITH_SEED:
         return _WITH_SEED[kind](channel_count, None if seed is None else seed + subtask_index)
     if kind == "HASH":
-        return HashSelector(channel_count, schema, spec.keys, spec.spread_nulls)
+        heavy = heavy_hashes(schema, spec.keys, spec.heavy)
+        return HashSelector(channel_count, schema, spec.keys, spec.spread_nulls, heavy.spread, heavy.replicated)
     if kind == "KEYGROUP":
         return KeyGroupSelector(channel_count, schema, spec.keys, spec.max_parallelism)
     if kind == "CUSTOM":

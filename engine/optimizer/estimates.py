@@ -9,7 +9,7 @@
     filter(fn)     input * PYTHON_FILTER_SHARE                      rows * width
     join           left * right / distinct keys, see below          rows * width
     aggregate      product of distinct keys, else rows ** 0.75      rows * width
-    union, limit, sort, sink                                        sum, at most n, input, input
+    union, limit, sort, sink, partition                             sum, at most n, input, input, input
 
 Keys of a join: the larger distinct count that is known; where that of the smaller input is not, its rows (its keys
 are taken as unique, the common case of a lookup). Nothing is ever unknown and nothing is below one row, so costs
@@ -32,6 +32,7 @@ from engine.graph.expression import ColumnRef
 from engine.graph.plan import (
     Aggregate,
     Filter,
+    Partition,
     Join,
     JoinType,
     Limit,
@@ -132,7 +133,7 @@ def _estimate(node: PlanNode, inputs: list[Estimates], legacy: bool) -> Estimate
             return _limited(inputs[0], count, f"limit {count}")
         case Sort(limit=int(limit)):
             return _limited(inputs[0], limit, f"top {limit}")
-        case Sort() | Sink():
+        case Sort() | Sink() | Partition():
             return msgspec.structs.replace(inputs[0], origin="rows of the input")
 
 

@@ -103,9 +103,10 @@ def _cost_text(costs: Costs) -> str:
 def _ship_text(channel: Channel) -> str:
     strategy = channel.ship_strategy.value
     if channel.ship_strategy is ShipStrategy.PARTITION_HASH:
-        return f"{strategy}({', '.join(channel.partitioner.keys)})"
-    return strategy if channel.partitioner.kind != "GLOBAL" else f"{strategy}(GLOBAL)"
+        return f"{strategy}({keys})" if kind == "HASH" else f"{strategy}({kind} {keys})"
+    return strategy if kind in strategy and kind != "REBALANCE" else f"{strategy}({kind})"
 
+    kind, keys = channel.partitioner.kind, ", ".join(channel.partitioner.keys)
 
 def _channel_text(node: PhysicalNode, channel: Channel) -> str:
     side = ""

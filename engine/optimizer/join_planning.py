@@ -172,4 +172,5 @@ def _properties(
 def _renamed(join: Join, right: Candidate) -> GlobalProperties:
     """Properties of the right side with its key names replaced by those of the output."""
     left_names = dict(zip(join.right_keys, join.left_keys, strict=True))
-    return hashed_by(*(tuple(left_names.get(key, key) for key in key_set) for key_set in right.properties.key_sets))
+    names = {key: left_names.get(key, key) for key_set in right.properties.key_sets for key in key_set}
+    return right.properties.renamed(names)

@@ -11,6 +11,7 @@ from engine.graph.plan import (
     Filter,
     Join,
     Limit,
+    Partition,
     PlanNode,
     Project,
     PythonFunction,
@@ -19,9 +20,10 @@ from engine.graph.plan import (
     Source,
     Union,
 )
-from engine.graph.source_spec import ArrowSource, CsvSource, SourceSpec
+from engine.graph.source_spec import ArrowSource, CsvSource, ParquetSource, SourceSpec, TextSource
 
 _TEXT_MAX = 60
+_SOURCE_KINDS = {CsvSource: "csv", ArrowSource: "arrow", TextSource: "text", ParquetSource: "parquet"}
 
 
 def _short(text: str) -> str:
@@ -54,13 +56,15 @@ def operator_name(node: PlanNode) -> str:
             names = ", ".join(f"{key.column}{' descending' if key.descending else ''}" for key in keys)
             return _short(f"top {limit} by {names}" if limit is not None else f"sort by {names}")
         case Limit(count=count):
+        case Partition(kind=kind, keys=keys):
+            return _short(f"{kind.lower()} by {', '.join(keys)}") if keys else kind.lower()
             return f"limit {count}"
         case Sink(spec=sink):
             return f"{sink.format} sink {PurePath(sink.path).name}"
 
 
 def _source_name(spec: SourceSpec) -> str:
-    kind = "csv" if isinstance(spec, CsvSource) else "arrow" if isinstance(spec, ArrowSource) else "parquet"
+    kind = _SOURCE_KINDS[type(spec)]
     if not spec.paths:
         return f"{kind} source"
     first = PurePath(spec.paths[0])

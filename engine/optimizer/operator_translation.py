@@ -2,11 +2,12 @@
 
     source, project, filter, python, sink    themselves
     union                                    identity over all inputs
-    join                                     hash join; its output takes only columns that the plan's join returns
+    join                                     see join_translation.py
     aggregate   SINGLE                       arguments -> single
                 PARTIAL_FINAL                arguments -> partial ═══ final
     sort        LOCAL_TOP                    top n of each subtask ═══ top n
     limit       LOCAL_LIMIT                  limit of each subtask ═══ limit
+    partition   CUSTOM                       the user's function ═══ identity; else identity (partition_planning.py)
 
 "arguments" is a projection that makes the key columns and ``__arg{i}`` for each call; it is left out where the input
 is just that, or where the aggregate needs no columns at all (``count()`` of everything).
@@ -23,7 +24,6 @@ from engine.graph.expression import ColumnRef, NamedExpression
 from engine.graph.operator_descriptor import (
     FilterOperator,
     HashAggregateOperator,
-    HashJoinOperator,
     IdentityOperator,
     LimitOperator,
     OperatorDescriptor,
@@ -38,8 +38,8 @@ from engine.graph.plan import (
     Aggregate,
     Filter,
     Join,
-    JoinType,
     Limit,
+    Partition,
     Plan,
     Project,
     PythonFunction,
@@ -47,13 +47,13 @@ from engine.graph.plan import (
     Sort,
     Source,
 )
-from engine.graph.plan_schema import PlanSchema
 from engine.graph.ship_strategy import ShipStrategy
 from engine.optimizer.candidates import FORWARD, Candidate, Shipping
 from engine.optimizer.cost import NO_COST
 from engine.optimizer.estimates import Estimates
-from engine.optimizer.join_alternatives import LocalStrategy
+from engine.optimizer.join_translation import held_estimates, join_translation
 from engine.optimizer.operator_names import operator_name
+from engine.optimizer.partition_planning import channel_descriptor
 from engine.optimizer.physical_plan import Channel, PhysicalNode
 from engine.optimizer.rejection_reasons import rejected_alternatives
 from engine.optimizer.settings import OptimizerSettings
@@ -90,8 +90,8 @@ class PhysicalPlanBuilder:
 
     def _translate(self, candidate: Candidate) -> int:
         match candidate.node.operator:
-            case Source(spec=spec):
-                return self._plain(candidate, SourceOperator(spec))
+            case Source() as source:
+                return self._plain(candidate, SourceOperator(source.spec, rate_limit=source.rate_limit))
             case Project(expressions=expressions):
                 return self._plain(candidate, ProjectOperator(expressions))
             case Filter(predicate=predicate):
@@ -109,6 +109,8 @@ class PhysicalPlanBuilder:
                 return self._aggregate(candidate, aggregate)
             case Sort(keys=keys, limit=limit):
                 return self._sort(candidate, SortOperator(keys, limit))
+            case Partition(kind="CUSTOM") as partition:
+                return self._custom_partition(candidate, partition)
             case Limit(count=count):
                 return self._limit(candidate, LimitOperator(count))
             case _:
@@ -131,8 +133,7 @@ class PhysicalPlanBuilder:
 
     def _plain(self, candidate: Candidate, operator: PhysicalOperator, weight: float = 0.0) -> int:
         channels = self._channels(candidate)
-        count = len(channels) if isinstance(operator, HashJoinOperator) else min(1, len(channels))
-        schemas = tuple(self._nodes[channel.source].descriptor.output_schema for channel in channels[:count])
+        schemas = tuple(self._nodes[channel.source].descriptor.output_schema for channel in channels[:1])
         descriptor = OperatorDescriptor(
             candidate.node.id, operator_name(candidate.node), operator, schemas, candidate.node.schema, weight
         )
@@ -187,12 +188,20 @@ class PhysicalPlanBuilder:
 
     def _join(self, candidate: Candidate, join: Join) -> int:
         left, right = (self._nodes[self._built[id(each.candidate)]] for each in candidate.inputs)
-        build_left = candidate.strategy == LocalStrategy.HASH_BUILD_FIRST
-        output = join_output(join, left.descriptor.output_schema, right.descriptor.output_schema, candidate.node.schema)
-        operator = HashJoinOperator(join.how, join.left_keys, join.right_keys, build_left, output)
-        build = left if build_left else right
-        copies = candidate.parallelism if candidate.alternative.startswith("BROADCAST") else 1
-        return self._plain(candidate, operator, self._weight(build.estimates, max(1, candidate.parallelism // copies)))
+        schemas = (left.descriptor.output_schema, right.descriptor.output_schema)
+        translated = join_translation(join, *schemas, candidate.node.schema, candidate.strategy)
+        held, copies = held_estimates(candidate, left.estimates, right.estimates)
+        weight = self._weight(held, max(1, candidate.parallelism // copies))
+        node_id, name = candidate.node.id, operator_name(candidate.node)
+        descriptor = OperatorDescriptor(node_id, name, translated.operator, schemas, translated.schema, weight)
+        joined = self._add(candidate, descriptor, self._channels(candidate))
+        if not translated.coalescing:
+            return joined
+        coalescing = ProjectOperator(translated.coalescing)
+        descriptor = OperatorDescriptor(
+            node_id, "coalesce keys", coalescing, (translated.schema,), candidate.node.schema
+        )
+        return self._add_phase(candidate, joined, descriptor, candidate.estimates)
 
     def _sort(self, candidate: Candidate, operator: SortOperator) -> int:
         below = self._input_node(candidate)
@@ -216,6 +225,15 @@ class PhysicalPlanBuilder:
         local = self._add_phase(candidate, self._input_node(candidate).id, descriptor, candidate.estimates)
         final = OperatorDescriptor(candidate.node.id, name, operator, (schema,), schema)
         return self._add(candidate, final, (_channel(local, 0, candidate.inputs[0].shipping),), "LIMIT")
+
+    def _custom_partition(self, candidate: Candidate, partition: Partition) -> int:
+        below = self._input_node(candidate)
+        descriptor = channel_descriptor(candidate, partition, below.descriptor.output_schema)
+        source = self._add_phase(candidate, below.id, descriptor, below.estimates)
+        schema = candidate.node.schema
+        name = operator_name(candidate.node)
+        identity = OperatorDescriptor(candidate.node.id, name, IdentityOperator(), (schema,), schema)
+        return self._add(candidate, identity, (_channel(source, 0, candidate.inputs[0].shipping),))
 
     def _aggregate(self, candidate: Candidate, aggregate: Aggregate) -> int:
         name = operator_name(candidate.node)
@@ -274,23 +292,6 @@ class PhysicalPlanBuilder:
         size = below.estimates.rows * wanted.row_width_bytes
         estimates = msgspec.structs.replace(below.estimates, size_bytes=size, origin="rows of the input")
         return self._add_phase(candidate, below.id, descriptor, estimates)
-
-
-def join_output(join: Join, left: PlanSchema, right: PlanSchema, output: PlanSchema) -> tuple[tuple[int, int], ...]:
-    """Return for each output column of a join (side, index in that side's schema), 0 left and 1 right.
-
-    A coalesced key is taken from the side whose rows are all there: the right one in a right join, else the left.
-    """
-    right_of = dict(zip(join.left_keys, join.right_keys, strict=True))
-    columns = []
-    for name in output.names:
-        if join.how is JoinType.RIGHT and join.coalesce_keys and name in right_of:
-            columns.append((1, right.index(right_of[name])))
-        elif name in left.names:
-            columns.append((0, left.index(name)))
-        else:
-            columns.append((1, right.index(name)))
-    return tuple(columns)
 
 
 def _channel(source: int, input_index: int, shipping: Shipping) -> Channel:

@@ -12,6 +12,7 @@ from engine.optimizer.estimates import estimate_plan
 from engine.optimizer.exchange_planning import assign_exchange_modes
 from engine.optimizer.memory_plan import with_memory_shares
 from engine.optimizer.operator_translation import PhysicalPlanBuilder
+from engine.optimizer.partition_planning import fold_partitions
 from engine.optimizer.physical_plan import OptimizedPlan
 from engine.optimizer.plan_enumerator import enumerate_plan
 from engine.optimizer.planner import rewrite
@@ -31,7 +32,7 @@ def optimize(plan: Plan, settings: OptimizerSettings) -> OptimizedPlan:
     rewritten = rewrite(plan)
     estimates = estimate_plan(rewritten, legacy=settings.legacy_estimates)
     roots = enumerate_plan(rewritten, estimates, settings)
-    nodes = PhysicalPlanBuilder(rewritten, settings).build(roots)
+    nodes = fold_partitions(PhysicalPlanBuilder(rewritten, settings).build(roots), rewritten)
     planned = assign_exchange_modes(nodes, settings.execution_mode, settings.pages_per_slot)
     shared = with_memory_shares(planned, settings.pages_per_slot)
     return OptimizedPlan(shared, rewritten, plan, settings)

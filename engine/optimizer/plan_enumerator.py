@@ -10,6 +10,7 @@
     aggregate without      1                                    SINGLE, PARTIAL_FINAL
     sort                   1                                    SORT, with a limit over many subtasks LOCAL_TOP
     limit                  1                                    LIMIT, over many subtasks LOCAL_LIMIT
+    partition              see partition_planning.py            -
 
 Whatever follows a sort without destroying its order stays at parallelism 1. At the end the cheapest candidate of
 each sink is taken; a node with several consumers keeps one candidate, chosen before they are planned.
@@ -24,6 +25,7 @@ from engine.graph.plan import (
     Filter,
     Join,
     Limit,
+    Partition,
     Plan,
     PlanNode,
     Project,
@@ -47,6 +49,7 @@ from engine.optimizer.candidates import (
 from engine.optimizer.cost import Costs, local_cost, repartition_cost
 from engine.optimizer.estimates import Estimates, row_width
 from engine.optimizer.join_planning import join_candidates
+from engine.optimizer.partition_planning import partition_candidates
 from engine.optimizer.properties import RANDOM, GlobalProperties, LocalProperties, hashed_by
 from engine.optimizer.settings import OptimizerSettings
 
@@ -60,13 +63,13 @@ def enumerate_plan(plan: Plan, estimates: tuple[Estimates, ...], settings: Optim
     found: list[list[Candidate]] = []
     for node in plan.nodes:
         inputs = [found[source] for source in node.inputs]
-        candidates = _candidates(node, estimates[node.id], inputs, settings)
+        candidates = _candidates(plan, node, estimates[node.id], inputs, settings)
         found.append(prune(candidates, to_one=consumer_count[node.id] != 1))
     return [cheapest(found[sink]) for sink in plan.sinks]
 
 
 def _candidates(
-    node: PlanNode, estimates: Estimates, inputs: list[list[Candidate]], settings: OptimizerSettings
+    plan: Plan, node: PlanNode, estimates: Estimates, inputs: list[list[Candidate]], settings: OptimizerSettings
 ) -> list[Candidate]:
     match node.operator:
         case Source():
@@ -83,6 +86,8 @@ def _candidates(
             ]
         case Sort():
             return [_sort(node, node.operator, estimates, source, settings) for source in inputs[0]]
+        case Partition() as partition:
+            return partition_candidates(plan, node, partition, estimates, inputs[0], settings)
         case Limit(count=count):
             return [_limit(node, count, estimates, source) for source in inputs[0]]
         case _:

@@ -1,7 +1,7 @@
 """The planner's first half: rewrite rules over the logical plan, in a fixed order, until nothing changes.
 
-    Plan ─► [combine_filters, filter_pushdown, limit_pushdown, sort_elimination, combine_projects]* ─►
-            projection_pruning ─► combine_projects ─► Plan
+    Plan ─► settle_partitions ─► [combine_filters, filter_pushdown, limit_pushdown, sort_elimination,
+            combine_projects]* ─► projection_pruning ─► combine_projects ─► ranges_as_sorts ─► Plan
 
 The list is the order. Each round moves filters and limits by one node, so rounds are bounded by the depth of the
 plan; ROUNDS_MAX only guards against two rules that undo each other. Pruning runs once, at the end, when every filter
@@ -14,10 +14,12 @@ from collections.abc import Callable
 
 from engine.graph.plan import Plan
 from engine.optimizer.logical_plan import LogicalPlan
+from engine.optimizer.partition_planning import ranges_as_sorts, settle_partitions
 from engine.optimizer.rules import (
     combine_filters,
     combine_projects,
     filter_pushdown,
+    join_conditions,
     limit_pushdown,
     projection_pruning,
     sort_elimination,
@@ -27,6 +29,7 @@ Rule = Callable[[LogicalPlan], None]
 
 #: applied in this order, again and again until none changes the plan
 REPEATED_RULES: tuple[Rule, ...] = (
+    join_conditions.apply,
     combine_filters.apply,
     filter_pushdown.apply,
     limit_pushdown.apply,
@@ -35,7 +38,7 @@ REPEATED_RULES: tuple[Rule, ...] = (
 )
 
 #: applied once afterwards
-FINAL_RULES: tuple[Rule, ...] = (projection_pruning.apply, combine_projects.apply)
+FINAL_RULES: tuple[Rule, ...] = (projection_pruning.apply, combine_projects.apply, ranges_as_sorts)
 
 ROUNDS_MAX = 200
 
@@ -43,6 +46,7 @@ ROUNDS_MAX = 200
 def rewrite(plan: Plan) -> Plan:
     """Return an equivalent plan that does less work."""
     logical = LogicalPlan(plan)
+    settle_partitions(logical)
     for _ in range(ROUNDS_MAX):
         logical.changed = False
         for rule in REPEATED_RULES:

@@ -2,7 +2,8 @@
 
     GlobalProperties(partitioning, key_sets)     ANY_PARTITIONING     asked for: anything will do
                                                  RANDOM_PARTITIONED   rows are spread, nothing is known
-                                                 HASH_PARTITIONED     equal keys are in one subtask
+                                                 HASH_PARTITIONED     equal keys are in one subtask, by row hash
+                                                 KEY_GROUP_PARTITIONED  the same, by key group (key_by)
                                                  FULL_REPLICATION     every subtask has all rows
     LocalProperties(order)                       sort keys, () when unordered
 
@@ -15,7 +16,7 @@ Source: Flink's GlobalProperties, LocalProperties and PartitioningProperty.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 
 import msgspec
@@ -30,6 +31,7 @@ class Partitioning(StrEnum):
     ANY_PARTITIONING = "ANY_PARTITIONING"
     RANDOM_PARTITIONED = "RANDOM_PARTITIONED"
     HASH_PARTITIONED = "HASH_PARTITIONED"
+    KEY_GROUP_PARTITIONED = "KEY_GROUP_PARTITIONED"
     FULL_REPLICATION = "FULL_REPLICATION"
 
 
@@ -44,15 +46,13 @@ class GlobalProperties(msgspec.Struct, frozen=True):
         return self.partitioning is Partitioning.HASH_PARTITIONED and keys in self.key_sets
 
     def groups(self, keys: tuple[str, ...]) -> bool:
-        """Whether rows with equal ``keys`` are in one subtask: hashed by some of them."""
-        if self.partitioning is not Partitioning.HASH_PARTITIONED:
-            return False
+        """Whether rows with equal ``keys`` are in one subtask: partitioned by some of them."""
         return any(set(key_set) <= set(keys) for key_set in self.key_sets)
 
     def kept(self, names: Iterable[str]) -> GlobalProperties:
         """Return what is left when only those columns remain."""
         remaining = set(names)
-        return hashed_by(*(key_set for key_set in self.key_sets if set(key_set) <= remaining))
+        return self._by(key_set for key_set in self.key_sets if set(key_set) <= remaining)
 
     def projected(self, expressions: Iterable[NamedExpression]) -> GlobalProperties:
         """Return what is left after a projection, under the new names."""
@@ -60,13 +60,17 @@ class GlobalProperties(msgspec.Struct, frozen=True):
         for named in expressions:
             if isinstance(named.expression, ColumnRef):
                 renamed.setdefault(named.expression.name, named.name)
-        return hashed_by(
-            *(
-                tuple(renamed[key] for key in key_set)
-                for key_set in self.key_sets
-                if all(key in renamed for key in key_set)
-            )
+        return self.renamed(renamed)
+
+    def renamed(self, names: Mapping[str, str]) -> GlobalProperties:
+        """Return what is left when columns get new names and those that have none here are dropped."""
+        return self._by(
+            tuple(names[key] for key in key_set) for key_set in self.key_sets if all(key in names for key in key_set)
         )
+
+    def _by(self, key_sets: Iterable[tuple[str, ...]]) -> GlobalProperties:
+        kept = tuple(dict.fromkeys(key_sets))
+        return GlobalProperties(self.partitioning, kept) if kept else RANDOM
 
 
 RANDOM = GlobalProperties()
@@ -77,6 +81,11 @@ def hashed_by(*key_sets: tuple[str, ...]) -> GlobalProperties:
     if not key_sets:
         return RANDOM
     return GlobalProperties(Partitioning.HASH_PARTITIONED, tuple(dict.fromkeys(key_sets)))
+
+
+def key_grouped_by(keys: tuple[str, ...]) -> GlobalProperties:
+    """Return the properties of rows partitioned by the key groups of some columns."""
+    return GlobalProperties(Partitioning.KEY_GROUP_PARTITIONED, (keys,))
 
 
 class LocalProperties(msgspec.Struct, frozen=True):

@@ -14,7 +14,19 @@ from __future__ import annotations
 import msgspec
 
 from engine.graph.expression import columns_of
-from engine.graph.plan import Aggregate, Filter, Join, JoinType, Limit, PlanNode, Project, Sort, Source, Union
+from engine.graph.plan import (
+    Aggregate,
+    Filter,
+    Join,
+    JoinType,
+    Limit,
+    Partition,
+    PlanNode,
+    Project,
+    Sort,
+    Source,
+    Union,
+)
 from engine.graph.plan_schema import ColumnInfo, PlanSchema
 from engine.graph.source_spec import SourceStatistics
 from engine.optimizer.expression_rewriting import column_projection
@@ -53,18 +65,28 @@ def _columns_used(plan: LogicalPlan, node: PlanNode, input_index: int, used: set
             return used | set(columns_of(predicate))
         case Sort(keys=keys):
             return used | {key.column for key in keys}
+        case Partition(keys=keys):
+            return used | set(keys)
         case Limit() | Union():
             return set(used)
         case Join() as join:
-            if input_index == 0:
-                return set(join.left_keys) | (used & source_names)
-            returned = set() if join.how in (JoinType.SEMI, JoinType.ANTI) else used & source_names
-            return set(join.right_keys) | returned
+            left_names = plan.node(node.inputs[0]).schema.names
+            return _columns_of_side(join, input_index, used, left_names) & source_names
         case Aggregate() as aggregate:
             arguments = (call.argument for call in aggregate.calls if call.argument is not None)
             return {name for argument in arguments for name in columns_of(argument)} | set(aggregate.keys)
         case _:
             return source_names
+
+
+def _columns_of_side(join: Join, side: int, used: set[str], left_names: tuple[str, ...]) -> set[str]:
+    """Return the names that a join needs of one side: keys, columns of its condition, columns it returns."""
+    condition = set() if join.condition is None else set(columns_of(join.condition))
+    if side == 0:
+        return used | set(join.left_keys) | condition
+    returned = set() if join.how in (JoinType.SEMI, JoinType.ANTI) else used
+    # what the left has under the same name is the left's: a coalesced key, or a column that only a semi join may have
+    return ((returned | condition) - set(left_names)) | set(join.right_keys)
 
 
 def _prune(plan: LogicalPlan, node: PlanNode, used: set[str]) -> None:
@@ -83,16 +105,17 @@ def _prune(plan: LogicalPlan, node: PlanNode, used: set[str]) -> None:
         case Sort(keys=keys):
             _narrow_input(plan, node, 0, used | {key.column for key in keys})
             _follow_input(plan, plan.node(node.id))
+        case Partition(keys=keys):
+            _narrow_input(plan, node, 0, used | set(keys))
+            _follow_input(plan, plan.node(node.id))
         case Union():
             for input_index in range(len(node.inputs)):
                 _narrow_input(plan, plan.node(node.id), input_index, used)
             _follow_input(plan, plan.node(node.id))
         case Join() as join:
-            _narrow_input(plan, node, 0, used | set(join.left_keys))
-            right_used = used - set(join.left_keys) if join.coalesce_keys else used
-            if join.how in (JoinType.SEMI, JoinType.ANTI):
-                right_used = set()
-            _narrow_input(plan, plan.node(node.id), 1, right_used | set(join.right_keys))
+            left_names = plan.node(node.inputs[0]).schema.names
+            for side in (0, 1):
+                _narrow_input(plan, plan.node(node.id), side, _columns_of_side(join, side, used, left_names))
             if kept != node.schema:
                 plan.replace(plan.node(node.id), schema=kept)
         case _:

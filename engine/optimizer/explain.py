@@ -102,11 +102,11 @@ def _cost_text(costs: Costs) -> str:
 
 def _ship_text(channel: Channel) -> str:
     strategy = channel.ship_strategy.value
+    kind, keys = channel.partitioner.kind, ", ".join(channel.partitioner.keys)
     if channel.ship_strategy is ShipStrategy.PARTITION_HASH:
         return f"{strategy}({keys})" if kind == "HASH" else f"{strategy}({kind} {keys})"
     return strategy if kind in strategy and kind != "REBALANCE" else f"{strategy}({kind})"
 
-    kind, keys = channel.partitioner.kind, ", ".join(channel.partitioner.keys)
 
 def _channel_text(node: PhysicalNode, channel: Channel) -> str:
     side = ""

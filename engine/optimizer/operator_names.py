@@ -45,8 +45,9 @@ def operator_name(node: PlanNode) -> str:
             return _short(f"filter {expression_text(predicate)}")
         case PythonFunction(kind=kind, function_name=function_name):
             return f"{kind} {function_name}"
-        case Join(how=how, left_keys=keys):
-            return _short(f"{how.value} join on {', '.join(keys)}") if keys else f"{how.value} join"
+        case Join(how=how, left_keys=keys, null_aware=null_aware):
+            kind = f"{'null-aware ' if null_aware else ''}{how.value}"
+            return _short(f"{kind} join on {', '.join(keys)}") if keys else f"{kind} join"
         case Aggregate(keys=keys, calls=calls):
             what = "aggregate" if calls else "distinct"
             return _short(f"{what} by {', '.join(keys)}") if keys else what
@@ -55,9 +56,9 @@ def operator_name(node: PlanNode) -> str:
         case Sort(keys=keys, limit=limit):
             names = ", ".join(f"{key.column}{' descending' if key.descending else ''}" for key in keys)
             return _short(f"top {limit} by {names}" if limit is not None else f"sort by {names}")
-        case Limit(count=count):
         case Partition(kind=kind, keys=keys):
             return _short(f"{kind.lower()} by {', '.join(keys)}") if keys else kind.lower()
+        case Limit(count=count):
             return f"limit {count}"
         case Sink(spec=sink):
             return f"{sink.format} sink {PurePath(sink.path).name}"

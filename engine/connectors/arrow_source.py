@@ -18,7 +18,7 @@ from typing import Any
 import pyarrow as pa
 
 from engine.connectors.bounded_batches import BATCH_ROWS_MAX, bounded_batches
-from engine.connectors.column_statistics import sample_statistics
+from engine.connectors.column_statistics import SpreadSample, sample_statistics
 from engine.errors import SchemaError
 from engine.graph.source_spec import ArrowSource, SourceSplit, SourceStatistics
 from engine.records.plain_types import plain_batch, plain_schema
@@ -26,7 +26,6 @@ from engine.records.plain_types import plain_batch, plain_schema
 INLINE_BYTES = 256 << 10
 #: rows of one split: enough to be worth a subtask's turn
 _SPLIT_BATCHES = 4
-_SAMPLE_ROWS = 8192
 
 
 def to_reader(data: Any) -> pa.RecordBatchReader:
@@ -87,11 +86,9 @@ def arrow_source(data: Any, folder: Callable[[], Path]) -> tuple[ArrowSource, So
     return _inline(held, held_bytes, schema)
 
 
-def _statistics(sample: list[pa.RecordBatch], schema: pa.Schema, rows: int, size_bytes: int) -> SourceStatistics:
-    tables = [pa.Table.from_batches(sample, schema=schema)]
-    sampled = tables[0].num_rows
-    origin = "arrow data" if sampled == rows else f"arrow data, sample of {sampled} rows"
-    columns = sample_statistics(tables, rows)
+def _statistics(sample: pa.Table, rows: int, size_bytes: int) -> SourceStatistics:
+    origin = "arrow data" if len(sample) == rows else f"arrow data, sample of {len(sample)} rows"
+    columns = sample_statistics([sample], rows)
     return SourceStatistics(float(rows), float(size_bytes), origin, is_exact=True, columns=columns)
 
 
@@ -107,7 +104,7 @@ def _inline(
         SourceSplit("", index, index + 1, max(1, batch.nbytes), batch.num_rows) for index, batch in enumerate(batches)
     )
     spec = ArrowSource((), splits, tuple(schema.names), inline=sink.getvalue().to_pybytes())
-    return spec, _statistics(batches, schema, rows, size_bytes), schema
+    return spec, _statistics(pa.Table.from_batches(batches, schema=schema), rows, size_bytes), schema
 
 
 def _spooled(
@@ -116,15 +113,14 @@ def _spooled(
     path = os.fspath(folder / f"source-{secrets.token_hex(8)}.arrow")
     rows: list[int] = []
     sizes: list[int] = []
-    sample: list[pa.RecordBatch] = []
+    sample = SpreadSample()
     with pa.OSFile(path, "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
         for source in (held, rest):
             for batch in source:
                 writer.write_batch(batch)
                 rows.append(batch.num_rows)
                 sizes.append(batch.nbytes)
-                if sum(one.num_rows for one in sample) < _SAMPLE_ROWS:
-                    sample.append(batch)
+                sample.add(batch)
     splits = tuple(
         SourceSplit(
             path,
@@ -136,4 +132,4 @@ def _spooled(
         for start in range(0, len(rows), _SPLIT_BATCHES)
     )
     spec = ArrowSource((path,), splits, tuple(schema.names))
-    return spec, _statistics(sample, schema, sum(rows), sum(sizes)), schema
+    return spec, _statistics(sample.table(schema), sum(rows), sum(sizes)), schema

@@ -1,11 +1,14 @@
 """What a sample of rows says about the whole: widths, nulls, distinct values, heavy keys.
 
     sample_statistics(tables, row_count) -> {column: ColumnStatistics}
+    key_text(value) -> the text of a key, or None
+    SpreadSample: rows spread evenly over a stream of unknown length
 
 Distinct values are scaled up by the Duj1 estimator: with f1 the values seen once, n sampled rows of N and d distinct
 in the sample, d / (1 - (1 - n/N) * f1/n); all different gives N, all repeated gives d. A heavy key makes at least
-HEAVY_SHARE of the sampled rows, and HEAVY_COUNT_MIN rows, so that chance makes none. Minimum and maximum of a sample
-are not those of the whole and are left out.
+HEAVY_SHARE of the sampled rows, and HEAVY_COUNT_MIN rows, so that chance makes none. A key is written as the text that
+Arrow casts back to it, also to the wider type of a join. Minimum and maximum of a sample are not those of the whole
+and are left out.
 
 Source: Haas and Stokes, Estimating the Number of Classes in a Finite Population (1998).
 """
@@ -23,7 +26,9 @@ from engine.graph.source_spec import ColumnStatistics
 HEAVY_SHARE = 0.02
 HEAVY_COUNT_MIN = 8
 HEAVY_KEYS_MAX = 32
+#: a plan carries no longer keys
 _KEY_TEXT_MAX = 200
+_SPREAD_ROWS_MAX = 16_384
 
 
 def sample_statistics(tables: Sequence[pa.Table], row_count: float) -> dict[str, ColumnStatistics]:
@@ -70,5 +75,48 @@ def average_width(column: pa.ChunkedArray) -> float | None:
 def _heavy_keys(counted: pa.StructArray, rows: int) -> tuple[tuple[str, float], ...]:
     least = max(HEAVY_COUNT_MIN, HEAVY_SHARE * rows)
     heavy = counted.filter(pc.greater_equal(counted.field("counts"), least))
-    found = sorted(((item["values"], item["counts"] / rows) for item in heavy.to_pylist()), key=lambda item: -item[1])
-    return tuple((str(value)[:_KEY_TEXT_MAX], share) for value, share in found[:HEAVY_KEYS_MAX])
+    order = pc.sort_indices(heavy.field("counts"), sort_keys=[("counts", "descending")])[:HEAVY_KEYS_MAX]
+    pairs = ((key_text(item["values"]), item["counts"].as_py() / rows) for item in heavy.take(order))
+    return tuple((text, share) for text, share in pairs if text is not None)
+
+
+def key_text(value: pa.Scalar) -> str | None:
+    """Return the text that Arrow casts to the value, None when it has none (times, bytes that are no text)."""
+    try:
+        text = value.cast(pa.string())
+        same = text.cast(value.type)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return None
+    is_nan = pa.types.is_floating(value.type) and pc.is_nan(same).as_py()
+    found = str(text.as_py())
+    return found if len(found) <= _KEY_TEXT_MAX and (is_nan or same == value) else None
+
+
+class SpreadSample:
+    """Rows of a stream, each with the same chance, which is halved whenever more than _SPREAD_ROWS_MAX are held.
+
+    Every row draws a number from a fixed sequence and stays while that is below the chance: the same stream gives the
+    same sample, and a pattern in the rows meets none in the draws.
+    """
+
+    def __init__(self) -> None:
+        self._pieces: list[tuple[pa.RecordBatch, pa.Array]] = []
+        self._chance = 1.0
+        self._batch_count = 0
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Take rows of the next batch."""
+        draws = pc.random(batch.num_rows, initializer=self._batch_count)
+        self._batch_count += 1
+        self._pieces.append(self._drawn(batch, draws))
+        while sum(len(piece) for piece, _ in self._pieces) > _SPREAD_ROWS_MAX:
+            self._chance /= 2
+            self._pieces = [self._drawn(*piece) for piece in self._pieces]
+
+    def table(self, schema: pa.Schema) -> pa.Table:
+        """Return the sampled rows."""
+        return pa.Table.from_batches([batch for batch, _ in self._pieces], schema=schema)
+
+    def _drawn(self, batch: pa.RecordBatch, draws: pa.Array) -> tuple[pa.RecordBatch, pa.Array]:
+        is_drawn = pc.less(draws, self._chance)
+        return batch.filter(is_drawn), draws.filter(is_drawn)

@@ -22,7 +22,8 @@ from engine.errors import DataError, PlanError, SchemaError
 from engine.graph.source_spec import ColumnStatistics, ParquetSource, SourceSplit, SourceStatistics
 from engine.records.plain_types import plain_schema
 
-_SAMPLE_ROWS = 1024
+#: rows of all sampled row groups together
+_SAMPLE_ROWS = 8192
 _SAMPLE_GROUPS = 8
 
 
@@ -105,10 +106,11 @@ def _sample(
     """Return some rows from the begin of a few row groups, spread over all."""
     groups = [(path, index) for path, one in zip(paths, metadata, strict=True) for index in range(one.num_row_groups)]
     step = max(1, len(groups) // _SAMPLE_GROUPS)
+    sampled = groups[::step][:_SAMPLE_GROUPS]
     tables = []
-    for path, index in groups[::step][:_SAMPLE_GROUPS]:
+    for path, index in sampled:
         with open_parquet(path, reader) as file:
-            batches = file.iter_batches(_SAMPLE_ROWS, row_groups=[index], use_threads=False)
+            batches = file.iter_batches(_SAMPLE_ROWS // len(sampled), row_groups=[index], use_threads=False)
             try:
                 batch = next(iter(batches), None)
             except (pa.ArrowInvalid, OSError) as error:

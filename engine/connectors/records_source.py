@@ -48,7 +48,9 @@ def _merged(sampled: ColumnStatistics, known: RecordsColumn | None, manifest: Re
     """Return sampled statistics with the manifest's where it has any."""
     if known is None:
         return sampled
-    changes: dict[str, object] = {"heavy_keys": known.heavy_keys or sampled.heavy_keys}
+    changes: dict[str, object] = {}
+    if known.heavy_keys:
+        changes |= {"heavy_keys": known.heavy_keys, "heavy_origin": "manifest"}
     if known.distinct_estimate is not None:
         changes["distinct_count"] = known.distinct_estimate
     if known.null_count is not None and manifest.row_count:

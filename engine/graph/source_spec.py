@@ -67,7 +67,11 @@ SourceSpec = CsvSource | ParquetSource | ArrowSource | TextSource
 
 
 class ColumnStatistics(msgspec.Struct, frozen=True):
-    """What is known of one column's values; None: unknown. ``heavy_keys``: (text of the value, share of rows)."""
+    """What is known of one column's values; None: unknown.
+
+    ``heavy_keys``: (text that Arrow casts to the value, share of rows), the heaviest first; ``heavy_origin`` says where
+    they come from.
+    """
 
     distinct_count: float | None = None
     null_fraction: float | None = None
@@ -75,6 +79,7 @@ class ColumnStatistics(msgspec.Struct, frozen=True):
     minimum: bool | int | float | str | None = None
     maximum: bool | int | float | str | None = None
     heavy_keys: tuple[tuple[str, float], ...] = ()
+    heavy_origin: str = "sample"
 
 
 class SourceStatistics(msgspec.Struct, frozen=True):

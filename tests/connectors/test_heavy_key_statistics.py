@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+import datetime
+import decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.connectors.arrow_source import arrow_source
+from engine.connectors.column_statistics import HEAVY_KEYS_MAX, SpreadSample, key_text, sample_statistics
+from engine.connectors.csv_source import csv_source
+from engine.connectors.parquet_source import parquet_source
+
+ROWS = 40_000
+_MOMENT = datetime.datetime(2020, 1, 2, 3, 4, 5, 6)
+
+
+def skewed(rows: int = ROWS) -> pa.Table:
+    """Key 1 has half of the rows, key 2 a tenth; all others are different. The key is in no order."""
+    keys = [1 if row % 2 else 2 if row % 10 == 0 else 1000 + row for row in range(rows)]
+    return pa.table({"k": pa.array(keys, pa.int64()), "text": ["x" * (row % 30) for row in range(rows)]})
+
+
+def heavy_of(columns: Any, name: str = "k") -> list[tuple[str, float]]:
+    return [(text, round(share, 1)) for text, share in columns[name].heavy_keys]
+
+
+@pytest.mark.parametrize("file_format", ["csv", "parquet", "arrow"])
+def test_every_source_finds_the_heavy_keys(tmp_path: Path, file_format: str) -> None:
+    table = skewed()
+    if file_format == "csv":
+        pa_csv.write_csv(table, tmp_path / "data.csv", pa_csv.WriteOptions(include_header=False))
+        _, statistics, *_ = csv_source(tmp_path / "data.csv", schema=table.schema)
+    elif file_format == "parquet":
+        pq.write_table(table, tmp_path / "data.parquet", row_group_size=3000)
+        _, statistics, _ = parquet_source(tmp_path / "data.parquet")
+    else:
+        _, statistics, _ = arrow_source(table, lambda: tmp_path)
+    assert heavy_of(statistics.columns) == [("1", 0.5), ("2", 0.1)]
+    assert statistics.columns["k"].heavy_origin == "sample"
+
+
+def test_a_sorted_table_is_sampled_everywhere(tmp_path: Path) -> None:
+    _, statistics, _ = arrow_source(skewed(200_000).sort_by("k"), lambda: tmp_path)
+    assert heavy_of(statistics.columns) == [("1", 0.5), ("2", 0.1)]
+
+
+@given(st.lists(st.integers(0, 20_000), max_size=12))
+def test_a_spread_sample_is_all_rows_or_some_thousands_from_everywhere(sizes: list[int]) -> None:
+    schema = pa.schema([("k", pa.int64())])
+    samples = [SpreadSample(), SpreadSample()]
+    total = 0
+    for size in sizes:
+        for sample in samples:
+            sample.add(pa.record_batch([pa.array(range(total, total + size), pa.int64())], schema=schema))
+        total += size
+    first, second = (sample.table(schema)["k"].to_pylist() for sample in samples)
+    assert first == second == sorted(set(first))
+    if total <= 16_384:
+        assert len(first) == total
+    else:
+        assert 7_000 < len(first) <= 16_384
+        assert abs(sum(first) / len(first) - total / 2) < total / 20
+
+
+@pytest.mark.parametrize(
+    ("value", "data_type", "text"),
+    [
+        (-5, pa.int8(), "-5"),
+        ((1 << 64) - 1, pa.uint64(), "18446744073709551615"),
+        (0.1, pa.float64(), "0.1"),
+        (True, pa.bool_(), "true"),
+        (decimal.Decimal("1.50"), pa.decimal128(10, 2), "1.50"),
+        (_MOMENT, pa.timestamp("us"), "2020-01-02 03:04:05.000006"),
+        (_MOMENT, pa.timestamp("us", "Europe/Berlin"), "2020-01-02 04:04:05.000006+0100"),
+        (_MOMENT.date(), pa.date32(), "2020-01-02"),
+        ("", pa.string(), ""),
+        ("x" * 200, pa.large_string(), "x" * 200),
+        ("x" * 201, pa.string(), None),
+        (b"\xff", pa.binary(), None),
+        (_MOMENT.time(), pa.time64("us"), None),
+    ],
+)
+def test_a_key_has_the_text_that_casts_back_to_it(value: Any, data_type: pa.DataType, text: str | None) -> None:
+    scalar = pa.scalar(value, data_type)
+    assert key_text(scalar) == text
+    if text is not None:
+        assert pa.scalar(text).cast(data_type) == scalar
+
+
+def test_nan_is_a_key_too() -> None:
+    assert key_text(pa.scalar(float("nan"))) == "nan"
+
+
+def test_keys_without_text_and_nulls_are_not_listed() -> None:
+    moments = pa.array([_MOMENT.time()] * 60 + [None] * 40, pa.time64("us"))
+    numbers = pa.array([None] * 60 + [3] * 40, pa.int64())
+    columns = sample_statistics([pa.table({"t": moments, "k": numbers})], 100)
+    assert columns["t"].heavy_keys == ()
+    assert columns["k"].heavy_keys == (("3", 0.4),)
+
+
+def test_the_heaviest_keys_are_listed_first_and_not_too_many() -> None:
+    keys = [key for key in range(40) for _ in range(400 + key)]
+    heavy = sample_statistics([pa.table({"k": keys})], len(keys))["k"].heavy_keys
+    assert [text for text, _ in heavy] == [str(39 - index) for index in range(HEAVY_KEYS_MAX)]

@@ -1,7 +1,11 @@
 """JobResult: what ``env.execute()`` returns, and its JSON for ``--json``.
 
 JobResult(job_id, name, state, runtime_ms, vertices)
-  └── VertexResult(name, subtasks) ── SubtaskResult(index, rows_in, rows_out, bytes_in, bytes_out, spilled_bytes)
+  ├── VertexResult(name, subtasks) ── SubtaskResult(index, rows_in, rows_out, bytes_in, bytes_out, spilled_bytes, ...)
+  └── decisions: what was decided while it ran, in order
+
+Peaks of a vertex are those of its greediest subtask: subtasks may run one after another. ``report`` is all of it for
+people, one line a vertex and a decision.
 """
 
 from __future__ import annotations
@@ -11,6 +15,7 @@ from typing import Any
 import msgspec
 
 from engine.gateways.messages import JobOutcome
+from engine.graph.run_time_decision import RunTimeDecision
 
 
 class SubtaskResult(msgspec.Struct, frozen=True):
@@ -24,6 +29,9 @@ class SubtaskResult(msgspec.Struct, frozen=True):
     spilled_bytes: int
     #: rows of the input that were left out (``on_bad_row="skip"``)
     bad_rows: int = 0
+    #: most managed memory and most network buffers held at a time
+    managed_bytes_peak: int = 0
+    network_buffers_peak: int = 0
 
 
 class VertexResult(msgspec.Struct, frozen=True):
@@ -31,6 +39,21 @@ class VertexResult(msgspec.Struct, frozen=True):
 
     name: str
     subtasks: tuple[SubtaskResult, ...]
+
+    @property
+    def managed_bytes_peak(self) -> int:
+        """Most managed memory that one of its subtasks held at a time."""
+        return max((subtask.managed_bytes_peak for subtask in self.subtasks), default=0)
+
+    @property
+    def network_buffers_peak(self) -> int:
+        """Most network buffers that the results of one of its subtasks held at a time."""
+        return max((subtask.network_buffers_peak for subtask in self.subtasks), default=0)
+
+    @property
+    def spilled_bytes(self) -> int:
+        """Bytes that all of its subtasks spilled."""
+        return sum(subtask.spilled_bytes for subtask in self.subtasks)
 
 
 class JobResult(msgspec.Struct, frozen=True):
@@ -41,6 +64,19 @@ class JobResult(msgspec.Struct, frozen=True):
     state: str
     runtime_ms: int
     vertices: tuple[VertexResult, ...]
+    decisions: tuple[RunTimeDecision, ...] = ()
+
+    @property
+    def report(self) -> tuple[str, ...]:
+        """Lines for people: what each vertex took, and what was decided while it ran."""
+        vertices = (
+            f"{vertex.name}: {len(vertex.subtasks)} subtasks, "
+            f"{sum(subtask.rows_out for subtask in vertex.subtasks)} rows out, "
+            f"at most {vertex.managed_bytes_peak} bytes managed and {vertex.network_buffers_peak} network buffers "
+            f"a subtask, {vertex.spilled_bytes} bytes spilled"
+            for vertex in self.vertices
+        )
+        return (*vertices, *(f"decided: {decision.text}" for decision in self.decisions))
 
     def to_json_dict(self) -> dict[str, Any]:
         """Return the object that ``--json`` prints: a contract, nothing else in it."""
@@ -82,10 +118,14 @@ def job_result(outcome: JobOutcome) -> JobResult:
                     subtask.counters.bytes_out,
                     subtask.counters.spilled_bytes,
                     subtask.counters.bad_rows,
+                    subtask.counters.managed_bytes_peak,
+                    subtask.counters.network_buffers_peak,
                 )
                 for subtask in vertex.subtasks
             ),
         )
         for vertex in outcome.vertices
     )
-    return JobResult(outcome.job_id.value, outcome.name, outcome.status, outcome.runtime_ms, vertices)
+    return JobResult(
+        outcome.job_id.value, outcome.name, outcome.status, outcome.runtime_ms, vertices, outcome.decisions
+    )

@@ -120,6 +120,8 @@ class ResultPartition:
         self.total_buffers = 0
         self.total_bytes = 0
         self.rows = 0
+        #: most buffers that the pool had out at a time
+        self.buffers_peak = 0
         #: set by the manager: releases the partition when every subpartition was consumed
         self.on_all_consumed: Callable[[ResultPartitionId], None] | None = None
         self._on_consumable = on_consumable
@@ -130,10 +132,12 @@ class ResultPartition:
         self._pending_references = descriptor.subpartition_count  # guarded by: self._lock
         self._queues: list[PipelinedSubpartition] = []
         self._data: BlockingData | None = None
+        self._stored_bytes: list[int] = []
         if self.is_pipelined:
             self._queues = [PipelinedSubpartition(index) for index in range(descriptor.subpartition_count)]
         else:
-            self._data = BlockingData(1 if self.is_stored_once else descriptor.subpartition_count, self._new_file)
+            self._stored_bytes = [0] * (1 if self.is_stored_once else descriptor.subpartition_count)
+            self._data = BlockingData(len(self._stored_bytes), self._new_file)
             pool.set_owner(self._release_memory)
 
     # ----------------------------------------------------------------------------------------------------- properties
@@ -179,6 +183,11 @@ class ResultPartition:
         return self.pool.blocked_ns + sum(queue.blocked_ns for queue in self._queues)
 
     @property
+    def subpartition_bytes(self) -> tuple[int, ...]:
+        """Bytes of each stored subpartition of a BLOCKING partition; () for PIPELINED."""
+        return tuple(self._stored_bytes)
+
+    @property
     def spilled_bytes(self) -> int:
         """Bytes of the file of a BLOCKING partition."""
         return 0 if self._data is None else self._data.spilled_bytes
@@ -200,7 +209,10 @@ class ResultPartition:
             buffer = self.pool.request(0)
             if buffer is None and self._data is not None and self._data.spill():
                 buffer = self.pool.request(0)
-            return self.pool.request(timeout_ms) if buffer is None and timeout_ms != 0 else buffer
+            if buffer is None and timeout_ms != 0:
+                buffer = self.pool.request(timeout_ms)
+            self.buffers_peak = max(self.buffers_peak, self.pool.in_use)
+            return buffer
         except TaskCancelledError:
             self.check_producing()  # released by its consumers' end rather than cancelled: says so
             raise
@@ -221,6 +233,7 @@ class ResultPartition:
         with self._released_as_cancelled():
             if self._data is not None:
                 self._data.add(buffer, subpartition_index)
+                self._stored_bytes[subpartition_index] += size
             else:
                 self._queues[subpartition_index].add_buffer(buffer)
         self._count(size)

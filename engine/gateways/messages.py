@@ -25,6 +25,7 @@ from engine.graph.deployment import (
     VertexResult,
 )
 from engine.graph.job_graph import JobGraph
+from engine.graph.run_time_decision import RunTimeDecision
 from engine.ids import AllocationId, ExecutionAttemptId, JobId, ResourceId, ResultPartitionId
 from engine.rpc.request import Acknowledge, Request
 
@@ -70,6 +71,8 @@ class JobProgress(msgspec.Struct, frozen=True):
     status: str
     runtime_ms: int
     vertices: tuple[VertexProgress, ...]
+    #: what was decided at run time so far
+    decisions: tuple[RunTimeDecision, ...] = ()
 
 
 class JobOutcome(msgspec.Struct, frozen=True):
@@ -81,6 +84,7 @@ class JobOutcome(msgspec.Struct, frozen=True):
     runtime_ms: int
     vertices: tuple[VertexResult, ...]
     failure: FailureInfo | None = None
+    decisions: tuple[RunTimeDecision, ...] = ()
 
 
 class SubmitJob(Request[SubmitReply], frozen=True):

@@ -16,6 +16,8 @@ pyarrow. So the same plan is explained, submitted, recovered, re-planned and tra
     operator_descriptor.py  physical operators of a chain
     stream_graph.py         StreamGraph: one node per physical operator, edges with partitioner and exchange mode
     chaining.py             which edges become a call instead of an exchange
+    run_time_decision.py    what may be decided while a job runs, and the record of what was
+    contiguous_runs.py      sizes cut into pieces as equal as possible
     job_graph.py            JobGraph: vertices of chained operators and the data sets between them
     pipelined_regions.py    which vertices must run together, and in which order regions can run
     deployment.py           what a TaskExecutor is given for one attempt, and what it reports

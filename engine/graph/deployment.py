@@ -111,6 +111,9 @@ class TaskCounters(msgspec.Struct, frozen=True):
     spilled_bytes: int = 0
     managed_pages_peak: int = 0
     bad_rows: int = 0
+    managed_bytes_peak: int = 0
+    #: most network buffers that its result partitions held at a time
+    network_buffers_peak: int = 0
 
 
 class FailureInfo(msgspec.Struct, frozen=True):
@@ -143,6 +146,8 @@ class TaskReport(msgspec.Struct, frozen=True):
     #: rows and bytes per produced partition, in order of the descriptors
     partition_rows: tuple[int, ...] = ()
     partition_bytes: tuple[int, ...] = ()
+    #: bytes of each subpartition of each BLOCKING partition; () for others
+    subpartition_bytes: tuple[tuple[int, ...], ...] = ()
 
 
 class SubtaskResult(msgspec.Struct, frozen=True):

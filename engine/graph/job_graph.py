@@ -5,6 +5,12 @@
 One data set has exactly one consumer: k downstream vertices need k data sets. Vertices are in topological order.
 A chain is linear: what its last operator emits goes to every data set of the vertex.
 
+Who reads what: without ``ranges`` the pattern of the edge decides (consumer i reads subpartition i of every producer,
+or its producers' parts). With ``ranges`` consumer i reads the subpartitions [begin, end) of every producer: run-time
+decisions have finished results read in other portions than they were written for.
+
+    3 subpartitions   planned (0,1) (1,2) (2,3)      fewer subtasks (0,2) (2,3)      broadcast (0,3) (0,3) (0,3)
+
 Source: Flink's JobGraph, JobVertex, IntermediateDataSet and JobEdge.
 """
 
@@ -14,6 +20,7 @@ import msgspec
 
 from engine.errors import PlanError
 from engine.graph.operator_descriptor import DRIVER_PAGES_MIN, OperatorDescriptor, SourceOperator
+from engine.graph.run_time_decision import AdaptiveJoin, AdaptiveSettings, ExpectedSize
 from engine.graph.ship_strategy import DistributionPattern, PartitionerSpec, ResultPartitionType, ShipStrategy
 from engine.ids import IntermediateDataSetId, JobId, JobVertexId
 
@@ -25,6 +32,9 @@ class IntermediateDataSet(msgspec.Struct, frozen=True):
     consumer: JobVertexId
     result_type: ResultPartitionType
     partitioner: PartitionerSpec
+    expected: ExpectedSize | None = None
+    #: subpartitions of every producer, when that is fixed; None: one for each consumer that it feeds
+    subpartition_count: int | None = None
 
 
 class JobEdge(msgspec.Struct, frozen=True):
@@ -34,6 +44,8 @@ class JobEdge(msgspec.Struct, frozen=True):
     input_index: int
     ship_strategy: ShipStrategy
     pattern: DistributionPattern
+    #: subpartitions [begin, end) that each consumer reads of every producer; (): those that the pattern gives it
+    ranges: tuple[tuple[int, int], ...] = ()
 
 
 class JobVertex(msgspec.Struct, frozen=True):
@@ -48,6 +60,9 @@ class JobVertex(msgspec.Struct, frozen=True):
     max_parallelism: int = 128
     #: share (0..1) of a slot's managed pages for one subtask; shares of the vertices of a pipelined region sum to <= 1
     managed_share: float = 0.0
+    #: set by the user, or by what runs in it: a source has its splits, the work of a Python function is not in bytes
+    is_parallelism_fixed: bool = True
+    adaptive_join: AdaptiveJoin | None = None
 
     def managed_pages(self, pages_per_slot: int) -> int:
         """Return the pages of managed memory that one subtask gets in a slot of that many pages.
@@ -75,6 +90,8 @@ class JobGraph(msgspec.Struct, frozen=True):
     plan: bytes
     #: configuration set for this job, by key
     configuration: dict[str, str]
+    #: None: nothing is decided at run time
+    adaptive: AdaptiveSettings | None = None
 
     def vertex(self, vertex_id: JobVertexId) -> JobVertex:
         """Return the vertex of that id."""
@@ -94,3 +111,15 @@ class JobGraph(msgspec.Struct, frozen=True):
                     raise PlanError(f"vertex {vertex.id} reads {edge.data_set}: not topological")
                 if self.data_set(edge.data_set).consumer != vertex.id:
                     raise PlanError(f"data set {edge.data_set} is consumed by two vertices")
+                self._validate_ranges(vertex, edge)
+
+    def _validate_ranges(self, vertex: JobVertex, edge: JobEdge) -> None:
+        count = self.data_set(edge.data_set).subpartition_count
+        if not edge.ranges:
+            if count is not None and count != vertex.parallelism:
+                raise PlanError(f"{vertex.parallelism} subtasks of {vertex.id} read {count} subpartitions")
+            return
+        if count is None or len(edge.ranges) != vertex.parallelism:
+            raise PlanError(f"{vertex.id} reads {edge.data_set} in {len(edge.ranges)} ranges of {count} subpartitions")
+        if any(not 0 <= begin < end <= count for begin, end in edge.ranges):
+            raise PlanError(f"{vertex.id} reads {edge.data_set} in ranges {edge.ranges} of {count} subpartitions")

@@ -130,6 +130,7 @@ class ExecutionGraph:
         execution.staged_files = report.staged_files
         execution.partition_rows = report.partition_rows
         execution.partition_bytes = report.partition_bytes
+        execution.subpartition_bytes = report.subpartition_bytes
         if target is ExecutionState.FINISHED:
             self._note_finished(vertex)
         return vertex

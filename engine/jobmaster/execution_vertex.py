@@ -38,6 +38,7 @@ class Execution:
     staged_files: tuple[StagedFile, ...] = ()
     partition_rows: tuple[int, ...] = ()
     partition_bytes: tuple[int, ...] = ()
+    subpartition_bytes: tuple[tuple[int, ...], ...] = ()
 
     def transition(self, target: ExecutionState, clock: Clock) -> None:
         """Enter a state, or raise IllegalTransitionError."""

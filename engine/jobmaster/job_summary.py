@@ -11,11 +11,13 @@ from engine.jobmaster.execution_graph import ExecutionGraph
 
 
 def add_counters(counters: Iterable[TaskCounters]) -> TaskCounters:
-    """Return the sum of counters, field by field."""
+    """Return the sum of counters, field by field; of peaks the largest."""
     listed = list(counters)
-    return TaskCounters(
-        **{name: sum(getattr(each, name) for each in listed) for name in TaskCounters.__struct_fields__}
-    )
+    totals = {}
+    for name in TaskCounters.__struct_fields__:
+        values = [getattr(each, name) for each in listed]
+        totals[name] = max(values, default=0) if name.endswith("_peak") else sum(values)
+    return TaskCounters(**totals)
 
 
 def vertex_results(graph: ExecutionGraph) -> tuple[VertexResult, ...]:

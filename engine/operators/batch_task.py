@@ -130,6 +130,8 @@ class BatchTask:
             spilled_bytes=self._context.spilled_bytes + sum(partition.spilled_bytes for partition in self._partitions),
             managed_pages_peak=self._context.pages_peak,
             bad_rows=self._context.bad_rows,
+            managed_bytes_peak=self._context.pages_peak * self._services.memory_manager.page_size,
+            network_buffers_peak=sum(partition.buffers_peak for partition in self._partitions),
         )
 
     def staged_files(self) -> tuple[StagedFile, ...]:
@@ -143,6 +145,10 @@ class BatchTask:
     def partition_bytes(self) -> tuple[int, ...]:
         """Return bytes written to each result partition, in order of the descriptor."""
         return tuple(partition.total_bytes for partition in self._partitions)
+
+    def subpartition_bytes(self) -> tuple[tuple[int, ...], ...]:
+        """Return bytes of each subpartition of each result partition, () for PIPELINED ones."""
+        return tuple(partition.subpartition_bytes for partition in self._partitions)
 
     def _open(self) -> None:
         for descriptor in self._descriptor.partitions:

@@ -56,6 +56,10 @@ class Invokable(Protocol):
         """Return bytes for each produced partition."""
         ...
 
+    def subpartition_bytes(self) -> tuple[tuple[int, ...], ...]:
+        """Return bytes for each subpartition of each BLOCKING partition, () for others."""
+        ...
+
 
 #: makes the invokable, in the task's thread
 InvokableFactory = Callable[[TaskDeploymentDescriptor, Callable[[ResultPartitionId], None]], Invokable]
@@ -181,6 +185,7 @@ class Task:
                 staged_files=invokable.staged_files() if state is TaskState.FINISHED else (),
                 partition_rows=invokable.partition_rows() if state.is_terminal else (),
                 partition_bytes=invokable.partition_bytes() if state.is_terminal else (),
+                subpartition_bytes=invokable.subpartition_bytes() if state.is_terminal else (),
             )
         self._call_loop(self._reported, report, is_last)
 

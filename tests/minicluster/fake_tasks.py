@@ -56,6 +56,9 @@ class FakeTask:
     def partition_bytes(self) -> tuple[int, ...]:
         return self.partition_rows()
 
+    def subpartition_bytes(self) -> tuple[tuple[int, ...], ...]:
+        return tuple((0,) * partition.subpartition_count for partition in self.descriptor.partitions)
+
 
 class FakeResources:
     """Stands in for the memory, disk and network of a process."""

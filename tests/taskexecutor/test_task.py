@@ -36,6 +36,7 @@ class CancelledWhile:
         return ()
 
     partition_bytes = partition_rows
+    subpartition_bytes = partition_rows
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,118 @@
+"""What may be decided while a job runs, and what was.
+
+    in the JobGraph     AdaptiveSettings      of the job; None: nothing is decided at run time
+                        ExpectedSize          of each data set: what the planner expected of it
+                        AdaptiveJoin          of a join's vertex: what may become of it
+
+    a decision          RunTimeDecision ── vertex, planned, expected, real, became, reason     for people
+                        └── change          what is done to the JobGraph                       for replay
+                            BroadcastInput | RepartitionInputs | BuildSide | SubtaskRanges
+
+A decision holds all that its change needs: the submitted JobGraph and the decisions in their order give the JobGraph
+that runs, whoever applies them (``engine.optimizer.adaptive_changes``). Plain data.
+
+Source: Spark's adaptive query execution and Flink's adaptive batch scheduler, which keep no such record.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from engine.ids import JobVertexId
+
+
+class AdaptiveSettings(msgspec.Struct, frozen=True):
+    """What run-time decisions depend on besides sizes.
+
+    execution_mode: name of an ExecutionMode.
+    bytes_per_subtask: what a consumer of BLOCKING results should read; 0: parallelism stays as planned.
+    """
+
+    execution_mode: str
+    managed_bytes_per_slot: int
+    segment_size_bytes: int
+    bytes_per_subtask: int
+
+
+class ExpectedSize(msgspec.Struct, frozen=True):
+    """What the planner expected of all partitions of a data set together.
+
+    ``is_certain``: nothing on the way to it is a guess, so waiting for the real size tells nothing new.
+    """
+
+    rows: float
+    size_bytes: float
+    is_certain: bool
+
+
+class AdaptiveJoin(msgspec.Struct, frozen=True):
+    """What may become of a join: facts of its type, its hint and of what follows it.
+
+    may_broadcast: left, right: that input may be read whole by every subtask while the other one stays where it is.
+    may_repartition: planned as a broadcast, it may be repartitioned: the broadcast input is kept in hash partitions.
+    may_build: left, right: that input may be the one that is built.
+    """
+
+    may_broadcast: tuple[bool, bool] = (False, False)
+    may_repartition: bool = False
+    may_build: tuple[bool, bool] = (False, False)
+
+
+class BroadcastInput(msgspec.Struct, frozen=True, tag="broadcast"):
+    """A repartitioned join becomes a broadcast join.
+
+    ``small`` (0 left, 1 right) is finished and read whole by every subtask; the other input is no longer shuffled.
+    The vertices in ``followers`` (the join and what is connected with it through FORWARD) get its parallelism.
+    """
+
+    join: JobVertexId
+    small: int
+    followers: tuple[JobVertexId, ...]
+    parallelism: int
+    #: whether the join runs together with the producer of the other input
+    is_pipelined: bool
+
+
+class RepartitionInputs(msgspec.Struct, frozen=True, tag="repartition"):
+    """A broadcast join becomes a repartitioned one: its build input (``large``) is finished, the other not begun."""
+
+    join: JobVertexId
+    large: int
+
+
+class BuildSide(msgspec.Struct, frozen=True, tag="build_side"):
+    """The other input of a join is built."""
+
+    join: JobVertexId
+    build_left: bool
+    #: share of managed memory that the join wishes for now
+    memory_weight: float
+
+
+class SubtaskRanges(msgspec.Struct, frozen=True, tag="parallelism"):
+    """Vertices connected through FORWARD get fewer subtasks: one for each range [begin, end) of subpartitions."""
+
+    vertices: tuple[JobVertexId, ...]
+    ranges: tuple[tuple[int, int], ...]
+
+
+Change = BroadcastInput | RepartitionInputs | BuildSide | SubtaskRanges
+
+
+class RunTimeDecision(msgspec.Struct, frozen=True):
+    """One decision. Sizes in bytes: of the results that decided it."""
+
+    kind: str
+    vertex: JobVertexId
+    vertex_name: str
+    planned: str
+    became: str
+    expected_bytes: float
+    real_bytes: int
+    reason: str
+    change: Change
+
+    @property
+    def text(self) -> str:
+        """One line for people."""
+        return f"{self.vertex_name}: {self.planned} -> {self.became} ({self.reason})"

@@ -12,7 +12,7 @@
     BroadcastSelector  BROADCAST   all: select raises                            no          UNSUPPORTED UNSUPPORTED
     ForwardSelector    FORWARD     0                                             yes         UNSUPPORTED UNSUPPORTED
     KeyGroupSelector   KEYGROUP    Flink's key group, operator of the group      no          ARBITRARY RANGE
-    CustomSelector     CUSTOM      a Python function of key and channel count    no          ARBITRARY FULL
+    CustomSelector     CUSTOM      what a column says (a Python function made it) no         ARBITRARY FULL
     HashSelector       HASH        high half of the 64-bit row hash              no          ARBITRARY FULL
     RangeSelector      RANGE       number of bounds below or equal to the key    no          ARBITRARY FULL
 
@@ -78,6 +78,10 @@ cdef class ChannelSelector:
             return [channels[row] for row in range(opened.row_count)]
         finally:
             free(channels)
+
+    def travelling(self, batch not None):
+        """Return what is sent of a pyarrow.RecordBatch, which is selected from next: all of it, but for CUSTOM."""
+        return batch
 
     def copy(self):
         """Return a selector of the same class and channel count with a position of its own."""

@@ -1,5 +1,4 @@
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import pyarrow as pa
 
@@ -34,11 +33,9 @@ class KeyGroupSelector(KeySelector):
     ) -> None: ...
     def configure(self, max_parallelism: int) -> None: ...
 
-class CustomSelector(KeySelector):
-    function: Callable[[Any, int], int]
-    def __init__(
-        self, channel_count: int, schema: pa.Schema, keys: Sequence[str], function: Callable[[Any, int], int]
-    ) -> None: ...
+class CustomSelector(ChannelSelector):
+    column: str
+    def __init__(self, channel_count: int, column: str) -> None: ...
 
 class RangeSelector(KeySelector):
     bounds: pa.RecordBatch

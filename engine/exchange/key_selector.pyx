@@ -2,29 +2,30 @@
 
     HashSelector       bits 63..32 of the 64-bit row hash, scaled to the channel count
     KeyGroupSelector   Flink's key group of the key and the operator of that group; null keys are refused
-    CustomSelector     a Python function, once per row
+    CustomSelector     a column that a Python function made, in a worker process
     RangeSelector      binary search among sorted bounds
 
 HASH uses the high half only: join tables and recursion use the other bits. ``spread_nulls`` sends rows with a null key,
 which match nothing, to all channels in turn. Heavy keys, known by their hashes, are split: on one side of a join their
 rows are *spread* (the first one of each key to its home, the channel of its hash, then in turn), on the other side
 *replicated* to all channels; ``divide`` takes those out of a batch, because a row has one channel here. RANGE: bounds are key rows in order, one fewer than channels; equal keys
-share a channel. All but CUSTOM work without the GIL.
+share a channel. All work without the GIL.
 
 Source: Flink's KeyGroupStreamPartitioner and CustomPartitionerWrapper; HASH and RANGE are ours.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memcpy
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from engine.errors import DataError, PlanError, SchemaError
+from engine.errors import DataError, IllegalTransitionError, PlanError, SchemaError
 from engine.exchange.channel_selector cimport ChannelSelector
 from engine.exchange.channel_selector import SubtaskStateMapper
 from engine.graph.sort_key import SortKey
-from engine.records.arrow_batch cimport ArrowBatch
+from engine.records.arrow_batch cimport ArrowBatch, KIND_INT32
 from engine.records.comparator cimport RowComparator
 from engine.records.hashing cimport hash_batch, null_keys_of_batch
 from engine.records.key_group cimport KeyGroupAssigner, operator_of_group
@@ -230,36 +231,52 @@ cdef class KeyGroupSelector(KeySelector):
         return KeyGroupSelector(self.channel_count, self._schema, self.keys, self.max_parallelism)
 
 
-cdef class CustomSelector(KeySelector):
-    """Rows by a Python function, called for every row: the one selector that takes the GIL.
+cdef class CustomSelector(ChannelSelector):
+    """Rows by a column that says their channel; the column itself does not travel.
+
+    The user's function made the column, in a worker process: no code of the user's runs here.
 
     Args:
-        channel_count, schema, keys: as for KeySelector.
-        function: (key, channel_count) -> channel; key is the value of the only key column, or a tuple of values.
+        channel_count: channels of the output.
+        column: name of an int32 column without nulls.
     """
 
     name = "CUSTOM"
-    cdef readonly object function
+    cdef readonly str column
+    cdef ArrowBatch _channels           # the column of the batch that was taken apart last
 
-    def __init__(self, int32_t channel_count, schema, keys, function):
-        self.function = function
+    def __init__(self, int32_t channel_count, str column not None):
+        self.column = column
+
+    def travelling(self, batch not None):
+        """Return a pyarrow.RecordBatch without its channel column, which the next ``select`` uses.
+
+        Raises:
+            DataError: a channel that is none, or null.
+        """
+        cdef const int32_t* values
+        cdef int64_t bad
+        position = batch.schema.get_field_index(self.column)
+        self._channels = ArrowBatch.open(batch.select([position]))
+        if self._channels.columns[0].kind != KIND_INT32 or self._channels.columns[0].null_count != 0:
+            raise DataError(f"column {self.column!r} is to hold an int32 channel for every row")
+        values = <const int32_t*> self._channels.columns[0].values + self._channels.columns[0].offset
+        with nogil:
+            bad = first_outside(values, self.channel_count, self._channels.row_count)
+        if bad >= 0:
+            raise DataError(f"channel {values[bad]} of row {bad}: there are {self.channel_count}, from 0")
+        return batch.select([index for index in range(batch.num_columns) if index != position])
 
     cdef int select(self, ArrowBatch batch, uint32_t* channels) except -1:
-        cdef int64_t row = 0
-        cdef list columns = [batch.batch.column(self._columns[index]).to_pylist()
-                             for index in range(self._column_count)]
-        for key in columns[0] if len(columns) == 1 else zip(*columns):
-            channel = self.function(key, self.channel_count)
-            if not isinstance(channel, int) or not 0 <= channel < self.channel_count:
-                raise DataError(f"the partitioner function returned {channel!r} for the key {key!r}: an int from 0 to "
-                                f"{self.channel_count - 1} is needed")
-            channels[row] = channel
-            row += 1
+        if self._channels is None or self._channels.row_count != batch.row_count:
+            raise IllegalTransitionError("rows to be partitioned came without their channels")
+        memcpy(channels, <const int32_t*> self._channels.columns[0].values + self._channels.columns[0].offset,
+               <size_t> batch.row_count * sizeof(uint32_t))
         return 0
 
     def copy(self):
-        """Return a selector with the same keys and function."""
-        return CustomSelector(self.channel_count, self._schema, self.keys, self.function)
+        """Return a selector of the same column."""
+        return CustomSelector(self.channel_count, self.column)
 
 
 cdef class RangeSelector(KeySelector):
@@ -349,6 +366,15 @@ cdef uint8_t* encode_all(RowCodec codec, ArrowBatch batch, uint32_t* sizes, uint
 
 
 # ------------------------------------------------------------------------------------------------------------ kernels
+
+
+cdef int64_t first_outside(const int32_t* channels, int32_t channel_count, int64_t count) noexcept nogil:
+    """Return the first row whose channel is none, or -1."""
+    cdef int64_t row
+    for row in range(count):
+        if <uint32_t> channels[row] >= <uint32_t> channel_count:
+            return row
+    return -1
 
 
 cdef void channels_of_hashes(const uint64_t* hashes, uint64_t channel_count, int64_t count,

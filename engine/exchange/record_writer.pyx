@@ -94,6 +94,7 @@ cdef class RecordWriter:
         with self._lock:
             self.check_flush_error()
             self.partition.check_producing()
+            batch = self.selector.travelling(batch)
             if self._replicates:
                 rest, copies = self.selector.divide(batch)
                 if rest is not None:

@@ -15,8 +15,7 @@ Source: Flink's RecordWriterBuilder.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from engine.exchange.channel_selector import ChannelSelector
 from engine.exchange.record_writer import RecordWriter
@@ -78,7 +77,6 @@ class RecordWriterBuilder:
         self._timeout_ms = DEFAULT_TIMEOUT_MS
         self._subtask_index = 0
         self._selector: ChannelSelector | None = None
-        self._function: Callable[[Any, int], int] | None = None
         self._bounds: pa.RecordBatch | None = None
 
     def with_timeout(self, timeout_ms: int) -> RecordWriterBuilder:
@@ -94,11 +92,6 @@ class RecordWriterBuilder:
     def with_selector(self, selector: ChannelSelector) -> RecordWriterBuilder:
         """Use this selector in place of the one that the partition's descriptor names."""
         self._selector = selector
-        return self
-
-    def with_function(self, function: Callable[[Any, int], int]) -> RecordWriterBuilder:
-        """Set the function of custom partitioning."""
-        self._function = function
         return self
 
     def with_bounds(self, bounds: pa.RecordBatch) -> RecordWriterBuilder:
@@ -117,7 +110,6 @@ class RecordWriterBuilder:
             self._schema,
             partition.subpartition_count,
             self._subtask_index,
-            self._function,
             self._bounds,
         )
         return RecordWriter(partition, self._schema, selector, self._timeout_ms if partition.is_pipelined else -1)

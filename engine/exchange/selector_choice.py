@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from engine.errors import NotYetSupportedError, PlanError
 from engine.exchange.channel_selector import (
@@ -39,7 +38,6 @@ def selector_for(
     schema: pa.Schema,
     channel_count: int,
     subtask_index: int = 0,
-    function: Callable[[Any, int], int] | None = None,
     bounds: pa.RecordBatch | None = None,
     seed: int | None = None,
 ) -> ChannelSelector:
@@ -47,15 +45,14 @@ def selector_for(
 
     Args:
         spec: kind and keys.
-        schema: of the rows.
+        schema: of the rows that travel.
         channel_count: channels of this subtask's output.
         subtask_index: of the producer; with ``seed``, producers still begin at different channels.
-        function: of CUSTOM.
         bounds: of RANGE.
         seed: makes SHUFFLE and REBALANCE repeatable; random when None.
 
     Raises:
-        PlanError: an unknown kind, no function, or keys missing.
+        PlanError: an unknown kind, or keys missing.
         SchemaError: a key column that does not exist.
         NotYetSupportedError: RANGE without bounds.
     """
@@ -70,9 +67,9 @@ def selector_for(
     if kind == "KEYGROUP":
         return KeyGroupSelector(channel_count, schema, spec.keys, spec.max_parallelism)
     if kind == "CUSTOM":
-        if function is None:
-            raise PlanError("custom partitioning needs its function")
-        return CustomSelector(channel_count, schema, spec.keys, function)
+        if len(spec.keys) != 1:
+            raise PlanError("custom partitioning needs the column that says where rows go")
+        return CustomSelector(channel_count, spec.keys[0])
     if kind == "RANGE":
         if bounds is None:
             raise NotYetSupportedError("range partitioning without bounds")

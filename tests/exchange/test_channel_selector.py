@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.errors import DataError, NotYetSupportedError, PlanError, SchemaError
+from engine.errors import DataError, IllegalTransitionError, NotYetSupportedError, PlanError, SchemaError
 from engine.exchange.channel_selector import (
     BroadcastSelector,
     ForwardSelector,
@@ -50,7 +50,7 @@ def test_every_partitioner_has_its_selector_with_name_pattern_and_mappers(
     kind: str, keys: tuple[str, ...], pointwise: bool, upstream: str, downstream: str
 ) -> None:
     spec = PartitionerSpec(kind, keys)
-    selector = selector_for(spec, SCHEMA, 3, 0, lambda key, count: key % count)
+    selector = selector_for(spec, SCHEMA, 3)
     assert str(selector) == kind
     assert selector.is_pointwise == pointwise == spec.is_pointwise
     assert (selector.upstream_mapper, selector.downstream_mapper) == (upstream, downstream)
@@ -59,7 +59,7 @@ def test_every_partitioner_has_its_selector_with_name_pattern_and_mappers(
     assert twin is not selector
     assert twin == selector
     assert hash(twin) == hash(selector)
-    assert selector != selector_for(spec, SCHEMA, 4, 0, lambda key, count: key % count)
+    assert selector != selector_for(spec, SCHEMA, 4)
     assert selector != (GlobalSelector(3) if kind != "GLOBAL" else ForwardSelector(3))
 
 
@@ -170,22 +170,25 @@ def test_null_keys_go_to_one_channel_or_to_all_in_turn() -> None:
     assert spread.channels_of(batch)[8] == HashSelector(4, batch.schema, ["s", "k"]).channels_of(batch)[8]
 
 
-def test_a_custom_function_sees_the_key_and_the_channel_count() -> None:
-    seen: list[Any] = []
-
-    def choose(key: Any, count: int) -> int:
-        seen.append((key, count))
-        return 1
-
-    assert CustomSelector(2, SCHEMA, ["s"], choose).channels_of(rows(2)) == [1, 1]
-    assert CustomSelector(3, SCHEMA, ["k", "s"], choose).channels_of(rows(1)) == [1]
-    assert seen == [("0", 2), ("1", 2), ((0, "0"), 3)]
+def test_custom_channels_come_from_a_column_that_does_not_travel() -> None:
+    channels = pa.array([9, 2, 0, 1, 9], pa.int32()).slice(1, 3)
+    batch = rows(3).append_column("__channel", channels)
+    selector = CustomSelector(3, "__channel")
+    sent = selector.travelling(batch)
+    assert sent.equals(rows(3))
+    assert selector.channels_of(sent) == [2, 0, 1]
 
 
-@pytest.mark.parametrize("answer", [-1, 2, "0", None])
-def test_a_custom_function_that_names_no_channel_is_an_error(answer: Any) -> None:
-    with pytest.raises(DataError, match="an int from 0 to 1 is needed"):
-        CustomSelector(2, SCHEMA, ["k"], lambda _key, _count: answer).channels_of(rows(1))
+@pytest.mark.parametrize("answer", [-1, 2, None])
+def test_a_custom_channel_that_is_none_is_an_error(answer: Any) -> None:
+    batch = rows(2).append_column("__channel", pa.array([0, answer], pa.int32()))
+    with pytest.raises(DataError, match="channel"):
+        CustomSelector(2, "__channel").travelling(batch)
+
+
+def test_custom_rows_without_their_channels_are_refused() -> None:
+    with pytest.raises(IllegalTransitionError, match="without their channels"):
+        CustomSelector(2, "__channel").channels_of(rows(1))
 
 
 @given(st.lists(st.integers(-50, 50), max_size=60), st.lists(st.integers(-50, 50), max_size=6))
@@ -212,8 +215,8 @@ def test_what_cannot_be_selected_is_refused_with_a_reason() -> None:
         HashSelector(2, SCHEMA, [])
     with pytest.raises(PlanError, match="need 2 bounds, not 0"):
         RangeSelector(3, SCHEMA, ["k"], pa.record_batch({"k": pa.array([], pa.int64())}))
-    with pytest.raises(PlanError, match="its function"):
-        selector_for(PartitionerSpec("CUSTOM", ("k",)), SCHEMA, 2)
+    with pytest.raises(PlanError, match="says where rows go"):
+        selector_for(PartitionerSpec("CUSTOM", ()), SCHEMA, 2)
     with pytest.raises(NotYetSupportedError):
         selector_for(PartitionerSpec("RANGE", ("k",)), SCHEMA, 2)
     with pytest.raises(PlanError, match="unknown partitioner 'X'"):

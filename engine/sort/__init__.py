@@ -1,9 +1,13 @@
-"""External sort: rows kept in pages, sorted by an index of prefixes, spilled as runs, merged.
+"""External sort: rows kept in pages, sorted by an index of prefixes, kept or spilled as runs, merged.
 
-external_sorter   the operator's face: fill, sort, spill, merge, output batches
+external_sorter   the operator's face: fill, sort, spill; then batches, or its runs for others
 record_sorter     one memory's worth: rows in pages of the pool and the sorted index over them
 radix_sort        kernel: sorts index entries by their 8-byte prefix, rows are compared only on ties
-run_merger        k-way merge of runs that are read block by block
+key_bytes         keys as bytes in memcmp order: samples, bounds of ranges, index of a run
+sorted_run        a run in memory or on disk, searchable by key
+sorted_runs       all runs of a sorter: ranges for readers, spilled for others' sake, released
+run_merger        k-way merge of slices of runs
 loser_tree        kernel: which of k cursors has the smallest row
+merged_batches    the rows of one range of many runs as Arrow batches
 merge_plan        how many runs may be merged at once, and which, in which order
 """

@@ -8,6 +8,7 @@ from engine.graph.sort_key import SortKey
 from engine.iomanager.spill_space import SpillSpace
 from engine.memory.page_pool import PagePool
 from engine.memory.segment import MemorySegment
+from engine.sort.sorted_runs import SortedRuns
 
 @final
 class ExternalSorter:
@@ -15,8 +16,10 @@ class ExternalSorter:
 
     schema: pa.Schema
     rows_in: int
-    spilled_bytes: int
-    run_count: int
+    @property
+    def spilled_bytes(self) -> int: ...
+    @property
+    def run_count(self) -> int: ...
     def __new__(
         cls,
         schema: pa.Schema,
@@ -31,4 +34,5 @@ class ExternalSorter:
     def add_rows(self, buffer: Buffer) -> None: ...
     def finish(self) -> None: ...
     def batches(self, max_rows: int = 8192, max_bytes: int = 1 << 20) -> Iterator[pa.RecordBatch]: ...
+    def take_runs(self, reader_count: int) -> SortedRuns: ...
     def close(self) -> None: ...

@@ -6,6 +6,9 @@
     for batch in sorter.batches(max_rows, max_bytes): ...
     sorter.close()                                                                  always; idempotent
 
+    or, in place of finish:  runs = sorter.take_runs(reader_count)      SortedRuns for readers of ranges elsewhere;
+                                                                        pages and files are theirs from then on
+
     FILLING ──► rows into RecordSorter ──► full: sort, write a run, start anew
        │ finish()
        ├── no run written ──► sort in memory ──► batches from the pages
@@ -21,31 +24,29 @@ of their readers) and up to a quarter is a grant into which rows are copied for 
 decoded where it lies in its block. A row larger than the whole pool uses the reserved grant, alone, and becomes a run
 of its own.
 
-Spilled bytes: once the input with up to fan-in runs (64 or more from 512 KiB of pages), less than twice with one
-intermediate merge.
+Spilled bytes: the input once with up to fan-in runs (64 or more from 512 KiB of pages), else at most twice: the fan-in
+is at least the square root of the number of runs, so one intermediate merge is always enough.
 
-Source: Flink's UnilateralSortMerger and MergeIterator; here one thread does all of it in turn.
+Source: Flink's UnilateralSortMerger and MergeIterator.
 """
 
 cimport cython
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
-from engine.iomanager.spill_writer cimport SpillWriter
 from engine.memory.page_pool cimport PagePool
 from engine.memory.segment cimport MemorySegment
 from engine.memory.status cimport STATUS_OK
 from engine.records.arrow_batch cimport ArrowBatch
-from engine.records.comparator cimport RowComparator
-from engine.records.normalized_key cimport NormalizedKey
-from engine.records.row_codec cimport RowCodec, row_size, rows_of_page
-from engine.sort.radix_sort cimport IndexEntry
+from engine.records.row_codec cimport row_size, rows_of_page
 from engine.sort.record_sorter cimport RecordSorter
-from engine.sort.run_merger cimport RunMerger
+from engine.sort.sorted_run cimport RunWriter, run_in_memory
+from engine.sort.sorted_runs cimport SortedRuns
 
 from engine.errors import CorruptBlockError, MemoryBudgetError
-from engine.sort.merge_plan import block_size_bytes, fan_in, next_window
+from engine.sort.merge_plan import block_size_bytes, fan_in
+from engine.sort.merged_batches import MergedBatches
 
 cdef extern from *:
     void prefetch "__builtin_prefetch" (const void* address) noexcept nogil
@@ -60,52 +61,34 @@ cdef int64_t NO_LIMIT = <int64_t> 1 << 62
 
 cdef enum:
     STATE_FILLING = 0
-    STATE_IN_MEMORY = 1
-    STATE_MERGING = 2
-    STATE_CLOSED = 3
+    STATE_FINISHED = 1
+    STATE_CLOSED = 2
 
 
 @cython.final
 cdef class ExternalSorter:
 
-    cdef RowCodec _codec
-    cdef NormalizedKey _normalized_key
-    cdef RowComparator _comparator
     cdef PagePool _pool
-    cdef object _space
+    cdef SortedRuns _runs           # None once they are taken
     cdef RecordSorter _sorter
+    cdef object _output             # MergedBatches, after finish
     cdef int _state
-    cdef list _runs                 # SpillFiles in order of arrival
-    cdef int32_t _block_size        # of runs, bytes
-    cdef RunMerger _merger
-    cdef int64_t _limit             # rows of output, -1: all
+    cdef int64_t _limit             # rows of output, NO_LIMIT: all
     cdef bint _force_spill
-    cdef int64_t _rows_left         # rows of output still to come
-    cdef int64_t _position          # in memory: next entry
-    cdef uint8_t* _arena            # merging: rows copied for decoding
-    cdef int64_t _arena_size
     cdef uint32_t* _sizes           # [CHUNK_ROWS]
     cdef uint8_t** _targets         # [CHUNK_ROWS]
     cdef uint8_t** _rows            # [CHUNK_ROWS]
-    cdef uint8_t** _output          # [_output_capacity]
-    cdef int64_t _output_capacity
     cdef readonly object schema
     cdef readonly int64_t rows_in
-    cdef readonly int64_t spilled_bytes
-    cdef readonly int32_t run_count
 
     def __cinit__(self, schema, keys, PagePool pool not None, space, limit=None, bint force_spill=False):
         self.schema = schema
-        self._codec = RowCodec(schema)
-        self._normalized_key = NormalizedKey(self._codec, keys)
-        self._comparator = RowComparator(self._codec, keys)
         self._pool = pool
-        self._space = space
-        self._sorter = RecordSorter(pool, self._normalized_key, self._comparator, FORCED_RUN_ROWS if force_spill else 0)
+        self._runs = SortedRuns(schema, keys, space, block_size_bytes(pool.page_limit * pool.page_size))
+        self._sorter = RecordSorter(pool, self._runs.normalized_key, self._runs.comparator,
+                                    FORCED_RUN_ROWS if force_spill else 0)
         self._state = STATE_FILLING
-        self._runs = []
-        self._block_size = block_size_bytes(pool.page_limit * pool.page_size)
-        self._limit = -1 if limit is None else limit
+        self._limit = NO_LIMIT if limit is None else limit
         self._force_spill = force_spill
         self._sizes = <uint32_t*> malloc(CHUNK_ROWS * sizeof(uint32_t))
         self._targets = <uint8_t**> malloc(CHUNK_ROWS * sizeof(uint8_t*))
@@ -117,7 +100,16 @@ cdef class ExternalSorter:
         free(self._sizes)
         free(self._targets)
         free(self._rows)
-        free(self._output)
+
+    @property
+    def spilled_bytes(self):
+        """Bytes of rows written to runs, merged ones included."""
+        return self._runs.spilled_bytes if self._runs is not None else 0
+
+    @property
+    def run_count(self):
+        """Runs written, merged ones included."""
+        return self._runs.run_count if self._runs is not None else 0
 
     # ------------------------------------------------------------------------------------------------------ filling
 
@@ -131,11 +123,11 @@ cdef class ExternalSorter:
         cdef int64_t count, placed
         self._require(STATE_FILLING, "add_batch")
         opened = ArrowBatch.open(batch)
-        self._codec.accept(opened)
+        self._runs.codec.accept(opened)
         while start < opened.row_count:
             count = min(<int64_t> CHUNK_ROWS, opened.row_count - start)
             with nogil:
-                self._codec.measure(opened, start, count, self._sizes)
+                self._runs.codec.measure(opened, start, count, self._sizes)
                 placed = self._place(count, False)
             if placed == 0:
                 self._make_room(self._sizes[0])
@@ -144,7 +136,7 @@ cdef class ExternalSorter:
                 if placed == 0:
                     self._refuse(self._sizes[0])
             with nogil:
-                self._codec.encode(opened, start, placed, self._sizes, self._targets)
+                self._runs.codec.encode(opened, start, placed, self._sizes, self._targets)
             start += placed
         self.rows_in += opened.row_count
 
@@ -207,7 +199,7 @@ cdef class ExternalSorter:
         if self._sorter.row_count == 0:
             return 0
         self._sort_in_memory()
-        if self._limit < 0 or self._force_spill or size > self._pool.page_size or not self._keep_first():
+        if self._limit == NO_LIMIT or self._force_spill or size > self._pool.page_size or not self._keep_first():
             self._spill()
         return 0
 
@@ -252,83 +244,18 @@ cdef class ExternalSorter:
 
     cdef int _spill(self) except -1:
         """Write the sorted rows in memory as a run and forget them."""
-        cdef SpillWriter writer
-        cdef IndexEntry* entries = self._sorter.entries
-        cdef int64_t count = self._sorter.row_count
+        cdef RunWriter writer = self._runs.new_writer("run")
+        cdef RecordSorter sorter = self._sorter
+        cdef int64_t count = min(sorter.row_count, self._limit)
         cdef int64_t index
-        if self._limit >= 0:
-            count = min(count, self._limit)
-        writer = self._space.writer("run", block_size=self._block_size)
         with nogil:
             for index in range(count):
                 if index + AHEAD < count:
-                    prefetch(entries[index + AHEAD].row)
-                writer.write(entries[index].row, row_size(entries[index].row))
-        self._sorter.clear()
-        self._keep_run(writer.finish(), len(self._runs), len(self._runs))
+                    prefetch(sorter.entries[index + AHEAD].row)
+                writer.write(sorter.entries[index].row)
+        sorter.clear()
+        self._runs.add(writer.finish())
         return 0
-
-    cdef int _keep_run(self, file, Py_ssize_t start, Py_ssize_t stop) except -1:
-        """Put a new run in the place of runs start .. stop, which are deleted."""
-        merged = self._runs[start:stop]
-        self._runs[start:stop] = [file]
-        self.spilled_bytes += file.raw_bytes
-        self.run_count += 1
-        for old in merged:
-            old.delete()
-        return 0
-
-    cdef RunMerger _open_merger(self, list runs):
-        readers = []
-        try:
-            for run in runs:
-                readers.append(run.reader(prefetch=1))
-            return RunMerger(readers, self._normalized_key, self._comparator)
-        except BaseException:
-            for reader in readers:
-                reader.close()
-            raise
-
-    cdef int _merge_to_run(self, Py_ssize_t start, Py_ssize_t stop) except -1:
-        """Merge the runs start .. stop into one run in their place."""
-        cdef RunMerger merger = self._open_merger(self._runs[start:stop])
-        cdef SpillWriter writer
-        cdef int64_t left = self._limit if self._limit >= 0 else NO_LIMIT
-        cdef int64_t count
-        cdef uint8_t* end
-        try:
-            self._take_arena(self._block_size)
-            writer = self._space.writer("merged run", block_size=self._block_size)
-            while left > 0 and merger.head() != NULL:
-                count = merger.copy_rows(self._arena, self._arena_size, self._rows, min(left, <int64_t> CHUNK_ROWS))
-                if count > 0:
-                    end = self._rows[count - 1] + row_size(self._rows[count - 1])
-                    writer.write(self._arena, end - self._arena)
-                else:
-                    count = 1
-                    writer.write(merger.head(), row_size(merger.head()))
-                    merger.advance()
-                left -= count
-        finally:
-            self._give_arena()
-            merger.close()
-        self._keep_run(writer.finish(), start, stop)
-        return 0
-
-    cdef int _take_arena(self, int64_t wanted) except -1:
-        """Take memory into which merged rows are copied: at most a quarter of the pool, at least a page."""
-        cdef int64_t quarter = max(self._pool.page_limit // 4, <int64_t> 1) * self._pool.page_size
-        self._arena_size = min(quarter, max(wanted, <int64_t> self._pool.page_size))
-        with nogil:
-            self._arena = self._pool.take_large(self._arena_size, False)
-        if self._arena == NULL:
-            self._refuse(self._arena_size)
-        return 0
-
-    cdef void _give_arena(self) noexcept:
-        if self._arena != NULL:
-            self._pool.give_large(self._arena, self._arena_size, False)
-            self._arena = NULL
 
     # ------------------------------------------------------------------------------------------------------- output
 
@@ -338,107 +265,61 @@ cdef class ExternalSorter:
         Raises: SpillError, CorruptBlockError.
         """
         self._require(STATE_FILLING, "finish")
-        if not self._runs:
-            self._sort_in_memory()
-            self._state = STATE_IN_MEMORY
-            self._rows_left = self._sorter.row_count
-            if self._limit >= 0:
-                self._rows_left = min(self._rows_left, self._limit)
-            return
+        self._end_filling(keep_in_memory=not self._runs.runs, reader_count=1)
+        self._output = MergedBatches([self._runs], self._pool, limit=None if self._limit == NO_LIMIT else self._limit)
+        self._state = STATE_FINISHED
+
+    def take_runs(self, int32_t reader_count):
+        """Say that all rows are in and return them as SortedRuns, which own pages and files from now on.
+
+        Args: reader_count: sorters whose runs will be merged together, with the memory of one.
+        Raises: SpillError, CorruptBlockError.
+        """
+        cdef SortedRuns runs
+        self._require(STATE_FILLING, "take_runs")
+        self._end_filling(keep_in_memory=not self._force_spill, reader_count=reader_count)
+        runs, self._runs = self._runs, None
+        self._state = STATE_CLOSED
+        return runs
+
+    def _end_filling(self, bint keep_in_memory, int32_t reader_count):
+        """Make runs of everything, few enough to be merged at once."""
+        cdef int64_t count = min(self._sorter.row_count, self._limit)
         if self._sorter.row_count > 0:
             self._sort_in_memory()
-            self._spill()
-        ways = fan_in(self._pool.page_limit * self._pool.page_size, self._block_size)
-        window = next_window([run.raw_bytes for run in self._runs], ways)
-        while window is not None:
-            self._merge_to_run(window[0], window[0] + window[1])
-            window = next_window([run.raw_bytes for run in self._runs], ways)
-        self._merger = self._open_merger(self._runs)
-        self._rows_left = self._limit if self._limit >= 0 else NO_LIMIT
-        self._state = STATE_MERGING
+            if keep_in_memory:
+                self._runs.add(run_in_memory(self._sorter, count))
+            else:
+                self._spill()
+        ways = fan_in(self._pool.page_limit * self._pool.page_size // reader_count, self._runs.block_size,
+                      len(self._runs.runs))
+        self._runs.merge_down(ways, self._limit)
 
     def batches(self, int64_t max_rows=8192, int64_t max_bytes=1 << 20):
-        """Yield the rows in order as Arrow batches; once.
+        """Return an iterator over the rows in order as Arrow batches; once.
 
         Args: max_rows: 1 or more; max_bytes: bound of a batch's rows in binary form, exceeded only by a single row.
         """
-        if self._state not in (STATE_IN_MEMORY, STATE_MERGING):
+        if self._state != STATE_FINISHED:
             raise RuntimeError("batches() comes after finish() and before close()")
-        self._reserve_output(max(max_rows, 1))
-        batch = self._next_batch(max_bytes)
-        while batch is not None:
-            yield batch
-            batch = self._next_batch(max_bytes)
-
-    cdef int _reserve_output(self, int64_t max_rows) except -1:
-        free(self._output)
-        self._output = <uint8_t**> malloc(<size_t> max_rows * sizeof(uint8_t*))
-        self._output_capacity = max_rows
-        if self._output == NULL:
-            raise MemoryError()
-        return 0
-
-    cdef object _next_batch(self, int64_t max_bytes):
-        cdef int64_t count
-        if self._state == STATE_IN_MEMORY:
-            count = self._next_from_memory(max_bytes)
-        elif self._state == STATE_MERGING:
-            count = self._next_from_merge(max_bytes)
-        else:
-            raise RuntimeError("the sort was closed while its batches were read")
-        if count == 0:
-            return None
-        self._rows_left -= count
-        batch = self._codec.decode(self._output, count, NULL, 0)
-        if self._state == STATE_MERGING and self._output[0] == self._merger.head():
-            self._merger.advance()      # a row larger than the arena was decoded in its block
-        return batch
-
-    cdef int64_t _next_from_memory(self, int64_t max_bytes) noexcept:
-        cdef int64_t limit = min(self._rows_left, self._output_capacity)
-        cdef int64_t count = 0
-        cdef int64_t used = 0
-        cdef uint8_t* row
-        while count < limit:
-            row = self._sorter.entries[self._position].row
-            used += row_size(row)
-            if used > max_bytes and count > 0:
-                break
-            self._output[count] = row
-            self._position += 1
-            count += 1
-        return count
-
-    cdef int64_t _next_from_merge(self, int64_t max_bytes) except -1:
-        cdef int64_t limit = min(self._rows_left, self._output_capacity)
-        cdef int64_t count
-        if self._arena == NULL:
-            self._take_arena(max_bytes)
-        count = self._merger.copy_rows(self._arena, min(self._arena_size, max_bytes), self._output, limit)
-        if count == 0 and limit > 0 and self._merger.head() != NULL:
-            self._output[0] = self._merger.head()
-            count = 1
-        return count
+        return self._output.batches(max_rows, max_bytes)
 
     # ---------------------------------------------------------------------------------------------------------- end
 
     cdef int _require(self, int state, str what) except -1:
         if self._state != state:
-            names = ("filling", "finished", "finished", "closed")
+            names = ("filling", "finished", "closed")
             raise RuntimeError(f"{what}() on a sort that is {names[self._state]}")
         return 0
 
     def close(self):
-        """Give every page back and delete the runs; idempotent, in every state."""
+        """Give every page back and delete the runs, unless they were taken; idempotent, in every state."""
         if self._state == STATE_CLOSED:
             return
         self._state = STATE_CLOSED
-        self._sorter.clear()
-        self._give_arena()
-        runs, self._runs = self._runs, []
         try:
-            if self._merger is not None:
-                self._merger.close()
+            if self._output is not None:
+                self._output.close()
         finally:
-            for run in runs:
-                run.delete()
+            self._sorter.clear()
+            self._runs.release()

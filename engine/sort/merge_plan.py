@@ -10,12 +10,18 @@ Only neighbours are merged, so that rows with equal keys stay in order of arriva
 runs as make all the later ones full, and every step takes the window with the fewest bytes, so as little as
 possible is written twice.
 
-Invariants: 2 <= fan-in <= FAN_IN_MAX; a plan of n runs ends with at most fan-in runs; no run is left out.
+A run is merged at most once before the last merge: n runs have a fan-in of at least the square root of n, also where
+that many blocks do not fit (a few KiB more than the budget, for an input of thousands of times the memory). So what
+is spilled is at most twice the input.
+
+Invariants: 2 <= fan-in; a plan of n runs ends with at most fan-in runs; no run is left out.
 
 Source: Knuth, The Art of Computer Programming 3, 5.4.9 (optimum merge patterns); Flink's MAX_FAN_IN is 128 too.
 """
 
 from __future__ import annotations
+
+import math
 
 FAN_IN_MAX = 128
 BLOCK_SIZE_MIN = 4 << 10
@@ -29,9 +35,10 @@ def block_size_bytes(memory_bytes: int) -> int:
     return min(max(power, BLOCK_SIZE_MIN), BLOCK_SIZE_MAX)
 
 
-def fan_in(memory_bytes: int, block_size: int) -> int:
-    """Return how many runs may be read at the same time."""
-    return min(max(memory_bytes // 2 // block_size, 2), FAN_IN_MAX)
+def fan_in(memory_bytes: int, block_size: int, run_count: int = 0) -> int:
+    """Return how many runs may be read at the same time: those that fit, and enough for one intermediate merge."""
+    fitting = min(max(memory_bytes // 2 // block_size, 2), FAN_IN_MAX)
+    return max(fitting, math.isqrt(max(run_count - 1, 0)) + 1)
 
 
 def next_window(sizes: list[int], fan_in_count: int) -> tuple[int, int] | None:

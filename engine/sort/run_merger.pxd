@@ -6,16 +6,20 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from engine.records.comparator cimport RowComparator
 from engine.records.normalized_key cimport NormalizedKey
 from engine.sort.loser_tree cimport LoserTree
+from engine.sort.radix_sort cimport IndexEntry
+from engine.sort.sorted_run cimport RunWriter
 
 cdef enum:
     CURSOR_ROWS = 64
 
 cdef struct RunCursor:
-    const uint8_t* block            # rows not yet in `rows`
+    const IndexEntry* entries       # run in memory: entries not yet in `rows`; NULL: on disk
+    const uint8_t* block            # run on disk: rows not yet in `rows`
     int64_t block_left              # bytes from block to the block's end
+    int64_t left                    # rows of the slice not yet in `rows`
     int32_t index                   # position in rows
     int32_t count
-    uint8_t* rows[CURSOR_ROWS]      # addresses in the reader's block
+    uint8_t* rows[CURSOR_ROWS]      # addresses in pages, or in the reader's block
     uint64_t prefixes[CURSOR_ROWS]
 
 @cython.final
@@ -23,7 +27,8 @@ cdef class RunMerger:
     cdef NormalizedKey _normalized_key
     cdef RowComparator _comparator
     cdef bint _ties
-    cdef list _readers
+    cdef list _slices               # RunSlice of each leaf
+    cdef list _readers              # SpillReader of each leaf on disk, None of those in memory
     cdef LoserTree _tree
     cdef RunCursor* _cursors
 
@@ -31,11 +36,19 @@ cdef class RunMerger:
     cdef uint8_t* head(self) noexcept nogil
     # Take the smallest row away. 0; raises what reading a block raises.
     cdef int advance(self) except -1
-    # Copy rows in order to target until the next one does not fit capacity bytes, row_limit is reached or no row is
-    # left. rows[i] = address of the copy. Returns their count.
-    cdef int64_t copy_rows(self, uint8_t* target, int64_t capacity, uint8_t** rows, int64_t row_limit) except -1
+    # The addresses of rows in order, until row_limit or size_limit bytes (a first row may be larger) are reached, the
+    # arena has no room or no row is left. Rows of runs in memory stay where they are, others are copied to the arena.
+    # Returns their count.
+    cdef int64_t collect(self, uint8_t** rows, int64_t row_limit, int64_t size_limit, uint8_t* arena,
+                         int64_t arena_size) except -1
+    # Whether any row is still to come from disk.
+    cdef bint reads_disk(self) noexcept
+    # Write at most row_limit rows to a new run.
+    cdef int write_to(self, RunWriter writer, int64_t row_limit) except -1
+    # Go on in their files with runs that were in memory and are not any more.
+    cdef int follow_to_disk(self) except -1
 
+    cdef int _open(self, int32_t leaf, int64_t begin) except -1
     cdef int _load(self, int32_t leaf) except -1
     cdef int _step(self) noexcept nogil
-    cdef int _load_winner(self) except -1
-    cdef int _require_block(self, int status) except -1
+    cdef int _load_winner(self, int status) except -1

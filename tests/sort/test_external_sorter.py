@@ -211,11 +211,13 @@ def test_spilled_bytes_are_those_of_the_input_when_one_merge_is_enough(workshop)
     assert sorter.spilled_bytes == row_bytes
 
 
-def test_many_runs_are_merged_in_several_passes(workshop):
-    table = make_table("int64", 4000)
+def test_many_runs_in_six_pages_are_written_twice_at_most(workshop):
+    table = make_table("int64", 12_000)
+    row_bytes = sum(len(RowCodec(table.schema).to_rows(batch)) for batch in table.to_batches())
     with workshop.operator(6) as (pool, space):
         result, sorter = sort_table(table, (SortKey("key"),), pool, space)
-    assert sorter.run_count > 20
+    assert sorter.run_count > 40
+    assert row_bytes < sorter.spilled_bytes <= 2 * row_bytes
     assert same(result.to_pylist(), oracle(table, (SortKey("key"),)))
 
 

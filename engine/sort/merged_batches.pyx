@@ -1,0 +1,148 @@
+"""MergedBatches: the rows of one range of many sorted runs, in order, as Arrow batches.
+
+    merged = MergedBatches(sources, pool, lower, upper, limit)      sources: SortedRuns, of one or of many sorters
+    for batch in merged.batches(max_rows, max_bytes): ...           once
+    merged.close()                                                  always; idempotent. The sources stay.
+
+    sources ── slices [lower, upper) ──► RunMerger ──► addresses of rows ──► decode ──► RecordBatch
+
+Rows of runs in memory are decoded where they lie; those of runs on disk are copied to an arena first, a quarter of the
+pool or a page, which is taken when the first such run is met. A row larger than the arena is decoded in its block.
+Sources are read (``begin_read``) for one batch at a time and in one order, so nobody waits for memory that a reader
+holds while it waits itself.
+
+Memory: the arena; beside the pool one or two blocks for each run on disk.
+"""
+
+cimport cython
+from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdlib cimport free, malloc
+
+from engine.memory.page_pool cimport PagePool
+from engine.records.row_codec cimport row_size
+from engine.sort.run_merger cimport RunMerger
+from engine.sort.sorted_runs cimport SortedRuns
+
+from engine.errors import MemoryBudgetError
+
+cdef int64_t NO_LIMIT = <int64_t> 1 << 62
+
+
+@cython.final
+cdef class MergedBatches:
+    """Args: sources: of one schema and order, at least one; lower, upper: key bytes or None; limit: rows or None."""
+
+    cdef tuple _sources
+    cdef PagePool _pool
+    cdef RunMerger _merger          # None: no row in the range
+    cdef uint8_t* _arena            # NULL until it is needed
+    cdef int64_t _arena_size
+    cdef uint8_t** _rows            # [_row_capacity]
+    cdef int64_t _row_capacity
+    cdef int64_t _rows_left
+    cdef bint _is_closed
+    cdef readonly int64_t rows_out
+    cdef readonly int64_t bytes_in  # binary form of the rows so far
+
+    def __cinit__(self, sources, PagePool pool not None, bytes lower=None, bytes upper=None, limit=None):
+        self._sources = tuple(sources)
+        self._pool = pool
+        self._rows_left = NO_LIMIT if limit is None else limit
+        slices = []
+        for source in self._sources:
+            slices += source.slices(lower, upper)
+        if slices:
+            self._begin_read(len(self._sources))
+            try:
+                self._merger = (<SortedRuns> self._sources[0]).merger(slices)
+            finally:
+                self._end_read(len(self._sources))
+
+    def __dealloc__(self):
+        free(self._rows)
+
+    def batches(self, int64_t max_rows=8192, int64_t max_bytes=1 << 20):
+        """Yield the rows in order as Arrow batches; once.
+
+        Args: max_rows: 1 or more; max_bytes: bound of a batch's rows in binary form, exceeded only by a single row.
+        Raises: CorruptBlockError, SpillError; PartitionReleasedError when a source is gone.
+        """
+        if self._merger is None:
+            return
+        free(self._rows)
+        self._row_capacity = max(max_rows, 1)
+        self._rows = <uint8_t**> malloc(<size_t> self._row_capacity * sizeof(uint8_t*))
+        if self._rows == NULL:
+            raise MemoryError()
+        batch = self._next_batch(max_bytes)
+        while batch is not None:
+            yield batch
+            batch = self._next_batch(max_bytes)
+
+    cdef object _next_batch(self, int64_t max_bytes):
+        if self._is_closed:
+            raise RuntimeError("the sort was closed while its batches were read")
+        self._begin_read(len(self._sources))
+        try:
+            return self._decode_next(max_bytes)
+        finally:
+            self._end_read(len(self._sources))
+
+    cdef object _decode_next(self, int64_t max_bytes):
+        cdef int64_t limit = min(self._rows_left, self._row_capacity)
+        cdef int64_t count, index
+        cdef bint is_huge = False
+        self._merger.follow_to_disk()
+        if self._arena == NULL and self._merger.reads_disk():
+            self._take_arena(max_bytes)
+        count = self._merger.collect(self._rows, limit, max_bytes, self._arena, self._arena_size)
+        if count == 0:
+            if limit == 0 or self._merger.head() == NULL:
+                return None
+            self._rows[0] = self._merger.head()
+            count, is_huge = 1, True
+        for index in range(count):
+            self.bytes_in += row_size(self._rows[index])
+        batch = (<SortedRuns> self._sources[0]).codec.decode(self._rows, count, NULL, 0)
+        if is_huge:
+            self._merger.advance()
+        self._rows_left -= count
+        self.rows_out += count
+        return batch
+
+    cdef int _begin_read(self, Py_ssize_t count) except -1:
+        cdef Py_ssize_t index = 0
+        try:
+            while index < count:
+                (<SortedRuns> self._sources[index]).begin_read()
+                index += 1
+        except BaseException:
+            self._end_read(index)
+            raise
+        return 0
+
+    cdef int _end_read(self, Py_ssize_t count) except -1:
+        for source in self._sources[:count]:
+            (<SortedRuns> source).end_read()
+        return 0
+
+    cdef int _take_arena(self, int64_t wanted) except -1:
+        """Take memory into which rows from disk are copied: at most a quarter of the pool, at least a page."""
+        cdef int64_t quarter = max(self._pool.page_limit // 4, <int64_t> 1) * self._pool.page_size
+        self._arena_size = min(quarter, max(wanted, <int64_t> self._pool.page_size))
+        with nogil:
+            self._arena = self._pool.take_large(self._arena_size, False)
+        if self._arena == NULL:
+            raise MemoryBudgetError(f"no memory to decode {self._arena_size} bytes of rows in {self._pool!r}")
+        return 0
+
+    def close(self):
+        """Close the readers and give the arena back; idempotent."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        if self._arena != NULL:
+            self._pool.give_large(self._arena, self._arena_size, False)
+            self._arena = NULL
+        if self._merger is not None:
+            self._merger.close()

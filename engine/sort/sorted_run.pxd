@@ -1,0 +1,60 @@
+# SortedRun: rows in order, in memory or in a spill file; RunWriter makes the file with its sparse index.
+#
+#     in memory    RecordSorter: index entries in order ──► rows in pages
+#     on disk      │ block 0 │ block 1 │ block 2 │ ...      and in memory for each block:
+#                    first row's number, first row's key bytes
+#
+# A row's number (0-based) is the same in memory and on disk, so a reader that began in memory goes on in the file.
+
+cimport cython
+from libc.stdint cimport int32_t, int64_t, uint8_t
+
+from engine.iomanager.spill_writer cimport SpillWriter
+from engine.sort.key_bytes cimport KeyBytes
+from engine.sort.record_sorter cimport RecordSorter
+
+@cython.final
+cdef class SortedRun:
+    cdef readonly int64_t row_count
+    cdef readonly int64_t row_bytes         # of all rows in binary form
+    cdef RecordSorter memory                # None: on disk
+    cdef object file                        # SpillFile; None: in memory
+    cdef int64_t block_count                # of the sparse index
+    cdef int64_t _capacity
+    cdef int64_t* first_rows                # [block_count]
+    cdef uint8_t* _keys                     # [block_count * KEY_BYTES_MAX]
+    cdef uint8_t* _key_sizes                # [block_count]
+    cdef dict _bounds                       # bound -> number of the first row that is not below it
+
+    # The number of the first row whose key is not below the bound.
+    cdef int64_t row_of_bound(self, bytes bound, KeyBytes key_bytes) except -1
+    # The block in which a row lies.
+    cdef int64_t block_of_row(self, int64_t row) noexcept nogil
+    # Become a run on disk: other holds the same rows, and is not to be used any more.
+    cdef int take_file(self, SortedRun other) except -1
+    cdef int64_t _search_memory(self, bytes bound, KeyBytes key_bytes) except -1
+    cdef int64_t _search_file(self, bytes bound, KeyBytes key_bytes) except -1
+    cdef int add_block(self, int64_t first_row, const uint8_t* key, int32_t key_size) except -1 nogil
+
+cdef SortedRun run_in_memory(RecordSorter memory, int64_t row_count)
+
+@cython.final
+cdef class RunWriter:
+    cdef readonly int64_t row_count
+    cdef SpillWriter _writer
+    cdef KeyBytes _key_bytes
+    cdef SortedRun _run
+
+    # Append one row. Raises what the SpillWriter raises.
+    cdef int write(self, const uint8_t* row) except -1 nogil
+    # End the file.
+    cdef SortedRun finish(self)
+
+# Rows begin <= number < end of a run.
+@cython.final
+cdef class RunSlice:
+    cdef SortedRun run
+    cdef int64_t begin
+    cdef int64_t end
+
+cdef RunSlice whole_run(SortedRun run)

@@ -1,0 +1,39 @@
+# SortedRuns: all sorted runs of one sorter, with who owns their memory and files.
+
+cimport cython
+from libc.stdint cimport int64_t
+
+from engine.records.comparator cimport RowComparator
+from engine.records.normalized_key cimport NormalizedKey
+from engine.records.row_codec cimport RowCodec
+from engine.sort.key_bytes cimport KeyBytes
+from engine.sort.run_merger cimport RunMerger
+from engine.sort.sorted_run cimport RunWriter, SortedRun
+
+@cython.final
+cdef class SortedRuns:
+    cdef readonly object schema
+    cdef readonly int64_t spilled_bytes     # bytes of rows written to disk so far, merges included
+    cdef readonly int64_t run_count         # written to disk so far, merges included
+    cdef RowCodec codec
+    cdef NormalizedKey normalized_key
+    cdef RowComparator comparator
+    cdef KeyBytes key_bytes
+    cdef list runs                          # SortedRun in order of arrival, those in memory last
+    cdef object space
+    cdef int64_t block_size                 # of runs on disk, bytes
+    cdef object _on_release
+    cdef object _changed                    # threading.Condition; guards the next three
+    cdef int64_t _readers                   # threads that use rows in memory now
+    cdef bint _is_spilling
+    cdef bint _is_released
+
+    cdef RunWriter new_writer(self, str label)
+    cdef int add(self, SortedRun run) except -1
+    cdef RunMerger merger(self, list slices)
+    # Merge neighbouring runs on disk until at most `ways` are left.
+    cdef int merge_down(self, int64_t ways, int64_t row_limit) except -1
+    cdef int _spill_run(self, SortedRun run) except -1
+    # Around the use of rows in memory, for one batch.
+    cdef int begin_read(self) except -1
+    cdef int end_read(self) except -1

@@ -1,0 +1,218 @@
+"""SortedRuns: the sorted runs of one sorter, in memory and on disk, and their life after it.
+
+    runs = sorter.take_runs()  ─► runs.samples(256) ─► MergedBatches over ranges of it * ─► runs.release()
+                                  runs.spill()         from any thread: whoever needs the memory
+
+    │ run 0 on disk │ run 1 on disk │ ... │ run n in memory │      in order of arrival
+
+Readers use rows in memory between ``begin_read`` and ``end_read``, which enclose one batch. ``spill`` waits for those
+that are inside, holds newcomers up, writes what is in memory to files and lets them go on there, so memory can be
+called back at any time, also while a reader waits for its own consumer between two batches. ``release`` frees what
+is left when the last reader has left its batch; a later one gets PartitionReleasedError.
+
+Files that are merged away are deleted at once; the others by ``release``, or by the space's close.
+
+Invariant: runs in memory come last, so a merge of neighbours on disk keeps the order of arrival.
+
+Source: Flink's SpillableSubpartition has the same three faces for buffers; here for rows.
+"""
+
+cimport cython
+from libc.stdint cimport int32_t, int64_t
+
+from engine.records.comparator cimport RowComparator
+from engine.records.normalized_key cimport NormalizedKey
+from engine.records.row_codec cimport RowCodec
+from engine.sort.key_bytes cimport KeyBytes
+from engine.sort.run_merger cimport RunMerger
+from engine.sort.sorted_run cimport RunSlice, RunWriter, SortedRun, whole_run
+
+import threading
+
+from engine.errors import PartitionReleasedError
+from engine.sort.merge_plan import next_window
+
+
+@cython.final
+cdef class SortedRuns:
+    """Args: schema, keys: of the rows; space: SpillSpace; block_size: of runs on disk, bytes."""
+
+    def __cinit__(self, schema, keys, space, int64_t block_size):
+        self.schema = schema
+        self.codec = RowCodec(schema)
+        self.normalized_key = NormalizedKey(self.codec, keys)
+        self.comparator = RowComparator(self.codec, keys)
+        self.key_bytes = KeyBytes(schema, keys)
+        self.runs = []
+        self.space = space
+        self.block_size = block_size
+        self._changed = threading.Condition()
+
+    @property
+    def row_count(self):
+        """Rows of all runs."""
+        return sum([(<SortedRun> run).row_count for run in self.runs])
+
+    @property
+    def row_bytes(self):
+        """Bytes of all rows in binary form."""
+        return sum([(<SortedRun> run).row_bytes for run in self.runs])
+
+    @property
+    def runs_in_memory(self):
+        """How many runs hold pages."""
+        return sum([(<SortedRun> run).memory is not None for run in self.runs])
+
+    @property
+    def is_released(self):
+        """Whether release() has been called."""
+        return self._is_released
+
+    # ------------------------------------------------------------------------------------------------ for the sorter
+
+    cdef RunWriter new_writer(self, str label):
+        return RunWriter(self.space.writer(label, block_size=self.block_size), self.key_bytes)
+
+    cdef int add(self, SortedRun run) except -1:
+        self.runs.append(run)
+        if run.file is not None:
+            self.run_count += 1
+            self.spilled_bytes += run.row_bytes
+        return 0
+
+    cdef RunMerger merger(self, list slices):
+        return RunMerger(slices, self.normalized_key, self.comparator)
+
+    cdef int merge_down(self, int64_t ways, int64_t row_limit) except -1:
+        cdef RunMerger merger
+        cdef RunWriter writer
+        cdef SortedRun run
+        while True:
+            sizes = [(<SortedRun> run).row_bytes for run in self.runs if (<SortedRun> run).file is not None]
+            window = next_window(sizes, ways)
+            if window is None:
+                return 0
+            start, count = window
+            parts = self.runs[start:start + count]
+            merger = self.merger([whole_run(<SortedRun> run) for run in parts])
+            try:
+                writer = self.new_writer("merged run")
+                merger.write_to(writer, row_limit)
+            finally:
+                merger.close()
+            run = writer.finish()
+            self.runs[start:start + count] = [run]
+            self.run_count += 1
+            self.spilled_bytes += run.row_bytes
+            for part in parts:
+                part.delete()
+
+    # ------------------------------------------------------------------------------------------------- for the readers
+
+    def samples(self, int64_t count):
+        """Return (keys, weights): keys of rows of all runs, each with the bytes of rows it stands for.
+
+        Args: count: about how many of each run in memory; runs on disk have one for each block.
+        """
+        keys, weights = [], []
+        for run in self.runs:
+            run_keys, run_weights = run.samples(self.key_bytes, count)
+            keys += run_keys
+            weights += run_weights
+        return keys, weights
+
+    def slices(self, bytes lower, bytes upper):
+        """Return the RunSlices of the rows whose key bytes are at least lower and below upper (None: no bound)."""
+        cdef RunSlice slice
+        cdef SortedRun run
+        self.begin_read()
+        try:
+            found = []
+            for run in self.runs:
+                slice = whole_run(run)
+                if lower is not None:
+                    slice.begin = run.row_of_bound(lower, self.key_bytes)
+                if upper is not None:
+                    slice.end = run.row_of_bound(upper, self.key_bytes)
+                if slice.begin < slice.end:
+                    found.append(slice)
+            return found
+        finally:
+            self.end_read()
+
+    cdef int begin_read(self) except -1:
+        with self._changed:
+            while self._is_spilling:
+                self._changed.wait()
+            if self._is_released:
+                raise PartitionReleasedError("the sorted runs were released and cannot be read")
+            self._readers += 1
+        return 0
+
+    cdef int end_read(self) except -1:
+        with self._changed:
+            self._readers -= 1
+            if self._readers == 0:
+                self._changed.notify_all()
+        return 0
+
+    # ------------------------------------------------------------------------------------------------------ for others
+
+    def owned_by(self, on_release):
+        """Have on_release called, once, when pages and files are given back."""
+        self._on_release = on_release
+
+    def spill(self):
+        """Write the runs in memory to files and give their pages back. Thread: any; idempotent.
+
+        Raises: SpillError, DiskFullError; the runs then stay in memory.
+        """
+        if not self._enter_alone():
+            return
+        try:
+            for run in self.runs:
+                if (<SortedRun> run).memory is not None:
+                    self._spill_run(run)
+        finally:
+            with self._changed:
+                self._is_spilling = False
+                self._changed.notify_all()
+
+    def _enter_alone(self):
+        """Wait for the readers and keep others out; False when there is nothing to do any more."""
+        with self._changed:
+            while self._is_spilling:
+                self._changed.wait()
+            if self._is_released:
+                return False
+            self._is_spilling = True
+            while self._readers > 0:
+                self._changed.wait()
+        return True
+
+    cdef int _spill_run(self, SortedRun run) except -1:
+        cdef RunWriter writer = self.new_writer("run")
+        cdef RunMerger merger = self.merger([whole_run(run)])
+        cdef SortedRun written
+        merger.write_to(writer, run.row_count)
+        merger.close()
+        written = writer.finish()
+        run.take_file(written)
+        self.spilled_bytes += written.row_bytes
+        return 0
+
+    def release(self):
+        """Give pages back and delete files; idempotent. Waits for readers to end their batch. Thread: any."""
+        if not self._enter_alone():
+            return
+        try:
+            for run in self.runs:
+                run.delete()
+        finally:
+            with self._changed:
+                self._is_released = True
+                self._is_spilling = False
+                self._changed.notify_all()
+            on_release, self._on_release = self._on_release, None
+            if on_release is not None:
+                on_release()

@@ -60,6 +60,10 @@ class PythonOperator(msgspec.Struct, frozen=True, tag="python"):
     keys: tuple[str, ...] = ()
     #: partition: how many channels there are
     channel_count: int = 0
+    #: co_group: for left and right rows, (name for the function, column of the input) each
+    views: tuple[tuple[tuple[str, str], ...], ...] = ()
+    #: names of the broadcast data sets, which are inputs 1 and up
+    broadcasts: tuple[str, ...] = ()
 
 
 class HashJoinOperator(msgspec.Struct, frozen=True, tag="hash_join"):
@@ -78,6 +82,11 @@ class HashJoinOperator(msgspec.Struct, frozen=True, tag="hash_join"):
     null_aware: bool = False
     heavy: HeavyKeys | None = None
 
+    @property
+    def first_input(self) -> int:
+        """The input that is read to its end before the other one."""
+        return 0 if self.build_left else 1
+
 
 class SortMergeJoinOperator(msgspec.Struct, frozen=True, tag="sort_merge_join"):
     """Head: sorts both inputs by their keys and merges them. Fields as in HashJoinOperator."""
@@ -87,6 +96,15 @@ class SortMergeJoinOperator(msgspec.Struct, frozen=True, tag="sort_merge_join"):
     right_keys: tuple[str, ...]
     output: tuple[tuple[int, int], ...]
     condition: Expression | None = None
+
+    @property
+    def first_input(self) -> int:
+        """The input that is read to its end before the other one."""
+        return 0
+
+
+#: heads with two inputs
+JoinOperator = HashJoinOperator | SortMergeJoinOperator
 
 
 class SortOperator(msgspec.Struct, frozen=True, tag="sort"):

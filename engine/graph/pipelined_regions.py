@@ -29,7 +29,7 @@ from heapq import heappop, heappush
 import msgspec
 
 from engine.graph.job_graph import JobGraph
-from engine.graph.operator_descriptor import HashJoinOperator
+from engine.graph.operator_descriptor import JoinOperator
 from engine.ids import JobVertexId
 
 
@@ -156,8 +156,8 @@ def _edges_of(job_graph: JobGraph) -> list[RegionEdge]:
     for position, vertex in enumerate(job_graph.vertices):
         head = vertex.chain[0].operator
         build_input = -1
-        if isinstance(head, HashJoinOperator):
-            build_input = 0 if head.build_left else 1
+        if isinstance(head, JoinOperator):
+            build_input = head.first_input
         for edge in vertex.inputs:
             is_pipelined = job_graph.data_set(edge.data_set).result_type.is_pipelined
             is_build_side = edge.input_index == build_input

@@ -22,11 +22,12 @@ from engine.exchange.record_writer_builder import RecordWriterBuilder, Writer
 from engine.exchange.result_partition import ResultPartition, pool_bounds
 from engine.expressions.schema_bridge import to_arrow_schema
 from engine.graph.deployment import InputGateDescriptor, StagedFile, TaskCounters, TaskDeploymentDescriptor
-from engine.graph.operator_descriptor import HashJoinOperator, OperatorDescriptor, SourceOperator
+from engine.graph.operator_descriptor import JoinOperator, OperatorDescriptor, SortMergeJoinOperator, SourceOperator
 from engine.operators.drivers import Driver, HashJoinDriver, InputDriver, SourceDriver
 from engine.operators.operator import ChainedOperator, Output, TaskContext
 from engine.operators.python_operator import PythonFunctionOperator
 from engine.operators.registry import make_operator
+from engine.operators.sort_merge_driver import SortMergeJoinDriver
 from engine.operators.task_inputs import TaskInput
 from engine.operators.task_services import TaskServices
 
@@ -186,7 +187,7 @@ class BatchTask:
     def _open_chain(self) -> None:
         """Make driver and operators, opened from the tail so that each finds its output ready."""
         head, *rest = self._descriptor.chain
-        chained = rest if isinstance(head.operator, SourceOperator | HashJoinOperator) else [head, *rest]
+        chained = rest if isinstance(head.operator, SourceOperator | JoinOperator) else [head, *rest]
         operators = [make_operator(descriptor) for descriptor in chained]
         output: Output = self._output
         for operator in reversed(operators):
@@ -200,7 +201,9 @@ class BatchTask:
     def _make_driver(self, head: OperatorDescriptor) -> Driver:
         if isinstance(head.operator, SourceOperator):
             return SourceDriver(head)
-        if isinstance(head.operator, HashJoinOperator):
+        if isinstance(head.operator, SortMergeJoinOperator):
+            return SortMergeJoinDriver(head, self._inputs)
+        if isinstance(head.operator, JoinOperator):
             return HashJoinDriver(head, self._inputs)
         return InputDriver(self._inputs[0])
 

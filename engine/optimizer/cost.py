@@ -114,6 +114,20 @@ def hash_join_cost(build: Estimates, probe: Estimates, build_copies: int, parall
     return Costs(disk=2 * spilled_share * touched, cpu=touched + build.size_bytes * build_copies)
 
 
+def sort_merge_join_cost(left: Estimates, right: Estimates, parallelism: int, memory_bytes: int) -> Costs:
+    """Return the cost of sorting both sides in all subtasks together, each in half of the memory, and merging them.
+
+    memory_bytes: managed memory of one subtask.
+    """
+    if not (left.is_size_known and right.is_size_known):
+        heuristic = 2 * HEURISTIC_BASE
+        return Costs(disk=UNKNOWN, cpu=UNKNOWN, heuristic_disk=heuristic, heuristic_cpu=heuristic)
+    sizes = (left.size_bytes, right.size_bytes)
+    spilled = sum(size for size in sizes if size > parallelism * memory_bytes / 2)
+    # written into pages, sorted, read in order: three times every byte
+    return Costs(disk=2 * spilled, cpu=3 * sum(sizes))
+
+
 def local_cost(estimates: Estimates, memory_bytes: int, parallelism: int, *, keeps_rows: bool = False) -> Costs:
     """Return the cost of an operator over one input: every byte touched, what does not fit written and read."""
     if not estimates.is_size_known:

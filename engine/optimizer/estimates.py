@@ -7,13 +7,11 @@
     map            input                                            rows * width of its schema
     flat_map       input * FLAT_MAP_EXPANSION                       rows * width of its schema
     filter(fn)     input * PYTHON_FILTER_SHARE                      rows * width
-    join           left * right / distinct keys, see below          rows * width
+    join           left * right / distinct keys (join_estimates.py) rows * width
     aggregate      product of distinct keys, else rows ** 0.75      rows * width
     union, limit, sort, sink, partition                             sum, at most n, input, input, input
 
-Keys of a join: the larger distinct count that is known; where that of the smaller input is not, its rows (its keys
-are taken as unique, the common case of a lookup). Nothing is ever unknown and nothing is below one row, so costs
-always compare.
+Nothing is ever unknown and nothing is below one row, so costs always compare.
 
 ``legacy=True`` is the estimator of the engine this one is built after, kept to show what it does to plans: a
 projection, map or flat map leaves its size unset, a flat map makes five rows of one. Then sizes are UNKNOWN, costs
@@ -28,14 +26,12 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from engine.graph.expression import ColumnRef
 from engine.graph.plan import (
     Aggregate,
     Filter,
-    Partition,
     Join,
-    JoinType,
     Limit,
+    Partition,
     Plan,
     PlanNode,
     Project,
@@ -47,6 +43,8 @@ from engine.graph.plan import (
 )
 from engine.graph.plan_schema import PlanSchema
 from engine.graph.source_spec import ColumnStatistics
+from engine.optimizer import column_lineage
+from engine.optimizer.join_estimates import join_rows
 from engine.optimizer.selectivity import selectivity
 
 UNKNOWN = -1.0
@@ -58,8 +56,6 @@ PYTHON_FILTER_SHARE = 0.5
 GROUP_EXPONENT = 0.75
 #: rows of a source of which nothing at all is known
 DEFAULT_SOURCE_ROWS = 1_000_000.0
-#: share of left rows that find a match, for semi and anti joins without statistics
-DEFAULT_MATCH_SHARE = 0.5
 
 _SMALL_DOMAINS = {"bool": 2.0, "int8": 256.0, "uint8": 256.0}
 
@@ -109,15 +105,12 @@ def _estimate(node: PlanNode, inputs: list[Estimates], legacy: bool) -> Estimate
         case Source():
             return _source(node, node.operator)
         case Project(expressions=expressions):
-            columns = {
-                named.name: inputs[0].columns[named.expression.name]
-                for named in expressions
-                if isinstance(named.expression, ColumnRef) and named.expression.name in inputs[0].columns
-            }
+            columns = column_lineage.projected(expressions, inputs[0].columns)
             return _sized(node.schema, inputs[0].rows, columns, "rows of the input", unset=legacy)
         case Filter(predicate=predicate):
             share, origin = selectivity(predicate, inputs[0].columns)
-            return _scaled(inputs[0], share, f"{share:.3g} of the input: {origin}")
+            kept = _scaled(inputs[0], share, f"{share:.3g} of the input: {origin}")
+            return msgspec.structs.replace(kept, columns=column_lineage.filtered(predicate, kept.columns))
         case PythonFunction(kind=kind):
             return _python(node, kind, inputs[0], legacy)
         case Join():
@@ -128,7 +121,8 @@ def _estimate(node: PlanNode, inputs: list[Estimates], legacy: bool) -> Estimate
             rows = sum(each.rows for each in inputs)
             unset = any(not each.is_size_known for each in inputs)
             size = UNKNOWN if unset else sum(each.size_bytes for each in inputs)
-            return Estimates(rows, size, f"sum of {len(inputs)} inputs", _merged_columns(inputs))
+            columns = column_lineage.merged([each.columns for each in inputs], [each.rows for each in inputs])
+            return Estimates(rows, size, f"sum of {len(inputs)} inputs", columns)
         case Limit(count=count):
             return _limited(inputs[0], count, f"limit {count}")
         case Sort(limit=int(limit)):
@@ -214,44 +208,11 @@ def _python(node: PlanNode, kind: str, source: Estimates, legacy: bool) -> Estim
 
 
 def _join(node: PlanNode, join: Join, left: Estimates, right: Estimates) -> Estimates:
-    columns = {**right.columns, **left.columns}
-    if join.how is JoinType.CROSS:
-        rows, origin = left.rows * right.rows, "left * right"
-    else:
-        distinct, origin = _key_domain(join, left, right)
-        inner = left.rows * right.rows / distinct
-        if join.how is JoinType.LEFT:
-            rows = max(inner, left.rows)
-        elif join.how is JoinType.RIGHT:
-            rows = max(inner, right.rows)
-        elif join.how is JoinType.FULL:
-            rows = max(inner, left.rows, right.rows)
-        elif join.how is JoinType.SEMI:
-            rows, origin = left.rows * DEFAULT_MATCH_SHARE, "half of the left: default for semi"
-        elif join.how is JoinType.ANTI:
-            rows, origin = left.rows * (1 - DEFAULT_MATCH_SHARE), "half of the left: default for anti"
-        else:
-            rows = inner
+    columns = column_lineage.joined(join, left.columns, right.columns, left.rows, right.rows)
+    rows, origin = join_rows(join, left, right, columns)
     unset = not (left.is_size_known and right.is_size_known)
     kept = {name: columns[name] for name in node.schema.names if name in columns}
     return _sized(node.schema, rows, kept, origin, unset=unset)
-
-
-def _key_domain(join: Join, left: Estimates, right: Estimates) -> tuple[float, str]:
-    """Return how many different keys there are on the side that has more of them."""
-    smaller = max(1.0, min(left.rows, right.rows))
-    domain, is_known = 1.0, False
-    for left_key, right_key in zip(join.left_keys, join.right_keys, strict=True):
-        counts = [left.distinct(left_key), right.distinct(right_key)]
-        smaller_count = counts[0] if left.rows < right.rows else counts[1]
-        if smaller_count is None:
-            counts.append(smaller)
-        domain *= max(count for count in counts if count is not None)
-        is_known = is_known or smaller_count is not None
-    domain = min(domain, max(left.rows, right.rows))
-    if is_known:
-        return domain, f"left * right / {domain:.0f} distinct keys"
-    return domain, f"left * right / {domain:.0f} keys: those of the smaller side taken as unique"
 
 
 def _aggregate(node: PlanNode, aggregate: Aggregate, source: Estimates) -> Estimates:
@@ -273,22 +234,3 @@ def _aggregate(node: PlanNode, aggregate: Aggregate, source: Estimates) -> Estim
     columns = {key: msgspec.structs.replace(known, heavy_keys=()) for key, known in columns.items()}
     unset = not source.is_size_known
     return _sized(node.schema, min(groups, source.rows), columns, origin, unset=unset)
-
-
-def _merged_columns(inputs: list[Estimates]) -> dict[str, ColumnStatistics]:
-    """Return of a union's columns what is known of all inputs: widths as their average, distinct counts as the most."""
-    merged: dict[str, ColumnStatistics] = {}
-    rows = sum(each.rows for each in inputs)
-    for name in inputs[0].columns:
-        known = [each.columns.get(name, ColumnStatistics()) for each in inputs]
-        widths = [
-            each.average_width_bytes * source.rows
-            for each, source in zip(known, inputs, strict=True)
-            if each.average_width_bytes is not None
-        ]
-        distinct = [each.distinct_count for each in known if each.distinct_count is not None]
-        merged[name] = ColumnStatistics(
-            distinct_count=max(distinct) if len(distinct) == len(inputs) else None,
-            average_width_bytes=sum(widths) / rows if len(widths) == len(inputs) else None,
-        )
-    return merged

@@ -9,7 +9,8 @@
 
 Waiting (3): the node N *ends* when its inputs end and its output can *drain*; its output drains when every consumer
 takes it: an absorbing input (sort, final aggregate, build side) always does, a probe side when the build side is
-*built*, all others when their own output drains. A build side is built when its producer ends. A cycle among these is
+*built*, all others when their own output drains. A build side is built when its producer ends; the left of a sort-merge
+join counts as one, because its right is not taken before. A cycle among these is
 a job that hangs; every such cycle passes through a build side, and making that BATCH breaks it. Step 1 makes this
 rare; it remains for branches that meet crosswise in two joins.
 
@@ -24,7 +25,7 @@ import msgspec
 
 from engine.errors import PlanError
 from engine.graph.exchange_mode import DataExchangeMode, ExecutionMode, exchange_mode
-from engine.graph.operator_descriptor import HashJoinOperator
+from engine.graph.operator_descriptor import JoinOperator
 from engine.graph.pipelined_regions import RegionEdge, acyclic_cuts
 from engine.optimizer.memory_plan import memory_cuts
 from engine.optimizer.physical_plan import Channel, PhysicalNode
@@ -102,7 +103,7 @@ def _join_inputs(
 ) -> set[ChannelKey]:
     """Return the (join, input) pairs that a channel leads to."""
     consumer = nodes[key[0]]
-    if isinstance(consumer.descriptor.operator, HashJoinOperator):
+    if isinstance(consumer.descriptor.operator, JoinOperator):
         return reached[consumer.id] | {(consumer.id, channel.input_index)}
     return reached[consumer.id]
 
@@ -143,7 +144,7 @@ def _waits_for(nodes: list[PhysicalNode]) -> dict[Wait, list[Wait]]:
     for node in nodes:
         ends = waits.setdefault(("ends", node.id), [("drains", node.id)])
         waits.setdefault(("drains", node.id), [])
-        is_join = isinstance(node.descriptor.operator, HashJoinOperator)
+        is_join = isinstance(node.descriptor.operator, JoinOperator)
         if is_join:
             waits[("built", node.id)] = []
             ends.append(("built", node.id))

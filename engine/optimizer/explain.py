@@ -11,8 +11,9 @@ and settings, same text. An operator that is read twice is written once and refe
 
 from __future__ import annotations
 
+from engine.expressions.text import expression_text
 from engine.graph.exchange_mode import ExecutionMode
-from engine.graph.operator_descriptor import HashJoinOperator
+from engine.graph.operator_descriptor import HashJoinOperator, JoinOperator
 from engine.graph.ship_strategy import ShipStrategy
 from engine.optimizer.cost import Costs
 from engine.optimizer.physical_plan import Channel, OptimizedPlan, PhysicalNode
@@ -40,7 +41,7 @@ def explain(optimized: OptimizedPlan) -> str:
 
 def summary(optimized: OptimizedPlan) -> list[str]:
     """Return what was decided in at most three lines, the joins first."""
-    joins = [node for node in optimized.nodes if isinstance(node.descriptor.operator, HashJoinOperator)]
+    joins = [node for node in optimized.nodes if isinstance(node.descriptor.operator, JoinOperator)]
     lines = [_join_summary(optimized, node) for node in joins[: SUMMARY_LINES_MAX - 1]]
     shuffled = [channel for node in optimized.nodes for channel in node.inputs if channel.ship_strategy.is_network]
     blocking = sum(1 for channel in shuffled if not channel.is_pipelined)
@@ -86,6 +87,9 @@ def _write(
     if node.uses_memory:
         pages = int(node.managed_share * optimized.settings.pages_per_slot + 1e-6)
         lines.append(f"{details}memory {node.managed_share:.0%} of a slot, {pages} pages")
+    operator = node.descriptor.operator
+    if isinstance(operator, JoinOperator) and operator.condition is not None:
+        lines.append(f"{details}condition {expression_text(operator.condition)}")
     if node.hint:
         lines.append(f"{details}hint {node.hint}")
     lines.extend(f"{details}not {rejected.name}: {rejected.reason}" for rejected in node.rejected)
@@ -111,8 +115,10 @@ def _ship_text(channel: Channel) -> str:
 def _channel_text(node: PhysicalNode, channel: Channel) -> str:
     side = ""
     operator = node.descriptor.operator
-    if isinstance(operator, HashJoinOperator):
-        role = "build" if node.absorbs(channel.input_index) else "probe"
+    if isinstance(operator, JoinOperator):
+        role = "sorted"
+        if isinstance(operator, HashJoinOperator):
+            role = "build" if node.absorbs(channel.input_index) else "probe"
         side = f"{'right' if channel.input_index else 'left'}, {role}: "
     reason = f" ({channel.reason})" if channel.reason else ""
     because = f" ({channel.exchange_reason})" if channel.exchange_reason else ""

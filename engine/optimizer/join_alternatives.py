@@ -2,22 +2,24 @@
 
 Pairs (left, right), H hash partition, B broadcast, F stay:
 
-             HH   FB   BF   FF                    why not
-    inner    yes  yes  yes  one subtask only      BB emits a match once per subtask, FH HF lose matches, FF too
-    left     yes  yes  -    one subtask only      BF: a left row without match would come from every subtask
-    right    yes  -    yes  one subtask only      FB: likewise for the right
-    full     yes  -    -    one subtask only
-    semi     yes  yes  -    one subtask only      BF: a left row would come from every subtask that has a match
-    anti     yes  yes  -    one subtask only
-    cross    -    yes  yes  one subtask only      HH: there are no keys
+                HH   FB   BF   FF                    why not
+    inner       yes  yes  yes  one subtask only      BB emits a match once per subtask, FH HF lose matches, FF too
+    left        yes  yes  -    one subtask only      BF: a left row without match would come from every subtask
+    right       yes  -    yes  one subtask only      FB: likewise for the right
+    full        yes  -    -    one subtask only
+    semi        yes  yes  -    one subtask only      BF: a left row would come from every subtask that has a match
+    anti        yes  yes  -    one subtask only
+    null-aware  -    yes  -    one subtask only      HH: a null key on the right concerns every subtask
+    cross       -    yes  yes  one subtask only      HH: there are no keys
 
 HB and BH are correct for an inner join and always cost more than FB and BF; they are not offered. A fully replicated
-input stays where it is (F in place of B); one subtask has all rows, so there FF is right.
+input stays where it is (F in place of B); one subtask has all rows, so there FF is right. A condition beside the keys
+changes nothing here: it is looked at where the pair is.
 
-Local variants: the algorithm and whether each input is sorted by the keys. A sort-merge join wants both sorted; a hash
-join takes either order on both sides and keeps that of its probe side: 1 + 4 + 4 = 9 variants for each pair. The
-planner offers the two hash variants whose inputs need no order, because nothing here makes order for free;
-sort-merge is named in the enumeration and refused as a hint until it is built.
+Local variants: the algorithm and whether each input is sorted by the keys. A sort-merge join wants both sorted and
+sorts them itself; a hash join takes either order on both sides and keeps that of its probe side: 1 + 4 + 4 = 9 variants
+for each pair. The planner offers the sort-merge and the two hash variants whose inputs need no order, because nothing
+here makes order for free.
 
 Source: Flink's SortMergeInnerJoinDescriptor, HashJoinBuildFirstProperties, HashJoinBuildSecondProperties and
 AbstractJoinDescriptor (whose pairs contain some that lose rows).
@@ -29,7 +31,7 @@ from enum import StrEnum
 from itertools import product
 from typing import NamedTuple
 
-from engine.graph.plan import JoinHint, JoinType
+from engine.graph.plan import Join, JoinHint, JoinType
 
 
 class Ship(StrEnum):
@@ -96,16 +98,30 @@ CORRECT_PAIRS: dict[JoinType, tuple[ShipPair, ...]] = {
     JoinType.CROSS: (BF, FB),
 }
 
-#: joins that engine.join runs
-SUPPORTED_TYPES = frozenset({JoinType.INNER, JoinType.LEFT, JoinType.RIGHT})
-
 #: what each hint forces
 HINTED: dict[JoinHint, tuple[ShipPair, LocalStrategy]] = {
     JoinHint.BROADCAST_HASH_FIRST: (BF, LocalStrategy.HASH_BUILD_FIRST),
     JoinHint.BROADCAST_HASH_SECOND: (FB, LocalStrategy.HASH_BUILD_SECOND),
     JoinHint.REPARTITION_HASH_FIRST: (HH, LocalStrategy.HASH_BUILD_FIRST),
     JoinHint.REPARTITION_HASH_SECOND: (HH, LocalStrategy.HASH_BUILD_SECOND),
+    JoinHint.REPARTITION_SORT_MERGE: (HH, LocalStrategy.SORT_MERGE),
 }
+
+
+def correct_pairs(join: Join) -> tuple[ShipPair, ...]:
+    """Return the pairs that are right for a join on more than one subtask."""
+    return (FB,) if join.null_aware else CORRECT_PAIRS[join.how]
+
+
+def why_wrong(join: Join, pair: ShipPair) -> str:
+    """Return what would go wrong with a pair that is not among the correct ones."""
+    if join.how is JoinType.CROSS:
+        return "there are no keys to partition or to sort by"
+    if pair == HH:
+        return "every subtask must know of the null keys on the right"
+    side = "left" if pair == BF else "right"
+    which = "with a match" if join.how is JoinType.SEMI else "without match"
+    return f"every subtask would return the {side} rows {which}"
 
 
 def local_variants() -> tuple[LocalVariant, ...]:
@@ -124,16 +140,37 @@ def enumerate_alternatives(how: JoinType) -> tuple[JoinAlternative, ...]:
     return tuple(JoinAlternative(pair, variant) for pair in CORRECT_PAIRS[how] for variant in local_variants())
 
 
-def offered_alternatives(how: JoinType, *, one_subtask: bool) -> tuple[JoinAlternative, ...]:
-    """Return the alternatives that the planner compares: hash joins that ask for no order.
-
-    The broadcast side is the one that is built: the other way round every subtask would probe with all its rows.
-    """
-    pairs = (FF,) if one_subtask else CORRECT_PAIRS[how]
+def offered_alternatives(join: Join, *, one_subtask: bool) -> tuple[JoinAlternative, ...]:
+    """Return the alternatives that the planner compares: those that ask for no order."""
+    pairs = (FF,) if one_subtask else correct_pairs(join)
     return tuple(
-        JoinAlternative(pair, LocalVariant(strategy, left_sorted=False, right_sorted=False))
+        JoinAlternative(pair, _variant(strategy))
         for pair in pairs
-        for strategy in (LocalStrategy.HASH_BUILD_FIRST, LocalStrategy.HASH_BUILD_SECOND)
-        if not (pair is BF and strategy is LocalStrategy.HASH_BUILD_SECOND)
-        and not (pair is FB and strategy is LocalStrategy.HASH_BUILD_FIRST)
+        for strategy in (LocalStrategy.HASH_BUILD_FIRST, LocalStrategy.HASH_BUILD_SECOND, LocalStrategy.SORT_MERGE)
+        if _runs(join, pair, strategy)
     )
+
+
+def hinted_alternative(hint: JoinHint) -> JoinAlternative:
+    """Return the alternative that a hint names."""
+    pair, strategy = HINTED[hint]
+    return JoinAlternative(pair, _variant(strategy))
+
+
+def _variant(strategy: LocalStrategy) -> LocalVariant:
+    is_sorted = strategy is LocalStrategy.SORT_MERGE
+    return LocalVariant(strategy, left_sorted=is_sorted, right_sorted=is_sorted)
+
+
+def _runs(join: Join, pair: ShipPair, strategy: LocalStrategy) -> bool:
+    """Whether an algorithm goes with a pair.
+
+    The broadcast side is the one that is built: the other way round every subtask would probe with all its rows. What
+    a null key on the right means must be known before the left is looked at.
+    """
+    if strategy is LocalStrategy.SORT_MERGE:
+        return pair in (HH, FF) and join.how is not JoinType.CROSS and not join.null_aware
+    builds_left = strategy is LocalStrategy.HASH_BUILD_FIRST
+    if join.null_aware and builds_left:
+        return False
+    return pair in (HH, FF) or (pair.left if builds_left else pair.right) is Ship.BROADCAST

@@ -4,29 +4,38 @@
 
 Parallelism of a join: what the user set; else for a repartitioned join the default, for a broadcast join that of the
 side that stays (when it has more than one subtask). A side that lies hash partitioned by the keys at that parallelism
-already stays where it is. A null key matches nothing, so rows with one are spread over all subtasks.
+already stays where it is. A null key matches nothing, in joins of every type, so rows with one are spread over all
+subtasks, be they returned or not.
 """
 
 from __future__ import annotations
 
-from engine.errors import NotYetSupportedError, PlanError
+from collections.abc import Iterable
+
+from engine.errors import PlanError
 from engine.graph.plan import Join, JoinHint, JoinType, PlanNode
 from engine.graph.ship_strategy import PartitionerSpec, ShipStrategy
 from engine.optimizer.candidates import FORWARD, Candidate, CandidateInput, JoinReport, Shipping, move
-from engine.optimizer.cost import broadcast_cost, forward_cost, hash_join_cost, repartition_cost
+from engine.optimizer.cost import (
+    Costs,
+    broadcast_cost,
+    forward_cost,
+    hash_join_cost,
+    repartition_cost,
+    sort_merge_join_cost,
+)
 from engine.optimizer.estimates import Estimates
 from engine.optimizer.join_alternatives import (
-    BF,
-    CORRECT_PAIRS,
     FF,
     HH,
     HINTED,
-    SUPPORTED_TYPES,
     JoinAlternative,
     LocalStrategy,
-    LocalVariant,
     Ship,
+    correct_pairs,
+    hinted_alternative,
     offered_alternatives,
+    why_wrong,
 )
 from engine.optimizer.properties import RANDOM, GlobalProperties, hashed_by
 from engine.optimizer.settings import OptimizerSettings
@@ -42,13 +51,11 @@ def join_candidates(
     rights: list[Candidate],
     settings: OptimizerSettings,
 ) -> list[Candidate]:
-    """Return the candidates of a join, or raise PlanError or NotYetSupportedError."""
-    if join.how not in SUPPORTED_TYPES:
-        raise NotYetSupportedError(f"a join with how={join.how.value!r}")
-    hinted = _hinted_alternative(node, join)
+    """Return the candidates of a join; PlanError for a hint that cannot be followed."""
+    hinted = _hinted_alternative(join)
     report = JoinReport(hint=join.hint.value if hinted else "")
     one_subtask = (node.parallelism or settings.parallelism) == 1
-    alternatives = (hinted,) if hinted else offered_alternatives(join.how, one_subtask=one_subtask)
+    alternatives = (hinted,) if hinted else offered_alternatives(join, one_subtask=one_subtask)
     found = []
     for left in lefts:
         for right in rights:
@@ -63,21 +70,29 @@ def join_candidates(
     return found
 
 
-def _hinted_alternative(node: PlanNode, join: Join) -> JoinAlternative | None:
+def _hinted_alternative(join: Join) -> JoinAlternative | None:
     if join.hint is JoinHint.OPTIMIZER_CHOOSES:
         return None
-    if join.hint is JoinHint.REPARTITION_SORT_MERGE:
-        raise NotYetSupportedError("the join hint REPARTITION_SORT_MERGE")
     if join.hint not in HINTED:
         raise PlanError(f"Unrecognized join hint: {join.hint}")
-    pair, strategy = HINTED[join.hint]
-    if pair not in CORRECT_PAIRS[join.how]:
-        side = "left" if pair is BF else "right"
+    alternative = hinted_alternative(join.hint)
+    if alternative.pair not in correct_pairs(join):
         raise PlanError(
-            f"the hint {join.hint.value} would make a {join.how.value} join wrong: every subtask would return the "
-            f"{side} rows without match; broadcast the other side or use a REPARTITION hint"
+            f"the hint {join.hint.value} would make {_article(join)} join wrong: {why_wrong(join, alternative.pair)}; "
+            f"use {_or_list(hint for hint, (pair, _) in HINTED.items() if pair in correct_pairs(join))}"
         )
-    return JoinAlternative(pair, LocalVariant(strategy, left_sorted=False, right_sorted=False))
+    return alternative
+
+
+def _article(join: Join) -> str:
+    if join.null_aware:
+        return "a null-aware anti"
+    return f"an {join.how.value}" if join.how.value[0] in "aeiou" else f"a {join.how.value}"
+
+
+def _or_list(hints: Iterable[JoinHint]) -> str:
+    *others, last = (hint.value for hint in hints)
+    return f"{', '.join(others)} or {last}" if others else last
 
 
 def _explain_excluded(join: Join, report: JoinReport, *, one_subtask: bool) -> None:
@@ -86,11 +101,10 @@ def _explain_excluded(join: Join, report: JoinReport, *, one_subtask: bool) -> N
             continue
         if report.hint:
             report.excluded[hint.value] = f"the hint {report.hint} decides"
-        elif pair not in CORRECT_PAIRS[join.how]:
-            report.excluded[hint.value] = f"not correct for a {join.how.value} join"
+        elif pair not in correct_pairs(join):
+            report.excluded[hint.value] = f"not correct for {_article(join)} join: {why_wrong(join, pair)}"
         elif one_subtask:
             report.excluded[hint.value] = "one subtask needs no exchange between subtasks"
-    report.excluded[JoinHint.REPARTITION_SORT_MERGE.value] = "not supported yet"
 
 
 def _candidate(
@@ -107,10 +121,7 @@ def _candidate(
     parallelism = _parallelism(node, alternative, left, right, settings)
     left_shipping = _ship(pair.left, left, join.left_keys, parallelism)
     right_shipping = _ship(pair.right, right, join.right_keys, parallelism)
-    build_first = strategy is LocalStrategy.HASH_BUILD_FIRST
-    build, probe = (left, right) if build_first else (right, left)
-    copies = parallelism if Ship.BROADCAST in pair else 1
-    costs = hash_join_cost(build.estimates, probe.estimates, copies, parallelism, settings.managed_bytes_per_slot // 2)
+    costs = _local_costs(alternative, left.estimates, right.estimates, parallelism, settings)
     return Candidate(
         node,
         estimates,
@@ -122,6 +133,18 @@ def _candidate(
         _properties(node, join, alternative, left, right),
         report=report,
     )
+
+
+def _local_costs(
+    alternative: JoinAlternative, left: Estimates, right: Estimates, parallelism: int, settings: OptimizerSettings
+) -> Costs:
+    memory = settings.managed_bytes_per_slot // 2
+    strategy = alternative.variant.strategy
+    if strategy is LocalStrategy.SORT_MERGE:
+        return sort_merge_join_cost(left, right, parallelism, memory)
+    build, probe = (left, right) if strategy is LocalStrategy.HASH_BUILD_FIRST else (right, left)
+    copies = parallelism if Ship.BROADCAST in alternative.pair else 1
+    return hash_join_cost(build, probe, copies, parallelism, memory)
 
 
 def _parallelism(
@@ -157,10 +180,10 @@ def _properties(
 ) -> GlobalProperties:
     names = node.schema.names
     if alternative.pair == HH:
-        # rows with null keys are spread, and only outer joins return them
-        if join.how is not JoinType.INNER:
+        # rows with null keys are spread; inner and semi joins do not return them
+        if join.how not in (JoinType.INNER, JoinType.SEMI):
             return RANDOM
-        right_keys = () if join.coalesce_keys else (join.right_keys,)
+        right_keys = (join.right_keys,) if join.how is JoinType.INNER and not join.coalesce_keys else ()
         return hashed_by(join.left_keys, *right_keys).kept(names)
     if alternative.pair == FF:
         return RANDOM

@@ -17,7 +17,7 @@ from __future__ import annotations
 import msgspec
 
 from engine.graph.exchange_mode import DataExchangeMode
-from engine.graph.operator_descriptor import HashAggregateOperator, HashJoinOperator, OperatorDescriptor, SortOperator
+from engine.graph.operator_descriptor import HashAggregateOperator, JoinOperator, OperatorDescriptor, SortOperator
 from engine.graph.plan import Plan
 from engine.graph.ship_strategy import PartitionerSpec, ShipStrategy
 from engine.optimizer.candidates import RejectedAlternative
@@ -77,8 +77,8 @@ class PhysicalNode(msgspec.Struct, frozen=True):
     def absorbs(self, input_index: int) -> bool:
         """Whether it takes all of an input without emitting, so that the producer is never held up by what follows."""
         operator = self.descriptor.operator
-        if isinstance(operator, HashJoinOperator):
-            return input_index == (0 if operator.build_left else 1)
+        if isinstance(operator, JoinOperator):
+            return input_index == operator.first_input
         if isinstance(operator, HashAggregateOperator):
             return operator.phase != "partial"
         return isinstance(operator, SortOperator)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from engine.graph.expression import AggregateCall, Call, Case, ColumnRef, Expression, Literal
@@ -9,8 +10,10 @@ from engine.graph.operator_descriptor import (
     FilterOperator,
     HashAggregateOperator,
     HashJoinOperator,
+    JoinOperator,
     LimitOperator,
     ProjectOperator,
+    SortMergeJoinOperator,
     SortOperator,
     SourceOperator,
 )
@@ -104,22 +107,40 @@ def group(rows: Rows, keys: tuple[str, ...]) -> dict[tuple[Any, ...], Rows]:
     return groups
 
 
+def joined(
+    join: Join | JoinOperator, lefts: Rows, rights: Rows, left_keys: tuple[str, ...], right_keys: tuple[str, ...]
+) -> list[tuple[Row | None, Row | None]]:
+    """Return the pairs of a join of any type, with its condition."""
+    null_aware = getattr(join, "null_aware", False)
+    if null_aware and rights:
+        if any(right[right_keys[0]] is None for right in rights):
+            return []
+        lefts = [left for left in lefts if left[left_keys[0]] is not None]
+
+    def meets(left: Row, right: Row) -> bool:
+        if not all(left[a] is not None and left[a] == right[b] for a, b in zip(left_keys, right_keys, strict=True)):
+            return False
+        return join.condition is None or evaluate(join.condition, {**right, **left}) is True
+
+    return join_pairs(join.how, lefts, rights, meets)
+
+
 def join_pairs(
-    how: JoinType, lefts: Rows, rights: Rows, left_keys: tuple[str, ...], right_keys: tuple[str, ...]
+    how: JoinType, lefts: Rows, rights: Rows, meets: Callable[[Row, Row], bool]
 ) -> list[tuple[Row | None, Row | None]]:
     pairs: list[tuple[Row | None, Row | None]] = []
     matched_rights = set()
     for left in lefts:
-        matches = [
-            index
-            for index, right in enumerate(rights)
-            if all(left[a] is not None and left[a] == right[b] for a, b in zip(left_keys, right_keys, strict=True))
-        ]
+        matches = [index for index, right in enumerate(rights) if meets(left, right)]
         matched_rights.update(matches)
+        if how in (JoinType.SEMI, JoinType.ANTI):
+            if bool(matches) is (how is JoinType.SEMI):
+                pairs.append((left, None))
+            continue
         pairs.extend((left, rights[index]) for index in matches)
-        if not matches and how is JoinType.LEFT:
+        if not matches and how in (JoinType.LEFT, JoinType.FULL):
             pairs.append((left, None))
-    if how is JoinType.RIGHT:
+    if how in (JoinType.RIGHT, JoinType.FULL):
         pairs.extend((None, right) for index, right in enumerate(rights) if index not in matched_rights)
     return pairs
 
@@ -138,10 +159,12 @@ def run_plan(plan: Plan, tables: Tables) -> list[Rows]:
                 rows = [row for row in inputs[0] if evaluate(predicate, row) is True]
             case Join() as join:
                 rows = []
-                for left, right in join_pairs(join.how, *inputs, join.left_keys, join.right_keys):
+                for left, right in joined(join, *inputs, join.left_keys, join.right_keys):
                     row: Row = dict.fromkeys(node.schema.names)
                     row.update(right or {})
                     row.update(left or {})
+                    if join.coalesce_keys and left is None:
+                        row.update((a, right[b]) for a, b in zip(join.left_keys, join.right_keys, strict=True))
                     rows.append({name: row[name] for name in node.schema.names})
             case Aggregate(keys=keys, calls=calls):
                 rows = []
@@ -219,9 +242,9 @@ def _run_subtask(node: PhysicalNode, subtask: int, inputs: list[list[Rows]], tab
             return rows[:count]
         case SortOperator(keys=keys, limit=limit):
             return sort_rows(rows, keys, limit)
-        case HashJoinOperator() as join:
+        case HashJoinOperator() | SortMergeJoinOperator() as join:
             schemas = node.descriptor.input_schemas
-            pairs = join_pairs(join.how, rows, inputs[1][subtask], join.left_keys, join.right_keys)
+            pairs = joined(join, rows, inputs[1][subtask], join.left_keys, join.right_keys)
             return [
                 {
                     name: None if pair[side] is None else pair[side][schemas[side].names[index]]

@@ -105,14 +105,18 @@ class Builder:
         hint: JoinHint = JoinHint.OPTIMIZER_CHOOSES,
         left_on: str = "",
         right_on: str = "",
+        condition: Expression | None = None,
+        null_aware: bool = False,
         **rest: object,
     ) -> int:
         left_keys, right_keys = (on or left_on,), (on or right_on,)
+        if how is JoinType.CROSS:
+            on, left_keys, right_keys = None, (), ()
         right_columns = [each for each in self.schema(right).columns if not (on is not None and each.name == on)]
         if how in (JoinType.SEMI, JoinType.ANTI):
             right_columns = []
         output = PlanSchema((*self.schema(left).columns, *right_columns))
-        operator = Join(how, left_keys, right_keys, on is not None, hint)
+        operator = Join(how, left_keys, right_keys, on is not None, hint, condition, null_aware)
         return self.add(operator, (left, right), output, **rest)
 
     def aggregate(self, source: int, keys: tuple[str, ...], *calls: tuple[str, str | None], **rest: object) -> int:

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from engine.graph.expression import Case, ColumnRef, Expression
 from engine.graph.plan import JoinHint, JoinType, Plan
 from engine.graph.plan_schema import PlanSchema
+from engine.optimizer.join_alternatives import CORRECT_PAIRS, HINTED
 from tests.optimizer.interpreter import Tables
 from tests.optimizer.plan_building import Builder, call, column, lit, schema
 
@@ -58,27 +59,32 @@ def _project(draw: st.DrawFn, builder: Builder, source: int) -> int:
     return builder.project(source, *kept, *computed)
 
 
+HINTS: dict[JoinType, tuple[JoinHint, ...]] = {
+    how: tuple(hint for hint, (pair, _) in HINTED.items() if pair in pairs) for how, pairs in CORRECT_PAIRS.items()
+}
+
+
 def _join(draw: st.DrawFn, builder: Builder, left: int, right: int) -> int:
-    how = draw(st.sampled_from([JoinType.INNER, JoinType.LEFT, JoinType.RIGHT]))
-    hints = [JoinHint.OPTIMIZER_CHOOSES, JoinHint.REPARTITION_HASH_FIRST, JoinHint.REPARTITION_HASH_SECOND]
-    if how is not JoinType.LEFT:
-        hints.append(JoinHint.BROADCAST_HASH_FIRST)
-    if how is not JoinType.RIGHT:
-        hints.append(JoinHint.BROADCAST_HASH_SECOND)
-    hint = draw(st.sampled_from(hints))
+    how = draw(st.sampled_from(JoinType))
+    null_aware = how is JoinType.ANTI and draw(st.booleans())
+    hints = (JoinHint.BROADCAST_HASH_SECOND,) if null_aware else HINTS[how]
+    hint = draw(st.sampled_from([JoinHint.OPTIMIZER_CHOOSES, *hints]))
     key = draw(st.sampled_from(builder.schema(left).names))
     right_key = draw(st.sampled_from(builder.schema(right).names))
     suffix = _fresh(builder)
-    coalesce = draw(st.booleans())
+    coalesce = how is not JoinType.CROSS and draw(st.booleans())
     new_names = {name: f"{name}_{suffix}" for name in builder.schema(right).names}
     if coalesce:
         new_names[right_key] = key
     renamed = builder.project(
         right, *((column(new_names[name]), ColumnRef(name)) for name in builder.schema(right).names)
     )
-    if coalesce:
-        return builder.join(left, renamed, on=key, how=how, hint=hint)
-    return builder.join(left, renamed, left_on=key, right_on=new_names[right_key], how=how, hint=hint)
+    condition = None
+    if not null_aware and draw(st.booleans()):
+        pair_names = tuple(dict.fromkeys((*builder.schema(left).names, *builder.schema(renamed).names)))
+        condition = _predicate(draw, pair_names)
+    keys = {"on": key} if coalesce else {"left_on": key, "right_on": new_names[right_key]}
+    return builder.join(left, renamed, how=how, hint=hint, condition=condition, null_aware=null_aware, **keys)
 
 
 def _step(draw: st.DrawFn, builder: Builder, nodes: list[int]) -> int:

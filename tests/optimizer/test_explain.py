@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from engine.graph.exchange_mode import ExecutionMode
-from engine.graph.plan import JoinHint, Plan
+from engine.graph.plan import JoinHint, JoinType, Plan
 from engine.optimizer.explain import explain, summary
 from engine.optimizer.optimizer import optimize
 from engine.optimizer.settings import OptimizerSettings
@@ -30,12 +30,29 @@ def report_plan() -> Plan:
     return builder.plan()
 
 
+def joins_plan() -> Plan:
+    """A join of each type that is no plain equality: full, null-aware anti, semi, cross; conditions; sort-merge."""
+    builder = Builder()
+    left = builder.source(schema(k="int64", a="int64"), rows=2e6, path="left.parquet")
+    right = builder.source(schema(k="int64", b="int64"), rows=1e6, path="right.parquet")
+    few = builder.source(schema(low="int64", high="int64"), rows=40, path="few.parquet")
+    sort_merge = JoinHint.REPARTITION_SORT_MERGE
+    condition = call("less", "a", "b")
+    full = builder.join(left, right, on="k", how=JoinType.FULL, hint=sort_merge, condition=condition)
+    unseen = builder.join(full, few, left_on="a", right_on="low", how=JoinType.ANTI, null_aware=True)
+    seen = builder.join(unseen, right, on="k", how=JoinType.SEMI)
+    between = call("and", call("greater", "a", "low"), call("less", "a", "high"))
+    builder.sink(builder.join(seen, few, how=JoinType.CROSS, condition=between))
+    return builder.plan()
+
+
 FOUR = OptimizerSettings(parallelism=4)
 CASES = {
     "skew_join": (skew_join(), FOUR),
     "skew_join_legacy": (skew_join(), OptimizerSettings(parallelism=4, legacy_estimates=True)),
     "skew_join_hint": (skew_join(JoinHint.REPARTITION_HASH_SECOND), FOUR),
     "report": (report_plan(), OptimizerSettings(parallelism=4, execution_mode=ExecutionMode.BATCH)),
+    "joins": (joins_plan(), FOUR),
 }
 
 

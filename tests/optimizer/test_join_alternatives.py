@@ -2,9 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from engine.errors import NotYetSupportedError, PlanError
+from engine.errors import PlanError
 from engine.graph.expression import ColumnRef
-from engine.graph.plan import JoinHint, JoinType
+from engine.graph.operator_descriptor import SortMergeJoinOperator
+from engine.graph.plan import Join, JoinHint, JoinType
 from engine.graph.ship_strategy import ShipStrategy
 from engine.optimizer.join_alternatives import (
     BF,
@@ -26,7 +27,7 @@ from tests.optimizer.plan_building import Builder, column, schema, skew_join
 
 FOUR = OptimizerSettings(parallelism=4)
 HASH, BROADCAST, FORWARD = ShipStrategy.PARTITION_HASH, ShipStrategy.BROADCAST, ShipStrategy.FORWARD
-FIRST, SECOND = LocalStrategy.HASH_BUILD_FIRST, LocalStrategy.HASH_BUILD_SECOND
+FIRST, SECOND, MERGE = LocalStrategy.HASH_BUILD_FIRST, LocalStrategy.HASH_BUILD_SECOND, LocalStrategy.SORT_MERGE
 
 
 def chosen(plan, settings=FOUR):
@@ -56,16 +57,10 @@ def ship(strategy: Ship, rows, key):
 
 
 def pairs_of(how, lefts, rights):
-    if how in (JoinType.SEMI, JoinType.ANTI):
-        matched = [any(r["b"] is not None and r["b"] == left["a"] for r in rights) for left in lefts]
-        return [(left, None) for left, hit in zip(lefts, matched, strict=True) if hit is (how is JoinType.SEMI)]
-    if how is JoinType.CROSS:
-        return [(left, right) for left in lefts for right in rights]
-    found = join_pairs(JoinType.LEFT if how is JoinType.FULL else how, lefts, rights, ("a",), ("b",))
-    if how is JoinType.FULL:
-        outer = join_pairs(JoinType.RIGHT, lefts, rights, ("a",), ("b",))
-        found += [pair for pair in outer if pair[0] is None]
-    return found
+    def meets(left, right):
+        return how is JoinType.CROSS or (right["b"] is not None and right["b"] == left["a"])
+
+    return join_pairs(how, lefts, rights, meets)
 
 
 @pytest.mark.parametrize("how", JoinType)
@@ -87,11 +82,22 @@ def test_the_truth_table_holds_exactly_the_pairs_that_are_right(how):
     assert right_pairs - wasteful == set(CORRECT_PAIRS[how])
 
 
+def offered(how, *, one_subtask=False, null_aware=False):
+    keys = () if how is JoinType.CROSS else ("k",)
+    join = Join(how, keys, keys, coalesce_keys=True, null_aware=null_aware)
+    return {(each.pair, each.variant.strategy) for each in offered_alternatives(join, one_subtask=one_subtask)}
+
+
 def test_the_broadcast_side_is_built():
-    offered = {(each.pair, each.variant.strategy) for each in offered_alternatives(JoinType.INNER, one_subtask=False)}
-    assert offered == {(HH, FIRST), (HH, SECOND), (BF, FIRST), (FB, SECOND)}
-    offered = {each.pair for each in offered_alternatives(JoinType.LEFT, one_subtask=True)}
-    assert offered == {FF}
+    assert offered(JoinType.INNER) == {(HH, FIRST), (HH, SECOND), (HH, MERGE), (BF, FIRST), (FB, SECOND)}
+    assert offered(JoinType.LEFT, one_subtask=True) == {(FF, FIRST), (FF, SECOND), (FF, MERGE)}
+    assert offered(JoinType.CROSS) == {(BF, FIRST), (FB, SECOND)}
+    assert offered(JoinType.CROSS, one_subtask=True) == {(FF, FIRST), (FF, SECOND)}
+
+
+def test_a_null_aware_anti_join_builds_a_right_side_that_every_subtask_has():
+    assert offered(JoinType.ANTI, null_aware=True) == {(FB, SECOND)}
+    assert offered(JoinType.ANTI, null_aware=True, one_subtask=True) == {(FF, SECOND)}
 
 
 def test_the_skewed_join_broadcasts_the_small_side_and_leaves_the_large_one():
@@ -110,6 +116,7 @@ def test_legacy_estimates_repartition_both_sides():
         (JoinHint.BROADCAST_HASH_SECOND, (FORWARD, BROADCAST, SECOND)),
         (JoinHint.REPARTITION_HASH_FIRST, (HASH, HASH, FIRST)),
         (JoinHint.REPARTITION_HASH_SECOND, (HASH, HASH, SECOND)),
+        (JoinHint.REPARTITION_SORT_MERGE, (HASH, HASH, MERGE)),
     ],
 )
 def test_each_hint_forces_its_plan(hint, expected, legacy):
@@ -122,25 +129,87 @@ def test_hints_are_followed_with_one_subtask_too():
     assert chosen(skew_join(), one) == (FORWARD, FORWARD, SECOND)
 
 
-def test_sort_merge_is_refused_by_name():
-    with pytest.raises(NotYetSupportedError, match="REPARTITION_SORT_MERGE is not supported yet"):
-        optimize(skew_join(JoinHint.REPARTITION_SORT_MERGE), FOUR)
-
-
 def test_an_unknown_hint_is_an_error():
     with pytest.raises(PlanError, match="Unrecognized join hint: FASTEST"):
         optimize(skew_join("FASTEST"), FOUR)
 
 
-@pytest.mark.parametrize("how", [JoinType.FULL, JoinType.SEMI, JoinType.ANTI, JoinType.CROSS])
-def test_join_types_that_are_not_built_are_refused_by_name(how):
-    with pytest.raises(NotYetSupportedError, match=how.value):
-        optimize(skew_join(how=how), FOUR)
+@pytest.mark.parametrize(
+    ("hint", "how", "message"),
+    [
+        ("BROADCAST_HASH_FIRST", "left", "every subtask would return the left rows without match"),
+        ("BROADCAST_HASH_SECOND", "right", "every subtask would return the right rows without match"),
+        ("BROADCAST_HASH_FIRST", "full", "every subtask would return the left rows without match"),
+        ("BROADCAST_HASH_SECOND", "full", "every subtask would return the right rows without match"),
+        ("BROADCAST_HASH_FIRST", "semi", "every subtask would return the left rows with a match"),
+        ("BROADCAST_HASH_FIRST", "anti", "every subtask would return the left rows without match"),
+        ("REPARTITION_HASH_FIRST", "cross", "there are no keys"),
+        ("REPARTITION_SORT_MERGE", "cross", "there are no keys"),
+    ],
+)
+@pytest.mark.parametrize("parallelism", [1, 4])
+def test_a_hint_that_would_make_a_join_wrong_is_refused(hint, how, message, parallelism):
+    builder = two_sources()
+    builder.sink(builder.join(0, 1, left_on="k", right_on="j", how=JoinType(how), hint=JoinHint(hint)))
+    with pytest.raises(PlanError, match=f"{hint} would make an? {how} join wrong: {message}.*; use ") as caught:
+        optimize(builder.plan(), OptimizerSettings(parallelism=parallelism))
+    assert hint not in str(caught.value).partition("; use ")[2]
 
 
-def test_a_hint_that_would_make_an_outer_join_wrong_is_refused():
-    with pytest.raises(PlanError, match="BROADCAST_HASH_FIRST would make a left join wrong"):
-        optimize(skew_join(JoinHint.BROADCAST_HASH_FIRST, JoinType.LEFT), FOUR)
+def two_sources(left_rows=5_000_000, right_rows=5_000_000):
+    builder = Builder()
+    builder.source(schema(k="int64", a="double"), rows=left_rows)
+    builder.source(schema(j="int64", c="double"), rows=right_rows)
+    return builder
+
+
+def test_a_null_aware_join_cannot_be_repartitioned():
+    builder = two_sources()
+    hint = JoinHint.REPARTITION_HASH_SECOND
+    joined = builder.join(0, 1, left_on="k", right_on="j", how=JoinType.ANTI, hint=hint, null_aware=True)
+    builder.sink(joined)
+    with pytest.raises(PlanError, match="a null-aware anti join wrong: every subtask must know of the null keys"):
+        optimize(builder.plan(), FOUR)
+
+
+@pytest.mark.parametrize(
+    ("how", "left_rows", "right_rows", "expected"),
+    [
+        (JoinType.SEMI, 5_000_000, 10, (FORWARD, BROADCAST, SECOND)),
+        (JoinType.ANTI, 5_000_000, 10, (FORWARD, BROADCAST, SECOND)),
+        (JoinType.SEMI, 10, 5_000_000, (HASH, HASH, FIRST)),
+        (JoinType.FULL, 5_000_000, 10, (HASH, HASH, SECOND)),
+        (JoinType.FULL, 10, 5_000_000, (HASH, HASH, FIRST)),
+        (JoinType.CROSS, 1000, 10, (FORWARD, BROADCAST, SECOND)),
+        (JoinType.CROSS, 10, 1000, (BROADCAST, FORWARD, FIRST)),
+    ],
+)
+def test_the_smaller_side_is_built_where_that_is_right(how, left_rows, right_rows, expected):
+    builder = two_sources(left_rows, right_rows)
+    builder.sink(builder.join(0, 1, left_on="k", right_on="j", how=how))
+    assert chosen(builder.plan()) == expected
+
+
+@pytest.mark.parametrize("how", [how for how in JoinType if how is not JoinType.CROSS])
+def test_sort_merge_runs_every_join_with_keys_and_never_wins_by_cost(how):
+    builder = two_sources()
+    builder.sink(builder.join(0, 1, left_on="k", right_on="j", how=how, hint=JoinHint.REPARTITION_SORT_MERGE))
+    builder.sink(builder.join(0, 1, left_on="k", right_on="j", how=how), "second")
+    merged, hashed = (node for node in optimize(builder.plan(), FOUR).nodes if node.alternative)
+    assert merged.descriptor.operator == SortMergeJoinOperator(how, ("k",), ("j",), merged.descriptor.operator.output)
+    assert hashed.strategy != MERGE
+    assert any(each.name == "REPARTITION_SORT_MERGE" and "against" in each.reason for each in hashed.rejected)
+
+
+@pytest.mark.parametrize("how", JoinType)
+def test_rows_with_null_keys_are_spread_on_both_sides_of_a_repartitioned_join(how):
+    if how is JoinType.CROSS:
+        return
+    builder = two_sources()
+    hint = JoinHint.REPARTITION_HASH_SECOND
+    builder.sink(builder.join(0, 1, left_on="k", right_on="j", how=how, hint=hint))
+    (join,) = (node for node in optimize(builder.plan(), FOUR).nodes if node.alternative)
+    assert all(channel.partitioner.spread_nulls for channel in join.inputs)
 
 
 def test_a_hash_partitioning_is_used_again():
@@ -167,15 +236,30 @@ def test_an_aggregate_after_a_repartitioned_join_by_its_key_needs_no_exchange():
     assert (aggregate.strategy, aggregate.parallelism) == ("SINGLE", 4)
 
 
-def test_an_outer_join_does_not_pretend_to_be_partitioned():
+@pytest.mark.parametrize(
+    ("how", "is_grouped"),
+    [(how, how in (JoinType.INNER, JoinType.SEMI)) for how in JoinType if how is not JoinType.CROSS],
+)
+def test_a_join_that_returns_null_keys_does_not_pretend_to_be_partitioned(how, is_grouped):
     # its rows with null keys were spread, so a group of nulls lies in several subtasks
     builder = Builder()
     left = builder.source(schema(k="int64", a="double"), rows=5_000_000)
     right = builder.source(schema(k="int64", c="double"), rows=5_000_000)
-    joined = builder.join(left, right, on="k", how=JoinType.LEFT, hint=JoinHint.REPARTITION_HASH_FIRST)
+    joined = builder.join(left, right, on="k", how=how, hint=JoinHint.REPARTITION_HASH_FIRST)
     builder.sink(builder.aggregate(joined, ("k",), ("sum", "a")))
     strategies = {node.strategy for node in optimize(builder.plan(), FOUR).nodes}
-    assert {"PARTIAL", "FINAL"} <= strategies
+    assert ("SINGLE" in strategies) is is_grouped
+    assert ({"PARTIAL", "FINAL"} <= strategies) is not is_grouped
+
+
+def test_a_left_column_with_the_name_of_the_right_key_is_no_key_of_a_semi_join():
+    builder = Builder()
+    left = builder.source(schema(k="int64", j="int64"), rows=5_000_000)
+    right = builder.source(schema(j="int64"), rows=5_000_000)
+    hint = JoinHint.REPARTITION_HASH_FIRST
+    joined = builder.join(left, right, left_on="k", right_on="j", how=JoinType.SEMI, hint=hint)
+    builder.sink(builder.aggregate(joined, ("j",), ("count_all", None)))
+    assert "FINAL" in {node.strategy for node in optimize(builder.plan(), FOUR).nodes}
 
 
 @pytest.mark.parametrize(("key", "strategy"), [("v", "SINGLE"), ("k", "FINAL")])

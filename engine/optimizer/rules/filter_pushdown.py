@@ -2,12 +2,16 @@
 
     below          which parts may pass
     project        all: written in terms of the projection's input
-    join           parts over left columns alone: inner, left, semi, anti; over right columns alone: inner, right
+    join           parts over left columns alone: inner, left, semi, anti, cross; over right columns alone: inner,
+                   right, cross; over coalesced keys alone: all types, into both sides
     union          all, into every branch
     sort           all, when the sort has no limit
     aggregate      parts over the keys alone, when there are keys
     filter         all (then neighbours combine)
     limit, Python  none
+
+Parts over coalesced keys are true of both rows of a pair or of neither, so a side that may not lose rows loses none
+that count. Only the right of a null-aware anti join keeps all of its rows: its null keys speak for the left ones.
 
 A part passes only if it cannot raise, before and after it is rewritten: below, it sees rows that it would not have
 seen above. A node with another consumer is never changed.
@@ -56,18 +60,18 @@ def _push(plan: LogicalPlan, lower: PlanNode, parts: list[Expression]) -> list[E
             passing = [
                 part for part in parts if _is_cheap(part, mapping) and cannot_raise(substitute(part, mapping), below)
             ]
-            _filter_input(plan, lower, 0, [substitute(part, mapping) for part in passing])
+            filter_input(plan, lower, 0, [substitute(part, mapping) for part in passing])
             return passing
         case Sort(limit=None):
-            _filter_input(plan, lower, 0, parts)
+            filter_input(plan, lower, 0, parts)
             return parts
         case Union():
             for input_index in range(len(lower.inputs)):
-                _filter_input(plan, lower, input_index, parts)
+                filter_input(plan, lower, input_index, parts)
             return parts
         case Aggregate(keys=keys) if keys:
             passing = [part for part in parts if set(columns_of(part)) <= set(keys)]
-            _filter_input(plan, lower, 0, passing)
+            filter_input(plan, lower, 0, passing)
             return passing
         case Join():
             return _push_into_join(plan, lower, lower.operator, parts)
@@ -90,37 +94,36 @@ def _is_light(expression: Expression) -> bool:
 
 def _push_into_join(plan: LogicalPlan, node: PlanNode, join: Join, parts: list[Expression]) -> list[Expression]:
     left_names = set(plan.node(node.inputs[0]).schema.names)
-    right_names = set(plan.node(node.inputs[1]).schema.names)
+    right_names = set(plan.node(node.inputs[1]).schema.names) - left_names
+    keys = set(join.left_keys) if join.coalesce_keys else set()
+    if join.how in (JoinType.RIGHT, JoinType.FULL):
+        # the coalesced key is not the left column there
+        left_names -= keys
+    right_of = {left: ColumnRef(right) for left, right in zip(join.left_keys, join.right_keys, strict=True)}
     to_left: list[Expression] = []
     to_right: list[Expression] = []
-    if join.coalesce_keys:
-        # the one key column of the output takes the value of the side that is there; for outer joins of the right
-        # side it is not the left column
-        right_names -= set(join.left_keys)
-        key_to_right = {left: ColumnRef(right) for left, right in zip(join.left_keys, join.right_keys, strict=True)}
-        if join.how in (JoinType.RIGHT, JoinType.FULL):
-            left_names -= set(join.left_keys)
-        if join.how in PASSES_RIGHT:
-            over_keys = (part for part in parts if set() < set(columns_of(part)) <= set(join.left_keys))
-            to_right.extend(substitute(part, key_to_right) for part in over_keys)
     passed = []
     for part in parts:
         names = set(columns_of(part))
-        if names and names <= left_names and join.how in PASSES_LEFT:
+        if not names:
+            continue
+        if names <= keys:
             to_left.append(part)
-            passed.append(part)
-        elif names and names <= right_names and join.how in PASSES_RIGHT:
+            if not join.null_aware:
+                to_right.append(substitute(part, right_of))
+        elif names <= left_names and join.how in PASSES_LEFT:
+            to_left.append(part)
+        elif names <= right_names and join.how in PASSES_RIGHT:
             to_right.append(part)
-            passed.append(part)
-        elif names and join.coalesce_keys and join.how is JoinType.RIGHT and names <= set(join.left_keys):
-            passed.append(part)
-    if passed:
-        _filter_input(plan, node, 0, to_left)
-        _filter_input(plan, node, 1, to_right)
+        else:
+            continue
+        passed.append(part)
+    filter_input(plan, node, 0, to_left)
+    filter_input(plan, node, 1, to_right)
     return passed
 
 
-def _filter_input(plan: LogicalPlan, node: PlanNode, input_index: int, parts: list[Expression]) -> None:
+def filter_input(plan: LogicalPlan, node: PlanNode, input_index: int, parts: list[Expression]) -> None:
     """Put a filter between a node and one of its inputs."""
     if not parts:
         return

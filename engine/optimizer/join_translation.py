@@ -1,0 +1,100 @@
+"""A join as physical operators: what the driver returns, and the projection behind a full join.
+
+    left, right ──► HashJoin | SortMergeJoin ──► output columns, each from one side
+    full join with on=:   ──► output columns and __right{i} for each key ──► coalesce(key, __right{i}) ──► output
+
+A driver takes each output column from one side. A coalesced key comes from the side whose rows are all there: the
+right one in a right join, else the left. In a full join neither is, so both keys are returned and a projection, chained
+to the join, takes the one that is there.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import msgspec
+
+from engine.graph.expression import Call, Case, ColumnRef, NamedExpression
+from engine.graph.operator_descriptor import HashJoinOperator, SortMergeJoinOperator
+from engine.graph.plan import Join, JoinType
+from engine.graph.plan_schema import PlanSchema
+from engine.optimizer.candidates import Candidate
+from engine.optimizer.estimates import Estimates
+from engine.optimizer.join_alternatives import LocalStrategy
+
+
+class TranslatedJoin(NamedTuple):
+    """The operators of one join."""
+
+    operator: HashJoinOperator | SortMergeJoinOperator
+    #: of what the driver returns
+    schema: PlanSchema
+    #: what makes the join's output of that, () when it is the output
+    coalescing: tuple[NamedExpression, ...]
+
+
+def join_translation(
+    join: Join, left: PlanSchema, right: PlanSchema, output: PlanSchema, strategy: str
+) -> TranslatedJoin:
+    """Return the operators of a join of two inputs; it returns only the columns of ``output``."""
+    columns = join_output(join, left, right, output)
+    schema = output
+    coalescing: tuple[NamedExpression, ...] = ()
+    if join.how is JoinType.FULL and join.coalesce_keys:
+        schema, columns, coalescing = _with_both_keys(join, right, output, columns)
+    if strategy == LocalStrategy.SORT_MERGE:
+        operator = SortMergeJoinOperator(join.how, join.left_keys, join.right_keys, columns, join.condition)
+        return TranslatedJoin(operator, schema, coalescing)
+    build_left = strategy == LocalStrategy.HASH_BUILD_FIRST
+    return TranslatedJoin(
+        HashJoinOperator(
+            join.how, join.left_keys, join.right_keys, build_left, columns, join.condition, join.null_aware
+        ),
+        schema,
+        coalescing,
+    )
+
+
+def join_output(join: Join, left: PlanSchema, right: PlanSchema, output: PlanSchema) -> tuple[tuple[int, int], ...]:
+    """Return for each output column of a join (side, index in that side's schema), 0 left and 1 right."""
+    right_of = dict(zip(join.left_keys, join.right_keys, strict=True))
+    columns = []
+    for name in output.names:
+        if join.how is JoinType.RIGHT and join.coalesce_keys and name in right_of:
+            columns.append((1, right.index(right_of[name])))
+        elif name in left.names:
+            columns.append((0, left.index(name)))
+        else:
+            columns.append((1, right.index(name)))
+    return tuple(columns)
+
+
+def _with_both_keys(
+    join: Join, right: PlanSchema, output: PlanSchema, columns: tuple[tuple[int, int], ...]
+) -> tuple[PlanSchema, tuple[tuple[int, int], ...], tuple[NamedExpression, ...]]:
+    """Return schema and columns with the right keys added, and the expressions that make one key of two."""
+    schema = list(output.columns)
+    added = list(columns)
+    expressions = {name: NamedExpression(name, ColumnRef(name)) for name in output.names}
+    for index, (left_key, right_key) in enumerate(zip(join.left_keys, join.right_keys, strict=True)):
+        if left_key not in output.names:
+            continue
+        name = f"__right{index}"
+        schema.append(msgspec.structs.replace(output.column(left_key), name=name, nullable=True))
+        added.append((1, right.index(right_key)))
+        key = ColumnRef(left_key)
+        taken = Case(((Call("is_null", (key,)), ColumnRef(name)),), key)
+        expressions[left_key] = NamedExpression(left_key, taken)
+    if len(added) == len(columns):
+        return output, columns, ()
+    return PlanSchema(tuple(schema)), tuple(added), tuple(expressions.values())
+
+
+def held_estimates(candidate: Candidate, left: Estimates, right: Estimates) -> tuple[Estimates, int]:
+    """Return (what a join holds in memory, how many copies of it there are over all subtasks)."""
+    if candidate.strategy == LocalStrategy.SORT_MERGE:
+        if not (left.is_size_known and right.is_size_known):
+            return (right if left.is_size_known else left), 1
+        return Estimates(left.rows + right.rows, left.size_bytes + right.size_bytes, "both sides"), 1
+    held = left if candidate.strategy == LocalStrategy.HASH_BUILD_FIRST else right
+    return held, candidate.parallelism if candidate.alternative.startswith("BROADCAST") else 1

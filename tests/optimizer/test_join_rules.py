@@ -1,0 +1,135 @@
+"""What moves below a join of each type, what its condition becomes, and how many rows are expected of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from engine.graph.plan import Filter, Join, JoinType, Source
+from engine.graph.source_spec import ColumnStatistics
+from engine.optimizer.expression_rewriting import conjuncts
+from engine.optimizer.optimizer import optimize
+from engine.optimizer.planner import rewrite
+from engine.optimizer.settings import OptimizerSettings
+from tests.optimizer.plan_building import Builder, call, lit, schema
+
+LEFT, RIGHT = schema(k="int64", a="int64", unused="int64"), schema(k="int64", b="int64", extra="int64")
+WITH_KEYS = [how for how in JoinType if how is not JoinType.CROSS]
+
+
+def filtered_sources(plan):
+    """Texts of the predicates over each source, and of what is left in the join's condition."""
+    found = {}
+    for node in plan.nodes:
+        if isinstance(node.operator, Filter) and isinstance(plan.node(node.inputs[0]).operator, Source):
+            found[plan.node(node.inputs[0]).operator.spec.paths[0]] = conjuncts(node.operator.predicate)
+    (join,) = [node.operator for node in plan.nodes if isinstance(node.operator, Join)]
+    rest = () if join.condition is None else conjuncts(join.condition)
+    return found.get("left", ()), found.get("right", ()), rest
+
+
+def two(left_columns=None, right_columns=None):
+    builder = Builder()
+    builder.source(LEFT, rows=10_000, path="left", columns=left_columns)
+    builder.source(RIGHT, rows=1000, path="right", columns=right_columns)
+    return builder
+
+
+@pytest.mark.parametrize("how", WITH_KEYS)
+def test_a_predicate_over_a_coalesced_key_filters_both_sides_of_every_join(how):
+    builder = two()
+    builder.sink(builder.filter(builder.join(0, 1, on="k", how=how), call("greater", "k", lit(3))))
+    part = call("greater", "k", lit(3))
+    assert filtered_sources(rewrite(builder.plan())) == ((part,), (part,), ())
+
+
+def test_the_right_of_a_null_aware_join_keeps_its_nulls():
+    builder = two()
+    joined = builder.join(0, 1, on="k", how=JoinType.ANTI, null_aware=True)
+    builder.sink(builder.filter(joined, call("greater", "k", lit(3))))
+    assert filtered_sources(rewrite(builder.plan())) == ((call("greater", "k", lit(3)),), (), ())
+
+
+OVER_LEFT, OVER_RIGHT = call("less", "a", lit(5)), call("less", "b", lit(5))
+OVER_BOTH, OVER_KEY = call("less", "a", "b"), call("greater", "k", lit(0))
+
+
+@pytest.mark.parametrize(
+    ("how", "to_left", "to_right", "rest"),
+    [
+        (JoinType.INNER, (OVER_LEFT, OVER_KEY), (OVER_RIGHT,), (OVER_BOTH,)),
+        (JoinType.LEFT, (), (OVER_RIGHT, OVER_KEY), (OVER_LEFT, OVER_BOTH)),
+        (JoinType.RIGHT, (OVER_LEFT, OVER_KEY), (), (OVER_RIGHT, OVER_BOTH)),
+        (JoinType.FULL, (), (), (OVER_LEFT, OVER_RIGHT, OVER_BOTH, OVER_KEY)),
+        (JoinType.SEMI, (OVER_LEFT, OVER_KEY), (OVER_RIGHT,), (OVER_BOTH,)),
+        (JoinType.ANTI, (), (OVER_RIGHT, OVER_KEY), (OVER_LEFT, OVER_BOTH)),
+    ],
+)
+def test_parts_of_a_condition_over_one_side_become_filters_where_that_is_right(how, to_left, to_right, rest):
+    builder = two()
+    condition = call("and", OVER_LEFT, call("and", OVER_RIGHT, call("and", OVER_BOTH, OVER_KEY)))
+    builder.sink(builder.join(0, 1, on="k", how=how, condition=condition))
+    assert filtered_sources(rewrite(builder.plan())) == (to_left, to_right, rest)
+
+
+def test_a_part_of_a_condition_that_can_raise_stays():
+    builder = two()
+    condition = call("greater", call("divide", lit(6), "a"), lit(2))
+    builder.sink(builder.join(0, 1, on="k", condition=condition))
+    assert filtered_sources(rewrite(builder.plan())) == ((), (), (condition,))
+
+
+@pytest.mark.parametrize("how", [JoinType.INNER, JoinType.SEMI, JoinType.ANTI, JoinType.FULL])
+def test_columns_of_a_condition_are_read_and_dropped_behind_the_join(how):
+    builder = two()
+    joined = builder.join(0, 1, on="k", how=how, condition=OVER_BOTH)
+    builder.sink(builder.project(joined, "k"))
+    optimized = optimize(builder.plan(), OptimizerSettings(parallelism=2))
+    plan = optimized.plan
+    assert [node.operator.spec.columns for node in plan.nodes if isinstance(node.operator, Source)] == [
+        ("k", "a"),
+        ("k", "b"),
+    ]
+    (join,) = [node for node in optimized.nodes if node.alternative]
+    expected = ("k", "__right0") if how is JoinType.FULL else ("k",)
+    assert join.descriptor.output_schema.names == expected
+
+
+def test_a_full_join_whose_key_nobody_uses_coalesces_nothing():
+    builder = two()
+    builder.sink(builder.project(builder.join(0, 1, on="k", how=JoinType.FULL), "b"))
+    (join,) = [node for node in optimize(builder.plan(), OptimizerSettings()).nodes if node.alternative]
+    assert join.descriptor.output_schema.names == ("b",)
+
+
+def expected_rows(how, condition=None, left=None, right=None):
+    builder = two({"k": ColumnStatistics(left)}, {"k": ColumnStatistics(right)})
+    builder.sink(builder.join(0, 1, on="k", how=how, condition=condition))
+    (join,) = [node for node in optimize(builder.plan(), OptimizerSettings()).nodes if node.alternative]
+    assert join.estimates.size_bytes == pytest.approx(
+        join.estimates.rows * join.descriptor.output_schema.row_width_bytes, rel=0.5
+    )
+    return join.estimates.rows, join.estimates.origin
+
+
+@pytest.mark.parametrize(
+    ("how", "rows"),
+    [
+        (JoinType.INNER, 10_000 / 3),
+        (JoinType.LEFT, 10_000),
+        (JoinType.RIGHT, 10_000 / 3),
+        (JoinType.FULL, 10_000),
+        (JoinType.SEMI, 10_000 * 0.5 / 3),
+        (JoinType.ANTI, 10_000 * (1 - 0.5 / 3)),
+    ],
+)
+def test_a_condition_lets_fewer_pairs_through_and_outer_rows_stay(how, rows):
+    found, origin = expected_rows(how, OVER_BOTH)
+    assert found == pytest.approx(rows)
+    assert "0.333 of the pairs: default for less" in origin
+
+
+@pytest.mark.parametrize(("how", "rows"), [(JoinType.SEMI, 2000), (JoinType.ANTI, 8000)])
+def test_known_distinct_keys_say_how_many_left_rows_find_a_match(how, rows):
+    found, origin = expected_rows(how, left=500, right=100)
+    assert found == pytest.approx(rows)
+    assert "distinct keys" in origin

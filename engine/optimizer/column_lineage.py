@@ -1,0 +1,144 @@
+"""What becomes of column statistics, heavy keys above all, on the way from a source to a join.
+
+    projected   kept under the new name; through a cast heavy keys whose text is a value of the new type too
+    filtered    kept; column = constant leaves that key alone, column != constant all but that key
+    joined      kept for the side with more rows, whose rows come out about once; a key column of the other side takes
+                what is known of its counterpart
+    merged      of a union: shares weighted by rows, distinct counts the most of all inputs, widths as their average
+
+A Python function loses everything, an aggregate heavy keys only (``estimates.py``). Wrong guesses cost time, never
+rows: a heavy key that is none is split for nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from engine.graph.expression import Call, Cast, ColumnRef, Expression, Literal, NamedExpression
+from engine.graph.plan import Join, JoinType
+from engine.graph.source_spec import ColumnStatistics
+
+Columns = Mapping[str, ColumnStatistics]
+HeavyShares = tuple[tuple[str, float], ...]
+
+_WHOLE = r"-?\d+"
+_DAY = r"\d{4}-\d\d-\d\d"
+#: begin of a type's name -> texts that a narrower type's keys have in common with it
+_KEPT_TEXTS = (
+    (("int", "uint", "double", "float"), re.compile(_WHOLE)),
+    (("decimal",), re.compile(_WHOLE + r"(\.\d+)?")),
+    (("string", "large_string"), re.compile(".*", re.DOTALL)),
+    (("date",), re.compile(_DAY)),
+    (("timestamp",), re.compile(_DAY + r"( .*)?")),
+)
+
+
+def projected(expressions: Iterable[NamedExpression], columns: Columns) -> dict[str, ColumnStatistics]:
+    """Return the statistics of a projection's columns, of those that are columns of the input, cast or not."""
+    found = {}
+    for named in expressions:
+        match named.expression:
+            case ColumnRef(name=name) if name in columns:
+                found[named.name] = columns[name]
+            case Cast(operand=ColumnRef(name=name), type_text=type_text) if name in columns:
+                found[named.name] = _cast(columns[name], type_text)
+    return found
+
+
+def _cast(known: ColumnStatistics, type_text: str) -> ColumnStatistics:
+    pattern = next((texts for begins, texts in _KEPT_TEXTS if type_text.startswith(begins)), None)
+    heavy = tuple(pair for pair in known.heavy_keys if pattern is not None and pattern.fullmatch(pair[0]))
+    return ColumnStatistics(
+        distinct_count=known.distinct_count,
+        null_fraction=known.null_fraction,
+        heavy_keys=heavy,
+        heavy_origin=known.heavy_origin,
+    )
+
+
+def filtered(predicate: Expression, columns: Columns) -> dict[str, ColumnStatistics]:
+    """Return the statistics of the rows for which a predicate is true."""
+    kept = dict(columns)
+    for part in _conjuncts(predicate):
+        match part:
+            case (
+                Call(
+                    function="equal" | "not_equal" as function, arguments=(ColumnRef(name=name), Literal() as constant)
+                )
+                | Call(
+                    function="equal" | "not_equal" as function, arguments=(Literal() as constant, ColumnRef(name=name))
+                )
+            ) if name in kept:
+                keep = _only if function == "equal" else _without
+                kept[name] = msgspec.structs.replace(kept[name], heavy_keys=keep(kept[name].heavy_keys, constant))
+    return kept
+
+
+def _conjuncts(predicate: Expression) -> Iterable[Expression]:
+    if isinstance(predicate, Call) and predicate.function == "and":
+        for argument in predicate.arguments:
+            yield from _conjuncts(argument)
+    else:
+        yield predicate
+
+
+def _text(constant: Literal) -> str:
+    return str(constant.value).lower() if isinstance(constant.value, bool) else str(constant.value)
+
+
+def _only(_heavy: HeavyShares, constant: Literal) -> HeavyShares:
+    return () if constant.value is None else ((_text(constant), 1.0),)
+
+
+def _without(heavy: HeavyShares, constant: Literal) -> HeavyShares:
+    rest = 1.0 - sum(share for text, share in heavy if text == _text(constant))
+    return tuple((text, min(1.0, share / rest)) for text, share in heavy if text != _text(constant) and rest > 0)
+
+
+def joined(
+    join: Join, left: Columns, right: Columns, left_rows: float, right_rows: float
+) -> dict[str, ColumnStatistics]:
+    """Return the statistics of a join's columns by name, before its output leaves out some."""
+    keys = tuple(zip(join.left_keys, join.right_keys, strict=True))
+    if join.how in (JoinType.SEMI, JoinType.ANTI):
+        return dict(left)
+    if left_rows >= right_rows:
+        other = {name: _light(known) for name, known in right.items()}
+        same = {right_key: left[left_key] for left_key, right_key in keys if left_key in left}
+        return {**other, **same, **left} if not join.coalesce_keys else {**other, **left}
+    other = {name: _light(known) for name, known in left.items()}
+    same = {left_key: right[right_key] for left_key, right_key in keys if right_key in right}
+    return {**right, **other, **same}
+
+
+def _light(known: ColumnStatistics) -> ColumnStatistics:
+    return msgspec.structs.replace(known, heavy_keys=())
+
+
+def merged(inputs: Sequence[Columns], rows: Sequence[float]) -> dict[str, ColumnStatistics]:
+    """Return of a union's columns what is known of all inputs, heavy keys also of some."""
+    total = sum(rows)
+    found: dict[str, ColumnStatistics] = {}
+    for name in inputs[0]:
+        known = [columns.get(name, ColumnStatistics()) for columns in inputs]
+        widths = [
+            each.average_width_bytes * count
+            for each, count in zip(known, rows, strict=True)
+            if each.average_width_bytes is not None
+        ]
+        distinct = [each.distinct_count for each in known if each.distinct_count is not None]
+        shares: dict[str, float] = {}
+        for each, count in zip(known, rows, strict=True):
+            for text, share in each.heavy_keys:
+                shares[text] = shares.get(text, 0.0) + share * count / total
+        origins = {each.heavy_origin: None for each in known if each.heavy_keys}
+        found[name] = ColumnStatistics(
+            distinct_count=max(distinct) if len(distinct) == len(inputs) else None,
+            average_width_bytes=sum(widths) / total if len(widths) == len(inputs) else None,
+            heavy_keys=tuple(sorted(shares.items(), key=lambda pair: (-pair[1], pair[0]))),
+            heavy_origin=" and ".join(origins) or "sample",
+        )
+    return found

@@ -48,6 +48,8 @@ class ParquetReader:
         for batch in self._file.iter_batches(BATCH_ROWS_MAX, row_groups=groups, columns=columns, use_threads=False):
             yield from bounded_batches(self._arranged(batch, columns))
         self.bytes_read += split.size_bytes
+        # Decoding leaves blocks as large as column chunks behind.
+        pa.default_memory_pool().release_unused()
 
     @staticmethod
     def _arranged(batch: pa.RecordBatch, columns: list[str]) -> pa.RecordBatch:

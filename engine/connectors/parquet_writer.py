@@ -68,6 +68,9 @@ class ParquetWriter:
         self._open().write_table(table, row_group_size=ROW_GROUP_ROWS)
         self._row_count += self._held_rows
         self._held, self._held_rows, self._held_bytes = [], 0, 0
+        del table
+        # Encoding leaves large blocks behind; kept for later, they would count against the process for long.
+        pa.default_memory_pool().release_unused()
 
     def finish(self) -> tuple[int, int, str]:
         """Write what is gathered and the footer; return (rows, bytes, "")."""

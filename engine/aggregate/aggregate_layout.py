@@ -76,7 +76,7 @@ class AggregateLayout:
     def empty_states(self) -> pa.RecordBatch:
         """A batch without rows of the state columns only."""
         fields = list(self.state_schema)[len(self.key_columns) :]
-        return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in fields], schema=pa.schema(fields))
+        return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in fields], schema=pa.schema(fields))
 
 
 def _operation(spec: StateSpec, merging: bool) -> int:

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from engine.aggregate.functions import StateSpec
 from engine.aggregate.state_columns import moments_of_values
 from engine.errors import DataError
+from engine.records.plain_scalars import scalar_of
 
 
 def row_states(
@@ -41,7 +42,7 @@ def row_states(
     arrays: list[pa.Array] = [batch.column(column) for column in key_columns]
     for spec, column, text in zip(specs, columns, overflow_texts, strict=True):
         if spec.operation == "count_rows":
-            arrays.append(pa.repeat(pa.scalar(1, pa.int64()), batch.num_rows))
+            arrays.append(pa.repeat(scalar_of(1), batch.num_rows))
         elif spec.operation == "count":
             arrays.append(pc.is_valid(batch.column(column)).cast(pa.int64()))
         elif spec.operation == "moments":

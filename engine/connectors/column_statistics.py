@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 
 from engine.expressions.schema_bridge import is_key_type
 from engine.graph.source_spec import ColumnStatistics
+from engine.records.plain_scalars import scalar_of
 
 HEAVY_SHARE = 0.02
 HEAVY_COUNT_MIN = 8
@@ -49,7 +50,7 @@ def _column_statistics(column: pa.ChunkedArray, row_count: float) -> ColumnStati
         return ColumnStatistics(null_fraction=null_fraction)
     counted = pc.value_counts(column.combine_chunks().drop_null())
     counts = counted.field("counts")
-    seen_once = pc.sum(pc.equal(counts, 1)).as_py() or 0
+    seen_once = pc.sum(pc.equal(counts, scalar_of(1))).as_py() or 0
     valid = rows - column.null_count
     fraction = min(1.0, rows / row_count)
     distinct = len(counts) / max(1e-9, 1 - (1 - fraction) * seen_once / valid)
@@ -74,7 +75,7 @@ def average_width(column: pa.ChunkedArray) -> float | None:
 
 def _heavy_keys(counted: pa.StructArray, rows: int) -> tuple[tuple[str, float], ...]:
     least = max(HEAVY_COUNT_MIN, HEAVY_SHARE * rows)
-    heavy = counted.filter(pc.greater_equal(counted.field("counts"), least))
+    heavy = counted.filter(pc.greater_equal(counted.field("counts"), scalar_of(float(least))))
     order = pc.sort_indices(heavy.field("counts"), sort_keys=[("counts", "descending")])[:HEAVY_KEYS_MAX]
     pairs = ((key_text(item["values"]), item["counts"].as_py() / rows) for item in heavy.take(order))
     return tuple((text, share) for text, share in pairs if text is not None)
@@ -118,5 +119,5 @@ class SpreadSample:
         return pa.Table.from_batches([batch for batch, _ in self._pieces], schema=schema)
 
     def _drawn(self, batch: pa.RecordBatch, draws: pa.Array) -> tuple[pa.RecordBatch, pa.Array]:
-        is_drawn = pc.less(draws, self._chance)
+        is_drawn = pc.less(draws, scalar_of(self._chance))
         return batch.filter(is_drawn), draws.filter(is_drawn)

@@ -44,7 +44,7 @@ class BlockParser:
         self._null_values = list(spec.null_values)
         self._parse_options = self._dialect.parse_options(len(file_schema))
         self._convert_options = self._convert(columns)
-        self._empty = pa.schema([file_schema.field(name) for name in columns]).empty_table()
+        self._empty = pa.Table.from_batches([], pa.schema([file_schema.field(name) for name in columns]))
 
     def _convert(self, columns: list[str]) -> pacsv.ConvertOptions:
         return pacsv.ConvertOptions(

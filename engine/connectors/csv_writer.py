@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from engine.connectors.csv_format import FieldKind, RowFormatter
 from engine.errors import ConfigurationError, SchemaError
+from engine.records.plain_scalars import scalar_of
 
 _DELIMITERS_REFUSED = '"\n\r\0.+-:eE'
 _NUMBERS = {
@@ -35,7 +36,7 @@ def check_csv_sink(schema: pa.Schema, delimiter: str) -> None:
     for field in schema:
         if not _is_text(field.type):
             try:
-                pc.cast(pa.array([], field.type), pa.string())
+                pc.cast(pa.nulls(0, field.type), pa.string())
             except (pa.ArrowNotImplementedError, pa.ArrowInvalid) as error:
                 raise SchemaError(
                     f"write_csv: column {field.name!r} is {field.type}, which has no text form; drop or cast it"
@@ -77,7 +78,7 @@ class CsvWriter:
         self._size_bytes = 0
         self._file = path.open("xb", buffering=0)
         if header:
-            self._put_rows([(pa.array([name]), FieldKind.TEXT) for name in schema.names], 1)
+            self._put_rows([(pa.repeat(scalar_of(name), 1), FieldKind.TEXT) for name in schema.names], 1)
 
     def _put_rows(self, columns: list[tuple[pa.Array, FieldKind]], row_count: int) -> None:
         while (view := self._formatter.format(columns, row_count)) is None:

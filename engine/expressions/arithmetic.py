@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from engine.expressions.binding import Binding, Datum, NoMatchError, Operand, Options
 from engine.expressions.common_type import common_type, is_number
+from engine.records.plain_scalars import scalar_of
 
 _INT64 = pa.int64()
 
@@ -80,7 +81,7 @@ def _fitting_decimals(
 ) -> tuple[pa.DataType, pa.DataType]:
     """Return the decimal types themselves, or as decimal256 where the result needs more than 38 digits."""
     try:
-        kernel(*(pa.array([], data_type) for data_type in types))
+        kernel(*(pa.nulls(0, data_type) for data_type in types))
     except pa.ArrowInvalid:
         return _wide_decimal(types[0]), _wide_decimal(types[1])
     return types
@@ -92,7 +93,7 @@ def _bind_other(kernel: Callable[..., Datum], left: Operand, right: Operand) -> 
         raise NoMatchError("bool is not a number; cast it to pa.int64() first")
     strings = common_type(left.type, right.type)
     if kernel is pc.add_checked and strings in (pa.string(), pa.large_string()):
-        separator = pa.scalar("", strings)
+        separator = scalar_of("", strings)
         return Binding(lambda one, other: pc.binary_join_element_wise(one, other, separator), (strings, strings))
     return Binding(kernel, (None, None), can_raise=True)
 

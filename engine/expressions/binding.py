@@ -18,8 +18,11 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from engine.records.plain_scalars import scalar_of
+
 #: a pa.Array as long as the batch, or a pa.Scalar that stands for one (pyarrow has no types that mypy knows)
 Datum: TypeAlias = Any
+_FALSE = scalar_of(False)
 Options = Mapping[str, bool | int | float | str | None]
 
 
@@ -86,8 +89,8 @@ def cast_operand(operand: Operand, target: pa.DataType | None) -> Operand:
 def fill_false(condition: Datum) -> Datum:
     """Return a condition with null as false."""
     if isinstance(condition, pa.Scalar):
-        return pa.scalar(condition.as_py() is True)
-    return condition.fill_null(False) if condition.null_count else condition
+        return scalar_of(condition.as_py() is True)
+    return pc.fill_null(condition, _FALSE) if condition.null_count else condition
 
 
 def constant_text(operands: Sequence[Operand], index: int, what: str) -> Any:

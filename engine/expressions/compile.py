@@ -82,7 +82,7 @@ def _compile_call(call: Call, schema: pa.Schema) -> Operand:
 
 
 def _result_type(binding: Binding, operands: Sequence[Operand]) -> pa.DataType:
-    empty = [pa.array([], operand.type) for operand in operands]
+    empty = [pa.nulls(0, operand.type) for operand in operands]
     return binding.kernel(*empty).type
 
 
@@ -96,7 +96,7 @@ def _compile_cast(expression: Cast, schema: pa.Schema) -> Operand:
     if operand.type == target:
         return operand
     try:
-        pc.cast(pa.array([], operand.type), target)
+        pc.cast(pa.nulls(0, operand.type), target)
     except _ARROW_ERRORS as error:
         source = expression_text(expression.operand)
         raise SchemaError(f"{source} is {operand.type}, which cannot be cast to {target}") from error
@@ -121,7 +121,7 @@ def _compile_case(expression: Case, schema: pa.Schema) -> Operand:
         )
     values = [cast_operand(value, data_type) for value in values]
     if expression.otherwise is None:
-        nothing = pa.scalar(None, data_type)
+        nothing = pa.nulls(1, data_type)[0]
         values.append(Operand(data_type, lambda _batch: nothing, constant=nothing))
     branches = list(zip(conditions, values, strict=False))
     columns = [schema.get_field_index(name) for name in columns_of(expression)]

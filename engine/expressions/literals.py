@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from engine.errors import SchemaError
 from engine.graph.expression import Literal
+from engine.records.plain_scalars import scalar_of
 
 _TEXT_MAX = 60
 
@@ -24,15 +25,15 @@ def _infer_scalar(value: Any) -> pa.Scalar:
     if isinstance(value, pa.Scalar):
         return value
     if isinstance(value, bool):
-        return pa.scalar(value, pa.bool_())
+        return scalar_of(value, pa.bool_())
     if isinstance(value, int):
         if -(2**63) <= value < 2**63:
-            return pa.scalar(value, pa.int64())
+            return scalar_of(value, pa.int64())
         if 0 <= value < 2**64:
             return pa.scalar(value, pa.uint64())
         raise SchemaError(f"the integer {value} does not fit into 64 bits; use a Decimal or a float")
     try:
-        return pa.scalar(value)
+        return scalar_of(value)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
         raise SchemaError(f"a {type(value).__name__} cannot be a constant of an expression: {error}") from error
 
@@ -49,10 +50,10 @@ def make_literal(value: Any, data_type: pa.DataType | None = None) -> Literal:
     scalar = _infer_scalar(value)
     if data_type is not None and scalar.type != data_type:
         try:
-            scalar = pa.scalar(value, data_type)
+            scalar = scalar_of(value, data_type)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
             raise SchemaError(f"lit({value!r}): is not {data_type}: {error}") from error
-    array = pa.array([scalar.as_py()], scalar.type)
+    array = pa.repeat(scalar, 1) if scalar.is_valid else pa.nulls(1, scalar.type)
     batch = pa.RecordBatch.from_arrays([array], schema=pa.schema([pa.field("", scalar.type)]))
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema) as writer:

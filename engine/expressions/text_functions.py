@@ -11,9 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from engine.expressions.binding import Binding, Datum, NoMatchError, Operand, Options, constant_text
+from engine.records.plain_scalars import scalar_of
 
 #: a malformed regular expression shows itself on a value only, not on an empty array
-_SAMPLE = pa.array(["x"])
+_SAMPLE = pa.nulls(1, pa.string())
 
 
 def _string_type(operand: Operand) -> pa.DataType:
@@ -98,5 +99,5 @@ def bind_concat(operands: Sequence[Operand], options: Options) -> Binding:
     """Bind the strings joined by the option ``separator``; null when one is null."""
     types = {_string_type(operand) for operand in operands}
     data_type = pa.large_string() if pa.large_string() in types else pa.string()
-    separator = pa.scalar(options.get("separator") or "", data_type)
+    separator = scalar_of(options.get("separator") or "", data_type)
     return Binding(lambda *texts: pc.binary_join_element_wise(*texts, separator), tuple(data_type for _ in operands))

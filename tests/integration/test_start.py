@@ -1,0 +1,33 @@
+"""What a job does not load: it starts in a process of a person who waits."""
+
+import importlib.util
+import subprocess
+import sys
+
+import pytest
+
+_JOB = """
+import sys
+from engine import Environment, col, count, sum_, when
+with Environment() as env:
+    rows = env.read_csv("{folder}/in.csv", header=True)
+    named = when(col("name").is_null() | (col("name") == "")).then("none").otherwise(col("name"))
+    kept = rows.filter((col("n") + 1 > 2) & col("name").str.contains("a")).select(named.alias("name"), "n")
+    kept.group_by("name").agg(rows=count(), total=sum_(col("n"))).write_parquet("{folder}/grouped")
+    env.execute()
+    back = env.read_parquet("{folder}/grouped")
+    back.sort("name").write_csv("{folder}/sorted", header=True)
+    env.execute()
+print(sorted(name for name in ("pandas", "pyspark", "duckdb", "polars") if name in sys.modules))
+"""
+
+
+@pytest.mark.integration
+@pytest.mark.skipif(importlib.util.find_spec("pandas") is None, reason="pandas is not installed")
+def test_a_job_does_not_load_pandas(tmp_path):
+    (tmp_path / "in.csv").write_text("name,n\nanna,1\nadam,2\nadam,3\n")
+    words = subprocess.run(
+        [sys.executable, "-c", _JOB.format(folder=tmp_path)], capture_output=True, text=True, check=False
+    )
+    assert words.stdout == "[]\n", words.stderr
+    assert (tmp_path / "sorted" / "part-00000.csv").read_text().splitlines()[-1] == "adam,2,5"

@@ -21,6 +21,7 @@ from engine.expressions.schema_bridge import to_arrow_schema
 from engine.graph.operator_descriptor import HashJoinOperator, SourceOperator
 from engine.join.hash_join import HashJoin
 from engine.operators.blocking import Sort
+from engine.operators.heavy_copies import copied_keys
 from engine.operators.operator import Output, TaskContext
 
 if TYPE_CHECKING:
@@ -184,6 +185,7 @@ class HashJoinDriver:
             context.page_pool(self._descriptor),
             context.spill_space(),
             force_spill=context.force_spill,
+            replicated=copied_keys(operator, left, context.descriptor.subtask_index, context.descriptor.parallelism),
         )
 
     def run(self) -> None:

@@ -5,7 +5,7 @@
 Parallelism of a join: what the user set; else for a repartitioned join the default, for a broadcast join that of the
 side that stays (when it has more than one subtask). A side that lies hash partitioned by the keys at that parallelism
 already stays where it is. A null key matches nothing, in joins of every type, so rows with one are spread over all
-subtasks, be they returned or not.
+subtasks, be they returned or not. Heavy keys of a repartitioned join are split (heavy_keys.py).
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from engine.optimizer.cost import (
     sort_merge_join_cost,
 )
 from engine.optimizer.estimates import Estimates
+from engine.optimizer.heavy_keys import JoinSides, split_heavy_keys
 from engine.optimizer.join_alternatives import (
     FF,
     HH,
@@ -119,18 +120,23 @@ def _candidate(
 ) -> Candidate:
     pair, strategy = alternative.pair, alternative.variant.strategy
     parallelism = _parallelism(node, alternative, left, right, settings)
-    left_shipping = _ship(pair.left, left, join.left_keys, parallelism)
-    right_shipping = _ship(pair.right, right, join.right_keys, parallelism)
-    costs = _local_costs(alternative, left.estimates, right.estimates, parallelism, settings)
+    shippings = (
+        _ship(pair.left, left, join.left_keys, parallelism),
+        _ship(pair.right, right, join.right_keys, parallelism),
+    )
+    sides = JoinSides(shippings, (left.estimates, right.estimates))
+    if pair == HH and not settings.legacy_estimates:
+        sides = split_heavy_keys(join, strategy, estimates.rows, sides, parallelism)
+    costs = _local_costs(alternative, *sides.arriving, parallelism, settings)
     return Candidate(
         node,
         estimates,
         parallelism,
-        (CandidateInput(left, left_shipping), CandidateInput(right, right_shipping)),
+        (CandidateInput(left, sides.shippings[0]), CandidateInput(right, sides.shippings[1])),
         strategy.value,
         alternative.name,
         costs,
-        _properties(node, join, alternative, left, right),
+        RANDOM if sides.is_split else _properties(node, join, alternative, left, right),
         report=report,
     )
 

@@ -18,6 +18,7 @@ from engine.graph.expression import Call, Case, ColumnRef, NamedExpression
 from engine.graph.operator_descriptor import HashJoinOperator, SortMergeJoinOperator
 from engine.graph.plan import Join, JoinType
 from engine.graph.plan_schema import PlanSchema
+from engine.graph.ship_strategy import HeavyKeys
 from engine.optimizer.candidates import Candidate
 from engine.optimizer.estimates import Estimates
 from engine.optimizer.join_alternatives import LocalStrategy
@@ -34,9 +35,12 @@ class TranslatedJoin(NamedTuple):
 
 
 def join_translation(
-    join: Join, left: PlanSchema, right: PlanSchema, output: PlanSchema, strategy: str
+    join: Join, left: PlanSchema, right: PlanSchema, output: PlanSchema, strategy: str, heavy: HeavyKeys | None = None
 ) -> TranslatedJoin:
-    """Return the operators of a join of two inputs; it returns only the columns of ``output``."""
+    """Return the operators of a join of two inputs; it returns only the columns of ``output``.
+
+    heavy: keys that are split, as the left channel has them.
+    """
     columns = join_output(join, left, right, output)
     schema = output
     coalescing: tuple[NamedExpression, ...] = ()
@@ -48,7 +52,7 @@ def join_translation(
     build_left = strategy == LocalStrategy.HASH_BUILD_FIRST
     return TranslatedJoin(
         HashJoinOperator(
-            join.how, join.left_keys, join.right_keys, build_left, columns, join.condition, join.null_aware
+            join.how, join.left_keys, join.right_keys, build_left, columns, join.condition, join.null_aware, heavy
         ),
         schema,
         coalescing,

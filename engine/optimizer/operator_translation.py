@@ -189,7 +189,8 @@ class PhysicalPlanBuilder:
     def _join(self, candidate: Candidate, join: Join) -> int:
         left, right = (self._nodes[self._built[id(each.candidate)]] for each in candidate.inputs)
         schemas = (left.descriptor.output_schema, right.descriptor.output_schema)
-        translated = join_translation(join, *schemas, candidate.node.schema, candidate.strategy)
+        heavy = candidate.inputs[0].shipping.partitioner.heavy
+        translated = join_translation(join, *schemas, candidate.node.schema, candidate.strategy, heavy)
         held, copies = held_estimates(candidate, left.estimates, right.estimates)
         weight = self._weight(held, max(1, candidate.parallelism // copies))
         node_id, name = candidate.node.id, operator_name(candidate.node)

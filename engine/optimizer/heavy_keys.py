@@ -1,0 +1,207 @@
+"""Heavy keys of a repartitioned join are split, so that no subtask gets 13/14 of the rows.
+
+    one side      rows of the key are spread over all subtasks, each row to one
+    other side    rows of the key are copied to all subtasks
+
+A key is heavy when its work, rows in and pairs out, is more than 1/4 of one subtask's equal share: a key that is left
+whole makes its subtask at most a quarter busier than the others. The side with more rows of the key is the one that is
+spread. Keys are known by text, from statistics of one key column; what is not known stays whole, and so do keys of
+several columns: no statistics are joint.
+
+Correct for every type, because each pair of rows meets in exactly one subtask, and because a row that comes out for its
+own sake does so once: a spread row is in one subtask with all rows of the other side; of the copies of a row only the
+one at the key's home comes out, which knows whether there is a match, since a row of the spread side is there when
+there is any. Not split:
+
+    null-aware anti join                   its nulls concern every subtask
+    copies of a side whose rows come out   with a condition (home has one row of the other side, not all), and in a
+      for their own sake                   sort-merge join (it takes all rows alike)
+    semi, anti                             where there would be more copies than rows that are spread
+    full                                   one of the sides only is copied: that with less
+    legacy estimates                       to show what happens then
+
+The result is not hash partitioned: a group by after it does not find its keys together. A side that lies hash
+partitioned already would have to move to be split; costs decide.
+
+Source: DeWitt et al., Practical Skew Handling in Parallel Joins (1992), "fragment replicate" of the heavy keys alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import msgspec
+
+from engine.graph.plan import Join, JoinType
+from engine.graph.ship_strategy import HeavyKeys, KeyText, PartitionerSpec, ShipStrategy
+from engine.optimizer.candidates import Shipping
+from engine.optimizer.cost import Costs, repartition_cost
+from engine.optimizer.estimates import Estimates
+from engine.optimizer.join_alternatives import LocalStrategy
+
+#: work of one key, as a part of a subtask's equal share, from which on it is split
+HEAVY_LOAD = 0.25
+#: whether the hash join tells copies from rows of their own
+COPIES_ARE_TOLD = False
+#: keys named in the reason of a channel
+_NAMED_MAX = 3
+
+#: sides (0 left, 1 right) whose rows come out for their own sake
+_OWN_ROWS = {
+    JoinType.LEFT: {0},
+    JoinType.RIGHT: {1},
+    JoinType.FULL: {0, 1},
+    JoinType.SEMI: {0},
+    JoinType.ANTI: {0},
+}
+
+
+class _Key(NamedTuple):
+    """A heavy key and its rows on both sides."""
+
+    text: str
+    rows: tuple[float, float]
+
+    @property
+    def spread_side(self) -> int:
+        return 0 if self.rows[0] >= self.rows[1] else 1
+
+
+class JoinSides(NamedTuple):
+    """How both sides of a join travel, and what arrives of them in all subtasks together."""
+
+    shippings: tuple[Shipping, Shipping]
+    arriving: tuple[Estimates, Estimates]
+    is_split: bool = False
+
+
+def split_heavy_keys(join: Join, strategy: LocalStrategy, rows: float, whole: JoinSides, parallelism: int) -> JoinSides:
+    """Return the sides of a repartitioned join with its heavy keys split, or as they are where none is.
+
+    Args:
+        join: what is joined.
+        strategy: its algorithm.
+        rows: expected result.
+        whole: both sides hash partitioned, or FORWARD where one lies right already.
+        parallelism: of the join.
+    """
+    if parallelism == 1 or len(join.left_keys) != 1 or join.null_aware:
+        return whole
+    sides = whole.arriving
+    found = _heavy(join, rows, sides, parallelism)
+    reasons = {key: _why_whole(join, strategy, key, parallelism) for key in found}
+    keys = [key for key in found if not reasons[key]]
+    if join.how is JoinType.FULL:
+        keys = _one_side(keys)
+    if not keys:
+        return _with_reasons(whole, reasons)
+    heavy = HeavyKeys(_texts(keys, 0), _texts(keys, 1))
+    mirrored = HeavyKeys(heavy.replicated, heavy.spread)
+    arriving = _with_copies(sides[0], keys, 0, parallelism), _with_copies(sides[1], keys, 1, parallelism)
+    shippings = (
+        _shipping(join.left_keys[0], sides[0], arriving[0], heavy, parallelism),
+        _shipping(join.right_keys[0], sides[1], arriving[1], mirrored, parallelism),
+    )
+    lies_right = any(each.strategy is ShipStrategy.FORWARD for each in whole.shippings)
+    if lies_right and not _costs_of(shippings) < _costs_of(whole.shippings):
+        return whole
+    return JoinSides(shippings, arriving, is_split=True)
+
+
+def _costs_of(shippings: tuple[Shipping, Shipping]) -> Costs:
+    return shippings[0].costs + shippings[1].costs
+
+
+def _heavy(join: Join, rows: float, sides: tuple[Estimates, Estimates], parallelism: int) -> list[_Key]:
+    """Return the keys whose work is more than HEAVY_LOAD of a subtask's share, the heaviest first."""
+    names = (join.left_keys[0], join.right_keys[0])
+    texts: dict[str, None] = {}
+    for side, name in zip(sides, names, strict=True):
+        known = side.columns.get(name)
+        texts.update((text, None) for text, _ in (() if known is None else known.heavy_keys))
+    keys = [_Key(text, (_rows_of(text, names[0], sides[0]), _rows_of(text, names[1], sides[1]))) for text in texts]
+    makes_pairs = join.how not in (JoinType.SEMI, JoinType.ANTI)
+    work = {key: sum(key.rows) + (key.rows[0] * key.rows[1] if makes_pairs else 0.0) for key in keys}
+    pairs = sum(key.rows[0] * key.rows[1] for key in keys) if makes_pairs else 0.0
+    least = HEAVY_LOAD / parallelism * (sides[0].rows + sides[1].rows + max(rows, pairs))
+    return sorted((key for key in keys if work[key] > least), key=lambda key: (-work[key], key.text))
+
+
+def _rows_of(text: str, name: str, side: Estimates) -> float:
+    """Return the expected rows with a key: its share, or that of a key among those that are not heavy."""
+    known = side.columns.get(name)
+    shares = {} if known is None else dict(known.heavy_keys)
+    if text in shares:
+        return side.rows * shares[text]
+    distinct = side.distinct(name)
+    if distinct is None:
+        return 1.0
+    nulls = 0.0 if known is None or known.null_fraction is None else known.null_fraction
+    rest = max(0.0, 1.0 - sum(shares.values()) - nulls)
+    return max(1.0, side.rows * rest / max(1.0, distinct - len(shares)))
+
+
+def _why_whole(join: Join, strategy: LocalStrategy, key: _Key, parallelism: int) -> str:
+    """Return why a key cannot be split, or "" when it can."""
+    if 1 - key.spread_side in _OWN_ROWS.get(join.how, ()):
+        if join.condition is not None:
+            return "whether a copy has a match depends on the condition"
+        if strategy is LocalStrategy.SORT_MERGE:
+            return "a sort-merge join does not tell copies"
+        if not COPIES_ARE_TOLD:
+            return "copies are not told"
+    if join.how in (JoinType.SEMI, JoinType.ANTI) and min(key.rows) * parallelism > max(key.rows):
+        return "there would be more copies than rows"
+    return ""
+
+
+def _one_side(keys: list[_Key]) -> list[_Key]:
+    """Return the keys that are spread on one side, on that where these have more rows."""
+    rows = [sum(max(key.rows) for key in keys if key.spread_side == side) for side in (0, 1)]
+    return [key for key in keys if key.spread_side == (0 if rows[0] >= rows[1] else 1)]
+
+
+def _with_reasons(whole: JoinSides, reasons: dict[_Key, str]) -> JoinSides:
+    """Return sides whose channels say why their heaviest key is not split."""
+    shippings = list(whole.shippings)
+    for side, shipping in enumerate(whole.shippings):
+        reason = next((why for key, why in reasons.items() if why and key.spread_side == side), "")
+        if reason:
+            said = f"{shipping.reason}; " if shipping.reason else ""
+            shippings[side] = shipping._replace(reason=f"{said}not split: {reason}")
+    return whole._replace(shippings=(shippings[0], shippings[1]))
+
+
+def _texts(keys: Iterable[_Key], side: int) -> tuple[KeyText, ...]:
+    return tuple((key.text,) for key in keys if key.spread_side == side)
+
+
+def _with_copies(side: Estimates, keys: list[_Key], index: int, parallelism: int) -> Estimates:
+    """Return what arrives of a side: copied rows once for each subtask."""
+    copies = sum(key.rows[index] for key in keys if key.spread_side != index) * (parallelism - 1)
+    size = side.size_bytes * (1 + copies / side.rows) if side.is_size_known else side.size_bytes
+    return msgspec.structs.replace(side, rows=side.rows + copies, size_bytes=size)
+
+
+def _shipping(name: str, side: Estimates, arriving: Estimates, heavy: HeavyKeys, parallelism: int) -> Shipping:
+    split = {text for (text,) in (*heavy.spread, *heavy.replicated)}
+    known = side.columns.get(name)
+    shares = () if known is None else known.heavy_keys
+    heaviest = max((share for text, share in shares if text not in split), default=0.0)
+    reasons = []
+    if heavy.spread and known is not None:
+        of_key = dict(shares)
+        texts = [f"{name}={text} ({of_key.get(text, 0.0):.1%})".replace("%", " %") for (text,) in heavy.spread]
+        reasons.append(f"heavy keys split: {_listed(texts)}, source: {known.heavy_origin}")
+    if heavy.replicated:
+        texts = [f"{name}={text}" for (text,) in heavy.replicated]
+        reasons.append(f"to all subtasks: rows with {_listed(texts)}")
+    partitioner = PartitionerSpec("HASH", (name,), spread_nulls=True, heavy=heavy)
+    costs = repartition_cost(arriving, parallelism, heaviest)
+    return Shipping(ShipStrategy.PARTITION_HASH, partitioner, costs, "; ".join(reasons))
+
+
+def _listed(texts: list[str]) -> str:
+    more = len(texts) - _NAMED_MAX
+    return ", ".join(texts[:_NAMED_MAX]) + (f" and {more} more" if more > 0 else "")

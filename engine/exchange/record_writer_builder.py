@@ -6,6 +6,7 @@
     PIPELINED     FORWARD        ForwardRecordWriter       batches by reference
     PIPELINED     BROADCAST      BatchBroadcastWriter      batches by reference
     BLOCKING      BROADCAST      RecordWriter              row pages, encoded and stored once
+    BLOCKING      SORTED_RUNS    SortedRunsWriter          the sorted runs of a subtask
     any           any other      RecordWriter              row pages, a selector decides
 
 FORWARD with several subpartitions cannot be; a FORWARD of BLOCKING has row pages in its one subpartition.
@@ -22,6 +23,7 @@ from engine.exchange.record_writer import RecordWriter
 from engine.exchange.reference_writer import BatchBroadcastWriter, ForwardRecordWriter
 from engine.exchange.result_partition import ResultPartition
 from engine.exchange.selector_choice import selector_for
+from engine.exchange.sorted_partition import SortedPartition, SortedRunsWriter
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -102,6 +104,8 @@ class RecordWriterBuilder:
     def build(self) -> Writer:
         """Return the writer."""
         partition = self._partition
+        if isinstance(partition, SortedPartition):
+            return SortedRunsWriter(partition)
         kind = partition.descriptor.partitioner.kind
         if partition.is_pipelined and self._selector is None and kind in ("FORWARD", "BROADCAST"):
             return ForwardRecordWriter(partition) if kind == "FORWARD" else BatchBroadcastWriter(partition)

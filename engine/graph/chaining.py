@@ -18,6 +18,7 @@ from engine.graph.exchange_mode import DataExchangeMode
 from engine.graph.operator_descriptor import (
     HashJoinOperator,
     IdentityOperator,
+    MergeRunsOperator,
     SinkOperator,
     SortMergeJoinOperator,
     SourceOperator,
@@ -26,7 +27,7 @@ from engine.graph.ship_strategy import ShipStrategy
 from engine.graph.stream_graph import StreamEdge, StreamGraph, StreamNode
 
 #: operators that are always the first of their vertex: they read gates or splits themselves
-HEAD_ONLY = (SourceOperator, HashJoinOperator, SortMergeJoinOperator, IdentityOperator)
+HEAD_ONLY = (SourceOperator, HashJoinOperator, SortMergeJoinOperator, MergeRunsOperator, IdentityOperator)
 
 Condition = Callable[[StreamGraph, StreamEdge, StreamNode, StreamNode], bool]
 

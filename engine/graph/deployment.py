@@ -40,6 +40,20 @@ class InputChannelDescriptor(msgspec.Struct, frozen=True):
     address: str = ""
 
 
+class KeyRange(msgspec.Struct, frozen=True):
+    """The rows with lower <= key < upper, keys as ``engine.sort.key_bytes`` writes them; None: no bound."""
+
+    lower: bytes | None = None
+    upper: bytes | None = None
+
+
+class RangeSamples(msgspec.Struct, frozen=True):
+    """Keys of a sorted result partition, in order, and the bytes of rows that each stands for."""
+
+    keys: tuple[bytes, ...] = ()
+    weights: tuple[int, ...] = ()
+
+
 class InputGateDescriptor(msgspec.Struct, frozen=True):
     """One data set that a subtask consumes."""
 
@@ -47,6 +61,10 @@ class InputGateDescriptor(msgspec.Struct, frozen=True):
     schema: PlanSchema
     result_type: ResultPartitionType
     channels: tuple[InputChannelDescriptor, ...]
+    #: of a sorted result: the rows that this subtask merges
+    key_range: KeyRange | None = None
+    #: the channels are read one after the other
+    in_order: bool = False
 
 
 class ResultPartitionDescriptor(msgspec.Struct, frozen=True):
@@ -148,6 +166,8 @@ class TaskReport(msgspec.Struct, frozen=True):
     partition_bytes: tuple[int, ...] = ()
     #: bytes of each subpartition of each BLOCKING partition; () for others
     subpartition_bytes: tuple[tuple[int, ...], ...] = ()
+    #: keys of each sorted partition; nothing for others
+    partition_samples: tuple[RangeSamples, ...] = ()
 
 
 class SubtaskResult(msgspec.Struct, frozen=True):

@@ -114,6 +114,19 @@ class SortOperator(msgspec.Struct, frozen=True, tag="sort"):
     limit: int | None = None
 
 
+class SortRunsOperator(msgspec.Struct, frozen=True, tag="sort_runs"):
+    """Last of a chain: sorts its subtask's rows into runs, which consumers read by ranges of keys."""
+
+    keys: tuple[SortKey, ...]
+    limit: int | None = None
+
+
+class MergeRunsOperator(msgspec.Struct, frozen=True, tag="merge_runs"):
+    """Head: merges one range of the sorted runs of all producers."""
+
+    keys: tuple[SortKey, ...]
+
+
 class HashAggregateOperator(msgspec.Struct, frozen=True, tag="hash_aggregate"):
     """Hash aggregation.
 
@@ -148,6 +161,8 @@ PhysicalOperator = (
     | HashJoinOperator
     | SortMergeJoinOperator
     | SortOperator
+    | SortRunsOperator
+    | MergeRunsOperator
     | HashAggregateOperator
     | LimitOperator
     | SinkOperator

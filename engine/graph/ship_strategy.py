@@ -77,6 +77,9 @@ class DistributionPattern(StrEnum):
     ALL_TO_ALL = "ALL_TO_ALL"
 
 
+#: kind of the partitioner of a result that is kept as sorted runs and read by ranges of keys
+SORTED_RUNS = "SORTED_RUNS"
+
 #: a key as text, one text for each key column: what Arrow casts to the column's type
 KeyText = tuple[str, ...]
 
@@ -96,7 +99,7 @@ class HeavyKeys(msgspec.Struct, frozen=True):
 class PartitionerSpec(msgspec.Struct, frozen=True):
     """The channel selector of an output.
 
-    ``kind`` in GLOBAL SHUFFLE REBALANCE RESCALE BROADCAST FORWARD KEYGROUP CUSTOM HASH RANGE; ``keys`` are column
+    ``kind`` in GLOBAL SHUFFLE REBALANCE RESCALE BROADCAST FORWARD KEYGROUP CUSTOM HASH RANGE SORTED_RUNS; ``keys`` are column
     names where it looks at keys. HASH: ``spread_nulls`` sends rows with a null key to all channels in turn (the outer
     side of a join, whose null keys match nothing) instead of to one; ``heavy`` are keys that are split.
     """
@@ -106,6 +109,8 @@ class PartitionerSpec(msgspec.Struct, frozen=True):
     spread_nulls: bool = False
     max_parallelism: int = 128
     heavy: HeavyKeys | None = None
+    #: consumers read one producer after the other, in the order of their subtasks
+    in_order: bool = False
 
     def travelling(self, schema: PlanSchema) -> PlanSchema:
         """Return the columns that a consumer gets: CUSTOM's only key says where a row goes and stays behind."""

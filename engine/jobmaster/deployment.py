@@ -26,7 +26,9 @@ from engine.graph.deployment import (
 )
 from engine.graph.job_graph import JobGraph, JobVertex
 from engine.graph.operator_descriptor import DRIVER_PAGES_MIN, SinkOperator
+from engine.graph.ship_strategy import SORTED_RUNS
 from engine.jobmaster.execution_vertex import ExecutionEdge, ExecutionVertex
+from engine.jobmaster.range_bounds import consumer_range
 from engine.jobmaster.slot_pool import AllocatedSlot
 
 
@@ -109,6 +111,8 @@ def _gate(edges: Sequence[ExecutionEdge], job_graph: JobGraph, slot: AllocatedSl
         schema=data_set.partitioner.travelling(producer.chain[-1].output_schema),
         result_type=data_set.result_type,
         channels=tuple(_channel(edge, slot) for edge in edges),
+        key_range=consumer_range(edges) if data_set.partitioner.kind == SORTED_RUNS else None,
+        in_order=data_set.partitioner.in_order,
     )
 
 

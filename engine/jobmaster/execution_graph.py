@@ -131,6 +131,7 @@ class ExecutionGraph:
         execution.partition_rows = report.partition_rows
         execution.partition_bytes = report.partition_bytes
         execution.subpartition_bytes = report.subpartition_bytes
+        execution.partition_samples = report.partition_samples
         if target is ExecutionState.FINISHED:
             self._note_finished(vertex)
         return vertex

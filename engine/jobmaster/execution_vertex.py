@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from engine.clock import Clock
-from engine.graph.deployment import FailureInfo, StagedFile, TaskCounters
+from engine.graph.deployment import FailureInfo, RangeSamples, StagedFile, TaskCounters
 from engine.graph.job_graph import IntermediateDataSet, JobEdge, JobVertex
 from engine.graph.source_spec import SourceSplit
 from engine.ids import ExecutionAttemptId, JobVertexId, ResultPartitionId
@@ -39,6 +39,7 @@ class Execution:
     partition_rows: tuple[int, ...] = ()
     partition_bytes: tuple[int, ...] = ()
     subpartition_bytes: tuple[tuple[int, ...], ...] = ()
+    partition_samples: tuple[RangeSamples, ...] = ()
 
     def transition(self, target: ExecutionState, clock: Clock) -> None:
         """Enter a state, or raise IllegalTransitionError."""
@@ -58,6 +59,8 @@ class IntermediateResultPartition:
     #: PIPELINED: has its first buffer; BLOCKING: is finished
     is_consumable: bool = False
     is_released: bool = False
+    #: on the first partition of a sorted result: chosen once, whatever attempts come later
+    range_bounds: tuple[bytes, ...] | None = None
     #: subtask indexes of the consumers that have finished
     finished_consumers: set[int] = field(default_factory=set)
 

@@ -8,7 +8,8 @@
     manager.close()                                              MemoryLeakError naming owners otherwise
 
 Reservation, not hope: the limits of all open pools never exceed the budget, so a page inside a pool's limit is always
-there, and what one owner does cannot starve another.
+there, and what one owner does cannot starve another. Who keeps pages for later (sorted runs that wait for their
+readers) says ``on_shortage`` how to get them back: it is called before a reservation is refused.
 
 Memory comes from slabs of 2 MiB that are mapped when demand grows and recycled from then on (``page_slabs``); a pool
 that asks for large grants stays inside the same accounts. Pages that an owner still holds at ``close`` stay mapped
@@ -25,6 +26,8 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 from engine.memory.page_pool cimport PagePool, new_pool
 from engine.memory.page_slabs cimport reserved_grant_overlaps as native_overlaps, slabs_create, slabs_destroy
 from engine.memory.segment cimport MemorySegment, wrap_memory
+
+import threading
 
 from engine.errors import ConfigurationError, MemoryBudgetError, MemoryLeakError
 
@@ -49,6 +52,8 @@ cdef class MemoryManager:
         self.budget_bytes = budget_bytes
         self.page_size = <int32_t> page_size
         self._pools = {}
+        self._lenders = []
+        self._reclaiming = threading.Lock()
         self._leaks = []
         self._slabs = slabs_create(budget_bytes // page_size, self.page_size)
         if self._slabs == NULL:
@@ -75,12 +80,32 @@ cdef class MemoryManager:
         if self._closed:
             raise MemoryBudgetError(f"{owner} asks a closed memory manager for {pages} pages")
         if self._pages_reserved + pages > self._slabs.page_count:
+            self._reclaim(pages)
+        if self._pages_reserved + pages > self._slabs.page_count:
             raise MemoryBudgetError(self._refusal(owner, pages))
         self._pages_reserved += pages
         self._last_id += 1
         pool = new_pool(self, self._slabs, self._last_id, owner, self.page_size, pages)
         self._pools[pool._id] = pool
         return pool
+
+    def on_shortage(self, give_back):
+        """Have give_back() called, at most once, when a new pool does not fit; it frees what its pool holds.
+
+        It runs in the thread of whoever needs the memory and may write files; what it raises that thread gets.
+        """
+        self._lenders.append(give_back)
+
+    def forget(self, give_back):
+        """Take a callback of on_shortage back; no effect when it was called."""
+        if give_back in self._lenders:
+            self._lenders.remove(give_back)
+
+    def _reclaim(self, int64_t pages):
+        """Have memory given back, the oldest first, until so many pages are free or nobody can."""
+        with self._reclaiming:
+            while self._pages_reserved + pages > self._slabs.page_count and self._lenders:
+                self._lenders.pop(0)()
 
     def allocate(self, str owner not None, int64_t count):
         """Return a list of `count` pages as MemorySegments, reserved for the owner until `release`.
@@ -123,6 +148,10 @@ cdef class MemoryManager:
         self._pages_reserved -= pool.page_limit
         if leaked > 0:
             self._leaks.append((pool.owner, leaked))
+
+    def _pool_shrunk(self, int64_t pages):
+        """Take a part of a reservation back. Called by PagePool.shrink."""
+        self._pages_reserved -= pages
 
     def _refusal(self, owner, pages):
         holders = {}

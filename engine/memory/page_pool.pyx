@@ -106,6 +106,16 @@ cdef class PagePool:
         """Whether close() has been called."""
         return self._closed
 
+    def shrink(self):
+        """Hand back the part of the reservation that is not in use; what is given afterwards stays reserved.
+
+        Thread: the owner's, while nobody takes pages.
+        """
+        cdef int64_t spare = self.page_limit - self.pages_used
+        if not self._closed and spare > 0:
+            self.page_limit -= spare
+            self._manager._pool_shrunk(spare)
+
     def close(self):
         """Hand the reservation back to the manager; idempotent.
 

@@ -20,13 +20,27 @@ from engine.config.loader import configuration_from_texts
 from engine.config.options import BUFFER_TIMEOUT
 from engine.exchange.record_writer_builder import RecordWriterBuilder, Writer
 from engine.exchange.result_partition import ResultPartition, pool_bounds
+from engine.exchange.sorted_partition import KeptRuns, SortedPartition, SortedRunsWriter, new_partition
 from engine.expressions.schema_bridge import to_arrow_schema
-from engine.graph.deployment import InputGateDescriptor, StagedFile, TaskCounters, TaskDeploymentDescriptor
-from engine.graph.operator_descriptor import JoinOperator, OperatorDescriptor, SortMergeJoinOperator, SourceOperator
+from engine.graph.deployment import (
+    InputGateDescriptor,
+    RangeSamples,
+    StagedFile,
+    TaskCounters,
+    TaskDeploymentDescriptor,
+)
+from engine.graph.operator_descriptor import (
+    JoinOperator,
+    MergeRunsOperator,
+    OperatorDescriptor,
+    SortMergeJoinOperator,
+    SourceOperator,
+)
 from engine.operators.drivers import Driver, HashJoinDriver, InputDriver, SourceDriver
 from engine.operators.operator import ChainedOperator, Output, TaskContext
 from engine.operators.python_operator import PythonFunctionOperator
 from engine.operators.registry import make_operator
+from engine.operators.sort_exchange import MergeRunsDriver
 from engine.operators.sort_merge_driver import SortMergeJoinDriver
 from engine.operators.task_inputs import TaskInput
 from engine.operators.task_services import TaskServices
@@ -56,6 +70,14 @@ class TaskOutput:
         self.bytes_out += batch.nbytes
         for writer in self.writers:
             writer.emit(batch)
+
+    def keep_runs(self, runs: KeptRuns) -> None:
+        """Hand sorted runs to the one data set that takes them."""
+        (writer,) = self.writers
+        assert isinstance(writer, SortedRunsWriter), "runs go to a sorted partition"
+        writer.keep(runs)
+        self.rows_out += writer.rows
+        self.bytes_out += writer.bytes
 
 
 class BatchTask:
@@ -151,13 +173,20 @@ class BatchTask:
         """Return bytes of each subpartition of each result partition, () for PIPELINED ones."""
         return tuple(partition.subpartition_bytes for partition in self._partitions)
 
+    def partition_samples(self) -> tuple[RangeSamples, ...]:
+        """Return keys of each sorted partition, nothing for others."""
+        return tuple(
+            partition.samples() if isinstance(partition, SortedPartition) else RangeSamples()
+            for partition in self._partitions
+        )
+
     def _open(self) -> None:
         for descriptor in self._descriptor.partitions:
             pool = self._services.network_pool.local_pool(
                 *pool_bounds(descriptor, self._services.network_pool), owner=str(descriptor.id)
             )
             try:
-                partition = ResultPartition(descriptor, pool, self._on_consumable, self._services.partition_folders)
+                partition = new_partition(descriptor, pool, self._on_consumable, self._services.partition_folders)
             except BaseException:
                 pool.close()
                 raise
@@ -187,7 +216,7 @@ class BatchTask:
     def _open_chain(self) -> None:
         """Make driver and operators, opened from the tail so that each finds its output ready."""
         head, *rest = self._descriptor.chain
-        chained = rest if isinstance(head.operator, SourceOperator | JoinOperator) else [head, *rest]
+        chained = rest if isinstance(head.operator, SourceOperator | JoinOperator | MergeRunsOperator) else [head, *rest]
         operators = [make_operator(descriptor) for descriptor in chained]
         output: Output = self._output
         for operator in reversed(operators):
@@ -201,6 +230,8 @@ class BatchTask:
     def _make_driver(self, head: OperatorDescriptor) -> Driver:
         if isinstance(head.operator, SourceOperator):
             return SourceDriver(head)
+        if isinstance(head.operator, MergeRunsOperator):
+            return MergeRunsDriver(head)
         if isinstance(head.operator, SortMergeJoinOperator):
             return SortMergeJoinDriver(head, self._inputs)
         if isinstance(head.operator, JoinOperator):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from engine.aggregate.hash_aggregate import HashAggregate
 from engine.expressions.schema_bridge import to_arrow_schema
-from engine.graph.operator_descriptor import HashAggregateOperator, SortOperator
+from engine.graph.operator_descriptor import HashAggregateOperator, SortOperator, SortRunsOperator
 from engine.operators.operator import ChainedOperator, Output, TaskContext
 from engine.sort.external_sorter import ExternalSorter
 
@@ -27,12 +27,14 @@ class Sort(ChainedOperator):
         """Take the operator's memory."""
         super().open(context, output)
         operator = self.descriptor.operator
-        assert isinstance(operator, SortOperator)
+        assert isinstance(operator, SortOperator | SortRunsOperator)
+        self._pool = context.page_pool(self.descriptor)
+        self._space = context.spill_space()
         self._sorter: ExternalSorter | None = ExternalSorter(
             to_arrow_schema(self.descriptor.input_schemas[0]),
             operator.keys,
-            context.page_pool(self.descriptor),
-            context.spill_space(),
+            self._pool,
+            self._space,
             limit=operator.limit,
             force_spill=context.force_spill,
         )

@@ -64,12 +64,17 @@ class TaskContext:
         """Name for people: ``join (1/4)``."""
         return f"{self.descriptor.vertex_name} ({self.descriptor.subtask_index + 1}/{self.descriptor.parallelism})"
 
-    def page_pool(self, operator: OperatorDescriptor) -> PagePool:
-        """Return the operator's share of the attempt's managed pages, its minimum and a part by weight."""
+    def page_pool(self, operator: OperatorDescriptor, pages_max: int | None = None) -> PagePool:
+        """Return the operator's share of the attempt's managed pages, its minimum and a part by weight.
+
+        ``pages_max``: for an operator that has no use for more; the minimum it gets in any case.
+        """
         steps = [step for step in self.descriptor.chain if step.memory_weight]
         spare_pages = max(0, self.descriptor.managed_pages - DRIVER_PAGES_MIN * len(steps))
         share = operator.memory_weight / sum(step.memory_weight for step in steps)
         pages = DRIVER_PAGES_MIN + int(spare_pages * share)
+        if pages_max is not None:
+            pages = max(DRIVER_PAGES_MIN, min(pages, pages_max))
         pool = self.services.memory_manager.pool(f"{operator.name} of {self.task_name}", pages)
         self._pools.append(pool)
         return pool
@@ -85,6 +90,12 @@ class TaskContext:
         self.check_cancelled()
         return space
 
+    def hand_over(self, pool: PagePool, space: SpillSpace) -> None:
+        """Let memory and files outlive the attempt: somebody else closes them."""
+        self.count_resources()
+        self._pools.remove(pool)
+        self._spaces.remove(space)
+
     def check_cancelled(self) -> None:
         """Raise TaskCancelledError once the attempt was told to end; loops that wait for no input call it."""
         if self.is_cancelled:
@@ -99,7 +110,7 @@ class TaskContext:
     def count_resources(self) -> None:
         """Refresh ``spilled_bytes`` and ``pages_peak`` from the pools and spaces handed out."""
         self.spilled_bytes = sum(space.spilled_bytes for space in self._spaces)
-        self.pages_peak = sum(pool.pages_peak for pool in self._pools)
+        self.pages_peak = max(self.pages_peak, sum(pool.pages_peak for pool in tuple(self._pools)))
 
     def close(self) -> None:
         """Close all spaces and pools; runs every step and raises the first error."""

@@ -15,11 +15,13 @@ from engine.graph.operator_descriptor import (
     PythonOperator,
     SinkOperator,
     SortOperator,
+    SortRunsOperator,
 )
 from engine.operators.blocking import Aggregate, Sort
 from engine.operators.python_operator import PythonFunctionOperator
 from engine.operators.row_wise import Filter, Identity, Limit, Project
 from engine.operators.sink_operator import FileSink
+from engine.operators.sort_exchange import SortRuns
 
 if TYPE_CHECKING:
     from engine.operators.operator import ChainedOperator
@@ -30,6 +32,7 @@ _CLASSES: dict[type[PhysicalOperator], type[ChainedOperator]] = {
     FilterOperator: Filter,
     LimitOperator: Limit,
     SortOperator: Sort,
+    SortRunsOperator: SortRuns,
     HashAggregateOperator: Aggregate,
     PythonOperator: PythonFunctionOperator,
     SinkOperator: FileSink,

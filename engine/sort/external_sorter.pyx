@@ -265,7 +265,7 @@ cdef class ExternalSorter:
         Raises: SpillError, CorruptBlockError.
         """
         self._require(STATE_FILLING, "finish")
-        self._end_filling(keep_in_memory=not self._runs.runs, reader_count=1)
+        self._end_filling(not self._runs.runs, 1)
         self._output = MergedBatches([self._runs], self._pool, limit=None if self._limit == NO_LIMIT else self._limit)
         self._state = STATE_FINISHED
 
@@ -277,7 +277,8 @@ cdef class ExternalSorter:
         """
         cdef SortedRuns runs
         self._require(STATE_FILLING, "take_runs")
-        self._end_filling(keep_in_memory=not self._force_spill, reader_count=reader_count)
+        # the grant for a huge row is one for the whole process: it is not kept
+        self._end_filling(not self._force_spill and not self._sorter._has_reserved, reader_count)
         runs, self._runs = self._runs, None
         self._state = STATE_CLOSED
         return runs

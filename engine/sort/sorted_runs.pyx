@@ -158,8 +158,9 @@ cdef class SortedRuns:
 
     # ------------------------------------------------------------------------------------------------------ for others
 
-    def owned_by(self, on_release):
-        """Have on_release called, once, when pages and files are given back."""
+    def owned_by(self, on_memory_free, on_release):
+        """Have these called, once each: when no run holds pages any more, and when the files are gone too."""
+        self._on_memory_free = on_memory_free
         self._on_release = on_release
 
     def spill(self):
@@ -173,6 +174,7 @@ cdef class SortedRuns:
             for run in self.runs:
                 if (<SortedRun> run).memory is not None:
                     self._spill_run(run)
+            self._memory_is_free()
         finally:
             with self._changed:
                 self._is_spilling = False
@@ -208,6 +210,7 @@ cdef class SortedRuns:
         try:
             for run in self.runs:
                 run.delete()
+            self._memory_is_free()
         finally:
             with self._changed:
                 self._is_released = True
@@ -216,3 +219,8 @@ cdef class SortedRuns:
             on_release, self._on_release = self._on_release, None
             if on_release is not None:
                 on_release()
+
+    def _memory_is_free(self):
+        on_memory_free, self._on_memory_free = self._on_memory_free, None
+        if on_memory_free is not None:
+            on_memory_free()

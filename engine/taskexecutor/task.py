@@ -22,7 +22,14 @@ from typing import Protocol
 
 from engine.errors import JobExecutionError, TaskCancelledError
 from engine.gateways.failure_info import failure_info
-from engine.graph.deployment import FailureInfo, StagedFile, TaskCounters, TaskDeploymentDescriptor, TaskReport
+from engine.graph.deployment import (
+    FailureInfo,
+    RangeSamples,
+    StagedFile,
+    TaskCounters,
+    TaskDeploymentDescriptor,
+    TaskReport,
+)
 from engine.ids import ResourceId, ResultPartitionId
 from engine.taskexecutor.task_state import TaskState, check_task_transition
 
@@ -54,6 +61,10 @@ class Invokable(Protocol):
 
     def partition_bytes(self) -> tuple[int, ...]:
         """Return bytes for each produced partition."""
+        ...
+
+    def partition_samples(self) -> tuple[RangeSamples, ...]:
+        """Return keys of each sorted partition."""
         ...
 
     def subpartition_bytes(self) -> tuple[tuple[int, ...], ...]:
@@ -186,6 +197,7 @@ class Task:
                 partition_rows=invokable.partition_rows() if state.is_terminal else (),
                 partition_bytes=invokable.partition_bytes() if state.is_terminal else (),
                 subpartition_bytes=invokable.subpartition_bytes() if state.is_terminal else (),
+                partition_samples=invokable.partition_samples() if state is TaskState.FINISHED else (),
             )
         self._call_loop(self._reported, report, is_last)
 

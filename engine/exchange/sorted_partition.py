@@ -1,0 +1,178 @@
+"""SortedPartition: a BLOCKING result whose rows are kept as sorted runs and read by ranges of keys.
+
+    producer   new_partition(descriptor, ...) ─► SortedRunsWriter(partition) ─► keep(runs) ─► finish()
+    JobMaster  samples of all producers ─► bounds of as many ranges as there are consumers
+    consumer   partition.runs ─► its range of every producer's runs, merged ─► ... ─► release()
+
+    producer 0   │ run ▓▓▓▓░░░░▒▒▒▒ │ run ▓▓░░░░▒▒ │         ▓ range of consumer 0
+    producer 1   │ run ▓▓▓░░░░░▒▒▒▒ │                        ░ of consumer 1     ▒ of consumer 2
+
+A row is written once, wherever its range will begin: nobody needs to know the bounds before all rows are there, so
+they are exact, behind any operator and without reading the input twice. Rows stay in the managed pages in which they
+were sorted; files hold what did not fit, or what others had more use for (``SortedRuns.spill``). There are no
+subpartitions and no network buffers: the one consumer in the producer's process reads the runs themselves.
+
+Limits: a consumer in another process is refused with NotYetSupportedError.
+
+Source: the sort-merge BLOCKING partition of Flink (one file, read in parts) with keys in place of subpartitions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, Protocol
+
+from engine.errors import IllegalTransitionError, NotYetSupportedError, PartitionReleasedError
+from engine.exchange.ready_queue import ReadyQueue
+from engine.exchange.result_partition import PartitionFileSpace, PartitionState, ResultPartition, SubpartitionView
+from engine.graph.deployment import RangeSamples, ResultPartitionDescriptor
+from engine.graph.ship_strategy import SORTED_RUNS
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from engine.exchange.buffer_pool import LocalBufferPool
+    from engine.ids import ResultPartitionId
+
+#: keys of one producer that the JobMaster gets
+SAMPLES_MAX: Final = 512
+
+
+class KeptRuns(Protocol):
+    """Sorted runs of one producer: ``engine.sort.sorted_runs.SortedRuns``."""
+
+    spilled_bytes: int
+
+    @property
+    def row_count(self) -> int:
+        """Rows of all runs."""
+        ...
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of all rows in binary form."""
+        ...
+
+    def samples(self, count: int) -> tuple[list[bytes], list[int]]:
+        """Return keys and the bytes of rows that each stands for."""
+        ...
+
+    def release(self) -> None:
+        """Give memory and files back; idempotent."""
+        ...
+
+
+class SortedPartition(ResultPartition):
+    """One producer's sorted runs, as a result partition."""
+
+    _runs: KeptRuns | None = None
+
+    @property
+    def runs(self) -> KeptRuns:
+        """The runs, once they are complete.
+
+        Raises:
+            PartitionReleasedError: too late.
+            IllegalTransitionError: too early.
+        """
+        runs = self._runs
+        if self.state is PartitionState.RELEASED:
+            raise PartitionReleasedError(f"partition {self.id} was released and cannot be read")
+        if self.state is not PartitionState.FINISHED or runs is None:
+            raise IllegalTransitionError(f"partition {self.id} is {self.state.name} and cannot be read")
+        return runs
+
+    @property
+    def spilled_bytes(self) -> int:
+        """Bytes of rows written to disk."""
+        return 0 if self._runs is None else self._runs.spilled_bytes
+
+    @property
+    def subpartition_bytes(self) -> tuple[int, ...]:
+        """Nothing: ranges are known to consumers only."""
+        return ()
+
+    def keep(self, runs: KeptRuns) -> None:
+        """Take all rows; they are released in any case."""
+        self._runs = runs
+        try:
+            self.check_producing()
+        except BaseException:
+            runs.release()
+            raise
+        self.rows = runs.row_count
+        self.total_bytes = runs.row_bytes
+
+    def samples(self) -> RangeSamples:
+        """Return keys from all over the rows with the bytes each stands for, ordered and bounded in number."""
+        if self._runs is None:
+            return RangeSamples()
+        keys, weights = self._runs.samples(SAMPLES_MAX)
+        ordered = sorted(zip(keys, weights, strict=True))
+        step = -(-len(ordered) // SAMPLES_MAX) or 1
+        groups = [ordered[start : start + step] for start in range(0, len(ordered), step)]
+        return RangeSamples(
+            tuple(group[0][0] for group in groups), tuple(sum(weight for _, weight in group) for group in groups)
+        )
+
+    def create_view(self, subpartition_index: int, listener: ReadyQueue, channel: int) -> SubpartitionView:
+        """Refuse: there are no subpartitions."""
+        raise NotYetSupportedError(f"reading the sorted result {self.id} from another process")
+
+    def fail(self, error: BaseException) -> None:
+        """Drop everything."""
+        super().fail(error)
+        self._release_runs()
+
+    def release(self) -> None:
+        """Give memory and files back. Idempotent. Thread: any."""
+        super().release()
+        self._release_runs()
+
+    def _release_runs(self) -> None:
+        if self._runs is not None and self.state in (PartitionState.RELEASED, PartitionState.FAILED):
+            self._runs.release()
+
+
+class SortedRunsWriter:
+    """The writer of a SortedPartition: what is written are runs, all at once."""
+
+    def __init__(self, partition: SortedPartition) -> None:
+        self.partition = partition
+        self.rows = 0
+        self.bytes = 0
+
+    def keep(self, runs: KeptRuns) -> None:
+        """Hand over everything that the subtask has."""
+        self.partition.keep(runs)
+        self.rows = self.partition.rows
+        self.bytes = self.partition.total_bytes
+
+    def emit(self, batch: pa.RecordBatch) -> None:
+        """Refuse: batches are sorted before they get here."""
+        raise IllegalTransitionError(f"partition {self.partition.id} takes sorted runs, not batches")
+
+    def flush(self) -> None:
+        """Do nothing: nothing waits here."""
+
+    def flush_if_older_than(self, _age_ms: int) -> bool:
+        """Return False: nothing waits here."""
+        return False
+
+    def finish(self) -> None:
+        """Finish the partition."""
+        self.partition.finish()
+
+    def close(self) -> None:
+        """Do nothing: the partition owns the runs."""
+
+
+def new_partition(
+    descriptor: ResultPartitionDescriptor,
+    pool: LocalBufferPool,
+    on_consumable: Callable[[ResultPartitionId], None] | None = None,
+    space: PartitionFileSpace | None = None,
+) -> ResultPartition:
+    """Return the partition of a descriptor: of sorted runs, or of subpartitions."""
+    kind = SortedPartition if descriptor.partitioner.kind == SORTED_RUNS else ResultPartition
+    return kind(descriptor, pool, on_consumable, space)

@@ -1,0 +1,108 @@
+"""The two halves of a sort over subtasks: SortRuns at the end of the producers, MergeRunsDriver at the consumers.
+
+    ... ─► SortRuns ─► sorted runs of this subtask ═══ by ranges of keys ═══► MergeRunsDriver ─► chain in order ...
+
+SortRuns sorts in its managed pages and hands rows, pages and files over to its result partition: nothing is copied
+and nothing is written that fits. The pages it does not need go back at once; those it keeps are given up when another
+operator asks for managed memory that is not there: its runs go to disk then, also while they are read.
+
+MergeRunsDriver reads its range of the runs of all producers. It needs memory only for rows that come from disk, so
+however much its slot has, it takes MERGE_BYTES_MAX at most.
+
+Source: range partitioning with sorted runs is DuckDB's and Spark's idea of a merge path, over tasks.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Protocol, cast
+
+from engine.errors import NotYetSupportedError, PartitionNotFoundError
+from engine.exchange.sorted_partition import KeptRuns, SortedPartition
+from engine.graph.deployment import InputChannelDescriptor, PartitionLocation
+from engine.operators.blocking import Sort
+from engine.operators.operator import Output, TaskContext
+from engine.sort.merged_batches import MergedBatches
+from engine.sort.sorted_runs import SortedRuns
+
+if TYPE_CHECKING:
+    from engine.graph.operator_descriptor import OperatorDescriptor
+
+#: managed memory of a merge: the arena for rows from disk is a quarter of it
+MERGE_BYTES_MAX: Final = 4 << 20
+
+
+class RunsOutput(Protocol):
+    """The end of a chain that ends with SortRuns."""
+
+    def keep_runs(self, runs: KeptRuns) -> None:
+        """Take the runs over."""
+        ...
+
+
+class SortRuns(Sort):
+    """Sorts all input of this subtask into runs for the consumers of other subtasks."""
+
+    def finish(self) -> None:
+        """Hand the runs over with their memory and files."""
+        runs = self._open_sorter.take_runs(self.context.descriptor.parallelism)
+        pool, space = self._pool, self._space
+        memory = self.context.services.memory_manager
+        self.context.hand_over(pool, space)
+        pool.shrink()
+
+        def memory_is_free() -> None:
+            memory.forget(runs.spill)
+            pool.close()
+
+        runs.owned_by(memory_is_free, space.close)
+        if runs.runs_in_memory:
+            memory.on_shortage(runs.spill)
+        else:
+            runs.spill()
+        cast("RunsOutput", self.output).keep_runs(runs)
+
+
+class MergeRunsDriver:
+    """Merges its range of the runs of all producers."""
+
+    def __init__(self, descriptor: OperatorDescriptor) -> None:
+        self._descriptor = descriptor
+        self._merged: MergedBatches | None = None
+        self.rows_in = 0
+        self.bytes_in = 0
+
+    def open(self, context: TaskContext, output: Output) -> None:
+        """Take the memory; the producers have finished."""
+        self._context = context
+        self._output = output
+        pages_max = max(1, MERGE_BYTES_MAX // context.services.memory_manager.page_size)
+        self._pool = context.page_pool(self._descriptor, pages_max)
+
+    def run(self) -> None:
+        """Push the rows of the range in order, until the output has enough."""
+        gate = self._context.descriptor.gates[0]
+        sources = [self._runs_of(channel) for channel in gate.channels]
+        key_range = gate.key_range
+        assert key_range is not None, f"{self._context.task_name} was given no range"
+        self._merged = MergedBatches(sources, self._pool, key_range.lower, key_range.upper)
+        for batch in self._merged.batches():
+            self._context.check_cancelled()
+            self.rows_in, self.bytes_in = self._merged.rows_out, self._merged.bytes_in
+            self._output.process(batch)
+            if self._output.is_satisfied:
+                break
+
+    def _runs_of(self, channel: InputChannelDescriptor) -> SortedRuns:
+        if channel.location is PartitionLocation.REMOTE:
+            raise NotYetSupportedError(f"reading the sorted result {channel.partition} from another process")
+        partition = self._context.services.partition_manager.find(channel.partition)
+        if partition is None:
+            raise PartitionNotFoundError(f"result partition {channel.partition} is not registered here")
+        assert isinstance(partition, SortedPartition), f"{channel.partition} holds no sorted runs"
+        return cast("SortedRuns", partition.runs)
+
+    def close(self) -> None:
+        """Let go of the runs; idempotent."""
+        if self._merged is not None:
+            self._merged.close()
+            self._merged = None

@@ -2,7 +2,8 @@
 
     relational   select filter with_columns drop rename distinct union limit sort top join group_by
     functional   map flat_map filter map_batches
-    placement    name set_parallelism
+    placement    name set_parallelism    shuffle rebalance rescale broadcast global_ forward key_by
+                 partition_by_range partition_custom    replicated (partitioning.py)
     results      write_csv write_parquet (run by env.execute())    collect to_arrow to_pandas count show (run at once)
     looking      schema columns explain
 
@@ -27,6 +28,7 @@ from engine.api.grouped import GroupedDataSet
 from engine.api.joins import join_node, union_node
 from engine.api.logical_node import LogicalNode
 from engine.api.not_yet import NotYetSupported
+from engine.api.partitioning import PartitioningCalls
 from engine.api.projections import (
     check_columns,
     column_names,
@@ -66,7 +68,7 @@ def _row_count(count: Any, what: str) -> int:
     return min(count, _ROWS_MAX)
 
 
-class DataSet(NotYetSupported):
+class DataSet(PartitioningCalls["DataSet"], NotYetSupported):
     """Rows that an operator makes."""
 
     def __init__(self, environment: Runner, node: LogicalNode) -> None:

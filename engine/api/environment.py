@@ -26,6 +26,7 @@ import pyarrow as pa
 from engine.api.data_set import DataSet
 from engine.api.executor import check_target, executor_of
 from engine.api.logical_node import LogicalNode, build_plan
+from engine.api.partitioning import checked_rate
 from engine.api.planning import explain_plan, with_exact_splits
 from engine.api.results import read_parts
 from engine.client.job_result import JobResult
@@ -39,6 +40,7 @@ from engine.connectors.parquet_source import parquet_source
 from engine.connectors.paths import PathLike
 from engine.connectors.records_source import records_source
 from engine.connectors.row_source import rows_to_table
+from engine.connectors.text_source import text_source
 from engine.errors import NotYetSupportedError, PlanError
 from engine.graph.plan import Sink, Source
 from engine.graph.source_spec import SinkSpec, SourceSpec, SourceStatistics
@@ -112,9 +114,9 @@ class Environment:
 
         Without ``schema`` types come from a sample (``explain`` shows it) and, without ``header``, columns are called
         column_0, column_1 and so on. An unquoted empty field is null, a quoted one the empty string. ``on_bad_row``:
-        "fail" with file, line and column, or "skip" and count.
+        "fail" with file, line and column, or "skip" and count. ``rate_limit``, on any source: at most so many rows a
+        second of all subtasks together, given out smoothly.
         """
-        _refuse_rate_limit(rate_limit)
         source = csv_source(
             path,
             schema,
@@ -125,32 +127,36 @@ class Environment:
             on_bad_row=on_bad_row,
             parallelism=self.parallelism,
         )
-        return self._source(*source)
+        return self._source(*source, rate_limit)
 
     def read_parquet(self, path: Paths, rate_limit: float | None = None) -> DataSet:
         """Read Parquet: a file, a folder, a glob, or a list of those, all of one schema."""
-        _refuse_rate_limit(rate_limit)
-        return self._source(*parquet_source(path))
+        return self._source(*parquet_source(path), rate_limit)
 
     def read_records(self, path: PathLike, rate_limit: float | None = None) -> DataSet:
         """Read a record data set: the folder of a Spark export or of ``write_records``, with its manifest."""
-        _refuse_rate_limit(rate_limit)
-        return self._source(*records_source(path))
+        return self._source(*records_source(path), rate_limit)
 
     def read_text(self, path: Paths, rate_limit: float | None = None) -> DataSet:
-        """Read lines as a column ``line``."""
-        raise NotYetSupportedError("read_text")
+        """Read the lines of text as one column ``line`` (string): a file, a folder, a glob, or a list of those.
 
-    def from_arrow(self, data: Any) -> DataSet:
+        A line ends with ``\\n`` or ``\\r\\n``; empty lines are rows. What is not UTF-8 fails the job with a DataError
+        that names file and line.
+        """
+        return self._source(*text_source(path, self.parallelism), rate_limit)
+
+    def from_arrow(self, data: Any, rate_limit: float | None = None) -> DataSet:
         """Take anything with the Arrow C stream interface: pyarrow, Polars, DuckDB, pandas. The data is copied."""
-        return self._source(*arrow_source(data, self.temporary_folder))
+        return self._source(*arrow_source(data, self.temporary_folder), rate_limit)
 
-    def from_rows(self, rows: Iterable[Any], schema: pa.Schema) -> DataSet:
+    def from_rows(self, rows: Iterable[Any], schema: pa.Schema, rate_limit: float | None = None) -> DataSet:
         """Take Python rows: tuples, lists, dicts or rows, in the order or by the names of the schema."""
-        return self.from_arrow(rows_to_table(rows, schema))
+        return self.from_arrow(rows_to_table(rows, schema), rate_limit)
 
-    def _source(self, spec: SourceSpec, statistics: SourceStatistics, schema: pa.Schema) -> DataSet:
-        return DataSet(self, LogicalNode(Source(spec, statistics), (), schema))
+    def _source(
+        self, spec: SourceSpec, statistics: SourceStatistics, schema: pa.Schema, rate_limit: float | None
+    ) -> DataSet:
+        return DataSet(self, LogicalNode(Source(spec, statistics, rate_limit=checked_rate(rate_limit)), (), schema))
 
     def register(self, name: str, data_set: DataSet) -> None:
         """Give a data set a name for SQL."""
@@ -219,11 +225,6 @@ class Environment:
             self._folder = own.path
             self._remove_folder = weakref.finalize(self, own.close)
         return self._folder
-
-
-def _refuse_rate_limit(rate_limit: float | None) -> None:
-    if rate_limit is not None:
-        raise NotYetSupportedError("rate_limit")
 
 
 def _script_name() -> str:

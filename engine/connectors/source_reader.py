@@ -18,8 +18,9 @@ import pyarrow as pa
 from engine.connectors.arrow_reader import ArrowReader
 from engine.connectors.csv_reader import CsvReader
 from engine.connectors.parquet_reader import ParquetReader
+from engine.connectors.text_reader import TextReader
 from engine.errors import PlanError
-from engine.graph.source_spec import ArrowSource, CsvSource, ParquetSource, SourceSpec, SourceSplit
+from engine.graph.source_spec import ArrowSource, CsvSource, ParquetSource, SourceSpec, SourceSplit, TextSource
 
 
 class SourceReader(Protocol):
@@ -53,4 +54,6 @@ def open_source(spec: SourceSpec, splits: Sequence[SourceSplit]) -> SourceReader
             return ParquetReader(spec, splits)
         case ArrowSource():
             return ArrowReader(spec, splits)
+        case TextSource():
+            return TextReader(spec, splits)
     raise PlanError(f"no reader for {type(spec).__name__}")

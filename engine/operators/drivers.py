@@ -23,9 +23,10 @@ from engine.join.hash_join import HashJoin
 from engine.operators.blocking import Sort
 from engine.operators.heavy_copies import copied_keys
 from engine.operators.operator import Output, TaskContext
+from engine.operators.source_pacing import paced, share_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from engine.graph.operator_descriptor import OperatorDescriptor
     from engine.operators.task_inputs import TaskInput
@@ -76,7 +77,7 @@ class SourceDriver:
 
     def run(self) -> None:
         """Read until the splits end or nothing more is needed."""
-        for batch in self._reader:
+        for batch in self._batches():
             self._context.check_cancelled()
             if batch.num_rows:
                 self._output.process(batch)
@@ -85,6 +86,17 @@ class SourceDriver:
                 break
         # What was left out after the last batch counts too.
         self._context.bad_rows = self._reader.bad_rows
+
+    def _batches(self) -> Iterable[pa.RecordBatch]:
+        """Return the reader's batches, held back where the source has a rate limit."""
+        operator = self._descriptor.operator
+        assert isinstance(operator, SourceOperator)
+        if operator.rate_limit is None:
+            return self._reader
+        own = self._context.descriptor.splits
+        parallelism = self._context.descriptor.parallelism
+        share = 1 / parallelism if operator.is_replicated else share_of(operator.spec.splits, own)
+        return paced(self._reader, operator.rate_limit * share, self._context.check_cancelled)
 
     def close(self) -> None:
         """Close the open file."""

@@ -42,7 +42,7 @@ from engine.optimizer.estimates import Estimates
 from engine.optimizer.logical_plan import LogicalPlan
 from engine.optimizer.operator_names import operator_name
 from engine.optimizer.physical_plan import Channel, PhysicalNode
-from engine.optimizer.properties import RANDOM, LocalProperties, key_grouped_by
+from engine.optimizer.properties import RANDOM, key_grouped_by
 from engine.optimizer.settings import OptimizerSettings
 
 #: Flink's default and largest number of key groups

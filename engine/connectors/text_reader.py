@@ -1,0 +1,121 @@
+r"""TextReader: a task's splits of text files as record batches of lines.
+
+    file     first line\nsecond\nthird line is long\nfourth
+    splits   |-----------------|---------------|-----------|        cut anywhere
+    lines    |  first, second  |  third        |  fourth   |        each read by the split in which it begins
+
+A file's byte order mark is passed over. A line end is ``\n`` or ``\r\n``; empty lines are rows, and so is a last line
+without a line end. What is not UTF-8 is a DataError that names file, line and column.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+import pyarrow as pa
+
+from engine.connectors.bounded_batches import bounded_batches
+from engine.connectors.csv_dialect import BYTE_ORDER_MARK
+from engine.connectors.text_lines import LINE, lines_of
+from engine.errors import DataError
+from engine.graph.source_spec import SourceSplit, TextSource
+
+BLOCK_BYTES = 1 << 20
+#: offsets of a string column are 32 bits wide
+_LINE_BYTES_MAX = (1 << 31) - 1
+
+
+class TextReader:
+    """Reads splits of text."""
+
+    bad_rows = 0
+
+    def __init__(self, spec: TextSource, splits: Sequence[SourceSplit], block_bytes: int = BLOCK_BYTES) -> None:
+        self._schema = pa.schema([pa.field(LINE, pa.string())])
+        self._columns = list(spec.columns)
+        self._splits = splits
+        self._block_bytes = block_bytes
+        self._file: BinaryIO | None = None
+        self.bytes_read = 0
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        """Yield the lines of all splits; DataError for one that is not UTF-8 or longer than 2 GiB."""
+        for split in self._splits:
+            with Path(split.path).open("rb", buffering=0) as self._file:
+                size = os.fstat(self._file.fileno()).st_size
+                begin = self._line_start(self._file, split.start, size)
+                end = self._line_start(self._file, split.end, size)
+                for block in self._blocks(self._file, split.path, begin, end):
+                    batch = pa.record_batch([block], schema=self._schema)
+                    yield from bounded_batches(batch.select(self._columns))
+            self.bytes_read += split.size_bytes
+
+    def _line_start(self, file: BinaryIO, position: int, size: int) -> int:
+        """Return where the first line begins that begins at or behind a position; the size when none does."""
+        if position == 0:
+            file.seek(0)
+            return len(BYTE_ORDER_MARK) if file.read(len(BYTE_ORDER_MARK)) == BYTE_ORDER_MARK else 0
+        position -= 1
+        file.seek(position)
+        while position < size and (data := file.read(self._block_bytes)):
+            found = data.find(b"\n")
+            if found >= 0:
+                return position + found + 1
+            position += len(data)
+        return size
+
+    def _blocks(self, file: BinaryIO, path: str, begin: int, end: int) -> Iterator[pa.Array]:
+        """Yield the lines of [begin, end), which begins with one and ends behind one."""
+        file.seek(begin)
+        position, held = begin, b""
+        while position + len(held) < end:
+            # A line longer than a block: twice as much each time, so that little is copied again.
+            wanted = min(max(self._block_bytes, len(held)), end - position - len(held))
+            data = file.read(wanted)
+            if not data:
+                raise DataError(f"file {path}: ends {end - position - len(held)} bytes early; it changed meanwhile")
+            block = held + data
+            is_last = position + len(block) == end
+            cut = len(block) if is_last else block.rfind(b"\n") + 1
+            if len(block) - cut > _LINE_BYTES_MAX or cut > _LINE_BYTES_MAX:
+                raise DataError(f"file {path}: the line at byte {position + cut} is longer than 2 GiB")
+            if cut:
+                yield self._lines(path, position, block[:cut])
+            position, held = position + cut, block[cut:]
+
+    @staticmethod
+    def _lines(path: str, position: int, block: bytes) -> pa.Array:
+        try:
+            return lines_of(block)
+        except pa.ArrowInvalid as error:
+            raise _not_utf8(path, position, block) from error
+
+    def close(self) -> None:
+        """Close the file that is being read."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+
+def _not_utf8(path: str, position: int, block: bytes) -> DataError:
+    """Return the error for the first bytes of a block that are not UTF-8."""
+    try:
+        block.decode()
+    except UnicodeDecodeError as error:
+        line = _count_line_ends(path, position) + block.count(b"\n", 0, error.start) + 1
+        column = error.start - (block.rfind(b"\n", 0, error.start) + 1) + 1
+        found = block[error.start : error.start + 1].hex()
+        return DataError(f"file {path}, line {line}: byte {column} of the line (0x{found}) is not UTF-8")
+    return DataError(f"file {path}: not UTF-8 behind byte {position}")
+
+
+def _count_line_ends(path: str, position: int) -> int:
+    count = 0
+    with Path(path).open("rb") as file:
+        while position > 0 and (data := file.read(min(position, BLOCK_BYTES))):
+            count += data.count(b"\n")
+            position -= len(data)
+    return count

@@ -1,0 +1,81 @@
+"""The client's side of a text source: files, splits, what a sample says.
+
+    text_source(path, parallelism) -> (TextSource, SourceStatistics, pa.Schema)
+
+One column ``line``, string. Splits are cut by size alone, wherever that falls: ``text_reader`` reads a line in the
+split in which it begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+
+from engine.connectors.column_statistics import sample_statistics
+from engine.connectors.csv_splits import provisional_splits
+from engine.connectors.paths import PathLike, expand_paths, refuse_compressed
+from engine.connectors.text_lines import LINE, lines_of
+from engine.graph.source_spec import SourceStatistics, TextSource
+
+TEXT_SCHEMA: Final = pa.schema([pa.field(LINE, pa.string())])
+_WHOLE_BYTES = 1 << 20
+_BLOCK_BYTES = 64 << 10
+_BLOCK_COUNT = 12
+
+
+def text_source(
+    path: PathLike | Iterable[PathLike], parallelism: int
+) -> tuple[TextSource, SourceStatistics, pa.Schema]:
+    """Return a text source, what is known of its size, and its schema.
+
+    Raises: PlanError (no such file), NotYetSupportedError (compressed as a whole).
+    """
+    paths = expand_paths(path, "read_text")
+    refuse_compressed(paths, "read_text")
+    spec = TextSource(paths, provisional_splits(paths, parallelism), (LINE,))
+    return spec, _statistics(paths), TEXT_SCHEMA
+
+
+def _statistics(paths: Sequence[str]) -> SourceStatistics:
+    sizes = [Path(path).stat().st_size for path in paths]
+    total = sum(sizes)
+    is_whole = total <= _WHOLE_BYTES
+    blocks = [Path(path).read_bytes() for path in paths] if is_whole else _spread_blocks(paths, sizes)
+    # A sample that is not UTF-8 says nothing; who reads the line says where it is.
+    lines = [lines_of(block) for block in blocks if block and _is_text(block)]
+    rows = sum(len(one) for one in lines)
+    sampled_bytes = sum(len(block) for block in blocks)
+    row_count = rows * total / sampled_bytes if rows else 0.0 if not total else None
+    tables = [pa.table([one], schema=TEXT_SCHEMA) for one in lines]
+    columns = {} if row_count is None else sample_statistics(tables, row_count)
+    origin = f"{'all' if is_whole else 'sample of'} {rows} lines"
+    return SourceStatistics(row_count, float(total), origin, is_exact=is_whole, columns=columns)
+
+
+def _is_text(block: bytes) -> bool:
+    try:
+        block.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _spread_blocks(paths: Sequence[str], sizes: Sequence[int]) -> list[bytes]:
+    """Return blocks of whole lines, spread evenly over all bytes."""
+    total = sum(sizes)
+    blocks: list[bytes] = []
+    base = 0
+    for path, size in zip(paths, sizes, strict=True):
+        with Path(path).open("rb") as file:
+            for index in range(_BLOCK_COUNT):
+                position = total * index // _BLOCK_COUNT - base
+                if 0 <= position < size:
+                    file.seek(position)
+                    data = file.read(_BLOCK_BYTES)
+                    begin = data.find(b"\n") + 1 if position else 0
+                    blocks.append(data[begin : data.rfind(b"\n") + 1])
+        base += size
+    return blocks

@@ -1,0 +1,62 @@
+r"""TextWriter: one string column as lines of UTF-8, each with ``\n`` behind it.
+
+As in Spark, a null is an empty line, and a value that holds a line end is written as it is: it reads back as several
+lines.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from engine.errors import SchemaError
+
+
+def check_text_sink(schema: pa.Schema) -> None:
+    """Raise SchemaError unless there is exactly one column, of strings."""
+    if len(schema) != 1:
+        raise SchemaError(
+            f"write_text: one string column is written, there are {len(schema)}: {', '.join(schema.names)}; "
+            "select one, made with .str.concat() of several"
+        )
+    if not (pa.types.is_string(schema.field(0).type) or pa.types.is_large_string(schema.field(0).type)):
+        raise SchemaError(f"write_text: column {schema.names[0]!r} is {schema.field(0).type}, not string; cast it")
+
+
+class TextWriter:
+    """Writes one text file."""
+
+    def __init__(self, schema: pa.Schema, path: Path) -> None:
+        check_text_sink(schema)
+        self._path = path
+        self._row_count = 0
+        self._size_bytes = 0
+        self._file = path.open("xb", buffering=0)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Append a line for each row."""
+        if batch.num_rows == 0:
+            return
+        # The separator goes between the value and nothing, which is behind it.
+        values = batch.column(0).cast(pa.large_string())
+        lines = pc.binary_join_element_wise(values, "", "\n", null_handling="replace", null_replacement="")
+        _validity, offsets, data = lines.buffers()
+        bounds = memoryview(offsets).cast("q")
+        view = memoryview(data)[bounds[lines.offset] : bounds[lines.offset + len(lines)]]
+        self._size_bytes += len(view)
+        while view:
+            view = view[self._file.write(view) :]
+        self._row_count += batch.num_rows
+
+    def finish(self) -> tuple[int, int, str]:
+        """Close the file; return (rows, bytes, "")."""
+        self._file.close()
+        return self._row_count, self._size_bytes, ""
+
+    def abort(self) -> None:
+        """Close and remove the file, unless it is finished."""
+        if not self._file.closed:
+            self._file.close()
+            self._path.unlink(missing_ok=True)

@@ -1,6 +1,6 @@
 """JobResult: what ``env.execute()`` returns, and its JSON for ``--json``.
 
-JobResult(job_id, name, state, runtime_ms, vertices)
+JobResult(job_id, name, state, runtime_ms, vertices, counters)
   ├── VertexResult(name, subtasks) ── SubtaskResult(index, rows_in, rows_out, bytes_in, bytes_out, spilled_bytes, ...)
   └── decisions: what was decided while it ran, in order
 
@@ -10,6 +10,7 @@ people, one line a vertex and a decision.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import msgspec
@@ -65,6 +66,8 @@ class JobResult(msgspec.Struct, frozen=True):
     runtime_ms: int
     vertices: tuple[VertexResult, ...]
     decisions: tuple[RunTimeDecision, ...] = ()
+    #: counters of rich functions by name, summed over all subtasks
+    counters: dict[str, int] = {}
 
     @property
     def report(self) -> tuple[str, ...]:
@@ -126,6 +129,16 @@ def job_result(outcome: JobOutcome) -> JobResult:
         )
         for vertex in outcome.vertices
     )
+    counters: Counter[str] = Counter()
+    for vertex in outcome.vertices:
+        for subtask in vertex.subtasks:
+            counters.update(subtask.counters.functions)
     return JobResult(
-        outcome.job_id.value, outcome.name, outcome.status, outcome.runtime_ms, vertices, outcome.decisions
+        outcome.job_id.value,
+        outcome.name,
+        outcome.status,
+        outcome.runtime_ms,
+        vertices,
+        outcome.decisions,
+        dict(counters),
     )

@@ -9,9 +9,12 @@ no Python identifier (or is a method of tuple) is reached by ``row["name"]``.
 from __future__ import annotations
 
 import keyword
+from collections.abc import Sequence
 from functools import lru_cache
 from operator import itemgetter
 from typing import Any
+
+import pyarrow as pa
 
 #: methods of tuple that a column of that name hides: rows are counted more often than searched
 _HIDDEN = ("count", "index")
@@ -65,3 +68,10 @@ def row_class(names: tuple[str, ...]) -> type[Row]:
 def make_row(names: tuple[str, ...], values: tuple[Any, ...]) -> Row:
     """Return a row of these names and values (how rows are unpickled)."""
     return row_class(names)(values)
+
+
+def rows_of(batch: pa.RecordBatch) -> Sequence[Row]:
+    """Return the rows of a batch."""
+    make = row_class(tuple(batch.schema.names))
+    columns = [column.to_pylist() for column in batch.columns]
+    return [make(values) for values in zip(*columns, strict=True)] if columns else [make(())] * batch.num_rows

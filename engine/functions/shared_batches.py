@@ -1,4 +1,4 @@
-"""One Arrow batch at a time in memory that two processes share: a memfd that grows.
+"""One Arrow batch at a time, or one table, in memory that two processes share: a memfd that grows.
 
     ┌────────────────────────────┬────────────┐
     │ Arrow IPC stream, one batch │ free       │   capacity is a multiple of 64 KiB, doubled as needed
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import mmap
 import os
+from collections.abc import Iterable
 
 import pyarrow as pa
 
@@ -40,6 +41,18 @@ class SharedBatches:
         with target, pa.ipc.new_stream(target, batch.schema) as stream:
             stream.write_batch(batch)
         return size_bytes
+
+    def write_table(self, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> int:
+        """Write batches one behind the other, once, and return their size in bytes."""
+        with open(self.descriptor, "wb", closefd=False) as target, pa.ipc.new_stream(target, schema) as stream:
+            for batch in batches:
+                stream.write_batch(batch)
+        return os.fstat(self.descriptor).st_size
+
+    def read_table(self, size_bytes: int) -> pa.Table:
+        """Return what ``write_table`` wrote, where it lies."""
+        with pa.ipc.open_stream(pa.py_buffer(memoryview(self._map(size_bytes, grow=False))[:size_bytes])) as stream:
+            return stream.read_all()
 
     def read(self, size_bytes: int, *, copy: bool) -> pa.RecordBatch:
         """Return the batch of that size; without ``copy`` it is valid until the writer writes again."""

@@ -17,23 +17,31 @@ import signal
 import socket
 import sys
 from collections import deque
+from collections.abc import Generator, Iterator
 
 import cloudpickle
 import pyarrow as pa
 
-from engine.functions.function_body import FunctionBody, UserFunctionError
+from engine.functions.function_body import FunctionBody
+from engine.functions.function_error import FunctionPlace, FunctionStopped, UserFunctionError
 from engine.functions.shared_batches import SharedBatches
+from engine.functions.user_function import FunctionContext
 from engine.functions.worker_protocol import (
+    BROADCASTS_MAX,
     BatchDone,
     ForkWorker,
     FunctionFailed,
+    FunctionFinished,
     FunctionOpened,
+    FunctionSatisfied,
+    InputEnded,
     Message,
     OpenFunction,
     ProcessBatch,
     ReapWorker,
     ResultReady,
     ResultTaken,
+    StopFunction,
     WorkerEnded,
     WorkerForked,
     receive_message,
@@ -89,55 +97,129 @@ def _run_worker_and_exit(descriptors: tuple[int, ...]) -> None:
 
 
 def serve(connection: socket.socket, inputs: tuple[SharedBatches, SharedBatches], result: SharedBatches) -> None:
-    """Open functions and process batches until the connection closes."""
-    body: FunctionBody | None = None
-    # The task sends the next batch before it takes the results of this one, so a batch may arrive where the
-    # acknowledgement is awaited.
-    waiting: deque[Message] = deque()
-    while (message := waiting.popleft() if waiting else _next_message(connection)) is not None:
+    """Run one function after another until the connection closes."""
+    while (received := receive_message(connection, BROADCASTS_MAX)) is not None:
+        message, descriptors = received
+        assert isinstance(message, OpenFunction), f"unexpected {message!r}"
         try:
-            if isinstance(message, OpenFunction):
-                body = _open(message)
-                send_message(connection, FunctionOpened())
-            elif isinstance(message, ProcessBatch):
-                assert body is not None, "a batch before its function"
-                for output in body.apply(inputs[message.slot].read(message.size_bytes, copy=False)):
-                    send_message(connection, ResultReady(result.write(output)))
-                    while not isinstance(reply := _next_message(connection), ResultTaken):
-                        if reply is None:
-                            return
-                        waiting.append(reply)
-                send_message(connection, BatchDone())
+            run_function(TaskLink(connection, inputs, result), message, descriptors)
         except UserFunctionError as error:
             fields = (error.type_name, error.message, error.function_name, error.file, error.line, error.row)
             send_message(connection, FunctionFailed(*fields, error.details))
             return
+        except (EOFError, BrokenPipeError, ConnectionResetError):
+            raise
+        except BaseException as error:
+            failure = FunctionPlace(message.operator).error(error)
+            fields = (failure.type_name, failure.message, failure.function_name, failure.file, failure.line, "")
+            send_message(connection, FunctionFailed(*fields, failure.details))
+            return
 
 
-def _next_message(connection: socket.socket) -> Message | None:
-    received = receive_message(connection)
-    return None if received is None else received[0]
+class TaskLink:
+    """The worker's end of one function: batches come when asked for, results go when the last one was taken."""
+
+    def __init__(
+        self, connection: socket.socket, inputs: tuple[SharedBatches, SharedBatches], result: SharedBatches
+    ) -> None:
+        self._connection = connection
+        self._inputs = inputs
+        self._result = result
+        # The task sends the next batch before it takes results, so one may come where the other is awaited.
+        self._waiting: deque[Message] = deque()
+        self._has_ended = False
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield the input, copied out of the shared memory: what functions keep of it stays as it was."""
+        while not self._has_ended:
+            message = self._waiting.popleft() if self._waiting else self._next()
+            if isinstance(message, InputEnded):
+                self._has_ended = True
+                return
+            assert isinstance(message, ProcessBatch), f"unexpected {message!r}"
+            yield self._inputs[message.slot].read(message.size_bytes, copy=True)
+            self.send(BatchDone())
+
+    def emit(self, batch: pa.RecordBatch) -> None:
+        """Hand a result over."""
+        self.send(ResultReady(self._result.write(batch)))
+        while not isinstance(reply := self._next(), ResultTaken):
+            self._waiting.append(reply)
+
+    def skip_input(self) -> None:
+        """Drop what comes until the input ends."""
+        if not self._has_ended:
+            self.send(FunctionSatisfied())
+            while not isinstance(self._waiting.popleft() if self._waiting else self._next(), InputEnded):
+                pass
+
+    def send(self, message: Message) -> None:
+        """Send a message to the task."""
+        send_message(self._connection, message)
+
+    def _next(self) -> Message:
+        received = receive_message(self._connection)
+        if received is None:
+            raise EOFError("the task has closed the connection")
+        if isinstance(received[0], StopFunction):
+            raise FunctionStopped
+        return received[0]
 
 
-def _open(message: OpenFunction) -> FunctionBody:
+def run_function(link: TaskLink, message: OpenFunction, descriptors: tuple[int, ...]) -> None:
+    """Load, open, run and close a function; an error of closing does not hide one of running."""
+    memories = [SharedBatches(descriptor) for descriptor in descriptors]
+    try:
+        body = _load(message, memories)
+        results: Iterator[pa.RecordBatch] = iter(())
+        try:
+            body.open()
+            link.send(FunctionOpened())
+            results = body.run(link.batches())
+            for batch in results:
+                link.emit(batch)
+            link.skip_input()
+        except FunctionStopped:
+            pass
+        except BaseException:
+            with contextlib.suppress(UserFunctionError):
+                body.close()
+            raise
+        try:
+            _unwind(results)
+        finally:
+            body.close()
+        link.send(FunctionFinished(body.context.counts()))
+    finally:
+        for memory in memories:
+            memory.close()
+
+
+def _unwind(results: Iterator[pa.RecordBatch]) -> None:
+    """Have the user's generators run to their ends, as ``close`` of a generator does."""
+    if isinstance(results, Generator):
+        results.close()
+
+
+def _load(message: OpenFunction, memories: list[SharedBatches]) -> FunctionBody:
     known = set(sys.path)
     sys.path.extend(entry for entry in message.module_path if entry not in known)
     operator = message.operator
     try:
         function = cloudpickle.loads(operator.function)
     except Exception as error:
-        raise UserFunctionError(
-            type(error).__name__,
-            f"the function could not be loaded in the worker: {error}",
-            operator.function_name,
-            operator.file,
-            operator.line,
-        ) from error
+        failure = FunctionPlace(operator).error(error)
+        failure.message = f"the function could not be loaded in the worker: {failure.message}"
+        raise failure from error
+    sizes = zip(operator.broadcasts, memories, message.broadcast_sizes, strict=True)
+    broadcasts = {name: memory.read_table(size_bytes) for name, memory, size_bytes in sizes}
     return FunctionBody(
         operator,
         function,
         pa.ipc.read_schema(pa.py_buffer(message.input_schema)),
         pa.ipc.read_schema(pa.py_buffer(message.output_schema)),
+        FunctionContext(message.subtask_index, message.parallelism, broadcasts),
+        message.folder,
     )
 
 

@@ -1,10 +1,19 @@
 """Messages between a task and its worker: a length (4 bytes, little endian) and msgpack.
 
-    task -> worker    OpenFunction · ProcessBatch(slot, size) · ResultTaken · (end of stream: the worker exits)
-    worker -> task    FunctionOpened · ResultReady(size) ... BatchDone · FunctionFailed
+    task -> worker    OpenFunction (descriptors of broadcast data ride along) · ProcessBatch(slot, size) · InputEnded
+                      ResultTaken · StopFunction · (end of stream: the worker exits)
+    worker -> task    FunctionOpened · ResultReady(size) · BatchDone · FunctionSatisfied
+                      FunctionFinished(counters) · FunctionFailed
 
     task -> zygote    ForkWorker (descriptors of socket and memory ride along) · ReapWorker(pid)
     zygote -> task    WorkerForked(pid) · WorkerEnded(status)
+
+    OpenFunction ─► FunctionOpened ─► (ProcessBatch ─► BatchDone)* ─► InputEnded ─► FunctionFinished
+                                       results at any time, each answered by ResultTaken
+
+BatchDone says that the function wants more input, so the worker sets the pace; the task sends one batch ahead. A
+function that has ended before its input says FunctionSatisfied once: batches that are on their way are dropped.
+StopFunction comes at any time after opening and is answered by FunctionFinished, whatever else was on its way.
 
 A worker holds one result at a time in shared memory: after ResultReady it waits for ResultTaken. Functions are
 cloudpickled bytes from the job itself; only workers open them.
@@ -19,16 +28,25 @@ import msgspec
 
 from engine.graph.operator_descriptor import PythonOperator
 
+#: most broadcast data sets of one function
+BROADCASTS_MAX = 32
+
 _LENGTH = struct.Struct("<I")
 
 
 class OpenFunction(msgspec.Struct, frozen=True, tag="open"):
-    """Load a function; schemas are Arrow IPC; ``module_path`` is the sys.path of the job's client."""
+    """Load a function and open it; schemas are Arrow IPC; ``module_path`` is the sys.path of the job's client."""
 
     operator: PythonOperator
     input_schema: bytes
     output_schema: bytes
     module_path: tuple[str, ...]
+    subtask_index: int
+    parallelism: int
+    #: folder for rows that wait for being read
+    folder: str
+    #: size of each broadcast data set, in order of the operator's names; their memories ride along
+    broadcast_sizes: tuple[int, ...] = ()
 
 
 class ProcessBatch(msgspec.Struct, frozen=True, tag="batch"):
@@ -36,6 +54,14 @@ class ProcessBatch(msgspec.Struct, frozen=True, tag="batch"):
 
     slot: int
     size_bytes: int
+
+
+class InputEnded(msgspec.Struct, frozen=True, tag="input_ended"):
+    """There are no more batches."""
+
+
+class StopFunction(msgspec.Struct, frozen=True, tag="stop"):
+    """Nobody wants more results: end the function and close it."""
 
 
 class ResultTaken(msgspec.Struct, frozen=True, tag="taken"):
@@ -53,7 +79,17 @@ class ResultReady(msgspec.Struct, frozen=True, tag="result"):
 
 
 class BatchDone(msgspec.Struct, frozen=True, tag="done"):
-    """All results of the oldest batch have been sent."""
+    """The oldest batch has been read to its end."""
+
+
+class FunctionSatisfied(msgspec.Struct, frozen=True, tag="satisfied"):
+    """The function has ended and reads no more."""
+
+
+class FunctionFinished(msgspec.Struct, frozen=True, tag="finished"):
+    """The function is closed; what its counters stand at."""
+
+    counters: dict[str, int]
 
 
 class FunctionFailed(msgspec.Struct, frozen=True, tag="failed"):
@@ -93,10 +129,14 @@ class WorkerEnded(msgspec.Struct, frozen=True, tag="ended"):
 Message = (
     OpenFunction
     | ProcessBatch
+    | InputEnded
+    | StopFunction
     | ResultTaken
     | FunctionOpened
     | ResultReady
     | BatchDone
+    | FunctionSatisfied
+    | FunctionFinished
     | FunctionFailed
     | ForkWorker
     | ReapWorker

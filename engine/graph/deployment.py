@@ -129,6 +129,8 @@ class TaskCounters(msgspec.Struct, frozen=True):
     spilled_bytes: int = 0
     managed_pages_peak: int = 0
     bad_rows: int = 0
+    #: counters of rich functions by name, known at the end of the task
+    functions: dict[str, int] = {}
     managed_bytes_peak: int = 0
     #: most network buffers that its result partitions held at a time
     network_buffers_peak: int = 0

@@ -71,9 +71,10 @@ class Filter(msgspec.Struct, frozen=True, tag="filter"):
 
 
 class PythonFunction(msgspec.Struct, frozen=True, tag="python"):
-    """A user's function: ``kind`` in map flat_map filter map_batches:<format>.
+    """A user's function: ``kind`` in map flat_map filter map_batches:<format> map_partition.
 
-    ``function`` is cloudpickled and opened by workers only.
+    ``function`` is cloudpickled and opened by workers only. Input 0 is what it is applied to; inputs 1 and up are the
+    broadcast data sets, by the names in ``broadcasts``.
     """
 
     kind: str
@@ -81,6 +82,7 @@ class PythonFunction(msgspec.Struct, frozen=True, tag="python"):
     function_name: str
     file: str
     line: int
+    broadcasts: tuple[str, ...] = ()
 
 
 class Join(msgspec.Struct, frozen=True, tag="join"):

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from typing import Any
 
 from engine.gateways.messages import VertexProgress
 from engine.graph.deployment import SubtaskResult, TaskCounters, VertexResult
 from engine.jobmaster.execution_graph import ExecutionGraph
 
+_NUMBERS = tuple(name for name in TaskCounters.__struct_fields__ if name != "functions")
+
 
 def add_counters(counters: Iterable[TaskCounters]) -> TaskCounters:
     """Return the sum of counters, field by field; of peaks the largest."""
     listed = list(counters)
-    totals = {}
-    for name in TaskCounters.__struct_fields__:
+    totals: dict[str, Any] = {"functions": sum((Counter(each.functions) for each in listed), Counter())}
+    for name in _NUMBERS:
         values = [getattr(each, name) for each in listed]
         totals[name] = max(values, default=0) if name.endswith("_peak") else sum(values)
     return TaskCounters(**totals)

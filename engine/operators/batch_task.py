@@ -36,6 +36,7 @@ from engine.graph.operator_descriptor import (
     SortMergeJoinOperator,
     SourceOperator,
 )
+from engine.operators.broadcast_driver import BroadcastDriver
 from engine.operators.drivers import Driver, HashJoinDriver, InputDriver, SourceDriver
 from engine.operators.operator import ChainedOperator, Output, TaskContext
 from engine.operators.python_operator import PythonFunctionOperator
@@ -153,6 +154,7 @@ class BatchTask:
             spilled_bytes=self._context.spilled_bytes + sum(partition.spilled_bytes for partition in self._partitions),
             managed_pages_peak=self._context.pages_peak,
             bad_rows=self._context.bad_rows,
+            functions=self._context.function_counters,
             managed_bytes_peak=self._context.pages_peak * self._services.memory_manager.page_size,
             network_buffers_peak=sum(partition.buffers_peak for partition in self._partitions),
         )
@@ -236,6 +238,9 @@ class BatchTask:
             return SortMergeJoinDriver(head, self._inputs)
         if isinstance(head.operator, JoinOperator):
             return HashJoinDriver(head, self._inputs)
+        first = self._operators[0] if self._operators else None
+        if isinstance(first, PythonFunctionOperator) and first.operator.broadcasts:
+            return BroadcastDriver(self._inputs, first)
         return InputDriver(self._inputs[0])
 
     def _close(self) -> None:

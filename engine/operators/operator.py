@@ -55,6 +55,8 @@ class TaskContext:
         self.spilled_bytes = 0
         self.pages_peak = 0
         self.bad_rows = 0
+        #: what rich functions of this attempt have counted
+        self.function_counters: dict[str, int] = {}
         self.is_cancelled = False
         self._pools: list[PagePool] = []
         self._spaces: list[SpillSpace] = []
@@ -106,6 +108,12 @@ class TaskContext:
         self.is_cancelled = True
         for space in tuple(self._spaces):
             space.cancel()
+
+    def add_function_counters(self, counters: dict[str, int]) -> None:
+        """Add what a rich function has counted."""
+        # A new dict: others read the old one for progress.
+        names = {*self.function_counters, *counters}
+        self.function_counters = {n: self.function_counters.get(n, 0) + counters.get(n, 0) for n in sorted(names)}
 
     def count_resources(self) -> None:
         """Refresh ``spilled_bytes`` and ``pages_peak`` from the pools and spaces handed out."""

@@ -1,52 +1,92 @@
 """User functions as an operator: batches go to a worker process and come back.
 
 The worker runs beside the task: while it works on one batch the task already prepares the next, so ``process`` may
-emit the results of earlier batches, and ``finish`` emits the rest.
+emit the results of earlier batches, and ``finish`` emits the rest. A function over groups gets its batches sorted, and
+with marks where groups begin. With broadcast data sets it starts when these are there (broadcast_driver.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from engine.expressions.schema_bridge import to_arrow_schema
-from engine.functions.function_runner import FunctionSession
-from engine.graph.operator_descriptor import PythonOperator
+from engine.functions.function_session import FunctionPlan, FunctionSession
+from engine.graph.operator_descriptor import OperatorDescriptor, PythonOperator
+from engine.operators.group_marker import GroupMarker
 from engine.operators.operator import ChainedOperator, Output, TaskContext
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+#: kinds whose function is called once for each group
+GROUP_KINDS = ("reduce", "co_group")
+
 
 class PythonFunctionOperator(ChainedOperator):
-    """Runs a map, flat_map or filter function."""
+    """Runs a user's function."""
+
+    def __init__(self, descriptor: OperatorDescriptor) -> None:
+        super().__init__(descriptor)
+        operator = descriptor.operator
+        assert isinstance(operator, PythonOperator)
+        self.operator = operator
+        self._session: FunctionSession | None = None
+        self._lock = threading.Lock()
+        self._is_cancelled = False  # guarded by: self._lock
 
     def open(self, context: TaskContext, output: Output) -> None:
-        """Open a session with a worker of the job."""
+        """Open a session with a worker of the job, unless broadcast data sets are still to come."""
         super().open(context, output)
-        operator = self.descriptor.operator
-        assert isinstance(operator, PythonOperator)
-        self._session: FunctionSession = context.services.function_runner.open(
-            context.descriptor.job_id.value,
-            operator,
+        schema = to_arrow_schema(self.descriptor.input_schemas[0])
+        self._marker = GroupMarker(schema, self.operator.keys) if self.operator.kind in GROUP_KINDS else None
+        if not self.operator.broadcasts:
+            self.start(())
+
+    def start(self, broadcasts: Sequence[tuple[pa.Schema, Sequence[pa.RecordBatch]]]) -> None:
+        """Open the session, with the broadcast data sets in order of their names."""
+        plan = FunctionPlan(
+            self.operator,
             to_arrow_schema(self.descriptor.input_schemas[0]),
             to_arrow_schema(self.descriptor.output_schema),
-            context.configuration,
+            self.context.descriptor.subtask_index,
+            self.context.descriptor.parallelism,
+            broadcasts,
         )
+        job = self.context.descriptor.job_id.value
+        session = self.context.services.function_runner.open(job, plan, self.context.configuration)
+        with self._lock:
+            self._session = session
+            if self._is_cancelled:
+                session.cancel()
+
+    @property
+    def _started(self) -> FunctionSession:
+        assert self._session is not None, "the function has not started"
+        return self._session
+
+    @property
+    def is_satisfied(self) -> bool:
+        """Whether nothing more is needed: downstream, or because the function has ended before its input."""
+        return self.output.is_satisfied or (self._session is not None and self._session.is_satisfied)
 
     def process(self, batch: pa.RecordBatch) -> None:
         """Send a batch; emit what has come back."""
-        self._emit(self._session.process(batch))
+        if batch.num_rows:
+            self._emit(self._started.process(batch if self._marker is None else self._marker.mark(batch)))
 
     def finish(self) -> None:
-        """Emit what is still at the worker."""
-        self._emit(self._session.finish())
+        """Emit what is still at the worker; a function whose results nobody wants is stopped."""
+        session = self._started
+        if not self.output.is_satisfied:
+            self._emit(session.finish())
+        if self.output.is_satisfied:
+            session.stop()
+        self.context.add_function_counters(session.counters)
 
     def _emit(self, results: Iterator[pa.RecordBatch]) -> None:
-        """Hand on results while somebody wants them: a function may return rows for ever.
-
-        What is not taken stays at the worker, which ``close`` then ends.
-        """
+        """Hand on results while somebody wants them: a function may return rows for ever."""
         while not self.output.is_satisfied:
             self.context.check_cancelled()
             result = next(results, None)
@@ -57,10 +97,12 @@ class PythonFunctionOperator(ChainedOperator):
 
     def cancel(self) -> None:
         """End the worker's function, whatever it does; from another thread."""
-        if hasattr(self, "_session"):
-            self._session.cancel()
+        with self._lock:
+            self._is_cancelled = True
+            if self._session is not None:
+                self._session.cancel()
 
     def close(self) -> None:
         """Give the worker back."""
-        if hasattr(self, "_session"):
+        if self._session is not None:
             self._session.close()

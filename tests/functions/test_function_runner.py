@@ -11,8 +11,9 @@ import pytest
 
 from engine.config.loader import configuration_from_texts
 from engine.errors import JobCancelledError
-from engine.functions.function_body import UserFunctionError
+from engine.functions.function_error import UserFunctionError
 from engine.functions.function_runner import FunctionRunner
+from engine.functions.function_session import FunctionPlan
 from engine.functions.row import row_class
 from engine.graph.operator_descriptor import PythonOperator
 
@@ -38,7 +39,7 @@ def open_session(runner, function, kind="map", schema=OUT, mode="process", **fie
         kind, cloudpickle.dumps(function), function.__name__, __file__, code.co_firstlineno, **fields
     )
     configuration = configuration_from_texts({"python.execution-mode": mode})
-    return runner.open("job", operator, IN, schema, configuration)
+    return runner.open("job", FunctionPlan(operator, IN, schema), configuration)
 
 
 def batch_of(count, start=0):

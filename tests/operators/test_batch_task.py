@@ -9,7 +9,7 @@ import pytest
 
 from engine.errors import ProducerFailedError, TaskCancelledError
 from engine.exchange.result_partition import ResultPartition
-from engine.functions.function_body import UserFunctionError
+from engine.functions.function_error import UserFunctionError
 from engine.graph.operator_descriptor import IdentityOperator, SortOperator
 from engine.graph.sort_key import SortKey
 from engine.operators import sink_operator

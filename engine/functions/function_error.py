@@ -1,0 +1,97 @@
+"""Errors of a user's function: what it raised, where in the user's code, and the row at hand.
+
+UserFunctionError   what the job fails with; its fields travel from the worker to the task
+BadOutputError      what a function returned does not fit the schema; becomes a UserFunctionError
+FunctionStopped     raised inside a function whose results nobody wants any more; no failure
+FunctionPlace       makes UserFunctionErrors for one function
+"""
+
+from __future__ import annotations
+
+import traceback
+from pathlib import Path
+
+from engine.errors import JobExecutionError
+from engine.graph.operator_descriptor import PythonOperator
+
+_ROW_TEXT_MAX = 300
+_OWN_FOLDER = str(Path(__file__).parent)
+
+
+class UserFunctionError(JobExecutionError):
+    """A user's function failed; the fields say what, where and on which row."""
+
+    def __init__(
+        self,
+        type_name: str,
+        message: str,
+        function_name: str = "",
+        file: str = "",
+        line: int = 0,
+        row: str = "",
+        details: str = "",
+    ) -> None:
+        super().__init__(message, details=details)
+        self.type_name = type_name
+        self.message = message
+        self.function_name = function_name
+        self.file = file
+        self.line = line
+        self.row = row
+
+
+class BadOutputError(Exception):
+    """What the function returned does not fit the output schema."""
+
+
+class FunctionStopped(BaseException):
+    """Nobody wants more of this function: unwinds the user's code, which has no reason to catch it."""
+
+
+def describe_row(row: object) -> str:
+    """Return a row as text of bounded length; also where its own text cannot be made."""
+    try:
+        text = repr(row)
+    except Exception as failure:
+        return f"(its text cannot be made: {type(failure).__name__})"
+    return text if len(text) <= _ROW_TEXT_MAX else f"{text[:_ROW_TEXT_MAX]}..."
+
+
+def message_of(error: BaseException) -> str:
+    """Return an exception's text, also of one whose ``__str__`` fails: it is the user's code."""
+    try:
+        return str(error)
+    except Exception as failure:
+        return f"(its text cannot be made: {type(failure).__name__})"
+
+
+class FunctionPlace:
+    """Where a function was defined."""
+
+    def __init__(self, operator: PythonOperator) -> None:
+        self.name = operator.function_name
+        self.file = operator.file
+        self.line = operator.line
+
+    def error(self, error: BaseException, row: str = "", step: str = "") -> UserFunctionError:
+        """Return what a person needs to know of a failure in the user's code.
+
+        row: the row at hand as text; step: "open" or "close", where it was no row that failed.
+        """
+        if isinstance(error, UserFunctionError):
+            return error
+        frames = [
+            frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(_OWN_FOLDER)
+        ]
+        inside = [frame for frame in frames if frame.filename == self.file] or frames
+        place = inside[-1] if inside else None
+        bad_output = isinstance(error, BadOutputError)
+        return UserFunctionError(
+            "TypeError" if bad_output else type(error).__name__,
+            f"{self.name} {error}" if bad_output else message_of(error),
+            f"{self.name}.{step}" if step else self.name,
+            place.filename if place else self.file,
+            (place.lineno or 0) if place else self.line,
+            row,
+            "".join(traceback.format_exception(error)),
+        )

@@ -1,0 +1,278 @@
+"""FunctionSession: a user's function at work for one task; WorkerSession has it run in a worker process.
+
+    session.process(batch)* -> results, one batch behind: the worker works while the task prepares the next
+    session.finish()        -> the rest; the function is closed
+    session.stop()          instead: nobody wants the rest; the function is closed, or killed if it does not end
+    session.close()         the worker goes back to its job's idle ones, or dies if it was in the middle
+    session.cancel()        from another thread: the worker is killed, whatever it does
+
+    session.is_satisfied    the function has ended before its input        session.counters    known at the end
+
+``process`` returns when the worker has asked for more than it was sent, so the function sets the pace of its input,
+and whoever takes the results that of its output.
+
+A worker that dies (a crash, ``os._exit``, the out-of-memory killer) is a UserFunctionError that names the function
+and how the process ended.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from typing import NamedTuple, Protocol
+
+import pyarrow as pa
+
+from engine.errors import JobCancelledError
+from engine.functions.function_error import UserFunctionError
+from engine.functions.shared_batches import SharedBatches
+from engine.functions.worker_process import Worker
+from engine.functions.worker_protocol import (
+    BatchDone,
+    FunctionFailed,
+    FunctionFinished,
+    FunctionOpened,
+    FunctionSatisfied,
+    InputEnded,
+    Message,
+    OpenFunction,
+    ProcessBatch,
+    ResultReady,
+    ResultTaken,
+    StopFunction,
+    receive_message,
+    send_message,
+)
+from engine.graph.operator_descriptor import PythonOperator
+
+#: how long a function may take to end when it is stopped, before it is killed
+STOP_TIMEOUT_S = 1.0
+
+
+class FunctionPlan(NamedTuple):
+    """What a session is opened with."""
+
+    operator: PythonOperator
+    input_schema: pa.Schema
+    output_schema: pa.Schema
+    subtask_index: int = 0
+    parallelism: int = 1
+    #: by name, in order of the operator's names
+    broadcasts: Sequence[tuple[pa.Schema, Sequence[pa.RecordBatch]]] = ()
+    folder: str = ""
+
+
+class FunctionSession(Protocol):
+    """A user's function at work for one task."""
+
+    @property
+    def is_satisfied(self) -> bool:
+        """Whether the function reads no more."""
+        ...
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """What its counters stood at when it was closed."""
+        ...
+
+    def process(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Take a batch; yield results that are ready."""
+        ...
+
+    def finish(self) -> Iterator[pa.RecordBatch]:
+        """Yield the remaining results and close the function."""
+        ...
+
+    def stop(self) -> None:
+        """Close the function; nobody wants its remaining results."""
+        ...
+
+    def cancel(self) -> None:
+        """Stop, from another thread."""
+        ...
+
+    def close(self) -> None:
+        """Give everything back; idempotent."""
+        ...
+
+
+class WorkerSession:
+    """The function runs in a worker process."""
+
+    def __init__(self, give_back: Callable[[Worker], None], worker: Worker, plan: FunctionPlan) -> None:
+        self._give_back = give_back
+        self._operator = plan.operator
+        self._lock = threading.Lock()
+        self._worker: Worker | None = worker  # guarded by: self._lock where it changes hands
+        self._is_cancelled = False  # guarded by: self._lock
+        self._is_opened = False
+        self._is_finished = False
+        self._is_healthy = True
+        self._slot = 0
+        self._outstanding_count = 0
+        self.is_satisfied = False
+        self.counters: dict[str, int] = {}
+        memories: list[SharedBatches] = []
+        try:
+            sizes = []
+            for schema, batches in plan.broadcasts:
+                memories.append(SharedBatches.create("drey-broadcast"))
+                sizes.append(memories[-1].write_table(batches, schema))
+            opening = OpenFunction(
+                plan.operator,
+                plan.input_schema.serialize().to_pybytes(),
+                plan.output_schema.serialize().to_pybytes(),
+                tuple(sys.path),
+                plan.subtask_index,
+                plan.parallelism,
+                plan.folder,
+                tuple(sizes),
+            )
+            self._send(opening, tuple(memory.descriptor for memory in memories))
+        finally:
+            for memory in memories:
+                memory.close()
+
+    def process(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Send the batch; yield what comes until the one before it has been read."""
+        self._await_opened()
+        if self.is_satisfied:
+            return
+        size_bytes = self._at_work.inputs[self._slot].write(batch)
+        self._send(ProcessBatch(self._slot, size_bytes))
+        self._slot = 1 - self._slot
+        self._outstanding_count += 1
+        while self._outstanding_count > 1 and not self.is_satisfied:
+            result = self._next_result()
+            if result is not None:
+                yield result
+
+    def finish(self) -> Iterator[pa.RecordBatch]:
+        """Yield what is left."""
+        self._await_opened()
+        self._send(InputEnded())
+        while not self._is_finished:
+            result = self._next_result()
+            if result is not None:
+                yield result
+
+    def stop(self) -> None:
+        """Have the function end and close, for a limited time; then it is killed by ``close``."""
+        if self._worker is None or not self._is_healthy or self._is_finished:
+            return
+        self._send(StopFunction())
+        connection = self._at_work.connection
+        connection.settimeout(STOP_TIMEOUT_S)
+        try:
+            while not self._is_finished:
+                received = receive_message(connection)
+                if received is None:
+                    break
+                self._take(received[0])
+        except (OSError, EOFError):
+            self._is_healthy = False
+        finally:
+            connection.settimeout(None)
+
+    def cancel(self) -> None:
+        """Kill the worker; whoever waits for it gets JobCancelledError."""
+        with self._lock:
+            self._is_cancelled = True
+            if self._worker is not None:
+                self._worker.kill()
+
+    def close(self) -> None:
+        """Return the worker if it is idle and unharmed, end it otherwise."""
+        if not self._is_cancelled:
+            with suppress(UserFunctionError):
+                self.stop()
+        with self._lock:
+            worker, self._worker = self._worker, None
+            is_idle = self._is_finished and self._is_healthy and not self._is_cancelled
+        if worker is None:
+            return
+        if is_idle:
+            self._give_back(worker)
+        else:
+            worker.kill()
+            worker.reap()
+
+    @property
+    def _at_work(self) -> Worker:
+        assert self._worker is not None, "session is closed"
+        return self._worker
+
+    def _await_opened(self) -> None:
+        """Wait for the worker to have loaded the function: not before the session can be cancelled by others."""
+        while not self._is_opened:
+            self._next_result()
+
+    def _next_result(self) -> pa.RecordBatch | None:
+        """Take the next message; return the result if it is one."""
+        message = self._receive()
+        self._take(message)
+        if not isinstance(message, ResultReady):
+            return None
+        result = self._at_work.result.read(message.size_bytes, copy=True)
+        self._send(ResultTaken())
+        return result
+
+    def _take(self, message: Message) -> None:
+        match message:
+            case FunctionOpened():
+                self._is_opened = True
+            case BatchDone():
+                self._outstanding_count -= 1
+            case FunctionSatisfied():
+                self.is_satisfied = True
+            case FunctionFinished(counters=counters):
+                self._is_finished = True
+                self.counters = counters
+            case FunctionFailed():
+                self._is_healthy = False
+                fields = (message.type_name, message.message, message.function_name, message.file, message.line)
+                raise UserFunctionError(*fields, message.row, message.details)
+            case _:
+                assert isinstance(message, ResultReady), f"unexpected {message!r}"
+
+    def _send(self, message: Message, descriptors: tuple[int, ...] = ()) -> None:
+        try:
+            send_message(self._at_work.connection, message, descriptors)
+        except OSError:
+            # The worker is gone or has failed; its last message, or its end, says more than the broken pipe.
+            return
+
+    def _receive(self) -> Message:
+        try:
+            received = receive_message(self._at_work.connection)
+        except (OSError, EOFError):
+            received = None
+        if received is None:
+            raise self._worker_ended()
+        return received[0]
+
+    def _worker_ended(self) -> Exception:
+        """Return the error for a worker that is gone."""
+        with self._lock:
+            self._is_healthy = False
+            if self._is_cancelled:
+                return JobCancelledError("cancelled while a Python function was running")
+            worker, self._worker = self._worker, None
+        assert worker is not None
+        worker.kill()
+        exit_code = worker.reap()
+        if exit_code < 0:
+            how = f"was ended by signal {-exit_code} ({signal.Signals(-exit_code).name})"
+        else:
+            how = f"exited with code {exit_code}"
+        operator = self._operator
+        return UserFunctionError(
+            "WorkerDied",
+            f"the Python worker {how} while running {operator.function_name}",
+            operator.function_name,
+            operator.file,
+            operator.line,
+        )

@@ -1,0 +1,113 @@
+"""What a user may pass as a function, and what is told to it: plain callables and rich functions.
+
+    function_of("map", value)       the callable of a kind: the value itself, or its method of that name
+    open_function(value, context)   ``value.open(context)`` where there is one          close_function(value)
+
+A rich function is an object with a method named like the kind (``map``, ``flat_map``, ``filter``, ``map_batches``,
+``map_partition``, ``reduce``, ``co_group``) or that can be called, and, each of them optional, ``open(context)`` and
+``close()``. ``open`` runs once in each subtask before its first row, ``close`` after its last one, also when the
+function failed; not when its process dies or is killed by a cancel. Each subtask has a copy of its own.
+
+The context says which subtask this is and how many there are, holds the rows of broadcast data sets, and counts:
+
+    class Label:
+        def open(self, context):
+            self.names = {row.id: row.name for row in context.broadcast("names")}
+            self.unknown = context.counter("unknown")
+
+        def map(self, row):
+            if row.id not in self.names:
+                self.unknown.add()
+            return row.id, self.names.get(row.id)
+
+    data.map(Label(), schema).with_broadcast(names=names)
+
+Source: Flink's RichFunction and RuntimeContext.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+
+from engine.functions.row import Row, rows_of
+
+
+class Counter:
+    """A number that a function adds to; the job's result has its sum over all subtasks."""
+
+    def __init__(self) -> None:
+        self.value = 0
+
+    def add(self, count: int = 1) -> None:
+        """Add to the counter."""
+        self.value += count
+
+    inc = add
+
+
+class FunctionContext:
+    """What a rich function is given by ``open``."""
+
+    def __init__(
+        self, subtask_index: int = 0, parallelism: int = 1, broadcasts: Mapping[str, pa.Table] | None = None
+    ) -> None:
+        #: 0 to ``parallelism`` - 1
+        self.subtask_index = subtask_index
+        self.parallelism = parallelism
+        self._tables = dict(broadcasts or {})
+        self._rows: dict[str, list[Row]] = {}
+        self._counters: dict[str, Counter] = {}
+
+    def broadcast(self, name: str) -> list[Row]:
+        """Return all rows of the broadcast data set of that name; the same list at every call."""
+        if name not in self._tables:
+            known = ", ".join(self._tables) or "none"
+            raise KeyError(
+                f"no broadcast data set {name!r}; there are: {known}; add it with .with_broadcast({name}=...)"
+            )
+        if name not in self._rows:
+            self._rows[name] = [row for batch in self._tables[name].to_batches() for row in rows_of(batch)]
+        return self._rows[name]
+
+    def counter(self, name: str) -> Counter:
+        """Return the counter of that name, the same at every call."""
+        return self._counters.setdefault(name, Counter())
+
+    def counts(self) -> dict[str, int]:
+        """Return what the counters stand at."""
+        return {name: counter.value for name, counter in self._counters.items()}
+
+
+def function_of(kind: str, value: Any) -> Callable[..., Any] | None:
+    """Return what to call for a kind, or None when the value has nothing of it."""
+    name = kind.partition(":")[0]
+    if inspect.isroutine(value) or isinstance(value, partial):
+        return value
+    method = getattr(value, name, None)
+    if callable(method):
+        return None if inspect.isclass(value) else method
+    return value if callable(value) else None
+
+
+def is_rich(value: Any) -> bool:
+    """Return whether a value is an object that is opened or closed."""
+    if inspect.isclass(value) or inspect.isroutine(value):
+        return False
+    return callable(getattr(value, "open", None)) or callable(getattr(value, "close", None))
+
+
+def open_function(value: Any, context: FunctionContext) -> None:
+    """Call ``open(context)`` of a rich function."""
+    if is_rich(value) and callable(getattr(value, "open", None)):
+        value.open(context)
+
+
+def close_function(value: Any) -> None:
+    """Call ``close()`` of a rich function."""
+    if is_rich(value) and callable(getattr(value, "close", None)):
+        value.close()

@@ -1,0 +1,66 @@
+"""GroupMarker: where groups begin in a stream of sorted batches, for functions over groups.
+
+    marker = GroupMarker(schema, keys)
+    marker.mark(batch) -> the batch with a column GROUP_START      (engine.functions.group_rows says what it holds)
+
+Batches come sorted by the keys, so a group is a stretch of rows with equal keys, over as many batches as it takes. Two
+rows are in one group when every key is equal as the engine sees it: null equals null, NaN equals NaN, -0.0 equals
+0.0, text and bytes by their bytes. Where two inputs were sorted together the second side of a group is marked too.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from engine.functions.group_rows import GROUP_START, NEW_KEY, NEW_SIDE, SIDE
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class GroupMarker:
+    """Finds where groups begin in a stream of sorted batches."""
+
+    def __init__(self, schema: pa.Schema, keys: Sequence[str]) -> None:
+        self._keys = tuple(keys)
+        self._has_sides = SIDE in schema.names
+        self._schema = schema.append(pa.field(GROUP_START, pa.int8()))
+        self._last: pa.RecordBatch | None = None
+
+    def mark(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the batch (not empty) with its marks."""
+        marks = pc.if_else(self._changes(batch, self._keys), pa.scalar(NEW_KEY, pa.int8()), pa.scalar(0, pa.int8()))
+        if self._has_sides:
+            new_side = pc.if_else(self._changes(batch, (SIDE,)), pa.scalar(NEW_SIDE, pa.int8()), marks)
+            marks = pc.max_element_wise(marks, new_side)
+        if self._last is None:
+            marks = pa.concat_arrays([pa.array([NEW_KEY], pa.int8()), marks.slice(1)])
+        self._last = batch.slice(batch.num_rows - 1)
+        return pa.RecordBatch.from_arrays([*batch.columns, marks], schema=self._schema)
+
+    def _changes(self, batch: pa.RecordBatch, columns: Sequence[str]) -> pa.Array:
+        """Return for each row whether one of the columns differs from the row before."""
+        before = batch if self._last is None else self._last
+        changes = pa.repeat(False, batch.num_rows)
+        for name in columns:
+            column = batch.column(name)
+            previous = pa.concat_arrays([before.column(name).slice(0, 1), column.slice(0, batch.num_rows - 1)])
+            changes = pc.or_(changes, _differs(previous, column))
+        return changes
+
+
+def _differs(previous: pa.Array, current: pa.Array) -> pa.Array:
+    """Return where two arrays of one type differ; null equals null and NaN equals NaN."""
+    if pa.types.is_dictionary(current.type):
+        previous, current = previous.dictionary_decode(), current.dictionary_decode()
+    if pa.types.is_float16(current.type):
+        previous, current = previous.cast(pa.float32()), current.cast(pa.float32())
+    differs = pc.not_equal(previous, current)
+    if pa.types.is_floating(current.type):
+        differs = pc.and_not(differs, pc.and_(pc.is_nan(previous), pc.is_nan(current)))
+    if not (previous.null_count or current.null_count):
+        return differs
+    return pc.or_(pc.fill_null(differs, False), pc.xor(pc.is_null(previous), pc.is_null(current)))

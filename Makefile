@@ -24,9 +24,9 @@ asan:             ## tests of the native rooms under the address sanitizer
 torture: build    ## one test many times: make torture T=tests/join N=200
 	for run in $$(seq $(or $(N),20)); do $(PYTHON) -m pytest -q -x $(T) || exit 1; done
 
-bench:            ## beside DuckDB and Polars, in turns: make bench W=skewed_join ROWS=1400000
+bench:            ## beside DuckDB and Polars, in turns: make bench W=group@200 ROWS=2000000 RESUME=1; make bench W=kernels
 	bash -c 'source bin/config.sh && ensure_environment bench'
-	$(PYTHON) -m tests.bench $(W) $(if $(ROWS),--rows $(ROWS))
+	$(PYTHON) -m tests.bench $(W) $(if $(ROWS),--rows $(ROWS)) $(if $(RESUME),--resume)
 
 quickstart:
 	bin/quickstart

@@ -1,14 +1,26 @@
 """Benchmarks: Drey beside DuckDB and Polars, in turns, on the same data, with results that are compared.
 
-    python -m tests.bench [WORKLOAD ...] [--rows N] [--runs 3] [--folder DIR] [--engines drey,duckdb,polars]
+    python -m tests.bench [WORKLOAD[@CAP_MB] ...] [--rows N] [--runs 3] [--folder DIR] [--engines drey,duckdb,polars]
+                          [--resume]
+    python -m tests.bench kernels [--rows N]
 
     skewed_join.py       W1: 14 M rows of CSV joined with 492 currencies, 13 of 14 rows with the same one, to CSV
-    workload.py          what a workload is; the table of all of them
+    sort.py              W2: 10 M records of 100 bytes by a random key of 10 bytes, capped
+    lineitem_join.py     W3: lineitem joined with orders, grouped by five priorities; free and capped
+    group.py             W4: 20 M rows into 5 M groups; free and capped
+    kernels.py           encode, hash, partition, sort, join, aggregate, spill on one thread: nanoseconds a row
+    idle.py              a job of one row, for the idle size of each engine's process
+    workload.py          what a workload is; the rows of the table
     measured_run.py      one engine once, in a process of its own: seconds, CPU seconds, peak memory of its process tree
     engine_run.py        what that process executes
     output_fingerprint.py   rows and an order-free hash of an output, by DuckDB
     machine_limits.py    memcpy, first touch, disk write, lz4: what this machine can do at this moment
     report.py            the table
+
+A capped row holds the resident memory of an engine's processes to its idle size and the cap: every engine is told its
+limit in its own settings, and a watch kills what exceeds it, which is then a result: the engine died. Each row's
+result is kept as JSON in the folder of the data ($DREY_BENCH_DIR, or the system's temporary folder); with --resume
+rows that have one are not run again.
 
 Engines take turns within one run, because machines of the cloud change their speed from minute to minute; only ratios
 of one run mean anything. No time is ever asserted. Never part of the tests: nothing here is named ``test_``.

@@ -48,7 +48,9 @@ def run_duckdb(job: Job) -> None:
     job.output.mkdir()
     connection.execute(
         f"""COPY (
-            SELECT key, count(*) AS items, sum(amount) AS amount FROM read_parquet('{job.source}/*.parquet') GROUP BY key
+            SELECT key, count(*) AS items, sum(amount) AS amount
+            FROM read_parquet('{job.source}/*.parquet')
+            GROUP BY key
         ) TO '{job.output}/part-0.parquet' (FORMAT parquet)"""
     )
 

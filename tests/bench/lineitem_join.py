@@ -1,8 +1,8 @@
 """W3: lineitem joined with orders, count and sum by o_orderpriority; the columns of TPC-H at scale factor 5.
 
-The data is generated as dbgen does as far as the query can tell: 8 of 32 order keys are used, an order has 1 to 7 items,
-both tables are in the order of the key, and there are columns that the query does not read. ROWS is the number of
-orders' items; 30 million are scale factor 5.
+The data is generated as dbgen does as far as the query can tell: 8 of 32 order keys are used, an order has 1 to 7
+items, both tables are in the order of the key, and there are columns that the query does not read. ROWS is the number
+of items; 30 million are scale factor 5.
 """
 
 from pathlib import Path
@@ -43,8 +43,8 @@ def prepare(folder: Path, rows: int) -> None:
     folder.mkdir(parents=True)
     with duckdb.connect() as connection:
         connection.execute(f"SET threads = {THREADS}")
-        for name, query in (("orders", _ORDERS), ("lineitem", _LINEITEM)):
-            query = query.format(orders=rows // 4)
+        for name, template in (("orders", _ORDERS), ("lineitem", _LINEITEM)):
+            query = template.format(orders=rows // 4)
             connection.execute(f"COPY ({query}) TO '{folder}/{name}.parquet' (FORMAT parquet, COMPRESSION snappy)")
 
 

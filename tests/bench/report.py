@@ -8,7 +8,9 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Any
 
-_HEAD = "| workload | engine | seconds (min-max) | ratio | CPU seconds | ratio | peak MB |\n|---|---|---|---|---|---|---|"
+_HEAD = """\
+| workload | engine | seconds (min-max) | ratio | CPU seconds | ratio | peak MB |
+|---|---|---|---|---|---|---|"""
 
 
 def table(results: Sequence[Mapping[str, Any]]) -> str:

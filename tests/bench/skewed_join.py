@@ -67,4 +67,5 @@ def run_polars(job: Job) -> None:
     code = pl.when(is_missing).then(pl.col("ISOExtended")).otherwise(pl.col("ISOCode")).alias("CurrencyCode")
     job.output.mkdir()
     joined = instruments.join(currencies.select("CurrencyID", code), on="CurrencyID")
-    joined.select(skew_join.OUTPUT_COLUMNS).sink_csv(job.output / "part-0.csv", include_header=False, engine="streaming")
+    selected = joined.select(skew_join.OUTPUT_COLUMNS)
+    selected.sink_csv(job.output / "part-0.csv", include_header=False, engine="streaming")

@@ -65,7 +65,8 @@ def check(output: Path) -> None:
             keys = batch.column(0)
             if len(keys) == 0:
                 continue
-            if keys[0].as_py() < last or not pc.all(pc.less_equal(keys[:-1], keys[1:])).as_py() and len(keys) > 1:
+            is_ascending = len(keys) == 1 or pc.all(pc.less_equal(keys[:-1], keys[1:])).as_py()
+            if keys[0].as_py() < last or not is_ascending:
                 raise SystemExit(f"sort: {path} is not in order")
             last = keys[-1].as_py()
 

@@ -76,7 +76,7 @@ def settle_partitions(plan: LogicalPlan) -> None:
     consumers = plan.consumers()
     for listed in reversed(plan.order()):
         node = plan.node(listed.id)
-        if not isinstance(node.operator, Partition):
+        if not isinstance(node.operator, Partition) or node.id not in consumers:
             continue
         readers = {plan.node(reader).parallelism for reader in consumers[node.id]}
         if node.parallelism is None and len(readers) == 1 and None not in readers:

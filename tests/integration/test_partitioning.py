@@ -1,13 +1,14 @@
 """Where rows go when the user says so: each call against what it promises, seen from the subtasks."""
 
 from collections import Counter, defaultdict
+from itertools import pairwise
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from engine import DataError, JobExecutionError, PlanError, SchemaError, col, count
-from tests.integration.row_oracle import assert_same_rows
+from tests.integration.row_oracle import assert_same_rows, rows_of
 
 ROWS = 1_000
 SCHEMA = pa.schema([("a", pa.int64()), ("k", pa.string())])
@@ -20,8 +21,8 @@ def rows():
 
 
 def per_subtask(result, word):
-    """Return rows_in of the subtasks of the one vertex whose name begins with a word."""
-    (vertex,) = (vertex for vertex in result.vertices if vertex.name.startswith(word))
+    """Return rows_in of the subtasks of the one vertex whose name has a word."""
+    (vertex,) = (vertex for vertex in result.vertices if word in vertex.name)
     return [subtask.rows_in for subtask in vertex.subtasks]
 
 
@@ -47,7 +48,7 @@ CALLS = {
 @pytest.mark.parametrize("kind", CALLS)
 def test_every_row_arrives_once_in_every_mode(any_environment, rows, kind):
     data = any_environment.from_arrow(rows)
-    assert_same_rows(CALLS[kind](data).to_arrow(), rows)
+    assert_same_rows(rows_of(CALLS[kind](data).to_arrow()), rows_of(rows))
     assert CALLS[kind](data.rebalance().set_parallelism(3)).set_parallelism(2).count() == ROWS
 
 
@@ -146,7 +147,7 @@ def test_a_join_does_not_take_key_groups_for_hashes(open_environment, rows):
     joined = left.join(right, on="k", hint="REPARTITION_HASH_SECOND")
     expected = sum(found * found for found in Counter(rows.column("k").to_pylist()).values())
     assert joined.count() == expected
-    assert joined.explain().count("PARTITION_HASH") == 3
+    assert len([line for line in joined.explain().splitlines() if "─ " in line and "PARTITION_HASH" in line]) == 3
 
 
 def test_key_by_refuses_null_keys_by_name(environment):
@@ -156,10 +157,10 @@ def test_key_by_refuses_null_keys_by_name(environment):
 
 
 def test_range_partitions_do_not_overlap(environment, rows, tmp_path):
-    _, parts = spread(environment, environment.from_arrow(rows).partition_by_range("k"), tmp_path, 3)
-    found = [sorted(row["k"] for row in part) for part in parts if part]
+    _, parts = spread(environment, environment.from_arrow(rows).partition_by_range("k", "a"), tmp_path, 3)
+    found = [sorted((row["k"], row["a"]) for row in part) for part in parts if part]
     assert sum(map(len, found)) == ROWS
-    assert len({(index, key) for index, keys in enumerate(found) for key in keys}) >= 37
+    assert all(lower[-1] < upper[0] for lower, upper in pairwise(found))
 
 
 def test_custom_partitions_are_those_of_the_function(environment, rows, tmp_path):
@@ -249,4 +250,4 @@ def test_equal_keys_are_together_for_every_partitioning_by_keys(environment, row
         for part, found in enumerate(parts):
             for row in found:
                 homes[row["k"]].add(part)
-        assert index == 2 or all(len(home) == 1 for home in homes.values())
+        assert all(len(home) == 1 for home in homes.values())

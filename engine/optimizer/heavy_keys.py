@@ -3,10 +3,10 @@
     one side      rows of the key are spread over all subtasks, each row to one
     other side    rows of the key are copied to all subtasks
 
-A key is heavy when its work, rows in and pairs out, is more than 1/4 of one subtask's equal share: a key that is left
-whole makes its subtask at most a quarter busier than the others. The side with more rows of the key is the one that is
-spread. Keys are known by text, from statistics of one key column; what is not known stays whole, and so do keys of
-several columns: no statistics are joint.
+A key is heavy when its rows, or its rows and the pairs they make, are more than 1/4 of one subtask's equal share: a key
+that is left whole makes its subtask at most a quarter busier than the others. The side with more rows of the key is the
+one that is spread. Keys are known by text, from statistics of one key column; what is not known stays whole, and so do
+keys of several columns: no statistics are joint.
 
 Correct for every type, because each pair of rows meets in exactly one subtask, and because a row that comes out for its
 own sake does so once: a spread row is in one subtask with all rows of the other side; of the copies of a row only the
@@ -114,7 +114,7 @@ def _costs_of(shippings: tuple[Shipping, Shipping]) -> Costs:
 
 
 def _heavy(join: Join, rows: float, sides: tuple[Estimates, Estimates], parallelism: int) -> list[_Key]:
-    """Return the keys whose work is more than HEAVY_LOAD of a subtask's share, the heaviest first."""
+    """Return the keys with more than HEAVY_LOAD of a subtask's share, in rows or in rows and pairs, heaviest first."""
     names = (join.left_keys[0], join.right_keys[0])
     texts: dict[str, None] = {}
     for side, name in zip(sides, names, strict=True):
@@ -122,10 +122,12 @@ def _heavy(join: Join, rows: float, sides: tuple[Estimates, Estimates], parallel
         texts.update((text, None) for text, _ in (() if known is None else known.heavy_keys))
     keys = [_Key(text, (_rows_of(text, names[0], sides[0]), _rows_of(text, names[1], sides[1]))) for text in texts]
     makes_pairs = join.how not in (JoinType.SEMI, JoinType.ANTI)
-    work = {key: sum(key.rows) + (key.rows[0] * key.rows[1] if makes_pairs else 0.0) for key in keys}
-    pairs = sum(key.rows[0] * key.rows[1] for key in keys) if makes_pairs else 0.0
-    least = HEAVY_LOAD / parallelism * (sides[0].rows + sides[1].rows + max(rows, pairs))
-    return sorted((key for key in keys if work[key] > least), key=lambda key: (-work[key], key.text))
+    pairs = {key: key.rows[0] * key.rows[1] if makes_pairs else 0.0 for key in keys}
+    taken = sides[0].rows + sides[1].rows
+    work = taken + max(rows, sum(pairs.values()))
+    least = HEAVY_LOAD / parallelism
+    loads = {key: max(sum(key.rows) / taken, (sum(key.rows) + pairs[key]) / work) for key in keys}
+    return sorted((key for key in keys if loads[key] > least), key=lambda key: (-loads[key], key.text))
 
 
 def _rows_of(text: str, name: str, side: Estimates) -> float:

@@ -7,6 +7,8 @@
     channel 1 ─┼─► ready queue (native, fair) ─► next(): RecordBatch │ RowPage (recycle it) │ OversizedRow │ None: end
     channel 2 ─┘
 
+With ``descriptor.in_order`` a channel is read to its end before the next one; the others wait with what they have.
+
 Views are requested with the first call; producers that are not registered yet are asked for again with back-off and
 when they are registered. ``poll`` waits for a given time only and returns NOTHING_YET.
 A producer's failure is raised to the consumer as ProducerFailedError.
@@ -69,6 +71,9 @@ class InputGate:
         self._open_count = len(self._channels)
         self._are_all_reading = False
         self._is_closed = False
+        #: channels read in order: which one it is, and those that have something but must wait
+        self._turn = 0
+        self._early: set[int] = set()
 
     @property
     def channels(self) -> tuple[LocalInputChannel, ...]:
@@ -111,6 +116,9 @@ class InputGate:
                 if channel_index == TIMED_OUT and deadline_ms is not None and self._now_ms() >= deadline_ms:
                     return NOTHING_YET
                 continue
+            if self.descriptor.in_order and channel_index != self._turn:
+                self._early.add(channel_index)
+                continue
             try:
                 element = self._poll_channel(channel_index)
             except PartitionReleasedError as error:
@@ -139,10 +147,18 @@ class InputGate:
         if element is None:
             if channel.is_consumed:
                 self._open_count -= 1
+                self._next_turn()
             return None
         self.elements += 1
         self.bytes += element.size if isinstance(element, (Buffer, OversizedRow)) else int(element.nbytes)
         return element
+
+    def _next_turn(self) -> None:
+        """Let the next channel be read where they are read in order."""
+        self._turn += 1
+        if self._turn in self._early:
+            self._early.remove(self._turn)
+            self._ready.push_channel(self._turn)
 
     def _wait_ms(self, deadline_ms: float | None) -> int:
         """Ask for missing views; return how long to wait for the next event at most, -1 for ever."""

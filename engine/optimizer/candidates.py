@@ -77,7 +77,7 @@ class Candidate(msgspec.Struct, frozen=True, eq=False):
     @property
     def is_ordered(self) -> bool:
         """Whether its rows have a total order that must survive."""
-        return self.parallelism == 1 and bool(self.order.order)
+        return bool(self.order.order) and (self.parallelism == 1 or self.order.is_total)
 
     @property
     def own_costs(self) -> Costs:

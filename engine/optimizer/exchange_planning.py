@@ -27,6 +27,7 @@ from engine.errors import PlanError
 from engine.graph.exchange_mode import DataExchangeMode, ExecutionMode, exchange_mode
 from engine.graph.operator_descriptor import JoinOperator
 from engine.graph.pipelined_regions import RegionEdge, acyclic_cuts
+from engine.graph.ship_strategy import SORTED_RUNS
 from engine.optimizer.memory_plan import memory_cuts
 from engine.optimizer.physical_plan import Channel, PhysicalNode
 
@@ -50,7 +51,9 @@ def assign_exchange_modes(
             breaks = (node.id, position) in breaking
             decided = exchange_mode(mode, channel.ship_strategy, breaks_pipeline=breaks)
             reason = ""
-            if decided is DataExchangeMode.BATCH:
+            if channel.partitioner.kind == SORTED_RUNS:
+                decided, reason = DataExchangeMode.BATCH, "a range begins when all runs are sorted"
+            elif decided is DataExchangeMode.BATCH:
                 reason = "its producer's branches meet again" if breaks else f"execution mode {mode.value}"
             channels.append(msgspec.structs.replace(channel, exchange_mode=decided, exchange_reason=reason))
         planned.append(msgspec.structs.replace(node, inputs=tuple(channels)))

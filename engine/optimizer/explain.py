@@ -14,7 +14,7 @@ from __future__ import annotations
 from engine.expressions.text import expression_text
 from engine.graph.exchange_mode import ExecutionMode
 from engine.graph.operator_descriptor import HashJoinOperator, JoinOperator
-from engine.graph.ship_strategy import ShipStrategy
+from engine.graph.ship_strategy import SORTED_RUNS, ShipStrategy
 from engine.optimizer.cost import Costs
 from engine.optimizer.physical_plan import Channel, OptimizedPlan, PhysicalNode
 from engine.optimizer.sizes import rows_text, size_text
@@ -109,6 +109,8 @@ def _ship_text(channel: Channel) -> str:
     kind, keys = channel.partitioner.kind, ", ".join(channel.partitioner.keys)
     if channel.ship_strategy is ShipStrategy.PARTITION_HASH:
         return f"{strategy}({keys})" if kind == "HASH" else f"{strategy}({kind} {keys})"
+    if kind == SORTED_RUNS:
+        return f"{strategy}({keys})"
     return strategy if kind in strategy and kind != "REBALANCE" else f"{strategy}({kind})"
 
 

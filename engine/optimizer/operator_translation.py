@@ -5,8 +5,7 @@
     join                                     see join_translation.py
     aggregate   SINGLE                       arguments -> single
                 PARTIAL_FINAL                arguments -> partial ═══ final
-    sort        LOCAL_TOP                    top n of each subtask ═══ top n
-    limit       LOCAL_LIMIT                  limit of each subtask ═══ limit
+    sort, limit                              see sort_planning.py
     partition   CUSTOM                       the user's function ═══ identity; else identity (partition_planning.py)
 
 "arguments" is a projection that makes the key columns and ``__arg{i}`` for each call; it is left out where the input
@@ -25,13 +24,11 @@ from engine.graph.operator_descriptor import (
     FilterOperator,
     HashAggregateOperator,
     IdentityOperator,
-    LimitOperator,
     OperatorDescriptor,
     PhysicalOperator,
     ProjectOperator,
     PythonOperator,
     SinkOperator,
-    SortOperator,
     SourceOperator,
 )
 from engine.graph.plan import (
@@ -57,6 +54,7 @@ from engine.optimizer.partition_planning import channel_descriptor
 from engine.optimizer.physical_plan import Channel, PhysicalNode
 from engine.optimizer.rejection_reasons import rejected_alternatives
 from engine.optimizer.settings import OptimizerSettings
+from engine.optimizer.sort_planning import STRATEGIES, sort_operators
 
 WEIGHT_MIN = 0.25
 
@@ -107,12 +105,10 @@ class PhysicalPlanBuilder:
                 return self._join(candidate, join)
             case Aggregate() as aggregate:
                 return self._aggregate(candidate, aggregate)
-            case Sort(keys=keys, limit=limit):
-                return self._sort(candidate, SortOperator(keys, limit))
+            case Sort() | Limit():
+                return self._sort(candidate)
             case Partition(kind="CUSTOM") as partition:
                 return self._custom_partition(candidate, partition)
-            case Limit(count=count):
-                return self._limit(candidate, LimitOperator(count))
             case _:
                 return self._plain(candidate, IdentityOperator())
 
@@ -204,28 +200,19 @@ class PhysicalPlanBuilder:
         )
         return self._add_phase(candidate, joined, descriptor, candidate.estimates)
 
-    def _sort(self, candidate: Candidate, operator: SortOperator) -> int:
+    def _sort(self, candidate: Candidate) -> int:
+        """Add the operators of a sort or a limit."""
+        operator = candidate.node.operator
         below = self._input_node(candidate)
-        held = below.estimates if operator.limit is None else candidate.estimates
-        weight = self._weight(held, 1)
-        if candidate.strategy != "LOCAL_TOP":
-            return self._plain(candidate, operator, weight)
-        schema = candidate.node.schema
-        name = operator_name(candidate.node)
-        descriptor = OperatorDescriptor(candidate.node.id, f"local {name}", operator, (schema,), schema, weight)
-        local = self._add_phase(candidate, below.id, descriptor, candidate.estimates, "LOCAL_TOP")
-        final = OperatorDescriptor(candidate.node.id, name, operator, (schema,), schema, weight)
-        return self._add(candidate, final, (_channel(local, 0, candidate.inputs[0].shipping),), "TOP")
-
-    def _limit(self, candidate: Candidate, operator: LimitOperator) -> int:
-        if candidate.strategy != "LOCAL_LIMIT":
-            return self._plain(candidate, operator)
-        schema = candidate.node.schema
-        name = operator_name(candidate.node)
-        descriptor = OperatorDescriptor(candidate.node.id, f"local {name}", operator, (schema,), schema)
-        local = self._add_phase(candidate, self._input_node(candidate).id, descriptor, candidate.estimates)
-        final = OperatorDescriptor(candidate.node.id, name, operator, (schema,), schema)
-        return self._add(candidate, final, (_channel(local, 0, candidate.inputs[0].shipping),), "LIMIT")
+        is_top = isinstance(operator, Sort) and operator.limit is not None
+        parallelism = below.parallelism if candidate.strategy == "SORT_RANGES" else 1
+        weight = self._weight(candidate.estimates if is_top else below.estimates, parallelism)
+        *phases, final = sort_operators(candidate, operator_name(candidate.node), weight)
+        before, behind = STRATEGIES.get(candidate.strategy, ("", ""))
+        source = below.id
+        for phase in phases:
+            source = self._add_phase(candidate, source, phase, candidate.estimates, before)
+        return self._add(candidate, final, (_channel(source, 0, candidate.inputs[0].shipping),), behind)
 
     def _custom_partition(self, candidate: Candidate, partition: Partition) -> int:
         below = self._input_node(candidate)

@@ -17,7 +17,13 @@ from __future__ import annotations
 import msgspec
 
 from engine.graph.exchange_mode import DataExchangeMode
-from engine.graph.operator_descriptor import HashAggregateOperator, JoinOperator, OperatorDescriptor, SortOperator
+from engine.graph.operator_descriptor import (
+    HashAggregateOperator,
+    JoinOperator,
+    OperatorDescriptor,
+    SortOperator,
+    SortRunsOperator,
+)
 from engine.graph.plan import Plan
 from engine.graph.ship_strategy import PartitionerSpec, ShipStrategy
 from engine.optimizer.candidates import RejectedAlternative
@@ -81,7 +87,7 @@ class PhysicalNode(msgspec.Struct, frozen=True):
             return input_index == operator.first_input
         if isinstance(operator, HashAggregateOperator):
             return operator.phase != "partial"
-        return isinstance(operator, SortOperator)
+        return isinstance(operator, SortOperator | SortRunsOperator)
 
 
 class OptimizedPlan(msgspec.Struct, frozen=True):

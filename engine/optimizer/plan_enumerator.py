@@ -8,12 +8,11 @@
     join                   see join_planning.py                 pairs of ship strategies x build side
     aggregate with keys    set, else default                    SINGLE where the input lies grouped, PARTIAL_FINAL
     aggregate without      1                                    SINGLE, PARTIAL_FINAL
-    sort                   1                                    SORT, with a limit over many subtasks LOCAL_TOP
-    limit                  1                                    LIMIT, over many subtasks LOCAL_LIMIT
+    sort, limit            see sort_planning.py                 in one subtask, or in order over several
     partition              see partition_planning.py            -
 
-Whatever follows a sort without destroying its order stays at parallelism 1. At the end the cheapest candidate of
-each sink is taken; a node with several consumers keeps one candidate, chosen before they are planned.
+Whatever follows a sort without destroying its order stays in the sort's subtasks. At the end the cheapest candidate
+of each sink is taken; a node with several consumers keeps one candidate, chosen before they are planned.
 
 Source: Flink's OptimizerNode.getAlternativePlans.
 """
@@ -52,6 +51,7 @@ from engine.optimizer.join_planning import join_candidates
 from engine.optimizer.partition_planning import partition_candidates
 from engine.optimizer.properties import RANDOM, GlobalProperties, LocalProperties, hashed_by
 from engine.optimizer.settings import OptimizerSettings
+from engine.optimizer.sort_planning import in_order, limit_candidate, sort_candidate
 
 
 def enumerate_plan(plan: Plan, estimates: tuple[Estimates, ...], settings: OptimizerSettings) -> list[Candidate]:
@@ -85,11 +85,11 @@ def _candidates(
                 for candidate in _aggregates(node, node.operator, estimates, source, settings)
             ]
         case Sort():
-            return [_sort(node, node.operator, estimates, source, settings) for source in inputs[0]]
+            return [sort_candidate(node, node.operator, estimates, source, settings) for source in inputs[0]]
         case Partition() as partition:
             return partition_candidates(plan, node, partition, estimates, inputs[0], settings)
         case Limit(count=count):
-            return [_limit(node, count, estimates, source) for source in inputs[0]]
+            return [limit_candidate(node, count, estimates, source) for source in inputs[0]]
         case _:
             return [_row_wise(node, estimates, source) for source in inputs[0]]
 
@@ -106,10 +106,10 @@ def _source(node: PlanNode, source: Source, estimates: Estimates, settings: Opti
 
 def _row_wise(node: PlanNode, estimates: Estimates, source: Candidate) -> Candidate:
     parallelism = source.parallelism
-    if node.parallelism is not None and not source.is_ordered:
+    if node.parallelism is not None and (not source.is_ordered or node.parallelism == 1):
         parallelism = node.parallelism
-    shipping = move(source, parallelism)
-    stays = not shipping.strategy.is_network
+    shipping = in_order(source, move(source, parallelism))
+    stays = not shipping.strategy.is_network or shipping.partitioner.in_order
     properties, order = RANDOM, LocalProperties()
     if stays:
         properties, order = _row_wise_properties(node, source)
@@ -191,39 +191,5 @@ def partial_shipping(aggregate: Aggregate, estimates: Estimates, source: Candida
         strategy, partitioner = ShipStrategy.PARTITION_RANDOM, GLOBAL
         if source.parallelism == 1:
             strategy, partitioner = ShipStrategy.FORWARD, PartitionerSpec("FORWARD")
-        return Shipping(strategy, partitioner, costs, "all states to one subtask")
-    return Shipping(ShipStrategy.PARTITION_HASH, PartitionerSpec("HASH", aggregate.keys), costs)
-
-
-def _sort(
-    node: PlanNode, sort: Sort, estimates: Estimates, source: Candidate, settings: OptimizerSettings
-) -> Candidate:
-    is_top = sort.limit is not None
-    shipping = _to_one(source, estimates if is_top else source.estimates)
-    memory = settings.managed_bytes_per_slot // 2
-    return Candidate(
-        node,
-        estimates,
-        1,
-        (CandidateInput(source, shipping),),
-        "LOCAL_TOP" if is_top and source.parallelism > 1 else "SORT",
-        costs=local_cost(source.estimates, memory, 1, keeps_rows=not is_top),
-        order=LocalProperties(sort.keys),
-    )
-
-
-def _limit(node: PlanNode, count: int, estimates: Estimates, source: Candidate) -> Candidate:
-    rows = min(source.estimates.rows, float(count) * source.parallelism)
-    unset = not source.estimates.is_size_known
-    size = source.estimates.size_bytes if unset else rows / source.estimates.rows * source.estimates.size_bytes
-    shipping = _to_one(source, Estimates(rows, size, "limit of each subtask"))
-    strategy = "LOCAL_LIMIT" if source.parallelism > 1 else "LIMIT"
-    channels = (CandidateInput(source, shipping),)
-    return Candidate(node, estimates, 1, channels, strategy, order=source.order, properties=source.properties)
-
-
-def _to_one(source: Candidate, shipped: Estimates) -> Shipping:
-    shipping = move(source, 1)
-    if not shipping.strategy.is_network:
-        return shipping
-    return shipping._replace(costs=repartition_cost(shipped, 1))
+        return in_order(source, Shipping(strategy, partitioner, costs, "all states to one subtask"))
+    return in_order(source, Shipping(ShipStrategy.PARTITION_HASH, PartitionerSpec("HASH", aggregate.keys), costs))

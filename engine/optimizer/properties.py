@@ -89,6 +89,10 @@ def key_grouped_by(keys: tuple[str, ...]) -> GlobalProperties:
 
 
 class LocalProperties(msgspec.Struct, frozen=True):
-    """Order inside a subtask; with parallelism 1 it is the total order."""
+    """Order inside a subtask; with parallelism 1 it is the total order.
+
+    ``is_total``: the rows of a subtask come before those of the next one.
+    """
 
     order: tuple[SortKey, ...] = ()
+    is_total: bool = False

@@ -1,0 +1,173 @@
+"""Sorts and limits: their candidates, and their physical operators.
+
+    plan            strategy      operators
+    sort            SORT          ═══ all rows to one subtask ═══ sort
+                    SORT_RANGES   sorted runs of each subtask ═══ ranges of keys ═══ merge
+    top n           LOCAL_TOP     top n of each subtask ═══ top n
+    limit           LOCAL_LIMIT   limit of each subtask ═══ limit         one subtask after the other if ordered
+
+A sort runs over several subtasks unless its input is small (SMALL_SORT_BYTES; starting more tasks costs more than it
+saves) and nobody asked for a parallelism. The bounds of the ranges come from samples of the finished runs: the
+exchange is BLOCKING under every execution mode, no statistics are needed, and the ranges are even whatever the keys.
+
+A result in order over several subtasks (``Candidate.is_ordered``) keeps its order through operators that stay in their
+subtask. One subtask that needs the order, for a limit or for ``first`` and ``last``, reads the others in turn.
+
+Source: range partitioning of Flink's DataSet API (RangePartitionRewriter) reads the input twice instead.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from engine.graph.operator_descriptor import (
+    LimitOperator,
+    MergeRunsOperator,
+    OperatorDescriptor,
+    PhysicalOperator,
+    SortOperator,
+    SortRunsOperator,
+)
+from engine.graph.plan import Limit, PlanNode, Sort
+from engine.graph.ship_strategy import SORTED_RUNS, PartitionerSpec, ShipStrategy
+from engine.optimizer.candidates import Candidate, CandidateInput, Shipping, move
+from engine.optimizer.cost import local_cost, repartition_cost
+from engine.optimizer.estimates import Estimates
+from engine.optimizer.properties import LocalProperties
+from engine.optimizer.settings import OptimizerSettings
+from engine.optimizer.sizes import size_text
+
+#: an input up to this is sorted in one subtask
+SMALL_SORT_BYTES: float = 4e6
+#: share of a slot that a merge wishes for: it takes a few pages
+MERGE_WEIGHT: Final = 0.05
+
+
+# candidates --------------------------------------------------------------------------------------------------------
+
+
+def sort_candidate(
+    node: PlanNode, sort: Sort, estimates: Estimates, source: Candidate, settings: OptimizerSettings
+) -> Candidate:
+    """Return how a sort of this input runs."""
+    parallelism = node.parallelism or settings.parallelism
+    if sort.limit is None and parallelism > 1:
+        if node.parallelism is not None or _is_large(source.estimates):
+            return _ranges(node, sort, estimates, source, parallelism, settings)
+        size, most = size_text(source.estimates.size_bytes), size_text(SMALL_SORT_BYTES)
+        text = f"{size} are sorted in one subtask, as up to {most}"
+        return _in_one(node, sort, estimates, source, settings, text)
+    return _in_one(node, sort, estimates, source, settings)
+
+
+def _is_large(estimates: Estimates) -> bool:
+    return not estimates.is_size_known or estimates.size_bytes > SMALL_SORT_BYTES
+
+
+def _in_one(
+    node: PlanNode, sort: Sort, estimates: Estimates, source: Candidate, settings: OptimizerSettings, reason: str = ""
+) -> Candidate:
+    is_top = sort.limit is not None
+    shipping = _to_one(source, estimates if is_top else source.estimates)
+    if reason and shipping.strategy.is_network:
+        shipping = shipping._replace(reason=reason)
+    memory = settings.managed_bytes_per_slot // 2
+    return Candidate(
+        node,
+        estimates,
+        1,
+        (CandidateInput(source, shipping),),
+        "LOCAL_TOP" if is_top and source.parallelism > 1 else "SORT",
+        costs=local_cost(source.estimates, memory, 1, keeps_rows=not is_top),
+        order=LocalProperties(sort.keys, is_total=True),
+    )
+
+
+def _ranges(
+    node: PlanNode,
+    sort: Sort,
+    estimates: Estimates,
+    source: Candidate,
+    parallelism: int,
+    settings: OptimizerSettings,
+) -> Candidate:
+    partitioner = PartitionerSpec(SORTED_RUNS, tuple(key.column for key in sort.keys))
+    costs = repartition_cost(source.estimates, parallelism)
+    reason = "bounds from samples of the sorted runs"
+    memory = settings.managed_bytes_per_slot // 2
+    return Candidate(
+        node,
+        estimates,
+        parallelism,
+        (CandidateInput(source, Shipping(ShipStrategy.PARTITION_RANGE, partitioner, costs, reason)),),
+        "SORT_RANGES",
+        costs=local_cost(source.estimates, memory, source.parallelism, keeps_rows=True),
+        order=LocalProperties(sort.keys, is_total=True),
+    )
+
+
+def limit_candidate(node: PlanNode, count: int, estimates: Estimates, source: Candidate) -> Candidate:
+    """Return how a limit over this input runs."""
+    rows = min(source.estimates.rows, float(count) * source.parallelism)
+    unset = not source.estimates.is_size_known
+    size = source.estimates.size_bytes if unset else rows / source.estimates.rows * source.estimates.size_bytes
+    shipping = _to_one(source, Estimates(rows, size, "limit of each subtask"))
+    strategy = "LOCAL_LIMIT" if source.parallelism > 1 else "LIMIT"
+    channels = (CandidateInput(source, shipping),)
+    return Candidate(node, estimates, 1, channels, strategy, order=source.order, properties=source.properties)
+
+
+def _to_one(source: Candidate, shipped: Estimates) -> Shipping:
+    shipping = move(source, 1)
+    if not shipping.strategy.is_network:
+        return shipping
+    return in_order(source, shipping._replace(costs=repartition_cost(shipped, 1)))
+
+
+def in_order(source: Candidate, shipping: Shipping) -> Shipping:
+    """Return a shipping whose consumers read ordered subtasks in turn; as it is when there is no order to keep."""
+    if not source.is_ordered or source.parallelism == 1 or not shipping.strategy.is_network:
+        return shipping
+    partitioner = msgspec.structs.replace(shipping.partitioner, in_order=True)
+    return shipping._replace(partitioner=partitioner, reason="one subtask after the other, in order")
+
+
+# operators ---------------------------------------------------------------------------------------------------------
+
+
+def sort_operators(candidate: Candidate, name: str, weight: float) -> tuple[OperatorDescriptor, ...]:
+    """Return the operators of a sort or limit: (of the subtasks before the exchange,) behind the exchange.
+
+    name: of the plan's node; weight: wish for memory of what keeps rows.
+    """
+    match candidate.node.operator:
+        case Sort(keys=keys) if candidate.strategy == "SORT_RANGES":
+            runs = _descriptor(candidate, f"sorted runs of {name}", SortRunsOperator(keys), weight)
+            return runs, _descriptor(candidate, name, MergeRunsOperator(keys), MERGE_WEIGHT)
+        case Sort(keys=keys, limit=limit):
+            sort = SortOperator(keys, limit)
+            final = _descriptor(candidate, name, sort, weight)
+            is_local = candidate.strategy == "LOCAL_TOP"
+            return (_descriptor(candidate, f"local {name}", sort, weight), final) if is_local else (final,)
+        case Limit(count=count):
+            final = _descriptor(candidate, name, LimitOperator(count), 0.0)
+            is_local = candidate.strategy == "LOCAL_LIMIT"
+            local = _descriptor(candidate, f"local {name}", LimitOperator(count), 0.0)
+            return (local, final) if is_local else (final,)
+        case _:
+            raise AssertionError(f"{name} is no sort")
+
+
+#: what explain calls the operators (before, behind the exchange)
+STRATEGIES: Final = {
+    "SORT_RANGES": ("SORT_RUNS", "MERGE_RUNS"),
+    "LOCAL_TOP": ("LOCAL_TOP", "TOP"),
+    "LOCAL_LIMIT": ("", "LIMIT"),
+}
+
+
+def _descriptor(candidate: Candidate, name: str, operator: PhysicalOperator, weight: float) -> OperatorDescriptor:
+    schema = candidate.node.schema
+    return OperatorDescriptor(candidate.node.id, name, operator, (schema,), schema, weight)

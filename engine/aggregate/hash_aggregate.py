@@ -22,7 +22,7 @@
            to one more file, which the next pass reads. A pass completes at least one group, so this ends.
 
 A partial aggregate that does not reduce (more than PASS_RATIO of its rows were new groups) switches itself off and
-passes rows through as states. With less than 64 pages all partitions share pages and are evicted together.
+passes rows through as states. With few pages all partitions share them and are evicted together.
 
 Invariants: no state is in a file that is still to be read and in a result. Memory: table and one page are in the pool;
 each open partition file has one block in memory of its writer.
@@ -64,10 +64,11 @@ BLOCK_SIZE_MIN = 4 << 10
 BLOCK_SIZE_MAX = 256 << 10
 #: with force_spill a table is full at so many groups
 FORCED_GROUPS = 16
-#: fewest pages with which every partition has pages of its own
-SEPARATE_PAGES_MIN = 64
-PARTITIONS = 16
-PARTITIONS_SMALL = 4
+#: partitions of a level: as many as there are blocks for their files in a quarter of the memory
+PARTITIONS_MIN = 4
+PARTITIONS_MAX = 64
+#: fewest pages for each partition with which it has pages of its own
+PARTITION_PAGES_MIN = 4
 #: levels of recursion before the table is frozen
 LEVEL_MAX = 6
 #: partial: more new groups than this share of the rows, over PASS_ROWS rows, means that grouping does not pay
@@ -105,6 +106,8 @@ class HashAggregate:
         self._layout = aggregate_layout(self._input_schema, keys, calls, merging=phase == "final")
         self._level_max = level_max
         self._memory_bytes = pool.page_limit * pool.page_size
+        blocks = self._memory_bytes // 4 // BLOCK_SIZE_MIN
+        self._partition_count = min(max(1 << blocks.bit_length() - 1 if blocks else 0, PARTITIONS_MIN), PARTITIONS_MAX)
         #: rows that came in
         self.rows_in = 0
         #: groups given out so far (partial: states)
@@ -116,14 +119,14 @@ class HashAggregate:
         self._space = space
         self._files = PartitionFiles(space, self._block_size())
         self._check_output(self._layout)
-        separate = phase != "partial" and pool.page_limit >= SEPARATE_PAGES_MIN
+        separate = phase != "partial" and pool.page_limit >= PARTITION_PAGES_MIN * self._partition_count
         self._table = GroupTable(
             pool,
             self._layout.key_schema,
             self._layout.empty_states,
             self._layout.operations,
             self._layout.overflow_texts,
-            1 if phase == "partial" else PARTITIONS if separate else PARTITIONS_SMALL,
+            1 if phase == "partial" else self._partition_count,
             separate,
             FORCED_GROUPS if force_spill else 0,
         )
@@ -153,7 +156,7 @@ class HashAggregate:
             raise SchemaError(f"an aggregate ({self._phase}) gives columns of types [{wanted}], not [{given}]")
 
     def _block_size(self) -> int:
-        power = 1 << max(self._memory_bytes // (4 * PARTITIONS), 1).bit_length() - 1
+        power = 1 << max(self._memory_bytes // (4 * self._partition_count), 1).bit_length() - 1
         return min(max(power, BLOCK_SIZE_MIN), BLOCK_SIZE_MAX)
 
     @property

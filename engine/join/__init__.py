@@ -4,12 +4,16 @@ join_type       what each join type returns, as a truth table
 pair_condition  what a pair must fulfil beside equal keys
 replicated_keys heavy keys whose rows are copies in every subtask
 hash_join       HashJoin: the hybrid hash join, the room's entrance
+join_roles      what depends on which side is built: sides, table, output, condition
 join_side       schema, row codec and key columns of one input
 entry_pages     pages of rows with links, as a plain struct
 hash_partition  one partition: resident or spilled, and its probe file
 partition_set   the partitions of one level, scatter, spill of the largest
 hash_table      directory of tagged pointers, vectorised lookup
 probe_matches   the matches of a chunk of probe rows, as bounded pairs
+pair_filter     asks the condition about candidate pairs
+copied_keys     the hashes of replicated keys, for kernels
+unmatched_rows  build rows without match, as output batches
 match_output    output batches from probe columns and build rows
 spilled_pair    a build file and its probe file: scatter again, or block-wise
 build_blocks    a build file in blocks that fit memory

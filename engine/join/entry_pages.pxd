@@ -60,6 +60,9 @@ cdef struct EntryCursor:
 cdef inline uint64_t* row_link(uint8_t* row) noexcept nogil:
     return <uint64_t*>(row - LINK_SIZE)
 
+cdef inline uint8_t* next_of_key(uint8_t* row) noexcept nogil:
+    return <uint8_t*>(row_link(row)[0] & LINK_POINTER)
+
 # Append an empty page. False when the pool has none.
 cdef inline bint open_page(EntryPages* entries, PagePool pool) noexcept nogil:
     cdef uint8_t* page

@@ -4,10 +4,7 @@ cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 from engine.join.build_blocks cimport BuildBlocks
-from engine.join.entry_pages cimport EntryCursor, EntryPages
-from engine.join.hash_table cimport HashTable
-from engine.join.join_side cimport JoinSide
-from engine.join.match_output cimport MatchOutput
+from engine.join.join_roles cimport JoinRoles
 from engine.join.matched_rows cimport MatchedRows
 from engine.join.partition_set cimport PartitionSet
 from engine.join.probe_matches cimport ProbeMatches
@@ -25,19 +22,24 @@ cdef class HashJoin:
     cdef readonly int64_t block_wise_count       # pairs that took more than one pass
     cdef readonly int64_t block_pass_count       # passes over probe files
     cdef readonly int32_t level_max              # deepest level of partitions
-    cdef JoinSide _build
-    cdef JoinSide _probe
+    cdef readonly int64_t reversed_count         # pairs whose probe file was built
+    cdef object _how
+    cdef tuple _arguments                        # of JoinRoles
+    cdef JoinRoles _roles                        # as the pair in work has them
+    cdef JoinRoles _resting_roles                # the reverse of them, once it was needed
+    cdef bint _is_reversed                       # whether _roles are not those of the beginning
     cdef PagePool _pool
     cdef object _space
-    cdef MatchOutput _output
     cdef ProbeMatches _matches
-    cdef HashTable _table
     cdef PartitionSet _level                     # the partitions in work; None while a pair is joined block-wise
     cdef BuildBlocks _blocks                     # the block-wise pair in work
     cdef MatchedRows _matched
     cdef RowStream _stream
-    cdef bint _unmatched_probe
-    cdef bint _unmatched_build
+    cdef bint _has_copies
+    cdef bint _null_aware
+    cdef bint _drops_null_probe
+    cdef int64_t _build_null_keys
+    cdef int64_t _probe_null_keys
     cdef bint _build_finished
     cdef bint _closed
     cdef int64_t _row_limit
@@ -45,19 +47,16 @@ cdef class HashJoin:
     cdef uint64_t* _hashes
     cdef uint8_t* _null_flags
     cdef int64_t* _indices
-    cdef EntryPages* _walked                     # the entries whose unmatched rows are walked
-    cdef EntryCursor _cursor
 
     cdef int _add_chunk(self, ArrowBatch batch, int64_t start, int64_t count) except -1
     cdef int _add_rows(self, const uint8_t* data, int64_t size) except -1
     cdef int _add_row_chunk(self, int64_t count, bint count_nulls) except -1
-    cdef int _keep_small_build(self) except -1
-    cdef int _number_rows(self, uint8_t** rows) except -1
+    cdef bint _returns_nothing(self) noexcept
     cdef int _look_up(self, ArrowBatch batch, int64_t start, int64_t count, bint emit_unmatched) except -1
+    cdef int _recall_matches(self) except -1
     cdef void _choose(self, ProbeMatches matches, int64_t null_count) noexcept nogil
     cdef int _spill_probe_rows(self, ArrowBatch batch) except -1
-    cdef int64_t _next_unmatched(self) noexcept nogil
-    cdef int64_t _bounded(self, int64_t begin, int64_t count) noexcept nogil
+    cdef int _take_roles(self, object pair) except -1
     cdef int64_t _block_count(self, object pair) except -1
     cdef PartitionSet _new_level(self, int32_t fan_out, uint32_t level)
     cdef list _pairs_of_level(self)

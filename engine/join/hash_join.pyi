@@ -21,6 +21,7 @@ class HashJoin:
     block_wise_count: int
     block_pass_count: int
     level_max: int
+    reversed_count: int
     def __new__(
         cls,
         how: JoinType,

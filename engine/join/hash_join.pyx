@@ -24,7 +24,13 @@ than the budget takes the process-wide grant, one at a time.
 Invariants: a null key matches nothing; each build row is in the table at most once, so an outer build row comes out
 unmatched at most once; every page is back after close().
 
-Limits: inner, left and right; one thread at a time.
+Types: all of ``join_type``, with either side built. Without keys every pair is a candidate: the build side lies in one
+chain, and what does not fit is joined block-wise. A condition decides about candidate pairs (``pair_filter``).
+``null_aware`` makes an anti join NOT IN: nothing when the right side has a null key, no left row with a null key unless
+the right side is empty; the join must be given all of the right side, then. Copied rows (``replicated_keys``) count as
+matched from the start. A spilled pair is built from its smaller file (``spilled_pair``, ``join_roles``).
+
+Limits: one thread at a time.
 
 Source: Flink's HybridHashTable / BinaryHashTable (partitions, largest spilled first, recursion with a level hash);
 Graefe et al., "Hash joins and hash teams in SQL Server"; the block-wise end of recursion is ours.
@@ -36,35 +42,26 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
 from engine.join.build_blocks cimport BuildBlocks
-from engine.join.entry_pages cimport (
-    LINK_MATCHED,
-    LINK_NUMBER_SHIFT,
-    LINK_SIZE,
-    EntryCursor,
-    next_entries,
-    next_rows_of_block,
-    row_link,
-)
+from engine.join.copied_keys cimport CopiedKeys
+from engine.join.entry_pages cimport LINK_SIZE, next_rows_of_block
 from engine.join.hash_partition cimport HashPartition
-from engine.join.hash_table cimport HashTable
+from engine.join.join_roles cimport JoinRoles
 from engine.join.join_side cimport JoinSide
-from engine.join.match_output cimport MatchOutput, index_array
+from engine.join.match_output cimport index_array
 from engine.join.matched_rows cimport MatchedRows
 from engine.join.partition_set cimport CHUNK_ROWS, PartitionSet
 from engine.join.probe_matches cimport OUTPUT_BYTES, OUTPUT_ROWS, ProbeMatches
 from engine.join.row_stream cimport RowStream
+from engine.join.unmatched_rows cimport unmatched_rows
 from engine.memory.page_pool cimport PagePool
 from engine.records.arrow_batch cimport ArrowBatch
-from engine.records.row_codec cimport row_size
 
-from engine.errors import CorruptBlockError, MemoryBudgetError, NotYetSupportedError
-from engine.join.join_type import emission
+from engine.errors import CorruptBlockError, MemoryBudgetError, SchemaError
+from engine.graph.plan import JoinType
 from engine.join.spilled_pair import PAGES_MIN, SpilledPair, Strategy, first_fan_out, next_fan_out
 
 cdef enum:
     FORCED_RESIDENT_ROWS = 8            # debug.force-spill: rows in memory at one time
-    KEPT_ROWS_MAX = 1 << 16             # row numbers have 16 bits
-    KEPT_BYTES_MAX = 4 << 20
 
 
 @cython.final
@@ -72,40 +69,47 @@ cdef class HashJoin:
     """One subtask's hash join.
 
     Args:
-        how: JoinType; inner, left, right.
+        how: JoinType.
         build_schema, probe_schema: pyarrow.Schema of the inputs.
-        build_keys, probe_keys: column indexes, pairwise of equal type.
+        build_keys, probe_keys: column indexes, pairwise of equal type; none: every pair of rows is a candidate.
         build_is_left: whether the build side is the join's left input.
-        output: (side, column index) of each output column; side 0 is left, 1 right.
+        output: (side, column index) of each output column; side 0 is left, 1 right. Left only for semi and anti.
         output_schema: pyarrow.Schema of the output.
         pool: pages of this operator, at least 6. Borrowed.
         space: SpillSpace of this operator. Borrowed; what an unfinished join leaves there goes with its close().
         force_spill: behave as if eight rows fitted memory.
+        condition: PairCondition that pairs with equal keys must meet as well.
+        null_aware: the anti join is NOT IN.
+        replicated: ReplicatedKeys, whose rows are copies.
 
     Raises:
-        NotYetSupportedError: the join type is not built yet.
+        SchemaError: the inputs do not have these keys; null_aware with anything but an anti join by one key.
         MemoryBudgetError: the pool has fewer than six pages.
     """
 
     def __cinit__(self, how, build_schema, probe_schema, build_keys, probe_keys, bint build_is_left, output,
                   output_schema, PagePool pool not None, space, bint force_spill=False, *, condition=None,
                   bint null_aware=False, replicated=None):
-        if condition is not None or null_aware or replicated is not None:
-            raise NotYetSupportedError("a join with a condition beside its keys")
-        emitted = emission(how, build_is_left)
         if pool.page_limit < PAGES_MIN:
             raise MemoryBudgetError(f"{pool.owner}: a hash join needs {PAGES_MIN} pages, the pool has {pool.page_limit}")
-        self._unmatched_probe = emitted.unmatched_probe
-        self._unmatched_build = emitted.unmatched_build
-        self._build = JoinSide(build_schema, build_keys)
-        self._probe = JoinSide(probe_schema, probe_keys)
+        if null_aware and (how is not JoinType.ANTI or len(build_keys) != 1 or condition is not None):
+            raise SchemaError("a null-aware join is an anti join by one key, without a condition")
+        build = JoinSide(build_schema, build_keys)
+        probe = JoinSide(probe_schema, probe_keys)
+        left, right = (build, probe) if build_is_left else (probe, build)
+        copies = None if replicated is None else CopiedKeys(replicated.hashes)
+        copies_are_left = replicated is not None and replicated.is_build == build_is_left
+        self._arguments = (output, output_schema, pool, condition, copies, copies_are_left)
+        self._how = how
+        self._roles = JoinRoles(how, left, right, build_is_left, *self._arguments)
+        self._has_copies = copies is not None
+        self._null_aware = null_aware
         self._pool = pool
         self._space = space
         self._row_limit = FORCED_RESIDENT_ROWS if force_spill else -1
-        columns = [((side == 0) == build_is_left, column) for side, column in output]
-        self._output = MatchOutput(self._build, self._probe, columns, output_schema)
         self._matches = ProbeMatches()
-        self._table = HashTable(pool, self._build, self._probe)
+        if condition is not None:
+            self._matches.reserve_candidates()
         self._level = self._new_level(first_fan_out(pool.page_limit), 0)
         self._rows = <uint8_t**>malloc(CHUNK_ROWS * sizeof(uint8_t*))
         self._hashes = <uint64_t*>malloc(CHUNK_ROWS * sizeof(uint64_t))
@@ -131,7 +135,7 @@ cdef class HashJoin:
         """Add an Arrow batch of the build side, of any number of rows."""
         cdef ArrowBatch arrow = ArrowBatch.open(batch)
         cdef int64_t start
-        self._build.codec.accept(arrow)
+        self._roles.build.codec.accept(arrow)
         for start in range(0, arrow.row_count, CHUNK_ROWS):
             self._add_chunk(arrow, start, min(<int64_t>CHUNK_ROWS, arrow.row_count - start))
 
@@ -153,8 +157,9 @@ cdef class HashJoin:
         cdef int64_t null_count, index
         cdef int64_t kept = 0
         with nogil:
-            null_count = self._build.null_keys_of_batch(batch, start, count, self._null_flags)
-        if null_count and not self._unmatched_build:
+            null_count = self._roles.build.null_keys_of_batch(batch, start, count, self._null_flags)
+        self._build_null_keys += null_count
+        if null_count and not self._roles.emits.unmatched_build:
             self.build_rows += null_count
             for index in range(count):
                 if not self._null_flags[index]:
@@ -163,7 +168,7 @@ cdef class HashJoin:
             batch = ArrowBatch.open(batch.batch.take(index_array(self._indices, kept)))
             start, count, null_count = 0, kept, 0
         with nogil:
-            self._build.hash_batch(batch, start, count, self._hashes)
+            self._roles.build.hash_batch(batch, start, count, self._hashes)
         self.build_rows += count
         return self._level.add_batch(batch, start, count, self._hashes, self._null_flags if null_count else NULL)
 
@@ -185,58 +190,29 @@ cdef class HashJoin:
         cdef int64_t kept = 0
         with nogil:
             if count_nulls:
-                null_count = self._build.null_keys_of_rows(self._rows, count, self._null_flags)
-            if null_count and not self._unmatched_build:
+                null_count = self._roles.build.null_keys_of_rows(self._rows, count, self._null_flags)
+                self._build_null_keys += null_count
+            if null_count and not self._roles.emits.unmatched_build:
                 for index in range(count):
                     if not self._null_flags[index]:
                         self._rows[kept] = self._rows[index]
                         kept += 1
                 count, null_count = kept, 0
-            self._build.hash_rows(self._rows, count, self._hashes)
+            self._roles.build.hash_rows(self._rows, count, self._hashes)
         return self._level.add_rows(self._rows, count, self._hashes, self._null_flags if null_count else NULL)
 
     def finish_build(self):
         """Build the table over what stayed in memory; probing may begin."""
-        self._level.finish_build(self._table)
+        self._level.finish_build(self._roles.table)
         self.partitions_spilled += self._level.spilled_count
         self._build_finished = True
-        self._keep_small_build()
+        self._drops_null_probe = self._null_aware and self.build_rows > 0
+        if not self._level.spilled_count:
+            self._roles.keep_small_build(self._level.partitions[:self._level.fan_out])
 
-    # A small build side also stays in Arrow columns: gathering them beats decoding the same rows over and over.
-    cdef int _keep_small_build(self) except -1:
-        cdef int64_t count = self._table.row_count
-        cdef int64_t size_bytes = 0
-        cdef uint8_t** rows
-        for partition in self._level.partitions:
-            size_bytes += partition.build_bytes
-        if (self._level.spilled_count or count == 0 or count > KEPT_ROWS_MAX or size_bytes > KEPT_BYTES_MAX
-                or size_bytes > self._pool.pages_free() * self._pool.page_size):
-            return 0
-        rows = <uint8_t**>malloc(count * sizeof(uint8_t*))
-        if rows == NULL:
-            raise MemoryError("row addresses of a small build side")
-        try:
-            self._number_rows(rows)
-            self._output.keep_columns(rows, count)
-        finally:
-            free(rows)
-        return 0
-
-    cdef int _number_rows(self, uint8_t** rows) except -1:
-        cdef int64_t number = 0
-        cdef int64_t index, count
-        cdef int32_t position
-        cdef EntryCursor cursor
-        cdef HashPartition partition
-        for position in range(self._level.fan_out):
-            partition = <HashPartition>self._level.partitions[position]
-            memset(&cursor, 0, sizeof(cursor))
-            with nogil:
-                count = next_entries(&partition.entries, &cursor, rows + number, partition.entries.row_count)
-                for index in range(number, number + count):
-                    row_link(rows[index])[0] |= <uint64_t>index << LINK_NUMBER_SHIFT
-            number += count
-        return 0
+    # NOT IN of something that holds a null is never true. Known when all right rows have passed.
+    cdef bint _returns_nothing(self) noexcept:
+        return self._null_aware and (self._probe_null_keys if self._is_reversed != self._roles.build_is_left else self._build_null_keys) > 0
 
     # ------------------------------------------------------------------ probe
 
@@ -245,41 +221,87 @@ cdef class HashJoin:
         if not self._build_finished:
             raise RuntimeError("probe() before finish_build()")
         self.probe_rows += batch.num_rows
-        return self._join_batch(batch, self._unmatched_probe)
+        return iter(()) if self._returns_nothing() else self._join_batch(batch, True)
 
     def _join_batch(self, batch, bint emit_unmatched):
         cdef ArrowBatch arrow = ArrowBatch.open(batch)
+        cdef ProbeMatches matches = self._matches
         cdef int64_t start, pairs
-        self._probe.codec.accept(arrow)
+        self._roles.probe.codec.accept(arrow)
         for start in range(0, arrow.row_count, CHUNK_ROWS):
             self._look_up(arrow, start, min(<int64_t>CHUNK_ROWS, arrow.row_count - start), emit_unmatched)
-            if self._matches.spilled_count:
+            if matches.spilled_count:
                 self._spill_probe_rows(arrow)
-            if self._matched is not None:
-                self._matched.exchange(self._matches.matched_before, self._matches.heads, self._matches.count)
+            if self._roles.condition is not None:
+                yield from self._confirmed(arrow)
+                continue
             while True:
                 with nogil:
-                    pairs = self._matches.next_pairs()
+                    pairs = matches.next_pairs()
                 if pairs == 0:
                     break
-                yield self._output.pairs(arrow.batch, self._matches)
+                yield self._roles.output.pairs(arrow.batch, &matches.pairs)
+
+    # The output of a chunk whose pairs must meet a condition.
+    def _confirmed(self, ArrowBatch arrow):
+        cdef ProbeMatches matches = self._matches
+        cdef int64_t count
+        while True:
+            with nogil:
+                count = matches.next_candidates()
+            if count == 0:
+                break
+            self._roles.condition.confirm(arrow.batch, matches)
+            if matches.is_full():
+                matches.close_pairs()
+                yield self._roles.output.pairs(arrow.batch, &matches.pairs)
+                matches.clear_pairs()
+        if self._matched is not None:
+            self._matched.write(matches.matched_before, matches.matched, matches.count)
+        while matches.next_unmatched() > 0:
+            yield self._roles.output.pairs(arrow.batch, &matches.pairs)
+            matches.clear_pairs()
 
     cdef int _look_up(self, ArrowBatch batch, int64_t start, int64_t count, bint emit_unmatched) except -1:
         cdef ProbeMatches matches = self._matches
+        cdef JoinRoles roles = self._roles
+        cdef bint has_condition = roles.condition is not None
         cdef int64_t null_count
         cdef bint unique
         with nogil:
             matches.start = start
             matches.count = count
-            self._probe.hash_batch(batch, start, count, matches.hashes)
-            null_count = self._probe.null_keys_of_batch(batch, start, count, matches.null_flags)
+            roles.probe.hash_batch(batch, start, count, matches.hashes)
+            null_count = roles.probe.null_keys_of_batch(batch, start, count, matches.null_flags)
+            self._probe_null_keys += null_count
             self._choose(matches, null_count)
-            self._table.lookup(batch, start, matches.wanted, matches.wanted_count, matches.hashes, matches.heads)
-            unique = self._table.is_unique()
-            if not unique:
-                self._probe.codec.measure(batch, start, count, matches.row_sizes)
-            matches.begin(emit_unmatched, self._unmatched_build, unique,
-                          self._table.max_row_size * OUTPUT_ROWS > OUTPUT_BYTES)
+            roles.table.lookup(batch, start, matches.wanted, matches.wanted_count, matches.hashes, matches.heads)
+            unique = roles.table.is_unique()
+            if has_condition:
+                memset(matches.matched, 0, count)
+            if has_condition or not unique:
+                roles.probe.codec.measure(batch, start, count, matches.row_sizes)
+            matches.begin(&roles.emits, emit_unmatched, unique,
+                          roles.table.max_row_size * OUTPUT_ROWS > OUTPUT_BYTES)
+        if self._matched is not None or self._has_copies:
+            self._recall_matches()
+        return 0
+
+    # What counts as matched before the chunk's own matches: rows of earlier passes, and copies.
+    cdef int _recall_matches(self) except -1:
+        cdef ProbeMatches matches = self._matches
+        cdef CopiedKeys copies = self._roles.probe_copies
+        cdef int64_t index
+        if self._matched is not None:
+            self._matched.read(matches.matched_before, matches.count)
+        else:
+            memset(matches.matched_before, 0, matches.count)
+        if copies is not None:
+            for index in range(matches.count):
+                matches.matched_before[index] |= copies.contains(matches.hashes[index])
+        if self._matched is not None and self._roles.condition is None:
+            matches.mark_matched()
+            self._matched.write(matches.matched_before, matches.matched, matches.count)
         return 0
 
     # Sort the chunk's rows: looked up, waiting for a spilled partition, or without key.
@@ -292,6 +314,7 @@ cdef class HashJoin:
             matches.skip[index] = 0
             matches.heads[index] = NULL
             if null_count and matches.null_flags[index]:
+                matches.skip[index] = self._drops_null_probe
                 continue
             if any_spilled and self._level.is_spilled(self._level.partition_of(matches.hashes[index])):
                 matches.skip[index] = 1
@@ -318,29 +341,54 @@ cdef class HashJoin:
         pairs = yield from self._finish_level()
         while pairs:
             pair = pairs.pop()
-            if pair.probe_rows or self._unmatched_build:
-                if pair.plan(self._block_count(pair)) is Strategy.BLOCK_WISE:
-                    yield from self._join_block_wise(pair)
-                else:
-                    pairs += (yield from self._partition_again(pair))
-            pair.build_file.delete()
-            pair.probe_file.delete()
+            if not self._returns_nothing():
+                pairs += (yield from self._join_pair(pair))
+            pair.delete()
 
+    # The pairs that are left of this one are returned.
+    def _join_pair(self, pair):
+        self._take_roles(pair)
+        if pair.should_reverse(self._block_count(pair)):
+            pair = pair.reversed()
+            self._take_roles(pair)
+            self.reversed_count += 1
+        if pair.probe_rows or self._roles.emits.unmatched_build:
+            if pair.plan(self._block_count(pair)) is Strategy.PARTITION:
+                return (yield from self._partition_again(pair))
+            yield from self._join_block_wise(pair)
+        return []
+
+    # Build from the side that this pair builds from.
+    cdef int _take_roles(self, object pair) except -1:
+        cdef JoinRoles roles = self._roles
+        if pair.is_reversed == self._is_reversed:
+            return 0
+        if self._resting_roles is None:
+            left, right = (roles.build, roles.probe) if roles.build_is_left else (roles.probe, roles.build)
+            self._resting_roles = JoinRoles(self._how, left, right, not roles.build_is_left, *self._arguments)
+        self._roles, self._resting_roles = self._resting_roles, roles
+        self._is_reversed = pair.is_reversed
+        return 0
+
+    # Unmatched build rows come out, spilled partitions are returned as pairs.
     def _finish_level(self):
         cdef HashPartition partition
+        cdef bint emitted = self._roles.emits.unmatched_build and not self._returns_nothing()
         self._level.finish_probe()
-        if self._unmatched_build:
-            for partition in self._level.partitions:
-                if not partition.entries.spilled:
-                    self._walked = &partition.entries
-                    yield from self._unmatched_rows()
-            partition = <HashPartition>self._level.partitions[self._level.fan_out]
-            if partition.entries.spilled:
+        for partition in self._level.partitions[:self._level.fan_out]:
+            if emitted and not partition.entries.spilled:
+                yield from unmatched_rows(&partition.entries, self._roles.output)
+        partition = <HashPartition>self._level.partitions[self._level.fan_out]
+        emitted = emitted and not (self._null_aware and self.probe_rows)
+        if partition.entries.spilled:
+            if emitted:
                 yield from self._null_keys_of_file(partition.build_file)
-                partition.build_file.delete()
-                partition.probe_file.delete()
+            partition.build_file.delete()
+            partition.probe_file.delete()
+        elif emitted:
+            yield from unmatched_rows(&partition.entries, self._roles.output)
         pairs = self._pairs_of_level()
-        self._table.clear()
+        self._roles.table.clear()
         self._level.release()
         self._level = None
         return pairs
@@ -349,47 +397,13 @@ cdef class HashJoin:
         cdef HashPartition partition
         cdef list partitions = self._level.partitions[:self._level.fan_out]
         parent_rows = sum([partition.build_rows for partition in partitions])
+        parent_probe_rows = sum([partition.probe_rows for partition in partitions])
         return [
             SpilledPair(partition.build_file, partition.probe_file, partition.build_rows, partition.build_bytes,
-                        partition.probe_rows, partition.probe_bytes, self._level.level + 1, parent_rows)
+                        partition.probe_rows, partition.probe_bytes, self._level.level + 1, parent_rows,
+                        parent_probe_rows, self._is_reversed)
             for partition in partitions if partition.entries.spilled
         ]
-
-    def _unmatched_rows(self):
-        cdef int64_t count, begin, end
-        memset(&self._cursor, 0, sizeof(self._cursor))
-        while True:
-            with nogil:
-                count = self._next_unmatched()
-            if count < 0:
-                return
-            begin = 0
-            while begin < count:
-                end = self._bounded(begin, count)
-                yield self._output.unmatched_build(self._rows + begin, end - begin)
-                begin = end
-
-    # The unmatched among the next entries; -1 at the end.
-    cdef int64_t _next_unmatched(self) noexcept nogil:
-        cdef int64_t count = next_entries(self._walked, &self._cursor, self._rows, CHUNK_ROWS)
-        cdef int64_t index
-        cdef int64_t unmatched = 0
-        if count == 0:
-            return -1
-        for index in range(count):
-            if not row_link(self._rows[index])[0] & LINK_MATCHED:
-                self._rows[unmatched] = self._rows[index]
-                unmatched += 1
-        return unmatched
-
-    cdef int64_t _bounded(self, int64_t begin, int64_t count) noexcept nogil:
-        cdef int64_t bytes_taken = 0
-        cdef int64_t index
-        for index in range(begin, count):
-            bytes_taken += row_size(self._rows[index])
-            if index > begin and bytes_taken > OUTPUT_BYTES:
-                return index
-        return count
 
     def _null_keys_of_file(self, file):
         cdef int64_t count
@@ -398,7 +412,7 @@ cdef class HashJoin:
             count = self._stream.next_rows(self._rows, CHUNK_ROWS, OUTPUT_BYTES)
             if count == 0:
                 break
-            yield self._output.unmatched_build(self._rows, count)
+            yield self._roles.output.unmatched_build(self._rows, count)
         self._stream.close()
 
     # Blocks that the build rows of a pair would make, a little pessimistic.
@@ -407,12 +421,13 @@ cdef class HashJoin:
         cdef int64_t pages = (pair.build_bytes + LINK_SIZE * rows) // self._pool.page_size
         if self._row_limit >= 0:
             return (rows + self._row_limit - 1) // self._row_limit
-        pages += pages // 16 + 2 + self._table.pages_needed(rows)
+        pages += pages // 16 + 2 + self._roles.table.pages_needed(rows)
         return (pages + self._pool.page_limit - 1) // self._pool.page_limit
 
     cdef PartitionSet _new_level(self, int32_t fan_out, uint32_t level):
         self.level_max = max(self.level_max, <int32_t>level)
-        return PartitionSet(self._build, self._probe, self._pool, self._space, fan_out, level, self._row_limit)
+        return PartitionSet(self._roles.build, self._roles.probe, self._pool, self._space, fan_out, level,
+                            self._row_limit)
 
     # Scatter both files with the hash of the next level; the pairs that spill again are returned.
     def _partition_again(self, pair):
@@ -427,9 +442,9 @@ cdef class HashJoin:
                 break
             self._add_row_chunk(count, False)
         self._stream.close()
-        self._level.finish_build(self._table)
+        self._level.finish_build(self._roles.table)
         self.partitions_spilled += self._level.spilled_count
-        yield from self._join_file(pair.probe_file, self._unmatched_probe)
+        yield from self._join_file(pair.probe_file, True)
         return (yield from self._finish_level())
 
     def _join_file(self, file, bint emit_unmatched):
@@ -440,26 +455,26 @@ cdef class HashJoin:
             count = stream.next_rows(self._rows, CHUNK_ROWS, OUTPUT_BYTES)
             if count == 0:
                 break
-            yield from self._join_batch(self._probe.codec.decode(self._rows, count, NULL, 0), emit_unmatched)
+            yield from self._join_batch(self._roles.probe.codec.decode(self._rows, count, NULL, 0), emit_unmatched)
         stream.close()
 
     def _join_block_wise(self, pair):
+        cdef JoinRoles roles = self._roles
         cdef bint last
-        self._blocks = BuildBlocks(self._build, self._pool, pair.build_file, self._row_limit)
-        while self._blocks.load(self._table):
+        self._blocks = BuildBlocks(roles.build, self._pool, pair.build_file, self._row_limit)
+        while self._blocks.load(roles.table):
             last = self._blocks.at_end
             if self._blocks.pass_count == 1 and not last:
                 self.block_wise_count += 1
-                if self._unmatched_probe:
+                if roles.emits.unmatched_probe or roles.emits.matched_probe:
                     self._matched = MatchedRows(self._space)
             if self._matched is not None:
                 self._matched.begin_pass(last)
             self.block_pass_count += 1
-            yield from self._join_file(pair.probe_file, self._unmatched_probe and last)
-            if self._unmatched_build:
-                self._walked = &self._blocks.entries
-                yield from self._unmatched_rows()
-        self._table.clear()
+            yield from self._join_file(pair.probe_file, last)
+            if roles.emits.unmatched_build:
+                yield from unmatched_rows(&self._blocks.entries, roles.output)
+        roles.table.clear()
         self._blocks.release()
         self._blocks = None
         if self._matched is not None:
@@ -472,7 +487,7 @@ cdef class HashJoin:
         if self._closed:
             return
         self._closed = True
-        self._table.clear()
+        self._roles.table.clear()
         if self._level is not None:
             self._level.release()
         if self._blocks is not None:

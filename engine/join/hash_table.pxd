@@ -6,6 +6,7 @@
 cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
+from engine.join.copied_keys cimport CopiedKeys
 from engine.join.join_side cimport JoinSide
 from engine.memory.page_pool cimport PagePool
 from engine.records.arrow_batch cimport ArrowBatch
@@ -32,6 +33,7 @@ cdef class HashTable:
     cdef JoinSide _build
     cdef KeyEquality _build_equality     # build rows among themselves
     cdef KeyEquality _probe_equality     # probe batch with build rows
+    cdef CopiedKeys copies               # rows of these keys are inserted as matched; None: there are none
     cdef uint64_t** _pages
     cdef int64_t _page_count
     cdef int32_t _page_shift

@@ -25,7 +25,8 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memset
 
-from engine.join.entry_pages cimport LINK_POINTER, row_link
+from engine.join.copied_keys cimport CopiedKeys
+from engine.join.entry_pages cimport LINK_MATCHED, LINK_POINTER, row_link
 from engine.join.join_side cimport JoinSide
 from engine.memory.page_pool cimport PagePool
 from engine.memory.status cimport STATUS_FULL, STATUS_OK
@@ -120,6 +121,10 @@ cdef class HashTable:
                 prefetch(self._cell(scale(rehash(hashes[position + PREFETCH_DISTANCE], 0), self._cell_count)))
             self.max_row_size = max(self.max_row_size, <int64_t>row_size(rows[position]))
             self._insert_row(rows[position], hashes[position])
+        if self.copies is not None:
+            for position in range(count):
+                if self.copies.contains(hashes[position]):
+                    row_link(rows[position])[0] |= LINK_MATCHED
         self.row_count += count
 
     cdef inline void _insert_row(self, uint8_t* row, uint64_t hash) noexcept nogil:

@@ -12,8 +12,9 @@
     anti         -                   left row once         -
     cross        every pair of all rows, there are no keys
 
-A null key matches nothing, so its row counts as one without match. An unmatched probe row is known (and returned) when
-it is looked up; an unmatched build row only when the whole probe side has passed.
+A null key matches nothing, so its row counts as one without match. A probe row's fate is known (and the row returned)
+when it is looked up in all of the build side; a build row is matched when the first probe row finds it, and unmatched
+only when the whole probe side has passed.
 
 Source: the join types of SQL; Flink's ``FlinkJoinType`` and the two booleans buildOuter and probeOuter of its
 ``HashJoinIterator``, which this table makes explicit.
@@ -24,7 +25,6 @@ from __future__ import annotations
 from enum import Enum
 from typing import NamedTuple
 
-from engine.errors import NotYetSupportedError
 from engine.graph.plan import JoinType
 
 
@@ -57,29 +57,33 @@ RULES: dict[JoinType, JoinRule] = {
     JoinType.CROSS: JoinRule(Matched.PAIRS, unmatched_left=False, unmatched_right=False, has_keys=False),
 }
 
-#: what the hash join runs today; the others are refused by name
-SUPPORTED: frozenset[JoinType] = frozenset({JoinType.INNER, JoinType.LEFT, JoinType.RIGHT})
-
 
 class Emission(NamedTuple):
     """A rule read for one choice of the build side."""
 
-    matched: Matched
-    #: return a probe row without match at once, with nulls for the build columns
+    #: return every pair
+    pairs: bool
+    #: return a probe row once, when its first match is found
+    matched_probe: bool
+    #: return a build row once, when its first match is found
+    matched_build: bool
+    #: return a probe row without match, as soon as that is known
     unmatched_probe: bool
-    #: return the build rows without match at the end, with nulls for the probe columns
+    #: return the build rows without match at the end
     unmatched_build: bool
 
 
 def emission(how: JoinType, build_is_left: bool) -> Emission:
-    """Return what a hash join of this type emits when its build side is the left (or the right) input.
-
-    Raises:
-        NotYetSupportedError: the hash join does not run this type yet; the text names it.
-    """
-    if how not in SUPPORTED:
-        raise NotYetSupportedError(f"a {how.value} join")
+    """Return what a hash join of this type emits when its build side is the left (or the right) input."""
     rule = RULES[how]
+    left_once = rule.matched is Matched.LEFT_ONCE
+    unmatched_probe, unmatched_build = rule.unmatched_left, rule.unmatched_right
     if build_is_left:
-        return Emission(rule.matched, unmatched_probe=rule.unmatched_right, unmatched_build=rule.unmatched_left)
-    return Emission(rule.matched, unmatched_probe=rule.unmatched_left, unmatched_build=rule.unmatched_right)
+        unmatched_probe, unmatched_build = unmatched_build, unmatched_probe
+    return Emission(
+        pairs=rule.matched is Matched.PAIRS,
+        matched_probe=left_once and not build_is_left,
+        matched_build=left_once and build_is_left,
+        unmatched_probe=unmatched_probe,
+        unmatched_build=unmatched_build,
+    )

@@ -4,7 +4,7 @@ cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from engine.join.join_side cimport JoinSide
-from engine.join.probe_matches cimport ProbeMatches
+from engine.join.probe_matches cimport PairRun
 
 
 @cython.final
@@ -20,13 +20,14 @@ cdef class MatchOutput:
 
     # Keep the columns of these build rows as Arrow arrays; row i must carry number i in its link.
     cdef int keep_columns(self, uint8_t** rows, int64_t count) except -1
-    cdef bint keeps_columns(self) noexcept
-    # The batch of the pairs that matches holds now.
-    cdef object pairs(self, object batch, ProbeMatches matches)
+    # Use the columns that another output over the same build rows keeps.
+    cdef int share_columns(self, MatchOutput other) except -1
+    # Pairs of rows of this batch as an output batch.
+    cdef object pairs(self, object batch, const PairRun* pairs)
     # Build rows with nulls for the probe side.
     cdef object unmatched_build(self, uint8_t** rows, int64_t count)
 
-    cdef list _probe_arrays(self, object batch, ProbeMatches matches)
+    cdef list _probe_arrays(self, object batch, const PairRun* pairs)
     cdef list _build_arrays(self, uint8_t** rows, int64_t count, int64_t null_count)
     cdef list _decoded(self, uint8_t** rows, int64_t count)
     cdef object _row_numbers(self, uint8_t** rows, int64_t count, int64_t null_count)

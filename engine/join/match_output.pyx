@@ -1,7 +1,7 @@
 """MatchOutput: assembles the output batches of a join.
 
     MatchOutput(build, probe, columns, schema)       columns: (is build side, column index) in output order
-    pairs(batch, matches)                            probe columns gathered, build rows decoded
+    pairs(batch, pairs)                              probe columns gathered, build rows decoded
     unmatched_build(rows, count)                     build rows, nulls for the probe side
     keep_columns(rows, count)                        small build side: its columns stay Arrow arrays
 
@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from engine.join.entry_pages cimport LINK_NUMBER_SHIFT, row_link
 from engine.join.join_side cimport JoinSide
-from engine.join.probe_matches cimport OUTPUT_ROWS, ProbeMatches
+from engine.join.probe_matches cimport PairRun
 
 cdef object INT32 = pa.int32()
 cdef object INT64 = pa.int64()
@@ -66,26 +66,27 @@ cdef class MatchOutput:
         self._numbered = decoded.columns
         return 0
 
-    cdef bint keeps_columns(self) noexcept:
-        return self._numbered is not None
+    cdef int share_columns(self, MatchOutput other) except -1:
+        self._numbered = other._numbered
+        return 0
 
-    cdef object pairs(self, object batch, ProbeMatches matches):
-        return self._assemble(self._probe_arrays(batch, matches),
-                              self._build_arrays(matches.pair_build, matches.pair_count, matches.null_count))
+    cdef object pairs(self, object batch, const PairRun* pairs):
+        return self._assemble(self._probe_arrays(batch, pairs),
+                              self._build_arrays(pairs.build, pairs.count, pairs.null_count))
 
     cdef object unmatched_build(self, uint8_t** rows, int64_t count):
         cdef list nulls = [pa.nulls(count, self._probe.schema.field(column).type) for column in self._probe_columns]
         return self._assemble(nulls, self._decoded(rows, count))
 
-    cdef list _probe_arrays(self, object batch, ProbeMatches matches):
-        cdef int64_t count = matches.pair_count
-        if matches.contiguous:
+    cdef list _probe_arrays(self, object batch, const PairRun* pairs):
+        cdef int64_t count = pairs.count
+        if pairs.contiguous:
             if count == batch.num_rows:
                 return [batch.column(column) for column in self._probe_columns]
-            return [batch.column(column).slice(matches.pair_rows[0], count) for column in self._probe_columns]
+            return [batch.column(column).slice(pairs.rows[0], count) for column in self._probe_columns]
         if not self._probe_columns:
             return []
-        indices = index_array(matches.pair_rows, count)
+        indices = index_array(pairs.rows, count)
         return [batch.column(column).take(indices) for column in self._probe_columns]
 
     cdef list _build_arrays(self, uint8_t** rows, int64_t count, int64_t null_count):

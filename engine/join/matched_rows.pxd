@@ -19,6 +19,8 @@ cdef class MatchedRows:
     cdef uint8_t* _record           # scratch
 
     cdef int begin_pass(self, bint last) except -1
-    # Read before[] of the next count rows (as written by the pass before) and write before[i] or heads[i] != NULL.
-    cdef int exchange(self, uint8_t* before, uint8_t** heads, int64_t count) except -1
+    # before[i] of the next count rows, as written by the pass before (0 in the first).
+    cdef int read(self, uint8_t* before, int64_t count) except -1
+    # before[i] or matched[i], for the next pass.
+    cdef int write(self, const uint8_t* before, const uint8_t* matched, int64_t count) except -1
     cdef int release(self) except -1

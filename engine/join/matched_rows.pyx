@@ -1,11 +1,11 @@
 """MatchedRows: which probe rows of a file matched in an earlier pass, in file order, in constant memory.
 
-    begin_pass(last) ─► exchange(before, heads, count) for each chunk, in the same order in every pass ─► release()
+    begin_pass(last) ─► read(before) ─► write(before, matched) for each chunk, in one order in all passes ─► release()
 
 A block-wise join sees every probe row once in each pass; an outer probe row may come out unmatched only when no pass
-found a match, so what passes found is carried from one to the next. The bits lie in a spill file, read along with the
-probe rows and written anew for the next pass: memory stays constant however many probe rows there are, at one bit for
-each row and pass.
+found a match, and one of a semi join in the first pass that did, so what passes found is carried from one to the next.
+The bits lie in a spill file, read along with the probe rows and written anew for the next pass: memory stays constant
+however many probe rows there are, at one bit for each row and pass.
 
     record of a chunk = [ uint64 rows ][ bits, padded to 8 bytes ]          chunks are the same in every pass
 """
@@ -49,32 +49,38 @@ cdef class MatchedRows:
             self._writer = self._space.writer("join-matched")
         return 0
 
-    cdef int exchange(self, uint8_t* before, uint8_t** heads, int64_t count) except -1:
+    cdef int read(self, uint8_t* before, int64_t count) except -1:
         cdef int64_t length = 8 + (count + 63) // 64 * 8
         cdef const uint8_t* bits
         cdef int64_t index
         if self._reader is None:
             memset(before, 0, count)
-        else:
-            if self._offset == self._size:
-                self._offset = 0
-                self._size = 0
-                with nogil:
-                    self._reader.next_block(&self._data, &self._size)
-            if self._size - self._offset < length or (<uint64_t*>(self._data + self._offset))[0] != <uint64_t>count:
-                raise CorruptBlockError("the matched rows of a block-wise join do not fit its probe rows")
-            bits = self._data + self._offset + 8
-            for index in range(count):
-                before[index] = (bits[index >> 3] >> (index & 7)) & 1
-            self._offset += length
-        if self._writer is not None:
-            memset(self._record, 0, length)
-            (<uint64_t*>self._record)[0] = count
-            for index in range(count):
-                if before[index] or heads[index] != NULL:
-                    self._record[8 + (index >> 3)] |= 1 << (index & 7)
+            return 0
+        if self._offset == self._size:
+            self._offset = 0
+            self._size = 0
             with nogil:
-                self._writer.write(self._record, length)
+                self._reader.next_block(&self._data, &self._size)
+        if self._size - self._offset < length or (<uint64_t*>(self._data + self._offset))[0] != <uint64_t>count:
+            raise CorruptBlockError("the matched rows of a block-wise join do not fit its probe rows")
+        bits = self._data + self._offset + 8
+        for index in range(count):
+            before[index] = (bits[index >> 3] >> (index & 7)) & 1
+        self._offset += length
+        return 0
+
+    cdef int write(self, const uint8_t* before, const uint8_t* matched, int64_t count) except -1:
+        cdef int64_t length = 8 + (count + 63) // 64 * 8
+        cdef int64_t index
+        if self._writer is None:
+            return 0
+        memset(self._record, 0, length)
+        (<uint64_t*>self._record)[0] = count
+        for index in range(count):
+            if before[index] or matched[index]:
+                self._record[8 + (index >> 3)] |= 1 << (index & 7)
+        with nogil:
+            self._writer.write(self._record, length)
         return 0
 
     cdef int release(self) except -1:

@@ -1,10 +1,16 @@
 """ProbeMatches: the matches of one chunk of probe rows, handed out as bounded pairs (probe row, build row).
 
-    (join fills hashes, skip, heads) ─► begin(...) ─► next_pairs() ─► pair_rows, pair_build ... ─► next_pairs() == 0
+    (join fills hashes, skip, heads) ─► begin(...) ─► next_pairs() ─► pairs ... ─► next_pairs() == 0
+    with a condition                    begin(...) ─► next_candidates() ─► confirm(flags) ... ─► 0 ─► next_unmatched()
 
 A probe row's matches are the chain that begins at its head. Position and chain survive between two calls, so one probe
 row with millions of matches comes out as many outputs, each bounded by rows and bytes. When no build key occurs twice
 (a dimension table) there are no chains: one tight loop yields at most one pair for each probe row, in probe order.
+
+    every pair               all pairs along the chains, probe rows without match between them
+    left once, left probed   whether there is a head decides; a condition stops at the first pair that it confirms
+    left once, left built    rows of the chain that carry no matched bit yet; the bit of the head stands for its chain,
+                             so each chain is walked once, however many probe rows have its key
 
 Bytes: with chains a pair counts the sizes of both rows. Without them a probe row comes out once, its bytes are bounded
 by its batch, and only build rows count, where they can be large at all.
@@ -16,7 +22,7 @@ cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 
-from engine.join.entry_pages cimport LINK_MATCHED, LINK_POINTER, row_link
+from engine.join.entry_pages cimport LINK_MATCHED, next_of_key, row_link
 from engine.join.partition_set cimport CHUNK_ROWS
 from engine.records.row_codec cimport row_size
 
@@ -30,16 +36,18 @@ cdef class ProbeMatches:
         self.null_flags = <uint8_t*>calloc(CHUNK_ROWS, 1)
         self.skip = <uint8_t*>calloc(CHUNK_ROWS, 1)
         self.matched_before = <uint8_t*>calloc(CHUNK_ROWS, 1)
+        self.matched = <uint8_t*>calloc(CHUNK_ROWS, 1)
         self.row_sizes = <uint32_t*>calloc(CHUNK_ROWS, sizeof(uint32_t))
         self.heads = <uint8_t**>calloc(CHUNK_ROWS, sizeof(uint8_t*))
         self.wanted = <int64_t*>calloc(CHUNK_ROWS, sizeof(int64_t))
         self.spilled = <int64_t*>calloc(CHUNK_ROWS, sizeof(int64_t))
         self.spilled_hashes = <uint64_t*>calloc(CHUNK_ROWS, sizeof(uint64_t))
-        self.pair_rows = <int64_t*>calloc(OUTPUT_ROWS, sizeof(int64_t))
-        self.pair_build = <uint8_t**>calloc(OUTPUT_ROWS, sizeof(uint8_t*))
+        self.pairs.rows = <int64_t*>calloc(OUTPUT_ROWS, sizeof(int64_t))
+        self.pairs.build = <uint8_t**>calloc(OUTPUT_ROWS, sizeof(uint8_t*))
         if (self.hashes == NULL or self.null_flags == NULL or self.skip == NULL or self.matched_before == NULL
-                or self.row_sizes == NULL or self.heads == NULL or self.wanted == NULL or self.spilled == NULL
-                or self.spilled_hashes == NULL or self.pair_rows == NULL or self.pair_build == NULL):
+                or self.matched == NULL or self.row_sizes == NULL or self.heads == NULL or self.wanted == NULL
+                or self.spilled == NULL or self.spilled_hashes == NULL or self.pairs.rows == NULL
+                or self.pairs.build == NULL):
             raise MemoryError("scratch of a join's probe side")
 
     def __dealloc__(self):
@@ -47,33 +55,66 @@ cdef class ProbeMatches:
         free(self.null_flags)
         free(self.skip)
         free(self.matched_before)
+        free(self.matched)
         free(self.row_sizes)
         free(self.heads)
         free(self.wanted)
         free(self.spilled)
         free(self.spilled_hashes)
-        free(self.pair_rows)
-        free(self.pair_build)
+        free(self.pairs.rows)
+        free(self.pairs.build)
+        free(self.candidates.rows)
+        free(self.candidates.build)
 
-    cdef void begin(self, bint emit_unmatched, bint mark_build, bint unique, bint count_bytes) noexcept nogil:
+    cdef void begin(self, const Emits* emits, bint emit_unmatched, bint unique, bint count_bytes) noexcept nogil:
+        self._emits = emits[0]
         self._position = 0
+        self._unmatched_position = 0
         self._chain = NULL
-        self._emit_unmatched = emit_unmatched
-        self._mark_build = mark_build
+        self._emit_unmatched = emit_unmatched and emits.unmatched_probe
+        self._mark_build = emits.unmatched_build or emits.matched_build
         self._unique = unique
         self._count_bytes = count_bytes
+        self.clear_pairs()
 
     cdef int64_t next_pairs(self) noexcept nogil:
-        self.pair_count = 0
-        self.null_count = 0
-        if self._unique:
+        self.clear_pairs()
+        if not self._emits.pairs:
+            if self._mark_build:
+                self._next_newly_matched()
+            else:
+                self._next_once()
+            self.close_pairs()
+        elif self._unique:
             self._next_single()
         else:
             self._next_chained()
-        return self.pair_count
+        return self.pairs.count
+
+    cdef void clear_pairs(self) noexcept nogil:
+        self.pairs.count = 0
+        self.pairs.null_count = 0
+        self._pair_bytes = 0
+
+    cdef int64_t close_pairs(self) noexcept nogil:
+        self.pairs.contiguous = _is_run(&self.pairs)
+        return self.pairs.count
+
+    cdef inline void _append(self, int64_t row, uint8_t* build) noexcept nogil:
+        self.pairs.rows[self.pairs.count] = row
+        self.pairs.build[self.pairs.count] = build
+        self.pairs.count += 1
+        self.pairs.null_count += build == NULL
+
+    cdef void mark_matched(self) noexcept nogil:
+        cdef int64_t position
+        for position in range(self.count):
+            self.matched[position] = self.heads[position] != NULL
 
     # At most one pair for each probe row.
     cdef void _next_single(self) noexcept nogil:
+        cdef int64_t* rows = self.pairs.rows
+        cdef uint8_t** build = self.pairs.build
         cdef int64_t position = self._position
         cdef int64_t pairs = 0
         cdef int64_t nulls = 0
@@ -93,17 +134,19 @@ cdef class ProbeMatches:
                         break
                 if self._mark_build:
                     row_link(head)[0] |= LINK_MATCHED
-            self.pair_rows[pairs] = self.start + position
-            self.pair_build[pairs] = head
+            rows[pairs] = self.start + position
+            build[pairs] = head
             pairs += 1
             position += 1
         self._position = position
-        self.pair_count = pairs
-        self.null_count = nulls
-        self.contiguous = pairs > 0 and self.pair_rows[pairs - 1] - self.pair_rows[0] == pairs - 1
+        self.pairs.count = pairs
+        self.pairs.null_count = nulls
+        self.pairs.contiguous = pairs > 0 and rows[pairs - 1] - rows[0] == pairs - 1
 
     # All pairs along the chains.
     cdef void _next_chained(self) noexcept nogil:
+        cdef int64_t* rows = self.pairs.rows
+        cdef uint8_t** build = self.pairs.build
         cdef int64_t pairs = 0
         cdef int64_t bytes_taken = 0
         cdef int64_t position
@@ -118,20 +161,140 @@ cdef class ProbeMatches:
             bytes_taken += self.row_sizes[position] + (<int64_t>row_size(row) if row != NULL else 0)
             if bytes_taken > OUTPUT_BYTES and pairs > 0:
                 break
-            self.pair_rows[pairs] = self.start + position
-            self.pair_build[pairs] = row
-            if pairs > 0 and self.pair_rows[pairs - 1] == self.pair_rows[pairs]:
+            rows[pairs] = self.start + position
+            build[pairs] = row
+            if pairs > 0 and rows[pairs - 1] == rows[pairs]:
                 repeated = True
             pairs += 1
             if row == NULL:
-                self.null_count += 1
+                self.pairs.null_count += 1
                 self._position += 1
                 continue
-            self._chain = <uint8_t*>(row_link(row)[0] & LINK_POINTER)
+            self._chain = next_of_key(row)
             if self._mark_build:
                 row_link(row)[0] |= LINK_MATCHED
             if self._chain == NULL:
                 self._position += 1
-        self.pair_count = pairs
-        self.contiguous = (not repeated and pairs > 0
-                           and self.pair_rows[pairs - 1] - self.pair_rows[0] == pairs - 1)
+        self.pairs.count = pairs
+        self.pairs.contiguous = not repeated and pairs > 0 and rows[pairs - 1] - rows[0] == pairs - 1
+
+    # Probe rows by whether they have a match.
+    cdef void _next_once(self) noexcept nogil:
+        cdef int64_t position
+        cdef bint emitted
+        for position in range(self._position, self.count):
+            emitted = self._emits.matched_probe if self.heads[position] != NULL else self._emit_unmatched
+            if emitted and not self.skip[position] and not self.matched_before[position]:
+                self._append(self.start + position, NULL)
+        self._position = self.count
+
+    # Build rows that get their first match now.
+    cdef void _next_newly_matched(self) noexcept nogil:
+        cdef int64_t bytes_taken = 0
+        cdef int64_t position
+        cdef uint8_t* row
+        while self._position < self.count and self.pairs.count < OUTPUT_ROWS:
+            position = self._position
+            row = self._chain
+            if row == NULL:
+                row = self.heads[position]
+                if self.skip[position] or row == NULL or row_link(row)[0] & LINK_MATCHED:
+                    self._position += 1
+                    continue
+            if self._emits.matched_build:
+                bytes_taken += row_size(row)
+                if bytes_taken > OUTPUT_BYTES and self.pairs.count > 0:
+                    break
+                self._append(self.start + position, row)
+            row_link(row)[0] |= LINK_MATCHED
+            self._chain = next_of_key(row)
+            if self._chain == NULL:
+                self._position += 1
+
+    # ------------------------------------------------------------------ with a condition
+
+    cdef int reserve_candidates(self) except -1:
+        self.candidates.rows = <int64_t*>calloc(OUTPUT_ROWS, sizeof(int64_t))
+        self.candidates.build = <uint8_t**>calloc(OUTPUT_ROWS, sizeof(uint8_t*))
+        if self.candidates.rows == NULL or self.candidates.build == NULL:
+            raise MemoryError("candidates of a join with a condition")
+        return 0
+
+    cdef int64_t next_candidates(self) noexcept nogil:
+        cdef bint build_only = self._mark_build and not self._emits.pairs
+        cdef bint first_only = not self._mark_build and not self._emits.pairs
+        cdef int64_t capacity = OUTPUT_ROWS - self.pairs.count
+        cdef int64_t bytes_limit = OUTPUT_BYTES - self._pair_bytes
+        cdef int64_t bytes_taken = 0
+        cdef int64_t found = 0
+        cdef int64_t position
+        cdef uint8_t* row
+        while self._position < self.count and found < capacity:
+            position = self._position
+            row = self._chain if self._chain != NULL else self.heads[position]
+            if row == NULL or self.skip[position] or (
+                    first_only and (self.matched[position] or self.matched_before[position])):
+                self._chain = NULL
+                self._position += 1
+                continue
+            if not (build_only and row_link(row)[0] & LINK_MATCHED):
+                bytes_taken += self.row_sizes[position] + <int64_t>row_size(row)
+                if bytes_taken > bytes_limit and found > 0:
+                    break
+                self.candidates.rows[found] = self.start + position
+                self.candidates.build[found] = row
+                found += 1
+            self._chain = next_of_key(row)
+            if self._chain == NULL:
+                self._position += 1
+        self.candidates.count = found
+        self.candidates.null_count = 0
+        self.candidates.contiguous = _is_run(&self.candidates)
+        return found
+
+    cdef void confirm(self, const uint8_t* flags) noexcept nogil:
+        cdef int64_t index, position
+        cdef uint8_t* row
+        cdef uint64_t was_matched
+        cdef bint emitted
+        for index in range(self.candidates.count):
+            if not flags[index]:
+                continue
+            row = self.candidates.build[index]
+            position = self.candidates.rows[index] - self.start
+            emitted = self._emits.pairs
+            if self._mark_build:
+                was_matched = row_link(row)[0] & LINK_MATCHED
+                row_link(row)[0] |= LINK_MATCHED
+                emitted = emitted or (self._emits.matched_build and not was_matched)
+            elif self._emits.matched_probe:
+                emitted = not self.matched[position]
+                row = NULL
+            self.matched[position] = 1
+            if emitted:
+                self._append(self.candidates.rows[index], row)
+                self._pair_bytes += self.row_sizes[position] + (<int64_t>row_size(row) if row != NULL else 0)
+
+    cdef bint is_full(self) noexcept nogil:
+        return self.pairs.count > OUTPUT_ROWS // 2 or self._pair_bytes > OUTPUT_BYTES // 2
+
+    cdef int64_t next_unmatched(self) noexcept nogil:
+        cdef int64_t position = self._unmatched_position
+        if self._emit_unmatched:
+            while position < self.count and self.pairs.count < OUTPUT_ROWS:
+                if not (self.skip[position] or self.matched[position] or self.matched_before[position]):
+                    self._append(self.start + position, NULL)
+                position += 1
+        self._unmatched_position = position
+        return self.close_pairs()
+
+
+# Whether the pairs are a run of probe rows, each once.
+cdef bint _is_run(const PairRun* pairs) noexcept nogil:
+    cdef int64_t index
+    if pairs.count == 0 or pairs.rows[pairs.count - 1] - pairs.rows[0] != pairs.count - 1:
+        return False
+    for index in range(1, pairs.count):
+        if pairs.rows[index] != pairs.rows[index - 1] + 1:
+            return False
+    return True

@@ -1,15 +1,20 @@
 """SpilledPair: a build file and the probe file that waits for it, and how to join the two.
 
-    SpilledPair ──plan()──► PARTITION     scatter both again, with a fresh hash, at the next level
-                       └──► BLOCK_WISE    load build rows until memory is full, stream the probe file, repeat
+    SpilledPair ──should_reverse()──► reversed()          the smaller file is built, whichever side it came from
+         └──────────plan()──► PARTITION     scatter both again, with a fresh hash, at the next level
+                         └──► BLOCK_WISE    load build rows until memory is full, stream the probe file, repeat
 
 A build file that fits is one block: no need to scatter it. A few blocks are also cheaper than scattering when reading
 the probe file once more for each costs less than writing and reading both files again. One that did not shrink (a key
 dominates: 1 key of 99 % of the rows stays together under every hash) or lies too deep is joined block-wise in as many
 passes as it takes. So no key, however heavy, ends in endless recursion or out of memory.
 
-Source: Flink's BinaryHashTable gives up after level 3 and hands the partition to a sort-merge join; its older table
-throws ("Hash join exceeded maximum number of recursions").
+Sizes of both sides are known only now, which is why roles are chosen again: every join type runs with either side built
+(``join_type``).
+
+Source: role reversal is in Graefe et al., "Hash joins and hash teams in SQL Server". Flink's BinaryHashTable gives up
+after level 3 and hands the partition to a sort-merge join; its older table throws ("Hash join exceeded maximum number
+of recursions").
 """
 
 from __future__ import annotations
@@ -48,8 +53,35 @@ class SpilledPair(NamedTuple):
     probe_bytes: int
     #: of the partitions that this pair would be scattered into
     level: int
-    #: build rows of the partitions this one came from, together
+    #: build and probe rows of the partitions this one came from, together
     parent_rows: int
+    parent_probe_rows: int
+    #: whether these roles are the reverse of those that the join began with
+    is_reversed: bool = False
+
+    def reversed(self) -> SpilledPair:
+        """Return the pair with build and probe exchanged."""
+        return SpilledPair(
+            build_file=self.probe_file,
+            probe_file=self.build_file,
+            build_rows=self.probe_rows,
+            build_bytes=self.probe_bytes,
+            probe_rows=self.build_rows,
+            probe_bytes=self.build_bytes,
+            level=self.level,
+            parent_rows=self.parent_probe_rows,
+            parent_probe_rows=self.parent_rows,
+            is_reversed=not self.is_reversed,
+        )
+
+    def should_reverse(self, block_count: int) -> bool:
+        """Return whether to build from the probe file: it is the smaller one, and the build file is not one block."""
+        return block_count > 1 and self.probe_rows > 0 and self.probe_bytes < self.build_bytes
+
+    def delete(self) -> None:
+        """Delete both files."""
+        self.build_file.delete()
+        self.probe_file.delete()
 
     def plan(self, block_count: int) -> Strategy:
         """Return how to join the pair; ``block_count`` is the number of blocks that its build rows would make."""

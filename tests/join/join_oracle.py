@@ -16,10 +16,16 @@ from engine.graph.plan import JoinType
 from engine.iomanager.io_manager import IOManager
 from engine.iomanager.spill_identity import SpillIdentity
 from engine.join.hash_join import HashJoin
+from engine.join.pair_condition import PairCondition
 from engine.memory.manager import MemoryManager
 
 UNMATCHED_LEFT = {JoinType.LEFT, JoinType.FULL}
 UNMATCHED_RIGHT = {JoinType.RIGHT, JoinType.FULL}
+LEFT_ONLY = {JoinType.SEMI, JoinType.ANTI}
+ALL_TYPES = list(JoinType)
+
+#: whether a pair of rows (left, right) with equal keys is a match
+Confirm = Callable[[tuple, tuple], bool]
 
 
 def normal_key(values: Sequence[Any]) -> tuple[Any, ...] | None:
@@ -30,11 +36,15 @@ def normal_key(values: Sequence[Any]) -> tuple[Any, ...] | None:
 
 
 def oracle_join(
-    how: JoinType, left: list[tuple], right: list[tuple], left_keys: Sequence[int], right_keys: Sequence[int]
+    how: JoinType,
+    left: list[tuple],
+    right: list[tuple],
+    left_keys: Sequence[int],
+    right_keys: Sequence[int],
+    widths: tuple[int, int],
+    confirm: Confirm = lambda left_row, right_row: True,
 ) -> Counter:
-    """Return the rows of the join (left columns, then right columns) with their counts."""
-    left_width = len(left[0]) if left else 0
-    right_width = len(right[0]) if right else 0
+    """Return the rows of the join (left columns, then right columns unless semi or anti) with their counts."""
     by_key: dict[tuple, list[int]] = {}
     for index, row in enumerate(right):
         key = normal_key([row[column] for column in right_keys])
@@ -44,17 +54,29 @@ def oracle_join(
     met: set[int] = set()
     for row in left:
         key = normal_key([row[column] for column in left_keys])
-        matches = by_key.get(key, []) if key is not None else []
+        candidates = by_key.get(key, []) if key is not None else []
+        matches = [index for index in candidates if confirm(row, right[index])]
+        met.update(matches)
+        if how in LEFT_ONLY:
+            rows[row] += bool(matches) == (how is JoinType.SEMI)
+            continue
         for index in matches:
             rows[(*row, *right[index])] += 1
-            met.add(index)
         if not matches and how in UNMATCHED_LEFT:
-            rows[(*row, *[None] * right_width)] += 1
+            rows[(*row, *[None] * widths[1])] += 1
     if how in UNMATCHED_RIGHT:
         for index, row in enumerate(right):
             if index not in met:
-                rows[(*[None] * left_width, *row)] += 1
-    return rows
+                rows[(*[None] * widths[0], *row)] += 1
+    return +rows
+
+
+def oracle_not_in(left: list[tuple], right: list[tuple], left_key: int, right_key: int) -> Counter:
+    """Return the left rows whose key is NOT IN the right keys, as SQL means it."""
+    keys = [row[right_key] for row in right]
+    if None in keys:
+        return Counter()
+    return Counter(row for row in left if not keys or (row[left_key] is not None and row[left_key] not in set(keys)))
 
 
 def rows_of(batches: Sequence[pa.RecordBatch]) -> Counter:
@@ -90,7 +112,7 @@ def join_memory(folder: Path, pages: int, page_size: int) -> Iterator[tuple[Any,
 
 
 COUNTERS = ("build_rows", "probe_rows", "partitions_spilled", "repartition_count", "block_wise_count",
-            "block_pass_count", "level_max", "spilled_bytes")  # fmt: skip
+            "block_pass_count", "level_max", "spilled_bytes", "reversed_count")  # fmt: skip
 
 
 def run_join(
@@ -108,12 +130,15 @@ def run_join(
     force_spill: bool = False,
     output: Sequence[tuple[int, int]] | None = None,
     add_build: Callable[[HashJoin, pa.RecordBatch], None] = HashJoin.add_build_batch,
+    **options: Any,
 ) -> JoinRun:
     """Run the engine's join over two tables."""
     build, probe = (left, right) if build_is_left else (right, left)
     build_keys, probe_keys = (left_keys, right_keys) if build_is_left else (right_keys, left_keys)
     if output is None:
-        output = [(0, index) for index in range(left.num_columns)] + [(1, index) for index in range(right.num_columns)]
+        output = [(0, index) for index in range(left.num_columns)]
+        if how not in LEFT_ONLY:
+            output += [(1, index) for index in range(right.num_columns)]
     schema = pa.schema(
         [
             pa.field(f"c{position}", (left, right)[side].schema.field(index).type)
@@ -123,7 +148,7 @@ def run_join(
     run = JoinRun()
     sides = (build.schema, probe.schema, build_keys, probe_keys, build_is_left)
     with join_memory(folder, pages, page_size) as (pool, space):
-        join = HashJoin(how, *sides, output, schema, pool, space, force_spill)
+        join = HashJoin(how, *sides, output, schema, pool, space, force_spill, **options)
         for batch in build.to_batches(max_chunksize=batch_rows):
             add_build(join, batch)
         join.finish_build()
@@ -152,15 +177,25 @@ def table_rows(table: pa.Table) -> list[tuple]:
     return list(zip(*[column.to_pylist() for column in table.columns], strict=True)) if table.num_rows else []
 
 
+def pair_condition(
+    left: pa.Table, right: pa.Table, columns: Sequence[tuple[int, int]], predicate: Any
+) -> PairCondition:
+    """Return a condition over these columns, named a, b, c and so on."""
+    fields = [
+        (left, right)[side].schema.field(index).with_name("abcdefgh"[n]) for n, (side, index) in enumerate(columns)
+    ]
+    return PairCondition(tuple(columns), pa.schema(fields), predicate)
+
+
 def assert_joins_like_oracle(folder: Path, how: JoinType, left: pa.Table, right: pa.Table, left_keys: Sequence[int],
-                             right_keys: Sequence[int], **options: Any) -> JoinRun:  # fmt: skip
-    """Run both joins and compare rows and counts."""
+                             right_keys: Sequence[int], *, confirm: Confirm = lambda left_row, right_row: True,
+                             **options: Any) -> JoinRun:  # fmt: skip
+    """Run both joins and compare rows and counts; ``confirm`` is the oracle's form of the option ``condition``."""
+    if how is JoinType.CROSS:
+        left_keys, right_keys = [], []
     run = run_join(folder, how, left, right, left_keys, right_keys, **options)
-    expected = oracle_join(how, table_rows(left), table_rows(right), left_keys, right_keys)
-    if not left.num_rows and how in UNMATCHED_RIGHT:
-        expected = Counter({(*[None] * left.num_columns, *row[-right.num_columns :]): n for row, n in expected.items()})
-    if not right.num_rows and how in UNMATCHED_LEFT:
-        expected = Counter({(*row, *[None] * right.num_columns): n for row, n in expected.items()})
+    widths = (left.num_columns, right.num_columns)
+    expected = oracle_join(how, table_rows(left), table_rows(right), left_keys, right_keys, widths, confirm)
     actual = rows_of(run.batches)
     assert sum(actual.values()) == sum(expected.values())
     assert actual == expected

@@ -9,13 +9,22 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from engine.errors import CorruptBlockError, MemoryBudgetError, NotYetSupportedError, SchemaError
+from engine.errors import CorruptBlockError, MemoryBudgetError, SchemaError
 from engine.graph.plan import JoinType
 from engine.join.hash_join import HashJoin
 from engine.records.row_codec import RowCodec
-from tests.join.join_oracle import assert_joins_like_oracle, join_memory, rows_of, run_join, table_rows
+from tests.join.join_oracle import (
+    ALL_TYPES,
+    LEFT_ONLY,
+    assert_joins_like_oracle,
+    join_memory,
+    rows_of,
+    run_join,
+    table_rows,
+)
 
-TYPES = [JoinType.INNER, JoinType.LEFT, JoinType.RIGHT]
+TYPES = ALL_TYPES
+KEYED = [how for how in ALL_TYPES if how is not JoinType.CROSS]
 
 
 def draw(seed, rows, domain, null_share=0.1, heavy=0.0, tag="l"):
@@ -36,7 +45,7 @@ def draw(seed, rows, domain, null_share=0.1, heavy=0.0, tag="l"):
 
 @pytest.mark.parametrize("how", TYPES)
 @pytest.mark.parametrize("build_is_left", [False, True])
-@pytest.mark.parametrize("batch_rows", [1, 2, 7, 49, 8192])
+@pytest.mark.parametrize("batch_rows", [1, 7, 49, 8192])
 @pytest.mark.parametrize("force_spill", [False, True])
 def test_fifty_rows_join_like_the_oracle(tmp_path, how, build_is_left, batch_rows, force_spill):
     left, right = draw(1, 50, 20), draw(2, 45, 20, tag="r")
@@ -54,7 +63,7 @@ def test_fifty_rows_join_like_the_oracle(tmp_path, how, build_is_left, batch_row
     assert (run.counters["partitions_spilled"] > 0) == force_spill
 
 
-@pytest.mark.parametrize("how", TYPES)
+@pytest.mark.parametrize("how", KEYED)
 @pytest.mark.parametrize("build_is_left", [False, True])
 @pytest.mark.parametrize("pages", [512, 40, 6], ids=["fits", "half", "six pages"])
 @pytest.mark.parametrize("skew", ["none", "build", "probe"])
@@ -68,7 +77,7 @@ def test_memory_and_skew_do_not_change_the_result(tmp_path, how, build_is_left, 
     assert run.pages_peak <= pages
 
 
-@pytest.mark.parametrize("how", TYPES)
+@pytest.mark.parametrize("how", KEYED)
 @pytest.mark.parametrize("build_is_left", [False, True])
 @pytest.mark.parametrize("pages", [512, 6])
 def test_one_key_heavy_on_both_sides_gives_every_pair(tmp_path, how, build_is_left, pages):
@@ -76,7 +85,8 @@ def test_one_key_heavy_on_both_sides_gives_every_pair(tmp_path, how, build_is_le
     run = assert_joins_like_oracle(
         tmp_path, how, left, right, [0], [0], build_is_left=build_is_left, pages=pages, batch_rows=49
     )
-    assert max(batch.num_rows for batch in run.batches) > 1000
+    if how not in LEFT_ONLY:
+        assert max(batch.num_rows for batch in run.batches) > 1000
 
 
 KEYS = {
@@ -113,7 +123,7 @@ def test_every_key_type_joins_like_the_oracle(tmp_path, name, force_spill):
     assert sorted(rows_of(run.batches).elements(), key=repr) == sorted(expected, key=repr)
 
 
-@pytest.mark.parametrize("how", TYPES)
+@pytest.mark.parametrize("how", KEYED)
 @pytest.mark.parametrize("pages", [64, 6])
 def test_several_key_columns_match_together_and_nest_values_travel(tmp_path, how, pages):
     chance = random.Random(8)
@@ -132,6 +142,9 @@ def test_several_key_columns_match_together_and_nest_values_travel(tmp_path, how
 
     left, right = table(150, "l"), table(170, "r")
     output = [(1, 3), (0, 2), (0, 0), (0, 3), (1, 2)]
+    if how in LEFT_ONLY:
+        assert_joins_like_oracle(tmp_path, how, left.drop(["list"]), right.drop(["list"]), [0, 1], [0, 1], pages=pages)
+        return
     run = run_join(tmp_path, how, left, right, [0, 2], [0, 2], pages=pages, output=output)
     full = run_join(tmp_path, how, left.drop(["list"]), right.drop(["list"]), [0, 1], [0, 1], pages=pages)
     expected = rows_of([batch.select([5, 1, 0, 2, 4]) for batch in full.batches])
@@ -152,7 +165,7 @@ def test_an_empty_side_is_no_special_case(tmp_path, how, build_is_left, left_row
     assert_joins_like_oracle(tmp_path, how, left, right, [0], [0], build_is_left=build_is_left)
 
 
-@pytest.mark.parametrize("how", TYPES)
+@pytest.mark.parametrize("how", KEYED)
 @pytest.mark.parametrize("build_is_left", [False, True])
 @pytest.mark.parametrize("force_spill", [False, True])
 def test_null_keys_match_nothing_and_outer_rows_with_them_come_out(tmp_path, how, build_is_left, force_spill):
@@ -160,7 +173,8 @@ def test_null_keys_match_nothing_and_outer_rows_with_them_come_out(tmp_path, how
     run = assert_joins_like_oracle(
         tmp_path, how, left, right, [0], [0], build_is_left=build_is_left, force_spill=force_spill
     )
-    assert sum(batch.num_rows for batch in run.batches) == (0 if how is JoinType.INNER else 300)
+    expected = {JoinType.INNER: 0, JoinType.SEMI: 0, JoinType.FULL: 600}
+    assert sum(batch.num_rows for batch in run.batches) == expected.get(how, 300)
 
 
 @pytest.mark.parametrize("build_is_left", [False, True])
@@ -169,7 +183,7 @@ def test_columns_declared_not_nullable_are_null_where_their_side_is_missing(tmp_
     schema = pa.schema([pa.field(name, kind, nullable=False) for name, kind in (("k", pa.int64()), ("t", pa.string()))])
     left = pa.table({"k": range(900), "t": map(str, range(900))}, schema=schema)
     right = pa.table({"k": range(450, 1350), "t": map(str, range(900))}, schema=schema)
-    for how in TYPES:
+    for how in KEYED:
         assert_joins_like_oracle(tmp_path, how, left, right, [0], [0], build_is_left=build_is_left, pages=pages)
 
 
@@ -216,7 +230,7 @@ def test_pairs_come_in_probe_order_while_nothing_is_spilled(tmp_path):
 @pytest.mark.parametrize("add_rows", ["page", "rows"])
 @pytest.mark.parametrize("how", TYPES)
 def test_build_rows_may_come_as_row_pages(tmp_path, add_rows, how):
-    left, right = draw(1, 400, 90), draw(2, 500, 90, tag="r")
+    left, right = draw(1, 180, 90), draw(2, 220, 90, tag="r")
     codec = RowCodec(right.schema)
 
     def add_build(join, batch):
@@ -280,13 +294,6 @@ def test_a_pool_below_six_pages_is_refused(tmp_path):
     table = draw(1, 1, 1)
     with pytest.raises(MemoryBudgetError, match="a hash join needs 6 pages, the pool has 5"):
         run_join(tmp_path, JoinType.INNER, table, table, [0], [0], pages=5)
-
-
-@pytest.mark.parametrize("how", [JoinType.FULL, JoinType.SEMI, JoinType.ANTI, JoinType.CROSS])
-def test_other_types_are_refused_by_name(tmp_path, how):
-    table = draw(1, 1, 1)
-    with pytest.raises(NotYetSupportedError, match=how.value):
-        run_join(tmp_path, how, table, table, [0], [0])
 
 
 def test_keys_that_cannot_be_compared_are_refused(tmp_path):

@@ -9,9 +9,9 @@ import pytest
 
 from engine.graph.plan import JoinType
 from engine.join.hash_join import HashJoin
-from tests.join.join_oracle import assert_joins_like_oracle, join_memory, run_join, spill_files
+from tests.join.join_oracle import ALL_TYPES, LEFT_ONLY, assert_joins_like_oracle, join_memory, run_join, spill_files
 
-TYPES = [JoinType.INNER, JoinType.LEFT, JoinType.RIGHT]
+TYPES = [how for how in ALL_TYPES if how is not JoinType.CROSS]
 
 
 def numbered(keys, width=40):
@@ -48,16 +48,50 @@ def test_a_build_side_far_larger_than_memory_recurses(tmp_path, how, build_is_le
     assert run.pages_peak <= 6
 
 
+def heavy(rows, size, tail):
+    """Rows of the key 7, together ``rows * size`` bytes, and one of each key of ``tail``."""
+    keys = [7] * rows + list(tail) + [None] * 3
+    return pa.table({"k": pa.array(keys, pa.int64()), "n": range(len(keys)), "t": ["x" * size] * len(keys)})
+
+
 @pytest.mark.parametrize("how", TYPES)
 @pytest.mark.parametrize("build_is_left", [False, True])
-def test_one_key_larger_than_memory_is_joined_block_wise(tmp_path, how, build_is_left):
-    build, probe = numbered([7] * 3000 + list(range(50))), numbered([7] * 6 + list(range(20, 1500)) + [None] * 9)
+@pytest.mark.parametrize("heavier", ["build", "probe", "both"])
+def test_one_key_larger_than_memory_is_joined_block_wise(tmp_path, how, build_is_left, heavier):
+    rows = {"build": (300, 4), "probe": (4, 300), "both": (120, 130)}[heavier]
+    build, probe = heavy(rows[0], 600, range(60)), heavy(rows[1], 600, range(20, 90))
     left, right = (build, probe) if build_is_left else (probe, build)
     run = assert_joins_like_oracle(tmp_path, how, left, right, [0], [0], build_is_left=build_is_left, pages=6)
-    assert run.counters["block_wise_count"] >= 1
-    assert run.counters["block_pass_count"] >= 5
-    assert run.counters["repartition_count"] <= 1
+    assert run.counters["block_pass_count"] > 2
+    assert (run.counters["reversed_count"] > 0) == (heavier == "build")
+    if heavier == "both":
+        assert run.counters["block_wise_count"] >= 1
+        assert run.counters["repartition_count"] <= 1
     assert run.pages_peak <= 6
+
+
+@pytest.mark.parametrize("how", TYPES)
+@pytest.mark.parametrize("build_is_left", [False, True])
+@pytest.mark.parametrize("pages", [6, 20])
+def test_a_pair_is_built_from_its_smaller_file(tmp_path, how, build_is_left, pages):
+    build, probe = drawn(5, 500 * pages, 3000), drawn(6, 80 * pages, 3000)
+    left, right = (build, probe) if build_is_left else (probe, build)
+    run = assert_joins_like_oracle(tmp_path, how, left, right, [0], [0], build_is_left=build_is_left, pages=pages)
+    assert run.counters["reversed_count"] > 0
+    assert run.counters["repartition_count"] == 0
+    assert run.pages_peak <= pages
+
+
+@pytest.mark.parametrize("build_is_left", [False, True])
+@pytest.mark.parametrize("pages", [64, 6])
+def test_a_cross_join_streams_over_blocks_of_its_build_side(tmp_path, build_is_left, pages):
+    left, right = heavy(150, 300, []), heavy(90, 300, [])
+    run = assert_joins_like_oracle(
+        tmp_path, JoinType.CROSS, left, right, [], [], build_is_left=build_is_left, pages=pages
+    )
+    assert (run.counters["block_wise_count"] > 0) == (pages == 6)
+    assert run.counters["spilled_bytes"] < 2 * (left.nbytes + right.nbytes)
+    assert run.pages_peak <= pages
 
 
 def test_a_key_heavy_on_the_probe_side_is_streamed_not_scattered_deep(tmp_path):
@@ -105,8 +139,11 @@ def test_three_hundred_thousand_rows_join_like_duckdb(tmp_path, how, build_is_le
     database = duckdb.connect()
     for name, table in (("a", left), ("b", right), ("joined", pa.Table.from_batches(run.batches))):
         database.register(name, table)
-    totals = "select count(*), count(c1), count(c3), sum(hash(c0, c1, c2, c3) % 1000000007) from "
-    expected = f"(select a.k c0, a.x c1, b.k c2, b.y c3 from a {how.value} join b on a.k = b.k)"
+    columns, totals = "c0, c1, c2, c3", "a.k c0, a.x c1, b.k c2, b.y c3"
+    if how in LEFT_ONLY:
+        columns, totals = "c0, c1", "a.k c0, a.x c1"
+    expected = f"(select {totals} from a {how.value} join b on a.k = b.k)"
+    totals = f"select count(*), count(c0), sum(hash({columns}) % 1000000007) from "
     assert database.sql(totals + "joined").fetchall() == database.sql(totals + expected).fetchall()
 
 

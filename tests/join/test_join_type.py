@@ -1,30 +1,29 @@
 import pytest
 
-from engine.errors import NotYetSupportedError
 from engine.graph.plan import JoinType
-from engine.join.join_type import RULES, SUPPORTED, Matched, emission
+from engine.join.join_type import RULES, Emission, emission
 
 
 def test_every_join_type_has_a_rule():
     assert set(RULES) == set(JoinType)
 
 
+NOTHING = Emission(pairs=False, matched_probe=False, matched_build=False, unmatched_probe=False, unmatched_build=False)
+PAIRS = NOTHING._replace(pairs=True)
+
+
 @pytest.mark.parametrize(
-    ("how", "build_is_left", "unmatched_probe", "unmatched_build"),
+    ("how", "right_built", "left_built"),
     [
-        (JoinType.INNER, False, False, False),
-        (JoinType.INNER, True, False, False),
-        (JoinType.LEFT, False, True, False),
-        (JoinType.LEFT, True, False, True),
-        (JoinType.RIGHT, False, False, True),
-        (JoinType.RIGHT, True, True, False),
+        (JoinType.INNER, PAIRS, PAIRS),
+        (JoinType.CROSS, PAIRS, PAIRS),
+        (JoinType.LEFT, PAIRS._replace(unmatched_probe=True), PAIRS._replace(unmatched_build=True)),
+        (JoinType.RIGHT, PAIRS._replace(unmatched_build=True), PAIRS._replace(unmatched_probe=True)),
+        (JoinType.FULL, *[PAIRS._replace(unmatched_probe=True, unmatched_build=True)] * 2),
+        (JoinType.SEMI, NOTHING._replace(matched_probe=True), NOTHING._replace(matched_build=True)),
+        (JoinType.ANTI, NOTHING._replace(unmatched_probe=True), NOTHING._replace(unmatched_build=True)),
     ],
 )
-def test_the_outer_side_is_found_whichever_input_is_built(how, build_is_left, unmatched_probe, unmatched_build):
-    assert emission(how, build_is_left) == (Matched.PAIRS, unmatched_probe, unmatched_build)
-
-
-@pytest.mark.parametrize("how", sorted(set(JoinType) - SUPPORTED))
-def test_a_type_that_is_not_built_is_refused_by_name(how):
-    with pytest.raises(NotYetSupportedError, match=f"a {how.value} join is not supported yet"):
-        emission(how, False)
+def test_the_rule_is_read_for_whichever_input_is_built(how, right_built, left_built):
+    assert emission(how, False) == right_built
+    assert emission(how, True) == left_built

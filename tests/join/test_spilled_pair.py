@@ -2,7 +2,7 @@ from engine.join.spilled_pair import LEVEL_MAX, SpilledPair, Strategy, first_fan
 
 
 def pair(build_rows=1000, build_bytes=64_000, probe_bytes=640_000, level=1, parent_rows=10_000):
-    return SpilledPair(None, None, build_rows, build_bytes, 10_000, probe_bytes, level, parent_rows)
+    return SpilledPair(None, None, build_rows, build_bytes, 10_000, probe_bytes, level, parent_rows, 100_000)
 
 
 def test_a_pair_that_fits_is_joined_in_one_pass():
@@ -24,6 +24,18 @@ def test_a_pair_that_did_not_shrink_is_never_scattered():
 def test_a_pair_of_the_deepest_level_is_never_scattered():
     assert pair(level=LEVEL_MAX).plan(1000) is Strategy.PARTITION
     assert pair(level=LEVEL_MAX + 1).plan(1000) is Strategy.BLOCK_WISE
+
+
+def test_roles_are_exchanged_when_the_probe_file_is_smaller_and_the_build_file_does_not_fit():
+    small_probe = pair(probe_bytes=6_400)
+    assert small_probe.should_reverse(2)
+    assert not small_probe.should_reverse(1)
+    assert not pair().should_reverse(10)
+    assert not small_probe._replace(probe_rows=0).should_reverse(10)
+    exchanged = small_probe.reversed()
+    assert (exchanged.build_rows, exchanged.build_bytes, exchanged.parent_rows) == (10_000, 6_400, 100_000)
+    assert exchanged.is_reversed
+    assert exchanged.reversed() == small_probe
 
 
 def test_six_pages_give_two_partitions():

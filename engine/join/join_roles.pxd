@@ -1,0 +1,31 @@
+# JoinRoles: everything of a join that depends on which side is built.
+
+cimport cython
+from libc.stdint cimport int64_t, uint8_t
+
+from engine.join.copied_keys cimport CopiedKeys
+from engine.join.hash_table cimport HashTable
+from engine.join.join_side cimport JoinSide
+from engine.join.match_output cimport MatchOutput
+from engine.join.pair_filter cimport PairFilter
+from engine.join.probe_matches cimport Emits
+from engine.memory.page_pool cimport PagePool
+
+
+@cython.final
+cdef class JoinRoles:
+    cdef JoinSide build
+    cdef JoinSide probe
+    cdef bint build_is_left
+    cdef Emits emits
+    cdef HashTable table
+    cdef MatchOutput output
+    cdef PairFilter condition           # None: equal keys are enough
+    cdef CopiedKeys probe_copies        # None: no probe row is a copy
+    cdef PagePool _pool
+
+    # Whether build rows carry the matched bit: such a table belongs to one join.
+    cdef bint marks_build(self) noexcept
+    # Keep the columns of a small build side, all of it in the table, as Arrow arrays.
+    cdef int keep_small_build(self, list partitions) except -1
+    cdef int _number_rows(self, list partitions, uint8_t** rows) except -1

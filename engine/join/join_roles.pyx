@@ -1,0 +1,95 @@
+"""JoinRoles: everything of a join that depends on which side is built: sides, table, output, condition, what is emitted.
+
+    roles = JoinRoles(how, left, right, build_is_left, output, output_schema, pool, condition, copies, copies_are_left)
+    roles.keep_small_build(partitions)          after the table is filled
+
+A join has these roles, and the reverse of them once a spilled pair is better built from its other file. The table takes
+pages only while it is filled, so roles that rest cost scratch memory alone.
+
+A small build side is kept as Arrow columns as well, where the pool has as much to spare: gathering them beats decoding
+the same rows over and over.
+"""
+
+cimport cython
+from libc.stdint cimport int64_t, uint8_t, uint64_t
+from libc.stdlib cimport free, malloc
+from libc.string cimport memset
+
+from engine.join.copied_keys cimport CopiedKeys
+from engine.join.entry_pages cimport LINK_NUMBER_SHIFT, EntryCursor, next_entries, row_link
+from engine.join.hash_partition cimport HashPartition
+from engine.join.hash_table cimport HashTable
+from engine.join.join_side cimport JoinSide
+from engine.join.match_output cimport MatchOutput
+from engine.join.pair_filter cimport PairFilter
+from engine.memory.page_pool cimport PagePool
+
+from engine.join.join_type import emission
+
+cdef enum:
+    KEPT_ROWS_MAX = 1 << 16             # row numbers have 16 bits
+    KEPT_BYTES_MAX = 4 << 20
+
+
+@cython.final
+cdef class JoinRoles:
+    """Build and probe of one join; the methods are for the join (see the .pxd)."""
+
+    def __cinit__(self, how, JoinSide left not None, JoinSide right not None, bint build_is_left, output, output_schema,
+                  PagePool pool not None, condition, CopiedKeys copies, bint copies_are_left):
+        emitted = emission(how, build_is_left)
+        self.emits.pairs = emitted.pairs
+        self.emits.matched_probe = emitted.matched_probe
+        self.emits.matched_build = emitted.matched_build
+        self.emits.unmatched_probe = emitted.unmatched_probe
+        self.emits.unmatched_build = emitted.unmatched_build
+        self.build_is_left = build_is_left
+        self.build, self.probe = (left, right) if build_is_left else (right, left)
+        self._pool = pool
+        self.table = HashTable(pool, self.build, self.probe)
+        columns = [((side == 0) == build_is_left, column) for side, column in output]
+        self.output = MatchOutput(self.build, self.probe, columns, output_schema)
+        if condition is not None:
+            self.condition = PairFilter(self.build, self.probe, build_is_left, condition)
+        if copies is not None and copies_are_left == build_is_left:
+            self.table.copies = copies
+        else:
+            self.probe_copies = copies
+
+    cdef bint marks_build(self) noexcept:
+        return self.emits.unmatched_build or self.emits.matched_build
+
+    cdef int keep_small_build(self, list partitions) except -1:
+        cdef int64_t count = self.table.row_count
+        cdef int64_t size_bytes = 0
+        cdef uint8_t** rows
+        for partition in partitions:
+            size_bytes += (<HashPartition>partition).build_bytes
+        if (count == 0 or count > KEPT_ROWS_MAX or size_bytes > KEPT_BYTES_MAX
+                or size_bytes > self._pool.pages_free() * self._pool.page_size):
+            return 0
+        rows = <uint8_t**>malloc(count * sizeof(uint8_t*))
+        if rows == NULL:
+            raise MemoryError("row addresses of a small build side")
+        try:
+            self._number_rows(partitions, rows)
+            self.output.keep_columns(rows, count)
+            if self.condition is not None:
+                self.condition.columns.keep_columns(rows, count)
+        finally:
+            free(rows)
+        return 0
+
+    cdef int _number_rows(self, list partitions, uint8_t** rows) except -1:
+        cdef int64_t number = 0
+        cdef int64_t index, count
+        cdef EntryCursor cursor
+        cdef HashPartition partition
+        for partition in partitions:
+            memset(&cursor, 0, sizeof(cursor))
+            with nogil:
+                count = next_entries(&partition.entries, &cursor, rows + number, partition.entries.row_count)
+                for index in range(number, number + count):
+                    row_link(rows[index])[0] |= <uint64_t>index << LINK_NUMBER_SHIFT
+            number += count
+        return 0

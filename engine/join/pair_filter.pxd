@@ -1,0 +1,17 @@
+# PairFilter: asks a join's condition about candidate pairs.
+
+cimport cython
+from libc.stdint cimport int64_t, uint8_t
+
+from engine.join.match_output cimport MatchOutput
+from engine.join.probe_matches cimport ProbeMatches
+
+
+@cython.final
+cdef class PairFilter:
+    cdef MatchOutput columns        # what the condition is given
+    cdef object _predicate
+    cdef uint8_t* _flags            # scratch
+
+    # Have the condition decide about matches.candidates; what it confirms is in matches.pairs.
+    cdef int confirm(self, object batch, ProbeMatches matches) except -1

@@ -1,0 +1,60 @@
+"""PairFilter: asks a join's condition (``pair_condition.py``) about candidate pairs, a batch at a time.
+
+    confirm(batch, matches)      matches.candidates ─► their columns ─► predicate ─► flags ─► matches.pairs
+
+Only the condition's columns are gathered, by the same means as a join's output. Null counts as not true.
+
+Thread: that of the join.
+"""
+
+cimport cython
+from libc.stdint cimport int64_t, uint8_t, uintptr_t
+from libc.stdlib cimport free, malloc
+
+import pyarrow as pa
+
+from engine.join.join_side cimport JoinSide
+from engine.join.match_output cimport MatchOutput
+from engine.join.probe_matches cimport OUTPUT_ROWS, ProbeMatches
+
+from engine.errors import SchemaError
+
+
+@cython.final
+cdef class PairFilter:
+    """The condition of a join, for one choice of the build side."""
+
+    def __cinit__(self, JoinSide build not None, JoinSide probe not None, bint build_is_left, condition):
+        if not condition.columns:
+            raise SchemaError("a join's condition must use at least one column")
+        columns = [((side == 0) == build_is_left, column) for side, column in condition.columns]
+        self.columns = MatchOutput(build, probe, columns, condition.schema)
+        self._predicate = condition.predicate
+        self._flags = <uint8_t*>malloc(OUTPUT_ROWS)
+        if self._flags == NULL:
+            raise MemoryError("flags of a join's condition")
+
+    def __dealloc__(self):
+        free(self._flags)
+
+    cdef int confirm(self, object batch, ProbeMatches matches) except -1:
+        cdef object answer = self._predicate(self.columns.pairs(batch, &matches.candidates))
+        cdef int64_t count = matches.candidates.count
+        cdef int64_t bit, index
+        cdef const uint8_t* values
+        cdef const uint8_t* validity = NULL
+        if not isinstance(answer, pa.BooleanArray) or len(answer) != count:
+            raise SchemaError(f"a join's condition gave {type(answer).__name__} for {count} pairs, not their booleans")
+        validity_buffer, value_buffer = answer.buffers()
+        values = <const uint8_t*><uintptr_t>value_buffer.address
+        if validity_buffer is not None:
+            validity = <const uint8_t*><uintptr_t>validity_buffer.address
+        bit = answer.offset
+        with nogil:
+            for index in range(count):
+                self._flags[index] = (values[bit >> 3] >> (bit & 7)) & 1
+                if validity != NULL:
+                    self._flags[index] &= (validity[bit >> 3] >> (bit & 7)) & 1
+                bit += 1
+            matches.confirm(self._flags)
+        return 0

@@ -1,0 +1,218 @@
+"""Joins with heavy keys: the same rows as DuckDB, and no subtask with more than its share."""
+
+import statistics
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from engine import JoinHint, col, count, lit, sum_
+from engine.examples.generate_instruments import CURRENCIES, INSTRUMENTS, generate
+from engine.examples.skew_join import skew_join
+from tests.integration.row_oracle import assert_same_rows, duck
+from tests.integration.test_skew_join import write_export
+
+FIRST, SECOND = JoinHint.REPARTITION_HASH_FIRST, JoinHint.REPARTITION_HASH_SECOND
+CONFIGURATIONS = {
+    "two": {"parallelism.default": 2},
+    "four in batch mode": {"parallelism.default": 4, "execution.mode": "BATCH"},
+    "eight spilling": {"parallelism.default": 8, "debug.force-spill": True},
+}
+#: heavy keys of the left and of the right, as shares of the rows
+SKEWS = {
+    "left": ({7: 0.6}, {}),
+    "right": ({}, {7: 0.6}),
+    "both the same": ({7: 0.3}, {7: 0.1}),
+    "each its own": ({7: 0.4, 8: 0.1}, {11: 0.5}),
+    "without a match": ({-1: 0.4}, {-2: 0.3}),
+}
+HOW = ("inner", "left", "right")
+
+
+def keyed(rows, heavy, own, nulls=0.2):
+    """Return ``rows`` keys in no order: heavy ones, nulls, and others of which some are the other side's."""
+    keys = [key for key, share in heavy.items() for _ in range(int(rows * share))]
+    keys += [None] * int(rows * nulls)
+    keys += [position % 150 if position % 5 else own + position for position in range(rows - len(keys))]
+    return [keys[position * 997 % rows] for position in range(rows)]
+
+
+def tables(skew):
+    left_heavy, right_heavy = SKEWS[skew]
+    left, right = keyed(1200, left_heavy, 10_000), keyed(500, right_heavy, 20_000)
+    return (
+        pa.table({"k": pa.array(left, pa.int64()), "l": range(len(left))}),
+        pa.table({"rk": pa.array(right, pa.int64()), "r": range(len(right))}),
+    )
+
+
+def joined_by_duck(left, right, how, condition="a.k = b.rk"):
+    columns = "a.*" if how in ("semi", "anti") else "a.*, b.*"
+    join = {"full": "full outer"}.get(how, how)
+    with duckdb.connect(config={"threads": 1}) as connection:
+        connection.register("a_table", left)
+        connection.register("b_table", right)
+        return connection.sql(f"SELECT {columns} FROM a_table a {join} JOIN b_table b ON {condition}").to_arrow_table()
+
+
+def assert_same_table(actual, expected):
+    """Compare as multisets of rows, in DuckDB."""
+    assert actual.column_names == expected.column_names
+    with duckdb.connect(config={"threads": 1}) as connection:
+        connection.register("actual", actual)
+        connection.register("expected", expected)
+        for one, other in (("actual", "expected"), ("expected", "actual")):
+            rows = connection.execute(f"SELECT * FROM {one} EXCEPT ALL SELECT * FROM {other} LIMIT 5").fetchall()
+            assert rows == [], f"only in {one}"
+
+
+@pytest.mark.parametrize("how", HOW)
+@pytest.mark.parametrize("skew", SKEWS)
+@pytest.mark.parametrize("configuration", CONFIGURATIONS)
+def test_every_join_with_every_skew_gives_the_rows_of_duckdb(open_environment, configuration, skew, how):
+    env = open_environment(**CONFIGURATIONS[configuration])
+    left, right = tables(skew)
+    # both build sides for every type and skew, over the configurations
+    turn = list(CONFIGURATIONS).index(configuration) + list(SKEWS).index(skew) + HOW.index(how)
+    hint = FIRST if turn % 2 else SECOND
+    joined = env.from_arrow(left).join(env.from_arrow(right), left_on="k", right_on="rk", how=how, hint=hint)
+    if how == "inner":
+        assert "heavy keys split" in joined.explain()
+    assert_same_table(joined.to_arrow(), joined_by_duck(left, right, how))
+
+
+@pytest.mark.parametrize("how", HOW)
+@pytest.mark.parametrize("parallelism", [2, 4])
+def test_copies_of_a_key_whose_heavy_rows_are_gone_come_out_once(open_environment, parallelism, how):
+    env = open_environment(**{"parallelism.default": parallelism})
+    left, right = tables("left")
+    other, _ = tables("right")
+    for one, two in ((left, right), (other, tables("right")[1])):
+        kept = env.from_arrow(one).filter((col("k") + lit(0)) != 7)
+        rest = env.from_arrow(two).filter((col("rk") + lit(0)) != 7)
+        without_left = kept.join(env.from_arrow(two), left_on="k", right_on="rk", how=how, hint=SECOND)
+        without_right = env.from_arrow(one).join(rest, left_on="k", right_on="rk", how=how, hint=SECOND)
+        assert_same_table(without_left.to_arrow(), joined_by_duck(one.filter(pa.compute.field("k") != 7), two, how))
+        assert_same_table(without_right.to_arrow(), joined_by_duck(one, two.filter(pa.compute.field("rk") != 7), how))
+
+
+@pytest.mark.parametrize("how", HOW)
+def test_a_coalesced_key_and_a_group_by_after_a_split_join_are_right(open_environment, how):
+    env = open_environment(**{"parallelism.default": 4})
+    left, right = tables("each its own")
+    right = right.rename_columns(["k", "r"])
+    joined = env.from_arrow(left).join(env.from_arrow(right), on="k", how=how, hint=SECOND)
+    grouped = joined.group_by("k").agg(rows=count(), of_left=sum_(col("l")))
+    assert "SINGLE" not in grouped.explain()
+    sql = f"SELECT k, count(*), sum(l) FROM a {'full outer' if how == 'full' else how} JOIN b USING (k) GROUP BY k"
+    assert_same_rows(map(tuple, (row.values() for row in grouped.to_arrow().to_pylist())), duck(sql, a=left, b=right))
+
+
+def test_a_second_join_by_the_split_key_is_right(open_environment):
+    env = open_environment(**{"parallelism.default": 4})
+    left, right = tables("left")
+    third = pa.table({"tk": pa.array([7, 7, 8, None], pa.int64()), "t": [1, 2, 3, 4]})
+    joined = env.from_arrow(left).join(env.from_arrow(right), left_on="k", right_on="rk", hint=SECOND)
+    again = joined.join(env.from_arrow(third), left_on="rk", right_on="tk", hint=FIRST)
+    expected = duck("SELECT a.*, b.*, c.* FROM a JOIN b ON k = rk JOIN c ON rk = tk", a=left, b=right, c=third)
+    assert_same_rows(map(tuple, (row.values() for row in again.to_arrow().to_pylist())), expected)
+
+
+_TYPES = {
+    "int32 with int64": (pa.int32(), pa.int64(), int),
+    "int8 with double": (pa.int8(), pa.float64(), int),
+    "int64 with decimal": (pa.int64(), pa.decimal128(20, 2), int),
+    "double": (pa.float64(), pa.float64(), lambda key: (0.0 if key % 2 else -0.0) if key == 7 else key / 4),
+    "string": (pa.string(), pa.large_string(), "key {}".format),
+    "binary": (pa.binary(), pa.binary(), "key {}".format),
+    "date with timestamp": (pa.date32(), pa.timestamp("us"), None),
+    "bool": (pa.bool_(), pa.bool_(), lambda key: key == 7),
+}
+
+
+@pytest.mark.parametrize("types", _TYPES)
+def test_heavy_keys_of_every_type_are_found_again_after_widening(open_environment, types):
+    env = open_environment(**{"parallelism.default": 4})
+    left_type, right_type, make = _TYPES[types]
+
+    def column(keys, data_type):
+        numbers = pa.array([None if key is None else key % 120 for key in keys], pa.int32())
+        if make is None:
+            return numbers.cast(pa.date32()).cast(data_type)
+        made = pa.array([None if key is None else make(key) for key in numbers.to_pylist()])
+        return (made.cast(pa.int8()) if make is int else made).cast(data_type)
+
+    left = pa.table({"k": column(keyed(1200, {7: 0.6}, 3), left_type), "l": range(1200)})
+    right = pa.table({"rk": column(keyed(130, {}, 5, nulls=0.1), right_type), "r": range(130)})
+    joined = env.from_arrow(left).join(env.from_arrow(right), left_on="k", right_on="rk", hint=SECOND).select("l", "r")
+    assert "heavy keys split" in joined.explain()
+    expected = joined_by_duck(left, right, "inner").select(["l", "r"])
+    assert_same_table(joined.to_arrow(), expected)
+
+
+# ------------------------------------------------------------------------------------------ the article's join, in rows
+
+
+@pytest.fixture(scope="module")
+def instruments(tmp_path_factory):
+    """140 000 instruments in every format; 13 of 14 have one currency."""
+    folder = tmp_path_factory.mktemp("instruments")
+    for file_format in ("csv", "parquet"):
+        generate(140_000, folder / file_format, 5, file_format)
+    parts = sorted((folder / "parquet" / "instruments").iterdir())
+    write_export(folder / "records" / "instruments", pa.concat_tables(map(pq.read_table, parts)), 4)
+    write_export(folder / "records" / "currencies", pq.read_table(folder / "parquet" / "currencies.parquet"), 1)
+    return folder
+
+
+def read(env, folder, file_format):
+    if file_format == "records":
+        return env.read_records(folder / "records" / "instruments"), env.read_records(folder / "records" / "currencies")
+    if file_format == "parquet":
+        folder = folder / "parquet"
+        return env.read_parquet(folder / "instruments"), env.read_parquet(folder / "currencies.parquet")
+    folder = folder / "csv"
+    return (
+        env.read_csv(folder / "instruments", schema=INSTRUMENTS),
+        env.read_csv(folder / "currencies.csv", schema=CURRENCIES),
+    )
+
+
+def rows_of_join(result, what):
+    (join,) = [vertex for vertex in result.to_json_dict()["vertices"] if "join" in vertex["name"]]
+    return [subtask[what] for subtask in join["subtasks"]]
+
+
+@pytest.mark.parametrize("parallelism", [2, 4, 8])
+@pytest.mark.parametrize("file_format", ["csv", "parquet", "records"])
+def test_a_forced_repartitioning_gives_every_subtask_its_share(
+    open_environment, instruments, tmp_path, file_format, parallelism
+):
+    env = open_environment(**{"parallelism.default": parallelism})
+    hint = FIRST if parallelism == 4 else SECOND
+    joined = skew_join(*read(env, instruments, file_format), hint)
+    assert f"source: {'manifest' if file_format == 'records' else 'sample'}" in joined.explain()
+    joined.write_parquet(str(tmp_path / "out"))
+    result = env.execute()
+    for what in ("rows_in", "rows_out"):
+        rows = rows_of_join(result, what)
+        assert len(rows) == parallelism
+        assert max(rows) / statistics.median(rows) <= 1.3, (what, rows)
+    assert sum(rows_of_join(result, "rows_out")) == 140_000
+
+
+def test_the_heavy_side_may_be_built(open_environment, instruments, tmp_path):
+    env = open_environment(**{"parallelism.default": 4})
+    instrument, currency = read(env, instruments, "parquet")
+    joined = currency.join(instrument.select("CurrencyID", "RIC"), on="CurrencyID", hint=SECOND)
+    joined.write_parquet(str(tmp_path / "out"))
+    rows = rows_of_join(env.execute(), "rows_in")
+    assert max(rows) / statistics.median(rows) <= 1.3, rows
+
+
+def test_legacy_estimates_send_the_heavy_key_to_one_subtask(open_environment, instruments, tmp_path):
+    env = open_environment(**{"parallelism.default": 4, "optimizer.legacy-estimates": True})
+    skew_join(*read(env, instruments, "csv"), SECOND).write_parquet(str(tmp_path / "out"))
+    rows = rows_of_join(env.execute(), "rows_in")
+    assert max(rows) > 130_000, rows

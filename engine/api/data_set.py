@@ -4,7 +4,8 @@
     functional   map flat_map filter map_batches
     placement    name set_parallelism    shuffle rebalance rescale broadcast global_ forward key_by
                  partition_by_range partition_custom    replicated (partitioning.py)
-    results      write_csv write_parquet (run by env.execute())    collect to_arrow to_pandas count show (run at once)
+    results      write_csv write_parquet write_records write_text (run by env.execute())
+                 collect to_arrow to_pandas count show (run at once)
     looking      schema columns explain
 
 Nothing runs before a result is asked for; names and types are checked at once, so that an error points at the line
@@ -40,6 +41,7 @@ from engine.api.projections import (
 )
 from engine.api.results import format_table, table_to_rows
 from engine.connectors.csv_writer import check_csv_sink
+from engine.connectors.text_writer import check_text_sink
 from engine.errors import PlanError, SchemaError
 from engine.expressions.infer import check_predicate
 from engine.expressions.schema_bridge import is_key_type, to_plan_schema
@@ -256,6 +258,24 @@ class DataSet(PartitioningCalls["DataSet"], NotYetSupported):
     def write_parquet(self, path: PathLike, overwrite: bool = False) -> None:
         """Let the next ``env.execute()`` write a folder of ``part-00000.parquet`` and so on."""
         self._add_sink(SinkSpec("parquet", _absolute(path), overwrite))
+
+    def write_records(self, path: PathLike, overwrite: bool = False) -> None:
+        """Let the next ``env.execute()`` write a record data set: ``part-00000.parquet`` and so on, and a manifest.
+
+        The manifest (``_manifest.json``) has the schema, rows, bytes and checksums of the parts, and of each column
+        bounds, nulls, about how many different values and the heavy ones; ``read_records`` plans with it, and Spark
+        reads the same folder. A path that exists is an error unless ``overwrite``, which replaces it at once.
+        """
+        self._add_sink(SinkSpec("records", _absolute(path), overwrite, schema_ipc=self.schema.serialize().to_pybytes()))
+
+    def write_text(self, path: PathLike, overwrite: bool = False) -> None:
+        r"""Let the next ``env.execute()`` write a folder of ``part-00000.txt`` and so on: a line for each row.
+
+        There must be exactly one column, of strings (SchemaError). As in Spark a null is an empty line, and a value
+        with a line end in it reads back as several lines. A path that exists is an error unless ``overwrite``.
+        """
+        check_text_sink(self.schema)
+        self._add_sink(SinkSpec("text", _absolute(path), overwrite))
 
     def _add_sink(self, spec: SinkSpec) -> None:
         self._environment.add_sink(LogicalNode(Sink(spec), (self._node,), self.schema))

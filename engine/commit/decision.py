@@ -1,7 +1,8 @@
 """The decision: which attempts' files are the output of a job. Created if absent, then never changed.
 
     {"format": 1, "job_id": ..., "epoch": n,
-     "outputs": [{"sink_index", "target", "staging", "overwrite", "files": [{"name", "part"} ...]} ...]}
+     "outputs": [{"sink_index", "target", "staging", "overwrite", "files": [{"name", "part"} ...],
+                  "texts": [{"name", "content"} ...]} ...]}
 
     decide(decision) ─► the decision in force: ours, or the one that an earlier leader took
 
@@ -34,6 +35,13 @@ class DecidedFile(msgspec.Struct, frozen=True):
     size_bytes: int = 0
 
 
+class DecidedText(msgspec.Struct, frozen=True):
+    """A small file that is part of an output as it was decided (the manifest of a record data set)."""
+
+    name: str
+    content: str
+
+
 class DecidedOutput(msgspec.Struct, frozen=True):
     """The files of one sink. ``target`` and ``staging`` are absolute."""
 
@@ -42,6 +50,8 @@ class DecidedOutput(msgspec.Struct, frozen=True):
     staging: str
     overwrite: bool
     files: tuple[DecidedFile, ...]
+    #: written after the files are in their place
+    texts: tuple[DecidedText, ...] = ()
 
 
 class Decision(msgspec.Struct, frozen=True):

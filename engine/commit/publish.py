@@ -1,6 +1,6 @@
 """Publication: the decided files become the target with one rename. Any step may be the last one before a crash.
 
-    1  ASSEMBLE   staging/<attempt file> ─rename─► staging/output/part-0000k.ext
+    1  ASSEMBLE   staging/<attempt file> ─rename─► staging/output/part-0000k.ext, then texts of the decision
     2  IDENTIFY   staging/assembled.json: device and inode of output/
     3  PLACE      target absent:  rename staging/output ─► target
                   overwrite:      exchange staging/output ◄─► target (the old one is in staging now)
@@ -88,6 +88,11 @@ def _assemble(output: DecidedOutput, staging: Path, folder: Path, after_step: Ca
             if not part.exists():
                 raise JobExecutionError(f"{source}: a staged file of the output {output.target} is missing") from None
         after_step(f"move {file.part}")
+    for text in output.texts:
+        # Complete under its name or not there: made outside of the folder, so that no half of it is published.
+        replace_file(staging / text.name, text.content.encode())
+        (staging / text.name).replace(folder / text.name)
+        after_step(f"write {text.name}")
     fsync_folder(folder)
 
 

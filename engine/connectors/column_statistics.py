@@ -73,8 +73,13 @@ def average_width(column: pa.ChunkedArray) -> float | None:
     return None if mean is None else float(mean)
 
 
-def _heavy_keys(counted: pa.StructArray, rows: int) -> tuple[tuple[str, float], ...]:
-    least = max(HEAVY_COUNT_MIN, HEAVY_SHARE * rows)
+def heavy_keys_of(column: pa.ChunkedArray, least_share: float) -> tuple[tuple[str, float], ...]:
+    """Return (text, share of the rows) of a column's values that have at least a share, the heaviest first."""
+    return _heavy_keys(pc.value_counts(column.combine_chunks().drop_null()), len(column), least_share)
+
+
+def _heavy_keys(counted: pa.StructArray, rows: int, least_share: float = HEAVY_SHARE) -> tuple[tuple[str, float], ...]:
+    least = max(HEAVY_COUNT_MIN, least_share * rows)
     heavy = counted.filter(pc.greater_equal(counted.field("counts"), scalar_of(float(least))))
     order = pc.sort_indices(heavy.field("counts"), sort_keys=[("counts", "descending")])[:HEAVY_KEYS_MAX]
     pairs = ((key_text(item["values"]), item["counts"].as_py() / rows) for item in heavy.take(order))

@@ -13,6 +13,9 @@ with its size. No Arrow here: Spark's side writes the same.
 
 from __future__ import annotations
 
+import datetime
+import decimal
+import math
 import os
 from pathlib import Path
 
@@ -25,6 +28,21 @@ FORMAT = "drey-records"
 VERSION = 1
 
 Value = bool | int | float | str | None
+
+#: values with at least this share of the rows are listed
+HEAVY_SHARE_MIN = 0.02
+HEAVY_KEYS_MAX = 16
+
+
+def plain_value(value: object) -> Value:
+    """Return a bound as JSON has it; what JSON cannot hold exactly becomes text, or None where text has no order."""
+    if isinstance(value, bool | int | str) or value is None:
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, decimal.Decimal | datetime.date):
+        return str(value)
+    return None
 
 
 class RecordsFile(msgspec.Struct, frozen=True):

@@ -18,6 +18,7 @@ import pyarrow as pa
 from engine.connectors.arrow_writer import ArrowWriter
 from engine.connectors.csv_writer import CsvWriter
 from engine.connectors.parquet_writer import ParquetWriter
+from engine.connectors.records_writer import RecordsWriter
 from engine.connectors.text_writer import TextWriter
 from engine.errors import NotYetSupportedError
 from engine.graph.source_spec import SinkSpec
@@ -45,6 +46,8 @@ def open_sink_writer(spec: SinkSpec, schema: pa.Schema, path: Path) -> SinkWrite
         return CsvWriter(schema, path, spec.header, spec.delimiter)
     if spec.format == "parquet":
         return ParquetWriter(schema, path)
+    if spec.format == "records":
+        return RecordsWriter(schema, path)
     if spec.format == "text":
         return TextWriter(schema, path)
     if spec.format == "arrow":

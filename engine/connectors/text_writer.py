@@ -12,6 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from engine.errors import SchemaError
+from engine.records.plain_scalars import scalar_of
+
+_NOTHING, _LINE_END = scalar_of(""), scalar_of("\n")
 
 
 def check_text_sink(schema: pa.Schema) -> None:
@@ -40,10 +43,10 @@ class TextWriter:
         if batch.num_rows == 0:
             return
         # The separator goes between the value and nothing, which is behind it.
-        values = batch.column(0).cast(pa.large_string())
-        lines = pc.binary_join_element_wise(values, "", "\n", null_handling="replace", null_replacement="")
+        values = batch.column(0).cast(pa.string())
+        lines = pc.binary_join_element_wise(values, _NOTHING, _LINE_END, null_handling="replace", null_replacement="")
         _validity, offsets, data = lines.buffers()
-        bounds = memoryview(offsets).cast("q")
+        bounds = memoryview(offsets).cast("i")
         view = memoryview(data)[bounds[lines.offset] : bounds[lines.offset + len(lines)]]
         self._size_bytes += len(view)
         while view:

@@ -18,14 +18,26 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from engine.commit.decision import DECISION_FILE, Decision, DecisionStore, decided_output
+import msgspec
+
+from engine.commit.decision import (
+    DECISION_FILE,
+    DecidedOutput,
+    DecidedText,
+    Decision,
+    DecisionStore,
+    decided_output,
+)
 from engine.commit.output_check import check_outputs, resolve_target, sinks_of
 from engine.commit.publish import publish
 from engine.commit.result_record import JobResultRecord, JobResultStore
 from engine.commit.staging import create_staging, remove_staging, sweep_stale
+from engine.connectors.records_manifest import MANIFEST_NAME
+from engine.connectors.records_parts import WrittenPart, records_manifest
 from engine.errors import FencedError, JobExecutionError, PlanError
 from engine.graph.deployment import StagedFile
 from engine.graph.job_graph import JobGraph
+from engine.graph.source_spec import SinkSpec
 
 
 class JobCommit:
@@ -87,7 +99,8 @@ class JobCommit:
                 )
             target = self._targets[sink.sink_index]
             staging = self._staging[sink.sink_index]
-            outputs.append(decided_output(sink.sink_index, target, staging, sink.spec.overwrite, own))
+            output = decided_output(sink.sink_index, target, staging, sink.spec.overwrite, own)
+            outputs.append(_with_manifest(output, sink.spec, own))
         if not self._is_leading():
             raise FencedError(self._epoch + 1, self._epoch)
         publish(self._store().decide(Decision(self._job_id, self._epoch, tuple(outputs))))
@@ -109,6 +122,18 @@ class JobCommit:
         if self._storage_folder is not None:
             return DecisionStore(_made(self._storage_folder / "decisions"))
         return DecisionStore(self._staging[self._sinks[0].sink_index], DECISION_FILE)
+
+
+def _with_manifest(output: DecidedOutput, spec: SinkSpec, staged: Iterable[StagedFile]) -> DecidedOutput:
+    """Return an output, for records with the manifest that follows from what their writers reported."""
+    if spec.format != "records":
+        return output
+    statistics = {file.name: file.statistics_json for file in staged}
+    parts = [
+        WrittenPart(file.part, file.row_count, file.size_bytes, statistics[file.name]) for file in output.files
+    ]
+    manifest = DecidedText(MANIFEST_NAME, records_manifest(spec.schema_ipc, parts).decode())
+    return msgspec.structs.replace(output, texts=(manifest,))
 
 
 def _made(folder: Path) -> Path:

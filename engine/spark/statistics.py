@@ -7,20 +7,14 @@ numbers, strings, dates. A value counts as heavy from 2 % of the rows on.
 
 from __future__ import annotations
 
-import datetime
-import decimal
-import math
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
 from pyspark.sql import types as T  # noqa: N812
 
-from engine.connectors.records_manifest import RecordsColumn
+from engine.connectors.records_manifest import HEAVY_KEYS_MAX, HEAVY_SHARE_MIN, RecordsColumn, plain_value
 
-#: values with at least this share of the rows are listed
-HEAVY_SHARE_MIN = 0.02
-HEAVY_KEYS_MAX = 16
 _SAMPLE_ROWS = 200_000
 
 _ORDERED = (T.NumericType, T.StringType, T.DateType, T.TimestampType, T.TimestampNTZType, T.BooleanType)
@@ -39,17 +33,6 @@ def observed_metrics(schema: T.StructType) -> list[Column]:
         if isinstance(field.dataType, (*_ORDERED, T.BinaryType)):
             metrics.append(F.approx_count_distinct(column).alias(f"distinct_{position}"))
     return metrics
-
-
-def plain_value(value: Any) -> bool | int | float | str | None:
-    """Return a bound as JSON has it; what JSON cannot hold exactly becomes text."""
-    if isinstance(value, bool | int | str) or value is None:
-        return value
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, decimal.Decimal | datetime.date):
-        return str(value)
-    return None
 
 
 def heavy_keys(data: DataFrame, schema: T.StructType) -> dict[str, tuple[tuple[str, float], ...]]:

@@ -1,0 +1,159 @@
+"""What each part of a record data set says of its columns, and the manifest that follows from all of them.
+
+    task        RecordsWriter ─► PartStatistics as JSON ─┐
+    task        RecordsWriter ─► PartStatistics as JSON ─┴─► records_manifest ─► bytes of _manifest.json
+                                                             in the JobMaster, which knows no Arrow
+
+    minimum, maximum    the least and the greatest of the parts'; unknown when one part does not know
+    nulls               sum
+    distinct values     HyperLogLog: the larger of each pair of registers (``distinct_sketch``), then the estimate
+    heavy keys          shares weighed with the parts' rows; those of at least HEAVY_SHARE_MIN, the heaviest first
+
+The same parts give the same bytes: whoever publishes a decision again writes the same manifest.
+
+Source: Ertl, New cardinality estimation algorithms for HyperLogLog sketches (2017).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
+from typing import Any, Final
+
+import msgspec
+
+from engine.connectors.records_manifest import (
+    HEAVY_KEYS_MAX,
+    HEAVY_SHARE_MIN,
+    RecordsColumn,
+    RecordsFile,
+    RecordsManifest,
+    Value,
+    encode_manifest,
+)
+
+PRODUCER: Final = "drey"
+#: bits of a hash that are not the index of a register
+_RANK_BITS = 52
+
+
+class PartColumn(msgspec.Struct, frozen=True):
+    """Statistics of one column of a part. ``registers``: of its distinct sketch, b"" without one."""
+
+    min: Value = None
+    max: Value = None
+    #: False: there are values, and nobody knows their bounds
+    has_bounds: bool = True
+    #: bounds are texts of decimal numbers
+    is_decimal: bool = False
+    null_count: int | None = None
+    registers: bytes = b""
+    #: (text of the value, share of the part's rows)
+    heavy_keys: tuple[tuple[str, float], ...] = ()
+
+
+class PartStatistics(msgspec.Struct, frozen=True):
+    """What the writer of a part knows: ``crc32`` is zlib.crc32 of the whole file."""
+
+    crc32: int
+    columns: dict[str, PartColumn] = {}
+
+
+class WrittenPart(msgspec.Struct, frozen=True):
+    """A part file under its final name."""
+
+    name: str
+    row_count: int
+    size_bytes: int
+    #: PartStatistics as JSON
+    statistics_json: str
+
+
+def records_manifest(schema_ipc: bytes, parts: Sequence[WrittenPart]) -> bytes:
+    """Return the manifest of some parts, in their order."""
+    known = [msgspec.json.decode(part.statistics_json, type=PartStatistics) for part in parts]
+    files = tuple(
+        RecordsFile(part.name, part.row_count, part.size_bytes, statistics.crc32)
+        for part, statistics in zip(parts, known, strict=True)
+    )
+    filled = [(part.row_count, one.columns) for part, one in zip(parts, known, strict=True) if part.row_count]
+    names = list(dict.fromkeys(name for one in known for name in one.columns))
+    columns = {name: _merged([(rows, of_part[name]) for rows, of_part in filled]) for name in names}
+    row_count = sum(part.row_count for part in parts)
+    size_bytes = sum(part.size_bytes for part in parts)
+    return encode_manifest(RecordsManifest(schema_ipc, files, row_count, size_bytes, columns, producer=PRODUCER))
+
+
+def _merged(parts: Sequence[tuple[int, PartColumn]]) -> RecordsColumn:
+    rows = sum(row_count for row_count, _ in parts)
+    nulls = [part.null_count for _, part in parts if part.null_count is not None]
+    null_count = sum(nulls) if len(nulls) == len(parts) else None
+    sketches = [part.registers for _, part in parts if part.registers]
+    distinct = None
+    if sketches or not parts:
+        distinct = min(float(round(distinct_estimate(sketches))), float(rows - (null_count or 0)))
+    has_bounds = all(part.has_bounds for _, part in parts)
+    order = Decimal if any(part.is_decimal for _, part in parts) else _itself
+    minima: list[Any] = [part.min for _, part in parts if part.min is not None]
+    maxima: list[Any] = [part.max for _, part in parts if part.max is not None]
+    return RecordsColumn(
+        min(minima, key=order, default=None) if has_bounds else None,
+        max(maxima, key=order, default=None) if has_bounds else None,
+        null_count,
+        distinct,
+        _heavy_keys(parts, rows),
+    )
+
+
+def _itself(value: Any) -> Any:
+    return value
+
+
+def _heavy_keys(parts: Iterable[tuple[int, PartColumn]], rows: int) -> tuple[tuple[str, float], ...]:
+    counts: Counter[str] = Counter()
+    for row_count, part in parts:
+        for text, share in part.heavy_keys:
+            counts[text] += share * row_count  # type: ignore[assignment]
+    heavy = [(text, round(count / rows, 4)) for text, count in counts.items() if count >= HEAVY_SHARE_MIN * rows]
+    return tuple(sorted(heavy, key=lambda one: (-one[1], one[0]))[:HEAVY_KEYS_MAX])
+
+
+def distinct_estimate(sketches: Sequence[bytes]) -> float:
+    """Return how many different values sketches of equal size have seen together; 0 without any."""
+    if not sketches:
+        return 0.0
+    registers = bytes(map(max, *sketches)) if len(sketches) > 1 else sketches[0]
+    size = len(registers)
+    multiplicity: Mapping[int, int] = Counter(registers)
+    total = size * _tau(1 - multiplicity.get(_RANK_BITS + 1, 0) / size)
+    for rank in range(_RANK_BITS, 0, -1):
+        total = (total + multiplicity.get(rank, 0)) / 2
+    total += size * _sigma(multiplicity.get(0, 0) / size)
+    return size * size / (2 * math.log(2) * total)
+
+
+def _sigma(share: float) -> float:
+    """Return what empty registers add: share + sum of share ** (2 ** k) * 2 ** (k - 1)."""
+    if share == 1:
+        return math.inf
+    power, weight, total = share, 1.0, share
+    while True:
+        power *= power
+        before, total, weight = total, total + power * weight, 2 * weight
+        if total == before:
+            return total
+
+
+def _tau(share: float) -> float:
+    """Return what full registers take away."""
+    if share in (0.0, 1.0):
+        return 0.0
+    weight, total = 1.0, 1 - share
+    while True:
+        share = math.sqrt(share)
+        weight /= 2
+        before, total = total, total - (1 - share) ** 2 * weight
+        if total == before:
+            return total / 3

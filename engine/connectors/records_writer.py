@@ -1,0 +1,102 @@
+"""RecordsWriter: a part of a record data set, with all that the manifest will say of it.
+
+batch ─► ParquetWriter                                bytes; its footer: bounds and nulls
+    ├──► DistinctSketches                             different values, native
+    └──► SpreadSample                                 heavy keys, from at most 16 Ki rows
+
+finish() ─► (rows, bytes, PartStatistics as JSON)     the manifest is made of all parts' (``records_parts``)
+"""
+
+from __future__ import annotations
+
+import zlib
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from engine.connectors.column_statistics import SpreadSample, heavy_keys_of
+from engine.connectors.distinct_sketch import DistinctSketches
+from engine.connectors.parquet_writer import ParquetWriter
+from engine.connectors.records_manifest import HEAVY_SHARE_MIN, plain_value
+from engine.connectors.records_parts import PartColumn, PartStatistics
+from engine.expressions.schema_bridge import is_key_type
+
+_READ_BYTES: Final = 1 << 20
+#: a key that is heavy in the whole has at least this share in the parts where it matters
+_PART_SHARE: Final = HEAVY_SHARE_MIN / 4
+
+
+class RecordsWriter:
+    """Writes one part of a record data set."""
+
+    def __init__(self, schema: pa.Schema, path: Path) -> None:
+        self._schema = schema
+        self._path = path
+        self._sample = SpreadSample()
+        self._sketches = DistinctSketches(schema)
+        self._writer = ParquetWriter(schema, path)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Append rows."""
+        if batch.num_rows:
+            self._sketches.add(batch)
+            self._sample.add(batch)
+        self._writer.write(batch)
+
+    def finish(self) -> tuple[int, int, str]:
+        """Complete the file; return (rows, bytes, statistics as JSON)."""
+        row_count, size_bytes, _ = self._writer.finish()
+        statistics = PartStatistics(_crc32(self._path), self._columns())
+        return row_count, size_bytes, msgspec.json.encode(statistics).decode()
+
+    def _columns(self) -> dict[str, PartColumn]:
+        metadata = pq.read_metadata(self._path)
+        sample = self._sample.table(self._schema)
+        columns = {}
+        for field in self._schema:
+            is_key = is_key_type(field.type)
+            heavy = heavy_keys_of(sample.column(field.name), _PART_SHARE) if is_key and sample.num_rows else ()
+            registers = self._sketches.registers(field.name) if field.name in self._sketches.names else b""
+            bounds = _bounds(metadata, field)
+            columns[field.name] = msgspec.structs.replace(bounds, registers=registers, heavy_keys=heavy)
+        return columns
+
+    def abort(self) -> None:
+        """Close and remove the file, unless it is finished."""
+        self._writer.abort()
+
+
+def _bounds(metadata: pq.FileMetaData, field: pa.Field) -> PartColumn:
+    """Return bounds and nulls of a column as the footer has them."""
+    minima, maxima = [], []
+    nulls = 0
+    for group_index in range(metadata.num_row_groups):
+        group = metadata.row_group(group_index)
+        chunks = [group.column(index) for index in range(group.num_columns)]
+        chunk = next((one for one in chunks if one.path_in_schema == field.name), None)
+        known = chunk.statistics if chunk is not None and chunk.is_stats_set else None
+        if known is None or not known.has_null_count:
+            return PartColumn(has_bounds=False)
+        nulls += known.null_count
+        if known.has_min_max:
+            minima.append(known.min)
+            maxima.append(known.max)
+        elif known.num_values:
+            return PartColumn(has_bounds=False, null_count=None if pa.types.is_nested(field.type) else nulls)
+    if not minima:
+        return PartColumn(null_count=nulls)
+    low, high = plain_value(min(minima)), plain_value(max(maxima))
+    has_bounds = low is not None and high is not None
+    is_decimal = pa.types.is_decimal(field.type)
+    return PartColumn(low if has_bounds else None, high if has_bounds else None, has_bounds, is_decimal, nulls)
+
+
+def _crc32(path: Path) -> int:
+    value = 0
+    with path.open("rb", buffering=0) as file:
+        while data := file.read(_READ_BYTES):
+            value = zlib.crc32(data, value)
+    return value

@@ -19,4 +19,7 @@ spilled_pair    a build file and its probe file: scatter again, or block-wise
 build_blocks    a build file in blocks that fit memory
 matched_rows    which outer probe rows matched in an earlier pass
 row_stream      the rows of a spill file
+sort_merge_join SortMergeJoin: merges two sorted inputs, groups of equal keys bounded
+sorted_batch    a batch of a sorted input with its keys as comparable rows
+key_groups      where two sorted batches have equal keys, and their pairs
 """

@@ -71,12 +71,28 @@ class TaskContext:
 
         ``pages_max``: for an operator that has no use for more; the minimum it gets in any case.
         """
+        pages = self._pages_of(operator)
+        if pages_max is not None:
+            pages = max(DRIVER_PAGES_MIN, min(pages, pages_max))
+        return self._pool(operator, pages)
+
+    def two_page_pools(self, operator: OperatorDescriptor, unlent_share: int) -> tuple[PagePool, PagePool, int]:
+        """Return the operator's share of pages as two equal pools, and the bytes of the pages that are not lent.
+
+        unlent_share: one page of so many, and at least one, is left for what the operator holds outside of pages.
+        """
+        pages = self._pages_of(operator)
+        half = (pages - max(1, pages // unlent_share)) // 2
+        pools = self._pool(operator, half), self._pool(operator, half)
+        return *pools, (pages - 2 * half) * pools[0].page_size
+
+    def _pages_of(self, operator: OperatorDescriptor) -> int:
         steps = [step for step in self.descriptor.chain if step.memory_weight]
         spare_pages = max(0, self.descriptor.managed_pages - DRIVER_PAGES_MIN * len(steps))
         share = operator.memory_weight / sum(step.memory_weight for step in steps)
-        pages = DRIVER_PAGES_MIN + int(spare_pages * share)
-        if pages_max is not None:
-            pages = max(DRIVER_PAGES_MIN, min(pages, pages_max))
+        return DRIVER_PAGES_MIN + int(spare_pages * share)
+
+    def _pool(self, operator: OperatorDescriptor, pages: int) -> PagePool:
         pool = self.services.memory_manager.pool(f"{operator.name} of {self.task_name}", pages)
         self._pools.append(pool)
         return pool

@@ -1,39 +1,136 @@
-"""SortMergeJoinDriver: sorts both inputs by their keys, then merges them."""
+"""SortMergeJoinDriver: sorts both inputs by their keys, then merges them.
+
+    left input ─► ExternalSorter ─┐
+                                  ├─► SortMergeJoin ─► output
+    right input ─► ExternalSorter ┘
+
+The left input is taken to its end before the right one. Rows that come in pages stay rows until the merge. The memory
+is divided before anything is taken: GROUP_SHARE of the pages for groups of equal keys (as Arrow batches, of which the
+page pool knows by not lending those pages), the rest in halves for the two sorters.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from engine.errors import NotYetSupportedError
+from engine.exchange.elements import OversizedRow, RowPage
+from engine.expressions.schema_bridge import to_arrow_schema
+from engine.graph.operator_descriptor import SortMergeJoinOperator
+from engine.graph.sort_key import SortKey
+from engine.join.sort_merge_join import SortMergeJoin
+from engine.operators.pair_conditions import pair_condition
+from engine.sort.external_sorter import ExternalSorter
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pyarrow as pa
+
     from engine.graph.operator_descriptor import OperatorDescriptor
     from engine.operators.operator import Output, TaskContext
     from engine.operators.task_inputs import TaskInput
+
+#: one page of so many is for groups of equal keys
+GROUP_SHARE = 8
+#: bytes of rows in a batch that leaves a sorter, at most
+BATCH_BYTES_MAX = 1 << 20
+BATCH_ROWS_MAX = 8192
+#: with debug.force-spill: rows of a batch, and rows of one key that are kept in memory
+FORCED_BATCH_ROWS = 8
+FORCED_GROUP_ROWS = 4
 
 
 class SortMergeJoinDriver:
     """The head of a sort-merge join."""
 
     def __init__(self, descriptor: OperatorDescriptor, inputs: dict[int, TaskInput]) -> None:
-        self._inputs = inputs
-        raise NotYetSupportedError("the join hint REPARTITION_SORT_MERGE")
+        operator = descriptor.operator
+        assert isinstance(operator, SortMergeJoinOperator)
+        self._descriptor = descriptor
+        self._operator = operator
+        self._inputs = (inputs[0], inputs[1])
+        self._sorted_rows = [0, 0]
+        self._sorters: list[ExternalSorter] = []
+        self._join: SortMergeJoin | None = None
 
     @property
     def rows_in(self) -> int:
         """Rows taken from both inputs so far."""
-        return sum(each.rows_in for each in self._inputs.values())
+        return sum(self._sorted_rows)
 
     @property
     def bytes_in(self) -> int:
         """Bytes taken from both inputs so far."""
-        return sum(each.bytes_in for each in self._inputs.values())
+        return sum(each.bytes_in for each in self._inputs)
 
     def open(self, context: TaskContext, output: Output) -> None:
-        """Take the join's memory."""
+        """Take the memory of both sorts and make the merge."""
+        operator = self._operator
+        schemas = [to_arrow_schema(schema) for schema in self._descriptor.input_schemas]
+        keys = (operator.left_keys, operator.right_keys)
+        self._context = context
+        self._output = output
+        left_pool, right_pool, group_bytes = context.two_page_pools(self._descriptor, GROUP_SHARE)
+        for schema, names, pool in zip(schemas, keys, (left_pool, right_pool), strict=True):
+            sort_keys = tuple(SortKey(name) for name in names)
+            space = context.spill_space()
+            self._sorters.append(ExternalSorter(schema, sort_keys, pool, space, force_spill=context.force_spill))
+        columns = [
+            [schema.get_field_index(name) for name in names] for schema, names in zip(schemas, keys, strict=True)
+        ]
+        self._batch_rows = FORCED_BATCH_ROWS if context.force_spill else BATCH_ROWS_MAX
+        self._batch_bytes = min(BATCH_BYTES_MAX, group_bytes)
+        self._join = SortMergeJoin(
+            operator.how,
+            schemas[0],
+            schemas[1],
+            columns[0],
+            columns[1],
+            operator.output,
+            to_arrow_schema(self._descriptor.output_schema),
+            context.spill_space(),
+            group_bytes,
+            FORCED_GROUP_ROWS if context.force_spill else 0,
+            condition=pair_condition(operator.condition, schemas[0], schemas[1]),
+        )
 
     def run(self) -> None:
-        """Sort and merge."""
+        """Sort the left, sort the right, merge."""
+        assert self._join is not None, "join is closed"
+        for side in (0, 1):
+            self._sort(side)
+        for result in self._join.join(self._sorted(0), self._sorted(1)):
+            if self._output.is_satisfied:
+                break
+            self._output.process(result)
+
+    def _sort(self, side: int) -> None:
+        sorter = self._sorters[side]
+        for element in self._inputs[side].elements():
+            if isinstance(element, RowPage):
+                try:
+                    sorter.add_page(element.segment, element.size)
+                finally:
+                    element.recycle()
+            elif isinstance(element, OversizedRow):
+                sorter.add_rows(element.buffer)
+            else:
+                sorter.add_batch(element)
+            self._sorted_rows[side] = sorter.rows_in
+        sorter.finish()
+
+    def _sorted(self, side: int) -> Iterator[pa.RecordBatch]:
+        for batch in self._sorters[side].batches(self._batch_rows, self._batch_bytes):
+            self._context.check_cancelled()
+            yield batch
 
     def close(self) -> None:
         """Give pages and files back."""
+        join, self._join = self._join, None
+        sorters, self._sorters = self._sorters, []
+        try:
+            if join is not None:
+                join.close()
+        finally:
+            for sorter in sorters:
+                sorter.close()

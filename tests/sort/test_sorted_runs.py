@@ -170,7 +170,7 @@ def test_samples_stand_for_all_bytes_and_come_from_all_over(workshop):
             runs.release()
 
 
-# ------------------------------------------------------------------------------------------- memory that is called back
+# ------------------------------------------------------------------------------------------ memory that is called back
 
 
 @pytest.mark.parametrize("after", [0, 1, 5])

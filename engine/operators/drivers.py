@@ -23,6 +23,7 @@ from engine.join.hash_join import HashJoin
 from engine.operators.blocking import Sort
 from engine.operators.heavy_copies import copied_keys
 from engine.operators.operator import Output, TaskContext
+from engine.operators.pair_conditions import pair_condition
 from engine.operators.source_pacing import paced, share_of
 
 if TYPE_CHECKING:
@@ -197,6 +198,8 @@ class HashJoinDriver:
             context.page_pool(self._descriptor),
             context.spill_space(),
             force_spill=context.force_spill,
+            condition=pair_condition(operator.condition, left, right),
+            null_aware=operator.null_aware,
             replicated=copied_keys(operator, left, context.descriptor.subtask_index, context.descriptor.parallelism),
         )
 

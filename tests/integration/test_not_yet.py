@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 import engine
-from engine import Environment, JoinHint, NotYetSupportedError, col
+from engine import Environment, NotYetSupportedError, col
 from tests.integration.conftest import SETTINGS
 
 SCHEMA = pa.schema([("a", pa.int64())])
@@ -29,13 +29,9 @@ CALLS = {
     "write_text": lambda data, _: data.write_text("out"),
     "sql": lambda _, env: env.sql("SELECT 1"),
     "register": lambda data, env: env.register("t", data),
-    "full": lambda data, _: data.join(
-        data.select(col("a").alias("b")), left_on="a", right_on="b", how="full"
-    ).collect(),
-    "semi": lambda data, _: data.join(data, on="a", how="semi").collect(),
-    "anti": lambda data, _: data.join(data, on="a", how="anti").collect(),
-    "cross": lambda data, _: data.join(data.select(col("a").alias("b")), how="cross").collect(),
-    "REPARTITION_SORT_MERGE": lambda data, _: data.join(data, on="a", hint=JoinHint.REPARTITION_SORT_MERGE).collect(),
+    "null-aware": lambda data, _: data.with_columns(b=col("a")).join(
+        data.with_columns(b=col("a")), on=["a", "b"], how="anti", null_aware=True
+    ),
 }
 
 

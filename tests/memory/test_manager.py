@@ -1,5 +1,6 @@
 import random
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -290,3 +291,46 @@ class PoolMachine(RuleBasedStateMachine):
 
 TestPoolMachine = PoolMachine.TestCase
 TestPoolMachine.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+
+
+def test_who_keeps_pages_is_asked_for_them_before_a_pool_is_refused() -> None:
+    manager = MemoryManager(10 * 4096, 4096)
+    asked: list[str] = []
+
+    def lender(name: str, pages: int) -> Callable[[], None]:
+        pool = manager.pool(name, pages)
+
+        def give_back() -> None:
+            asked.append(name)
+            pool.close()
+
+        manager.on_shortage(give_back)
+        return give_back
+
+    lender("old", 4)
+    lender("new", 4)
+    gone = lender("gone", 1)
+    manager.forget(gone)
+    manager.forget(gone)
+    with manager.pool("small", 1):
+        assert asked == []
+    with manager.pool("larger", 4):
+        assert asked == ["old"]
+    with pytest.raises(MemoryBudgetError, match="gone 1"):
+        manager.pool("too large", 10)
+    assert asked == ["old", "new"]
+    gone()
+    manager.close()
+
+
+def test_a_pool_that_shrinks_hands_back_what_it_does_not_use() -> None:
+    manager = MemoryManager(10 * 4096, 4096)
+    pool = manager.pool("first", 10)
+    with pytest.raises(MemoryBudgetError):
+        manager.pool("second", 1)
+    pool.shrink()
+    assert pool.page_limit == 0
+    manager.pool("second", 10).close()
+    pool.close()
+    pool.shrink()
+    manager.close()

@@ -129,9 +129,7 @@ def _with_manifest(output: DecidedOutput, spec: SinkSpec, staged: Iterable[Stage
     if spec.format != "records":
         return output
     statistics = {file.name: file.statistics_json for file in staged}
-    parts = [
-        WrittenPart(file.part, file.row_count, file.size_bytes, statistics[file.name]) for file in output.files
-    ]
+    parts = [WrittenPart(file.part, file.row_count, file.size_bytes, statistics[file.name]) for file in output.files]
     manifest = DecidedText(MANIFEST_NAME, records_manifest(spec.schema_ipc, parts).decode())
     return msgspec.structs.replace(output, texts=(manifest,))
 

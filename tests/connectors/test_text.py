@@ -1,5 +1,7 @@
 """Lines in and out: whatever the line ends, wherever a split is cut, whatever the block size."""
 
+from itertools import pairwise
+
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -24,7 +26,7 @@ def oracle(data):
 
 def read(path, *cuts, block_bytes=1 << 20):
     bounds = [0, *cuts, path.stat().st_size]
-    splits = [SourceSplit(str(path), start, end, end - start) for start, end in zip(bounds, bounds[1:], strict=False)]
+    splits = [SourceSplit(str(path), start, end, end - start) for start, end in pairwise(bounds)]
     spec = TextSource((str(path),), tuple(splits), ("line",))
     found = []
     for split in splits:

@@ -22,11 +22,6 @@ class Rich:
 
 
 CALLS = {
-    "map_partition": lambda data, _: data.map_partition(lambda rows: rows, SCHEMA),
-    "reduce": lambda data, _: data.group_by("a").reduce(lambda rows: rows, SCHEMA),
-    "co_group": lambda data, _: data.co_group(data, on="a", fn=lambda left, right: [], schema=SCHEMA),
-    "rich": lambda data, _: data.map(Rich(), SCHEMA).collect(),
-    "write_text": lambda data, _: data.write_text("out"),
     "sql": lambda _, env: env.sql("SELECT 1"),
     "register": lambda data, env: env.register("t", data),
     "null-aware": lambda data, _: data.with_columns(b=col("a")).join(

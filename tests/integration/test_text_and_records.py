@@ -1,0 +1,145 @@
+"""Text and record data sets through whole jobs; sources that are held back or read by everyone."""
+
+import json
+import time
+
+import pyarrow as pa
+import pytest
+
+from engine import DataError, JobExecutionError, PlanError, SchemaError, col
+from tests.integration.conftest import left_over
+from tests.integration.row_oracle import assert_same_rows, rows_of
+
+SCHEMA = pa.schema([("k", pa.int64()), ("name", pa.string())])
+
+
+def numbered(count, keys=7):
+    return pa.table({"k": [i % keys for i in range(count)], "name": [f"n{i}" for i in range(count)]}, schema=SCHEMA)
+
+
+# text ---------------------------------------------------------------------------------------------------------------
+
+
+def test_text_goes_round(any_environment, tmp_path):
+    lines = ["first", "", "ä", "last"] * 100
+    data = any_environment.from_arrow(pa.table({"x": lines}))
+    data.write_text(tmp_path / "out")
+    any_environment.execute()
+    assert all(path.name.startswith("part-") and path.suffix == ".txt" for path in (tmp_path / "out").iterdir())
+    back = any_environment.read_text(tmp_path / "out")
+    assert back.schema == pa.schema([("line", pa.string())])
+    assert sorted(back.to_arrow().column("line").to_pylist()) == sorted(lines)
+    assert back.filter(col("line") == "").count() == 100
+
+
+def test_large_text_is_read_by_all_subtasks(any_environment, tmp_path):
+    with (tmp_path / "t.txt").open("w") as file:
+        file.writelines(f"line {index} of many\r\n" for index in range(120_000))
+    data = any_environment.read_text(tmp_path / "t.txt")
+    assert data.count() == 120_000
+    assert data.filter(col("line").str.ends_with("many")).count() == 120_000
+
+
+def test_text_that_is_not_utf8_fails_with_its_line(environment, tmp_path):
+    (tmp_path / "t.txt").write_bytes(b"ok\nno\xfft\n")
+    with pytest.raises(DataError, match=r"t\.txt, line 2"):
+        environment.read_text(tmp_path / "t.txt").count()
+
+
+def test_only_one_string_column_is_written_as_text(environment):
+    data = environment.from_arrow(numbered(1))
+    for wrong in (data, data.select("k")):
+        with pytest.raises(SchemaError, match="write_text"):
+            wrong.write_text("out")
+
+
+# records ------------------------------------------------------------------------------------------------------------
+
+
+def test_records_go_round_with_their_statistics(any_environment, tmp_path):
+    rows = numbered(20_000)
+    any_environment.from_arrow(rows).rebalance().write_records(tmp_path / "out")
+    any_environment.execute()
+    manifest = json.loads((tmp_path / "out" / "_manifest.json").read_bytes())
+    assert manifest["row_count"] == 20_000
+    assert sum(file["rows"] for file in manifest["files"]) == 20_000
+    assert manifest["columns"]["k"]["distinct_estimate"] == 7
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {
+        "_manifest.json",
+        *(file["name"] for file in manifest["files"]),
+    }
+    assert not left_over(tmp_path)
+    back = any_environment.read_records(tmp_path / "out")
+    assert back.schema == SCHEMA
+    assert "manifest" in back.explain()
+    assert_same_rows(rows_of(back.to_arrow()), rows_of(rows))
+    assert "7 rows" in back.select("k").distinct().explain()
+
+
+def test_records_overwrite_at_once_and_refuse_otherwise(environment, tmp_path):
+    environment.from_arrow(numbered(10)).write_records(tmp_path / "out")
+    environment.execute()
+    environment.from_arrow(numbered(20)).write_records(tmp_path / "out")
+    with pytest.raises(PlanError, match="already exists"):
+        environment.execute()
+    environment.from_arrow(numbered(20)).write_records(tmp_path / "out", overwrite=True)
+    environment.execute()
+    assert environment.read_records(tmp_path / "out").count() == 20
+    assert not left_over(tmp_path)
+
+
+def test_records_without_rows_have_their_columns(environment, tmp_path):
+    environment.from_arrow(numbered(0)).write_records(tmp_path / "out")
+    environment.execute()
+    back = environment.read_records(tmp_path / "out")
+    assert (back.schema, back.count()) == (SCHEMA, 0)
+
+
+# sources that are held back ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("splits", [1, 3])
+def test_a_rate_limit_is_of_all_subtasks_together(open_environment, tmp_path, splits):
+    environment = open_environment(parallelism__default=splits)
+    for index in range(splits):
+        (tmp_path / f"{index}.txt").write_text("".join(f"{line}\n" for line in range(300)))
+    count = 300 * splits
+    rate = count / 0.6
+    started = time.monotonic()
+    rows = environment.read_text(tmp_path, rate_limit=rate).to_arrow().num_rows
+    elapsed = time.monotonic() - started
+    assert rows == count
+    # the job's own time comes on top; no upper bound is safe on a loaded machine
+    assert elapsed > 0.95 * count / rate
+
+
+def test_every_source_takes_a_rate_limit(environment, tmp_path):
+    rows = numbered(50)
+    data = environment.from_arrow(rows)
+    data.write_csv(tmp_path / "csv")
+    data.write_parquet(tmp_path / "parquet")
+    data.write_records(tmp_path / "records")
+    environment.execute()
+    for source in (
+        environment.read_csv(tmp_path / "csv", schema=SCHEMA, rate_limit=1e5),
+        environment.read_parquet(tmp_path / "parquet", rate_limit=1e5),
+        environment.read_records(tmp_path / "records", rate_limit=1e5),
+        environment.from_arrow(rows, rate_limit=1e5),
+        environment.from_rows([(1, "a")] * 50, SCHEMA, rate_limit=1e5),
+    ):
+        assert source.count() == 50
+
+
+def test_a_source_that_waits_ends_with_its_job(environment):
+    slow = environment.from_arrow(numbered(3_600), rate_limit=1)
+    failing = environment.from_arrow(numbered(10)).map(lambda row: (1 // row.k, row.name), SCHEMA)
+    started = time.monotonic()
+    with pytest.raises(JobExecutionError, match="ZeroDivisionError"):
+        slow.union(failing).to_arrow()
+    assert time.monotonic() - started < 600
+
+
+@pytest.mark.parametrize("rate", [0, -1, "10", True, float("nan"), float("inf")])
+def test_a_rate_that_is_none_is_refused(environment, rate):
+    with pytest.raises(PlanError, match="rate_limit"):
+        environment.from_arrow(numbered(1), rate_limit=rate)

@@ -10,13 +10,13 @@ BATCH_ROWS_MAX = 8192
 BATCH_BYTES_MAX = 1 << 20
 
 
-def bounded_batches(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+def bounded_batches(batch: pa.RecordBatch, rows_max: int = BATCH_ROWS_MAX) -> Iterator[pa.RecordBatch]:
     """Yield slices of a batch, each within the limits of rows and (about) bytes, never less than one row."""
     rows = batch.num_rows
     if rows == 0:
         return
     row_bytes = max(1, batch.nbytes // rows)
-    step = max(1, min(BATCH_ROWS_MAX, BATCH_BYTES_MAX // row_bytes))
+    step = max(1, min(rows_max, BATCH_BYTES_MAX // row_bytes))
     if rows <= step:
         yield batch
         return

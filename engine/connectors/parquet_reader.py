@@ -1,4 +1,9 @@
-"""ParquetReader: a task's row groups as record batches, only the columns that are wanted."""
+"""ParquetReader: a task's row groups as record batches, only the columns that are wanted.
+
+Batches are larger than elsewhere: every operator pays for a batch, and decoding costs the same for any size. How many
+rows pyarrow is asked for follows from the width of those read before, so that wide rows do not pile up; a first row
+group with values of variable width, of which nothing is known, is read in batches of the usual size.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +12,17 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from engine.connectors.bounded_batches import BATCH_ROWS_MAX, bounded_batches
+from engine.connectors.bounded_batches import BATCH_BYTES_MAX, BATCH_ROWS_MAX, bounded_batches
 from engine.errors import DataError
 from engine.graph.source_spec import ParquetSource, SourceSplit
 from engine.records.plain_types import plain_batch
+
+#: rows of a batch, when they are narrow
+PARQUET_BATCH_ROWS_MAX = 32768
+_ROWS_MIN = 64
+_NARROW_COLUMNS = 16
+#: a row group of so many bytes of Arrow data leaves blocks that are given back
+_RELEASED_BYTES = 8 << 20
 
 
 class ParquetReader:
@@ -23,6 +35,7 @@ class ParquetReader:
         self._splits = splits
         self._file: pq.ParquetFile | None = None
         self._path = ""
+        self._row_bytes = 0.0
         self.bytes_read = 0
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
@@ -45,11 +58,27 @@ class ParquetReader:
         assert self._file is not None
         columns = list(self._spec.columns)
         groups = list(range(split.start, split.end))
-        for batch in self._file.iter_batches(BATCH_ROWS_MAX, row_groups=groups, columns=columns, use_threads=False):
-            yield from bounded_batches(self._arranged(batch, columns))
+        rows = self._rows_at_once(columns)
+        decoded_bytes = 0
+        for batch in self._file.iter_batches(rows, row_groups=groups, columns=columns, use_threads=False):
+            arranged = self._arranged(batch, columns)
+            if arranged.num_rows:
+                self._row_bytes = arranged.nbytes / arranged.num_rows
+                decoded_bytes += arranged.nbytes
+            yield from bounded_batches(arranged, PARQUET_BATCH_ROWS_MAX)
         self.bytes_read += split.size_bytes
-        # Decoding leaves blocks as large as column chunks behind.
-        pa.default_memory_pool().release_unused()
+        # Decoding leaves blocks as large as column chunks behind. Small ones are worth keeping for the next row group.
+        if decoded_bytes >= _RELEASED_BYTES:
+            pa.default_memory_pool().release_unused()
+
+    def _rows_at_once(self, columns: list[str]) -> int:
+        """Return how many rows to ask for: about a batch of bytes."""
+        assert self._file is not None
+        if self._row_bytes == 0.0:
+            schema = self._file.schema_arrow
+            is_narrow = len(columns) <= _NARROW_COLUMNS and all(map(_is_fixed, (schema.field(n).type for n in columns)))
+            return PARQUET_BATCH_ROWS_MAX if is_narrow else BATCH_ROWS_MAX
+        return max(_ROWS_MIN, min(PARQUET_BATCH_ROWS_MAX, int(BATCH_BYTES_MAX / self._row_bytes)))
 
     @staticmethod
     def _arranged(batch: pa.RecordBatch, columns: list[str]) -> pa.RecordBatch:
@@ -66,3 +95,8 @@ class ParquetReader:
             self._file.close()
             self._file = None
             self._path = ""
+
+
+def _is_fixed(data_type: pa.DataType) -> bool:
+    """Whether values have a width of their own, of at most 16 bytes."""
+    return pa.types.is_primitive(data_type) or pa.types.is_boolean(data_type) or pa.types.is_decimal128(data_type)

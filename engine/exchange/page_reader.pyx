@@ -2,7 +2,7 @@
 
     for batch in gate_batches(gate, schema): ...         until the end of all channels
 
-    page (from any channel) ─copy─► staging area of about 1 MiB ─► rows ─decode─► RecordBatch (<= 8192 rows)
+    page (from any channel) ─copy─► staging area of about 1 MiB ─► rows ─decode─► RecordBatch (<= 32768 rows)
       └─► recycled at once
 
 Pages of a repartitioning exchange are small when there are many channels; batches of a hundred rows would make every
@@ -53,7 +53,7 @@ cdef class PageReader:
     cdef uint8_t** _rows                # addresses inside _staging
     cdef int64_t _row_capacity
 
-    def __cinit__(self, schema not None, int64_t max_rows=8192, int64_t max_bytes=1 << 20):
+    def __cinit__(self, schema not None, int64_t max_rows=32768, int64_t max_bytes=1 << 20):
         self.schema = schema
         self.max_rows = max_rows
         self.max_bytes = max_bytes
@@ -138,7 +138,7 @@ cdef class PageReader:
         return batches
 
 
-def gate_batches(gate not None, schema not None, int64_t max_rows=8192, int64_t max_bytes=1 << 20):
+def gate_batches(gate not None, schema not None, int64_t max_rows=32768, int64_t max_bytes=1 << 20):
     """Yield the batches of a gate, until all its channels have ended.
 
     Args:

@@ -44,8 +44,11 @@ from engine.ids import ResultPartitionId
 if TYPE_CHECKING:
     import pyarrow as pa
 
-#: buffers of a PIPELINED partition beyond two per subpartition
-FLOATING_BUFFERS: Final = 8
+#: buffers of a PIPELINED partition beyond two per subpartition; with a few, producer and consumer wake each other for
+#: every batch
+FLOATING_BUFFERS: Final = 64
+#: least buffers of a BLOCKING partition beyond those it needs
+BLOCKING_BUFFERS_MIN: Final = 8
 
 
 class PartitionState(Enum):
@@ -414,4 +417,4 @@ def pool_bounds(descriptor: ResultPartitionDescriptor, network_pool: NetworkBuff
     required = open_buffers + 1
     if descriptor.result_type is ResultPartitionType.PIPELINED:
         return required, max(required, 2 * open_buffers + FLOATING_BUFFERS)
-    return required, required + max(FLOATING_BUFFERS, network_pool.segment_count // 4)
+    return required, required + max(BLOCKING_BUFFERS_MIN, network_pool.segment_count // 4)

@@ -29,7 +29,7 @@ from engine.errors import DataError, PlanError, SchemaError
 
 def table_of(spec, schema):
     batches = list(open_source(spec, spec.splits))
-    assert all(batch.num_rows <= 8192 for batch in batches)
+    assert all(batch.num_rows <= 32768 for batch in batches)
     return pa.Table.from_batches(batches, schema=schema)
 
 
@@ -266,3 +266,16 @@ def test_a_null_where_none_may_be_is_named():
     schema = pa.schema([pa.field("a", pa.int64(), nullable=False)])
     with pytest.raises(DataError, match="row 1, column 'a': null"):
         rows_to_table([(1,), (None,)], schema)
+
+
+def test_wide_rows_come_in_small_batches_and_narrow_ones_in_large(tmp_path):
+    rows = 40_000
+    texts = pa.array([f"{index:05d}" * 100 for index in range(rows)])
+    pq.write_table(pa.table({"n": range(rows), "text": texts}), tmp_path / "wide.parquet", row_group_size=20_000)
+    spec, _, schema = parquet_source(tmp_path / "wide.parquet")
+    batches = list(open_source(spec, spec.splits))
+    assert pa.Table.from_batches(batches, schema=schema).column("text").combine_chunks() == texts
+    assert max(batch.nbytes for batch in batches) < 3 << 20
+    narrow = list(open_source(msgspec.structs.replace(spec, columns=("n",)), spec.splits))
+    assert max(batch.num_rows for batch in narrow) > 8192
+    assert pa.chunked_array([batch.column(0) for batch in narrow]).to_pylist() == list(range(rows))

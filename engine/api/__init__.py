@@ -2,13 +2,13 @@
 
 environment.py         Environment: sources, sinks that wait, execute
 data_set.py            DataSet: an immutable handle on a node
-not_yet.py             the names of DataSet that are not built
 projections.py         select, with_columns, drop, rename
 joins.py               join, union
 grouped.py             group_by, agg, distinct
 expression.py          Expr and its operators
 string_expressions.py time_expressions.py aggregates.py
 expressions.py         col, lit, when, and all names of expressions
+functional.py          map, map_partition, co_group and the like, broadcast data sets
 functions.py           Python functions as bytes of the plan
 runner.py              what a data set needs of its environment
 logical_node.py        the program under construction, and the Plan made of it

@@ -1,7 +1,7 @@
 """DataSet: an immutable handle on one node of a program under construction. Every method gives a new one.
 
     relational   select filter with_columns drop rename distinct union limit sort top join group_by
-    functional   map flat_map filter map_batches
+    functional   map flat_map filter map_batches map_partition co_group with_broadcast (functional.py)
     placement    name set_parallelism    shuffle rebalance rescale broadcast global_ forward key_by
                  partition_by_range partition_custom    replicated (partitioning.py)
     results      write_csv write_parquet write_records write_text (run by env.execute())
@@ -24,11 +24,11 @@ import pyarrow as pa
 
 from engine.api.aggregate_nodes import aggregate_node
 from engine.api.expression import Expr
+from engine.api.functional import FunctionalCalls
 from engine.api.functions import python_function
 from engine.api.grouped import GroupedDataSet
 from engine.api.joins import join_node, union_node
 from engine.api.logical_node import LogicalNode
-from engine.api.not_yet import NotYetSupported
 from engine.api.partitioning import PartitioningCalls
 from engine.api.projections import (
     check_columns,
@@ -44,8 +44,8 @@ from engine.connectors.csv_writer import check_csv_sink
 from engine.connectors.text_writer import check_text_sink
 from engine.errors import PlanError, SchemaError
 from engine.expressions.infer import check_predicate
-from engine.expressions.schema_bridge import is_key_type, to_plan_schema
-from engine.functions.batch_formats import FORMATS
+from engine.expressions.schema_bridge import is_key_type
+from engine.functions.user_function import function_of
 from engine.graph.expression import AggregateCall, ColumnRef, NamedExpression
 from engine.graph.plan import Filter, JoinHint, Limit, Operator, Sink, Sort
 from engine.graph.sort_key import SortKey
@@ -70,7 +70,7 @@ def _row_count(count: Any, what: str) -> int:
     return min(count, _ROWS_MAX)
 
 
-class DataSet(PartitioningCalls["DataSet"], NotYetSupported):
+class DataSet(FunctionalCalls["DataSet"], PartitioningCalls["DataSet"]):
     """Rows that an operator makes."""
 
     def __init__(self, environment: Runner, node: LogicalNode) -> None:
@@ -133,7 +133,7 @@ class DataSet(PartitioningCalls["DataSet"], NotYetSupported):
         if isinstance(condition, Expr):
             check_predicate(condition.expression, self.schema)
             return self._same_rows(Filter(condition.expression))
-        if isinstance(condition, bool) or not callable(condition):
+        if isinstance(condition, bool) or function_of("filter", condition) is None:
             raise SchemaError(f"filter({condition!r}): expected an expression such as col('a') > 1, or a function")
         return self._same_rows(python_function("filter", condition))
 
@@ -206,32 +206,6 @@ class DataSet(PartitioningCalls["DataSet"], NotYetSupported):
     def group_by(self, *keys: Any) -> GroupedDataSet[DataSet]:
         """Return the groups of rows with equal keys (names or expressions); without keys, one group."""
         return GroupedDataSet(self._node, keys, self._with)
-
-    # functional ------------------------------------------------------------------------------------------------
-
-    def map(self, fn: Any, schema: pa.Schema) -> DataSet:
-        """Return one row (tuple, dict or row) for each row, made by a Python function."""
-        return self._python("map", fn, schema)
-
-    def flat_map(self, fn: Any, schema: pa.Schema) -> DataSet:
-        """Return any number of rows for each row: the function gives an iterable of them."""
-        return self._python("flat_map", fn, schema)
-
-    def map_batches(self, fn: Any, schema: pa.Schema, format: str = "arrow") -> DataSet:  # noqa: A002
-        """Return the rows of the batch, or of the iterable of batches, that a function gives for each batch.
-
-        format: "arrow" (pyarrow.RecordBatch), "pandas" (DataFrame) or "numpy" (dict of arrays), in and out.
-        """
-        if format not in FORMATS:
-            raise SchemaError(f"map_batches: format {format!r} is none of {', '.join(FORMATS)}")
-        return self._python(f"map_batches:{format}", fn, schema)
-
-    def _python(self, kind: str, function: Any, schema: pa.Schema) -> DataSet:
-        if not isinstance(schema, pa.Schema) or not schema.names:
-            raise SchemaError(f"{kind}: schema must be a pyarrow.Schema of what the function returns")
-        to_plan_schema(schema)
-        plain = pa.schema([pa.field(field.name, field.type) for field in schema])
-        return self._with(LogicalNode(python_function(kind, function), (self._node,), plain))
 
     # placement -------------------------------------------------------------------------------------------------
 

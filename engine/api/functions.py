@@ -19,7 +19,8 @@ from typing import Any
 
 import cloudpickle
 
-from engine.errors import NotYetSupportedError, PlanError, SchemaError
+from engine.errors import PlanError, SchemaError
+from engine.functions.user_function import function_of
 from engine.graph.plan import PythonFunction
 
 _PACKAGE = __name__.partition(".")[0]
@@ -81,16 +82,23 @@ def _place_of(function: Any) -> tuple[str, str, int]:
         return name, "", 0
 
 
+def check_function(kind: str, function: Any) -> None:
+    """Raise SchemaError when a value has nothing that can be called for a kind."""
+    name = kind.partition(":")[0]
+    if inspect.isclass(function) and callable(getattr(function, name, None)):
+        raise SchemaError(f"{name}: {function.__name__} is a class; pass an instance, {function.__name__}()")
+    if function_of(kind, function) is None:
+        raise SchemaError(
+            f"{name}: expected a function, or an object with a method {name}, got {type(function).__name__}"
+        )
+
+
 def python_function(kind: str, function: Any) -> PythonFunction:
     """Return a user's function as a plan's operator.
 
-    Raises: SchemaError when it cannot be called, PlanError when it cannot be pickled, NotYetSupportedError when it
-    is a rich function.
+    Raises: SchemaError when there is nothing to call, PlanError when it cannot be pickled.
     """
-    if not callable(function):
-        raise SchemaError(f"{kind}: expected a function, got {type(function).__name__}")
-    if callable(getattr(function, "open", None)) and callable(getattr(function, "close", None)):
-        raise NotYetSupportedError(f"{kind}: a rich function (with open and close)")
+    check_function(kind, function)
     name, file, line = _place_of(function)
     try:
         with _own_modules_by_value(function):

@@ -1,4 +1,4 @@
-"""GroupedDataSet: what ``group_by`` gives, waiting for aggregates.
+"""GroupedDataSet: what ``group_by`` gives, waiting for aggregates or a function.
 
     orders.group_by("customer", col("day").dt.year().alias("year")).agg(total=sum_("price"), orders=count())
 
@@ -15,9 +15,10 @@ import pyarrow as pa
 
 from engine.api.aggregate_nodes import distinct_counts_node
 from engine.api.aggregates import Aggregate
+from engine.api.functional import reduce_node
 from engine.api.logical_node import LogicalNode
 from engine.api.projections import flattened, project_node, to_named
-from engine.errors import NotYetSupportedError, SchemaError
+from engine.errors import SchemaError
 from engine.expressions.infer import infer_type
 from engine.expressions.schema_bridge import is_key_type
 from engine.graph.expression import ColumnRef, NamedExpression
@@ -74,8 +75,13 @@ class GroupedDataSet(Generic[D]):
         return self._make(distinct_counts_node(self._source, self._keys, tuple(calls)))
 
     def reduce(self, fn: Any, schema: pa.Schema) -> D:
-        """Return the rows that a Python function makes of each group."""
-        raise NotYetSupportedError("group_by(...).reduce")
+        """Return the rows of the iterable that a Python function gives for an iterator over the rows of each group.
+
+        The rows have all columns and come on demand: a group may be larger than memory. The function need not read
+        them all. Without keys it is called once, with all rows, also when there are none. After a sort, rows of a
+        group come in its order.
+        """
+        return self._make(reduce_node(self._source, self._keys, fn, schema))
 
 
 def _check_aggregate(value: Any) -> None:

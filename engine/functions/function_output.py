@@ -52,8 +52,9 @@ class FunctionOutput:
     @staticmethod
     def next_limit(batch: pa.RecordBatch) -> int:
         """Return how many rows the next batch should have, from the weight of the last one's."""
-        by_weight: int = BATCH_BYTES * batch.num_rows // max(1, batch.nbytes)
-        return max(1, min(BATCH_ROWS_MAX, batch.num_rows * _GROWTH, by_weight))
+        by_weight = BATCH_BYTES * batch.num_rows // max(1, batch.nbytes)
+        limit: int = min(BATCH_ROWS_MAX, batch.num_rows * _GROWTH, by_weight)
+        return max(1, limit)
 
     def _as_tuples(self, values: list[Any]) -> list[Sequence[Any]]:
         width = len(self._names)

@@ -85,6 +85,29 @@ class PythonFunction(msgspec.Struct, frozen=True, tag="python"):
     broadcasts: tuple[str, ...] = ()
 
 
+class GroupReduce(msgspec.Struct, frozen=True, tag="group_reduce"):
+    """A function (kind reduce) over the rows of each group; without keys one global group."""
+
+    keys: tuple[str, ...]
+    function: PythonFunction
+
+
+class CoGroup(msgspec.Struct, frozen=True, tag="co_group"):
+    """A function (kind co_group) over the rows of inputs 0 (left) and 1 (right) with equal keys; null equals null.
+
+    Both sides are sorted as one, so the plan says how a row of each becomes one of ``pair_schema``: key columns
+    ``keys``, the side (0, 1), columns of the left, columns of the right; those of the other side are null. ``views``:
+    for left and right rows, (name for the function, column of ``pair_schema``) each.
+    """
+
+    keys: tuple[str, ...]
+    function: PythonFunction
+    left_columns: tuple[NamedExpression, ...]
+    right_columns: tuple[NamedExpression, ...]
+    pair_schema: PlanSchema
+    views: tuple[tuple[tuple[str, str], ...], ...]
+
+
 class Join(msgspec.Struct, frozen=True, tag="join"):
     """Equality join of inputs 0 (left) and 1 (right); keys are column names of equal types, pairwise.
 
@@ -158,7 +181,21 @@ class Sink(msgspec.Struct, frozen=True, tag="sink"):
     spec: SinkSpec
 
 
-Operator = Source | Project | Filter | PythonFunction | Join | Aggregate | Union | Partition | Sort | Limit | Sink
+Operator = (
+    Source
+    | Project
+    | Filter
+    | PythonFunction
+    | GroupReduce
+    | CoGroup
+    | Join
+    | Aggregate
+    | Union
+    | Partition
+    | Sort
+    | Limit
+    | Sink
+)
 
 
 class PlanNode(msgspec.Struct, frozen=True):

@@ -7,6 +7,8 @@
     map            input                                            rows * width of its schema
     flat_map       input * FLAT_MAP_EXPANSION                       rows * width of its schema
     filter(fn)     input * PYTHON_FILTER_SHARE                      rows * width
+    reduce         a row for each group, as for an aggregate        rows * width of its schema
+    co_group       a row for each group of either side              rows * width of its schema
     join           left * right / distinct keys (join_estimates.py) rows * width
     aggregate      product of distinct keys, else rows ** 0.75      rows * width
     union, limit, sort, sink, partition                             sum, at most n, input, input, input
@@ -22,13 +24,16 @@ Source: Flink's OptimizerNode.computeOperatorSpecificDefaultEstimates and FlatMa
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 
 import msgspec
 
 from engine.graph.plan import (
     Aggregate,
+    CoGroup,
     Filter,
+    GroupReduce,
     Join,
     Limit,
     Partition,
@@ -113,6 +118,10 @@ def _estimate(node: PlanNode, inputs: list[Estimates], legacy: bool) -> Estimate
             return msgspec.structs.replace(kept, columns=column_lineage.filtered(predicate, kept.columns))
         case PythonFunction(kind=kind):
             return _python(node, kind, inputs[0], legacy)
+        case GroupReduce(keys=keys):
+            return _per_group(node, keys, inputs[:1], legacy)
+        case CoGroup(keys=keys):
+            return _per_group(node, keys, inputs[:2], legacy)
         case Join():
             return _join(node, node.operator, inputs[0], inputs[1])
         case Aggregate():
@@ -205,6 +214,16 @@ def _python(node: PlanNode, kind: str, source: Estimates, legacy: bool) -> Estim
         factor = LEGACY_FLAT_MAP_EXPANSION if legacy else FLAT_MAP_EXPANSION
         return _sized(node.schema, source.rows * factor, {}, f"{factor:g} * input: default for flat_map", unset=legacy)
     return _sized(node.schema, source.rows, {}, f"rows of the input ({kind})", unset=legacy)
+
+
+def _per_group(node: PlanNode, keys: tuple[str, ...], inputs: list[Estimates], legacy: bool) -> Estimates:
+    """Return one row for each group of each input."""
+    rows = 0.0
+    for source in inputs:
+        counts = [source.distinct(key) for key in keys]
+        known = math.prod(count for count in counts if count is not None)
+        rows += min(source.rows, known if None not in counts else source.rows**GROUP_EXPONENT)
+    return _sized(node.schema, rows, {}, "a row for each group: default for a function", unset=legacy)
 
 
 def _join(node: PlanNode, join: Join, left: Estimates, right: Estimates) -> Estimates:

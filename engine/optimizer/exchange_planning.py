@@ -28,6 +28,7 @@ from engine.graph.exchange_mode import DataExchangeMode, ExecutionMode, exchange
 from engine.graph.operator_descriptor import JoinOperator
 from engine.graph.pipelined_regions import RegionEdge, acyclic_cuts
 from engine.graph.ship_strategy import SORTED_RUNS
+from engine.optimizer.function_planning import broadcast_channels
 from engine.optimizer.memory_plan import memory_cuts
 from engine.optimizer.physical_plan import Channel, PhysicalNode
 
@@ -57,6 +58,8 @@ def assign_exchange_modes(
                 reason = "its producer's branches meet again" if breaks else f"execution mode {mode.value}"
             channels.append(msgspec.structs.replace(channel, exchange_mode=decided, exchange_reason=reason))
         planned.append(msgspec.structs.replace(node, inputs=tuple(channels)))
+    for key in broadcast_channels(planned):
+        _cut(planned, key, "a broadcast data set is complete before the function starts")
     _break_waiting_cycles(planned, mode)
     while True:
         _cut_region_cycles(planned)

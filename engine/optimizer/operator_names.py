@@ -8,7 +8,9 @@ from engine.expressions.text import expression_text
 from engine.graph.expression import ColumnRef
 from engine.graph.plan import (
     Aggregate,
+    CoGroup,
     Filter,
+    GroupReduce,
     Join,
     Limit,
     Partition,
@@ -45,6 +47,10 @@ def operator_name(node: PlanNode) -> str:
             return _short(f"filter {expression_text(predicate)}")
         case PythonFunction(kind=kind, function_name=function_name):
             return f"{kind} {function_name}"
+        case GroupReduce(keys=keys, function=function):
+            return _short(" ".join(["reduce", function.function_name, *(["by", ", ".join(keys)] if keys else [])]))
+        case CoGroup(function=function):
+            return f"co_group {function.function_name}"
         case Join(how=how, left_keys=keys, null_aware=null_aware):
             kind = f"{'null-aware ' if null_aware else ''}{how.value}"
             return _short(f"{kind} join on {', '.join(keys)}") if keys else f"{kind} join"

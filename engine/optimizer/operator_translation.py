@@ -6,6 +6,7 @@
     aggregate   SINGLE                       arguments -> single
                 PARTIAL_FINAL                arguments -> partial ═══ final
     sort, limit                              see sort_planning.py
+    reduce, co_group                         sort -> function (function_planning.py)
     partition   CUSTOM                       the user's function ═══ identity; else identity (partition_planning.py)
 
 "arguments" is a projection that makes the key columns and ``__arg{i}`` for each call; it is left out where the input
@@ -33,7 +34,9 @@ from engine.graph.operator_descriptor import (
 )
 from engine.graph.plan import (
     Aggregate,
+    CoGroup,
     Filter,
+    GroupReduce,
     Join,
     Limit,
     Partition,
@@ -48,6 +51,7 @@ from engine.graph.ship_strategy import ShipStrategy
 from engine.optimizer.candidates import FORWARD, Candidate, Shipping
 from engine.optimizer.cost import NO_COST
 from engine.optimizer.estimates import Estimates
+from engine.optimizer.function_planning import GroupPhases, input_count, python_operator
 from engine.optimizer.join_translation import held_estimates, join_translation
 from engine.optimizer.operator_names import operator_name
 from engine.optimizer.partition_planning import channel_descriptor
@@ -95,10 +99,9 @@ class PhysicalPlanBuilder:
             case Filter(predicate=predicate):
                 return self._plain(candidate, FilterOperator(predicate))
             case PythonFunction() as function:
-                operator = PythonOperator(
-                    function.kind, function.function, function.function_name, function.file, function.line
-                )
-                return self._plain(candidate, operator)
+                return self._plain(candidate, python_operator(function))
+            case GroupReduce() | CoGroup():
+                return self._groups(candidate, candidate.node.operator)
             case Sink(spec=sink):
                 return self._plain(candidate, SinkOperator(self._sink_index[candidate.node.id], sink))
             case Join() as join:
@@ -113,7 +116,7 @@ class PhysicalPlanBuilder:
                 return self._plain(candidate, IdentityOperator())
 
     def _channels(self, candidate: Candidate) -> tuple[Channel, ...]:
-        is_join = isinstance(candidate.node.operator, Join)
+        is_join = isinstance(candidate.node.operator, Join | PythonFunction)
         return tuple(
             _channel(self._built[id(each.candidate)], position if is_join else 0, each.shipping)
             for position, each in enumerate(candidate.inputs)
@@ -129,7 +132,8 @@ class PhysicalPlanBuilder:
 
     def _plain(self, candidate: Candidate, operator: PhysicalOperator, weight: float = 0.0) -> int:
         channels = self._channels(candidate)
-        schemas = tuple(self._nodes[channel.source].descriptor.output_schema for channel in channels[:1])
+        count = len(channels) if isinstance(operator, PythonOperator) else min(1, len(channels))
+        schemas = tuple(self._nodes[channel.source].descriptor.output_schema for channel in channels[:count])
         descriptor = OperatorDescriptor(
             candidate.node.id, operator_name(candidate.node), operator, schemas, candidate.node.schema, weight
         )
@@ -213,6 +217,20 @@ class PhysicalPlanBuilder:
         for phase in phases:
             source = self._add_phase(candidate, source, phase, candidate.estimates, before)
         return self._add(candidate, final, (_channel(source, 0, candidate.inputs[0].shipping),), behind)
+
+    def _groups(self, candidate: Candidate, operator: GroupReduce | CoGroup) -> int:
+        below = [self._nodes[self._built[id(each.candidate)]] for each in candidate.inputs]
+        phases = GroupPhases(candidate, operator, below)
+        grouped = []
+        for side, source in enumerate(below[: input_count(operator)]):
+            pairing = phases.pairing(side)
+            phase = None if pairing is None else self._add_phase(candidate, source.id, pairing, source.estimates)
+            grouped.append(source.id if phase is None else phase)
+        if operator.keys:
+            sort = phases.sort_node(len(self._nodes), grouped, self._weight(phases.held, candidate.parallelism))
+            self._nodes.append(sort)
+            grouped = [sort.id]
+        return self._add(candidate, *phases.function(grouped[0]))
 
     def _custom_partition(self, candidate: Candidate, partition: Partition) -> int:
         below = self._input_node(candidate)

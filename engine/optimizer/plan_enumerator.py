@@ -10,6 +10,7 @@
     aggregate without      1                                    SINGLE, PARTIAL_FINAL
     sort, limit            see sort_planning.py                 in one subtask, or in order over several
     partition              see partition_planning.py            -
+    reduce co_group        see function_planning.py             -
 
 Whatever follows a sort without destroying its order stays in the sort's subtasks. At the end the cheapest candidate
 of each sink is taken; a node with several consumers keeps one candidate, chosen before they are planned.
@@ -21,7 +22,9 @@ from __future__ import annotations
 
 from engine.graph.plan import (
     Aggregate,
+    CoGroup,
     Filter,
+    GroupReduce,
     Join,
     Limit,
     Partition,
@@ -47,6 +50,7 @@ from engine.optimizer.candidates import (
 )
 from engine.optimizer.cost import Costs, local_cost, repartition_cost
 from engine.optimizer.estimates import Estimates, row_width
+from engine.optimizer.function_planning import group_candidate, with_broadcasts
 from engine.optimizer.join_planning import join_candidates
 from engine.optimizer.partition_planning import partition_candidates
 from engine.optimizer.properties import RANDOM, GlobalProperties, LocalProperties, hashed_by
@@ -88,10 +92,12 @@ def _candidates(
             return [sort_candidate(node, node.operator, estimates, source, settings) for source in inputs[0]]
         case Partition() as partition:
             return partition_candidates(plan, node, partition, estimates, inputs[0], settings)
+        case GroupReduce() | CoGroup():
+            return [group_candidate(node, node.operator, estimates, inputs, settings)]
         case Limit(count=count):
             return [limit_candidate(node, count, estimates, source) for source in inputs[0]]
         case _:
-            return [_row_wise(node, estimates, source) for source in inputs[0]]
+            return [with_broadcasts(_row_wise(node, estimates, source), inputs[1:]) for source in inputs[0]]
 
 
 def _source(node: PlanNode, source: Source, estimates: Estimates, settings: OptimizerSettings) -> Candidate:

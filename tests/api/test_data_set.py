@@ -250,38 +250,10 @@ def test_a_distinct_count_alone_is_two_aggregates_and_beside_others_a_union(data
     assert [call.function for call in mixed[-1].calls] == ["max", "max"]
 
 
-NOT_YET = {
-    "map_partition": (None, None),
-    "co_group": (None, "id", None, None),
-    "replicated": (),
-    "shuffle": (),
-    "rebalance": (),
-    "rescale": (),
-    "broadcast": (),
-    "global_": (),
-    "forward": (),
-    "key_by": ("id",),
-    "partition_by_range": ("id",),
-    "partition_custom": (None, "id"),
-    "write_records": ("out",),
-    "write_text": ("out",),
-}
-
-
-@pytest.mark.parametrize("name", NOT_YET)
-def test_what_is_not_built_says_so_by_name(data, name):
-    with pytest.raises(NotYetSupportedError, match=f"^{name} is not supported yet$"):
-        getattr(data, name)(*NOT_YET[name])
-
-
-def test_what_is_not_built_of_the_environment_says_so(env, data, tmp_path):
-    (tmp_path / "x").write_text("1")
+def test_what_is_not_built_of_the_environment_says_so(env, data):
     for call in (
-        lambda: env.read_text("x"),
         lambda: env.sql("SELECT 1"),
         lambda: env.register("x", data),
-        lambda: env.read_csv(tmp_path / "x", rate_limit=5),
-        lambda: data.group_by("id").reduce(None, None),
     ):
         with pytest.raises(NotYetSupportedError):
             call()

@@ -67,5 +67,5 @@ def test_what_cannot_travel_is_refused_with_its_name_and_place():
     lock = threading.Lock()
     with pytest.raises(PlanError, match=r"function .*<lambda> \(.*test_functions.py:\d+\) cannot be sent"):
         python_function("map", lambda row: (lock, row))
-    with pytest.raises(SchemaError, match="expected a function, got int"):
+    with pytest.raises(SchemaError, match="map: expected a function, or an object with a method map, got int"):
         python_function("map", 5)

@@ -10,17 +10,6 @@ from tests.integration.conftest import SETTINGS
 SCHEMA = pa.schema([("a", pa.int64())])
 
 
-class Rich:
-    def open(self, context):
-        self.context = context
-
-    def __call__(self, row):
-        return row
-
-    def close(self):
-        pass
-
-
 CALLS = {
     "sql": lambda _, env: env.sql("SELECT 1"),
     "register": lambda data, env: env.register("t", data),

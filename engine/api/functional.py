@@ -1,0 +1,187 @@
+"""The functional calls of DataSet: Python functions over rows, batches, subtasks and groups.
+
+    map flat_map map_batches map_partition     one input         filter(callable) is in data_set.py
+    group_by(k).reduce                         grouped.py        co_group(other, on, fn, schema)
+    with_broadcast(name=data_set)              behind any of them: data sets that every subtask sees whole
+
+A function is a callable, or an object with a method named like the call; engine.functions.user_function says what
+``open(context)`` and ``close()`` of such an object are given. ``schema`` is that of the rows returned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+import msgspec
+import pyarrow as pa
+
+from engine.api.functions import python_function
+from engine.api.logical_node import LogicalNode
+from engine.api.projections import cast_node, check_columns, column_names
+from engine.errors import SchemaError
+from engine.expressions.common_type import common_type
+from engine.expressions.infer import infer_schema
+from engine.expressions.literals import make_literal
+from engine.expressions.schema_bridge import is_key_type, to_plan_schema
+from engine.functions.batch_formats import FORMATS
+from engine.functions.group_rows import SIDE
+from engine.functions.worker_protocol import BROADCASTS_MAX
+from engine.graph.expression import ColumnRef, NamedExpression
+from engine.graph.plan import CoGroup, GroupReduce, PythonFunction
+
+if TYPE_CHECKING:
+    from engine.api.data_set import DataSet
+
+D = TypeVar("D")
+
+
+def output_schema(schema: Any, what: str) -> pa.Schema:
+    """Return the schema of what a function returns, without nullability and metadata; SchemaError if it is none."""
+    if not isinstance(schema, pa.Schema) or not schema.names:
+        raise SchemaError(f"{what}: schema must be a pyarrow.Schema of what the function returns")
+    to_plan_schema(schema)
+    return pa.schema([pa.field(field.name, field.type) for field in schema])
+
+
+class FunctionalCalls(Generic[D]):
+    """Base of DataSet with the calls that take Python functions."""
+
+    _node: LogicalNode
+
+    def _with(self, node: LogicalNode) -> D:
+        """Return the data set of a node."""
+        raise NotImplementedError
+
+    def _partner(self, other: Any, what: str) -> LogicalNode:
+        """Return the node of another data set of the same environment."""
+        raise NotImplementedError
+
+    def map(self, fn: Any, schema: pa.Schema) -> D:
+        """Return one row (tuple, dict or row) for each row, made by a Python function."""
+        return self._python("map", fn, schema)
+
+    def flat_map(self, fn: Any, schema: pa.Schema) -> D:
+        """Return any number of rows for each row: the function gives an iterable of them."""
+        return self._python("flat_map", fn, schema)
+
+    def map_batches(self, fn: Any, schema: pa.Schema, format: str = "arrow") -> D:  # noqa: A002
+        """Return the rows of the batch, or of the iterable of batches, that a function gives for each batch.
+
+        format: "arrow" (pyarrow.RecordBatch), "pandas" (DataFrame) or "numpy" (dict of arrays), in and out.
+        """
+        if format not in FORMATS:
+            raise SchemaError(f"map_batches: format {format!r} is none of {', '.join(FORMATS)}")
+        return self._python(f"map_batches:{format}", fn, schema)
+
+    def map_partition(self, fn: Any, schema: pa.Schema) -> D:
+        """Return the rows of the iterable that a function gives for an iterator over all rows of a subtask.
+
+        The function is called once in each subtask. It may read as far as it likes and return rows while it reads;
+        nothing is collected on the way.
+        """
+        return self._python("map_partition", fn, schema)
+
+    def co_group(self, other: DataSet, on: Any, fn: Any, schema: pa.Schema) -> D:
+        """Return the rows that a function gives for the left and the right rows of each key that either side has.
+
+        ``fn(left_rows, right_rows)`` is given two iterators that read on demand; reading left rows first is cheapest.
+        ``on`` names columns of both sides, whose types are widened as in a join; rows with null keys are one group.
+        """
+        right = self._partner(other, "co_group")
+        return self._with(co_group_node(self._node, right, column_names(on, "co_group on"), fn, schema))
+
+    def with_broadcast(self, **data_sets: DataSet) -> D:
+        """Return the same rows, the function that makes them being given whole data sets: ``broadcast(name)``.
+
+        Goes right behind a functional call, whose function is an object with ``open(context)``;
+        ``context.broadcast("name")`` is the list of all rows. Each subtask holds its own copy, so these data sets must
+        be small: at most a quarter of the managed memory, else the job fails with MemoryBudgetError.
+        """
+        nodes = {name: self._partner(data_set, "with_broadcast") for name, data_set in data_sets.items()}
+        return self._with(with_broadcasts(self._node, nodes))
+
+    def _python(self, kind: str, function: Any, schema: pa.Schema) -> D:
+        plain = output_schema(schema, kind)
+        return self._with(LogicalNode(python_function(kind, function), (self._node,), plain))
+
+
+def reduce_node(source: LogicalNode, keys: tuple[str, ...], fn: Any, schema: pa.Schema) -> LogicalNode:
+    """Return the node of a function over the groups of a node by columns."""
+    plain = output_schema(schema, "reduce")
+    return LogicalNode(GroupReduce(keys, python_function("reduce", fn)), (source,), plain)
+
+
+def co_group_node(left: LogicalNode, right: LogicalNode, keys: list[str], fn: Any, schema: pa.Schema) -> LogicalNode:
+    """Return the node of a function over the groups of two nodes."""
+    plain = output_schema(schema, "co_group")
+    if not keys or len(set(keys)) < len(keys):
+        raise SchemaError(f"co_group: no key, or one given twice: {', '.join(keys)}")
+    for side in (left, right):
+        check_columns(keys, side.schema)
+    types = {key: _key_type(left.schema.field(key), right.schema.field(key)) for key in keys}
+    left, right = cast_node(left, types), cast_node(right, types)
+    names = tuple(f"__key{index}" for index in range(len(keys)))
+    views = (_view(left.schema, keys, names, "left"), _view(right.schema, keys, names, "right"))
+    pairs = [_pair_columns(side, (left.schema, right.schema), views) for side in (0, 1)]
+    pair_schema = infer_schema(pairs[0], left.schema)
+    operator = CoGroup(
+        names, python_function("co_group", fn), tuple(pairs[0]), tuple(pairs[1]), to_plan_schema(pair_schema), views
+    )
+    return LogicalNode(operator, (left, right), plain)
+
+
+def _key_type(left: pa.Field, right: pa.Field) -> pa.DataType:
+    for field in (left, right):
+        if not is_key_type(field.type):
+            raise SchemaError(f"co_group: column {field.name!r} is {field.type}, which cannot be a key")
+    wanted = common_type(left.type, right.type)
+    if wanted is None:
+        raise SchemaError(
+            f"co_group: {left.name!r} is {left.type} left and {right.type} right;"
+            " they have no common type: cast one of them"
+        )
+    return wanted
+
+
+def _view(schema: pa.Schema, keys: list[str], names: tuple[str, ...], side: str) -> tuple[tuple[str, str], ...]:
+    """Return for each column of a side (its name, its name where both sides are one)."""
+    key_names = dict(zip(keys, names, strict=True))
+    return tuple((name, key_names.get(name, f"__{side}{index}")) for index, name in enumerate(schema.names))
+
+
+def _pair_columns(
+    side: int, schemas: tuple[pa.Schema, pa.Schema], views: Sequence[tuple[tuple[str, str], ...]]
+) -> list[NamedExpression]:
+    """Return the columns of both sides as expressions over one: keys, the side's number, own columns, nulls."""
+    own = {column: name for name, column in views[side]}
+    keys = sorted(column for column in own if column.startswith("__key"))
+    columns = [NamedExpression(key, ColumnRef(own[key])) for key in keys]
+    columns.append(NamedExpression(SIDE, make_literal(side, pa.int8())))
+    for index, (schema, view) in enumerate(zip(schemas, views, strict=True)):
+        for name, column in view:
+            if column not in keys:
+                value = ColumnRef(name) if index == side else make_literal(None, schema.field(name).type)
+                columns.append(NamedExpression(column, value))
+    return columns
+
+
+def with_broadcasts(node: LogicalNode, data_sets: dict[str, LogicalNode]) -> LogicalNode:
+    """Return a function's node with more broadcast data sets; SchemaError when it is none, or a name is taken."""
+    operator = node.operator
+    function = operator.function if isinstance(operator, GroupReduce | CoGroup) else operator
+    if not isinstance(function, PythonFunction):
+        raise SchemaError("with_broadcast: goes right behind map, flat_map, filter(function), reduce and the like")
+    taken = sorted(set(function.broadcasts) & set(data_sets))
+    if taken or not data_sets:
+        raise SchemaError(f"with_broadcast: {f'{taken[0]!r} is there already' if taken else 'no data set is given'}")
+    names = (*function.broadcasts, *data_sets)
+    if len(names) > BROADCASTS_MAX:
+        raise SchemaError(f"with_broadcast: {len(names)} data sets; at most {BROADCASTS_MAX}")
+    function = msgspec.structs.replace(function, broadcasts=names)
+    changed = (
+        msgspec.structs.replace(operator, function=function)
+        if isinstance(operator, GroupReduce | CoGroup)
+        else function
+    )
+    return LogicalNode(changed, (*node.inputs, *data_sets.values()), node.schema, node.name, node.parallelism)

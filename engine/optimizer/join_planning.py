@@ -39,6 +39,8 @@ from engine.optimizer.join_alternatives import (
     why_wrong,
 )
 from engine.optimizer.properties import RANDOM, GlobalProperties, hashed_by
+from engine.optimizer.replication import HINT as REPLICATED_HINT
+from engine.optimizer.replication import arriving, is_replicated, replicated_shipping, replicating
 from engine.optimizer.settings import OptimizerSettings
 
 BROADCAST = PartitionerSpec("BROADCAST")
@@ -57,6 +59,8 @@ def join_candidates(
     report = JoinReport(hint=join.hint.value if hinted else "")
     one_subtask = (node.parallelism or settings.parallelism) == 1
     alternatives = (hinted,) if hinted else offered_alternatives(join, one_subtask=one_subtask)
+    if not hinted and (wished := replicating(alternatives, lefts, rights)):
+        alternatives, report.hint = wished, REPLICATED_HINT
     found = []
     for left in lefts:
         for right in rights:
@@ -120,6 +124,7 @@ def _candidate(
 ) -> Candidate:
     pair, strategy = alternative.pair, alternative.variant.strategy
     parallelism = _parallelism(node, alternative, left, right, settings)
+    left, right = arriving(pair.left, left, parallelism), arriving(pair.right, right, parallelism)
     shippings = (
         _ship(pair.left, left, join.left_keys, parallelism),
         _ship(pair.right, right, join.right_keys, parallelism),
@@ -167,6 +172,8 @@ def _parallelism(
 def _ship(ship: Ship, source: Candidate, keys: tuple[str, ...], parallelism: int) -> Shipping:
     if ship is Ship.FORWARD:
         return move(source, parallelism)
+    if ship is Ship.BROADCAST and is_replicated(source):
+        return replicated_shipping()
     if ship is Ship.BROADCAST:
         return Shipping(ShipStrategy.BROADCAST, BROADCAST, broadcast_cost(source.estimates, parallelism))
     if source.parallelism == parallelism and source.properties.is_hashed_by(keys):

@@ -57,6 +57,7 @@ from engine.optimizer.operator_names import operator_name
 from engine.optimizer.partition_planning import channel_descriptor
 from engine.optimizer.physical_plan import Channel, PhysicalNode
 from engine.optimizer.rejection_reasons import rejected_alternatives
+from engine.optimizer.replication import is_replicated
 from engine.optimizer.settings import OptimizerSettings
 from engine.optimizer.sort_planning import STRATEGIES, sort_operators
 
@@ -93,7 +94,7 @@ class PhysicalPlanBuilder:
     def _translate(self, candidate: Candidate) -> int:
         match candidate.node.operator:
             case Source() as source:
-                return self._plain(candidate, SourceOperator(source.spec, rate_limit=source.rate_limit))
+                return self._plain(candidate, SourceOperator(source.spec, is_replicated(candidate), source.rate_limit))
             case Project(expressions=expressions):
                 return self._plain(candidate, ProjectOperator(expressions))
             case Filter(predicate=predicate):

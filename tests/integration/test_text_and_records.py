@@ -143,3 +143,84 @@ def test_a_source_that_waits_ends_with_its_job(environment):
 def test_a_rate_that_is_none_is_refused(environment, rate):
     with pytest.raises(PlanError, match="rate_limit"):
         environment.from_arrow(numbered(1), rate_limit=rate)
+
+
+# sources that everyone reads ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def sides(environment, tmp_path):
+    """Return (a data set of 4000 rows, a replicated one of 40 rows in several splits)."""
+    for index in range(4):
+        part = numbered(10, keys=10).select(["k"]).append_column("code", [[f"c{index}"] * 10])
+        environment.from_arrow(part).write_parquet(tmp_path / f"small{index}")
+    environment.execute()
+    small = environment.read_parquet([tmp_path / f"small{index}" for index in range(4)])
+    return environment.from_arrow(numbered(4_000, keys=10)).rebalance().set_parallelism(4), small.replicated()
+
+
+def rows_out(result, word):
+    (vertex,) = (vertex for vertex in result.vertices if word in vertex.name)
+    return [subtask.rows_out for subtask in vertex.subtasks]
+
+
+def test_every_subtask_of_a_join_reads_a_replicated_side(environment, sides, tmp_path):
+    large, small = sides
+    joined = large.join(small, on="k")
+    lines = [line for line in joined.explain().splitlines() if "─ " in line]
+    assert len([line for line in lines if "build: FORWARD (every subtask reads all of it)" in line]) == 1
+    assert "BROADCAST (" not in "".join(lines)
+    assert "REPLICATED" in joined.explain()
+    joined.write_parquet(tmp_path / "out")
+    result = environment.execute()
+    assert rows_out(result, "parquet source") == [40] * 4
+    assert environment.read_parquet(tmp_path / "out").count() == 16_000
+
+
+def test_a_replicated_side_may_be_selected_and_filtered(environment, sides):
+    large, small = sides
+    picked = small.filter(col("code") == "c1").select("k", col("code").alias("c"))
+    joined = large.join(picked, on="k")
+    assert "every subtask reads all of it" in joined.explain()
+    assert joined.count() == 4_000
+    assert picked.join(large, on="k").count() == 4_000
+
+
+@pytest.mark.parametrize("how", ["inner", "left", "right", "full", "semi", "anti", "cross"])
+def test_replication_never_makes_rows_twice(environment, sides, how):
+    large, small = sides
+    other = small.rename(k="r").filter(col("r") > 2)
+    keys = {} if how == "cross" else {"left_on": "k", "right_on": "r"}
+    plain = environment.from_arrow(other.to_arrow())
+    for left, right, plain_left, plain_right in [(large, other, large, plain), (other, large, plain, large)]:
+        if left is other and keys:
+            keys = {"left_on": "r", "right_on": "k"}
+        found = left.join(right, how=how, **keys).to_arrow()
+        expected = plain_left.join(plain_right, how=how, **keys).to_arrow()
+        assert_same_rows(rows_of(found), rows_of(expected))
+
+
+def test_what_is_no_join_reads_a_replicated_source_once(environment, sides, tmp_path):
+    _, small = sides
+    assert small.count() == 40
+    assert len(small.collect()) == 40
+    assert small.select("k").distinct().count() == 10
+    assert small.union(small).count() == 80
+    assert small.sort("k").limit(3).count() == 3
+    assert small.map(lambda row: row, small.schema).count() == 40
+    assert small.join(small.rename(code="other"), on="k").count() == 160
+    small.write_csv(tmp_path / "csv")
+    environment.execute()
+    assert environment.read_csv(tmp_path / "csv", schema=small.schema).count() == 40
+
+
+def test_a_join_hint_wins_over_replication(environment, sides):
+    large, small = sides
+    joined = large.join(small, on="k", hint="REPARTITION_HASH_SECOND")
+    assert "every subtask" not in joined.explain()
+    assert joined.count() == 16_000
+
+
+def test_only_sources_are_replicated(environment):
+    with pytest.raises(PlanError, match="for a source"):
+        environment.from_arrow(numbered(1)).filter(col("k") > 1).replicated()

@@ -42,8 +42,6 @@ from engine.optimizer.join_alternatives import LocalStrategy
 
 #: work of one key, as a part of a subtask's equal share, from which on it is split
 HEAVY_LOAD = 0.25
-#: whether the hash join tells copies from rows of their own
-COPIES_ARE_TOLD = False
 #: keys named in the reason of a channel
 _NAMED_MAX = 3
 
@@ -151,8 +149,6 @@ def _why_whole(join: Join, strategy: LocalStrategy, key: _Key, parallelism: int)
             return "whether a copy has a match depends on the condition"
         if strategy is LocalStrategy.SORT_MERGE:
             return "a sort-merge join does not tell copies"
-        if not COPIES_ARE_TOLD:
-            return "copies are not told"
     if join.how in (JoinType.SEMI, JoinType.ANTI) and min(key.rows) * parallelism > max(key.rows):
         return "there would be more copies than rows"
     return ""

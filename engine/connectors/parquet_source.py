@@ -88,14 +88,16 @@ def _statistics(
     paths: Sequence[str], metadata: Sequence[pq.FileMetaData], schema: pa.Schema, reader: str
 ) -> SourceStatistics:
     row_count = sum(one.num_rows for one in metadata)
-    size_bytes = sum(one.row_group(index).total_byte_size for one in metadata for index in range(one.num_row_groups))
     tables = _sample(paths, metadata, schema, reader)
     sampled = sample_statistics(tables, row_count)
+    leaves = [_leaf_columns(one) for one in metadata]
     columns = {
-        field.name: _with_footer(sampled.get(field.name, ColumnStatistics()), metadata, field.name, row_count)
+        field.name: _with_footer(sampled.get(field.name, ColumnStatistics()), metadata, leaves, field.name, row_count)
         for field in schema
     }
     rows = sum(table.num_rows for table in tables)
+    # What rows take in memory, which is what operators hold: encodings of a file make them up to ten times smaller.
+    size_bytes = row_count * sum(table.nbytes for table in tables) / rows if rows else 0
     origin = f"parquet metadata, sample of {rows} rows"
     return SourceStatistics(float(row_count), float(size_bytes), origin, is_exact=True, columns=columns)
 
@@ -122,15 +124,19 @@ def _sample(
 
 
 def _with_footer(
-    sampled: ColumnStatistics, metadata: Sequence[pq.FileMetaData], name: str, row_count: int
+    sampled: ColumnStatistics,
+    metadata: Sequence[pq.FileMetaData],
+    leaves: Sequence[dict[str, int]],
+    name: str,
+    row_count: int,
 ) -> ColumnStatistics:
     """Return sampled statistics with what the footers know exactly of a top-level column."""
     minima: list[Any] = []
     maxima: list[Any] = []
     nulls = 0
-    for one in metadata:
+    for one, columns in zip(metadata, leaves, strict=True):
         for group_index in range(one.num_row_groups):
-            chunk = _chunk(one.row_group(group_index), name)
+            chunk = one.row_group(group_index).column(columns[name]) if name in columns else None
             known = chunk.statistics if chunk is not None and chunk.is_stats_set else None
             if known is None or not known.has_null_count:
                 return sampled
@@ -146,9 +152,9 @@ def _with_footer(
     return result
 
 
-def _chunk(group: pq.RowGroupMetaData, name: str) -> pq.ColumnChunkMetaData | None:
-    for index in range(group.num_columns):
-        chunk = group.column(index)
-        if chunk.path_in_schema == name:
-            return chunk
-    return None
+def _leaf_columns(metadata: pq.FileMetaData) -> dict[str, int]:
+    """Return the index of each leaf column, in every row group of a file, by its path."""
+    if metadata.num_row_groups == 0:
+        return {}
+    group = metadata.row_group(0)
+    return {group.column(index).path_in_schema: index for index in range(group.num_columns)}

@@ -42,7 +42,7 @@ class DecidedText(msgspec.Struct, frozen=True):
     content: str
 
 
-class DecidedOutput(msgspec.Struct, frozen=True):
+class DecidedOutput(msgspec.Struct, frozen=True, omit_defaults=True):
     """The files of one sink. ``target`` and ``staging`` are absolute."""
 
     sink_index: int

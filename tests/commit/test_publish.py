@@ -11,7 +11,14 @@ import pytest
 
 import engine.commit.publish as publish_module
 import engine.commit.rename as rename_module
-from engine.commit.decision import DECISION_FILE, Decision, DecisionStore, decided_output, encode_decision
+from engine.commit.decision import (
+    DECISION_FILE,
+    DecidedText,
+    Decision,
+    DecisionStore,
+    decided_output,
+    encode_decision,
+)
 from engine.commit.publish import OutputTakenError, publish
 from engine.commit.result_record import JobResultRecord, JobResultStore
 from engine.commit.staging import OWNER_FILE, StagingOwner, create_staging, remove_staging, staging_path, sweep_stale
@@ -57,7 +64,8 @@ def prepare(folder: Path, overwrite: bool, outputs: int = 2) -> tuple[Decision, 
             (target / "part-00000.csv").write_text("old")
             (target / "part-00009.csv").write_text("old too")
         staging, staged = stage(target, sink_index, ["new 0", "new 1"])
-        decided.append(decided_output(sink_index, target, staging, overwrite, staged))
+        output = decided_output(sink_index, target, staging, overwrite, staged)
+        decided.append(msgspec.structs.replace(output, texts=(DecidedText("_manifest.json", "decided"),)))
     return Decision(JOB, 1, tuple(decided)), DecisionStore(staging_path(folder / "out-0", JOB), DECISION_FILE)
 
 
@@ -65,7 +73,7 @@ def content(target: Path) -> dict[str, str] | None:
     return {path.name: path.read_text() for path in target.iterdir()} if target.exists() else None
 
 
-NEW = {"part-00000.csv": "new 0", "part-00001.csv": "new 1"}
+NEW = {"part-00000.csv": "new 0", "part-00001.csv": "new 1", "_manifest.json": "decided"}
 OLD = {"part-00000.csv": "old", "part-00009.csv": "old too"}
 
 
@@ -168,7 +176,7 @@ def test_overwrite_of_a_file_and_of_nothing(tmp_path):
             target.write_text("old")
         staging, staged = stage(target, 0, ["new 0", "new 1"])
         publish(Decision(JOB, 1, (decided_output(0, target, staging, True, staged),)))
-        assert content(target) == NEW
+        assert content(target) == {"part-00000.csv": "new 0", "part-00001.csv": "new 1"}
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "nothing"]
 
 

@@ -155,8 +155,8 @@ def test_what_has_no_text_is_refused_before_anything_is_written(tmp_path):
     for delimiter in ("", "ab", '"', "\n", "1", "-", "."):
         with pytest.raises(ConfigurationError, match="delimiter="):
             check_csv_sink(pa.schema([("n", pa.int8())]), delimiter)
-    with pytest.raises(NotYetSupportedError, match="writing records"):
-        open_sink_writer(SinkSpec("records", ""), pa.schema([]), tmp_path / "x")
+    with pytest.raises(NotYetSupportedError, match="writing xml"):
+        open_sink_writer(SinkSpec("xml", ""), pa.schema([]), tmp_path / "x")
 
 
 @pytest.mark.parametrize("format_name", ["csv", "parquet", "arrow"])

@@ -2,9 +2,13 @@
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from engine.commit.decision import DecisionStore
 from engine.commit.result_record import JobResultStore
+from engine.connectors.records_manifest import RecordsColumn, RecordsFile, read_manifest
+from engine.connectors.records_parts import PartColumn, PartStatistics
 from engine.errors import FencedError, PlanError
 from engine.graph.deployment import StagedFile
 from engine.graph.source_spec import SinkSpec
@@ -31,6 +35,22 @@ def test_a_finished_job_is_published_then_recorded_and_its_decision_goes(tmp_pat
     assert list((storage / "decisions").iterdir()) == []
     record = JobResultStore(storage / "results").read(graph.job_id)
     assert (record.status, record.epoch, record.runtime_ms) == ("FINISHED", 1, 12)
+
+
+def test_records_get_their_manifest_with_the_decision(tmp_path):
+    graph = job_graph([1], sinks={0: SinkSpec("records", str(tmp_path / "out"), schema_ipc=b"schema")})
+    commit = JobCommit(graph, 1, lambda: True, tmp_path / "storage")
+    Path(commit.prepare()[0], "0-00000-x.parquet").write_bytes(b"rows")
+    column = PartColumn(1, 5, null_count=0, heavy_keys=(("1", 0.5),))
+    statistics = msgspec.json.encode(PartStatistics(7, {"k": column})).decode()
+    commit.commit([StagedFile(0, 0, "0-00000-x.parquet", 10, 4, statistics)])
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {"part-00000.parquet", "_manifest.json"}
+    manifest = read_manifest(tmp_path / "out")
+    assert manifest.schema == b"schema"
+    assert manifest.files == (RecordsFile("part-00000.parquet", 10, 4, 7),)
+    assert manifest.columns["k"] == RecordsColumn(1, 5, 0, None, (("1", 0.5),))
+    decision = DecisionStore(tmp_path / "storage" / "decisions").read(graph.job_id)
+    assert decision.outputs[0].texts[0].content.encode() == (tmp_path / "out" / "_manifest.json").read_bytes()
 
 
 def test_a_recorded_job_does_not_run_again_also_under_a_later_leader(tmp_path):

@@ -18,7 +18,14 @@ from engine.api.executor import TARGETS, register_executor
 from engine.client.job_listener import current_listener
 from engine.client.job_result import JobResult
 from engine.config.loader import Configuration
-from engine.config.options import EXECUTION_MODE, LEGACY_ESTIMATES, PARALLELISM_DEFAULT
+from engine.config.options import (
+    ADAPTIVE,
+    ADAPTIVE_BYTES_PER_TASK,
+    ADAPTIVE_PARALLELISM,
+    EXECUTION_MODE,
+    LEGACY_ESTIMATES,
+    PARALLELISM_DEFAULT,
+)
 from engine.errors import JobCancelledError
 from engine.graph.exchange_mode import ExecutionMode
 from engine.graph.plan import Plan
@@ -50,6 +57,10 @@ class LocalExecutor:
             legacy_estimates=configuration.get(LEGACY_ESTIMATES),
             managed_bytes_per_slot=sizes.managed_bytes // parallelism,
             segment_size_bytes=sizes.page_bytes,
+            is_adaptive=configuration.get(ADAPTIVE),
+            adaptive_bytes_per_subtask=(
+                configuration.get(ADAPTIVE_BYTES_PER_TASK) if configuration.get(ADAPTIVE_PARALLELISM) else 0
+            ),
         )
 
     def execute(self, plan: Plan, configuration: Configuration) -> JobResult:

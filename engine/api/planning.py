@@ -9,7 +9,7 @@ import msgspec
 from engine.api.executor import executor_of
 from engine.api.logical_node import LogicalNode
 from engine.config.loader import Configuration
-from engine.config.options import EXECUTION_MODE, LEGACY_ESTIMATES, MANAGED_SIZE, SEGMENT_SIZE
+from engine.config.options import ADAPTIVE, EXECUTION_MODE, LEGACY_ESTIMATES, MANAGED_SIZE, SEGMENT_SIZE
 from engine.connectors.csv_splits import exact_splits
 from engine.errors import NotYetSupportedError, PlanError
 from engine.graph.exchange_mode import ExecutionMode
@@ -62,4 +62,5 @@ def _settings(target: str, configuration: Configuration, parallelism: int) -> Op
         legacy_estimates=configuration.get(LEGACY_ESTIMATES),
         managed_bytes_per_slot=configuration.get(MANAGED_SIZE) or defaults.managed_bytes_per_slot,
         segment_size_bytes=configuration.get(SEGMENT_SIZE),
+        is_adaptive=configuration.get(ADAPTIVE),
     )

@@ -97,6 +97,25 @@ EXECUTION_MODE = _option(
     "Default: PIPELINED embedded, BATCH on a cluster.",
     ("PIPELINED", "BATCH", "PIPELINED_FORCED", "BATCH_FORCED"),
 )
+ADAPTIVE = _option(
+    "execution.batch.adaptive.enabled",
+    "bool",
+    "true",
+    "Join strategies, build sides and parallelism are decided again when stored results show their real sizes.",
+)
+ADAPTIVE_PARALLELISM = _option(
+    "execution.batch.adaptive.auto-parallelism.enabled",
+    "bool",
+    "true",
+    "Readers of stored results get fewer subtasks where the results are small; not where a parallelism was set.",
+)
+ADAPTIVE_BYTES_PER_TASK = _option(
+    "execution.batch.adaptive.auto-parallelism.avg-data-volume-per-task",
+    "size",
+    "16mb",
+    "Bytes of stored results that a subtask should read.",
+    minimum=1,
+)
 BUFFER_TIMEOUT = _option(
     "execution.buffer-timeout",
     "duration",

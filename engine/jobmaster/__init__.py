@@ -9,10 +9,13 @@
     slot_pool.py        slots offered to the job
     deployment.py       ExecutionVertex -> TaskDeploymentDescriptor
     partition_tracker.py which BLOCKING partitions nobody needs any more
+    run_time_planner.py real sizes of finished results -> decisions -> the graph is revised
+    graph_revision.py   what has not begun follows a changed JobGraph
     failover.py         which failure is the cause of the others
     job_commit.py       the outputs of the job: staging before it starts, decision and publication at its end
     network_demand.py   buffers that a job can use
     job_summary.py      counters for people: progress and outcome
 
-Everything but ``job_master.py`` and ``job_commit.py`` is pure: no clock, thread, socket or loop.
+Everything but ``job_master.py``, ``job_commit.py`` and the timer of ``slot_timeout.py`` is pure: no clock, thread,
+socket or loop.
 """

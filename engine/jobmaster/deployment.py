@@ -1,7 +1,8 @@
 """ExecutionVertex -> TaskDeploymentDescriptor: what a TaskExecutor is told about one attempt.
 
     slot's managed pages ── by weight ──► chains of the subtasks in the slot (each at least its operators' minimum)
-    input edges          ── one gate for each JobEdge, one channel for each producer: LOCAL, REMOTE or UNKNOWN
+    input edges          ── one gate for each JobEdge, one channel for each producer (and subpartition, where several
+                            are read): LOCAL, REMOTE or UNKNOWN
     data sets            ── one ResultPartitionDescriptor each
     sinks                ── staging folder of each
 
@@ -13,7 +14,7 @@ Source: Flink's TaskDeploymentDescriptorFactory.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from engine.errors import MemoryBudgetError
 from engine.graph.deployment import (
@@ -110,17 +111,18 @@ def _gate(edges: Sequence[ExecutionEdge], job_graph: JobGraph, slot: AllocatedSl
         input_index=job_edge.input_index,
         schema=data_set.partitioner.travelling(producer.chain[-1].output_schema),
         result_type=data_set.result_type,
-        channels=tuple(_channel(edge, slot) for edge in edges),
+        channels=tuple(channel for edge in edges for channel in _channels(edge, slot)),
         key_range=consumer_range(edges) if data_set.partitioner.kind == SORTED_RUNS else None,
         in_order=data_set.partitioner.in_order,
     )
 
 
-def _channel(edge: ExecutionEdge, slot: AllocatedSlot) -> InputChannelDescriptor:
+def _channels(edge: ExecutionEdge, slot: AllocatedSlot) -> Iterator[InputChannelDescriptor]:
     producer_slot = edge.partition.producer.current.slot
     location, address = PartitionLocation.UNKNOWN, ""
     if producer_slot is not None and producer_slot.resource_id == slot.resource_id:
         location = PartitionLocation.LOCAL
     elif producer_slot is not None:
         location, address = PartitionLocation.REMOTE, producer_slot.data_address
-    return InputChannelDescriptor(edge.partition.id, location, edge.subpartition_index, address)
+    for subpartition_index in edge.filled_subpartitions:
+        yield InputChannelDescriptor(edge.partition.id, location, subpartition_index, address)

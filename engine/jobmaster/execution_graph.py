@@ -4,8 +4,9 @@
     IntermediateDataSet  ──► IntermediateResult ──► IntermediateResultPartition * producers
     JobEdge              ──► ExecutionEdge * (pairs of the distribution pattern)
 
-``build_execution_graph`` assigns splits and connects subtasks; afterwards the shape never changes, only attempts
-come and go. State reports go through ``update``, which finds the attempt and ignores those that are not current.
+``build_execution_graph`` assigns splits and connects subtasks; afterwards only attempts come and go, and run-time
+decisions change what has not begun (``graph_revision``). State reports go through ``update``, which finds the attempt
+and ignores those that are not current.
 
 Source: Flink's ExecutionGraph, ExecutionJobVertex and IntermediateResult.
 """
@@ -20,7 +21,7 @@ from engine.graph.deployment import TaskReport
 from engine.graph.job_graph import IntermediateDataSet, JobGraph, JobVertex
 from engine.graph.source_spec import SourceSplit
 from engine.ids import ExecutionAttemptId, IntermediateDataSetId
-from engine.jobmaster.edge_pattern import consumers_of, producers_of, subpartition_index
+from engine.jobmaster.edge_pattern import producers_of, subpartition_count, subpartition_index
 from engine.jobmaster.execution_state import ExecutionState, state_after_report
 from engine.jobmaster.execution_vertex import Execution, ExecutionEdge, ExecutionVertex, IntermediateResultPartition
 from engine.jobmaster.split_assignment import assign_splits
@@ -61,12 +62,17 @@ class ExecutionGraph:
         self.job_graph = job_graph
         self.vertices = vertices
         self.results = results
-        self._subtask_count = sum(len(vertex.subtasks) for vertex in vertices)
+        self._subtask_count = 0
         self._finished_count = 0
+        self.count_subtasks()
 
     def __iter__(self) -> Iterator[ExecutionVertex]:
         for vertex in self.vertices:
             yield from vertex.subtasks
+
+    def count_subtasks(self) -> None:
+        """Take note of how many subtasks there are, after they were made or replaced."""
+        self._subtask_count = sum(len(vertex.subtasks) for vertex in self.vertices)
 
     def vertex_of(self, attempt: ExecutionAttemptId) -> ExecutionVertex | None:
         """Return the subtask whose current attempt that is, or None."""
@@ -152,17 +158,18 @@ def build_execution_graph(job_graph: JobGraph) -> ExecutionGraph:
     vertices: list[ExecutionJobVertex] = []
     results: dict[IntermediateDataSetId, IntermediateResult] = {}
     for job_vertex in job_graph.vertices:
-        execution_job_vertex = _create_vertex(job_vertex, job_graph)
+        execution_job_vertex = create_vertex(job_vertex, job_graph)
         for output_index, data_set in enumerate(job_vertex.outputs):
             data_set.result_type.check_supported()
             partitions = [vertex.partitions[output_index] for vertex in execution_job_vertex.subtasks]
             results[data_set.id] = IntermediateResult(data_set, partitions)
-        _connect_inputs(execution_job_vertex, results)
+        connect_inputs(execution_job_vertex, results)
         vertices.append(execution_job_vertex)
     return ExecutionGraph(job_graph, vertices, results)
 
 
-def _create_vertex(job_vertex: JobVertex, job_graph: JobGraph) -> ExecutionJobVertex:
+def create_vertex(job_vertex: JobVertex, job_graph: JobGraph) -> ExecutionJobVertex:
+    """Return a vertex with its subtasks and their partitions, not connected yet."""
     source = job_vertex.source
     splits: tuple[tuple[SourceSplit, ...], ...] = ((),) * job_vertex.parallelism
     if source is not None and source.is_replicated:
@@ -175,17 +182,18 @@ def _create_vertex(job_vertex: JobVertex, job_graph: JobGraph) -> ExecutionJobVe
         vertex = ExecutionVertex(job_vertex, subtask_index, splits[subtask_index], execution)
         for data_set in job_vertex.outputs:
             consumer = job_graph.vertex(data_set.consumer)
-            fed = consumers_of(
+            count = data_set.subpartition_count or subpartition_count(
                 data_set.partitioner.pattern, job_vertex.parallelism, consumer.parallelism, subtask_index
             )
-            vertex.partitions.append(IntermediateResultPartition(data_set, vertex, len(fed)))
+            vertex.partitions.append(IntermediateResultPartition(data_set, vertex, count))
         created.subtasks.append(vertex)
     return created
 
 
-def _connect_inputs(
+def connect_inputs(
     execution_job_vertex: ExecutionJobVertex, results: dict[IntermediateDataSetId, IntermediateResult]
 ) -> None:
+    """Make the edges into all subtasks of a vertex that has none yet."""
     consumers = len(execution_job_vertex.subtasks)
     for vertex in execution_job_vertex.subtasks:
         for job_edge in vertex.job_vertex.inputs:
@@ -195,8 +203,11 @@ def _connect_inputs(
             edges = []
             for producer_index in producers_of(pattern, producers, consumers, vertex.subtask_index):
                 partition = result.partitions[producer_index]
-                channel = subpartition_index(pattern, producers, consumers, producer_index, vertex.subtask_index)
-                edge = ExecutionEdge(job_edge, partition, vertex, channel)
+                begin = subpartition_index(pattern, producers, consumers, producer_index, vertex.subtask_index)
+                end = begin + 1
+                if job_edge.ranges:
+                    begin, end = job_edge.ranges[vertex.subtask_index]
+                edge = ExecutionEdge(job_edge, partition, vertex, begin, end - begin)
                 partition.consumers.append(edge)
                 edges.append(edge)
             vertex.inputs.append(edges)

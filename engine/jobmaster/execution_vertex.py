@@ -12,6 +12,7 @@ Source: Flink's ExecutionVertex, Execution, IntermediateResultPartition.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -69,15 +70,32 @@ class IntermediateResultPartition:
         """Return the id of what the current attempt produces."""
         return ResultPartitionId(self.data_set.id, self.producer.current.attempt)
 
+    @property
+    def subpartition_bytes(self) -> tuple[int, ...]:
+        """Bytes of each subpartition that the current attempt stored; () when it has not finished."""
+        reported = self.producer.current.subpartition_bytes
+        return reported[self.data_set.id.output_index] if reported else ()
+
 
 @dataclass(frozen=True, eq=False)
 class ExecutionEdge:
-    """One subtask reads one subpartition of another one's output."""
+    """One subtask reads a subpartition, or several next to each other, of another one's output."""
 
     job_edge: JobEdge
     partition: IntermediateResultPartition
     consumer: ExecutionVertex
+    #: the first one
     subpartition_index: int
+    subpartition_count: int = 1
+
+    @property
+    def filled_subpartitions(self) -> Sequence[int]:
+        """Those that hold something, as far as is known, at least one."""
+        wanted = range(self.subpartition_index, self.subpartition_index + self.subpartition_count)
+        sizes = self.partition.subpartition_bytes
+        if len(wanted) == 1 or not sizes:
+            return wanted
+        return [index for index in wanted if sizes[index]] or wanted[:1]
 
 
 @dataclass(eq=False)

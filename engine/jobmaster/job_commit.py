@@ -48,12 +48,8 @@ class JobCommit:
     ) -> None:
         self._job_id = job_graph.job_id
         self._sinks = sinks_of(job_graph)
-        self._parallelism = {
-            sink.sink_index: vertex.parallelism
-            for vertex in job_graph.vertices
-            for sink in self._sinks
-            if any(step.operator == sink for step in vertex.chain)
-        }
+        self._parallelism: dict[int, int] = {}
+        self.revise(job_graph)
         self._epoch = epoch
         self._is_leading = is_leading
         self._name = job_graph.name
@@ -61,6 +57,15 @@ class JobCommit:
         self._staging: dict[int, Path] = {}
         # Resolved once: the working folder may change while the job runs.
         self._targets = {sink.sink_index: resolve_target(sink.spec.path) for sink in self._sinks}
+
+    def revise(self, job_graph: JobGraph) -> None:
+        """Take note of how many subtasks write each output."""
+        self._parallelism = {
+            sink.sink_index: vertex.parallelism
+            for vertex in job_graph.vertices
+            for sink in self._sinks
+            if any(step.operator == sink for step in vertex.chain)
+        }
 
     def prepare(self) -> dict[int, str]:
         """Check the outputs and create staging; return its path for each sink index.

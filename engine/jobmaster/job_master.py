@@ -4,6 +4,7 @@
                                    └── a failure ─► FAILING ─┐
                                    └── cancel ─► CANCELLING ─┴─► all tasks ended ─► release, abort ─► FAILED | CANCELED
 
+When a BLOCKING result is finished, its real size may change what has not begun (``RunTimePlanner``).
 Every change of an attempt leads to ``_advance``: it starts regions whose inputs are finished, deploys what their
 producers feed, asks for missing slots, and sees when the job is at its end. The outcome is known to others only after
 slots, partitions, workers and staging are given back: when a client hears of the end, nothing is left behind.
@@ -60,9 +61,10 @@ from engine.jobmaster.job_commit import JobCommit
 from engine.jobmaster.job_status import JobStatus, check_job_transition
 from engine.jobmaster.job_summary import vertex_progress, vertex_results
 from engine.jobmaster.partition_tracker import partitions_to_release
+from engine.jobmaster.run_time_planner import RunTimePlanner
 from engine.jobmaster.scheduler import Scheduler
 from engine.jobmaster.slot_pool import AllocatedSlot, SlotPool
-from engine.jobmaster.slot_timeout import slot_timeout_text
+from engine.jobmaster.slot_timeout import SlotDeadline, slot_timeout_text
 from engine.rpc.endpoint import RpcEndpoint
 from engine.rpc.errors import EndpointUnreachableError, RpcTimeoutError
 from engine.rpc.fencing import LeaderFence
@@ -118,11 +120,14 @@ class JobMaster(RpcEndpoint):
         self._end_s: float | None = None
         self._graph = build_execution_graph(job_graph)
         self._scheduler = Scheduler(self._graph)
+        self._planner = RunTimePlanner(self._graph)
         self._pool = SlotPool()
         self._commit = JobCommit(job_graph, epoch, is_leading, settings.storage_folder)
         self._staging: dict[int, str] = {}
         self._failures: list[FailureInfo] = []
-        self._slot_deadline: asyncio.TimerHandle | None = None
+        self._slot_deadline = SlotDeadline(
+            settings.slot_request_timeout_s, lambda: self.spawn(self._slots_timed_out(), "slot time-out")
+        )
         self._is_ending = False
         #: addresses of all TaskExecutors that ever gave a slot, by resource id
         self._task_executors: dict[ResourceId, str] = {}
@@ -218,6 +223,7 @@ class JobMaster(RpcEndpoint):
             self._status.value,
             self._runtime_ms,
             vertex_progress(self._graph),
+            self._planner.decisions,
         )
 
     async def request_job_outcome(self, request: RequestJobOutcome) -> JobOutcome:
@@ -256,7 +262,21 @@ class JobMaster(RpcEndpoint):
                 self._tell(address, ReleasePartitions(partitions))
         if state.is_terminal:
             self._scheduler.subtask_ended(vertex, self._pool)
+        if state is ExecutionState.FINISHED and self._status is JobStatus.RUNNING:
+            self._replan(vertex)
         self._advance()
+
+    def _replan(self, finished: ExecutionVertex) -> None:
+        """Have the real size of a finished result change the plan of what has not begun."""
+        decisions = self._planner.replan(finished)
+        for decision in decisions:
+            _log.info("job %s: %s", self.job_graph.job_id, decision.text)
+        if decisions:
+            self.job_graph = self._graph.job_graph
+            self._commit.revise(self.job_graph)
+            for request_id in self._scheduler.revise():
+                self._pool.close_request(request_id)
+                self._tell_resource_manager(WithdrawSlotRequests(self.job_graph.job_id, request_id))
 
     def _fail(self, failure: FailureInfo) -> None:
         self._failures.append(failure)
@@ -318,21 +338,11 @@ class JobMaster(RpcEndpoint):
             if region.request_id is None:
                 region.request_id = self._pool.open_request(region.slot_count)
                 self._request_slots(region.request_id, region.slot_count)
-        self._watch_slot_deadline(bool(waiting) and self._graph.active_count == 0)
+        self._slot_deadline.watch(bool(waiting) and self._graph.active_count == 0)
 
     def _request_slots(self, request_id: int, count: int) -> None:
         job = self.job_graph
         self._tell_resource_manager(RequestSlots(job.job_id, job.name, self.address, request_id, count))
-
-    def _watch_slot_deadline(self, is_stuck: bool) -> None:
-        if not is_stuck and self._slot_deadline is not None:
-            self._slot_deadline.cancel()
-            self._slot_deadline = None
-        elif is_stuck and self._slot_deadline is None:
-            loop = asyncio.get_running_loop()
-            self._slot_deadline = loop.call_later(
-                self._settings.slot_request_timeout_s, lambda: self.spawn(self._slots_timed_out(), "slot time-out")
-            )
 
     async def _slots_timed_out(self) -> None:
         gateway = self._rpc.connect(self._settings.resource_manager_address, self._epoch)
@@ -413,7 +423,7 @@ class JobMaster(RpcEndpoint):
 
     async def _release(self) -> None:
         """Give back everything that the job holds on TaskExecutors and at the ResourceManager."""
-        self._watch_slot_deadline(is_stuck=False)
+        self._slot_deadline.watch(is_stuck=False)
         job_id = self.job_graph.job_id
         calls = [self._ask_quietly(self._settings.resource_manager_address, WithdrawSlotRequests(job_id))]
         calls += [self._ask_quietly(address, ReleaseJob(job_id)) for address in self._task_executors.values()]
@@ -430,12 +440,13 @@ class JobMaster(RpcEndpoint):
                 self._runtime_ms,
                 vertex_results(self._graph),
                 failure,
+                self._planner.decisions,
             )
         )
 
     async def stop(self) -> None:
         """Stop answering; a job that has not ended is SUSPENDED here."""
-        self._watch_slot_deadline(is_stuck=False)
+        self._slot_deadline.watch(is_stuck=False)
         await super().stop()
         if not self._status.is_terminal:
             self._end(JobStatus.SUSPENDED, None)

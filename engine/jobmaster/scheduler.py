@@ -9,7 +9,9 @@ one subtask of each vertex. Subtasks of a vertex without ALL_TO_ALL PIPELINED ed
 of BLOCKING stages finishes on one slot, whatever its parallelism. Inside a region a subtask is deployed when all its
 PIPELINED producers run, so that the partitions it asks for are there.
 
-Regions are tried in an order in which they can run, those that feed build sides first. Pure.
+Regions are tried in an order in which they can run, those that feed build sides first. A region whose plan may change
+with the real size of a result that it does not read waits for that result too (``engine.optimizer.adaptive_order``).
+When the plan has changed, ``revise`` forms the regions anew; those that have begun stay. Pure.
 
 Source: Flink's PipelinedRegionSchedulingStrategy and SlotSharingExecutionSlotAllocator.
 """
@@ -27,6 +29,7 @@ from engine.jobmaster.execution_graph import ExecutionGraph, IntermediateResult
 from engine.jobmaster.execution_state import ExecutionState
 from engine.jobmaster.execution_vertex import ExecutionVertex
 from engine.jobmaster.slot_pool import AllocatedSlot, SlotPool
+from engine.optimizer.adaptive_order import waits
 
 _PRODUCING = frozenset({ExecutionState.RUNNING, ExecutionState.FINISHED})
 
@@ -47,6 +50,8 @@ class SchedulingRegion:
     #: BLOCKING results that some of the subtasks read
     inputs: tuple[IntermediateResult, ...]
     slot_count: int
+    #: results that others read, but whose sizes may change what it does
+    awaited: tuple[IntermediateResult, ...] = ()
     state: RegionState = RegionState.WAITING
     #: the pool's request for its slots, once they have been asked for
     request_id: int | None = None
@@ -55,7 +60,8 @@ class SchedulingRegion:
     @property
     def is_ready(self) -> bool:
         """Whether only slots are missing."""
-        return self.state is RegionState.WAITING and all(result.is_finished for result in self.inputs)
+        results = (*self.inputs, *self.awaited)
+        return self.state is RegionState.WAITING and all(result.is_finished for result in results)
 
 
 class Scheduler:
@@ -76,6 +82,22 @@ class Scheduler:
     def region_of(self, vertex: ExecutionVertex) -> SchedulingRegion:
         """Return the region of a subtask."""
         return self._region_of[vertex.id]
+
+    def revise(self) -> tuple[int, ...]:
+        """Form the regions of a revised graph; return the slot requests of regions that are no more."""
+        known = {_members(region.subtasks): region for region in self.regions}
+        regions = []
+        for region in _regions_of_subtasks(self._graph):
+            old = known.pop(_members(region.subtasks), None)
+            if old is not None:
+                old.inputs, old.awaited = region.inputs, region.awaited
+            regions.append(old or region)
+        gone = known.values()
+        assert all(region.state is RegionState.WAITING for region in gone), "a region that has begun changed"
+        self.regions = tuple(regions)
+        self._not_started = [region for region in regions if region.state is RegionState.WAITING]
+        self._region_of = {vertex.id: region for region in regions for vertex in region.subtasks}
+        return tuple(region.request_id for region in gone if region.request_id is not None)
 
     def start_regions(self, pool: SlotPool, clock: Clock) -> list[SchedulingRegion]:
         """Give slots to the regions that are ready and fit; their attempts become SCHEDULED. Return those started."""
@@ -121,9 +143,14 @@ class Scheduler:
         return is_done
 
 
+def _members(subtasks: tuple[ExecutionVertex, ...]) -> frozenset[int]:
+    return frozenset(id(subtask) for subtask in subtasks)
+
+
 def _regions_of_subtasks(graph: ExecutionGraph) -> tuple[SchedulingRegion, ...]:
     """Split the regions of vertices into connected components of subtasks."""
     regions: list[SchedulingRegion] = []
+    awaited = waits(graph.job_graph)
     for vertex_region in pipelined_regions(graph.job_graph):
         subtasks = [
             subtask
@@ -134,7 +161,8 @@ def _regions_of_subtasks(graph: ExecutionGraph) -> tuple[SchedulingRegion, ...]:
         members: dict[int, list[ExecutionVertex]] = defaultdict(list)
         for subtask, component in zip(subtasks, components, strict=True):
             members[component].append(subtask)
-        regions.extend(_create_region(tuple(group), graph) for group in members.values())
+        results = tuple(graph.results[data_set] for data_set in awaited.get(vertex_region.vertices[0], ()))
+        regions.extend(_create_region(tuple(group), graph, results) for group in members.values())
     return tuple(regions)
 
 
@@ -156,7 +184,9 @@ def _components(subtasks: list[ExecutionVertex]) -> list[int]:
     return [root(index) for index in range(len(subtasks))]
 
 
-def _create_region(subtasks: tuple[ExecutionVertex, ...], graph: ExecutionGraph) -> SchedulingRegion:
+def _create_region(
+    subtasks: tuple[ExecutionVertex, ...], graph: ExecutionGraph, awaited: tuple[IntermediateResult, ...]
+) -> SchedulingRegion:
     width: dict[JobVertexId, int] = defaultdict(int)
     inputs: dict[int, IntermediateResult] = {}
     for subtask in subtasks:
@@ -165,4 +195,4 @@ def _create_region(subtasks: tuple[ExecutionVertex, ...], graph: ExecutionGraph)
             result = graph.results[job_edge.data_set]
             if not result.data_set.result_type.is_pipelined:
                 inputs[id(result)] = result
-    return SchedulingRegion(subtasks, tuple(inputs.values()), max(width.values()))
+    return SchedulingRegion(subtasks, tuple(inputs.values()), max(width.values()), awaited)

@@ -15,6 +15,7 @@ from engine.expressions.text import expression_text
 from engine.graph.exchange_mode import ExecutionMode
 from engine.graph.operator_descriptor import HashJoinOperator, JoinOperator
 from engine.graph.ship_strategy import SORTED_RUNS, ShipStrategy
+from engine.optimizer.adaptive_facts import adaptive_text
 from engine.optimizer.cost import Costs
 from engine.optimizer.physical_plan import Channel, OptimizedPlan, PhysicalNode
 from engine.optimizer.sizes import rows_text, size_text
@@ -90,6 +91,8 @@ def _write(
     operator = node.descriptor.operator
     if isinstance(operator, JoinOperator) and operator.condition is not None:
         lines.append(f"{details}condition {expression_text(operator.condition)}")
+    if adaptive := adaptive_text(optimized, node):
+        lines.append(f"{details}{adaptive}")
     if node.hint:
         lines.append(f"{details}hint {node.hint}")
     lines.extend(f"{details}not {rejected.name}: {rejected.reason}" for rejected in node.rejected)

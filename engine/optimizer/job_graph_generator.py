@@ -18,6 +18,7 @@ from engine.graph.job_graph import IntermediateDataSet, JobEdge, JobGraph, JobVe
 from engine.graph.plan import encode_plan
 from engine.graph.stream_graph import StreamEdge, StreamGraph, StreamNode
 from engine.ids import IntermediateDataSetId, JobId, JobVertexId
+from engine.optimizer.adaptive_facts import with_adaptive_facts
 from engine.optimizer.physical_plan import OptimizedPlan
 
 VERTEX_NAME_MAX = 200
@@ -56,6 +57,7 @@ def generate_job_graph(
     vertex_of = {node_id: JobVertexId(index) for index, chain in enumerate(chained) for node_id in chain}
     vertices = tuple(_vertex(optimized, graph, chain, vertex_of) for chain in chained)
     job_graph = JobGraph(job_id, name, vertices, encode_plan(optimized.original), dict(configuration or {}))
+    job_graph = with_adaptive_facts(job_graph, optimized, chained)
     job_graph.validate()
     return job_graph
 

@@ -15,6 +15,7 @@ class OptimizerSettings(msgspec.Struct, frozen=True):
     parallelism: default for sources, joins and grouped aggregates, >= 1.
     managed_bytes_per_slot: managed memory of one slot; segment_size_bytes: size of its pages.
     legacy_estimates: configuration key ``optimizer.legacy-estimates``.
+    is_adaptive, adaptive_bytes_per_subtask (0: never other than planned): keys ``execution.batch.adaptive.*``.
     """
 
     parallelism: int = 1
@@ -22,6 +23,8 @@ class OptimizerSettings(msgspec.Struct, frozen=True):
     legacy_estimates: bool = False
     managed_bytes_per_slot: int = 128 << 20
     segment_size_bytes: int = 32 << 10
+    is_adaptive: bool = True
+    adaptive_bytes_per_subtask: int = 16 << 20
 
     @property
     def pages_per_slot(self) -> int:

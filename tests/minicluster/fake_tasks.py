@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from engine.errors import TaskCancelledError
-from engine.graph.deployment import StagedFile, TaskCounters, TaskDeploymentDescriptor
+from engine.graph.deployment import RangeSamples, StagedFile, TaskCounters, TaskDeploymentDescriptor
 from engine.ids import ExecutionAttemptId, JobId, ResourceId, ResultPartitionId
 
 
@@ -55,6 +55,9 @@ class FakeTask:
 
     def partition_bytes(self) -> tuple[int, ...]:
         return self.partition_rows()
+
+    def partition_samples(self) -> tuple[RangeSamples, ...]:
+        return ()
 
     def subpartition_bytes(self) -> tuple[tuple[int, ...], ...]:
         return tuple((0,) * partition.subpartition_count for partition in self.descriptor.partitions)

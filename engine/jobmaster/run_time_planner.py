@@ -1,0 +1,62 @@
+"""RunTimePlanner: what the real sizes of finished results change in the plan of a running job.
+
+    planner.replan() -> decisions        after a subtask has finished; the ExecutionGraph is revised when there are some
+
+It collects the facts (sizes of BLOCKING results whose producers have all finished, vertices that have begun), has
+``engine.optimizer.adaptive_decisions`` decide, applies the decisions to the JobGraph and has what has not begun follow.
+``decisions`` are all so far, in order: with the submitted JobGraph they give the one that runs. Pure.
+"""
+
+from __future__ import annotations
+
+from engine.graph.run_time_decision import RunTimeDecision
+from engine.ids import IntermediateDataSetId
+from engine.jobmaster.execution_graph import ExecutionGraph, IntermediateResult
+from engine.jobmaster.execution_vertex import ExecutionVertex
+from engine.jobmaster.graph_revision import revise, started_vertices
+from engine.optimizer.adaptive_changes import replay
+from engine.optimizer.adaptive_decisions import DataSetSize, decide
+
+
+class RunTimePlanner:
+    """Decisions of one job."""
+
+    def __init__(self, graph: ExecutionGraph) -> None:
+        self._graph = graph
+        self.decisions: tuple[RunTimeDecision, ...] = ()
+
+    def replan(self, finished: ExecutionVertex) -> tuple[RunTimeDecision, ...]:
+        """Decide again if ``finished`` was the last producer of a BLOCKING result; return the new decisions."""
+        graph = self._graph
+        if graph.job_graph.adaptive is None or not any(
+            is_measured(graph.results[partition.data_set.id]) for partition in finished.partitions
+        ):
+            return ()
+        decided = decide(graph.job_graph, finished_sizes(graph), started_vertices(graph))
+        if decided:
+            revise(graph, replay(graph.job_graph, decided))
+            self.decisions += decided
+        return decided
+
+
+def is_measured(result: IntermediateResult) -> bool:
+    """Whether the real size of a result is known and stays: BLOCKING and finished."""
+    return not result.data_set.result_type.is_pipelined and result.is_finished
+
+
+def finished_sizes(graph: ExecutionGraph) -> dict[IntermediateDataSetId, DataSetSize]:
+    """Return the real sizes of the BLOCKING results that are finished."""
+    return {data_set: _size(result) for data_set, result in graph.results.items() if is_measured(result)}
+
+
+def _size(result: IntermediateResult) -> DataSetSize:
+    index = result.data_set.id.output_index
+    executions = [partition.producer.current for partition in result.partitions]
+    stored = [partition.subpartition_bytes for partition in result.partitions]
+    # a POINTWISE result has producers with different numbers of subpartitions, which nobody adds up
+    is_regular = len({len(each) for each in stored}) == 1
+    return DataSetSize(
+        sum(execution.partition_rows[index] for execution in executions if execution.partition_rows),
+        sum(execution.partition_bytes[index] for execution in executions if execution.partition_bytes),
+        tuple(sum(each) for each in zip(*stored, strict=True)) if is_regular else (),
+    )

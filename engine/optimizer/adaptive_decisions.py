@@ -1,0 +1,347 @@
+"""Run-time decisions: the plan looked at again when BLOCKING results show their real sizes.
+
+    decide(job_graph, sizes, started) -> decisions          pure: the same facts give the same decisions
+
+    job_graph   as it is now: the submitted one with all earlier decisions applied
+    sizes       of data sets whose producers have all finished
+    started     vertices of which some subtask was ever scheduled: nothing about them changes
+
+    1  repartition ─► broadcast    one input of a join is finished and really small, the producer of the other one has
+                                   not begun: its rows stay where they are made, and are not written at all where
+                                   the join can run together with it
+       broadcast ─► repartition    the broadcast input is finished and really large, the other side has not begun
+    2  build side                  both inputs are finished: the really smaller one is built
+    3  parallelism                 all BLOCKING inputs of vertices connected through FORWARD are finished: contiguous
+                                   ranges of subpartitions of about ``bytes_per_subtask``, all inputs cut alike, so
+                                   that equal keys still meet; never more subtasks than planned
+
+Each is taken only where it is right (``AdaptiveJoin``: the join's type, the user's hint, and whether what follows
+relies on how the join's rows lie) and where the planner was wrong by SWITCH_FACTOR or more: estimates that were right
+change nothing. Costs are those of the planner, with real sizes (``adaptive_costs``).
+
+Limits: a broadcast by ranges is read through one channel for each producer and subpartition, so not with more than
+CHANNELS_MAX; split heavy keys are left as they were planned; a join whose other input has another parallelism follows
+it only where nobody set it and that input has more than one subtask.
+
+Source: Spark's DynamicJoinSelection and CoalesceShufflePartitions, Flink's AdaptiveBatchScheduler. Spark shuffles the
+large side before it knows; here it is not begun (``adaptive_order``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from typing import NamedTuple
+
+from engine.graph.contiguous_runs import contiguous_runs, runs_needed
+from engine.graph.exchange_mode import ExecutionMode
+from engine.graph.job_graph import IntermediateDataSet, JobGraph, JobVertex
+from engine.graph.operator_descriptor import HashJoinOperator
+from engine.graph.run_time_decision import (
+    BroadcastInput,
+    BuildSide,
+    RepartitionInputs,
+    RunTimeDecision,
+    SubtaskRanges,
+)
+from engine.ids import IntermediateDataSetId, JobVertexId
+from engine.optimizer.adaptive_changes import apply
+from engine.optimizer.adaptive_costs import SWITCH_FACTOR, prefers_broadcast
+from engine.optimizer.adaptive_shape import (
+    followers,
+    input_edge,
+    is_divisible,
+    is_plain_hash,
+    memory_minimum,
+    reads_all,
+    region_of,
+)
+from engine.optimizer.estimates import Estimates
+from engine.optimizer.sizes import size_text
+
+#: most channels of one subtask through which a broadcast is read
+CHANNELS_MAX = 4096
+#: least share of a slot's memory that a build side is given
+WEIGHT_MIN = 0.25
+SIDES = ("left", "right")
+
+
+class DataSetSize(NamedTuple):
+    """Rows and bytes of a finished data set, and bytes of each subpartition over all producers."""
+
+    rows: int
+    size_bytes: int
+    subpartition_bytes: tuple[int, ...]
+
+
+class Facts(NamedTuple):
+    """What rules look at."""
+
+    job_graph: JobGraph
+    sizes: Mapping[IntermediateDataSetId, DataSetSize]
+    started: Collection[JobVertexId]
+
+    @property
+    def memory_bytes(self) -> int:
+        """Managed memory that the planner takes for one join's subtask."""
+        assert self.job_graph.adaptive is not None, "the job graph is not adaptive"
+        return self.job_graph.adaptive.managed_bytes_per_slot // 2
+
+    def real(self, data_set: IntermediateDataSet) -> Estimates | None:
+        """Return the real size of a data set, once it is finished."""
+        size = self.sizes.get(data_set.id)
+        return None if size is None else Estimates(max(1.0, size.rows), max(1.0, size.size_bytes), "real")
+
+
+Rule = Callable[[Facts, JobVertex], RunTimeDecision | None]
+
+
+def decide(
+    job_graph: JobGraph, sizes: Mapping[IntermediateDataSetId, DataSetSize], started: Collection[JobVertexId]
+) -> tuple[RunTimeDecision, ...]:
+    """Return what is to be changed now, in the order in which to apply it; nothing when the job is not adaptive."""
+    if job_graph.adaptive is None:
+        return ()
+    decisions = []
+    for rule in (_ship_otherwise, _build_otherwise, _fewer_subtasks):
+        for vertex_id in [vertex.id for vertex in job_graph.vertices if vertex.id not in started]:
+            decision = rule(Facts(job_graph, sizes, started), job_graph.vertex(vertex_id))
+            if decision is not None:
+                decisions.append(decision)
+                job_graph = apply(job_graph, decision.change)
+    return tuple(decisions)
+
+
+def broadcast_candidate(job_graph: JobGraph, join: JobVertex, small: int) -> bool:
+    """Return whether an input of a repartitioned join may become a broadcast, should it be small enough."""
+    if join.adaptive_join is None or not join.adaptive_join.may_broadcast[small]:
+        return False
+    edges = (input_edge(join, 0), input_edge(join, 1))
+    data_sets = [job_graph.data_set(edge.data_set) for edge in edges]
+    if any(data_set.result_type.is_pipelined or not is_plain_hash(data_set.partitioner) for data_set in data_sets):
+        return False
+    if any(edge.ranges for edge in edges) or any(data_set.expected is None for data_set in data_sets):
+        return False
+    producers = job_graph.vertex(data_sets[small].id.producer).parallelism
+    if producers * join.parallelism > CHANNELS_MAX:
+        return False
+    return _can_follow(job_graph, join, data_sets[1 - small])
+
+
+def _can_follow(job_graph: JobGraph, join: JobVertex, stay: IntermediateDataSet) -> bool:
+    """Whether a join and its followers can have the parallelism of the producer of one of its inputs."""
+    parallelism = job_graph.vertex(stay.id.producer).parallelism
+    if parallelism == join.parallelism:
+        return True
+    if parallelism == 1:
+        return False
+    group = followers(job_graph, join.id)
+    if any(job_graph.vertex(member).is_parallelism_fixed for member in group):
+        return False
+    return all(
+        edge.data_set.producer in group or job_graph.data_set(edge.data_set).partitioner.kind == "BROADCAST"
+        for member in group
+        for edge in job_graph.vertex(member).inputs
+        if member != join.id
+    )
+
+
+# ---- 1: how the inputs of a join travel ----
+
+
+def _ship_otherwise(facts: Facts, join: JobVertex) -> RunTimeDecision | None:
+    if join.adaptive_join is None:
+        return None
+    return _to_broadcast(facts, join, 0) or _to_broadcast(facts, join, 1) or _to_repartition(facts, join)
+
+
+def _to_broadcast(facts: Facts, join: JobVertex, small: int) -> RunTimeDecision | None:
+    job_graph = facts.job_graph
+    if not broadcast_candidate(job_graph, join, small):
+        return None
+    small_set = job_graph.data_set(input_edge(join, small).data_set)
+    stay_set = job_graph.data_set(input_edge(join, 1 - small).data_set)
+    real = facts.real(small_set)
+    if real is None or stay_set.expected is None or small_set.expected is None:
+        return None
+    if not _is_unstarted_region(facts, stay_set.id.producer) or not _is_unstarted_region(facts, join.id):
+        return None
+    if real.size_bytes * SWITCH_FACTOR > small_set.expected.size_bytes:
+        return None
+    stay = Estimates(stay_set.expected.rows, stay_set.expected.size_bytes, "expected")
+    parallelism = job_graph.vertex(stay_set.id.producer).parallelism
+    if not prefers_broadcast(real, stay, parallelism, facts.memory_bytes):
+        return None
+    change = _runnable_broadcast(job_graph, join, small, stay_set)
+    if change is None:
+        return None
+    side, other = SIDES[small], SIDES[1 - small]
+    written = "is not shuffled" if change.is_pipelined else "is not shuffled, but stored: the join runs after it"
+    return RunTimeDecision(
+        "BROADCAST",
+        join.id,
+        join.name,
+        "repartition both inputs",
+        f"broadcast {side}",
+        small_set.expected.size_bytes,
+        int(real.size_bytes),
+        f"{_sizes_text(side, real.size_bytes, small_set.expected.size_bytes)}; {other} {written}",
+        change,
+    )
+
+
+def _runnable_broadcast(
+    job_graph: JobGraph, join: JobVertex, small: int, stay: IntermediateDataSet
+) -> BroadcastInput | None:
+    """Return the change, pipelined where that runs: the other outputs are stored, memory suffices, nothing waits."""
+    settings = job_graph.adaptive
+    assert settings is not None, "the job graph is not adaptive"
+    inputs = (input_edge(join, 0).data_set, input_edge(join, 1).data_set)
+    group = followers(job_graph, join.id, without=inputs)
+    producer = job_graph.vertex(stay.id.producer)
+    if producer.id in group:
+        return None
+    others_are_stored = not any(each.result_type.is_pipelined for each in producer.outputs)
+    pages = settings.managed_bytes_per_slot // settings.segment_size_bytes
+    for is_pipelined in (True, False):
+        change = BroadcastInput(join.id, small, group, producer.parallelism, is_pipelined)
+        changed = apply(job_graph, change)
+        region = region_of(changed, join.id)
+        if region is None:
+            continue
+        fits = others_are_stored and memory_minimum(changed, region) <= pages
+        if not is_pipelined or (fits and settings.execution_mode != ExecutionMode.BATCH_FORCED):
+            return change
+    return None
+
+
+def _to_repartition(facts: Facts, join: JobVertex) -> RunTimeDecision | None:
+    job_graph, operator = facts.job_graph, join.chain[0].operator
+    if join.adaptive_join is None or not join.adaptive_join.may_repartition:
+        return None
+    assert isinstance(operator, HashJoinOperator), f"{join.id} is no hash join"
+    large_set = job_graph.data_set(input_edge(join, operator.first_input).data_set)
+    stay_set = job_graph.data_set(input_edge(join, 1 - operator.first_input).data_set)
+    real = facts.real(large_set)
+    if real is None or large_set.expected is None or stay_set.expected is None:
+        return None
+    if not _is_unstarted_region(facts, stay_set.id.producer) or not _is_unstarted_region(facts, join.id):
+        return None
+    if real.size_bytes < SWITCH_FACTOR * large_set.expected.size_bytes:
+        return None
+    stay = Estimates(stay_set.expected.rows, stay_set.expected.size_bytes, "expected")
+    if prefers_broadcast(real, stay, join.parallelism, facts.memory_bytes):
+        return None
+    change = RepartitionInputs(join.id, operator.first_input)
+    if region_of(apply(job_graph, change), join.id) is None:
+        return None
+    side = SIDES[operator.first_input]
+    return RunTimeDecision(
+        "REPARTITION",
+        join.id,
+        join.name,
+        f"broadcast {side}",
+        "repartition both inputs",
+        large_set.expected.size_bytes,
+        int(real.size_bytes),
+        _sizes_text(side, real.size_bytes, large_set.expected.size_bytes),
+        change,
+    )
+
+
+def _is_unstarted_region(facts: Facts, vertex: JobVertexId) -> bool:
+    region = region_of(facts.job_graph, vertex)
+    return region is not None and not any(member in facts.started for member in region)
+
+
+def _sizes_text(what: str, real_bytes: float, expected_bytes: float) -> str:
+    return f"{what} has {size_text(real_bytes)}, {size_text(expected_bytes)} were expected"
+
+
+# ---- 2: which side is built ----
+
+
+def _build_otherwise(facts: Facts, join: JobVertex) -> RunTimeDecision | None:
+    job_graph, operator = facts.job_graph, join.chain[0].operator
+    if join.adaptive_join is None or not isinstance(operator, HashJoinOperator) or operator.heavy is not None:
+        return None
+    build, probe = operator.first_input, 1 - operator.first_input
+    if not join.adaptive_join.may_build[probe]:
+        return None
+    edges = (input_edge(join, 0), input_edge(join, 1))
+    data_sets = [job_graph.data_set(edge.data_set) for edge in edges]
+    if any(reads_all(edge, data_set) for edge, data_set in zip(edges, data_sets, strict=True)):
+        return None
+    built, probed = facts.real(data_sets[build]), facts.real(data_sets[probe])
+    if built is None or probed is None or probed.size_bytes * SWITCH_FACTOR > built.size_bytes:
+        return None
+    settings = job_graph.adaptive
+    assert settings is not None, "the job graph is not adaptive"
+    wish = probed.size_bytes / join.parallelism / settings.managed_bytes_per_slot
+    change = BuildSide(join.id, probe == 0, min(1.0, max(WEIGHT_MIN, wish)))
+    expected = data_sets[build].expected
+    return RunTimeDecision(
+        "BUILD_SIDE",
+        join.id,
+        join.name,
+        f"build {SIDES[build]}",
+        f"build {SIDES[probe]}",
+        -1.0 if expected is None else expected.size_bytes,
+        int(built.size_bytes),
+        f"{SIDES[build]} has {size_text(built.size_bytes)}, {SIDES[probe]} {size_text(probed.size_bytes)}",
+        change,
+    )
+
+
+# ---- 3: how many subtasks read finished results ----
+
+
+def _fewer_subtasks(facts: Facts, vertex: JobVertex) -> RunTimeDecision | None:
+    job_graph, settings = facts.job_graph, facts.job_graph.adaptive
+    assert settings is not None, "the job graph is not adaptive"
+    if settings.bytes_per_subtask == 0 or vertex.parallelism == 1:
+        return None
+    group = followers(job_graph, vertex.id)
+    if group[0] != vertex.id or any(job_graph.vertex(member).is_parallelism_fixed for member in group):
+        return None
+    portioned = _portioned_inputs(facts, group)
+    if not portioned or not all(_is_unstarted_region(facts, member) for member in group):
+        return None
+    sizes = [facts.sizes[data_set.id] for data_set in portioned]
+    sums = [sum(each) for each in zip(*(size.subpartition_bytes for size in sizes), strict=True)]
+    # a subpartition that is too large stands alone; it must not make the others large as well
+    shares = [min(each, settings.bytes_per_subtask) for each in sums]
+    count = runs_needed(shares, settings.bytes_per_subtask)
+    if count * SWITCH_FACTOR > vertex.parallelism:
+        return None
+    expected = [data_set.expected.size_bytes for data_set in portioned if data_set.expected is not None]
+    total = sum(sums)
+    return RunTimeDecision(
+        "PARALLELISM",
+        vertex.id,
+        vertex.name,
+        f"{vertex.parallelism} subtasks",
+        "1 subtask" if count == 1 else f"{count} subtasks",
+        sum(expected) if len(expected) == len(portioned) else -1.0,
+        total,
+        f"reads {size_text(total)}, a subtask should read {size_text(settings.bytes_per_subtask)}",
+        SubtaskRanges(group, contiguous_runs(shares, count)),
+    )
+
+
+def _portioned_inputs(facts: Facts, group: tuple[JobVertexId, ...]) -> list[IntermediateDataSet]:
+    """Return the inputs of a group that would be cut; nothing when some cannot be, or are not finished."""
+    portioned = []
+    for member in group:
+        vertex = facts.job_graph.vertex(member)
+        for edge in vertex.inputs:
+            data_set = facts.job_graph.data_set(edge.data_set)
+            if edge.data_set.producer in group and data_set.partitioner.kind == "FORWARD":
+                continue
+            if reads_all(edge, data_set):
+                continue
+            size = facts.sizes.get(data_set.id)
+            is_cut = bool(edge.ranges) or not is_divisible(data_set.partitioner)
+            if size is None or is_cut or len(size.subpartition_bytes) != vertex.parallelism:
+                return []
+            portioned.append(data_set)
+    return portioned

@@ -1,0 +1,201 @@
+"""What the planner leaves behind for run-time decisions, and what ``explain`` says of them.
+
+    with_adaptive_facts(job_graph, optimized, chains)     sizes that were expected, what may become of each join
+    adaptive_text(optimized, node)                        "may become broadcast when left <= 1.4 GB", or ""
+
+A join may change how its inputs travel only when nobody relies on where its rows lie: the operators after it, up to
+the next exchange, take rows as they come (``_ROW_WISE``), or are joins whose other input is broadcast. A hint is an
+order: a hinted join stays as it was told.
+
+A broadcast input whose size is a guess is written in hash partitions by the join's keys, of which every subtask reads
+all: as many bytes, and should it be too large, everybody reads his own partition instead.
+
+An expected size is *certain* when a source's statistics, projections, unions, sorts and limits are all that lead to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from engine.graph.exchange_mode import DataExchangeMode, ExecutionMode
+from engine.graph.job_graph import IntermediateDataSet, JobGraph, JobVertex
+from engine.graph.operator_descriptor import (
+    FilterOperator,
+    HashAggregateOperator,
+    HashJoinOperator,
+    IdentityOperator,
+    JoinOperator,
+    LimitOperator,
+    PhysicalOperator,
+    ProjectOperator,
+    PythonOperator,
+    SinkOperator,
+    SortOperator,
+    SourceOperator,
+)
+from engine.graph.plan import Join
+from engine.graph.run_time_decision import AdaptiveJoin, AdaptiveSettings, ExpectedSize
+from engine.graph.ship_strategy import PartitionerSpec, ShipStrategy
+from engine.optimizer.adaptive_costs import SWITCH_FACTOR, broadcast_limit
+from engine.optimizer.adaptive_decisions import CHANNELS_MAX, SIDES
+from engine.optimizer.adaptive_shape import input_edge, is_plain_hash, with_data_set, with_edge, with_vertices
+from engine.optimizer.estimates import Estimates
+from engine.optimizer.join_alternatives import BF, FB, FF, HH, LocalStrategy, correct_pairs, offered_alternatives
+from engine.optimizer.physical_plan import Channel, OptimizedPlan, PhysicalNode
+from engine.optimizer.sizes import size_text
+
+_ROW_WISE = (ProjectOperator, FilterOperator, SinkOperator, LimitOperator, SortOperator, IdentityOperator)
+_ROW_WISE_FUNCTIONS = ("map", "flat_map", "filter")
+_SIZE_KEEPING = (ProjectOperator, SinkOperator, LimitOperator, SortOperator, IdentityOperator)
+
+
+def with_adaptive_facts(job_graph: JobGraph, optimized: OptimizedPlan, chains: Sequence[Sequence[int]]) -> JobGraph:
+    """Return the graph with what run-time decisions look at; ``chains`` are the physical nodes of each vertex."""
+    settings = optimized.settings
+    if not settings.is_adaptive:
+        return job_graph
+    certain = _certain_nodes(optimized)
+    vertices = []
+    for vertex, chain in zip(job_graph.vertices, chains, strict=True):
+        nodes = [optimized.nodes[node_id] for node_id in chain]
+        expected = _expected(nodes[-1], is_certain=nodes[-1].id in certain)
+        outputs = tuple(msgspec.structs.replace(data_set, expected=expected) for data_set in vertex.outputs)
+        facts = adaptive_join(optimized, nodes[0])
+        is_fixed = any(_fixes_parallelism(optimized, node) for node in nodes)
+        changed = msgspec.structs.replace(vertex, outputs=outputs, adaptive_join=facts, is_parallelism_fixed=is_fixed)
+        vertices.append(changed)
+    adaptive = AdaptiveSettings(
+        ExecutionMode(settings.execution_mode).value,
+        settings.managed_bytes_per_slot,
+        settings.segment_size_bytes,
+        settings.adaptive_bytes_per_subtask,
+    )
+    job_graph = msgspec.structs.replace(job_graph, vertices=tuple(vertices), adaptive=adaptive)
+    for vertex in vertices:
+        job_graph = _with_hashed_broadcast(job_graph, vertex)
+    return job_graph
+
+
+def adaptive_join(optimized: OptimizedPlan, node: PhysicalNode) -> AdaptiveJoin | None:
+    """Return what may become of a join; None for another operator and where a hint decided."""
+    join = optimized.plan.node(node.plan_node).operator
+    if not isinstance(node.descriptor.operator, JoinOperator) or not isinstance(join, Join) or node.hint:
+        return None
+    ships = tuple(channel.ship_strategy for channel in node.inputs)
+    relied_on = _is_relied_on(optimized, node)
+    offered = offered_alternatives(join, one_subtask=node.parallelism == 1)
+    if ShipStrategy.BROADCAST in ships:
+        hashed = isinstance(node.descriptor.operator, HashJoinOperator) and HH in correct_pairs(join)
+        return AdaptiveJoin(may_repartition=hashed and not relied_on and node.parallelism > 1)
+    pair = HH if node.parallelism > 1 else FF
+    built = {each.variant.strategy for each in offered if each.pair == pair}
+    may_build = (LocalStrategy.HASH_BUILD_FIRST in built, LocalStrategy.HASH_BUILD_SECOND in built)
+    is_shuffled = ships == (ShipStrategy.PARTITION_HASH, ShipStrategy.PARTITION_HASH) and node.parallelism > 1
+    broadcast = {each.pair for each in offered} if is_shuffled and not relied_on else set()
+    return AdaptiveJoin((BF in broadcast, FB in broadcast), may_build=may_build)
+
+
+def adaptive_text(optimized: OptimizedPlan, node: PhysicalNode) -> str:
+    """Return what the real size of an input may make of a join, for people; "" where it changes nothing."""
+    facts = adaptive_join(optimized, node) if optimized.settings.is_adaptive else None
+    if facts is None or any(channel.is_pipelined for channel in node.inputs if channel.ship_strategy.is_network):
+        return ""
+    certain = _certain_nodes(optimized)
+    limits = []
+    for side, channel in enumerate(node.inputs):
+        other = node.inputs[1 - side]
+        stay = optimized.nodes[other.source]
+        is_open = channel.source not in certain and stay.estimates.is_size_known
+        limit = broadcast_limit(stay.estimates, node.parallelism, optimized.settings.managed_bytes_per_slot // 2)
+        expected = optimized.nodes[channel.source].estimates.size_bytes
+        if is_open and facts.may_broadcast[side] and _are_plain(node.inputs):
+            limits.append(f"broadcast when {SIDES[side]} <= {size_text(min(limit, expected / SWITCH_FACTOR))}")
+        elif is_open and facts.may_repartition and channel.ship_strategy is ShipStrategy.BROADCAST:
+            limits.append(f"repartitioned when {SIDES[side]} > {size_text(max(limit, expected * SWITCH_FACTOR))}")
+    return f"may become {' or '.join(limits)}" if limits else ""
+
+
+def _are_plain(channels: Sequence[Channel]) -> bool:
+    return all(is_plain_hash(channel.partitioner) for channel in channels)
+
+
+def _expected(node: PhysicalNode, *, is_certain: bool) -> ExpectedSize | None:
+    estimates: Estimates = node.estimates
+    if not estimates.is_size_known:
+        return None
+    return ExpectedSize(estimates.rows, estimates.size_bytes, is_certain)
+
+
+def _certain_nodes(optimized: OptimizedPlan) -> set[int]:
+    """Return the nodes whose size is not a guess."""
+    certain: set[int] = set()
+    for node in optimized.nodes:
+        operator = node.descriptor.operator
+        is_kept = isinstance(operator, _SIZE_KEEPING) and all(channel.source in certain for channel in node.inputs)
+        if isinstance(operator, SourceOperator) or is_kept:
+            certain.add(node.id)
+    return certain
+
+
+def _fixes_parallelism(optimized: OptimizedPlan, node: PhysicalNode) -> bool:
+    operator = node.descriptor.operator
+    is_set = optimized.plan.node(node.plan_node).parallelism is not None
+    return is_set or isinstance(operator, SourceOperator | PythonOperator)
+
+
+def _is_relied_on(optimized: OptimizedPlan, join: PhysicalNode) -> bool:
+    """Whether an operator after a join needs its rows where the join's exchange put them."""
+    stack = [join.id]
+    while stack:
+        for consumer, channel in optimized.consumers_of(stack.pop()):
+            if channel.ship_strategy.is_network:
+                continue
+            if not _takes_any_rows(consumer):
+                return True
+            stack.append(consumer.id)
+    return False
+
+
+def _takes_any_rows(node: PhysicalNode) -> bool:
+    operator: PhysicalOperator = node.descriptor.operator
+    if isinstance(operator, PythonOperator):
+        return operator.kind in _ROW_WISE_FUNCTIONS or operator.kind.startswith("map_batches")
+    if isinstance(operator, HashAggregateOperator):
+        return operator.phase == "partial"
+    if isinstance(operator, JoinOperator):
+        return any(channel.ship_strategy is ShipStrategy.BROADCAST for channel in node.inputs)
+    return isinstance(operator, _ROW_WISE)
+
+
+def _with_hashed_broadcast(job_graph: JobGraph, vertex: JobVertex) -> JobGraph:
+    """Have a broadcast input whose size is a guess written in hash partitions, all read by every subtask."""
+    operator = vertex.chain[0].operator
+    if vertex.adaptive_join is None or not vertex.adaptive_join.may_repartition:
+        return job_graph
+    assert isinstance(operator, HashJoinOperator), f"{vertex.id} is no hash join"
+    edge = input_edge(vertex, operator.first_input)
+    data_set = job_graph.data_set(edge.data_set)
+    stay = job_graph.data_set(input_edge(vertex, 1 - operator.first_input).data_set)
+    if not _may_be_too_large(job_graph, vertex, data_set) or stay.expected is None:
+        facts = msgspec.structs.replace(vertex.adaptive_join, may_repartition=False)
+        return with_vertices(job_graph, [msgspec.structs.replace(vertex, adaptive_join=facts)])
+    keys = operator.left_keys if operator.build_left else operator.right_keys
+    hashed = PartitionerSpec("HASH", keys, spread_nulls=True)
+    job_graph = with_data_set(
+        job_graph, msgspec.structs.replace(data_set, partitioner=hashed, subpartition_count=vertex.parallelism)
+    )
+    whole = ((0, vertex.parallelism),) * vertex.parallelism
+    return with_edge(job_graph, vertex.id, msgspec.structs.replace(edge, ranges=whole))
+
+
+def _may_be_too_large(job_graph: JobGraph, vertex: JobVertex, data_set: IntermediateDataSet) -> bool:
+    producers = job_graph.vertex(data_set.id.producer).parallelism
+    return (
+        data_set.partitioner.kind == "BROADCAST"
+        and data_set.result_type is DataExchangeMode.BATCH.result_type
+        and data_set.expected is not None
+        and not data_set.expected.is_certain
+        and producers * vertex.parallelism <= CHANNELS_MAX
+    )

@@ -1,0 +1,112 @@
+"""What run-time decisions ask of a JobGraph: who reads what, who must follow whom, what may run together.
+
+    input_edge       the edge of one input of a join
+    reads_all        every subtask reads all of a data set (a broadcast)
+    is_divisible     whether subpartitions may be put together: each row is in one of them
+    followers        vertices that have the same subtasks: connected through FORWARD
+    region_of        the pipelined region of a vertex, None when regions would wait for each other
+    memory_minimum   pages without which the operators of a region do not run
+
+Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+import msgspec
+
+from engine.graph.job_graph import IntermediateDataSet, JobEdge, JobGraph, JobVertex
+from engine.graph.operator_descriptor import DRIVER_PAGES_MIN
+from engine.graph.pipelined_regions import pipelined_regions
+from engine.graph.ship_strategy import PartitionerSpec
+from engine.ids import IntermediateDataSetId, JobVertexId
+
+#: exchanges whose subpartitions are nothing but portions: rows with equal keys are together, more is not promised
+_PORTIONED = ("HASH", "REBALANCE", "SHUFFLE")
+
+
+def input_edge(vertex: JobVertex, input_index: int) -> JobEdge:
+    """Return the edge of an input of a join, which has one for each."""
+    return next(edge for edge in vertex.inputs if edge.input_index == input_index)
+
+
+def reads_all(edge: JobEdge, data_set: IntermediateDataSet) -> bool:
+    """Whether every consumer reads all of a data set."""
+    whole = (0, data_set.subpartition_count)
+    return data_set.partitioner.kind == "BROADCAST" or (
+        bool(edge.ranges) and all(each == whole for each in edge.ranges)
+    )
+
+
+def is_divisible(partitioner: PartitionerSpec) -> bool:
+    """Whether any portions of the subpartitions may be read together: no row is in two of them."""
+    plain = PartitionerSpec(partitioner.kind, partitioner.keys, partitioner.spread_nulls)
+    return partitioner.kind in _PORTIONED and partitioner == plain
+
+
+def is_plain_hash(partitioner: PartitionerSpec) -> bool:
+    """Whether it is a hash exchange without split keys."""
+    return partitioner.kind == "HASH" and is_divisible(partitioner)
+
+
+def followers(
+    job_graph: JobGraph, start: JobVertexId, without: Collection[IntermediateDataSetId] = ()
+) -> tuple[JobVertexId, ...]:
+    """Return a vertex and all that are connected with it through FORWARD, in order; ``without`` are not followed."""
+    found = {start}
+    stack = [start]
+    while stack:
+        for neighbour in _forward_neighbours(job_graph, job_graph.vertex(stack.pop()), without):
+            if neighbour not in found:
+                found.add(neighbour)
+                stack.append(neighbour)
+    return tuple(sorted(found))
+
+
+def _forward_neighbours(
+    job_graph: JobGraph, vertex: JobVertex, without: Collection[IntermediateDataSetId]
+) -> Iterable[JobVertexId]:
+    for edge in vertex.inputs:
+        if job_graph.data_set(edge.data_set).partitioner.kind == "FORWARD" and edge.data_set not in without:
+            yield edge.data_set.producer
+    for data_set in vertex.outputs:
+        if data_set.partitioner.kind == "FORWARD" and data_set.id not in without:
+            yield data_set.consumer
+
+
+def region_of(job_graph: JobGraph, vertex: JobVertexId) -> tuple[JobVertexId, ...] | None:
+    """Return the vertices that run together with one; None when regions wait for each other: such a job cannot run."""
+    try:
+        regions = pipelined_regions(job_graph)
+    except ValueError:
+        return None
+    return next(region.vertices for region in regions if vertex in region.vertices)
+
+
+def memory_minimum(job_graph: JobGraph, vertices: Iterable[JobVertexId]) -> int:
+    """Return the pages of a slot that the operators of vertices need at least."""
+    users = sum(step.memory_weight > 0 for vertex in vertices for step in job_graph.vertex(vertex).chain)
+    return users * DRIVER_PAGES_MIN
+
+
+def with_vertices(job_graph: JobGraph, vertices: Iterable[JobVertex]) -> JobGraph:
+    """Return the graph with some vertices replaced; the others are the same objects."""
+    changed = {vertex.id: vertex for vertex in vertices}
+    return msgspec.structs.replace(
+        job_graph, vertices=tuple(changed.get(vertex.id, vertex) for vertex in job_graph.vertices)
+    )
+
+
+def with_data_set(job_graph: JobGraph, data_set: IntermediateDataSet) -> JobGraph:
+    """Return the graph with a data set replaced."""
+    producer = job_graph.vertex(data_set.id.producer)
+    outputs = tuple(data_set if each.id == data_set.id else each for each in producer.outputs)
+    return with_vertices(job_graph, [msgspec.structs.replace(producer, outputs=outputs)])
+
+
+def with_edge(job_graph: JobGraph, consumer: JobVertexId, edge: JobEdge) -> JobGraph:
+    """Return the graph with the edge of a data set replaced."""
+    vertex = job_graph.vertex(consumer)
+    inputs = tuple(edge if each.data_set == edge.data_set else each for each in vertex.inputs)
+    return with_vertices(job_graph, [msgspec.structs.replace(vertex, inputs=inputs)])

@@ -9,6 +9,7 @@ join_side       schema, row codec and key columns of one input
 entry_pages     pages of rows with links, as a plain struct
 hash_partition  one partition: resident or spilled, and its probe file
 partition_set   the partitions of one level, scatter, spill of the largest
+bloom_filter    keys of spilled rows, so that probe rows without match are not spilled
 hash_table      directory of tagged pointers, vectorised lookup
 probe_matches   the matches of a chunk of probe rows, as bounded pairs
 pair_filter     asks the condition about candidate pairs

@@ -23,6 +23,8 @@ cdef class HashJoin:
     cdef readonly int64_t block_pass_count       # passes over probe files
     cdef readonly int32_t level_max              # deepest level of partitions
     cdef readonly int64_t reversed_count         # pairs whose probe file was built
+    cdef readonly int64_t probe_rows_spilled     # on all levels
+    cdef readonly int64_t probe_rows_filtered    # answered by a Bloom filter instead
     cdef object _how
     cdef tuple _arguments                        # of JoinRoles
     cdef JoinRoles _roles                        # as the pair in work has them
@@ -57,6 +59,5 @@ cdef class HashJoin:
     cdef void _choose(self, ProbeMatches matches, int64_t null_count) noexcept nogil
     cdef int _spill_probe_rows(self, ArrowBatch batch) except -1
     cdef int _take_roles(self, object pair) except -1
-    cdef int64_t _block_count(self, object pair) except -1
     cdef PartitionSet _new_level(self, int32_t fan_out, uint32_t level)
     cdef list _pairs_of_level(self)

@@ -22,6 +22,8 @@ class HashJoin:
     block_pass_count: int
     level_max: int
     reversed_count: int
+    probe_rows_spilled: int
+    probe_rows_filtered: int
     def __new__(
         cls,
         how: JoinType,

@@ -43,7 +43,7 @@ from libc.string cimport memset
 
 from engine.join.build_blocks cimport BuildBlocks
 from engine.join.copied_keys cimport CopiedKeys
-from engine.join.entry_pages cimport LINK_SIZE, next_rows_of_block
+from engine.join.entry_pages cimport next_rows_of_block
 from engine.join.hash_partition cimport HashPartition
 from engine.join.join_roles cimport JoinRoles
 from engine.join.join_side cimport JoinSide
@@ -310,22 +310,29 @@ cdef class HashJoin:
         cdef int64_t index
         cdef int64_t wanted = 0
         cdef int64_t spilled = 0
+        cdef int32_t partition
         for index in range(matches.count):
             matches.skip[index] = 0
             matches.heads[index] = NULL
             if null_count and matches.null_flags[index]:
                 matches.skip[index] = self._drops_null_probe
                 continue
-            if any_spilled and self._level.is_spilled(self._level.partition_of(matches.hashes[index])):
-                matches.skip[index] = 1
-                matches.spilled[spilled] = matches.start + index
-                matches.spilled_hashes[spilled] = matches.hashes[index]
-                spilled += 1
-                continue
+            if any_spilled:
+                partition = self._level.partition_of(matches.hashes[index])
+                if self._level.is_spilled(partition):
+                    if not self._level.may_match(partition, matches.hashes[index]):
+                        self.probe_rows_filtered += 1
+                        continue
+                    matches.skip[index] = 1
+                    matches.spilled[spilled] = matches.start + index
+                    matches.spilled_hashes[spilled] = matches.hashes[index]
+                    spilled += 1
+                    continue
             matches.wanted[wanted] = index
             wanted += 1
         matches.wanted_count = wanted
         matches.spilled_count = spilled
+        self.probe_rows_spilled += spilled
 
     cdef int _spill_probe_rows(self, ArrowBatch batch) except -1:
         cdef ArrowBatch waiting = batch
@@ -348,12 +355,12 @@ cdef class HashJoin:
     # The pairs that are left of this one are returned.
     def _join_pair(self, pair):
         self._take_roles(pair)
-        if pair.should_reverse(self._block_count(pair)):
+        if pair.should_reverse(self._roles.block_count(pair, self._row_limit)):
             pair = pair.reversed()
             self._take_roles(pair)
             self.reversed_count += 1
         if pair.probe_rows or self._roles.emits.unmatched_build:
-            if pair.plan(self._block_count(pair)) is Strategy.PARTITION:
+            if pair.plan(self._roles.block_count(pair, self._row_limit)) is Strategy.PARTITION:
                 return (yield from self._partition_again(pair))
             yield from self._join_block_wise(pair)
         return []
@@ -414,15 +421,6 @@ cdef class HashJoin:
                 break
             yield self._roles.output.unmatched_build(self._rows, count)
         self._stream.close()
-
-    # Blocks that the build rows of a pair would make, a little pessimistic.
-    cdef int64_t _block_count(self, object pair) except -1:
-        cdef int64_t rows = pair.build_rows
-        cdef int64_t pages = (pair.build_bytes + LINK_SIZE * rows) // self._pool.page_size
-        if self._row_limit >= 0:
-            return (rows + self._row_limit - 1) // self._row_limit
-        pages += pages // 16 + 2 + self._roles.table.pages_needed(rows)
-        return (pages + self._pool.page_limit - 1) // self._pool.page_limit
 
     cdef PartitionSet _new_level(self, int32_t fan_out, uint32_t level):
         self.level_max = max(self.level_max, <int32_t>level)

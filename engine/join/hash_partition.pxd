@@ -23,8 +23,10 @@ cdef class HashPartition:
     cdef readonly int64_t probe_rows
     cdef readonly int64_t probe_bytes
 
-    # Write resident rows to the build file, free all pages but one; rows follow through that page from now on.
-    cdef int spill(self) except -1
+    # Write resident rows to the build file. Until finish_spill they lie in their pages, without links.
+    cdef int begin_spill(self) except -1
+    # Free all pages but one; rows follow through that page from now on.
+    cdef int finish_spill(self) except -1
     # Write the open page of a spilled partition and empty it.
     cdef int flush(self) except -1
     # Write rows that never were in the page (larger than it).

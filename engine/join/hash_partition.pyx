@@ -1,6 +1,6 @@
 """HashPartition: one partition of a hash join's build side, resident or spilled, and its probe file.
 
-    RESIDENT ──spill()──► SPILLED (build file open) ──finish_build()──► SPILLED (probe file open) ──finish_probe()──► pair
+    RESIDENT ──begin_, finish_spill()──► SPILLED (build file open) ──finish_build()──► SPILLED (probe file open) ──finish_probe()──► pair
         │ place_row          │ place_row, flush                            │ place_row, flush
         └──finish_build()──► RESIDENT (its rows are in the table)
 
@@ -50,7 +50,7 @@ cdef class HashPartition:
         cdef int64_t large_pages = (self.entries.large_bytes + self.entries.page_size - 1) // self.entries.page_size
         return max(<int64_t>0, self.entries.page_count - 1) + large_pages
 
-    cdef int spill(self) except -1:
+    cdef int begin_spill(self) except -1:
         cdef int64_t index
         self._writer = self._space.writer(f"{self._label}-build", block_size=self._block_size)
         for index in range(self.entries.page_count):
@@ -64,6 +64,9 @@ cdef class HashPartition:
                                    self.entries.large[index].size - LINK_SIZE)
         self.build_rows += self.entries.row_count
         self.build_bytes += self.entries.row_bytes
+        return 0
+
+    cdef int finish_spill(self) except -1:
         release_entries(&self.entries, self._pool, True)
         self.entries.spilled = True
         self.entries.link_size = 0

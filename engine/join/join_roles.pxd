@@ -28,4 +28,6 @@ cdef class JoinRoles:
     cdef bint marks_build(self) noexcept
     # Keep the columns of a small build side, all of it in the table, as Arrow arrays.
     cdef int keep_small_build(self, list partitions) except -1
+    # Blocks that the build rows of a pair would make, a little pessimistic. row_limit: rows of a block, or -1.
+    cdef int64_t block_count(self, object pair, int64_t row_limit) except -1
     cdef int _number_rows(self, list partitions, uint8_t** rows) except -1

@@ -16,7 +16,7 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
 from engine.join.copied_keys cimport CopiedKeys
-from engine.join.entry_pages cimport LINK_NUMBER_SHIFT, EntryCursor, next_entries, row_link
+from engine.join.entry_pages cimport LINK_NUMBER_SHIFT, LINK_SIZE, EntryCursor, next_entries, row_link
 from engine.join.hash_partition cimport HashPartition
 from engine.join.hash_table cimport HashTable
 from engine.join.join_side cimport JoinSide
@@ -79,6 +79,14 @@ cdef class JoinRoles:
         finally:
             free(rows)
         return 0
+
+    cdef int64_t block_count(self, object pair, int64_t row_limit) except -1:
+        cdef int64_t rows = pair.build_rows
+        cdef int64_t pages = (pair.build_bytes + LINK_SIZE * rows) // self._pool.page_size
+        if row_limit >= 0:
+            return (rows + row_limit - 1) // row_limit
+        pages += pages // 16 + 2 + self.table.pages_needed(rows)
+        return (pages + self._pool.page_limit - 1) // self._pool.page_limit
 
     cdef int _number_rows(self, list partitions, uint8_t** rows) except -1:
         cdef int64_t number = 0

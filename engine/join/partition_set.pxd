@@ -3,6 +3,7 @@
 cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
+from engine.join.bloom_filter cimport BloomFilter
 from engine.join.entry_pages cimport EntryPages
 from engine.join.hash_partition cimport HashPartition
 from engine.join.hash_table cimport HashTable
@@ -28,6 +29,10 @@ cdef class PartitionSet:
     cdef int64_t _row_limit              # resident rows at most (debug.force-spill), or -1
     cdef int64_t _resident_rows
     cdef readonly int32_t spilled_count
+    cdef BloomFilter filter              # hashes of spilled build rows
+    cdef uint8_t* _filtered              # 1: the filter has all rows of this partition
+    cdef int64_t _filter_pages           # at most
+    cdef const uint64_t* _build_hashes   # of the build rows being scattered; NULL: they are probe rows
     cdef uint32_t* _sizes                # scratch of one chunk
     cdef uint8_t** _targets
     cdef int32_t* _parts
@@ -36,6 +41,8 @@ cdef class PartitionSet:
     # Which partition a hash belongs to, at this level.
     cdef int32_t partition_of(self, uint64_t hash) noexcept nogil
     cdef bint is_spilled(self, int32_t partition) noexcept nogil
+    # Whether a spilled partition may have a build row with this hash.
+    cdef bint may_match(self, int32_t partition, uint64_t hash) noexcept nogil
     # Build rows start..start+count of a batch (count <= CHUNK_ROWS). null_flags: NULL, or rows with 1 are kept apart.
     cdef int add_batch(self, ArrowBatch batch, int64_t start, int64_t count, const uint64_t* hashes,
                        const uint8_t* null_flags) except -1
@@ -55,5 +62,8 @@ cdef class PartitionSet:
     cdef int _add_large(self, JoinSide side, ArrowBatch batch, int64_t start, uint8_t** rows, int64_t index) except -1
     cdef int _make_room(self, int32_t partition) except -1
     cdef bint _spill_largest(self, int32_t asking) except -1
+    cdef int _spill(self, int32_t index) except -1
+    cdef void _keep_hashes(self, EntryPages* entries) noexcept nogil
+    cdef void _filter_kept(self, const EntryPages* entries) noexcept nogil
     cdef object _too_few_pages(self)
     cdef bint _write_buffers_are_there(self) noexcept nogil

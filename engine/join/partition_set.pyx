@@ -8,6 +8,11 @@
                                                               · the pool is empty: spill the LARGEST resident partition
                                                               · the row is larger than a page: memory of its own
 
+Probe rows whose key no spilled build row has need not wait: a Bloom filter is filled while partitions spill
+(``may_match``). It takes an eighth of the pool at most, from what spilling brings back, and gives its pages up when it is
+full, and before the level fails for want of a page; not for the sake of a resident partition, whose rows would be
+spilled with their probe rows: a page of the filter tells of 30,000 keys.
+
 A run is written before anything is spilled, so a page that goes to a file holds complete rows. The partition of level 0
 comes from bits 31..16 of the hash; deeper levels hash again with their number as seed.
 
@@ -21,10 +26,11 @@ there, the largest partition first.
 
 cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport free, malloc
+from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
 
-from engine.join.entry_pages cimport LINK_SIZE, EntryCursor, EntryPages, next_entries, open_page, place_large, place_row
+from engine.join.bloom_filter cimport BloomFilter
+from engine.join.entry_pages cimport LINK_SIZE, EntryCursor, EntryPages, next_entries, next_rows_of_block, open_page, place_large, place_row
 from engine.join.hash_partition cimport HashPartition
 from engine.join.hash_table cimport HashTable
 from engine.join.join_side cimport JoinSide
@@ -38,6 +44,8 @@ from engine.errors import MemoryBudgetError
 
 cdef enum:
     BLOCK_SIZE_MAX = 256 << 10
+    # the part of the pool that a Bloom filter takes at most
+    FILTER_PART = 8
 
 
 @cython.final
@@ -57,6 +65,8 @@ cdef class PartitionSet:
         self.fan_out = fan_out
         self.level = level
         self._row_limit = row_limit
+        self.filter = BloomFilter(pool)
+        self._filter_pages = pool.page_limit // FILTER_PART
         self.partitions = [
             HashPartition(pool, space, f"join-{level}-{index}", block_size) for index in range(fan_out + 1)
         ]
@@ -65,8 +75,9 @@ cdef class PartitionSet:
         self._targets = <uint8_t**>malloc(CHUNK_ROWS * sizeof(uint8_t*))
         self._parts = <int32_t*>malloc(CHUNK_ROWS * sizeof(int32_t))
         self._hashes = <uint64_t*>malloc(CHUNK_ROWS * sizeof(uint64_t))
+        self._filtered = <uint8_t*>calloc(fan_out + 1, 1)
         if (self._entries == NULL or self._sizes == NULL or self._targets == NULL or self._parts == NULL
-                or self._hashes == NULL):
+                or self._hashes == NULL or self._filtered == NULL):
             raise MemoryError("scratch of a join's partitions")
         for index in range(fan_out + 1):
             self._entries[index] = &(<HashPartition>self.partitions[index]).entries
@@ -77,6 +88,7 @@ cdef class PartitionSet:
         free(self._targets)
         free(self._parts)
         free(self._hashes)
+        free(self._filtered)
 
     cdef int32_t partition_of(self, uint64_t hash) noexcept nogil:
         cdef uint64_t mixed = rehash(hash, self.level) if self.level else hash
@@ -84,6 +96,9 @@ cdef class PartitionSet:
 
     cdef bint is_spilled(self, int32_t partition) noexcept nogil:
         return self._entries[partition].spilled
+
+    cdef bint may_match(self, int32_t partition, uint64_t hash) noexcept nogil:
+        return not self._filtered[partition] or self.filter.may_contain(hash)
 
     cdef int add_batch(self, ArrowBatch batch, int64_t start, int64_t count, const uint64_t* hashes,
                        const uint8_t* null_flags) except -1:
@@ -94,6 +109,7 @@ cdef class PartitionSet:
                 if null_flags != NULL and null_flags[index]:
                     self._parts[index] = self.fan_out
             self._build.codec.measure(batch, start, count, self._sizes)
+        self._build_hashes = hashes
         return self._scatter(self._build, batch, start, NULL, count)
 
     cdef int add_rows(self, uint8_t** rows, int64_t count, const uint64_t* hashes, const uint8_t* null_flags) except -1:
@@ -104,6 +120,7 @@ cdef class PartitionSet:
                 self._parts[index] = self.partition_of(hashes[index])
                 if null_flags != NULL and null_flags[index]:
                     self._parts[index] = self.fan_out
+        self._build_hashes = hashes
         return self._scatter(self._build, None, 0, rows, count)
 
     cdef int add_probe_batch(self, ArrowBatch batch, const uint64_t* hashes) except -1:
@@ -113,6 +130,7 @@ cdef class PartitionSet:
             for index in range(count):
                 self._parts[index] = self.partition_of(hashes[index])
             self._probe.codec.measure(batch, 0, count, self._sizes)
+        self._build_hashes = NULL
         return self._scatter(self._probe, batch, 0, NULL, count)
 
     cdef int _scatter(self, JoinSide side, ArrowBatch batch, int64_t start, uint8_t** rows, int64_t count) except -1:
@@ -149,6 +167,8 @@ cdef class PartitionSet:
                 return index
             if not entries.spilled:
                 self._resident_rows += 1
+            elif self._build_hashes != NULL and self.filter.is_open:
+                self.filter.add(self._build_hashes[index])
             self._targets[index] = row
         return count
 
@@ -179,9 +199,9 @@ cdef class PartitionSet:
                         self._write_run(side, batch, start, rows, index, index + 1)
                     return 0
             if hopeless or not self._spill_largest(self._parts[index]):
-                self._resident_rows -= partition.entries.row_count
-                partition.spill()
-                self.spilled_count += 1
+                self._spill(self._parts[index])
+        if self._build_hashes != NULL and self.filter.is_open:
+            self.filter.add(self._build_hashes[index])
         if rows != NULL:
             return partition.write_through(rows[index], size)
         with nogil:
@@ -204,7 +224,9 @@ cdef class PartitionSet:
         if self._entries[partition].spilled and self._entries[partition].page_count > 0:
             return (<HashPartition>self.partitions[partition]).flush()
         if not self._spill_largest(partition):
-            raise self._too_few_pages()
+            if not self.filter.is_open:
+                raise self._too_few_pages()
+            self.filter.give_up()
         return 0
 
     cdef object _too_few_pages(self):
@@ -227,7 +249,6 @@ cdef class PartitionSet:
         cdef int32_t victim = -1
         cdef int64_t gain, best_gain = -1
         cdef int64_t weight, best_weight = -1
-        cdef HashPartition partition
         for index in range(self.fan_out + 1):
             if self._entries[index].spilled or self._entries[index].row_count == 0:
                 continue
@@ -239,17 +260,63 @@ cdef class PartitionSet:
                 victim, best_gain, best_weight = index, gain, weight
         if victim < 0:
             return False
-        partition = <HashPartition>self.partitions[victim]
-        self._resident_rows -= partition.entries.row_count
-        partition.spill()
-        self.spilled_count += 1
+        self._spill(victim)
         return True
+
+    cdef int _spill(self, int32_t index) except -1:
+        cdef HashPartition partition = <HashPartition>self.partitions[index]
+        self._resident_rows -= partition.entries.row_count
+        partition.begin_spill()
+        if index < self.fan_out and partition.entries.large_count == 0 and not self.filter.is_given_up():
+            with nogil:
+                self._keep_hashes(&partition.entries)
+                self.filter.grow(self._filter_pages)
+                self._filter_kept(&partition.entries)
+            self._filtered[index] = self.filter.is_open
+        partition.finish_spill()
+        self.spilled_count += 1
+        return 0
+
+    # Squeeze the rows of the pages to their hashes, from the first page on, and free the pages behind them.
+    cdef void _keep_hashes(self, EntryPages* entries) noexcept nogil:
+        cdef int64_t target = 0
+        cdef int64_t used = 0
+        cdef int64_t page, offset, count, index
+        for page in range(entries.page_count):
+            offset = 0
+            while True:
+                count = next_rows_of_block(entries.pages[page].memory, entries.pages[page].used, &offset,
+                                           self._targets, CHUNK_ROWS, entries.page_size)
+                if count <= 0:
+                    break
+                self._build.hash_rows(self._targets, count, self._hashes)
+                for index in range(count):
+                    if used + 8 > entries.page_size:
+                        entries.pages[target].used = used
+                        target += 1
+                        used = 0
+                    (<uint64_t*>(entries.pages[target].memory + used))[0] = self._hashes[index]
+                    used += 8
+        if entries.page_count > 0:
+            entries.pages[target].used = used
+        while entries.page_count > target + 1:
+            entries.page_count -= 1
+            self._pool.give(entries.pages[entries.page_count].memory)
+
+    cdef void _filter_kept(self, const EntryPages* entries) noexcept nogil:
+        cdef int64_t page, offset
+        for page in range(entries.page_count):
+            for offset in range(0, entries.pages[page].used, 8):
+                if self.filter.is_open:
+                    self.filter.add((<const uint64_t*>(entries.pages[page].memory + offset))[0])
 
     cdef int finish_build(self, HashTable table) except -1:
         cdef int32_t index
         cdef int64_t rows, count
         cdef EntryCursor cursor
         cdef HashPartition partition
+        if self.spilled_count == 0:
+            self.filter.give_up()
         while True:
             rows = 0
             for index in range(self.fan_out):
@@ -258,7 +325,9 @@ cdef class PartitionSet:
             if self._write_buffers_are_there() and table.reserve(rows) == STATUS_OK:
                 break
             if not self._spill_largest(-1):
-                raise self._too_few_pages()
+                if not self.filter.is_open:
+                    raise self._too_few_pages()
+                self.filter.give_up()
         for index in range(self.fan_out + 1):
             partition = <HashPartition>self.partitions[index]
             partition.finish_build()
@@ -275,11 +344,13 @@ cdef class PartitionSet:
         return 0
 
     cdef int finish_probe(self) except -1:
+        self.filter.give_up()
         for partition in self.partitions:
             (<HashPartition>partition).finish_probe()
         return 0
 
     cdef int release(self) except -1:
+        self.filter.give_up()
         for partition in self.partitions:
             (<HashPartition>partition).release()
         return 0

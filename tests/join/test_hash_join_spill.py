@@ -121,6 +121,26 @@ def test_rows_larger_than_a_page_or_the_budget_join(tmp_path, how, build_is_left
     assert (run.counters["spilled_bytes"] > 0) == (pages < 400)
 
 
+@pytest.mark.parametrize("how", TYPES)
+@pytest.mark.parametrize("build_is_left", [False, True])
+def test_probe_rows_without_match_are_not_spilled(tmp_path, how, build_is_left):
+    build, probe = drawn(8, 6000, 6000), drawn(9, 6000, 60_000)
+    left, right = (build, probe) if build_is_left else (probe, build)
+    run = assert_joins_like_oracle(tmp_path, how, left, right, [0], [0], build_is_left=build_is_left, pages=64)
+    waiting = run.counters["probe_rows_spilled"] + run.counters["probe_rows_filtered"]
+    assert waiting > 1500
+    # a tenth of them has a match
+    assert run.counters["probe_rows_spilled"] < 0.2 * waiting
+    assert run.pages_peak <= 64
+
+
+def test_a_filter_with_too_many_keys_is_given_up(tmp_path):
+    build, probe = drawn(8, 20_000, 20_000), drawn(9, 500, 200_000)
+    run = assert_joins_like_oracle(tmp_path, JoinType.LEFT, probe, build, [0], [0], pages=9)
+    assert run.counters["probe_rows_filtered"] < 50
+    assert run.pages_peak <= 9
+
+
 def test_spilled_bytes_stay_below_twice_the_input(tmp_path):
     build, probe = drawn(6, 20_000, 20_000), drawn(7, 20_000, 20_000)
     run = assert_joins_like_oracle(tmp_path, JoinType.INNER, probe, build, [0], [0], pages=40)

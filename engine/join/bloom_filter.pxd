@@ -1,0 +1,34 @@
+# BloomFilter: which keys the spilled build rows of a level have.
+
+cimport cython
+from libc.stdint cimport int32_t, int64_t, uint64_t
+
+from engine.memory.page_pool cimport PagePool
+
+
+@cython.final
+cdef class BloomFilter:
+    cdef readonly bint is_open
+    cdef PagePool _pool
+    cdef uint64_t** _pages
+    cdef int64_t _page_count
+    cdef int32_t _page_shift
+    cdef uint64_t _page_mask
+    cdef uint64_t _word_count
+    cdef int64_t _rows
+    cdef bint _is_given_up
+
+    # Take pages of the pool, up to that many together: an open filter doubles as often as it can. Without any page, or
+    # once it was given up, it stays closed.
+    cdef void grow(self, int64_t pages_max) noexcept nogil
+    # A row's hash; an open filter only. One that holds too much gives up.
+    cdef void add(self, uint64_t hash) noexcept nogil
+    # False: no row with this hash was added. Always True while it is closed.
+    cdef bint may_contain(self, uint64_t hash) noexcept nogil
+    # Give the pages back, for good.
+    cdef void give_up(self) noexcept nogil
+    cdef bint is_given_up(self) noexcept nogil
+
+    cdef bint _begin(self) noexcept nogil
+    cdef bint _double(self) noexcept nogil
+    cdef uint64_t* _word(self, uint64_t mixed) noexcept nogil

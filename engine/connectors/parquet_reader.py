@@ -1,8 +1,9 @@
 """ParquetReader: a task's row groups as record batches, only the columns that are wanted.
 
-Batches are larger than elsewhere: every operator pays for a batch, and decoding costs the same for any size. How many
-rows pyarrow is asked for follows from the width of those read before, so that wide rows do not pile up; a first row
-group with values of variable width, of which nothing is known, is read in batches of the usual size.
+Batches are larger than elsewhere: every operator pays for a batch, and decoding costs the same for any size. A batch is
+made whole before it can be cut, so row groups are read one at a time, and how many rows pyarrow is asked for follows
+from their width: what the file says of the group (which is less than the truth where values repeat), or what was seen
+in the rows before.
 """
 
 from __future__ import annotations
@@ -19,7 +20,6 @@ from engine.records.plain_types import plain_batch
 
 #: rows of a batch, when they are narrow
 PARQUET_BATCH_ROWS_MAX = 32768
-_ROWS_MIN = 64
 _NARROW_COLUMNS = 16
 #: a row group of so many bytes of Arrow data leaves blocks that are given back
 _RELEASED_BYTES = 8 << 20
@@ -57,28 +57,39 @@ class ParquetReader:
             self._path = split.path
         assert self._file is not None
         columns = list(self._spec.columns)
-        groups = list(range(split.start, split.end))
-        rows = self._rows_at_once(columns)
         decoded_bytes = 0
-        for batch in self._file.iter_batches(rows, row_groups=groups, columns=columns, use_threads=False):
-            arranged = self._arranged(batch, columns)
-            if arranged.num_rows:
-                self._row_bytes = arranged.nbytes / arranged.num_rows
-                decoded_bytes += arranged.nbytes
-            yield from bounded_batches(arranged, PARQUET_BATCH_ROWS_MAX)
+        for group in range(split.start, split.end):
+            rows = self._rows_at_once(group, columns)
+            for batch in self._file.iter_batches(rows, row_groups=[group], columns=columns, use_threads=False):
+                arranged = self._arranged(batch, columns)
+                if arranged.num_rows:
+                    self._row_bytes = arranged.nbytes / arranged.num_rows
+                    decoded_bytes += arranged.nbytes
+                yield from bounded_batches(arranged, PARQUET_BATCH_ROWS_MAX)
         self.bytes_read += split.size_bytes
         # Decoding leaves blocks as large as column chunks behind. Small ones are worth keeping for the next row group.
         if decoded_bytes >= _RELEASED_BYTES:
             pa.default_memory_pool().release_unused()
 
-    def _rows_at_once(self, columns: list[str]) -> int:
-        """Return how many rows to ask for: about a batch of bytes."""
+    def _rows_at_once(self, group: int, columns: list[str]) -> int:
+        """Return how many rows of a row group to ask for: about a batch of bytes."""
         assert self._file is not None
+        rows_max = PARQUET_BATCH_ROWS_MAX
         if self._row_bytes == 0.0:
             schema = self._file.schema_arrow
-            is_narrow = len(columns) <= _NARROW_COLUMNS and all(map(_is_fixed, (schema.field(n).type for n in columns)))
-            return PARQUET_BATCH_ROWS_MAX if is_narrow else BATCH_ROWS_MAX
-        return max(_ROWS_MIN, min(PARQUET_BATCH_ROWS_MAX, int(BATCH_BYTES_MAX / self._row_bytes)))
+            if len(columns) > _NARROW_COLUMNS or not all(_is_fixed(schema.field(name).type) for name in columns):
+                rows_max = BATCH_ROWS_MAX
+        row_bytes = max(self._row_bytes, self._encoded_row_bytes(group, columns))
+        return max(1, min(rows_max, int(BATCH_BYTES_MAX / row_bytes) if row_bytes else rows_max))
+
+    def _encoded_row_bytes(self, group: int, columns: list[str]) -> float:
+        """Return the average width of a row of a group as the file has it, before compression."""
+        assert self._file is not None
+        metadata = self._file.metadata.row_group(group)
+        chunks = [metadata.column(index) for index in range(metadata.num_columns)]
+        wanted = [chunk for chunk in chunks if chunk.path_in_schema.partition(".")[0] in columns]
+        total = sum(chunk.total_uncompressed_size for chunk in wanted or chunks)
+        return float(total / max(1, metadata.num_rows))
 
     @staticmethod
     def _arranged(batch: pa.RecordBatch, columns: list[str]) -> pa.RecordBatch:
@@ -99,4 +110,4 @@ class ParquetReader:
 
 def _is_fixed(data_type: pa.DataType) -> bool:
     """Whether values have a width of their own, of at most 16 bytes."""
-    return pa.types.is_primitive(data_type) or pa.types.is_boolean(data_type) or pa.types.is_decimal128(data_type)
+    return bool(pa.types.is_primitive(data_type) or pa.types.is_decimal128(data_type))

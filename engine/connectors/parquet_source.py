@@ -25,6 +25,10 @@ from engine.records.plain_types import plain_schema
 #: rows of all sampled row groups together
 _SAMPLE_ROWS = 8192
 _SAMPLE_GROUPS = 8
+#: bytes of sampled rows at which sampling ends
+_SAMPLE_BYTES = 8 << 20
+#: a column whose values are wider on average is not sampled: one value could fill the memory
+_WIDE_BYTES = 16 << 10
 
 
 def plain_file_schema(schema: pa.Schema) -> pa.Schema:
@@ -88,8 +92,10 @@ def _statistics(
     paths: Sequence[str], metadata: Sequence[pq.FileMetaData], schema: pa.Schema, reader: str
 ) -> SourceStatistics:
     row_count = sum(one.num_rows for one in metadata)
-    tables = _sample(paths, metadata, schema, reader)
+    wide = {name: width for name, width in _widths(metadata).items() if width > _WIDE_BYTES and name in schema.names}
+    tables = _sample(paths, metadata, [name for name in schema.names if name not in wide], reader)
     sampled = sample_statistics(tables, row_count)
+    sampled |= {name: ColumnStatistics(average_width_bytes=width) for name, width in wide.items()}
     leaves = [_leaf_columns(one) for one in metadata]
     columns = {
         field.name: _with_footer(sampled.get(field.name, ColumnStatistics()), metadata, leaves, field.name, row_count)
@@ -97,29 +103,47 @@ def _statistics(
     }
     rows = sum(table.num_rows for table in tables)
     # What rows take in memory, which is what operators hold: encodings of a file make them up to ten times smaller.
-    size_bytes = row_count * sum(table.nbytes for table in tables) / rows if rows else 0
+    narrow_bytes = sum(table.nbytes for table in tables) / rows if rows else 0.0
+    size_bytes = row_count * (narrow_bytes + sum(wide.values()))
     origin = f"parquet metadata, sample of {rows} rows"
     return SourceStatistics(float(row_count), float(size_bytes), origin, is_exact=True, columns=columns)
 
 
+def _widths(metadata: Sequence[pq.FileMetaData]) -> dict[str, float]:
+    """Return the average width of each top-level column as the files have it, before compression."""
+    sizes: dict[str, int] = {}
+    for one in metadata:
+        for group in map(one.row_group, range(one.num_row_groups)):
+            for chunk in map(group.column, range(group.num_columns)):
+                name = chunk.path_in_schema.partition(".")[0]
+                sizes[name] = sizes.get(name, 0) + chunk.total_uncompressed_size
+    rows = max(1, sum(one.num_rows for one in metadata))
+    return {name: size / rows for name, size in sizes.items()}
+
+
 def _sample(
-    paths: Sequence[str], metadata: Sequence[pq.FileMetaData], schema: pa.Schema, reader: str
+    paths: Sequence[str], metadata: Sequence[pq.FileMetaData], columns: list[str], reader: str
 ) -> list[pa.Table]:
     """Return some rows from the begin of a few row groups, spread over all."""
     groups = [(path, index) for path, one in zip(paths, metadata, strict=True) for index in range(one.num_row_groups)]
     step = max(1, len(groups) // _SAMPLE_GROUPS)
     sampled = groups[::step][:_SAMPLE_GROUPS]
-    tables = []
+    tables: list[pa.Table] = []
     for path, index in sampled:
         with open_parquet(path, reader) as file:
-            batches = file.iter_batches(_SAMPLE_ROWS // len(sampled), row_groups=[index], use_threads=False)
+            schema = plain_file_schema(file.schema_arrow)
+            rows = _SAMPLE_ROWS // len(sampled)
+            batches = file.iter_batches(rows, row_groups=[index], columns=columns, use_threads=False)
             try:
                 batch = next(iter(batches), None)
             except (pa.ArrowInvalid, OSError) as error:
                 reason = str(error).partition("\n")[0]
                 raise DataError(f"{reader}: file {path}, row group {index}: {reason}") from error
             if batch is not None and batch.num_rows:
-                tables.append(pa.Table.from_batches([batch]).select(schema.names).cast(schema))
+                plain = pa.schema([schema.field(name) for name in columns])
+                tables.append(pa.Table.from_batches([batch]).select(columns).cast(plain))
+        if sum(table.nbytes for table in tables) >= _SAMPLE_BYTES:
+            break
     return tables
 
 

@@ -54,6 +54,7 @@ cdef class GroupTable:
     cdef int64_t _room                      # full at so many groups, with the directory as it is
     cdef GroupDirectory _directory
     cdef readonly bint frozen
+    cdef bint _sealed                       # frozen, and a group has been refused: takes no new one until the reset
     cdef void* _scratch
     cdef uint64_t* _hashes
     cdef uint8_t** _groups

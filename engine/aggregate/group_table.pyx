@@ -21,7 +21,8 @@ left groups without rows: has_rows() tells where that matters (their first would
 Invariants: a group is found by every later row with its key until its partition is dropped; two rows get one group
 exactly when KeyEquality says so. Without key columns there is one group. `reserved` puts one row into the reserved
 grant; a frozen table takes the reserved grant for values of groups that it has (they must not be lost), never for a
-new group, except the first.
+new group, except the first. Once sealed it takes no new one, or room that a value gives back would let a refused group
+in with its later rows: it would come out twice.
 
 Limits: about 100 KiB of scratch outside the budget.
 
@@ -34,26 +35,10 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
 
-from engine.aggregate.group_directory cimport (
-    directory_can_double,
-    directory_give,
-    directory_group,
-    directory_index,
-    directory_insert,
-    directory_limit,
-    directory_slot,
-    directory_take,
-)
-from engine.aggregate.group_store cimport (
-    RECORD_GROUP,
-    RECORD_VALUE,
-    GroupStore,
-    store_clear,
-    store_destroy,
-    store_drop_large,
-    store_next_group,
-    store_place,
-)
+from engine.aggregate.group_directory cimport directory_can_double, directory_give, directory_group, directory_index
+from engine.aggregate.group_directory cimport directory_insert, directory_limit, directory_slot, directory_take
+from engine.aggregate.group_store cimport RECORD_GROUP, RECORD_VALUE, GroupStore, store_clear, store_destroy
+from engine.aggregate.group_store cimport store_drop_large, store_next_group, store_place
 from engine.aggregate.state_kernels cimport FLAG_NULL, OP_COUNT_ROWS, OP_COUNT_VALID, OP_FIRST, OP_LAST
 from engine.aggregate.state_kernels cimport StateField, ValueSlot, replaces_value, update_state
 from engine.memory.page_pool cimport PagePool
@@ -73,6 +58,7 @@ cdef enum:
     VALUE_BYTES = 1024          # what a row with values may take, generously
     FILL_GROUPS = 32            # groups entered into the directory together
     NO_FAILURE = -1
+    NO_VALUE_ROOM = -2          # a frozen table's group could not take what is its own
 
 
 @cython.final
@@ -228,6 +214,8 @@ cdef class GroupTable:
                 start += done
                 if done == 0 or failed != NO_FAILURE:
                     break
+        if failed == NO_VALUE_ROOM:
+            raise MemoryBudgetError("a value of a group has no memory, not even the reserved grant")
         if failed != NO_FAILURE:
             raise DataError(self._overflow_texts[failed])
         return start
@@ -242,13 +230,17 @@ cdef class GroupTable:
     cdef int64_t _add_chunk(self, GroupInput opened, int64_t start, int64_t count, bint reserved,
                             int32_t* failed) noexcept nogil:
         cdef const StateField* field
+        cdef int64_t updated
         cdef int32_t index
         if self._key_count > 0:
             count = self._locate(opened.keys, start, count, reserved)
         else:
             count = self._locate_global(count, reserved)
         if self._has_values and count > 0:
-            count = self._update_values(opened, start, count, reserved or self.frozen)
+            updated = self._update_values(opened, start, count, reserved or self.frozen)
+            if self.frozen and updated < count:
+                failed[0] = NO_VALUE_ROOM
+            count = updated
         for index in range(self.field_count):
             field = &opened.binding.fields[index]
             if field.is_variable and field.operation not in (OP_COUNT_ROWS, OP_COUNT_VALID):
@@ -435,7 +427,7 @@ cdef class GroupTable:
             if (directory_take(&self._directory, self._pool, 2 * slot_count)
                     or directory_take(&self._directory, self._pool, slot_count)):
                 self._fill_directory()
-        self._room = min(directory_limit(&self._directory), self._group_limit)
+        self._room = 0 if self._sealed else min(directory_limit(&self._directory), self._group_limit)
 
     cdef void _fill_directory(self) noexcept nogil:
         """Enter all groups into an empty directory, some at a time, so that their slots are fetched together."""
@@ -486,6 +478,11 @@ cdef class GroupTable:
         self.drop(list(range(self.store_count)))
         self.level = level
         self.frozen = frozen
+        self._sealed = False
+
+    def seal(self):
+        """Take no new group until the next reset(): one was refused and its row went elsewhere."""
+        self._sealed = True
 
     def close(self):
         """Give every page back; idempotent. The table is unusable afterwards."""

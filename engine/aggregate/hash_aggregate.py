@@ -365,6 +365,7 @@ class HashAggregate:
         while position < states.num_rows:
             position = self._table.add(opened, position, False)
             if position < states.num_rows:
+                self._table.seal()
                 self._rows.write(states.slice(position, 1), self._files.writer(0))
                 position += 1
 

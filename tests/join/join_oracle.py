@@ -111,10 +111,9 @@ def join_memory(folder: Path, pages: int, page_size: int) -> Iterator[tuple[Any,
         assert memory.leak_report() == []
 
 
-COUNTERS = tuple(
-    "build_rows probe_rows partitions_spilled repartition_count block_wise_count block_pass_count level_max spilled_bytes"
-    " reversed_count probe_rows_spilled probe_rows_filtered".split()
-)
+COUNTERS = ("build_rows", "probe_rows", "partitions_spilled", "repartition_count", "block_wise_count",
+            "block_pass_count", "level_max", "spilled_bytes", "reversed_count", "probe_rows_spilled",
+            "probe_rows_filtered")  # fmt: skip
 
 
 def run_join(

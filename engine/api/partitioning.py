@@ -109,6 +109,9 @@ class PartitioningCalls(Generic[D]):
     def partition_by_range(self, *keys: Any) -> D:
         """Return the same rows, subtask i with smaller keys than subtask i + 1, equal keys in one; nulls come first.
 
+        The bounds come from samples of all rows, so subtasks get about equally many. It is done by a sort: inside a
+        subtask rows are in order, too.
+
         Args:
             keys: names of columns, one or more, compared in this order.
 

@@ -1,8 +1,7 @@
 """Partitionings that the user asks for: ``shuffle() rebalance() ... partition_custom()``.
 
     plan       settle_partitions      parallelism from the next operator; one exchange after another counts once
-               ranges_as_sorts        RANGE becomes a sort by its keys: its runs are cut into ranges anyway
-    candidate  partition_candidates   ship strategy and partitioner of the edge
+    candidate  partition_candidates   ship strategy and partitioner of the edge; RANGE is a sort by its keys
     physical   channel_descriptor     CUSTOM: the user's function, in the subtasks that send
                fold_partitions        the edge goes straight into the next operator
 
@@ -16,6 +15,7 @@
     KEYGROUP    PARTITION_HASH               equal keys are together: group_by needs no exchange, a join does, because
                                              its other side lies by hash
     CUSTOM      PARTITION_CUSTOM             -
+    RANGE       PARTITION_RANGE              in order: the runs of a sort are cut into even ranges without statistics
 
 A partitioning is never left out for cost. While candidates are compared it is an operator of its own that does
 nothing; where it has one reader that takes rows as they come, the edge is given to that reader afterwards. A
@@ -44,6 +44,7 @@ from engine.optimizer.operator_names import operator_name
 from engine.optimizer.physical_plan import Channel, PhysicalNode
 from engine.optimizer.properties import RANDOM, key_grouped_by
 from engine.optimizer.settings import OptimizerSettings
+from engine.optimizer.sort_planning import sort_candidate
 
 #: Flink's default and largest number of key groups
 KEY_GROUPS_MIN: Final = 128
@@ -76,7 +77,8 @@ def settle_partitions(plan: LogicalPlan) -> None:
     consumers = plan.consumers()
     for listed in reversed(plan.order()):
         node = plan.node(listed.id)
-        if not isinstance(node.operator, Partition) or node.id not in consumers:
+        partition = node.operator
+        if not isinstance(partition, Partition) or node.id not in consumers:
             continue
         readers = {plan.node(reader).parallelism for reader in consumers[node.id]}
         if node.parallelism is None and len(readers) == 1 and None not in readers:
@@ -85,23 +87,11 @@ def settle_partitions(plan: LogicalPlan) -> None:
         if (
             isinstance(inner.operator, Partition)
             and inner.operator.kind != "BROADCAST"
-            and node.operator.kind in _FORGETS_INPUT
+            and partition.kind in _FORGETS_INPUT
             and consumers[inner.id] == [node.id]
         ):
             plan.replace(node, inputs=inner.inputs)
             consumers = plan.consumers()
-
-
-def ranges_as_sorts(plan: LogicalPlan) -> None:
-    """Replace RANGE partitionings by sorts, after the rules that would drop a sort whose order nobody sees."""
-    for listed in plan.order():
-        node = plan.node(listed.id)
-        match node.operator:
-            case Partition(kind="RANGE", keys=keys):
-                name = node.name or f"range partitioning by {', '.join(keys)}, by a sort"
-                plan.replace(node, operator=Sort(tuple(SortKey(key) for key in keys)), name=name)
-            case _:
-                pass
 
 
 # candidates --------------------------------------------------------------------------------------------------------
@@ -121,6 +111,8 @@ def partition_candidates(
         if not fitting:
             raise _forward_error(plan, node, sources[0])
         return [_forward(node, estimates, source) for source in fitting]
+    if partition.kind == "RANGE":
+        return [_range(node, partition, estimates, source, settings) for source in sources]
     parallelism = node.parallelism or settings.parallelism
     properties = key_grouped_by(partition.keys) if partition.kind == "KEYGROUP" else RANDOM
     if partition.kind == "BROADCAST":
@@ -151,6 +143,16 @@ def _forward(node: PlanNode, estimates: Estimates, source: Candidate) -> Candida
         properties=source.properties,
         order=source.order,
     )
+
+
+def _range(
+    node: PlanNode, partition: Partition, estimates: Estimates, source: Candidate, settings: OptimizerSettings
+) -> Candidate:
+    sort = Sort(tuple(SortKey(key) for key in partition.keys))
+    name = node.name or f"range partitioning by {', '.join(partition.keys)}, by a sort"
+    parallelism = node.parallelism or settings.parallelism
+    sorting = msgspec.structs.replace(node, operator=sort, name=name, parallelism=parallelism)
+    return sort_candidate(sorting, sort, estimates, source, settings)
 
 
 def _forward_error(plan: Plan, node: PlanNode, source: Candidate) -> PlanError:

@@ -1,7 +1,7 @@
 """The planner's first half: rewrite rules over the logical plan, in a fixed order, until nothing changes.
 
     Plan ─► settle_partitions ─► [combine_filters, filter_pushdown, limit_pushdown, sort_elimination,
-            combine_projects]* ─► projection_pruning ─► combine_projects ─► ranges_as_sorts ─► Plan
+            combine_projects]* ─► projection_pruning ─► combine_projects ─► Plan
 
 The list is the order. Each round moves filters and limits by one node, so rounds are bounded by the depth of the
 plan; ROUNDS_MAX only guards against two rules that undo each other. Pruning runs once, at the end, when every filter
@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 from engine.graph.plan import Plan
 from engine.optimizer.logical_plan import LogicalPlan
-from engine.optimizer.partition_planning import ranges_as_sorts, settle_partitions
+from engine.optimizer.partition_planning import settle_partitions
 from engine.optimizer.rules import (
     combine_filters,
     combine_projects,
@@ -38,7 +38,7 @@ REPEATED_RULES: tuple[Rule, ...] = (
 )
 
 #: applied once afterwards
-FINAL_RULES: tuple[Rule, ...] = (projection_pruning.apply, combine_projects.apply, ranges_as_sorts)
+FINAL_RULES: tuple[Rule, ...] = (projection_pruning.apply, combine_projects.apply)
 
 ROUNDS_MAX = 200
 

@@ -156,6 +156,24 @@ def test_key_by_refuses_null_keys_by_name(environment):
         environment.from_arrow(table).key_by("k").count()
 
 
+def test_a_range_never_divides_a_key(environment, tmp_path):
+    table = pa.table({"a": list(range(ROWS)), "k": ["hot" if i % 10 else f"k{i}" for i in range(ROWS)]}, schema=SCHEMA)
+    _, parts = spread(environment, environment.from_arrow(table).rebalance().partition_by_range("k"), tmp_path, 4)
+    homes = defaultdict(set)
+    for part, found in enumerate(parts):
+        for row in found:
+            homes[row["k"]].add(part)
+    assert len(homes) == 101
+    assert all(len(home) == 1 for home in homes.values())
+
+
+def test_range_partitions_are_about_even(environment, tmp_path):
+    table = pa.table({"a": list(range(20_000)), "k": [f"{i * 7919 % 20_000:05d}" for i in range(20_000)]})
+    counts, _ = spread(environment, environment.from_arrow(table).partition_by_range("k"), tmp_path, 4)
+    assert sum(counts) == 20_000
+    assert max(counts) < 1.5 * 5_000
+
+
 def test_range_partitions_do_not_overlap(environment, rows, tmp_path):
     _, parts = spread(environment, environment.from_arrow(rows).partition_by_range("k", "a"), tmp_path, 3)
     found = [sorted((row["k"], row["a"]) for row in part) for part in parts if part]

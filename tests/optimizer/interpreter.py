@@ -190,7 +190,7 @@ def run_physical(optimized: OptimizedPlan, tables: Tables) -> list[Rows]:
     done: list[list[Rows]] = []
     for node in optimized.nodes:
         inputs = _inputs(node, done)
-        outputs = [_run_subtask(node, subtask, inputs, tables) for subtask in range(node.parallelism)]
+        outputs = [run_subtask(node, subtask, inputs, tables) for subtask in range(node.parallelism)]
         for rows in outputs:
             assert all(set(row) == set(node.descriptor.output_schema.names) for row in rows), node
         done.append(outputs)
@@ -205,12 +205,12 @@ def _inputs(node: PhysicalNode, done: list[list[Rows]]) -> list[list[Rows]]:
     for channel in node.inputs:
         for producer, rows in enumerate(done[channel.source]):
             for position, row in enumerate(rows):
-                for target in _targets(channel.partitioner, producer, position, row, node.parallelism):
+                for target in targets(channel.partitioner, producer, position, row, node.parallelism):
                     inputs[channel.input_index][target].append(row)
     return inputs
 
 
-def _targets(partitioner: PartitionerSpec, producer: int, position: int, row: Row, parallelism: int) -> list[int]:
+def targets(partitioner: PartitionerSpec, producer: int, position: int, row: Row, parallelism: int) -> list[int]:
     match partitioner.kind:
         case "FORWARD":
             return [producer]
@@ -228,7 +228,7 @@ def _targets(partitioner: PartitionerSpec, producer: int, position: int, row: Ro
     raise AssertionError(partitioner)
 
 
-def _run_subtask(node: PhysicalNode, subtask: int, inputs: list[list[Rows]], tables: Tables) -> Rows:
+def run_subtask(node: PhysicalNode, subtask: int, inputs: list[list[Rows]], tables: Tables) -> Rows:
     rows = inputs[0][subtask] if inputs else []
     names = node.descriptor.output_schema.names
     match node.descriptor.operator:

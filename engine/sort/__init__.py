@@ -2,6 +2,7 @@
 
 external_sorter   the operator's face: fill, sort, spill; then batches, or its runs for others
 record_sorter     one memory's worth: rows in pages of the pool and the sorted index over them
+sort_worker       the thread that sorts and spills one half of the memory while the other one fills
 radix_sort        kernel: sorts index entries by their 8-byte prefix, rows are compared only on ties
 key_bytes         keys as bytes in memcmp order: samples, bounds of ranges, index of a run
 sorted_run        a run in memory or on disk, searchable by key

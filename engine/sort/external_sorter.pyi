@@ -16,6 +16,8 @@ class ExternalSorter:
 
     schema: pa.Schema
     rows_in: int
+    background_ns: int
+    waited_ns: int
     @property
     def spilled_bytes(self) -> int: ...
     @property

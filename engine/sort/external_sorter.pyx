@@ -9,7 +9,7 @@
     or, in place of finish:  runs = sorter.take_runs(reader_count)      SortedRuns for readers of ranges elsewhere;
                                                                         pages and files are theirs from then on
 
-    FILLING ──► rows into RecordSorter ──► full: sort, write a run, start anew
+    FILLING ──► rows into RecordSorter ──► full: sort, write a run, start anew (SortWorker: in the background)
        │ finish()
        ├── no run written ──► sort in memory ──► batches from the pages
        └── runs written ────► last run, merges of neighbouring runs down to the fan-in ──► batches from the merge
@@ -19,7 +19,8 @@ Rows with equal keys stay in order of arrival (the sort is stable). With a limit
 (and 256 KiB) a full memory keeps just those, and nothing is spilled; with a larger one every run is cut to the first
 `limit` rows.
 
-Memory: while filling, rows and index fill the pool. While merging, half of the pool's bytes are blocks of runs (memory
+Memory: while filling, rows and index fill the pool: in two halves, one being filled while the other is sorted and
+spilled, from 2 * HALF_PAGES_MIN pages and without a limit, else in one. While merging, half of the pool's bytes are blocks of runs (memory
 of their readers) and up to a quarter is a grant into which rows are copied for decoding. A row larger than that is
 decoded where it lies in its block. A row larger than the whole pool uses the reserved grant, alone, and becomes a run
 of its own.
@@ -37,25 +38,22 @@ from libc.string cimport memcpy
 
 from engine.memory.page_pool cimport PagePool
 from engine.memory.segment cimport MemorySegment
-from engine.memory.status cimport STATUS_OK
 from engine.records.arrow_batch cimport ArrowBatch
 from engine.records.row_codec cimport row_size, rows_of_page
 from engine.sort.record_sorter cimport RecordSorter
-from engine.sort.sorted_run cimport RunWriter, run_in_memory
+from engine.sort.sort_worker cimport SortWorker, sort_rows, spill_rows
+from engine.sort.sorted_run cimport run_in_memory
 from engine.sort.sorted_runs cimport SortedRuns
 
 from engine.errors import CorruptBlockError, MemoryBudgetError
 from engine.sort.merge_plan import block_size_bytes, fan_in
 from engine.sort.merged_batches import MergedBatches
 
-cdef extern from *:
-    void prefetch "__builtin_prefetch" (const void* address) noexcept nogil
-
 cdef enum:
     CHUNK_ROWS = 1024       # rows measured, placed and encoded together
     FORCED_RUN_ROWS = 16    # with force_spill
     KEPT_BYTES_MAX = 256 << 10      # rows within a limit that are kept in memory and not spilled
-    AHEAD = 8               # rows fetched before they are written
+    HALF_PAGES_MIN = 12     # with fewer pages in a half there is one memory only
 
 cdef int64_t NO_LIMIT = <int64_t> 1 << 62
 
@@ -70,23 +68,31 @@ cdef class ExternalSorter:
 
     cdef PagePool _pool
     cdef SortedRuns _runs           # None once they are taken
-    cdef RecordSorter _sorter
+    cdef RecordSorter _sorter       # being filled
+    cdef RecordSorter _other        # the other half of the memory: None, the worker's, in memory, or empty
+    cdef SortWorker _worker         # None where there is one memory only
+    cdef bint _has_spilled          # the worker has been told to
     cdef object _output             # MergedBatches, after finish
     cdef int _state
     cdef int64_t _limit             # rows of output, NO_LIMIT: all
     cdef bint _force_spill
+    cdef int64_t _row_limit         # of one memory, 0: none
     cdef uint32_t* _sizes           # [CHUNK_ROWS]
     cdef uint8_t** _targets         # [CHUNK_ROWS]
     cdef uint8_t** _rows            # [CHUNK_ROWS]
     cdef readonly object schema
     cdef readonly int64_t rows_in
+    cdef readonly int64_t background_ns     # once filling has ended: time in which the worker sorted and spilled
+    cdef readonly int64_t waited_ns         # ... and of that, how long filling waited for it
 
     def __cinit__(self, schema, keys, PagePool pool not None, space, limit=None, bint force_spill=False):
         self.schema = schema
         self._pool = pool
         self._runs = SortedRuns(schema, keys, space, block_size_bytes(pool.page_limit * pool.page_size))
-        self._sorter = RecordSorter(pool, self._runs.normalized_key, self._runs.comparator,
-                                    FORCED_RUN_ROWS if force_spill else 0)
+        self._row_limit = FORCED_RUN_ROWS if force_spill else 0
+        if limit is None and pool.page_limit >= 2 * HALF_PAGES_MIN:
+            self._worker = SortWorker(self._runs)
+        self._sorter = self._new_sorter()
         self._state = STATE_FILLING
         self._limit = NO_LIMIT if limit is None else limit
         self._force_spill = force_spill
@@ -95,6 +101,11 @@ cdef class ExternalSorter:
         self._rows = <uint8_t**> malloc(CHUNK_ROWS * sizeof(uint8_t*))
         if self._sizes == NULL or self._targets == NULL or self._rows == NULL:
             raise MemoryError()
+
+    cdef RecordSorter _new_sorter(self):
+        """Return memory to fill: all of the pool, or a half."""
+        cdef int64_t pages = self._pool.page_limit if self._worker is None else self._pool.page_limit // 2
+        return RecordSorter(self._pool, self._runs.normalized_key, self._runs.comparator, self._row_limit, pages)
 
     def __dealloc__(self):
         free(self._sizes)
@@ -198,9 +209,26 @@ cdef class ExternalSorter:
         """Empty the memory for a row of size bytes, but for the first rows when there is a small limit."""
         if self._sorter.row_count == 0:
             return 0
-        self._sort_in_memory()
+        if self._worker is not None:
+            return self._change_halves()
+        sort_rows(self._sorter)
         if self._limit == NO_LIMIT or self._force_spill or size > self._pool.page_size or not self._keep_first():
             self._spill()
+        return 0
+
+    cdef int _change_halves(self) except -1:
+        """Give the full half to the worker and go on with the other one, which it may have to empty first."""
+        cdef RecordSorter full = self._sorter
+        if self._other is None:
+            self._worker.submit(full, False)
+            self._sorter, self._other = self._new_sorter(), full
+            return 0
+        if not self._has_spilled:
+            self._worker.submit(self._other, True)
+            self._has_spilled = True
+        self._worker.submit(full, True)
+        self._worker.wait(self._other)
+        self._sorter, self._other = self._other, full
         return 0
 
     cdef bint _keep_first(self) except -1:
@@ -232,29 +260,9 @@ cdef class ExternalSorter:
     cdef int _refuse(self, int64_t size) except -1:
         raise MemoryBudgetError(f"no memory for a row of {size} bytes in {self._pool!r}, not even the reserved grant")
 
-    # ----------------------------------------------------------------------------------------------------- spilling
-
-    cdef int _sort_in_memory(self) except -1:
-        cdef int status
-        with nogil:
-            status = self._sorter.sort()
-        if status != STATUS_OK:
-            raise MemoryBudgetError(f"no memory for the index of {self._sorter.row_count} rows in {self._pool!r}")
-        return 0
-
     cdef int _spill(self) except -1:
         """Write the sorted rows in memory as a run and forget them."""
-        cdef RunWriter writer = self._runs.new_writer("run")
-        cdef RecordSorter sorter = self._sorter
-        cdef int64_t count = min(sorter.row_count, self._limit)
-        cdef int64_t index
-        with nogil:
-            for index in range(count):
-                if index + AHEAD < count:
-                    prefetch(sorter.entries[index + AHEAD].row)
-                writer.write(sorter.entries[index].row)
-        sorter.clear()
-        self._runs.add(writer.finish())
+        spill_rows(self._sorter, min(self._sorter.row_count, self._limit), self._runs)
         return 0
 
     # ------------------------------------------------------------------------------------------------------- output
@@ -265,7 +273,7 @@ cdef class ExternalSorter:
         Raises: SpillError, CorruptBlockError.
         """
         self._require(STATE_FILLING, "finish")
-        self._end_filling(not self._runs.runs, 1)
+        self._end_filling(not (self._has_spilled or self._runs.runs), 1)
         self._output = MergedBatches([self._runs], self._pool, limit=None if self._limit == NO_LIMIT else self._limit)
         self._state = STATE_FINISHED
 
@@ -278,18 +286,28 @@ cdef class ExternalSorter:
         cdef SortedRuns runs
         self._require(STATE_FILLING, "take_runs")
         # the grant for a huge row is one for the whole process: it is not kept
-        self._end_filling(not self._force_spill and not self._sorter._has_reserved, reader_count)
+        keep_in_memory = not (self._force_spill or self._sorter._has_reserved)
+        if self._other is not None:
+            keep_in_memory = keep_in_memory and not self._other._has_reserved
+        self._end_filling(keep_in_memory, reader_count)
         runs, self._runs = self._runs, None
         self._state = STATE_CLOSED
         return runs
 
     def _end_filling(self, bint keep_in_memory, int32_t reader_count):
         """Make runs of everything, few enough to be merged at once."""
-        cdef int64_t count = min(self._sorter.row_count, self._limit)
-        if self._sorter.row_count > 0:
-            self._sort_in_memory()
+        if self._worker is not None:
+            self._worker.wait(None)
+            self._end_worker()
+        if self._other is not None and self._other.row_count > 0:       # sorted, and never had to leave
             if keep_in_memory:
-                self._runs.add(run_in_memory(self._sorter, count))
+                self._runs.add(run_in_memory(self._other, self._other.row_count))
+            else:
+                spill_rows(self._other, self._other.row_count, self._runs)
+        if self._sorter.row_count > 0:
+            sort_rows(self._sorter)
+            if keep_in_memory:
+                self._runs.add(run_in_memory(self._sorter, min(self._sorter.row_count, self._limit)))
             else:
                 self._spill()
         ways = fan_in(self._pool.page_limit * self._pool.page_size // reader_count, self._runs.block_size,
@@ -322,5 +340,17 @@ cdef class ExternalSorter:
             if self._output is not None:
                 self._output.close()
         finally:
+            self._end_worker()
             self._sorter.clear()
+            if self._other is not None:
+                self._other.clear()
             self._runs.release()
+
+    cdef int _end_worker(self) except -1:
+        """Join the worker's thread."""
+        if self._worker is not None:
+            self._worker.close()
+            self.background_ns = self._worker.busy_ns
+            self.waited_ns = self._worker.waited_ns
+            self._worker = None
+        return 0

@@ -29,12 +29,15 @@ cdef class RecordSorter:
     cdef int64_t _open_page             # index of the page being filled, -1: none
     cdef int64_t _row_limit             # full at so many rows
     cdef int64_t _index_limit           # rows that the free pages can index
+    cdef int64_t _page_budget           # pages of the pool that this sorter may hold
+    cdef int64_t _pages_held
     cdef bint _has_reserved
     cdef int64_t _index_size            # bytes of the grant in entries, 0: inline
     cdef IndexEntry _inline[2 * INLINE_ENTRIES]
     cdef IndexEntry* entries            # sorted after sort(), row_count of them
     cdef int64_t row_count
     cdef int64_t used_bytes             # bytes of all rows
+    cdef bint is_sorted                 # entries are there and in order
 
     # Room for the next row, or NULL: full. With reserved, a row larger than the whole budget gets the reserved grant
     # when the sorter is empty (waits for it).
@@ -44,6 +47,7 @@ cdef class RecordSorter:
     # Forget all rows and give every page back.
     cdef void clear(self) noexcept nogil
 
+    cdef int64_t _free_pages(self) noexcept nogil
     cdef void _count_index_limit(self, int64_t pages_wanted) noexcept nogil
     cdef uint8_t* _place_in_new_page(self, int64_t size, bint reserved) noexcept nogil
     cdef RowPage* _next_page(self) noexcept nogil

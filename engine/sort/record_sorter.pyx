@@ -34,14 +34,16 @@ cdef enum:
 
 @cython.final
 cdef class RecordSorter:
-    """Args: pool: where pages come from; row_limit: full at so many rows, whatever the memory (0: no limit)."""
+    """Args: pool: where pages come from; row_limit: full at so many rows, whatever the memory (0: no limit);
+    page_budget: pages that it may hold (0: all of the pool)."""
 
     def __cinit__(self, PagePool pool not None, NormalizedKey normalized_key not None,
-                  RowComparator comparator not None, int64_t row_limit):
+                  RowComparator comparator not None, int64_t row_limit, int64_t page_budget=0):
         self._pool = pool
         self._normalized_key = normalized_key
         self._comparator = comparator
         self._row_limit = row_limit if row_limit > 0 else (<int64_t> 1 << 62)
+        self._page_budget = page_budget if page_budget > 0 else pool.page_limit
         self._open_page = -1
         self._index_limit = INLINE_ENTRIES
         self.entries = self._inline
@@ -66,9 +68,12 @@ cdef class RecordSorter:
                 return page.memory + page.used - size
         return self._place_in_new_page(size, reserved)
 
+    cdef int64_t _free_pages(self) noexcept nogil:
+        return min(self._pool.pages_free(), self._page_budget - self._pages_held)
+
     cdef void _count_index_limit(self, int64_t pages_wanted) noexcept nogil:
         """Set how many rows could be indexed if so many more pages were taken."""
-        cdef int64_t free_bytes = (self._pool.pages_free() - pages_wanted) * self._pool.page_size
+        cdef int64_t free_bytes = (self._free_pages() - pages_wanted) * self._pool.page_size
         self._index_limit = max(<int64_t> INLINE_ENTRIES, free_bytes // (2 * <int64_t> sizeof(IndexEntry)))
 
     cdef uint8_t* _place_in_new_page(self, int64_t size, bint reserved) noexcept nogil:
@@ -81,7 +86,7 @@ cdef class RecordSorter:
         if page == NULL:
             return NULL
         self._count_index_limit(wanted)
-        if self._pool.pages_free() < wanted or self.row_count >= self._index_limit:
+        if self._free_pages() < wanted or self.row_count >= self._index_limit:
             memory = NULL
         else:
             memory = self._pool.take_large(size, False) if is_large else self._pool.take()
@@ -91,6 +96,8 @@ cdef class RecordSorter:
         if memory == NULL:
             self._count_index_limit(0)
             return NULL
+        if not is_reserved:
+            self._pages_held += wanted
         page.memory = memory
         page.used = size
         page.size = size if is_large else page_size
@@ -126,6 +133,7 @@ cdef class RecordSorter:
         self._gather()
         sort_entries(self.entries, self.entries + self.row_count, self.row_count, self._comparator,
                      not self._normalized_key.decides)
+        self.is_sorted = True
         return STATUS_OK
 
     cdef void _gather(self) noexcept nogil:
@@ -172,5 +180,7 @@ cdef class RecordSorter:
         self._open_page = -1
         self._index_limit = INLINE_ENTRIES
         self._has_reserved = False
+        self.is_sorted = False
+        self._pages_held = 0
         self.row_count = 0
         self.used_bytes = 0

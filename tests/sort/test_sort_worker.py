@@ -1,0 +1,102 @@
+"""Sorting and spilling beside filling: the second half of the memory, its thread, its errors."""
+
+import threading
+import time
+
+import pytest
+
+from engine.errors import DiskFullError, SpillError, TaskCancelledError
+from engine.graph.sort_key import SortKey
+from engine.sort.external_sorter import ExternalSorter
+from tests.sort.test_external_sorter import FailingSpace, make_table, oracle, same
+
+KEYS = (SortKey("key"),)
+
+
+def sort_threads():
+    return [thread for thread in threading.enumerate() if thread.name == "drey-sort"]
+
+
+@pytest.mark.parametrize("rows", [300, 1200, 2000, 6000])
+@pytest.mark.parametrize("distinct", [3, None])
+def test_two_halves_sort_like_one_memory_and_stay_stable(workshop, rows, distinct):
+    table = make_table("int64", rows, distinct=distinct)
+    with workshop.operator(40) as (pool, space):
+        sorter = ExternalSorter(table.schema, KEYS, pool, space)
+        for batch in table.to_batches(max_chunksize=70):
+            sorter.add_batch(batch)
+        sorter.finish()
+        assert sort_threads() == []
+        found = [row for batch in sorter.batches() for row in batch.to_pylist()]
+        assert (sorter.run_count > 0) == (rows > 2000)
+        sorter.close()
+    assert same(found, oracle(table, KEYS))
+
+
+def test_sorting_and_spilling_overlap_with_a_slow_reader(workshop):
+    table = make_table("string", 16_000)
+    with workshop.operator(40) as (pool, space):
+        sorter = ExternalSorter(table.schema, KEYS, pool, space)
+        for batch in table.to_batches(max_chunksize=200):
+            sorter.add_batch(batch)
+            time.sleep(0.002)  # it waits for its own input
+        sorter.finish()
+        assert sorter.run_count > 8
+        # it waits for the first spill, which begins when both halves are full, and for the last one
+        assert sorter.waited_ns < 0.7 * sorter.background_ns
+        sorter.close()
+
+
+@pytest.mark.parametrize("files", [0, 2])
+def test_a_failure_in_the_background_is_raised_and_leaves_nothing(workshop, files):
+    table = make_table("int64", 9000)
+    with workshop.operator(40) as (pool, space):
+        sorter = ExternalSorter(table.schema, KEYS, pool, FailingSpace(space, files))
+        with pytest.raises(DiskFullError, match="no room"):
+            for batch in table.to_batches(max_chunksize=100):
+                sorter.add_batch(batch)
+            sorter.finish()
+        sorter.close()
+        assert sort_threads() == []
+        assert pool.pages_used == 0
+
+
+def test_a_cancelled_space_ends_the_background_too(workshop):
+    table = make_table("int64", 9000)
+    batches = table.to_batches(max_chunksize=100)
+    with workshop.operator(40) as (pool, space):
+        sorter = ExternalSorter(table.schema, KEYS, pool, space)
+        with pytest.raises((TaskCancelledError, SpillError)):
+            for index, batch in enumerate(batches):
+                if index == 10:
+                    space.cancel()
+                sorter.add_batch(batch)
+            sorter.finish()
+        sorter.close()
+        assert sort_threads() == []
+        assert pool.pages_used == 0
+
+
+def test_closing_while_the_background_works_joins_it(workshop):
+    table = make_table("string", 5000)
+    batches = table.to_batches(max_chunksize=500)
+    for count in range(len(batches) + 1):
+        with workshop.operator(40) as (pool, space):
+            sorter = ExternalSorter(table.schema, KEYS, pool, space)
+            for batch in batches[:count]:
+                sorter.add_batch(batch)
+            sorter.close()
+            assert sort_threads() == []
+            assert pool.pages_used == 0
+
+
+def test_six_pages_have_no_second_half_and_no_thread(workshop):
+    table = make_table("int64", 2000)
+    with workshop.operator(6) as (pool, space):
+        sorter = ExternalSorter(table.schema, KEYS, pool, space)
+        for batch in table.to_batches(max_chunksize=100):
+            sorter.add_batch(batch)
+            assert sort_threads() == []
+        sorter.finish()
+        assert sorter.background_ns == 0
+        sorter.close()

@@ -19,6 +19,11 @@ ROW_GROUP_ROWS = 1 << 20
 ROW_GROUP_BYTES = 16 << 20
 #: a column gets a dictionary when the first batch has fewer different values than this share of its rows
 DICTIONARY_RATIO = 0.5
+#: a column with a wider value in the first batch gets no dictionary and no statistics, for which the writer copies
+#: minimum and maximum six times
+NARROW_WIDTH_MAX = 4 << 10
+
+_VARIABLE = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
 
 
 class ParquetWriter:
@@ -44,6 +49,7 @@ class ParquetWriter:
                     self._schema,
                     compression=self._compression,
                     use_dictionary=_repeating(self._held[0]) if self._held else False,
+                    write_statistics=_narrow(self._held[0]) if self._held else False,
                     write_page_index=False,
                 )
             except (pa.ArrowNotImplementedError, pa.ArrowInvalid) as error:
@@ -91,10 +97,24 @@ class ParquetWriter:
 
 def _repeating(batch: pa.RecordBatch) -> list[str] | bool:
     """Return the columns whose values repeat; nested ones are left to Parquet's own judgement of their leaves."""
+    if any(pa.types.is_nested(field.type) for field in batch.schema):
+        return True
     names = []
-    for field, column in zip(batch.schema, batch.columns, strict=True):
-        if pa.types.is_nested(field.type):
-            return True
-        if pa.types.is_null(field.type) or pc.count_distinct(column).as_py() < DICTIONARY_RATIO * batch.num_rows:
-            names.append(field.name)
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        least = DICTIONARY_RATIO * batch.num_rows
+        if pa.types.is_null(column.type) or (_is_narrow(column) and pc.count_distinct(column).as_py() < least):
+            names.append(name)
     return names or False
+
+
+def _narrow(batch: pa.RecordBatch) -> list[str]:
+    """Return the columns that get statistics."""
+    columns = zip(batch.schema.names, batch.columns, strict=True)
+    return [name for name, column in columns if not pa.types.is_nested(column.type) and _is_narrow(column)]
+
+
+def _is_narrow(column: pa.Array) -> bool:
+    """Whether no value of a column that is not nested is wide."""
+    if not any(is_of(column.type) for is_of in _VARIABLE):
+        return True
+    return (pc.max(pc.binary_length(column)).as_py() or 0) <= NARROW_WIDTH_MAX

@@ -5,8 +5,8 @@
 
 A key is heavy when its rows, or its rows and the pairs they make, are more than 1/4 of one subtask's equal share: a key
 that is left whole makes its subtask at most a quarter busier than the others. The side with more rows of the key is the
-one that is spread. Keys are known by text, from statistics of one key column; what is not known stays whole, and so do
-keys of several columns: no statistics are joint.
+one that is spread. Keys are known by text, from statistics of single columns; what is not known stays whole. Of several
+key columns the combinations of their heavy values are taken, as frequent as independent columns make them.
 
 Correct for every type, because each pair of rows meets in exactly one subtask, and because a row that comes out for its
 own sake does so once: a spread row is in one subtask with all rows of the other side; of the copies of a row only the
@@ -42,6 +42,8 @@ from engine.optimizer.join_alternatives import LocalStrategy
 
 #: work of one key, as a part of a subtask's equal share, from which on it is split
 HEAVY_LOAD = 0.25
+#: keys that are split at most
+KEYS_MAX = 32
 #: keys named in the reason of a channel
 _NAMED_MAX = 3
 
@@ -58,7 +60,7 @@ _OWN_ROWS = {
 class _Key(NamedTuple):
     """A heavy key and its rows on both sides."""
 
-    text: str
+    text: KeyText
     rows: tuple[float, float]
 
     @property
@@ -84,7 +86,7 @@ def split_heavy_keys(join: Join, strategy: LocalStrategy, rows: float, whole: Jo
         whole: both sides hash partitioned, or FORWARD where one lies right already.
         parallelism: of the join.
     """
-    if parallelism == 1 or len(join.left_keys) != 1 or join.null_aware:
+    if parallelism == 1 or not join.left_keys or join.null_aware:
         return whole
     sides = whole.arriving
     found = _heavy(join, rows, sides, parallelism)
@@ -98,8 +100,8 @@ def split_heavy_keys(join: Join, strategy: LocalStrategy, rows: float, whole: Jo
     mirrored = HeavyKeys(heavy.replicated, heavy.spread)
     arriving = _with_copies(sides[0], keys, 0, parallelism), _with_copies(sides[1], keys, 1, parallelism)
     shippings = (
-        _shipping(join.left_keys[0], sides[0], arriving[0], heavy, parallelism),
-        _shipping(join.right_keys[0], sides[1], arriving[1], mirrored, parallelism),
+        _shipping(join.left_keys, sides[0], arriving[0], heavy, parallelism),
+        _shipping(join.right_keys, sides[1], arriving[1], mirrored, parallelism),
     )
     lies_right = any(each.strategy is ShipStrategy.FORWARD for each in whole.shippings)
     if lies_right and not _costs_of(shippings) < _costs_of(whole.shippings):
@@ -113,12 +115,19 @@ def _costs_of(shippings: tuple[Shipping, Shipping]) -> Costs:
 
 def _heavy(join: Join, rows: float, sides: tuple[Estimates, Estimates], parallelism: int) -> list[_Key]:
     """Return the keys with more than HEAVY_LOAD of a subtask's share, in rows or in rows and pairs, heaviest first."""
-    names = (join.left_keys[0], join.right_keys[0])
-    texts: dict[str, None] = {}
-    for side, name in zip(sides, names, strict=True):
-        known = side.columns.get(name)
-        texts.update((text, None) for text, _ in (() if known is None else known.heavy_keys))
-    keys = [_Key(text, (_rows_of(text, names[0], sides[0]), _rows_of(text, names[1], sides[1]))) for text in texts]
+    shares = _shares(sides[0], join.left_keys), _shares(sides[1], join.right_keys)
+    left_light = _rows_of_light_key(sides[0], join.left_keys, shares[0])
+    right_light = _rows_of_light_key(sides[1], join.right_keys, shares[1])
+    keys = [
+        _Key(
+            text,
+            (
+                sides[0].rows * shares[0][text] if text in shares[0] else left_light,
+                sides[1].rows * shares[1][text] if text in shares[1] else right_light,
+            ),
+        )
+        for text in {**shares[0], **shares[1]}
+    ]
     makes_pairs = join.how not in (JoinType.SEMI, JoinType.ANTI)
     pairs = {key: key.rows[0] * key.rows[1] if makes_pairs else 0.0 for key in keys}
     taken = sides[0].rows + sides[1].rows
@@ -128,18 +137,29 @@ def _heavy(join: Join, rows: float, sides: tuple[Estimates, Estimates], parallel
     return sorted((key for key in keys if loads[key] > least), key=lambda key: (-loads[key], key.text))
 
 
-def _rows_of(text: str, name: str, side: Estimates) -> float:
-    """Return the expected rows with a key: its share, or that of a key among those that are not heavy."""
-    known = side.columns.get(name)
-    shares = {} if known is None else dict(known.heavy_keys)
-    if text in shares:
-        return side.rows * shares[text]
-    distinct = side.distinct(name)
-    if distinct is None:
-        return 1.0
-    nulls = 0.0 if known is None or known.null_fraction is None else known.null_fraction
+def _shares(side: Estimates, names: tuple[str, ...]) -> dict[KeyText, float]:
+    """Return the share of the rows of each heavy key, the heaviest KEYS_MAX; of several columns an estimate."""
+    combined: dict[KeyText, float] = {(): 1.0}
+    for name in names:
+        known = side.columns.get(name)
+        heavy = () if known is None else known.heavy_keys
+        found = {(*text, value): share * of_value for text, share in combined.items() for value, of_value in heavy}
+        heaviest = sorted(found.items(), key=lambda pair: (-pair[1], pair[0]))[:KEYS_MAX]
+        combined = dict(heaviest)
+    return combined
+
+
+def _rows_of_light_key(side: Estimates, names: tuple[str, ...], shares: dict[KeyText, float]) -> float:
+    """Return the expected rows of a key that is not heavy; one where nothing is known of the keys."""
+    distinct, nulls = 1.0, 0.0
+    for name in names:
+        count = side.distinct(name)
+        if count is None:
+            return 1.0
+        distinct *= count
+        nulls = max(nulls, side.columns[name].null_fraction or 0.0)
     rest = max(0.0, 1.0 - sum(shares.values()) - nulls)
-    return max(1.0, side.rows * rest / max(1.0, distinct - len(shares)))
+    return max(1.0, side.rows * rest / max(1.0, min(distinct, side.rows) - len(shares)))
 
 
 def _why_whole(join: Join, strategy: LocalStrategy, key: _Key, parallelism: int) -> str:
@@ -172,7 +192,7 @@ def _with_reasons(whole: JoinSides, reasons: dict[_Key, str]) -> JoinSides:
 
 
 def _texts(keys: Iterable[_Key], side: int) -> tuple[KeyText, ...]:
-    return tuple((key.text,) for key in keys if key.spread_side == side)
+    return tuple(key.text for key in keys if key.spread_side == side)
 
 
 def _with_copies(side: Estimates, keys: list[_Key], index: int, parallelism: int) -> Estimates:
@@ -182,22 +202,28 @@ def _with_copies(side: Estimates, keys: list[_Key], index: int, parallelism: int
     return msgspec.structs.replace(side, rows=side.rows + copies, size_bytes=size)
 
 
-def _shipping(name: str, side: Estimates, arriving: Estimates, heavy: HeavyKeys, parallelism: int) -> Shipping:
-    split = {text for (text,) in (*heavy.spread, *heavy.replicated)}
-    known = side.columns.get(name)
-    shares = () if known is None else known.heavy_keys
-    heaviest = max((share for text, share in shares if text not in split), default=0.0)
+def _shipping(
+    names: tuple[str, ...], side: Estimates, arriving: Estimates, heavy: HeavyKeys, parallelism: int
+) -> Shipping:
+    shares = _shares(side, names)
+    heaviest = max(
+        (share for text, share in shares.items() if text not in (*heavy.spread, *heavy.replicated)), default=0.0
+    )
     reasons = []
-    if heavy.spread and known is not None:
-        of_key = dict(shares)
-        texts = [f"{name}={text} ({of_key.get(text, 0.0):.1%})".replace("%", " %") for (text,) in heavy.spread]
-        reasons.append(f"heavy keys split: {_listed(texts)}, source: {known.heavy_origin}")
+    if heavy.spread:
+        texts = [f"{_key_text(names, text)} ({100 * shares.get(text, 0.0):.1f} %)" for text in heavy.spread]
+        origins = {known.heavy_origin: None for name in names if (known := side.columns.get(name)) and known.heavy_keys}
+        reasons.append(f"heavy keys split: {_listed(texts)}, source: {' and '.join(origins)}")
     if heavy.replicated:
-        texts = [f"{name}={text}" for (text,) in heavy.replicated]
+        texts = [_key_text(names, text) for text in heavy.replicated]
         reasons.append(f"to all subtasks: rows with {_listed(texts)}")
-    partitioner = PartitionerSpec("HASH", (name,), spread_nulls=True, heavy=heavy)
+    partitioner = PartitionerSpec("HASH", names, spread_nulls=True, heavy=heavy)
     costs = repartition_cost(arriving, parallelism, heaviest)
     return Shipping(ShipStrategy.PARTITION_HASH, partitioner, costs, "; ".join(reasons))
+
+
+def _key_text(names: tuple[str, ...], text: KeyText) -> str:
+    return " and ".join(f"{name}={value}" for name, value in zip(names, text, strict=True))
 
 
 def _listed(texts: list[str]) -> str:

@@ -133,6 +133,21 @@ def test_a_second_join_by_the_split_key_is_right(open_environment):
     assert_same_rows(map(tuple, (row.values() for row in again.to_arrow().to_pylist())), expected)
 
 
+@pytest.mark.parametrize("how", ["inner", "left", "right", "full"])
+def test_heavy_keys_of_two_columns_are_split(open_environment, how):
+    env = open_environment(**{"parallelism.default": 4})
+    keys = keyed(1200, {7: 0.6}, 3)
+    texts = ["x" if row % 3 else None if row % 2 else f"t{row % 50}" for row in range(len(keys))]
+    left = pa.table({"k": pa.array(keys, pa.int32()), "m": texts, "l": range(len(keys))})
+    right = pa.table({"k2": [7, 7, 7, 8, 9, None, 7], "m2": ["x", "x", "t9", "x", None, "x", None], "r": range(7)})
+    joined = env.from_arrow(left).join(
+        env.from_arrow(right), left_on=["k", "m"], right_on=["k2", "m2"], how=how, hint=SECOND
+    )
+    assert "heavy keys split: k=7 and m=x" in joined.explain()
+    expected = joined_by_duck(left, right, how, "a.k = b.k2 AND a.m = b.m2")
+    assert_same_table(joined.to_arrow(), expected.cast(pa.schema(joined.schema)))
+
+
 _TYPES = {
     "int32 with int64": (pa.int32(), pa.int64(), int),
     "int8 with double": (pa.int8(), pa.float64(), int),

@@ -12,7 +12,7 @@ from engine.optimizer.candidates import Shipping
 from engine.optimizer.cost import NO_COST
 from engine.optimizer.estimates import Estimates
 from engine.optimizer.explain import explain
-from engine.optimizer.heavy_keys import JoinSides, split_heavy_keys
+from engine.optimizer.heavy_keys import KEYS_MAX, JoinSides, split_heavy_keys
 from engine.optimizer.job_graph_generator import generate_stream_graph
 from engine.optimizer.join_alternatives import LocalStrategy
 from engine.optimizer.optimizer import optimize
@@ -136,9 +136,34 @@ def test_a_null_aware_anti_join_is_not_split() -> None:
     assert not split(FACTS, LOOKUP, join_of(JoinType.ANTI, null_aware=True)).is_split
 
 
-def test_keys_of_several_columns_are_not_split() -> None:
-    join = msgspec.structs.replace(join_of(), left_keys=("k", "k"), right_keys=("k", "k"))
-    assert not split(FACTS, LOOKUP, join).is_split
+def two_columns(rows: float, first: dict[str, float], second: dict[str, float]) -> Estimates:
+    columns = {
+        name: ColumnStatistics(distinct_count=100, heavy_keys=tuple(heavy.items()))
+        for name, heavy in (("k", first), ("m", second))
+    }
+    return Estimates(rows, rows * 10, "", columns)
+
+
+def test_of_several_columns_combinations_of_heavy_values_are_split() -> None:
+    join = msgspec.structs.replace(join_of(), left_keys=("k", "m"), right_keys=("k", "m"))
+    facts = two_columns(10_000, {"7": 0.9, "8": 0.05}, {"x": 0.5, "y": 0.4})
+    sides = split(facts, two_columns(100, {}, {}), join)
+    expected = HeavyKeys(spread=(("7", "x"), ("7", "y")))
+    assert heavy_of(sides) == (expected, HeavyKeys(replicated=expected.spread))
+    assert "k=7 and m=x (45.0 %), k=7 and m=y (36.0 %), source: sample" in sides.shippings[0].reason
+
+
+def test_one_heavy_column_of_several_is_not_enough() -> None:
+    join = msgspec.structs.replace(join_of(), left_keys=("k", "m"), right_keys=("k", "m"))
+    assert not split(two_columns(10_000, {"7": 0.9}, {}), two_columns(100, {}, {}), join).is_split
+
+
+def test_not_more_keys_are_split_than_a_row_can_be_compared_with() -> None:
+    join = msgspec.structs.replace(join_of(), left_keys=("k", "m"), right_keys=("k", "m"))
+    tenths = {str(key): 0.1 for key in range(10)}
+    (heavy, _) = heavy_of(split(two_columns(10_000, tenths, tenths), two_columns(100, {}, {}), join, parallelism=64))
+    assert heavy is not None
+    assert len(heavy.spread) == KEYS_MAX
 
 
 def test_a_side_that_lies_right_is_moved_when_that_is_cheaper() -> None:

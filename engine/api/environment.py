@@ -138,9 +138,9 @@ class Environment:
         return self._source(*records_source(path), rate_limit)
 
     def read_text(self, path: Paths, rate_limit: float | None = None) -> DataSet:
-        """Read the lines of text as one column ``line`` (string): a file, a folder, a glob, or a list of those.
+        r"""Read the lines of text as one column ``line`` (string): a file, a folder, a glob, or a list of those.
 
-        A line ends with ``\\n`` or ``\\r\\n``; empty lines are rows. What is not UTF-8 fails the job with a DataError
+        A line ends with ``\n`` or ``\r\n``; empty lines are rows. What is not UTF-8 fails the job with a DataError
         that names file and line.
         """
         return self._source(*text_source(path, self.parallelism), rate_limit)

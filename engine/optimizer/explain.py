@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from engine.expressions.text import expression_text
 from engine.graph.exchange_mode import ExecutionMode
-from engine.graph.operator_descriptor import HashJoinOperator, JoinOperator
+from engine.graph.operator_descriptor import HashJoinOperator, JoinOperator, PythonOperator
 from engine.graph.ship_strategy import SORTED_RUNS, ShipStrategy
 from engine.optimizer.adaptive_facts import adaptive_text
 from engine.optimizer.cost import Costs
@@ -91,6 +91,8 @@ def _write(
     operator = node.descriptor.operator
     if isinstance(operator, JoinOperator) and operator.condition is not None:
         lines.append(f"{details}condition {expression_text(operator.condition)}")
+    if isinstance(operator, PythonOperator):
+        lines.append(f"{details}function {operator.function_name} ({operator.file}:{operator.line})")
     if adaptive := adaptive_text(optimized, node):
         lines.append(f"{details}{adaptive}")
     if node.hint:

@@ -86,12 +86,13 @@ def adaptive_join(optimized: OptimizedPlan, node: PhysicalNode) -> AdaptiveJoin 
     ships = tuple(channel.ship_strategy for channel in node.inputs)
     relied_on = _is_relied_on(optimized, node)
     offered = offered_alternatives(join, one_subtask=node.parallelism == 1)
-    if ShipStrategy.BROADCAST in ships:
-        hashed = isinstance(node.descriptor.operator, HashJoinOperator) and HH in correct_pairs(join)
-        return AdaptiveJoin(may_repartition=hashed and not relied_on and node.parallelism > 1)
     pair = HH if node.parallelism > 1 else FF
     built = {each.variant.strategy for each in offered if each.pair == pair}
     may_build = (LocalStrategy.HASH_BUILD_FIRST in built, LocalStrategy.HASH_BUILD_SECOND in built)
+    if ShipStrategy.BROADCAST in ships:
+        hashed = isinstance(node.descriptor.operator, HashJoinOperator) and HH in correct_pairs(join)
+        may_repartition = hashed and not relied_on and node.parallelism > 1
+        return AdaptiveJoin(may_repartition=may_repartition, may_build=may_build)
     is_shuffled = ships == (ShipStrategy.PARTITION_HASH, ShipStrategy.PARTITION_HASH) and node.parallelism > 1
     broadcast = {each.pair for each in offered} if is_shuffled and not relied_on else set()
     return AdaptiveJoin((BF in broadcast, FB in broadcast), may_build=may_build)

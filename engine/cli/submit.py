@@ -1,8 +1,9 @@
 """``flink-run job submit``: runs a script and says what became of its jobs.
 
 Standard output, in order: ``Job has been submitted with JobID <32 hex>``, then ``Job with JobID <...> has finished.``
-and ``Job Runtime: N ms`` (or the state it ended in). With ``--json`` it is exactly one JSON object, that of the last
-job, and everything for people goes to standard error, also what the script prints.
+and ``Job Runtime: N ms`` (or the state it ended in), with ``--verbose`` a line for each vertex and run-time decision.
+With ``--json`` it is exactly one JSON object, that of the last job, and everything for people goes to standard error,
+also what the script prints.
 """
 
 from __future__ import annotations
@@ -25,8 +26,9 @@ from engine.gateways.messages import JobProgress
 class SubmitListener:
     """Prints what happens to jobs."""
 
-    def __init__(self, lines: TextIO) -> None:
+    def __init__(self, lines: TextIO, *, is_verbose: bool = False) -> None:
         self._lines = lines
+        self._is_verbose = is_verbose
         self._progress = TerminalProgress()
         #: of the last job
         self.report: dict[str, Any] | None = None
@@ -48,12 +50,14 @@ class SubmitListener:
         self._progress.update(progress)
 
     def on_finished(self, result: JobResult) -> None:
-        """Print state and runtime."""
+        """Print state and runtime; verbose: what each vertex took and what was decided at run time."""
         self._progress.stop()
         self.report = result.to_json_dict()
         self._say(f"Job with JobID {result.job_id} has finished.")
         self._say(f"Job State: {result.state}")
         self._say(f"Job Runtime: {result.runtime_ms} ms")
+        for line in result.report if self._is_verbose else ():
+            self._say(line)
 
     def on_failed(self, job_id: str, state: str, error: BaseException) -> None:
         """Print the state; the error itself is reported when it leaves the script."""
@@ -86,7 +90,7 @@ def add_script_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--py-files", default="", metavar="FILE,...", help="modules, folders or archives to import from"
     )
-    parser.add_argument("--verbose", action="store_true", help="show errors with the whole traceback")
+    parser.add_argument("--verbose", action="store_true", help="show what each vertex took, and errors whole")
     parser.add_argument("script", type=Path, metavar="JOB.py", help="a script that builds a plan and executes it")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...", help="the script's own arguments")
 
@@ -109,7 +113,7 @@ def submit(options: argparse.Namespace) -> int:
     stdout = sys.stdout
     if options.json:
         sys.stdout = sys.stderr
-    listener = SubmitListener(sys.stdout)
+    listener = SubmitListener(sys.stdout, is_verbose=options.verbose)
     install_listener(listener)
     module_path = [entry for entry in options.py_files.split(",") if entry]
     exit_code = run_script(options.script, options.arguments, module_path)

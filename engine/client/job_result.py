@@ -17,6 +17,7 @@ import msgspec
 
 from engine.gateways.messages import JobOutcome
 from engine.graph.run_time_decision import RunTimeDecision
+from engine.optimizer.sizes import size_text
 
 
 class SubtaskResult(msgspec.Struct, frozen=True):
@@ -75,8 +76,8 @@ class JobResult(msgspec.Struct, frozen=True):
         vertices = (
             f"{vertex.name}: {len(vertex.subtasks)} subtasks, "
             f"{sum(subtask.rows_out for subtask in vertex.subtasks)} rows out, "
-            f"at most {vertex.managed_bytes_peak} bytes managed and {vertex.network_buffers_peak} network buffers "
-            f"a subtask, {vertex.spilled_bytes} bytes spilled"
+            f"{size_text(vertex.spilled_bytes)} spilled, a subtask had at most {size_text(vertex.managed_bytes_peak)} "
+            f"managed and {vertex.network_buffers_peak} network buffers"
             for vertex in self.vertices
         )
         return (*vertices, *(f"decided: {decision.text}" for decision in self.decisions))

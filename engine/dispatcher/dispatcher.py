@@ -119,7 +119,9 @@ class Dispatcher(RpcEndpoint):
             )
             for vertex in outcome.vertices
         )
-        return JobProgress(outcome.job_id, outcome.name, outcome.status, outcome.runtime_ms, vertices)
+        return JobProgress(
+            outcome.job_id, outcome.name, outcome.status, outcome.runtime_ms, vertices, outcome.decisions
+        )
 
     async def request_job_outcome(self, request: RequestJobOutcome) -> JobOutcome:
         """Return how a job ended, once it has."""

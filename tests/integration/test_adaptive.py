@@ -252,3 +252,23 @@ def test_a_job_is_cancelled_after_a_decision(own_cluster, data, tmp_path, monkey
         environment.execute("cancelled")
     assert [decision.kind for decision in watcher.decided] == ["BROADCAST"]
     assert not (tmp_path / "out").exists() and not left_over(tmp_path)
+
+
+def test_verbose_tells_each_vertex_and_each_decision(run, data, tmp_path):
+    (tmp_path / "job.py").write_text(
+        f"""
+from engine import Environment
+env = Environment()
+small = env.read_parquet({str(data / "other")!r}).filter(lambda row: row.w < 40)
+env.read_parquet({str(data / "big")!r}).join(small, on="k").write_csv("out")
+env.execute("told")
+"""
+    )
+    settings = [each for key, value in JOINS.items() for each in ("-D", f"{key}={value}")]
+    told = run("-m", "engine.cli.main", "job", "submit", "--verbose", *settings, "job.py").stdout
+    (decided,) = [line for line in told.splitlines() if line.startswith("decided: ")]
+    assert "inner join on k" in decided and "repartition both inputs -> broadcast right (right has " in decided
+    (source,) = [line for line in told.splitlines() if line.startswith("parquet source big: 4 subtasks, 30000 rows")]
+    assert "0 network buffers" in source and "spilled" in source
+    (join,) = [line for line in told.splitlines() if line.startswith("inner join")]
+    assert " 0 B managed" not in join

@@ -17,6 +17,8 @@ from engine.errors import SchemaError
 
 ROW_GROUP_ROWS = 1 << 20
 ROW_GROUP_BYTES = 16 << 20
+#: Arrow's unused memory goes back to the system after so many bytes
+RELEASED_BYTES = 128 << 20
 #: a column gets a dictionary when the first batch has fewer different values than this share of its rows
 DICTIONARY_RATIO = 0.5
 #: a column with a wider value in the first batch gets no dictionary and no statistics, for which the writer copies
@@ -37,6 +39,7 @@ class ParquetWriter:
         self._held_rows = 0
         self._held_bytes = 0
         self._row_count = 0
+        self._unreleased_bytes = 0
         self._file = path.open("xb")
         self._writer: pq.ParquetWriter | None = None
 
@@ -70,13 +73,16 @@ class ParquetWriter:
     def _write_group(self) -> None:
         if not self._held:
             return
+        self._unreleased_bytes += self._held_bytes
         table = pa.Table.from_batches(self._held, schema=self._schema)
         self._open().write_table(table, row_group_size=ROW_GROUP_ROWS)
         self._row_count += self._held_rows
         self._held, self._held_rows, self._held_bytes = [], 0, 0
         del table
-        # Encoding leaves large blocks behind; kept for later, they would count against the process for long.
-        pa.default_memory_pool().release_unused()
+        # Encoding leaves large blocks behind, of use for the next row groups; in the end they only count as memory.
+        if self._unreleased_bytes >= RELEASED_BYTES:
+            pa.default_memory_pool().release_unused()
+            self._unreleased_bytes = 0
 
     def finish(self) -> tuple[int, int, str]:
         """Write what is gathered and the footer; return (rows, bytes, "")."""

@@ -90,7 +90,7 @@ cdef class MergedBatches:
 
     cdef object _decode_next(self, int64_t max_bytes):
         cdef int64_t limit = min(self._rows_left, self._row_capacity)
-        cdef int64_t count, index
+        cdef int64_t count
         cdef bint is_huge = False
         self._merger.follow_to_disk()
         if self._arena == NULL and self._merger.reads_disk():
@@ -101,8 +101,7 @@ cdef class MergedBatches:
                 return None
             self._rows[0] = self._merger.head()
             count, is_huge = 1, True
-        for index in range(count):
-            self.bytes_in += row_size(self._rows[index])
+        self.bytes_in += row_size(self._rows[0]) if is_huge else self._merger.collected_bytes
         batch = (<SortedRuns> self._sources[0]).codec.decode(self._rows, count, NULL, 0)
         if is_huge:
             self._merger.advance()

@@ -31,6 +31,7 @@ cdef class RunMerger:
     cdef list _readers              # SpillReader of each leaf on disk, None of those in memory
     cdef LoserTree _tree
     cdef RunCursor* _cursors
+    cdef int64_t collected_bytes    # of the rows of the last collect
 
     # The smallest row, or NULL at the end; valid until the next advance.
     cdef uint8_t* head(self) noexcept nogil

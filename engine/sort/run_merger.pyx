@@ -220,6 +220,7 @@ cdef class RunMerger:
                     count += 1
                     status = self._step()
             if status == CURSOR_READY:
+                self.collected_bytes = used
                 return count
             self._load_winner(status)
             status = CURSOR_READY

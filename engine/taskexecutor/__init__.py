@@ -3,6 +3,7 @@
 task_executor.py  TaskExecutor: the endpoint; slots are assigned, tasks submitted, cancelled, reported
 task_reporter.py  reports of one task in order; counters of running tasks every 200 ms
 task.py           Task: one thread, one attempt
+frozen_heap.py    FrozenHeap: the garbage collector leaves alone what was there before tasks run
 task_state.py     states of a task, as a table (pure)
 slot_table.py     slots, their jobs and their pages (pure)
 task_resources.py ProcessResources: builds and closes what tasks are lent (memory, disk, network, functions)

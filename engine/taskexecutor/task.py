@@ -31,6 +31,7 @@ from engine.graph.deployment import (
     TaskReport,
 )
 from engine.ids import ResourceId, ResultPartitionId
+from engine.taskexecutor.frozen_heap import FROZEN_HEAP
 from engine.taskexecutor.task_state import TaskState, check_task_transition
 
 _log = logging.getLogger(__name__)
@@ -159,7 +160,8 @@ class Task:
             if is_cancelled:
                 invokable.cancel()
             self._report(TaskState.RUNNING, invokable)
-            invokable.run()
+            with FROZEN_HEAP:
+                invokable.run()
         except BaseException as error:  # the root of a thread: whatever it is, it is reported
             self._ended_by(error, invokable)
         else:

@@ -1,0 +1,68 @@
+"""FrozenHeap: frozen from the first user to the last, and thawed."""
+
+import gc
+import threading
+
+import pytest
+
+from engine.taskexecutor.frozen_heap import FrozenHeap
+
+
+@pytest.fixture(autouse=True)
+def thawed():
+    assert gc.get_freeze_count() == 0
+    yield
+    gc.unfreeze()
+
+
+def test_the_heap_is_frozen_until_the_last_user_has_left():
+    heap = FrozenHeap()
+    with heap:
+        with heap:
+            assert gc.get_freeze_count() > 0
+        assert gc.get_freeze_count() > 0
+    assert gc.get_freeze_count() == 0
+
+
+def test_it_is_thawed_after_an_error_too():
+    heap = FrozenHeap()
+    with pytest.raises(ValueError), heap:
+        raise ValueError
+    assert gc.get_freeze_count() == 0
+
+
+def test_what_somebody_else_has_frozen_stays_frozen():
+    gc.freeze()
+    with FrozenHeap():
+        pass
+    assert gc.get_freeze_count() > 0
+
+
+def test_users_in_many_threads_leave_it_thawed():
+    heap = FrozenHeap()
+
+    def use():
+        for _ in range(200):
+            with heap:
+                pass
+
+    threads = [threading.Thread(target=use) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert gc.get_freeze_count() == 0
+
+
+def test_garbage_made_meanwhile_is_collected():
+    class Node:
+        pass
+
+    ended = []
+    with FrozenHeap():
+        node = Node()
+        node.itself = node
+        node.tell = type("Teller", (), {"__del__": lambda self: ended.append(1)})()
+        del node
+        gc.collect()
+        assert ended == [1]

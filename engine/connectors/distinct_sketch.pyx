@@ -24,6 +24,9 @@ from engine.records.arrow_batch cimport ArrowBatch, ColumnView, column_is_null
 from engine.records.hashing cimport hash_batch
 from engine.records.key_types import is_key_type
 
+cdef extern from *:
+    int leading_zeros "__builtin_clzll"(unsigned long long) noexcept nogil
+
 cdef enum:
     INDEX_BITS = 12
     REGISTERS = 1 << INDEX_BITS
@@ -89,11 +92,8 @@ cdef void take(const ColumnView* column, const uint64_t* hashes, int64_t count, 
         if has_nulls and column_is_null(column, row):
             continue
         index = hashes[row] >> (64 - INDEX_BITS)
-        rest = hashes[row] << INDEX_BITS
         # A one behind the last bit bounds the rank.
-        rank = 1
-        while rank <= 64 - INDEX_BITS and not rest >> 63:
-            rest <<= 1
-            rank += 1
+        rest = hashes[row] << INDEX_BITS | <uint64_t> 1 << (INDEX_BITS - 1)
+        rank = <uint8_t> (leading_zeros(rest) + 1)
         if rank > registers[index]:
             registers[index] = rank

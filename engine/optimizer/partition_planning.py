@@ -77,21 +77,24 @@ def settle_partitions(plan: LogicalPlan) -> None:
     consumers = plan.consumers()
     for listed in reversed(plan.order()):
         node = plan.node(listed.id)
-        partition = node.operator
-        if not isinstance(partition, Partition) or node.id not in consumers:
+        if not isinstance(node.operator, Partition) or node.id not in consumers:
             continue
-        readers = {plan.node(reader).parallelism for reader in consumers[node.id]}
-        if node.parallelism is None and len(readers) == 1 and None not in readers:
-            node = plan.replace(node, parallelism=readers.pop())
-        inner = plan.node(node.inputs[0])
-        if (
-            isinstance(inner.operator, Partition)
-            and inner.operator.kind != "BROADCAST"
-            and partition.kind in _FORGETS_INPUT
-            and consumers[inner.id] == [node.id]
-        ):
-            plan.replace(node, inputs=inner.inputs)
+        readers = [plan.node(reader) for reader in consumers[node.id]]
+        wanted = {None if isinstance(reader.operator, Partition) else reader.parallelism for reader in readers}
+        if node.parallelism is None and len(wanted) == 1 and None not in wanted:
+            node = plan.replace(node, parallelism=wanted.pop())
+        while _makes_void(node, inner := plan.node(node.inputs[0])) and consumers[inner.id] == [node.id]:
+            node = plan.replace(node, inputs=inner.inputs)
             consumers = plan.consumers()
+
+
+def _makes_void(node: PlanNode, inner: PlanNode) -> bool:
+    """Whether a partitioning has the same outcome without the one before it."""
+    if not isinstance(node.operator, Partition) or not isinstance(inner.operator, Partition) or inner.name:
+        return False
+    if inner.operator.kind == "FORWARD":
+        return node.operator.kind != "FORWARD" and inner.parallelism is None
+    return inner.operator.kind != "BROADCAST" and node.operator.kind in _FORGETS_INPUT
 
 
 # candidates --------------------------------------------------------------------------------------------------------

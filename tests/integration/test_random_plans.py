@@ -37,6 +37,7 @@ class Program:
     def __init__(self, env, tables, chance):
         self.env, self.tables, self.chance = env, tables, chance
         self.sources = {name: env.from_arrow(table) for name, table in tables.items()}
+        self.sources["t1"] = self.sources["t1"].replicated()
         self.reset()
 
     def reset(self):
@@ -92,6 +93,21 @@ class Program:
         self.data = self.data.map(lambda row: (row.i, row.s, None if row.j is None else -row.j), schema)
         self.wrap("SELECT i, s, -j AS j FROM {}")
 
+    def spread(self):
+        """Say where rows go: it changes nothing."""
+        calls = [
+            lambda data: data.shuffle(),
+            lambda data: data.rebalance().set_parallelism(2),
+            lambda data: data.rescale(),
+            lambda data: data.global_(),
+            lambda data: data.forward(),
+            lambda data: data.partition_by_range("s", "i"),
+            lambda data: data.partition_custom(lambda i, s, count: (i or len(s or "")) % count, "i", "s"),
+            # key_by refuses nulls
+            lambda data: data.with_columns(k=col("s").is_null()).key_by("k").drop("k"),
+        ]
+        self.data = self.chance.choice(calls)(self.data)
+
     def distinct(self):
         self.data = self.data.distinct()
         self.wrap("SELECT DISTINCT * FROM {}")
@@ -145,6 +161,7 @@ class Program:
 
 STEP_KINDS = [
     "filter",
+    "spread",
     "compute",
     "swap",
     "python",

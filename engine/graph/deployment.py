@@ -65,6 +65,8 @@ class InputGateDescriptor(msgspec.Struct, frozen=True):
     key_range: KeyRange | None = None
     #: the channels are read one after the other
     in_order: bool = False
+    #: every subtask of the consumer is sent the same rows
+    is_broadcast: bool = False
 
 
 class ResultPartitionDescriptor(msgspec.Struct, frozen=True):

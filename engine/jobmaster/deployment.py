@@ -114,6 +114,7 @@ def _gate(edges: Sequence[ExecutionEdge], job_graph: JobGraph, slot: AllocatedSl
         channels=tuple(channel for edge in edges for channel in _channels(edge, slot)),
         key_range=consumer_range(edges) if data_set.partitioner.kind == SORTED_RUNS else None,
         in_order=data_set.partitioner.in_order,
+        is_broadcast=data_set.partitioner.kind == "BROADCAST",
     )
 
 

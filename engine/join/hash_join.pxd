@@ -25,15 +25,16 @@ cdef class HashJoin:
     cdef readonly int64_t reversed_count         # pairs whose probe file was built
     cdef readonly int64_t probe_rows_spilled     # on all levels
     cdef readonly int64_t probe_rows_filtered    # answered by a Bloom filter instead
+    cdef readonly PagePool pool
     cdef object _how
     cdef tuple _arguments                        # of JoinRoles
     cdef JoinRoles _roles                        # as the pair in work has them
     cdef JoinRoles _resting_roles                # the reverse of them, once it was needed
     cdef bint _is_reversed                       # whether _roles are not those of the beginning
-    cdef PagePool _pool
     cdef object _space
     cdef ProbeMatches _matches
-    cdef PartitionSet _level                     # the partitions in work; None while a pair is joined block-wise
+    cdef PartitionSet _level                     # the partitions in work; None while a pair is joined block-wise,
+                                                 # and of a borrowed build side
     cdef BuildBlocks _blocks                     # the block-wise pair in work
     cdef MatchedRows _matched
     cdef RowStream _stream
@@ -53,6 +54,8 @@ cdef class HashJoin:
     cdef int _add_chunk(self, ArrowBatch batch, int64_t start, int64_t count) except -1
     cdef int _add_rows(self, const uint8_t* data, int64_t size) except -1
     cdef int _add_row_chunk(self, int64_t count, bint count_nulls) except -1
+    # What is known of the build side besides its rows.
+    cdef int _count_build_like(self, HashJoin owner) except -1
     cdef bint _returns_nothing(self) noexcept
     cdef int _look_up(self, ArrowBatch batch, int64_t start, int64_t count, bint emit_unmatched) except -1
     cdef int _recall_matches(self) except -1

@@ -14,6 +14,7 @@ from engine.memory.page_pool import PagePool
 class HashJoin:
     """One subtask's hybrid hash join (see hash_join.pyx)."""
 
+    pool: PagePool
     build_rows: int
     probe_rows: int
     partitions_spilled: int

@@ -30,10 +30,8 @@ chain, and what does not fit is joined block-wise. A condition decides about can
 the right side is empty; the join must be given all of the right side, then. Copied rows (``replicated_keys``) count as
 matched from the start. A spilled pair is built from its smaller file (``spilled_pair``, ``join_roles``).
 
-Limits: one thread at a time.
-
-Source: Flink's HybridHashTable / BinaryHashTable (partitions, largest spilled first, recursion with a level hash);
-Graefe et al., "Hash joins and hash teams in SQL Server"; the block-wise end of recursion is ours.
+Thread: one at a time; a build side may be lent to joins in other threads (``lent_build``). Source: Flink's
+HybridHashTable and BinaryHashTable; Graefe et al., "Hash joins and hash teams in SQL Server"; the block-wise end is ours.
 """
 
 cimport cython
@@ -73,10 +71,9 @@ cdef class HashJoin:
         build_schema, probe_schema: pyarrow.Schema of the inputs.
         build_keys, probe_keys: column indexes, pairwise of equal type; none: every pair of rows is a candidate.
         build_is_left: whether the build side is the join's left input.
-        output: (side, column index) of each output column; side 0 is left, 1 right. Left only for semi and anti.
+        output: (side, column index) of each output column; side 0 is left, 1 right. Semi and anti: left only.
         output_schema: pyarrow.Schema of the output.
-        pool: pages of this operator, at least 6. Borrowed.
-        space: SpillSpace of this operator. Borrowed; what an unfinished join leaves there goes with its close().
+        pool, space: pages (at least 6) and SpillSpace of this operator. Borrowed; an unfinished join's files go with it.
         force_spill: behave as if eight rows fitted memory.
         condition: PairCondition that pairs with equal keys must meet as well.
         null_aware: the anti join is NOT IN.
@@ -104,7 +101,7 @@ cdef class HashJoin:
         self._roles = JoinRoles(how, left, right, build_is_left, *self._arguments)
         self._has_copies = copies is not None
         self._null_aware = null_aware
-        self._pool = pool
+        self.pool = pool
         self._space = space
         self._row_limit = FORCED_RESIDENT_ROWS if force_spill else -1
         self._matches = ProbeMatches()
@@ -206,9 +203,15 @@ cdef class HashJoin:
         self._level.finish_build(self._roles.table)
         self.partitions_spilled += self._level.spilled_count
         self._build_finished = True
-        self._drops_null_probe = self._null_aware and self.build_rows > 0
+        self._count_build_like(self)
         if not self._level.spilled_count:
             self._roles.keep_small_build(self._level.partitions[:self._level.fan_out])
+
+    cdef int _count_build_like(self, HashJoin owner) except -1:
+        self.build_rows = owner.build_rows
+        self._build_null_keys = owner._build_null_keys
+        self._drops_null_probe = self._null_aware and self.build_rows > 0
+        return 0
 
     # NOT IN of something that holds a null is never true. Known when all right rows have passed.
     cdef bint _returns_nothing(self) noexcept:
@@ -287,7 +290,7 @@ cdef class HashJoin:
             self._recall_matches()
         return 0
 
-    # What counts as matched before the chunk's own matches: rows of earlier passes, and copies.
+    # What counts as matched before: rows that matched in earlier passes, and copies.
     cdef int _recall_matches(self) except -1:
         cdef ProbeMatches matches = self._matches
         cdef CopiedKeys copies = self._roles.probe_copies
@@ -345,7 +348,7 @@ cdef class HashJoin:
 
     def finish_probe(self):
         """Yield the output of the spilled partitions and the unmatched build rows."""
-        pairs = yield from self._finish_level()
+        pairs = [] if self._level is None else (yield from self._finish_level())
         while pairs:
             pair = pairs.pop()
             if not self._returns_nothing():
@@ -365,7 +368,6 @@ cdef class HashJoin:
             yield from self._join_block_wise(pair)
         return []
 
-    # Build from the side that this pair builds from.
     cdef int _take_roles(self, object pair) except -1:
         cdef JoinRoles roles = self._roles
         if pair.is_reversed == self._is_reversed:
@@ -424,14 +426,14 @@ cdef class HashJoin:
 
     cdef PartitionSet _new_level(self, int32_t fan_out, uint32_t level):
         self.level_max = max(self.level_max, <int32_t>level)
-        return PartitionSet(self._roles.build, self._roles.probe, self._pool, self._space, fan_out, level,
+        return PartitionSet(self._roles.build, self._roles.probe, self.pool, self._space, fan_out, level,
                             self._row_limit)
 
     # Scatter both files with the hash of the next level; the pairs that spill again are returned.
     def _partition_again(self, pair):
         cdef int64_t count
         self.repartition_count += 1
-        fan_out = next_fan_out(self._pool.page_limit, self._pool.page_size, pair.build_bytes)
+        fan_out = next_fan_out(self.pool.page_limit, self.pool.page_size, pair.build_bytes)
         self._level = self._new_level(fan_out, pair.level)
         self._stream = RowStream(pair.build_file)
         while True:
@@ -459,7 +461,7 @@ cdef class HashJoin:
     def _join_block_wise(self, pair):
         cdef JoinRoles roles = self._roles
         cdef bint last
-        self._blocks = BuildBlocks(roles.build, self._pool, pair.build_file, self._row_limit)
+        self._blocks = BuildBlocks(roles.build, self.pool, pair.build_file, self._row_limit)
         while self._blocks.load(roles.table):
             last = self._blocks.at_end
             if self._blocks.pass_count == 1 and not last:

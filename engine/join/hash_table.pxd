@@ -36,6 +36,7 @@ cdef class HashTable:
     cdef CopiedKeys copies               # rows of these keys are inserted as matched; None: there are none
     cdef uint64_t** _pages
     cdef int64_t _page_count
+    cdef bint _is_borrowed               # the pages are another table's
     cdef int32_t _page_shift
     cdef uint64_t _page_mask
     cdef uint64_t _cell_count
@@ -61,6 +62,8 @@ cdef class HashTable:
     cdef void lookup(self, ArrowBatch batch, int64_t start, const int64_t* positions, int64_t count,
                      const uint64_t* hashes, uint8_t** heads) noexcept nogil
     cdef void clear(self) noexcept nogil
+    # Look up in the rows of another table, which must stay as it is until clear().
+    cdef int borrow(self, HashTable owner) except -1
 
     cdef uint64_t* _cell(self, uint64_t index) noexcept nogil
     cdef uint64_t _next(self, uint64_t index) noexcept nogil

@@ -11,6 +11,8 @@ rows costs one cell and one comparison for each probe row. A tag that differs sa
 in 65536. ``lookup`` works on blocks of 1024 rows in rounds: cells are prefetched, then walked to the first equal tag,
 then the keys of all candidates are compared column by column; the few with another key walk on in the next round.
 
+``borrow`` makes a table over the pages of another one, with scratch of its own.
+
 Invariants: a row is inserted once; after ``insert`` begins, link bits 47..3 are its chain. ``lookup`` writes only the
 scratch arrays of this object: one thread at a time.
 
@@ -65,7 +67,8 @@ cdef class HashTable:
             raise MemoryError("lookup block of a hash table")
 
     def __dealloc__(self):
-        free(self._pages)
+        if not self._is_borrowed:
+            free(self._pages)
         free(self._positions)
         free(self._batch_rows)
         free(self._cursors)
@@ -204,11 +207,24 @@ cdef class HashTable:
                 pending += 1
         return pending
 
+    cdef int borrow(self, HashTable owner) except -1:
+        self.clear()
+        self._is_borrowed = True
+        self._pages = owner._pages
+        self._page_count = owner._page_count
+        self._cell_count = owner._cell_count
+        self.row_count = owner.row_count
+        self.key_count = owner.key_count
+        self.max_row_size = owner.max_row_size
+        return 0
+
     cdef void clear(self) noexcept nogil:
         cdef int64_t index
-        for index in range(self._page_count):
-            self._pool.give(<uint8_t*>self._pages[index])
-        free(self._pages)
+        if not self._is_borrowed:
+            for index in range(self._page_count):
+                self._pool.give(<uint8_t*>self._pages[index])
+            free(self._pages)
+        self._is_borrowed = False
         self._pages = NULL
         self._page_count = 0
         self._cell_count = 0

@@ -37,7 +37,8 @@ from engine.graph.operator_descriptor import (
     SourceOperator,
 )
 from engine.operators.broadcast_driver import BroadcastDriver
-from engine.operators.drivers import Driver, HashJoinDriver, InputDriver, SourceDriver
+from engine.operators.drivers import Driver, InputDriver, SourceDriver
+from engine.operators.hash_join_driver import HashJoinDriver
 from engine.operators.operator import ChainedOperator, Output, TaskContext
 from engine.operators.python_operator import PythonFunctionOperator
 from engine.operators.registry import make_operator

@@ -3,7 +3,6 @@
     SourceDriver    splits -> batches
     InputDriver     one logical input (several gates when it is a union) -> batches, or row pages where the first
                     operator works on them
-    HashJoinDriver  the build input to its end, then the probe input against it
 
 ``run`` pushes everything through ``output`` and returns when the input has ended; the BatchTask then finishes the
 chain. Counters are plain ints, written by the task's thread only and read by others for progress.
@@ -17,17 +16,13 @@ import pyarrow as pa
 
 from engine.connectors.source_reader import open_source
 from engine.exchange.elements import OversizedRow, RowPage
-from engine.expressions.schema_bridge import to_arrow_schema
-from engine.graph.operator_descriptor import HashJoinOperator, SourceOperator
-from engine.join.hash_join import HashJoin
+from engine.graph.operator_descriptor import SourceOperator
 from engine.operators.blocking import Sort
-from engine.operators.heavy_copies import copied_keys
 from engine.operators.operator import Output, TaskContext
-from engine.operators.pair_conditions import pair_condition
 from engine.operators.source_pacing import paced, share_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
     from engine.graph.operator_descriptor import OperatorDescriptor
     from engine.operators.task_inputs import TaskInput
@@ -152,84 +147,3 @@ class InputDriver:
 
     def close(self) -> None:
         """Nothing is held here."""
-
-
-class HashJoinDriver:
-    """Builds from one input, probes with the other."""
-
-    def __init__(self, descriptor: OperatorDescriptor, inputs: dict[int, TaskInput]) -> None:
-        operator = descriptor.operator
-        assert isinstance(operator, HashJoinOperator)
-        self._descriptor = descriptor
-        self._operator = operator
-        self._build, self._probe = (inputs[0], inputs[1]) if operator.build_left else (inputs[1], inputs[0])
-        self._build_rows = 0
-        self._join: HashJoin | None = None
-
-    @property
-    def rows_in(self) -> int:
-        """Rows taken from both inputs so far."""
-        return self._build_rows + self._probe.rows_in
-
-    @property
-    def bytes_in(self) -> int:
-        """Bytes taken from both inputs so far."""
-        return self._build.bytes_in + self._probe.bytes_in
-
-    def open(self, context: TaskContext, output: Output) -> None:
-        """Take the join's memory."""
-        operator = self._operator
-        left, right = (to_arrow_schema(schema) for schema in self._descriptor.input_schemas)
-        left_keys = [left.get_field_index(name) for name in operator.left_keys]
-        right_keys = [right.get_field_index(name) for name in operator.right_keys]
-        sides = ((left, left_keys), (right, right_keys))
-        (build, build_keys), (probe, probe_keys) = sides if operator.build_left else sides[::-1]
-        self._context = context
-        self._output = output
-        self._join = HashJoin(
-            operator.how,
-            build,
-            probe,
-            build_keys,
-            probe_keys,
-            operator.build_left,
-            operator.output,
-            to_arrow_schema(self._descriptor.output_schema),
-            context.page_pool(self._descriptor),
-            context.spill_space(),
-            force_spill=context.force_spill,
-            condition=pair_condition(operator.condition, left, right),
-            null_aware=operator.null_aware,
-            replicated=copied_keys(operator, left, context.descriptor.subtask_index, context.descriptor.parallelism),
-        )
-
-    def run(self) -> None:
-        """Build, probe, then the spilled partitions."""
-        join = self._join
-        assert join is not None, "join is closed"
-        for element in self._build.elements():
-            if isinstance(element, RowPage):
-                try:
-                    join.add_build_page(element.segment, element.size)
-                finally:
-                    element.recycle()
-            elif isinstance(element, OversizedRow):
-                join.add_build_rows(element.buffer)
-            else:
-                join.add_build_batch(element)
-            self._build_rows = join.build_rows
-        join.finish_build()
-        for batch in self._probe.batches():
-            self._emit(join.probe(batch))
-        self._emit(join.finish_probe())
-
-    def _emit(self, results: Iterator[pa.RecordBatch]) -> None:
-        for result in results:
-            self._context.check_cancelled()
-            self._output.process(result)
-
-    def close(self) -> None:
-        """Give pages and files back."""
-        if self._join is not None:
-            self._join.close()
-            self._join = None

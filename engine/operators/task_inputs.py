@@ -26,6 +26,8 @@ class TaskInput:
         first = gates[0]
         merged = msgspec.structs.replace(first, channels=tuple(channel for gate in gates for channel in gate.channels))
         self.schema: pa.Schema = to_arrow_schema(first.schema)
+        #: whether every subtask of the task is sent the same rows
+        self.is_broadcast = all(gate.is_broadcast for gate in gates)
         self._gate = InputGate(merged, partition_manager)
         #: rows that came as batches; who takes pages counts theirs
         self.rows_in = 0

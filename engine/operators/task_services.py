@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from engine.operators.shared_builds import SharedBuilds
 
 if TYPE_CHECKING:
     from engine.clock import Clock
@@ -30,3 +32,4 @@ class TaskServices:
     partition_folders: PartitionFolders
     output_flusher: OutputFlusher
     function_runner: FunctionRunner
+    shared_builds: SharedBuilds = field(default_factory=SharedBuilds)

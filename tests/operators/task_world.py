@@ -5,8 +5,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import cloudpickle
+import msgspec
 import pyarrow as pa
 
 from engine.clock import SystemClock
@@ -88,9 +90,10 @@ class TaskWorld:
         gates: Sequence[InputGateDescriptor] = (),
         partitions: Sequence[ResultPartitionDescriptor] = (),
         attempt: ExecutionAttemptId | None = None,
+        fields: dict[str, Any] | None = None,
         **configuration: str,
     ) -> BatchTask:
-        """Return an attempt of a chain."""
+        """Return an attempt of a chain; ``fields`` of its descriptor as told, configuration by keywords."""
         descriptor = TaskDeploymentDescriptor(
             JobId.random(),
             "job",
@@ -108,7 +111,7 @@ class TaskWorld:
             self.resources.managed_pages,
             {key.replace("__", ".").replace("_", "-"): value for key, value in configuration.items()},
         )
-        return BatchTask(descriptor, self.services)
+        return BatchTask(msgspec.structs.replace(descriptor, **(fields or {})), self.services)
 
     def staged(self) -> list[Path]:
         """Return the files in the staging folder."""

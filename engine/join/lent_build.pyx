@@ -1,0 +1,69 @@
+"""One build side for several joins of a process: lent where it is whole in memory, copied where it is not.
+
+    owner.add_build... ─► owner.finish_build() ─┬─ can_lend(owner)      borrow_build(join, owner)     nothing is built again
+                                                └─ not                  for _ in copy_build(join, owner): ...
+                                                                        join.finish_build()
+
+A borrowing join reads the owner's directory, rows and Arrow columns, which no probe changes: build rows that carry a
+matched bit are not lent (``can_lend``). The owner must stay open, and must not probe itself, until all borrowers are
+closed; each borrower has scratch memory of its own, so that they may probe in different threads.
+
+A copy reads what the owner has in pages and in build files, while the owner may probe (its pages and build files stay as
+they are until its finish_probe). It takes one step for each chunk of rows.
+"""
+
+from libc.stdint cimport int64_t
+from libc.string cimport memset
+
+from engine.join.entry_pages cimport EntryCursor, next_entries
+from engine.join.hash_join cimport HashJoin
+from engine.join.hash_partition cimport HashPartition
+from engine.join.partition_set cimport CHUNK_ROWS
+from engine.join.probe_matches cimport OUTPUT_BYTES
+from engine.join.row_stream cimport RowStream
+
+
+def can_lend(HashJoin owner not None):
+    """Return whether all build rows are in the table, and stay as they are while they are probed."""
+    return owner._build_finished and owner._level.spilled_count == 0 and not owner._roles.marks_build()
+
+
+def borrow_build(HashJoin join not None, HashJoin owner not None):
+    """Let a join without build rows probe the owner's; both were made with the same arguments."""
+    join._level.release()
+    join._level = None
+    join._roles.table.borrow(owner._roles.table)
+    join._roles.output.share_columns(owner._roles.output)
+    if join._roles.condition is not None:
+        join._roles.condition.columns.share_columns(owner._roles.condition.columns)
+    join._count_build_like(owner)
+    join._build_finished = True
+
+
+def copy_build(HashJoin join not None, HashJoin owner not None):
+    """Add the owner's build rows to a join that has none, a chunk at each step."""
+    cdef HashPartition partition
+    cdef EntryCursor cursor
+    cdef RowStream stream
+    cdef int64_t count
+    for partition in owner._level.partitions[:owner._level.fan_out]:
+        if partition.entries.spilled:
+            stream = RowStream(partition.build_file)
+            join._stream = stream
+            while True:
+                count = stream.next_rows(join._rows, CHUNK_ROWS, OUTPUT_BYTES)
+                if count == 0:
+                    break
+                join._add_row_chunk(count, False)
+                yield
+            stream.close()
+            continue
+        memset(&cursor, 0, sizeof(cursor))
+        while True:
+            with nogil:
+                count = next_entries(&partition.entries, &cursor, join._rows, CHUNK_ROWS)
+            if count == 0:
+                break
+            join._add_row_chunk(count, False)
+            yield
+    join._count_build_like(owner)

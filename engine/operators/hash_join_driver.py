@@ -1,0 +1,195 @@
+"""HashJoinDriver: the build input to its end, then the probe input against it.
+
+    build input ─► join ─┬─ for this subtask alone
+                         └─ broadcast: lent to all subtasks of the process, who drop their rows (``shared_builds``)
+    probe input ─► join ─► output, in the end what was spilled
+
+Subtasks that borrow take no memory of their own. Where the build side does not fit the first one's share, each has its
+own, copied from the first one's pages and files, and spills by itself.
+
+Source: Flink's HashJoin drivers; one table for all slots of a process is ours.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from engine.exchange.elements import OversizedRow, RowPage
+from engine.expressions.schema_bridge import to_arrow_schema
+from engine.graph.operator_descriptor import HashJoinOperator
+from engine.join.hash_join import HashJoin
+from engine.join.join_type import emission
+from engine.join.lent_build import borrow_build, can_lend, copy_build
+from engine.operators.heavy_copies import copied_keys
+from engine.operators.pair_conditions import pair_condition
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pyarrow as pa
+
+    from engine.graph.operator_descriptor import OperatorDescriptor
+    from engine.iomanager.spill_space import SpillSpace
+    from engine.memory.page_pool import PagePool
+    from engine.operators.operator import Output, TaskContext
+    from engine.operators.shared_builds import Seat
+    from engine.operators.task_inputs import TaskInput
+
+_END = object()
+
+
+class HashJoinDriver:
+    """Builds from one input, probes with the other."""
+
+    def __init__(self, descriptor: OperatorDescriptor, inputs: dict[int, TaskInput]) -> None:
+        operator = descriptor.operator
+        assert isinstance(operator, HashJoinOperator)
+        self._descriptor = descriptor
+        self._operator = operator
+        self._build, self._probe = (inputs[0], inputs[1]) if operator.build_left else (inputs[1], inputs[0])
+        self._build_rows = 0
+        self._join: HashJoin | None = None
+        self._seat: Seat | None = None
+
+    @property
+    def rows_in(self) -> int:
+        """Rows taken from both inputs so far."""
+        return self._build_rows + self._probe.rows_in
+
+    @property
+    def bytes_in(self) -> int:
+        """Bytes taken from both inputs so far."""
+        return self._build.bytes_in + self._probe.bytes_in
+
+    def open(self, context: TaskContext, output: Output) -> None:
+        """Take the join's memory; whoever waits for the build side of another subtask takes none yet."""
+        self._context = context
+        self._output = output
+        task = context.descriptor
+        emits = emission(self._operator.how, self._operator.build_left)
+        if self._build.is_broadcast and task.parallelism > 1 and not (emits.matched_build or emits.unmatched_build):
+            key = (task.job_id, task.attempt.vertex, task.attempt.attempt_number)
+            self._seat = context.services.shared_builds.enter(key)
+        if self._seat is None or self._seat.is_builder:
+            self._join = self._own_join()
+
+    def run(self) -> None:
+        """Build, probe, then the spilled partitions."""
+        join = self._join
+        seat = self._seat
+        if seat is not None:
+            join = self._build_shared(seat) if seat.is_builder else self._build_like_another(seat)
+        else:
+            assert join is not None, "join is closed"
+            self._fill(join)
+        for batch in self._probe.batches():
+            self._emit(join.probe(batch))
+        if seat is not None and seat.is_builder:
+            seat.wait_for_copies(self._context.check_cancelled)
+        self._emit(join.finish_probe())
+
+    def close(self) -> None:
+        """Give pages and files back."""
+        seat, join = self._seat, self._join
+        if seat is not None and seat.is_builder and not seat.is_lent:
+            # Those who copy read what the join is about to give back.
+            seat.leave()
+        if join is not None:
+            self._join = None
+            join.close()
+        if seat is not None:
+            seat.leave()
+
+    def _own_join(self) -> HashJoin:
+        self._pool = self._context.page_pool(self._descriptor)
+        self._space = self._context.spill_space()
+        return self._new_join(self._pool, self._space)
+
+    def _new_join(self, pool: PagePool, space: SpillSpace) -> HashJoin:
+        operator = self._operator
+        context = self._context
+        left, right = (to_arrow_schema(schema) for schema in self._descriptor.input_schemas)
+        left_keys = [left.get_field_index(name) for name in operator.left_keys]
+        right_keys = [right.get_field_index(name) for name in operator.right_keys]
+        sides = ((left, left_keys), (right, right_keys))
+        (build, build_keys), (probe, probe_keys) = sides if operator.build_left else sides[::-1]
+        return HashJoin(
+            operator.how,
+            build,
+            probe,
+            build_keys,
+            probe_keys,
+            operator.build_left,
+            operator.output,
+            to_arrow_schema(self._descriptor.output_schema),
+            pool,
+            space,
+            force_spill=context.force_spill,
+            condition=pair_condition(operator.condition, left, right),
+            null_aware=operator.null_aware,
+            replicated=copied_keys(operator, left, context.descriptor.subtask_index, context.descriptor.parallelism),
+        )
+
+    def _fill(self, join: HashJoin) -> None:
+        for element in self._build.elements():
+            if isinstance(element, RowPage):
+                try:
+                    join.add_build_page(element.segment, element.size)
+                finally:
+                    element.recycle()
+            elif isinstance(element, OversizedRow):
+                join.add_build_rows(element.buffer)
+            else:
+                join.add_build_batch(element)
+            self._build_rows = join.build_rows
+        join.finish_build()
+
+    def _build_shared(self, seat: Seat) -> HashJoin:
+        owner = self._join
+        assert owner is not None, "join is closed"
+        try:
+            self._fill(owner)
+        except BaseException as error:
+            seat.fail(error)
+            raise
+        if not can_lend(owner):
+            seat.offer_copy(owner)
+            return owner
+        pool, space = self._pool, self._space
+
+        def give_back() -> None:
+            owner.close()
+            space.close()
+            pool.close()
+
+        self._join = None
+        self._context.hand_over(pool, space)
+        seat.lend(owner, give_back)
+        return self._borrow(owner)
+
+    def _borrow(self, owner: HashJoin) -> HashJoin:
+        self._join = join = self._new_join(owner.pool, self._context.spill_space())
+        borrow_build(join, owner)
+        return join
+
+    def _build_like_another(self, seat: Seat) -> HashJoin:
+        """Drop the rows, which the builder has as well, and borrow or copy the builder's."""
+        for element in self._build.elements():
+            if isinstance(element, RowPage):
+                element.recycle()
+        owner = seat.wait(self._context.check_cancelled)
+        self._build_rows = owner.build_rows
+        if seat.is_lent:
+            return self._borrow(owner)
+        self._join = join = self._own_join()
+        chunks = copy_build(join, owner)
+        while seat.step(lambda: next(chunks, _END) is not _END):
+            self._context.check_cancelled()
+        seat.end_copy()
+        join.finish_build()
+        return join
+
+    def _emit(self, results: Iterator[pa.RecordBatch]) -> None:
+        for result in results:
+            self._context.check_cancelled()
+            self._output.process(result)

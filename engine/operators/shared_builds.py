@@ -1,0 +1,205 @@
+"""SharedBuilds: one build side for all subtasks of a join in this process, where each of them is sent the same rows.
+
+    seat = builds.enter(key)                     the first one builds, the others wait; None: build for yourself
+    builder    ... fills its join ... ─┬─► seat.lend(join, close)        all rows are in memory
+                                       ├─► seat.offer_copy(join)         they are not: each has to have its own
+                                       └─► seat.fail(error)
+    waiter     ... drops its rows ... ──► seat.wait(check) ─┬─► the join to borrow from
+                                                            └─► the join to copy from, in seat.step(...) each
+    all        seat.leave()                      in the end, also after failures
+
+    BUILDING ──lend──► LENT ──the last one leaves──► closed, forgotten
+        │ └──offer_copy──► COPIED ──the builder leaves──► FAILED for those who still copy
+        └──fail, leave──► FAILED
+
+A waiter drops its rows as they come, so that it holds up no producer, and has them from the builder. What is lent
+belongs to no subtask: its pages count for those who use it, who take none of their own, and go back with the last of
+them. Whoever comes when copies are already made builds for itself.
+
+Waits end when the task is cancelled (``check`` is called ten times a second) and when the builder fails.
+
+Thread: any. Everything is guarded by one lock; rows are read outside of it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Hashable
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from engine.errors import ProducerFailedError
+
+if TYPE_CHECKING:
+    from engine.join.hash_join import HashJoin
+
+_CHECK_EVERY_S = 0.1
+
+
+class BuildState(Enum):
+    """What has become of a shared build side."""
+
+    BUILDING = "BUILDING"
+    LENT = "LENT"
+    COPIED = "COPIED"
+    FAILED = "FAILED"
+
+
+class _SharedBuild:
+    """One build side; all fields are guarded by the registry's lock."""
+
+    def __init__(self) -> None:
+        self.state = BuildState.BUILDING
+        self.join: HashJoin | None = None
+        self.close: Callable[[], None] | None = None
+        self.error: BaseException | None = None
+        self.seats = 0
+        #: waiters that have not got their rows yet, and those that read the builder's at this moment
+        self.waiters = 0
+        self.readers = 0
+
+
+class SharedBuilds:
+    """The shared build sides of one process, by vertex and attempt."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._builds: dict[Hashable, _SharedBuild] = {}  # guarded by: self._changed
+
+    def __len__(self) -> int:
+        return len(self._builds)
+
+    def enter(self, key: Hashable) -> Seat | None:
+        """Return a subtask's seat, or None when it has to build for itself."""
+        with self._changed:
+            build = self._builds.get(key)
+            is_builder = build is None
+            if build is None:
+                build = self._builds[key] = _SharedBuild()
+            if build.state not in (BuildState.BUILDING, BuildState.LENT):
+                return None
+            build.seats += 1
+            build.waiters += not is_builder
+            return Seat(self, key, build, is_builder)
+
+
+class Seat:
+    """One subtask's part in a shared build side."""
+
+    def __init__(self, builds: SharedBuilds, key: Hashable, build: _SharedBuild, is_builder: bool) -> None:
+        self.is_builder = is_builder
+        self._builds = builds
+        self._changed = builds._changed
+        self._key = key
+        self._build = build
+        self._is_waiter = not is_builder
+        self._has_left = False
+
+    @property
+    def is_lent(self) -> bool:
+        """Whether the builder's rows may be probed by all."""
+        return self._build.state is BuildState.LENT
+
+    # ------------------------------------------------------------------ the builder
+
+    def lend(self, join: HashJoin, close: Callable[[], None]) -> None:
+        """Let all borrow this build side; ``close`` gives it back after the last has left."""
+        with self._changed:
+            self._build.join, self._build.close = join, close
+            self._turn(BuildState.LENT)
+
+    def offer_copy(self, join: HashJoin) -> None:
+        """Let those who wait copy the rows; call wait_for_copies before they change."""
+        with self._changed:
+            self._build.join = join
+            self._turn(BuildState.COPIED)
+
+    def wait_for_copies(self, check: Callable[[], None]) -> None:
+        """Wait until nobody needs the builder's rows any more."""
+        with self._changed:
+            while self._build.state is BuildState.COPIED and self._build.waiters:
+                check()
+                self._changed.wait(_CHECK_EVERY_S)
+
+    def fail(self, error: BaseException) -> None:
+        """Tell those who wait that there will be no build side."""
+        with self._changed:
+            self._build.error = error
+            self._turn(BuildState.FAILED)
+
+    # ------------------------------------------------------------------ the others
+
+    def wait(self, check: Callable[[], None]) -> HashJoin:
+        """Return the join to borrow or to copy from.
+
+        Raises: ProducerFailedError: the builder has failed; its own report says why. What ``check`` raises.
+        """
+        with self._changed:
+            while self._build.state is BuildState.BUILDING:
+                check()
+                self._changed.wait(_CHECK_EVERY_S)
+            if self._build.state is BuildState.LENT:
+                self._stop_waiting()
+            return self._needed_join()
+
+    def step(self, copy_chunk: Callable[[], bool]) -> bool:
+        """Copy a chunk of rows while the builder keeps them; return what ``copy_chunk`` does, whether there are more."""
+        with self._changed:
+            self._needed_join()
+            self._build.readers += 1
+        try:
+            return copy_chunk()
+        finally:
+            with self._changed:
+                self._build.readers -= 1
+                self._changed.notify_all()
+
+    def end_copy(self) -> None:
+        """Say that the builder's rows are not needed any more."""
+        with self._changed:
+            self._stop_waiting()
+
+    # ------------------------------------------------------------------ all
+
+    def leave(self) -> None:
+        """Need the build side no more; the last one gives back what is lent. Idempotent."""
+        close = None
+        with self._changed:
+            if self._has_left:
+                return
+            self._has_left = True
+            build = self._build
+            self._stop_waiting()
+            if self.is_builder and not self.is_lent:
+                self._turn(BuildState.FAILED)
+                while build.readers:
+                    self._changed.wait()
+            build.seats -= 1
+            if build.seats == 0:
+                build.join, close = None, build.close
+                self._forget()
+        if close is not None:
+            close()
+
+    def _needed_join(self) -> HashJoin:
+        join = self._build.join
+        if self._build.state is BuildState.FAILED or join is None:
+            message = "the subtask that built the join's table for all of this process has ended"
+            raise ProducerFailedError(message) from self._build.error
+        return join
+
+    def _stop_waiting(self) -> None:
+        if self._is_waiter:
+            self._is_waiter = False
+            self._build.waiters -= 1
+            self._changed.notify_all()
+
+    def _turn(self, state: BuildState) -> None:
+        self._build.state = state
+        if state is BuildState.FAILED:
+            self._forget()
+        self._changed.notify_all()
+
+    def _forget(self) -> None:
+        if self._builds._builds.get(self._key) is self._build:
+            del self._builds._builds[self._key]

@@ -1,0 +1,249 @@
+"""One build side for the subtasks of a broadcast join: lent, copied, and what happens when one of them ends early."""
+
+import threading
+import time
+from collections import Counter
+
+import msgspec
+import pyarrow as pa
+import pyarrow.csv
+import pytest
+
+from engine.errors import ProducerFailedError, TaskCancelledError
+from engine.expressions.schema_bridge import to_plan_schema
+from engine.graph.operator_descriptor import HashJoinOperator, OperatorDescriptor
+from engine.graph.plan import JoinType
+from engine.ids import ExecutionAttemptId, JobId, JobVertexId
+from engine.operators.shared_builds import SharedBuilds
+from tests.operators.task_world import TaskWorld, gate, in_thread, partition
+
+SUBTASKS = 3
+LEFT = pa.table({"k": [n % 5000 for n in range(9000)], "v": list(range(9000))})
+END_S = 20
+
+
+def right(rows, size):
+    return pa.table({"k2": list(range(rows)), "w": [f"{n}" * (size // len(str(n))) for n in range(rows)]})
+
+
+class JoinWorld:
+    """Producers and subtasks of one broadcast join."""
+
+    def __init__(self, folder, how=JoinType.INNER, build_left=False):
+        self.world = TaskWorld(folder)
+        self.job_id = JobId.random()
+        self.how = how
+        self.build_left = build_left
+        self.started = []
+
+    def start(self, work):
+        thread, errors = in_thread(work)
+        self.started.append(thread)
+        return thread, errors
+
+    def produced(self, table, number, consumers, kind, run=True):
+        """Start a producer; return its partition."""
+        descriptor, attempt = partition(table.schema, consumers, kind, "PIPELINED", number)
+        head, splits = self.world.source(table)
+        task = self.world.task((head,), splits, partitions=(descriptor,), attempt=attempt)
+        if run:
+            self.start(task.run)
+        return descriptor
+
+    def subtask(self, index, build, build_channel, **configuration):
+        """Return a subtask that joins LEFT with a broadcast partition."""
+        probe = self.produced(LEFT, 10 + index, 1, "FORWARD")
+        operator = HashJoinOperator(self.how, ("k",), ("k2",), self.build_left, ((0, 0), (0, 1), (1, 1)))
+        output = pa.schema([("k", pa.int64()), ("v", pa.int64()), ("w", pa.string())])
+        schemas = (to_plan_schema(LEFT.schema), build.schema)
+        join = OperatorDescriptor(0, "join", operator, schemas, to_plan_schema(output), 1.0)
+        build_gate = msgspec.structs.replace(gate(build, build_channel), input_index=1, is_broadcast=True)
+        return self.world.task(
+            (join, self.world.sink(output)),
+            gates=(gate(probe), build_gate),
+            attempt=ExecutionAttemptId.create(JobVertexId(3), index, 0),
+            fields={
+                "job_id": self.job_id,
+                "subtask_index": index,
+                "parallelism": SUBTASKS,
+                "managed_pages": self.world.resources.managed_pages // SUBTASKS,
+            },
+            **configuration,
+        )
+
+    def rows(self):
+        """Count the rows that all subtasks have written."""
+        rows = Counter()
+        for file in self.world.staged():
+            table = pa.csv.read_csv(file, pa.csv.ReadOptions(column_names=["k", "v", "w"]),
+                                    convert_options=pa.csv.ConvertOptions(column_types={"w": pa.string()}))  # fmt: skip
+            rows.update(zip(*(column.to_pylist() for column in table.columns), strict=True))
+        return rows
+
+    def close(self):
+        for thread in self.started:
+            thread.join(END_S)
+            assert not thread.is_alive()
+        assert len(self.world.services.shared_builds) == 0
+        self.world.services.partition_manager.close()
+        self.world.close()
+
+
+@pytest.fixture
+def join_world(tmp_path):
+    world = JoinWorld(tmp_path)
+    yield world
+    world.close()
+
+
+def run_all(join_world, tasks):
+    runs = [join_world.start(task.run) for task in tasks]
+    for thread, _ in runs:
+        thread.join(END_S)
+    assert [errors for _, errors in runs] == [[]] * len(tasks)
+    return [task.counters() for task in tasks]
+
+
+@pytest.mark.parametrize("how", [JoinType.INNER, JoinType.LEFT])
+def test_subtasks_of_a_process_build_once(join_world, how):
+    join_world.how = how
+    table = right(3000, 20)
+    build = join_world.produced(table, 2, SUBTASKS, "BROADCAST")
+    counters = run_all(join_world, [join_world.subtask(index, build, index) for index in range(SUBTASKS)])
+    assert sorted(each.managed_pages_peak > 0 for each in counters) == [False, False, True]
+    assert [each.spilled_bytes for each in counters] == [0] * SUBTASKS
+    assert [each.rows_in for each in counters] == [9000 + 3000] * SUBTASKS
+    texts = table.column("w").to_pylist()
+    rows = {(k, v): texts[k] if k < 3000 else "" for k, v in zip(*LEFT.to_pydict().values(), strict=True)}
+    assert join_world.rows() == Counter(
+        {(k, v, w): SUBTASKS for (k, v), w in rows.items() if k < 3000 or how is JoinType.LEFT}
+    )
+
+
+@pytest.mark.parametrize("force_spill", ["false", "true"])
+def test_a_build_side_that_does_not_fit_is_copied_and_each_spills(join_world, force_spill):
+    table = right(300, 20) if force_spill == "true" else right(3000, 400)
+    build = join_world.produced(table, 2, SUBTASKS, "BROADCAST")
+    tasks = [join_world.subtask(index, build, index, debug__force_spill=force_spill) for index in range(SUBTASKS)]
+    counters = run_all(join_world, tasks)
+    assert all(each.spilled_bytes > 0 for each in counters)
+    texts = table.column("w").to_pylist()
+    rows = zip(*LEFT.to_pydict().values(), strict=True)
+    assert join_world.rows() == Counter({(k, v, texts[k]): SUBTASKS for k, v in rows if k < len(texts)})
+
+
+def wait_until(condition):
+    deadline = time.monotonic() + END_S
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+def endless(join_world):
+    """A broadcast partition whose producer never comes."""
+    return join_world.produced(right(10, 5), 4, 1, "BROADCAST", run=False)
+
+
+def test_those_who_wait_end_when_the_builder_is_cancelled(join_world):
+    builder = join_world.subtask(0, endless(join_world), 0)
+    _, builder_errors = join_world.start(builder.run)
+    wait_until(lambda: len(join_world.world.services.shared_builds) == 1)
+    waiter = join_world.subtask(1, join_world.produced(right(10, 5), 5, 1, "BROADCAST"), 0)
+    thread, errors = join_world.start(waiter.run)
+    wait_until(lambda: waiter.counters().bytes_in > 0)
+    builder.cancel()
+    thread.join(END_S)
+    assert [type(error) for error in (*builder_errors, *errors)] == [TaskCancelledError, ProducerFailedError]
+
+
+def test_one_who_waits_can_be_cancelled(join_world):
+    builder = join_world.subtask(0, endless(join_world), 0)
+    _, builder_errors = join_world.start(builder.run)
+    wait_until(lambda: len(join_world.world.services.shared_builds) == 1)
+    waiter = join_world.subtask(1, join_world.produced(right(10, 5), 5, 1, "BROADCAST"), 0)
+    thread, errors = join_world.start(waiter.run)
+    wait_until(lambda: waiter.counters().bytes_in > 0)
+    waiter.cancel()
+    thread.join(END_S)
+    assert [type(error) for error in errors] == [TaskCancelledError]
+    assert builder_errors == []
+    builder.cancel()
+
+
+def nothing():
+    """A check that finds nothing."""
+
+
+def test_what_is_lent_goes_back_with_the_last_one():
+    builds = SharedBuilds()
+    first, second = builds.enter("key"), builds.enter("key")
+    assert (first.is_builder, second.is_builder) == (True, False)
+    closed = []
+    first.lend("join", lambda: closed.append(True))
+    assert second.wait(nothing) == "join"
+    late = builds.enter("key")
+    assert not late.is_builder
+    assert late.wait(nothing) == "join"
+    for seat in (first, second, second):
+        seat.leave()
+    assert closed == []
+    late.leave()
+    assert closed == [True]
+    assert len(builds) == 0
+    assert builds.enter("key").is_builder
+
+
+def test_the_builder_waits_for_those_who_copy_and_late_ones_build_for_themselves():
+    builds = SharedBuilds()
+    builder, waiter = builds.enter("key"), builds.enter("key")
+    builder.offer_copy("join")
+    assert builds.enter("key") is None
+    assert waiter.wait(nothing) == "join"
+    waiting, errors = in_thread(lambda: builder.wait_for_copies(nothing))
+    assert waiter.step(lambda: True)
+    assert not waiter.step(lambda: False)
+    assert waiting.is_alive()
+    waiter.end_copy()
+    waiting.join(END_S)
+    assert errors == []
+    builder.leave()
+    waiter.leave()
+    assert len(builds) == 0
+
+
+def test_a_builder_that_ends_waits_for_the_chunk_in_work_only():
+    builds = SharedBuilds()
+    builder, waiter = builds.enter("key"), builds.enter("key")
+    builder.offer_copy("join")
+    inside, go_on = threading.Event(), threading.Event()
+
+    def chunk():
+        inside.set()
+        return go_on.wait(END_S)
+
+    copying, errors = in_thread(lambda: waiter.step(chunk))
+    inside.wait(END_S)
+    leaving, _ = in_thread(builder.leave)
+    leaving.join(0.05)
+    assert leaving.is_alive()
+    go_on.set()
+    leaving.join(END_S)
+    copying.join(END_S)
+    assert errors == []
+    with pytest.raises(ProducerFailedError):
+        waiter.step(lambda: True)
+    waiter.leave()
+    assert len(builds) == 0
+
+
+def test_the_builders_error_is_the_cause_of_the_others():
+    builds = SharedBuilds()
+    builder, waiter = builds.enter("key"), builds.enter("key")
+    error = ValueError("bad row")
+    builder.fail(error)
+    with pytest.raises(ProducerFailedError) as caught:
+        waiter.wait(nothing)
+    assert caught.value.__cause__ is error
+    assert builds.enter("key").is_builder
+    builder.leave()
+    waiter.leave()

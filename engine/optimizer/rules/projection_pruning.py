@@ -154,7 +154,7 @@ def _prune_source(source: Source, schema: PlanSchema, kept: PlanSchema) -> Sourc
         columns={name: known for name, known in statistics.columns.items() if name in kept.names},
     )
     spec = msgspec.structs.replace(source.spec, columns=kept.names)
-    return Source(spec, pruned)
+    return msgspec.structs.replace(source, spec=spec, statistics=pruned)
 
 
 def _width(schema: PlanSchema, statistics: SourceStatistics) -> float:

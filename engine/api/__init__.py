@@ -13,6 +13,7 @@ functions.py           Python functions as bytes of the plan
 runner.py              what a data set needs of its environment
 logical_node.py        the program under construction, and the Plan made of it
 planning.py            exact splits, explain
+key_samples.py         join keys are sampled better than other columns
 executor.py            where plans run
 results.py             tables and rows in the client
 """

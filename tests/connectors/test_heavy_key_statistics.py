@@ -5,6 +5,7 @@ import decimal
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
@@ -12,10 +13,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.connectors import parquet_keys
 from engine.connectors.arrow_source import arrow_source
 from engine.connectors.column_statistics import HEAVY_KEYS_MAX, SpreadSample, key_text, sample_statistics
 from engine.connectors.csv_source import csv_source
+from engine.connectors.parquet_keys import key_statistics
 from engine.connectors.parquet_source import parquet_source
+from engine.graph.source_spec import ParquetSource
 
 ROWS = 40_000
 _MOMENT = datetime.datetime(2020, 1, 2, 3, 4, 5, 6)
@@ -110,3 +114,51 @@ def test_the_heaviest_keys_are_listed_first_and_not_too_many() -> None:
     keys = [key for key in range(40) for _ in range(400 + key)]
     heavy = sample_statistics([pa.table({"k": keys})], len(keys))["k"].heavy_keys
     assert [text for text, _ in heavy] == [str(39 - index) for index in range(HEAVY_KEYS_MAX)]
+
+
+def sorted_file(folder: Path, rows: int = 300_000, **options: Any) -> ParquetSource:
+    """One row group, sorted: the heavy key lies in its middle."""
+    keys = [key // 50 for key in range(rows // 4)] + [50_000] * (rows // 2) + [60_000 + key for key in range(rows // 4)]
+    table = pa.table({"k": pa.array(keys, pa.int64()), "text": ["x"] * len(keys), "list": [[1]] * len(keys)})
+    pq.write_table(table, folder / "sorted.parquet", row_group_size=rows, **options)
+    return parquet_source(folder / "sorted.parquet")[0]
+
+
+def test_a_key_column_is_sampled_inside_its_row_groups(tmp_path: Path) -> None:
+    spec = sorted_file(tmp_path)
+    assert heavy_of(parquet_source(tmp_path / "sorted.parquet")[1].columns) == []
+    found = key_statistics(spec, "k", 300_000)
+    assert found is not None
+    assert [(text, round(share, 1)) for text, share in found.heavy_keys] == [("50000", 0.5)]
+    assert found.distinct_count is not None
+    assert found.distinct_count > 4_000, "the begin of the file knows of 164"
+
+
+def test_a_key_column_in_files_with_dictionaries_is_sampled_as_plain_values(tmp_path: Path) -> None:
+    table = pa.table({"k": pa.array(["EUR"] * 9000 + ["USD"] * 1000).dictionary_encode()})
+    pq.write_table(table, tmp_path / "a.parquet")
+    found = key_statistics(parquet_source(tmp_path / "a.parquet")[0], "k", 10_000)
+    assert found is not None
+    assert found.heavy_keys == (("EUR", 0.9), ("USD", 0.1))
+
+
+def test_what_is_too_large_to_decode_or_no_key_or_gone_is_not_sampled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = sorted_file(tmp_path)
+    assert key_statistics(spec, "list", 300_000) is None
+    monkeypatch.setattr(parquet_keys, "CHUNK_BYTES", 1000)
+    assert key_statistics(spec, "k", 300_000.5) is None
+    (tmp_path / "sorted.parquet").unlink()
+    assert key_statistics(spec, "k", 300_000) is None
+
+
+def test_few_row_groups_of_many_are_decoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = sorted_file(tmp_path)
+    (split,) = spec.splits
+    many = tuple(msgspec.structs.replace(split, start=index, row_count=300_000) for index in range(40))
+    assert [group.start for group in parquet_keys._spread(many)] == [0, 6, 13, 20, 26, 33]
+    monkeypatch.setattr(parquet_keys, "CHUNK_VALUES", 100_000)
+    assert [group.start for group in parquet_keys._spread(many)] == [0]
+    assert parquet_keys._spread(()) == ()
+    assert key_statistics(spec, "k", 1.0) is None, "one group that is too large"

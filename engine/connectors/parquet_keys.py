@@ -1,0 +1,94 @@
+"""Heavy keys of a Parquet column that a join compares, from rows of all parts of its row groups.
+
+    key_statistics(spec, column, row_count) -> ColumnStatistics | None
+
+The sample that a source takes when it is read is the begin of some row groups, of all columns: of a file that is sorted
+it shows the first keys only. A join wants to know its keys better, and of one column whole chunks can be decoded: at
+most CHUNK_BYTES and CHUNK_VALUES of them, from row groups spread over all. What was found is remembered for as long as
+the files stay as they are.
+
+Only distinct count and heavy keys are for use. None: nothing better than the first sample is to be had.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from engine.connectors.column_statistics import SpreadSample, sample_statistics
+from engine.connectors.parquet_source import plain_file_schema
+from engine.expressions.schema_bridge import is_key_type
+from engine.graph.source_spec import ColumnStatistics, ParquetSource, SourceSplit
+
+#: decoded for one column, whatever the size of the source
+CHUNK_VALUES = 1 << 21
+CHUNK_BYTES = 8 << 20
+_GROUPS_MAX = 16
+_BATCH_ROWS = 65_536
+_REMEMBERED = 256
+
+
+def key_statistics(spec: ParquetSource, column: str, row_count: float) -> ColumnStatistics | None:
+    """Return what whole column chunks say of a key column, or None when they are too large or cannot be read.
+
+    Args:
+        spec: the source; its splits are row groups.
+        column: top-level column.
+        row_count: rows of the source.
+    """
+    groups = _spread(spec.splits)
+    try:
+        stamps = tuple(Path(group.path).stat().st_mtime_ns for group in groups)
+        return _sampled(groups, stamps, column, row_count)
+    except (OSError, pa.ArrowException):
+        # the job will say what is wrong with the file
+        return None
+
+
+def _spread(splits: Sequence[SourceSplit]) -> tuple[SourceSplit, ...]:
+    """Return a few row groups from everywhere, as many as have CHUNK_VALUES rows together."""
+    count = min(_GROUPS_MAX, len(splits))
+    while count > 1:
+        chosen = tuple(splits[index * len(splits) // count] for index in range(count))
+        if sum(group.row_count for group in chosen) <= CHUNK_VALUES:
+            return chosen
+        count -= 1
+    return tuple(splits[:count])
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _sampled(
+    groups: tuple[SourceSplit, ...], _stamps: tuple[int, ...], column: str, row_count: float
+) -> ColumnStatistics | None:
+    sample = SpreadSample()
+    schema: pa.Schema | None = None
+    left_bytes, left_values = CHUNK_BYTES, CHUNK_VALUES
+    for group in groups:
+        with pq.ParquetFile(group.path, memory_map=False) as file:
+            size = _chunk_bytes(file.metadata, group.start, column)
+            left_bytes -= size
+            left_values -= group.row_count
+            field = plain_file_schema(file.schema_arrow).field(column)
+            if left_bytes < 0 or left_values < 0 or not is_key_type(field.type):
+                break
+            schema = pa.schema([field])
+            for batch in file.iter_batches(_BATCH_ROWS, row_groups=[group.start], columns=[column], use_threads=False):
+                (plain,) = pa.Table.from_batches([batch]).cast(schema).combine_chunks().to_batches()
+                sample.add(plain)
+    if schema is None:
+        return None
+    return sample_statistics([sample.table(schema)], row_count).get(column)
+
+
+def _chunk_bytes(metadata: pq.FileMetaData, group: int, column: str) -> int:
+    """Return the decoded bytes of a column chunk as far as the footer knows them."""
+    chunks = metadata.row_group(group)
+    for index in range(chunks.num_columns):
+        chunk = chunks.column(index)
+        if chunk.path_in_schema == column:
+            return int(chunk.total_uncompressed_size)
+    return CHUNK_BYTES + 1

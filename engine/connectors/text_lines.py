@@ -1,9 +1,9 @@
-r"""Text to lines without a Python object for each: a block of bytes becomes an Arrow array of strings.
+"""Text to lines without a Python object for each: a block of bytes becomes an Arrow array of strings.
 
-    lines_of(b"a\r\n\nb")  ─►  ["a", "", "b"]
+    lines_of(block)      a CR LF LF b  ─►  "a", "", "b"
 
-A line ends with ``\n`` or ``\r\n``, which are not part of it; a ``\r`` alone is. After the last line end nothing more
-begins: text that ends with one has no empty line behind it.
+A line ends with LF or CR LF, which are not part of it; a CR alone is. After the last line end nothing more begins:
+text that ends with one has no empty line behind it.
 """
 
 from __future__ import annotations

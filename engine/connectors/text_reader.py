@@ -1,10 +1,10 @@
-r"""TextReader: a task's splits of text files as record batches of lines.
+"""TextReader: a task's splits of text files as record batches of lines.
 
-    file     first line\nsecond\nthird line is long\nfourth
+    file     first LF second LF third line is long LF fourth
     splits   |-----------------|---------------|-----------|        cut anywhere
     lines    |  first, second  |  third        |  fourth   |        each read by the split in which it begins
 
-A file's byte order mark is passed over. A line end is ``\n`` or ``\r\n``; empty lines are rows, and so is a last line
+A file's byte order mark is passed over. A line end is LF or CR LF; empty lines are rows, and so is a last line
 without a line end. What is not UTF-8 is a DataError that names file, line and column.
 """
 

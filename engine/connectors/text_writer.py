@@ -1,4 +1,4 @@
-r"""TextWriter: one string column as lines of UTF-8, each with ``\n`` behind it.
+"""TextWriter: one string column as lines of UTF-8, each with a line feed behind it.
 
 As in Spark, a null is an empty line, and a value that holds a line end is written as it is: it reads back as several
 lines.

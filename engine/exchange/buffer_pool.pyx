@@ -62,6 +62,9 @@ LOGGER = logging.getLogger(__name__)
 
 cdef int32_t SLAB_BYTES = 1 << 20
 
+#: a thread that waits for a buffer looks at least so often
+cdef int64_t LOOK_NS = 10000000
+
 
 class BufferKind(IntEnum):
     """What a buffer holds."""
@@ -441,6 +444,7 @@ cdef inline bint grant(NetworkBufferPool network, LocalBufferPool pool) noexcept
 cdef bint wait_for_grant(NetworkBufferPool network, LocalBufferPool pool, int64_t until_ns) noexcept nogil:
     cdef bint is_granted = False
     cdef bint is_late = False
+    cdef int64_t look_ns
     monitor_lock(&network._monitor)
     network._waiting += 1
     pool.is_waiting = True
@@ -448,7 +452,11 @@ cdef bint wait_for_grant(NetworkBufferPool network, LocalBufferPool pool, int64_
         is_granted = grant(network, pool)
         if is_granted or is_late or pool.is_closed:
             break
-        is_late = monitor_wait(&network._monitor, until_ns)
+        look_ns = monotonic_ns() + LOOK_NS
+        if until_ns >= 0 and until_ns < look_ns:
+            is_late = monitor_wait(&network._monitor, until_ns)
+        else:
+            monitor_wait(&network._monitor, look_ns)
     pool.is_waiting = False
     network._waiting -= 1
     monitor_unlock(&network._monitor)
@@ -456,9 +464,16 @@ cdef bint wait_for_grant(NetworkBufferPool network, LocalBufferPool pool, int64_
 
 
 cdef inline void uncount(NetworkBufferPool network, LocalBufferPool pool) noexcept nogil:
+    """Take a segment back, and wake who may have it now.
+
+    A producer at the end of its pool is woken once a quarter of it is free, not for every buffer: it would take one,
+    fill it and wait again. It looks by itself every LOOK_NS, since the rest may stay with a consumer for long.
+    """
+    cdef bint was_short
     monitor_lock(&network._monitor)
+    was_short = network._in_use >= network.segment_count
     pool.in_use -= 1
     network._in_use -= 1
-    if network._waiting > 0:
+    if network._waiting > 0 and (was_short or (pool.is_waiting and pool.in_use <= pool.size - pool.size // 4)):
         monitor_notify(&network._monitor)
     monitor_unlock(&network._monitor)

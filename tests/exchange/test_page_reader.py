@@ -32,7 +32,7 @@ def test_small_pages_become_batches_of_useful_size_with_a_pool_of_two(world: Wor
     gate.close()
     world.join()
     assert [key for batch in batches for key in batch["k"].to_pylist()] == list(range(20_000))
-    assert max(batch.num_rows for batch in batches) <= 8192
+    assert max(batch.num_rows for batch in batches) <= 32768
     assert len(batches) <= 5
 
 

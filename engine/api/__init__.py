@@ -5,6 +5,7 @@ data_set.py            DataSet: an immutable handle on a node
 projections.py         select, with_columns, drop, rename
 joins.py               join, union
 grouped.py             group_by, agg, distinct
+partitioning.py        shuffle, rebalance, key_by and the like, replicated
 expression.py          Expr and its operators
 string_expressions.py time_expressions.py aggregates.py
 expressions.py         col, lit, when, and all names of expressions

@@ -12,6 +12,7 @@
     python_operator.py user functions in worker processes
     sink_operator.py   stages a file for the commit
     drivers.py         the three heads
+    source_pacing.py   holds the batches of a source back to a rate
     heavy_copies.py    which rows of a join whose heavy keys are split are copies
     registry.py        descriptor -> operator
     batch_task.py      the whole of one attempt

@@ -20,6 +20,8 @@ It lies below the JobMaster, which plans again with the sizes of finished result
     column_lineage.py        what becomes of column statistics on the way
     heavy_keys.py            heavy keys of a repartitioned join are split
     join_planning.py         the alternatives of one join with costs, hints and reasons
+    replication.py           sources that every subtask of a join reads by itself
+    partition_planning.py    where rows go when the user says so
     plan_enumerator.py       alternatives of the whole plan, bottom up
     candidates.py            a possible way to compute a node
     operator_translation.py  candidates to physical operators

@@ -2,18 +2,26 @@
 
     task thread                              zygote (pre-imported, starts with the first function)
       FunctionSession ──"fork"────────────────► │
-        │   batch: Arrow IPC in a memfd         └─fork─► worker: FunctionBody(function).apply(batch)
-        └──► ◄── results: Arrow IPC in a second memfd ────┘
+        │   batches: Arrow IPC in two memfds    └─fork─► worker: FunctionBody(function).run(batches)
+        └──► ◄── results: Arrow IPC in a third ───┘
 
     row.py               Row: the light named record that functions see
-    function_body.py     batch -> rows -> function -> rows -> batch, the same in a worker and in a thread
+    user_function.py     what a function may be: a callable or a rich object; what ``open`` is told
+    function_body.py     batches -> rows -> function -> rows -> batches, the same in a worker and in a thread
+    function_output.py   returned rows -> batches          function_error.py   what went wrong, where, on which row
+    batch_formats.py     batches as Arrow, pandas, numpy   group_rows.py       groups in a stream of sorted batches
+    used_columns.py      which columns a function uses, read from its bytecode
     shared_batches.py    one batch in shared memory (a memfd that grows)
     worker_protocol.py   the messages between task and worker
     worker.py            ``python -m engine.functions.worker``: zygote and workers
     worker_process.py    the parent's side: starting, killing and reaping
+    function_session.py  FunctionSession, WorkerSession       thread_session.py   the same in the task's process
     function_runner.py   FunctionRunner: sessions for tasks; workers belong to one job
 
+Input is pulled by the function and results are pushed while it comes, so a function over all rows of a subtask, or over
+a group larger than memory, holds what the user's code holds and a batch besides.
+
 A crash, a leak, ``os._exit`` or an endless loop costs a worker, never the process that runs tasks; the traceback
-reaches the user whole. With ``python.execution-mode: thread`` the function runs in the task's own thread, so that a
+reaches the user whole. With ``python.execution-mode: thread`` the function runs in the task's own process, so that a
 debugger works.
 """

@@ -30,7 +30,8 @@ from engine.functions.batch_formats import from_format, is_of_format, to_format
 from engine.functions.function_error import BadOutputError, FunctionPlace, FunctionStopped, describe_row, message_of
 from engine.functions.function_output import BATCH_ROWS_MAX, FIRST_ROWS, FunctionOutput
 from engine.functions.group_rows import LEFT, RIGHT, GroupedRows, PairedGroups, View
-from engine.functions.row import Row, make_row, rows_of
+from engine.functions.row import Row, RowsAt, make_row, rows_of
+from engine.functions.used_columns import used_columns
 from engine.functions.user_function import FunctionContext, close_function, function_of, open_function
 from engine.graph.operator_descriptor import PythonOperator
 
@@ -59,6 +60,20 @@ class _RowStream:
             for row in rows_of(batch):
                 self.current = row
                 yield row
+
+
+class _RowAt:
+    """One row of a batch."""
+
+    def __init__(self, batch: pa.RecordBatch, position: int) -> None:
+        self._batch = batch
+        self._position = position
+
+    @property
+    def current(self) -> Row:
+        """The row, whole."""
+        row: Row = RowsAt(self._batch, (self._position,))[0]
+        return row
 
 
 class FunctionBody:
@@ -91,6 +106,7 @@ class FunctionBody:
             raise self._place.error(BadOutputError(f"is no function for {self._kind}"))
         self._function: Callable[..., Any] = function
         self._input_schema = input_schema
+        self._columns = self._columns_to_decode()
         self._output = FunctionOutput(output_schema, self._place)
         self._row_count = 0
         self._is_open = False
@@ -138,11 +154,11 @@ class FunctionBody:
         """Yield the results of one batch."""
         match self._kind:
             case "map":
-                yield self._map(rows_of(batch))
+                yield self._map(batch)
             case "flat_map":
-                yield from self._flat_map(rows_of(batch))
+                yield from self._flat_map(batch)
             case "filter":
-                yield batch.filter(self._filter(rows_of(batch)))
+                yield batch.filter(self._filter(batch))
             case "partition":
                 channels = pa.array(self._channels(batch), pa.int32())
                 yield pa.RecordBatch.from_arrays([*batch.columns, channels], schema=self._output.schema)
@@ -152,41 +168,55 @@ class FunctionBody:
 
     # by batch --------------------------------------------------------------------------------------------------
 
-    def _map(self, rows: Sequence[Row]) -> pa.RecordBatch:
+    def _columns_to_decode(self) -> list[int] | None:
+        """Return the columns that the function uses of a row, at least one; None for all."""
+        names = self._input_schema.names
+        used = used_columns(self._function, names) if self._kind in ("map", "flat_map", "filter") else None
+        if used is None or len(set(names)) < len(names):
+            return None
+        return [position for position, name in enumerate(names) if name in used] or [0]
+
+    def _rows(self, batch: pa.RecordBatch) -> Sequence[Row]:
+        """Return the rows of a batch as far as the function sees them."""
+        return rows_of(batch if self._columns is None else batch.select(self._columns))
+
+    def _map(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         function = self._function
         values: list[Any] = []
+        whole_rows = RowsAt(batch, range(batch.num_rows))
         try:
-            for row in rows:
+            for row in self._rows(batch):
                 values.append(function(row))  # noqa: PERF401 - the place of a failure is told by what is there
         except BaseException as error:
-            raise self._error(error, rows[len(values)]) from error
-        return self._output.batch(values, rows)
+            raise self._error(error, whole_rows[len(values)]) from error
+        return self._output.batch(values, whole_rows)
 
-    def _flat_map(self, rows: Iterable[Row]) -> Iterator[pa.RecordBatch]:
+    def _flat_map(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         function = self._function
         values: list[Any] = []
-        rows_in: list[Row] = []
+        positions: list[int] = []
         limit = BATCH_ROWS_MAX
-        for row in rows:
-            for value in self._iterate(row, function, row):
+        for position, row in enumerate(self._rows(batch)):
+            source = _RowAt(batch, position)
+            for value in self._iterate(source, function, row):
                 values.append(value)
-                rows_in.append(row)
+                positions.append(position)
                 if len(values) >= limit:
-                    batch = self._output.batch(values, rows_in)
-                    yield batch
-                    limit = self._output.next_limit(batch)
-                    values, rows_in = [], []
+                    result = self._output.batch(values, RowsAt(batch, positions))
+                    yield result
+                    limit = self._output.next_limit(result)
+                    values, positions = [], []
         if values:
-            yield self._output.batch(values, rows_in)
+            yield self._output.batch(values, RowsAt(batch, positions))
 
-    def _filter(self, rows: Sequence[Row]) -> pa.Array:
+    def _filter(self, batch: pa.RecordBatch) -> pa.Array:
         function = self._function
         mask: list[bool] = []
         try:
-            for row in rows:
+            for row in self._rows(batch):
                 mask.append(bool(function(row)))  # noqa: PERF401 - the place of a failure is told by what is there
         except BaseException as error:
-            raise self._error(error, rows[len(mask)]) from error
+            raise self._error(error, RowsAt(batch, range(batch.num_rows))[len(mask)]) from error
         return pa.array(mask, pa.bool_())
 
     def _channels(self, batch: pa.RecordBatch) -> list[int]:
@@ -271,8 +301,8 @@ class FunctionBody:
         if values:
             yield self._output.batch(values, rows_in)
 
-    def _iterate(self, source: Row | _HasCurrent, function: Callable[..., Any], *arguments: Any) -> Iterator[Any]:
-        """Yield what one call returns; ``source`` knows the row at hand, or is it."""
+    def _iterate(self, source: _HasCurrent, function: Callable[..., Any], *arguments: Any) -> Iterator[Any]:
+        """Yield what one call returns; ``source`` knows the row at hand."""
         try:
             result = function(*arguments)
             if isinstance(result, str | bytes | dict) or not isinstance(result, Iterable):
@@ -281,7 +311,7 @@ class FunctionBody:
         except (GeneratorExit, FunctionStopped):
             raise
         except BaseException as error:
-            raise self._error(error, source if isinstance(source, Row) else source.current) from error
+            raise self._error(error, source.current) from error
 
     def _error(self, error: BaseException, row: Row | None) -> Exception:
         return self._place.error(error, "" if row is None else describe_row(row))

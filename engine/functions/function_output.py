@@ -10,12 +10,12 @@ A fraction is no integer, although Arrow would cut it off.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import Any
 
 import pyarrow as pa
 
 from engine.functions.function_error import BadOutputError, FunctionPlace, UserFunctionError, describe_row
-from engine.functions.row import Row
 
 BATCH_ROWS_MAX = 8192
 BATCH_BYTES = 1 << 20
@@ -26,7 +26,11 @@ _GROWTH = 8
 
 def to_array(values: Sequence[Any], field: pa.Field) -> pa.Array:
     """Return values as an array of the field's type."""
-    if pa.types.is_integer(field.type) and any(type(value) is float and not value.is_integer() for value in values):
+    if (
+        pa.types.is_integer(field.type)
+        and float in set(map(type, values))
+        and any(type(value) is float and not value.is_integer() for value in values)
+    ):
         raise BadOutputError(f"a fraction for column {field.name!r} of type {field.type}")
     return pa.array(values, field.type, from_pandas=False)
 
@@ -43,7 +47,8 @@ class FunctionOutput:
         """Turn returned rows into a batch; UserFunctionError with the guilty one where that fails."""
         try:
             records = self._as_tuples(values)
-            columns = list(zip(*records, strict=True)) if records else [()] * len(self._names)
+            # Not zip(*records): an iterator for each row is what the garbage collector would be busy with.
+            columns = (list(map(itemgetter(position), records)) for position in range(len(self._names)))
             arrays = [to_array(column, field) for column, field in zip(columns, self.schema, strict=True)]
             return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
         except Exception as error:
@@ -57,9 +62,9 @@ class FunctionOutput:
         return max(1, limit)
 
     def _as_tuples(self, values: list[Any]) -> list[Sequence[Any]]:
-        width = len(self._names)
-        if all(type(value) is tuple and len(value) == width for value in values):
-            return values
+        types = set(map(type, values))
+        if all(issubclass(each, tuple) for each in types) and set(map(len, values)) == {len(self._names)}:
+            return values if types == {tuple} else list(map(tuple, values))
         return [self._as_tuple(value) for value in values]
 
     def _as_tuple(self, value: Any) -> Sequence[Any]:
@@ -68,10 +73,10 @@ class FunctionOutput:
             if value.keys() != set(names):
                 raise BadOutputError(f"returned keys {sorted(map(str, value))}, the schema has {list(names)}")
             return [value[name] for name in names]
-        if isinstance(value, tuple | list | Row):
+        if isinstance(value, tuple | list):
             if len(value) != len(names):
                 raise BadOutputError(f"returned {len(value)} values, the schema has {len(names)}: {', '.join(names)}")
-            return value
+            return tuple(value)
         raise BadOutputError(f"returned {type(value).__name__}; expected a tuple, a dict or a row")
 
     def _find_bad_output(self, values: list[Any], rows_in: Sequence[object], error: Exception) -> UserFunctionError:

@@ -51,6 +51,11 @@ class Row(tuple[Any, ...]):
         return dict(zip(self._fields, self, strict=True))
 
 
+def is_attribute(name: str) -> bool:
+    """Return whether the column of that name can be taken as an attribute of a row."""
+    return name.isidentifier() and not keyword.iskeyword(name) and (name in _HIDDEN or not hasattr(Row, name))
+
+
 @lru_cache(maxsize=256)
 def row_class(names: tuple[str, ...]) -> type[Row]:
     """Return the row class of these column names; calling it with an iterable of values makes a row."""
@@ -60,7 +65,7 @@ def row_class(names: tuple[str, ...]) -> type[Row]:
         "_positions": {name: position for position, name in enumerate(names)},
     }
     for position, name in enumerate(names):
-        if name.isidentifier() and not keyword.iskeyword(name) and (name in _HIDDEN or not hasattr(Row, name)):
+        if is_attribute(name):
             namespace[name] = property(itemgetter(position))
     return type("Row", (Row,), namespace)
 
@@ -75,3 +80,17 @@ def rows_of(batch: pa.RecordBatch) -> Sequence[Row]:
     make = row_class(tuple(batch.schema.names))
     columns = [column.to_pylist() for column in batch.columns]
     return [make(values) for values in zip(*columns, strict=True)] if columns else [make(())] * batch.num_rows
+
+
+class RowsAt(Sequence[Row]):
+    """Some rows of a batch, made when they are asked for: to be shown where something went wrong."""
+
+    def __init__(self, batch: pa.RecordBatch, positions: Sequence[int]) -> None:
+        self._batch = batch
+        self._positions = positions
+
+    def __len__(self) -> int:
+        return len(self._positions)
+
+    def __getitem__(self, index: Any) -> Any:
+        return rows_of(self._batch.slice(self._positions[index], 1))[0]

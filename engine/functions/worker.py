@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import gc
 import os
 import signal
 import socket
@@ -51,6 +52,8 @@ from engine.functions.worker_protocol import (
 #: socket, two input memories, one result memory
 DESCRIPTOR_COUNT = 4
 _PR_SET_PDEATHSIG = 1
+#: objects made and kept until the collector of cycles looks at the young ones; Python's own is 700
+GC_THRESHOLD = 100_000
 
 
 def run_zygote(connection: socket.socket) -> None:
@@ -230,6 +233,9 @@ def main() -> None:
     pa.set_io_thread_count(1)
     # Arrow looks for NumPy and pandas when it first takes Python values: once here, not in every worker.
     pa.array([0])
+    # Rows come and go by the thousand and are no cycles: Python's collector would look at them all the time.
+    gc.freeze()
+    gc.set_threshold(GC_THRESHOLD, 10, 10)
     run_zygote(socket.socket(fileno=int(sys.argv[1])))
 
 

@@ -1,0 +1,309 @@
+"""What real sizes change in a plan, as tables: join strategies, build sides, parallelism, and who waits for whom."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.errors import PlanError
+from engine.graph.contiguous_runs import contiguous_runs, runs_needed
+from engine.graph.exchange_mode import ExecutionMode
+from engine.graph.job_graph import JobGraph
+from engine.graph.operator_descriptor import HashJoinOperator
+from engine.graph.plan import JoinHint, JoinType
+from engine.graph.run_time_decision import RunTimeDecision, SubtaskRanges
+from engine.graph.ship_strategy import ResultPartitionType
+from engine.ids import JobId, JobVertexId
+from engine.optimizer.adaptive_changes import apply, replay
+from engine.optimizer.adaptive_costs import broadcast_limit, prefers_broadcast
+from engine.optimizer.adaptive_decisions import DataSetSize, decide
+from engine.optimizer.adaptive_order import waits
+from engine.optimizer.adaptive_shape import input_edge
+from engine.optimizer.estimates import Estimates
+from engine.optimizer.explain import explain
+from engine.optimizer.job_graph_generator import generate_job_graph
+from engine.optimizer.optimizer import optimize
+from engine.optimizer.settings import OptimizerSettings
+from tests.optimizer.plan_building import Builder, call, lit, schema
+
+BATCH = OptimizerSettings(parallelism=4, execution_mode=ExecutionMode.BATCH)
+LEFT, RIGHT, JOIN = JobVertexId(0), JobVertexId(1), JobVertexId(2)
+KB, MB = 1000, 1_000_000
+
+
+def join_plan(
+    how: JoinType = JoinType.INNER,
+    left_rows: float = 1e6,
+    right_rows: float = 1e6,
+    guess: str = "right",
+    hint: JoinHint = JoinHint.OPTIMIZER_CHOOSES,
+    then: str = "",
+    parallelism: int | None = None,
+    splits: int = 4,
+):
+    """Left and right tables, one of them through a filter whose share is a guess, joined, and what follows."""
+    builder = Builder()
+    left = builder.source(schema(k="int64", v="int64"), rows=left_rows, splits=splits)
+    right = builder.source(schema(k="int64", w="int64"), rows=right_rows)
+    guessed = {"left": left, "right": right}.get(guess)
+    if guessed is not None:
+        guessed = builder.python(guessed, "filter")
+    left, right = (guessed, right) if guess == "left" else (left, guessed if guess == "right" else right)
+    joined = builder.join(left, right, on="k", how=how, hint=hint, parallelism=parallelism)
+    if then == "aggregate":
+        joined = builder.aggregate(joined, ("k",), ("count_all", None))
+    builder.sink(joined)
+    return builder.plan()
+
+
+def graph_of(plan, settings: OptimizerSettings = BATCH) -> JobGraph:
+    return generate_job_graph(optimize(plan, settings), JobId("a" * 32), "job")
+
+
+def joins_only(**settings) -> OptimizerSettings:
+    return msgspec.structs.replace(BATCH, adaptive_bytes_per_subtask=0, **settings)
+
+
+def size(total: int, count: int = 4) -> DataSetSize:
+    return DataSetSize(max(1, total // 16), total, (total // count,) * count)
+
+
+def finished(graph: JobGraph, **sizes: int) -> tuple[RunTimeDecision, ...]:
+    """Decide when the left or the right input of the join is finished with so many bytes, its producer having begun."""
+    sides = {"left": 0, "right": 1}
+    join = graph.vertex(JOIN)
+    found = {input_edge(join, sides[side]).data_set: size(total) for side, total in sizes.items()}
+    return decide(graph, found, {data_set.producer for data_set in found})
+
+
+@pytest.mark.parametrize(
+    ("how", "guess", "real", "kind"),
+    [
+        (JoinType.INNER, "right", 10 * KB, "BROADCAST"),
+        (JoinType.INNER, "left", 10 * KB, "BROADCAST"),
+        (JoinType.INNER, "right", 8 * MB, None),
+        (JoinType.INNER, "right", 4_100 * KB, None),
+        (JoinType.INNER, "right", 80 * MB, None),
+        (JoinType.LEFT, "right", 10 * KB, "BROADCAST"),
+        (JoinType.LEFT, "left", 10 * KB, None),
+        (JoinType.RIGHT, "left", 10 * KB, "BROADCAST"),
+        (JoinType.RIGHT, "right", 10 * KB, None),
+        (JoinType.FULL, "right", 10 * KB, None),
+        (JoinType.FULL, "left", 10 * KB, None),
+        (JoinType.SEMI, "left", 10 * KB, None),
+        (JoinType.ANTI, "left", 10 * KB, None),
+    ],
+)
+def test_a_small_input_is_broadcast_where_the_type_allows_it(how, guess, real, kind):
+    graph = graph_of(join_plan(how, guess=guess), joins_only())
+    decisions = finished(graph, **{guess: real})
+    assert [decision.kind for decision in decisions] == ([kind] if kind else [])
+    if kind:
+        other = "right" if guess == "left" else "left"
+        assert decisions[0].became == f"broadcast {guess}"
+        assert f"{other} is not shuffled" in decisions[0].reason
+        assert decisions[0].real_bytes == real and decisions[0].expected_bytes == 8 * MB
+
+
+def test_the_small_input_is_read_whole_and_the_other_one_stays_where_it_is():
+    graph = graph_of(join_plan(), joins_only())
+    changed = replay(graph, finished(graph, right=10 * KB))
+    join = changed.vertex(JOIN)
+    small, stay = input_edge(join, 1), input_edge(join, 0)
+    assert small.ranges == ((0, 4),) * 4 and changed.data_set(small.data_set).subpartition_count == 4
+    assert changed.data_set(small.data_set).partitioner == graph.data_set(small.data_set).partitioner
+    assert changed.data_set(stay.data_set).partitioner.kind == "FORWARD"
+    assert changed.data_set(stay.data_set).result_type is ResultPartitionType.PIPELINED
+    assert not join.chain[0].operator.build_left
+
+
+@pytest.mark.parametrize(
+    ("mode", "pages", "result_type"),
+    [
+        (ExecutionMode.BATCH_FORCED, 1000, ResultPartitionType.BLOCKING),
+        (ExecutionMode.BATCH, 11, ResultPartitionType.BLOCKING),
+        (ExecutionMode.BATCH, 12, ResultPartitionType.PIPELINED),
+    ],
+)
+def test_what_cannot_run_together_is_stored_all_the_same(mode, pages, result_type):
+    builder = Builder()
+    table = builder.source(schema(k="int64", g="int64", v="int64"), rows=1e9)
+    groups = builder.aggregate(table, ("k", "g"), ("sum", "v"))
+    small = builder.python(builder.source(schema(k="int64", w="int64"), rows=1e7), "filter")
+    builder.sink(builder.join(groups, small, on="k"))
+    graph = graph_of(builder.plan(), joins_only(execution_mode=mode, managed_bytes_per_slot=pages << 15))
+    join = next(vertex for vertex in graph.vertices if isinstance(vertex.chain[0].operator, HashJoinOperator))
+    guessed = input_edge(join, 1).data_set
+    (decision,) = decide(graph, {guessed: size(10 * KB)}, {guessed.producer})
+    changed = replay(graph, [decision])
+    stays = changed.data_set(input_edge(changed.vertex(join.id), 0).data_set)
+    assert (stays.partitioner.kind, stays.result_type) == ("FORWARD", result_type)
+    assert ("but stored" in decision.reason) == (result_type is ResultPartitionType.BLOCKING)
+
+
+@pytest.mark.parametrize(
+    ("plan", "why"),
+    [
+        (join_plan(hint=JoinHint.REPARTITION_HASH_FIRST), "a hint is an order"),
+        (join_plan(then="aggregate"), "the aggregate relies on rows being together by the join's key"),
+        (join_plan(splits=1), "the other input has one subtask: the join would have one as well"),
+    ],
+)
+def test_joins_that_others_rely_on_stay_as_they_were_planned(plan, why):
+    assert finished(graph_of(plan, joins_only()), right=10 * KB) == (), why
+
+
+def test_nothing_is_decided_about_what_has_begun_or_where_it_is_turned_off():
+    graph = graph_of(join_plan(), joins_only())
+    sizes = {input_edge(graph.vertex(JOIN), 1).data_set: size(10 * KB)}
+    assert decide(graph, sizes, {RIGHT})
+    assert decide(graph, sizes, {RIGHT, LEFT}) == ()
+    assert decide(graph, sizes, {RIGHT, JOIN}) == ()
+    assert decide(graph, {}, {RIGHT}) == ()
+    off = graph_of(join_plan(), msgspec.structs.replace(BATCH, is_adaptive=False))
+    assert off.adaptive is None and decide(off, sizes, {RIGHT}) == () and waits(off) == {}
+
+
+@pytest.mark.parametrize(
+    ("how", "real", "became"),
+    [
+        (JoinType.INNER, 40 * MB, "repartition both inputs"),
+        (JoinType.LEFT, 40 * MB, "repartition both inputs"),
+        (JoinType.SEMI, 40 * MB, "repartition both inputs"),
+        (JoinType.INNER, 30 * KB, None),
+        (JoinType.INNER, 1 * MB, None),
+    ],
+)
+def test_a_large_input_is_repartitioned_although_a_broadcast_was_planned(how, real, became):
+    graph = graph_of(join_plan(how, right_rows=2000), joins_only())
+    edge = input_edge(graph.vertex(JOIN), 1)
+    assert edge.ranges == ((0, 4),) * 4 and graph.data_set(edge.data_set).partitioner.kind == "HASH"
+    decisions = finished(graph, right=real)
+    assert [decision.became for decision in decisions] == ([became] if became else [])
+    changed = replay(graph, decisions)
+    if became:
+        assert input_edge(changed.vertex(JOIN), 1).ranges == ()
+        other = changed.data_set(input_edge(changed.vertex(JOIN), 0).data_set)
+        assert (other.partitioner.keys, other.result_type) == (("k",), ResultPartitionType.BLOCKING)
+
+
+@pytest.mark.parametrize("guess", ["right", "nothing"])
+def test_a_broadcast_is_kept_in_hash_partitions_only_where_its_size_is_a_guess(guess):
+    graph = graph_of(join_plan(right_rows=2000, guess=guess))
+    data_set = graph.data_set(input_edge(graph.vertex(JOIN), 1).data_set)
+    assert data_set.partitioner.kind == ("HASH" if guess == "right" else "BROADCAST")
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "built"),
+    [
+        (8 * MB, 16 * MB, None),
+        (40 * MB, 20 * MB, "build right"),
+        (40 * MB, 21 * MB, None),
+        (40 * MB, 100 * KB, "build right"),
+    ],
+)
+def test_the_really_smaller_side_is_built_when_both_are_known(left, right, built):
+    graph = graph_of(join_plan(JoinType.FULL, guess="left"), joins_only())
+    assert graph.vertex(JOIN).chain[0].operator.build_left
+    decisions = finished(graph, left=left, right=right)
+    assert [decision.became for decision in decisions] == ([built] if built else [])
+    assert replay(graph, decisions).vertex(JOIN).chain[0].operator.build_left == (built is None)
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "per_subtask", "parallelism"),
+    [
+        (100 * KB, 100 * KB, 16 * MB, 1),
+        (16 * MB, 14 * MB, 16 * MB, 2),
+        (24 * MB, 23 * MB, 16 * MB, 4),
+        (100 * MB, 1 * MB, 16 * MB, 4),
+        (100 * KB, 100 * KB, 0, 4),
+    ],
+)
+def test_readers_of_small_results_get_fewer_subtasks(left, right, per_subtask, parallelism):
+    settings = msgspec.structs.replace(BATCH, adaptive_bytes_per_subtask=per_subtask)
+    graph = graph_of(join_plan(JoinType.FULL, guess="nothing"), settings)
+    changed = replay(graph, finished(graph, left=left, right=right))
+    join = changed.vertex(JOIN)
+    assert join.parallelism == parallelism
+    assert input_edge(join, 0).ranges == input_edge(join, 1).ranges
+    if parallelism < 4:
+        assert [begin for begin, _ in input_edge(join, 0).ranges] == list(range(0, 4, 4 // parallelism))
+
+
+def test_a_parallelism_that_was_set_stays():
+    graph = graph_of(join_plan(JoinType.FULL, guess="nothing", parallelism=4))
+    assert finished(graph, left=1000, right=1000) == ()
+
+
+def test_a_large_subpartition_stands_alone_and_the_small_ones_together():
+    graph = graph_of(join_plan(JoinType.FULL, guess="nothing"), msgspec.structs.replace(BATCH, parallelism=8))
+    join = graph.vertex(JOIN)
+    sizes = DataSetSize(1, 907 * MB, (MB, MB, MB, 900 * MB, MB, MB, MB, MB))
+    facts = {input_edge(join, side).data_set: sizes for side in (0, 1)}
+    (decision,) = decide(graph, facts, {LEFT, RIGHT})
+    assert decision.change == SubtaskRanges((JOIN,), ((0, 3), (3, 4), (4, 8)))
+    assert decision.text.startswith(f"{join.name}: 8 subtasks -> 3 subtasks (reads ")
+
+
+def test_a_change_that_does_not_fit_the_graph_is_refused():
+    graph = graph_of(join_plan(JoinType.FULL))
+    with pytest.raises(PlanError, match="reads 4 subpartitions"):
+        apply(graph, SubtaskRanges((JOIN,), ((0, 2), (2, 3))))
+
+
+@pytest.mark.parametrize(
+    ("plan", "waiting"),
+    [
+        (join_plan(guess="right"), {LEFT}),
+        (join_plan(guess="left"), {RIGHT}),
+        (join_plan(guess="nothing"), set()),
+        (join_plan(guess="right", right_rows=1e9, left_rows=1e8), set()),
+        (join_plan(JoinType.LEFT, guess="left"), set()),
+        (join_plan(JoinType.FULL), set()),
+        (join_plan(hint=JoinHint.REPARTITION_HASH_FIRST), set()),
+    ],
+)
+def test_the_large_side_waits_where_the_small_one_is_a_guess(plan, waiting):
+    assert set(waits(graph_of(plan))) == waiting
+
+
+def test_nobody_waits_for_what_it_makes_itself():
+    builder = Builder()
+    table = builder.source(schema(k="int64", v="int64"), rows=1e6)
+    sums = builder.filter(builder.aggregate(table, ("k",), ("sum", "v")), call("greater", "k", lit(1)))
+    builder.sink(builder.join(table, sums, on="k", hint=JoinHint.OPTIMIZER_CHOOSES))
+    graph = graph_of(builder.plan())
+    assert LEFT not in waits(graph)
+
+
+def test_explain_says_what_real_sizes_may_change():
+    text = explain(optimize(join_plan(), BATCH))
+    limit = broadcast_limit(Estimates(1e6, 16e6, ""), 4, BATCH.managed_bytes_per_slot // 2)
+    assert 4e6 < limit < 8e6
+    assert "may become broadcast when right <= 4 MB" in text
+    assert "may become repartitioned when right > " in explain(optimize(join_plan(right_rows=2000), BATCH))
+    assert "may become" not in explain(optimize(join_plan(), OptimizerSettings(parallelism=4)))
+    assert "may become" not in explain(optimize(join_plan(guess="nothing"), BATCH))
+
+
+@given(st.floats(1, 1e12), st.floats(1, 1e12), st.integers(2, 100))
+def test_the_limit_is_where_preference_ends(stay_bytes, small_bytes, parallelism):
+    stay, small = Estimates(1e6, stay_bytes, ""), Estimates(1e6, small_bytes, "")
+    limit = broadcast_limit(stay, parallelism, 64 << 20)
+    if small_bytes < 0.99 * limit:
+        assert prefers_broadcast(small, stay, parallelism, 64 << 20)
+    elif limit * 1.01 < small_bytes <= stay_bytes:
+        assert not prefers_broadcast(small, stay, parallelism, 64 << 20)
+
+
+@given(st.lists(st.integers(0, 100), min_size=1, max_size=30), st.integers(1, 120))
+def test_runs_cover_everything_once_and_none_is_larger_than_it_must_be(sizes, limit):
+    shares = [min(size, limit) for size in sizes]
+    count = runs_needed(shares, limit)
+    runs = contiguous_runs(shares, count)
+    assert [index for begin, end in runs for index in range(begin, end)] == list(range(len(sizes)))
+    assert all(begin < end and sum(shares[begin:end]) <= limit for begin, end in runs)

@@ -66,8 +66,11 @@ class SharedBuilds:
         self._changed = threading.Condition()
         self._builds: dict[Hashable, _SharedBuild] = {}  # guarded by: self._changed
 
-    def __len__(self) -> int:
-        return len(self._builds)
+    @property
+    def seat_count(self) -> int:
+        """Subtasks that share a build side, of all joins."""
+        with self._changed:
+            return sum(build.seats for build in self._builds.values())
 
     def enter(self, key: Hashable) -> Seat | None:
         """Return a subtask's seat, or None when it has to build for itself."""

@@ -35,6 +35,11 @@ class JoinWorld:
         self.how = how
         self.build_left = build_left
         self.started = []
+        self.late = []
+
+    @property
+    def seat_count(self):
+        return self.world.services.shared_builds.seat_count
 
     def start(self, work):
         thread, errors = in_thread(work)
@@ -48,6 +53,8 @@ class JoinWorld:
         task = self.world.task((head,), splits, partitions=(descriptor,), attempt=attempt)
         if run:
             self.start(task.run)
+        else:
+            self.late.append(task.run)
         return descriptor
 
     def subtask(self, index, build, build_channel, **configuration):
@@ -84,7 +91,7 @@ class JoinWorld:
         for thread in self.started:
             thread.join(END_S)
             assert not thread.is_alive()
-        assert len(self.world.services.shared_builds) == 0
+        assert self.seat_count == 0
         self.world.services.partition_manager.close()
         self.world.close()
 
@@ -96,8 +103,19 @@ def join_world(tmp_path):
     world.close()
 
 
+def wait_until(condition):
+    deadline = time.monotonic() + END_S
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
 def run_all(join_world, tasks):
+    """Run subtasks to their end; what they share is sent when all of them are there."""
     runs = [join_world.start(task.run) for task in tasks]
+    wait_until(lambda: join_world.seat_count == len(tasks))
+    for work in join_world.late:
+        join_world.start(work)
     for thread, _ in runs:
         thread.join(END_S)
     assert [errors for _, errors in runs] == [[]] * len(tasks)
@@ -108,7 +126,7 @@ def run_all(join_world, tasks):
 def test_subtasks_of_a_process_build_once(join_world, how):
     join_world.how = how
     table = right(3000, 20)
-    build = join_world.produced(table, 2, SUBTASKS, "BROADCAST")
+    build = join_world.produced(table, 2, SUBTASKS, "BROADCAST", run=False)
     counters = run_all(join_world, [join_world.subtask(index, build, index) for index in range(SUBTASKS)])
     assert sorted(each.managed_pages_peak > 0 for each in counters) == [False, False, True]
     assert [each.spilled_bytes for each in counters] == [0] * SUBTASKS
@@ -123,20 +141,13 @@ def test_subtasks_of_a_process_build_once(join_world, how):
 @pytest.mark.parametrize("force_spill", ["false", "true"])
 def test_a_build_side_that_does_not_fit_is_copied_and_each_spills(join_world, force_spill):
     table = right(300, 20) if force_spill == "true" else right(3000, 400)
-    build = join_world.produced(table, 2, SUBTASKS, "BROADCAST")
+    build = join_world.produced(table, 2, SUBTASKS, "BROADCAST", run=False)
     tasks = [join_world.subtask(index, build, index, debug__force_spill=force_spill) for index in range(SUBTASKS)]
     counters = run_all(join_world, tasks)
     assert all(each.spilled_bytes > 0 for each in counters)
     texts = table.column("w").to_pylist()
     rows = zip(*LEFT.to_pydict().values(), strict=True)
     assert join_world.rows() == Counter({(k, v, texts[k]): SUBTASKS for k, v in rows if k < len(texts)})
-
-
-def wait_until(condition):
-    deadline = time.monotonic() + END_S
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
 
 
 def endless(join_world):
@@ -147,7 +158,7 @@ def endless(join_world):
 def test_those_who_wait_end_when_the_builder_is_cancelled(join_world):
     builder = join_world.subtask(0, endless(join_world), 0)
     _, builder_errors = join_world.start(builder.run)
-    wait_until(lambda: len(join_world.world.services.shared_builds) == 1)
+    wait_until(lambda: join_world.seat_count == 1)
     waiter = join_world.subtask(1, join_world.produced(right(10, 5), 5, 1, "BROADCAST"), 0)
     thread, errors = join_world.start(waiter.run)
     wait_until(lambda: waiter.counters().bytes_in > 0)
@@ -159,7 +170,7 @@ def test_those_who_wait_end_when_the_builder_is_cancelled(join_world):
 def test_one_who_waits_can_be_cancelled(join_world):
     builder = join_world.subtask(0, endless(join_world), 0)
     _, builder_errors = join_world.start(builder.run)
-    wait_until(lambda: len(join_world.world.services.shared_builds) == 1)
+    wait_until(lambda: join_world.seat_count == 1)
     waiter = join_world.subtask(1, join_world.produced(right(10, 5), 5, 1, "BROADCAST"), 0)
     thread, errors = join_world.start(waiter.run)
     wait_until(lambda: waiter.counters().bytes_in > 0)
@@ -189,7 +200,7 @@ def test_what_is_lent_goes_back_with_the_last_one():
     assert closed == []
     late.leave()
     assert closed == [True]
-    assert len(builds) == 0
+    assert builds.seat_count == 0
     assert builds.enter("key").is_builder
 
 
@@ -208,7 +219,7 @@ def test_the_builder_waits_for_those_who_copy_and_late_ones_build_for_themselves
     assert errors == []
     builder.leave()
     waiter.leave()
-    assert len(builds) == 0
+    assert builds.seat_count == 0
 
 
 def test_a_builder_that_ends_waits_for_the_chunk_in_work_only():
@@ -233,7 +244,7 @@ def test_a_builder_that_ends_waits_for_the_chunk_in_work_only():
     with pytest.raises(ProducerFailedError):
         waiter.step(lambda: True)
     waiter.leave()
-    assert len(builds) == 0
+    assert builds.seat_count == 0
 
 
 def test_the_builders_error_is_the_cause_of_the_others():

@@ -18,9 +18,10 @@
     report.py            the table
 
 A capped row holds the resident memory of an engine's processes to its idle size and the cap: every engine is told its
-limit in its own settings, and a watch kills what exceeds it, which is then a result: the engine died. Each row's
-result is kept as JSON in the folder of the data ($DREY_BENCH_DIR, or the system's temporary folder); with --resume
-rows that have one are not run again.
+limit in its own settings, and a watch kills what exceeds it. An engine that dies is told three quarters of the cap,
+then half, as a patient person would; one that dies of all three is shown as died. Each row's result is kept as JSON
+in the folder of the data ($DREY_BENCH_DIR, or the system's temporary folder); with --resume rows that have one are
+not run again.
 
 Engines take turns within one run, because machines of the cloud change their speed from minute to minute; only ratios
 of one run mean anything. No time is ever asserted. Never part of the tests: nothing here is named ``test_``.

@@ -6,7 +6,7 @@ import os
 import shutil
 import sys
 import tempfile
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from tests.bench import kernels
@@ -46,6 +46,11 @@ def _emptied(folder: Path, *names: str) -> None:
     (folder / "spill").mkdir(exist_ok=True)
 
 
+def _limits_mb(cap_mb: int | None) -> list[int | None]:
+    """Return what an engine is told, one after the other, until it stays within the cap."""
+    return [None] if cap_mb is None else [cap_mb, cap_mb * 3 // 4, cap_mb // 2]
+
+
 def run_row(row: Row, rows: int, run_count: int, engines: list[str], folder: Path) -> dict[str, object]:
     """Run one row of the table with all engines in turns; return its result. Outputs that differ end the program."""
     workload = load_workload(row.workload)
@@ -53,15 +58,20 @@ def run_row(row: Row, rows: int, run_count: int, engines: list[str], folder: Pat
     idle = idle_sizes(engines, folder) if row.cap_mb is not None else {}
     runs: dict[str, list[MeasuredRun]] = {engine: [] for engine in engines}
     fingerprints: dict[str, tuple[int, int]] = {}
-    job = Job(source, folder / "output", folder / "spill", row.cap_mb)
+    limits_mb = {engine: _limits_mb(row.cap_mb) for engine in engines}
+    job = Job(source, folder / "output", folder / "spill")
     for turn in range(run_count):
         for engine in engines:
             if turn > 0 and runs[engine][0].died:
                 runs[engine].append(runs[engine][0])
                 continue
-            _emptied(folder, "output", "spill")
-            limit = idle[engine] + row.cap_mb * 1_000_000 if row.cap_mb is not None else None
-            run = measured_run(row.workload, engine, job, limit)
+            cap_bytes = idle[engine] + row.cap_mb * 1_000_000 if row.cap_mb is not None else None
+            for limit_mb in list(limits_mb[engine]):
+                _emptied(folder, "output", "spill")
+                run = measured_run(row.workload, engine, replace(job, limit_mb=limit_mb), cap_bytes)
+                if not run.died or turn > 0:
+                    limits_mb[engine] = [limit_mb]
+                    break
             runs[engine].append(run)
             if turn == 0 and not run.died:
                 fingerprints[engine] = output_fingerprint(workload.output_query(job.output))
@@ -73,6 +83,7 @@ def run_row(row: Row, rows: int, run_count: int, engines: list[str], folder: Pat
         "title": workload.TITLE,
         "rows": rows,
         "cap_mb": row.cap_mb,
+        "limits_mb": {engine: limits[-1] for engine, limits in limits_mb.items()},
         "runs": {engine: [asdict(run) for run in of_engine] for engine, of_engine in runs.items()},
         "idle_mb": {engine: size / 1e6 for engine, size in idle.items()},
         "limits": machine_limits(folder),

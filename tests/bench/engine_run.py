@@ -1,6 +1,6 @@
-"""One engine, one workload, once: ``python -m tests.bench.engine_run WORKLOAD ENGINE SOURCE OUTPUT SPILL CAP_MB``.
+"""One engine, one workload, once: ``python -m tests.bench.engine_run WORKLOAD ENGINE SOURCE OUTPUT SPILL LIMIT_MB``.
 
-CAP_MB 0 is no cap. WORKLOAD ``idle`` runs a job of one row and prints the resident bytes of the process after it.
+LIMIT_MB 0 is no limit. WORKLOAD ``idle`` runs a job of one row and prints the resident bytes of the process after it.
 """
 
 import os
@@ -10,8 +10,8 @@ from pathlib import Path
 from tests.bench.workload import Job, load_workload
 
 if __name__ == "__main__":
-    workload_name, engine, source, output, spill, cap_mb = sys.argv[1:]
-    job = Job(Path(source), Path(output), Path(spill), int(cap_mb) or None)
+    workload_name, engine, source, output, spill, limit_mb = sys.argv[1:]
+    job = Job(Path(source), Path(output), Path(spill), int(limit_mb) or None)
     getattr(load_workload(workload_name), f"run_{engine}")(job)
     if workload_name == "idle":
         resident_pages = int(Path("/proc/self/statm").read_text().split()[1])

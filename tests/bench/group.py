@@ -4,7 +4,7 @@ from pathlib import Path
 
 from tests.bench.workload import THREADS, Job
 
-TITLE = "20 M rows into 5 M groups, count and sum, Parquet to Parquet"
+TITLE = "groups of four rows, count and sum by an integer, Parquet to Parquet"
 ROWS = 20_000_000
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.bench.workload import THREADS, Job
 
-TITLE = "lineitem ⋈ orders (TPC-H SF 5), count and sum by o_orderpriority, Parquet to Parquet"
+TITLE = "lineitem ⋈ orders (TPC-H), count and sum by o_orderpriority, Parquet to Parquet"
 ROWS = 30_000_000
 
 _ORDERS = """

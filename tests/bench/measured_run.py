@@ -62,7 +62,7 @@ def measured_run(workload: str, engine: str, job: Job, limit_bytes: int | None =
 def engine_command(workload: str, engine: str, job: Job) -> list[str]:
     """Return what runs an engine's job."""
     paths = [str(job.source), str(job.output), str(job.spill)]
-    return [sys.executable, "-m", "tests.bench.engine_run", workload, engine, *paths, str(job.cap_mb or 0)]
+    return [sys.executable, "-m", "tests.bench.engine_run", workload, engine, *paths, str(job.limit_mb or 0)]
 
 
 def engine_environment(job: Job) -> dict[str, str]:
@@ -72,8 +72,8 @@ def engine_environment(job: Job) -> dict[str, str]:
         "DREY_IO_TMP_DIRS": str(job.spill),
         "POLARS_MAX_THREADS": str(THREADS),
     }
-    if job.cap_mb is not None:
-        variables |= {"POLARS_OOC_MEMORY_BUDGET_MB": str(job.cap_mb), "POLARS_OOC_SPILL_DIR": str(job.spill)}
+    if job.limit_mb is not None:
+        variables |= {"POLARS_OOC_MEMORY_BUDGET_MB": str(job.limit_mb), "POLARS_OOC_SPILL_DIR": str(job.spill)}
     # DREY_ is the engine's own prefix, and it refuses what it does not know.
     return {name: value for name, value in os.environ.items() if name != "DREY_BENCH_DIR"} | variables
 

@@ -24,7 +24,9 @@ def table(results: Sequence[Mapping[str, Any]]) -> str:
         engines = list(result["runs"])
         first = result["runs"][engines[0]]
         for engine in engines:
-            lines.append(f"| {about} | {engine} | {_cells(result['runs'][engine], first)} |")
+            told = result["limits_mb"][engine]
+            name = engine if told in (None, cap) else f"{engine}, told {told} MB"
+            lines.append(f"| {about} | {name} | {_cells(result['runs'][engine], first)} |")
             about = ""
     return "\n".join(lines)
 

@@ -42,23 +42,21 @@ class Job:
     output: Path
     #: an empty folder for what spills
     spill: Path
-    cap_mb: int | None = None
+    #: what the engine is told that it may hold beyond its idle size; None: nothing
+    limit_mb: int | None = None
 
-    def drey_config(self, managed_mb: int | None = None) -> dict[str, object]:
-        """Return Drey's settings: the cap, when there is one, as the one number that a person sets."""
-        if self.cap_mb is None:
+    def drey_config(self) -> dict[str, object]:
+        """Return Drey's settings: the limit, when there is one, as the one number that a person sets."""
+        if self.limit_mb is None:
             return {}
         # The process size counts interpreter and libraries too, with a quarter.
-        config: dict[str, object] = {"taskmanager.memory.process.size": f"{self.cap_mb * 4 // 3}mb"}
-        if managed_mb is not None:
-            config["taskmanager.memory.managed.size"] = f"{managed_mb}mb"
-        return config
+        return {"taskmanager.memory.process.size": f"{self.limit_mb * 4 // 3}mb"}
 
     def duckdb_settings(self) -> str:
-        """Return SQL that sets threads and, when there is a cap, the memory limit and where to spill."""
+        """Return SQL that sets threads and, when there is one, the memory limit and where to spill."""
         settings = f"SET threads = {THREADS}; SET preserve_insertion_order = false;"
-        if self.cap_mb is not None:
-            settings += f" SET memory_limit = '{self.cap_mb}MB'; SET temp_directory = '{self.spill}';"
+        if self.limit_mb is not None:
+            settings += f" SET memory_limit = '{self.limit_mb}MB'; SET temp_directory = '{self.spill}';"
         return settings
 
 

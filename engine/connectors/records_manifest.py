@@ -17,6 +17,7 @@ import datetime
 import decimal
 import math
 import os
+import zlib
 from pathlib import Path
 
 import msgspec
@@ -32,6 +33,7 @@ Value = bool | int | float | str | None
 #: values with at least this share of the rows are listed
 HEAVY_SHARE_MIN = 0.02
 HEAVY_KEYS_MAX = 16
+_READ_BYTES = 1 << 20
 
 
 def plain_value(value: object) -> Value:
@@ -78,6 +80,15 @@ class RecordsManifest(msgspec.Struct, frozen=True):
     bad_rows: int = 0
     format: str = FORMAT
     version: int = VERSION
+
+
+def file_crc32(path: Path) -> int:
+    """Return zlib.crc32 of a whole file."""
+    value = 0
+    with path.open("rb", buffering=0) as file:
+        while data := file.read(_READ_BYTES):
+            value = zlib.crc32(data, value)
+    return value
 
 
 def encode_manifest(manifest: RecordsManifest) -> bytes:

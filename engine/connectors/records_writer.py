@@ -9,7 +9,6 @@ finish() ─► (rows, bytes, PartStatistics as JSON)     the manifest is made o
 
 from __future__ import annotations
 
-import zlib
 from pathlib import Path
 from typing import Final
 
@@ -20,11 +19,10 @@ import pyarrow.parquet as pq
 from engine.connectors.column_statistics import SpreadSample, heavy_keys_of
 from engine.connectors.distinct_sketch import DistinctSketches
 from engine.connectors.parquet_writer import ParquetWriter
-from engine.connectors.records_manifest import HEAVY_SHARE_MIN, plain_value
+from engine.connectors.records_manifest import HEAVY_SHARE_MIN, file_crc32, plain_value
 from engine.connectors.records_parts import PartColumn, PartStatistics
 from engine.expressions.schema_bridge import is_key_type
 
-_READ_BYTES: Final = 1 << 20
 #: a key that is heavy in the whole has at least this share in the parts where it matters
 _PART_SHARE: Final = HEAVY_SHARE_MIN / 4
 
@@ -49,7 +47,7 @@ class RecordsWriter:
     def finish(self) -> tuple[int, int, str]:
         """Complete the file; return (rows, bytes, statistics as JSON)."""
         row_count, size_bytes, _ = self._writer.finish()
-        statistics = PartStatistics(_crc32(self._path), self._columns())
+        statistics = PartStatistics(file_crc32(self._path), self._columns())
         return row_count, size_bytes, msgspec.json.encode(statistics).decode()
 
     def _columns(self) -> dict[str, PartColumn]:
@@ -92,11 +90,3 @@ def _bounds(metadata: pq.FileMetaData, field: pa.Field) -> PartColumn:
     has_bounds = low is not None and high is not None
     is_decimal = pa.types.is_decimal(field.type)
     return PartColumn(low if has_bounds else None, high if has_bounds else None, has_bounds, is_decimal, nulls)
-
-
-def _crc32(path: Path) -> int:
-    value = 0
-    with path.open("rb", buffering=0) as file:
-        while data := file.read(_READ_BYTES):
-            value = zlib.crc32(data, value)
-    return value

@@ -27,7 +27,7 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
 from pyspark.sql import types as T  # noqa: N812
 
-from engine.connectors.records_manifest import RecordsFile, RecordsManifest, write_manifest
+from engine.connectors.records_manifest import RecordsFile, RecordsManifest, file_crc32, write_manifest
 from engine.errors import ConfigurationError, EngineError, PlanError
 from engine.spark.statistics import heavy_keys, manifest_columns, observed_metrics
 
@@ -207,10 +207,7 @@ def _write_staging(
         _strip(staging / "rejected", "json")
         (staging / "rejected").rename(rejected)
     names = _strip(data_folder, "parquet")
-    files = tuple(
-        RecordsFile(name, pq.read_metadata(data_folder / name).num_rows, (data_folder / name).stat().st_size)
-        for name in names
-    )
+    files = tuple(_records_file(data_folder / name) for name in names)
     heavy = heavy_keys(marked.sparkSession.read.parquet(str(data_folder)), schema) if files else {}
     schema_ipc = _arrow_schema_ipc(marked, schema, data_folder, names)
     columns = manifest_columns(schema, dict(observed.get), heavy)
@@ -226,6 +223,10 @@ def _write_staging(
     write_manifest(data_folder, manifest)
     rejected_path = str(rejected) if bad_rows else None
     return ExportReport(str(target), manifest.row_count, bad_rows, len(files), manifest.size_bytes, rejected_path)
+
+
+def _records_file(path: Path) -> RecordsFile:
+    return RecordsFile(path.name, pq.read_metadata(path).num_rows, path.stat().st_size, file_crc32(path))
 
 
 def _arrow_schema_ipc(marked: DataFrame, schema: T.StructType, folder: Path, names: Sequence[str]) -> bytes:

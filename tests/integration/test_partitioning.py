@@ -70,6 +70,25 @@ def test_global_gives_all_rows_to_subtask_0(environment, rows, tmp_path):
     assert spread(environment, environment.from_arrow(rows).global_(), tmp_path)[0] == [ROWS, 0, 0, 0]
 
 
+def test_a_function_over_partitions_sees_all_rows_after_broadcast_and_its_own_after_others(open_environment, rows):
+    environment = open_environment(parallelism__default=3)
+    schema = pa.schema([("n", pa.int64())])
+    data = environment.from_arrow(rows)
+
+    def counted(spread):
+        return sorted(row.n for row in spread.map_partition(lambda own: [(sum(1 for _ in own),)], schema).collect())
+
+    assert counted(data.broadcast()) == [ROWS] * 3
+    assert counted(data.global_()) == [0, 0, ROWS]
+    assert sum(counted(data.key_by("k"))) == ROWS
+
+
+def test_forward_keeps_a_total_order(open_environment, rows):
+    environment = open_environment(parallelism__default=3)
+    data = environment.from_arrow(rows).shuffle().sort("a", descending=True).set_parallelism(3).forward()
+    assert data.filter(col("a") >= 0).to_arrow().column("a").to_pylist() == list(range(ROWS))[::-1]
+
+
 def test_rebalance_counts_differ_by_at_most_one(environment, rows, tmp_path):
     counts, _ = spread(environment, environment.from_arrow(rows).rebalance(), tmp_path, 7)
     assert sum(counts) == ROWS

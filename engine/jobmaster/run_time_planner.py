@@ -9,6 +9,9 @@ It collects the facts (sizes of BLOCKING results whose producers have all finish
 
 from __future__ import annotations
 
+import logging
+
+from engine.errors import PlanError
 from engine.graph.run_time_decision import RunTimeDecision
 from engine.ids import IntermediateDataSetId
 from engine.jobmaster.execution_graph import ExecutionGraph, IntermediateResult
@@ -16,6 +19,8 @@ from engine.jobmaster.execution_vertex import ExecutionVertex
 from engine.jobmaster.graph_revision import revise, started_vertices
 from engine.optimizer.adaptive_changes import replay
 from engine.optimizer.adaptive_decisions import DataSetSize, decide
+
+_log = logging.getLogger(__name__)
 
 
 class RunTimePlanner:
@@ -32,9 +37,14 @@ class RunTimePlanner:
             is_measured(graph.results[partition.data_set.id]) for partition in finished.partitions
         ):
             return ()
-        decided = decide(graph.job_graph, finished_sizes(graph), started_vertices(graph))
+        try:
+            decided = decide(graph.job_graph, finished_sizes(graph), started_vertices(graph))
+            changed = replay(graph.job_graph, decided)
+        except PlanError:  # the plan as it is runs as well
+            _log.exception("job %s keeps its plan", graph.job_graph.job_id)
+            return ()
         if decided:
-            revise(graph, replay(graph.job_graph, decided))
+            revise(graph, changed)
             self.decisions += decided
         return decided
 

@@ -38,7 +38,7 @@ from engine.exchange.partition_file import PartitionFile, partition_identity
 from engine.exchange.pipelined_subpartition import PipelinedSubpartition
 from engine.exchange.ready_queue import ReadyQueue
 from engine.graph.deployment import ResultPartitionDescriptor
-from engine.graph.ship_strategy import ResultPartitionType
+from engine.graph.ship_strategy import SORTED_RUNS, ResultPartitionType
 from engine.ids import ResultPartitionId
 
 if TYPE_CHECKING:
@@ -413,6 +413,8 @@ def pool_bounds(descriptor: ResultPartitionDescriptor, network_pool: NetworkBuff
     Each subpartition needs an open buffer, and one may be on its way. PIPELINED may have two per subpartition and some
     floating ones in flight; BLOCKING may hold a quarter of all buffers before it goes to its file.
     """
+    if descriptor.partitioner.kind == SORTED_RUNS:
+        return 1, 1  # sorted runs lie in managed memory and in files
     open_buffers = 1 if descriptor.partitioner.kind == "BROADCAST" else descriptor.subpartition_count
     required = open_buffers + 1
     if descriptor.result_type is ResultPartitionType.PIPELINED:

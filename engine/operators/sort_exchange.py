@@ -6,8 +6,8 @@ SortRuns sorts in its managed pages and hands rows, pages and files over to its 
 and nothing is written that fits. The pages it does not need go back at once; those it keeps are given up when another
 operator asks for managed memory that is not there: its runs go to disk then, also while they are read.
 
-MergeRunsDriver reads its range of the runs of all producers. It needs memory only for rows that come from disk, so
-however much its slot has, it takes MERGE_BYTES_MAX at most.
+MergeRunsDriver reads its range of the runs of all producers. It needs memory only for rows that come from disk: for
+their blocks, and an arena in which they are decoded. However much its slot has, it takes no more than that.
 
 Source: range partitioning with sorted runs is DuckDB's and Spark's idea of a merge path, over tasks.
 """
@@ -27,8 +27,8 @@ from engine.sort.sorted_runs import SortedRuns
 if TYPE_CHECKING:
     from engine.graph.operator_descriptor import OperatorDescriptor
 
-#: managed memory of a merge: the arena for rows from disk is a quarter of it
-MERGE_BYTES_MAX: Final = 4 << 20
+#: managed memory of a merge beside the blocks of runs: the arena for rows from disk is a quarter of it
+MERGE_BYTES: Final = 4 << 20
 
 
 class RunsOutput(Protocol):
@@ -75,16 +75,15 @@ class MergeRunsDriver:
         """Take the memory; the producers have finished."""
         self._context = context
         self._output = output
-        pages_max = max(1, MERGE_BYTES_MAX // context.services.memory_manager.page_size)
-        self._pool = context.page_pool(self._descriptor, pages_max)
+        self._sources = [self._runs_of(channel) for channel in context.descriptor.gates[0].channels]
+        wanted = MERGE_BYTES + sum(source.reader_bytes for source in self._sources)
+        self._pool = context.page_pool(self._descriptor, wanted // context.services.memory_manager.page_size)
 
     def run(self) -> None:
         """Push the rows of the range in order, until the output has enough."""
-        gate = self._context.descriptor.gates[0]
-        sources = [self._runs_of(channel) for channel in gate.channels]
-        key_range = gate.key_range
+        key_range = self._context.descriptor.gates[0].key_range
         assert key_range is not None, f"{self._context.task_name} was given no range"
-        self._merged = MergedBatches(sources, self._pool, key_range.lower, key_range.upper)
+        self._merged = MergedBatches(self._sources, self._pool, key_range.lower, key_range.upper)
         for batch in self._merged.batches():
             self._context.check_cancelled()
             self.rows_in, self.bytes_in = self._merged.rows_out, self._merged.bytes_in

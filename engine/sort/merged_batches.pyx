@@ -126,7 +126,10 @@ cdef class MergedBatches:
         return 0
 
     cdef int _take_arena(self, int64_t wanted) except -1:
-        """Take memory into which rows from disk are copied: at most a quarter of the pool, at least a page."""
+        """Take memory into which rows from disk are copied: at most a quarter of the pool, at least a page.
+
+        What else the pool has stands for the readers' blocks, which come from the I/O room.
+        """
         cdef int64_t quarter = max(self._pool.page_limit // 4, <int64_t> 1) * self._pool.page_size
         self._arena_size = min(quarter, max(wanted, <int64_t> self._pool.page_size))
         with nogil:

@@ -59,6 +59,11 @@ cdef class SortedRuns:
         return sum([(<SortedRun> run).row_bytes for run in self.runs])
 
     @property
+    def reader_bytes(self):
+        """Bytes of blocks that a reader of all runs holds: for each run on disk one in use and one read ahead."""
+        return 2 * self.block_size * sum([(<SortedRun> run).file is not None for run in self.runs])
+
+    @property
     def runs_in_memory(self):
         """How many runs hold pages."""
         return sum([(<SortedRun> run).memory is not None for run in self.runs])

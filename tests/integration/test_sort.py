@@ -1,6 +1,7 @@
 """Sorts over subtasks, through the whole engine: the order of rows, wherever they go afterwards."""
 
 import random
+import time
 
 import duckdb
 import pyarrow as pa
@@ -8,7 +9,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from engine import JobExecutionError, col, count, first, last, sum_
+from engine import Environment, JobCancelledError, JobExecutionError, col, count, first, last, sum_
+from engine.client import job_listener
+from engine.minicluster.mini_cluster import MiniCluster
 from engine.optimizer import sort_planning
 
 ROWS = 3_000
@@ -237,3 +240,67 @@ def test_memory_that_runs_keep_is_given_to_the_next_operator(open_environment):
     assert found.num_rows == 30_000
     assert pc.sum(found["rows"]).as_py() == 40_000
     assert all(row["low"] == (row["g"] or 30_000) for row in found.to_pylist())
+
+
+class Canceller(job_listener.SilentListener):
+    """Cancels a job once its merges have begun."""
+
+    wants_progress = True
+
+    def __init__(self, cluster):
+        self.cluster = cluster
+        self.is_done = False
+
+    def on_progress(self, progress):
+        merging = [vertex for vertex in progress.vertices if vertex.name.startswith("sort by")]
+        if not self.is_done and merging and merging[0].counters.rows_in:
+            self.is_done = True
+            self.cluster.cancel(progress.job_id)
+
+
+@pytest.fixture
+def own_cluster(monkeypatch):
+    """Return a function (slots, settings) -> (cluster of just so many slots, an environment on it)."""
+    clusters = []
+
+    def open_one(slots, **settings):
+        texts = {
+            "taskmanager.memory.process.size": "256mb",
+            "taskmanager.numberOfTaskSlots": str(slots),
+            "slot.request.timeout": "5s",
+            **settings,
+        }
+        clusters.append(MiniCluster(texts, slots_follow_job=False))
+        monkeypatch.setattr("engine.targets.mini_cluster", lambda *_, **__: clusters[-1])
+        return clusters[-1], Environment(config={"parallelism.default": 3, **texts})
+
+    yield open_one
+    for cluster in clusters:
+        cluster.close()
+
+
+@pytest.mark.parametrize("slots", [1, 2, 4])
+def test_a_sort_of_any_parallelism_ends_on_any_number_of_slots(own_cluster, rows, slots):
+    _, env = own_cluster(slots, **{"taskmanager.memory.managed.size": "3mb", "execution.mode": "BATCH"})
+    assert same(sorted_by_keys(env.from_arrow(rows).rebalance()).to_arrow(), wanted_rows(rows))
+
+
+def test_a_sort_that_is_cancelled_while_it_merges_ends_and_leaves_nothing(own_cluster, rows, tmp_path, monkeypatch):
+    spill = tmp_path / "spill"
+    spill.mkdir()
+    cluster, env = own_cluster(3, **{"io.tmp.dirs": str(spill), "debug.force-spill": "true"})
+    canceller = Canceller(cluster)
+    monkeypatch.setattr("engine.targets.current_listener", lambda: canceller)
+
+    def slow(row):
+        time.sleep(0.02)
+        return (row.n,)
+
+    sorted_by_keys(env.from_arrow(rows).rebalance()).map(slow, pa.schema([("n", pa.int64())])).write_parquet(
+        str(tmp_path / "out")
+    )
+    with pytest.raises(JobCancelledError):
+        env.execute("cancelled")
+    assert canceller.is_done
+    assert not (tmp_path / "out").exists()
+    assert not list(spill.rglob("*.spill"))

@@ -5,7 +5,8 @@
 
 A join may change how its inputs travel only when nobody relies on where its rows lie: the operators after it, up to
 the next exchange, take rows as they come (``_ROW_WISE``), or are joins whose other input is broadcast. A hint is an
-order: a hinted join stays as it was told.
+order: a hinted join stays as it was told. A broadcast join with heavy keys stays one: what is written already cannot be
+split any more.
 
 A broadcast input whose size is a guess is written in hash partitions by the join's keys, of which every subtask reads
 all: as many bytes, and should it be too large, everybody reads his own partition instead.
@@ -42,6 +43,7 @@ from engine.optimizer.adaptive_costs import SWITCH_FACTOR, broadcast_limit
 from engine.optimizer.adaptive_decisions import CHANNELS_MAX, SIDES
 from engine.optimizer.adaptive_shape import input_edge, is_plain_hash, with_data_set, with_edge, with_vertices
 from engine.optimizer.estimates import Estimates
+from engine.optimizer.heavy_keys import has_heavy_keys
 from engine.optimizer.join_alternatives import BF, FB, FF, HH, LocalStrategy, correct_pairs, offered_alternatives
 from engine.optimizer.physical_plan import Channel, OptimizedPlan, PhysicalNode
 from engine.optimizer.sizes import size_text
@@ -91,7 +93,9 @@ def adaptive_join(optimized: OptimizedPlan, node: PhysicalNode) -> AdaptiveJoin 
     may_build = (LocalStrategy.HASH_BUILD_FIRST in built, LocalStrategy.HASH_BUILD_SECOND in built)
     if ShipStrategy.BROADCAST in ships:
         hashed = isinstance(node.descriptor.operator, HashJoinOperator) and HH in correct_pairs(join)
-        may_repartition = hashed and not relied_on and node.parallelism > 1
+        sides = tuple(optimized.nodes[channel.source].estimates for channel in node.inputs)
+        heavy = has_heavy_keys(join, node.estimates.rows, (sides[0], sides[1]), node.parallelism)
+        may_repartition = hashed and not relied_on and node.parallelism > 1 and not heavy
         return AdaptiveJoin(may_repartition=may_repartition, may_build=may_build)
     is_shuffled = ships == (ShipStrategy.PARTITION_HASH, ShipStrategy.PARTITION_HASH) and node.parallelism > 1
     broadcast = {each.pair for each in offered} if is_shuffled and not relied_on else set()

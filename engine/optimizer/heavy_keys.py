@@ -109,6 +109,11 @@ def split_heavy_keys(join: Join, strategy: LocalStrategy, rows: float, whole: Jo
     return JoinSides(shippings, arriving, is_split=True)
 
 
+def has_heavy_keys(join: Join, rows: float, sides: tuple[Estimates, Estimates], parallelism: int) -> bool:
+    """Whether a join would load one subtask with a heavy key, were it repartitioned and no key split."""
+    return bool(join.left_keys) and bool(_heavy(join, rows, sides, parallelism))
+
+
 def _costs_of(shippings: tuple[Shipping, Shipping]) -> Costs:
     return shippings[0].costs + shippings[1].costs
 

@@ -3,11 +3,13 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from engine.graph.exchange_mode import ExecutionMode
 from engine.graph.expression import Call, ColumnRef
 from engine.graph.operator_descriptor import HashJoinOperator
 from engine.graph.plan import Join, JoinHint, JoinType, Plan
 from engine.graph.ship_strategy import HeavyKeys, PartitionerSpec, ShipStrategy
 from engine.graph.source_spec import ColumnStatistics
+from engine.optimizer.adaptive_facts import adaptive_join
 from engine.optimizer.candidates import Shipping
 from engine.optimizer.cost import NO_COST
 from engine.optimizer.estimates import Estimates
@@ -191,6 +193,21 @@ def test_a_repartition_hint_has_its_heavy_keys_split_and_explain_says_so() -> No
     text = explain(result)
     assert "heavy keys split: CurrencyID=978 (92.9 %), source: sample" in text
     assert "to all subtasks: rows with CurrencyID=978" in text
+
+
+@pytest.mark.parametrize("heavy", [(("7", 0.9),), ()])
+def test_a_broadcast_join_with_heavy_keys_is_not_repartitioned_at_run_time(
+    heavy: tuple[tuple[str, float], ...],
+) -> None:
+    builder = Builder()
+    facts, _ = facts_and_lookup(builder, heavy)
+    lookup = builder.source(schema(k="int64", w="int64"), rows=500, path="other")
+    guessed = builder.filter(lookup, Call("less", (ColumnRef("w"), ColumnRef("k"))))
+    builder.sink(builder.join(facts, guessed, on="k"))
+    result = optimized(builder.plan(), execution_mode=ExecutionMode.BATCH)
+    facts_of_join = adaptive_join(result, join_node(result))
+    assert facts_of_join is not None
+    assert facts_of_join.may_repartition == (not heavy)
 
 
 def test_the_keys_travel_with_the_graph() -> None:

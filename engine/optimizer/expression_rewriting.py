@@ -28,7 +28,8 @@ SAFE_FUNCTIONS = frozenset(
     (*_COMPARISONS, *_LOGIC, *(f"str_{name}" for name in _TEXT), *(f"dt_{name}" for name in _TIME))
 )
 
-_FLOATS = ("halffloat", "float", "double")
+#: Arrow's names of floating-point types
+FLOATS = ("halffloat", "float", "double")
 #: integers of which some are not a float64
 _WIDE_INTEGERS = ("int64", "uint64")
 
@@ -63,7 +64,7 @@ def _type_text(expression: Expression, schema: PlanSchema) -> str:
 
 def _widens_safely(operands: tuple[Expression, ...], schema: PlanSchema) -> bool:
     types = {_type_text(operand, schema) for operand in operands}
-    if types.intersection(_FLOATS) and types.intersection(_WIDE_INTEGERS):
+    if types.intersection(FLOATS) and types.intersection(_WIDE_INTEGERS):
         return False
     columns = {_type_text(operand, schema) for operand in operands if isinstance(operand, ColumnRef)}
     return "uint64" not in columns or len(columns) == 1

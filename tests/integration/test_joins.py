@@ -151,6 +151,14 @@ def test_a_cross_join_gives_every_pair_and_takes_a_condition(env):
         assert_same_rows(rows, expected)
 
 
+def test_an_equality_behind_a_cross_join_is_its_key(two):
+    left, right = two.from_arrow(LEFT).rename(k="lk"), two.from_arrow(RIGHT)
+    data = left.join(right, how="cross").filter((col("lk") == col("k")) & (col("a") < col("b")))
+    assert "inner join on lk" in data.explain()
+    expected = duck("SELECT l.k, a, l.l, r.k, b, r.r FROM l, r WHERE l.k = r.k AND a < b", l=LEFT, r=RIGHT)
+    assert_same_rows(data.collect(), expected)
+
+
 @pytest.mark.parametrize("how", KEYED)
 def test_empty_sides(two, how):
     sides = {

@@ -71,6 +71,47 @@ def test_parts_of_a_condition_over_one_side_become_filters_where_that_is_right(h
     assert filtered_sources(rewrite(builder.plan())) == (to_left, to_right, rest)
 
 
+def crossed(predicate, *, as_condition, types=("int64", "int64")):
+    builder = Builder()
+    left = builder.source(schema(k=types[0], a="int64"), path="left")
+    right = builder.source(schema(j=types[1], b="int64"), path="right")
+    joined = builder.join(left, right, how=JoinType.CROSS, condition=predicate if as_condition else None)
+    builder.sink(joined if as_condition else builder.filter(joined, predicate))
+    plan = rewrite(builder.plan())
+    assert rewrite(plan) == plan
+    (join,) = [node for node in plan.nodes if isinstance(node.operator, Join)]
+    assert join.schema.names == ("k", "a", "j", "b")
+    return plan, join.operator
+
+
+@pytest.mark.parametrize("as_condition", [False, True])
+def test_a_cross_join_with_an_equality_is_an_inner_join(as_condition):
+    predicate = call("and", call("equal", "j", "k"), call("and", OVER_BOTH, call("less", "b", lit(5))))
+    plan, join = crossed(predicate, as_condition=as_condition)
+    assert (join.how, join.left_keys, join.right_keys) == (JoinType.INNER, ("k",), ("j",))
+    assert not join.coalesce_keys
+    assert filtered_sources(plan) == ((), (OVER_RIGHT,), (OVER_BOTH,))
+
+
+@pytest.mark.parametrize("as_condition", [False, True])
+def test_a_filter_over_both_sides_is_asked_before_a_cross_joins_pairs_are_made(as_condition):
+    plan, join = crossed(OVER_BOTH, as_condition=as_condition)
+    assert (join.how, join.condition) == (JoinType.CROSS, OVER_BOTH)
+    assert not [node for node in plan.nodes if isinstance(node.operator, Filter)]
+
+
+@pytest.mark.parametrize("types", [("double", "double"), ("int64", "int32"), ("string", "int64")])
+def test_what_is_equal_otherwise_than_keys_are_stays_a_condition(types):
+    _, join = crossed(call("equal", "k", "j"), as_condition=True, types=types)
+    assert (join.how, join.left_keys) == (JoinType.CROSS, ())
+
+
+def test_a_column_is_a_key_once():
+    predicate = call("and", call("equal", "k", "j"), call("equal", "k", "b"))
+    _, join = crossed(predicate, as_condition=True)
+    assert (join.left_keys, join.right_keys, join.condition) == (("k",), ("j",), call("equal", "k", "b"))
+
+
 def test_a_part_of_a_condition_that_can_raise_stays():
     builder = two()
     condition = call("greater", call("divide", lit(6), "a"), lit(2))

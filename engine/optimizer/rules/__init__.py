@@ -7,7 +7,7 @@ their order.
     combine_filters.py      neighbouring filters become one
     combine_projects.py     neighbouring projections become one; one that changes nothing goes
     filter_pushdown.py      filters move towards the sources
-    join_conditions.py      parts of a join's condition over one side become filters of it
+    join_conditions.py      equalities in a cross join's condition become keys, parts over one side filters of it
     limit_pushdown.py       limits move below projections and into sorts, which become top-n
     projection_pruning.py   nothing is read or carried that nobody uses
     sort_elimination.py     sorts whose order nobody sees go

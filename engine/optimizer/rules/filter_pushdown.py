@@ -3,7 +3,8 @@
     below          which parts may pass
     project        all: written in terms of the projection's input
     join           parts over left columns alone: inner, left, semi, anti, cross; over right columns alone: inner,
-                   right, cross; over coalesced keys alone: all types, into both sides
+                   right, cross; over coalesced keys alone: all types, into both sides; of a cross join the others
+                   become its condition
     union          all, into every branch
     sort           all, when the sort has no limit
     aggregate      parts over the keys alone, when there are keys
@@ -18,6 +19,8 @@ seen above. A node with another consumer is never changed.
 """
 
 from __future__ import annotations
+
+import msgspec
 
 from engine.graph.expression import Call, ColumnRef, Expression, Literal, columns_of
 from engine.graph.plan import Aggregate, Filter, Join, JoinType, PlanNode, Project, Sort, Union
@@ -102,6 +105,7 @@ def _push_into_join(plan: LogicalPlan, node: PlanNode, join: Join, parts: list[E
     right_of = {left: ColumnRef(right) for left, right in zip(join.left_keys, join.right_keys, strict=True)}
     to_left: list[Expression] = []
     to_right: list[Expression] = []
+    to_condition: list[Expression] = []
     passed = []
     for part in parts:
         names = set(columns_of(part))
@@ -115,9 +119,14 @@ def _push_into_join(plan: LogicalPlan, node: PlanNode, join: Join, parts: list[E
             to_left.append(part)
         elif names <= right_names and join.how in PASSES_RIGHT:
             to_right.append(part)
+        elif join.how is JoinType.CROSS:
+            to_condition.append(part)
         else:
             continue
         passed.append(part)
+    if to_condition:
+        every = to_condition if join.condition is None else [join.condition, *to_condition]
+        node = plan.replace(node, operator=msgspec.structs.replace(join, condition=conjunction(every)))
     filter_input(plan, node, 0, to_left)
     filter_input(plan, node, 1, to_right)
     return passed

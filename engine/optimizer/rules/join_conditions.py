@@ -1,4 +1,8 @@
-"""Join conditions: parts of a join's condition over one side alone become filters of that side.
+"""Join conditions: what of them is a key becomes one, what is over one side alone becomes a filter of that side.
+
+    cross join, a == b and ...  ->  inner join on a, b with the rest: pairs are found by hash instead of tried
+
+Only columns of one and the same type, and no floats: as keys NaN equals NaN, as an expression it does not.
 
     to the left     inner, right, semi, cross          a left row for which the part is not true has no match, and such
     to the right    inner, left, semi, anti, cross     rows of that side are not returned
@@ -12,9 +16,10 @@ from __future__ import annotations
 
 import msgspec
 
-from engine.graph.expression import ColumnRef, Expression, columns_of
+from engine.graph.expression import Call, ColumnRef, Expression, columns_of
 from engine.graph.plan import Join, JoinType, PlanNode
-from engine.optimizer.expression_rewriting import cannot_raise, conjunction, conjuncts, substitute
+from engine.graph.plan_schema import PlanSchema
+from engine.optimizer.expression_rewriting import FLOATS, cannot_raise, conjunction, conjuncts, substitute
 from engine.optimizer.logical_plan import LogicalPlan
 from engine.optimizer.rules.filter_pushdown import filter_input
 
@@ -26,8 +31,47 @@ def apply(plan: LogicalPlan) -> None:
     """Move what can be moved out of every join's condition."""
     for listed in plan.order():
         node = plan.node(listed.id)
-        if isinstance(node.operator, Join) and node.operator.condition is not None:
+        if not isinstance(node.operator, Join) or node.operator.condition is None:
+            continue
+        if node.operator.how is JoinType.CROSS:
+            node = _with_keys(plan, node, node.operator, node.operator.condition)
+        assert isinstance(node.operator, Join)
+        if node.operator.condition is not None:
             _move(plan, node, node.operator, node.operator.condition)
+
+
+def _with_keys(plan: LogicalPlan, node: PlanNode, join: Join, condition: Expression) -> PlanNode:
+    """Return a cross join as an inner join where its condition has equalities between the sides."""
+    left, right = (plan.node(source).schema for source in node.inputs)
+    keys: list[tuple[str, str]] = []
+    kept = []
+    for part in conjuncts(condition):
+        pair = _key_pair(part, left, right)
+        if pair is None or any(pair[side] == known[side] for known in keys for side in (0, 1)):
+            kept.append(part)
+        else:
+            keys.append(pair)
+    if not keys:
+        return node
+    left_keys, right_keys = zip(*keys, strict=True)
+    rest = conjunction(kept) if kept else None
+    inner = Join(JoinType.INNER, left_keys, right_keys, coalesce_keys=False, hint=join.hint, condition=rest)
+    return plan.replace(node, operator=inner)
+
+
+def _key_pair(part: Expression, left: PlanSchema, right: PlanSchema) -> tuple[str, str] | None:
+    """Return (left column, right column) when a part says that they are equal as keys are."""
+    match part:
+        case Call(function="equal", arguments=(ColumnRef(name=one), ColumnRef(name=other))):
+            names = (one, other) if one in left.names else (other, one)
+            if names[0] not in left.names or names[1] not in right.names:
+                return None
+            columns = left.column(names[0]), right.column(names[1])
+            if columns[0].ipc != columns[1].ipc or not columns[0].is_key_type or columns[0].type_text in FLOATS:
+                return None
+            return names
+        case _:
+            return None
 
 
 def _move(plan: LogicalPlan, node: PlanNode, join: Join, condition: Expression) -> None:

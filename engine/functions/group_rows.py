@@ -50,9 +50,14 @@ class View(NamedTuple):
 class GroupedRows:
     """Cuts a stream of batches into groups of neighbouring rows."""
 
-    def __init__(self, batches: Iterator[pa.RecordBatch], views: Sequence[View]) -> None:
+    def __init__(
+        self, batches: Iterator[pa.RecordBatch], views: Sequence[View], start_columns: Sequence[str] = ()
+    ) -> None:
         self._batches = batches
         self._views = views
+        self._start_columns = start_columns
+        #: of each start column its values where groups begin
+        self._at_starts: list[list[Any]] = []
         self._batch: pa.RecordBatch | None = None
         self._size = 0
         self._rows: list[Sequence[Row] | None] = [None] * len(views)
@@ -77,10 +82,9 @@ class GroupedRows:
             self._load()
         return False
 
-    def value_at_start(self, column: str) -> Any:
-        """Return a column's value at the row at hand; right after ``next_group``."""
-        assert self._batch is not None, "no group yet"
-        return self._batch.column(column)[self._position].as_py()
+    def value_at_start(self, start_column: int) -> Any:
+        """Return the value of a start column where the group begins; right after ``next_group``."""
+        return self._at_starts[start_column][self._next - 1]
 
     def rows(self, view: int, number: int) -> Iterator[Row]:
         """Yield what is left of group ``number`` in a view; ends when that is no longer the group at hand."""
@@ -121,8 +125,13 @@ class GroupedRows:
         batch = None if self.has_ended else next(self._batches, None)
         self._batch = batch
         self._rows = [None] * len(self._views)
-        self._size = 0 if batch is None else batch.num_rows
-        self._starts = [] if batch is None else pc.indices_nonzero(batch.column(GROUP_START)).to_pylist()
+        self._size = 0
+        self._starts = []
+        if batch is not None:
+            self._size = batch.num_rows
+            starts = pc.indices_nonzero(batch.column(GROUP_START))
+            self._starts = starts.to_pylist()
+            self._at_starts = [batch.column(name).take(starts).to_pylist() for name in self._start_columns]
         self._starts.append(self._size)
         self._next = self._position = 0
         self.has_ended = batch is None
@@ -172,7 +181,7 @@ class PairedGroups:
     """Cuts a stream of two inputs sorted together into pairs of groups with equal keys."""
 
     def __init__(self, batches: Iterator[pa.RecordBatch], views: tuple[View, View], folder: str | None = None) -> None:
-        self._groups = GroupedRows(batches, views)
+        self._groups = GroupedRows(batches, views, (GROUP_START, SIDE))
         self._folder = folder
         self._pair = 0
         self._side = LEFT
@@ -192,9 +201,9 @@ class PairedGroups:
         self._pair += 1
         groups = self._groups
         while self._is_ahead or groups.next_group():
-            if self._is_ahead or groups.value_at_start(GROUP_START) == NEW_KEY:
+            if self._is_ahead or groups.value_at_start(0) == NEW_KEY:
                 self._is_ahead = False
-                self._side = groups.value_at_start(SIDE)
+                self._side = groups.value_at_start(1)
                 self._has_right = self._side == RIGHT
                 self._left_number = groups.number
                 return True
@@ -229,13 +238,14 @@ class PairedGroups:
 
     def _reach_right(self) -> None:
         """Put the left rows that are not read yet aside, and go to the right ones if there are some."""
-        kept = KeptBatches(self._folder)
         for batch in self._groups.batches(LEFT):
-            kept.add(batch)
-        self._kept, self._kept_batches = kept, kept.read()
+            if self._kept is None:
+                self._kept = KeptBatches(self._folder)
+                self._kept_batches = self._kept.read()
+            self._kept.add(batch)
         self._side = RIGHT
         if self._groups.next_group():
-            self._has_right = self._groups.value_at_start(GROUP_START) == NEW_SIDE
+            self._has_right = self._groups.value_at_start(0) == NEW_SIDE
             self._is_ahead = not self._has_right
 
     def close(self) -> None:

@@ -41,6 +41,7 @@ from engine.api.projections import (
 )
 from engine.api.results import format_table, table_to_rows
 from engine.connectors.csv_writer import check_csv_sink
+from engine.connectors.parquet_source import stored_schema
 from engine.connectors.text_writer import check_text_sink
 from engine.errors import PlanError, SchemaError
 from engine.expressions.infer import check_predicate
@@ -240,7 +241,8 @@ class DataSet(FunctionalCalls["DataSet"], PartitioningCalls["DataSet"]):
         bounds, nulls, about how many different values and the heavy ones; ``read_records`` plans with it, and Spark
         reads the same folder. A path that exists is an error unless ``overwrite``, which replaces it at once.
         """
-        self._add_sink(SinkSpec("records", _absolute(path), overwrite, schema_ipc=self.schema.serialize().to_pybytes()))
+        stored = stored_schema(self.schema, "write_records").serialize().to_pybytes()
+        self._add_sink(SinkSpec("records", _absolute(path), overwrite, schema_ipc=stored))
 
     def write_text(self, path: PathLike, overwrite: bool = False) -> None:
         r"""Let the next ``env.execute()`` write a folder of ``part-00000.txt`` and so on: a line for each row.

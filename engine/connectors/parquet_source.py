@@ -36,6 +36,20 @@ def plain_file_schema(schema: pa.Schema) -> pa.Schema:
     return plain_schema(pa.schema([pa.field(field.name, field.type) for field in schema.remove_metadata()]))
 
 
+def stored_schema(schema: pa.Schema, writer: str) -> pa.Schema:
+    """Return the schema that rows have when they come back from Parquet; SchemaError for a type that it has not.
+
+    It is another one only for date64, which comes back as date32, and time32[s], which comes back as time32[ms].
+    """
+    sink = pa.BufferOutputStream()
+    try:
+        pq.write_table(schema.empty_table(), sink)
+    except (pa.ArrowNotImplementedError, pa.ArrowInvalid) as error:
+        reason = str(error).partition("\n")[0]
+        raise SchemaError(f"{writer}: {reason}") from error
+    return plain_file_schema(pq.read_schema(pa.BufferReader(sink.getvalue())))
+
+
 def open_parquet(path: str, reader: str) -> pq.ParquetFile:
     """Open a Parquet file; PlanError when it is none."""
     try:

@@ -88,6 +88,17 @@ def test_records_overwrite_at_once_and_refuse_otherwise(environment, tmp_path):
     assert not left_over(tmp_path)
 
 
+def test_records_keep_types_or_say_what_they_become(environment, tmp_path):
+    types = {"d": pa.date64(), "t": pa.time32("s"), "z": pa.timestamp("us", "UTC"), "l": pa.list_(pa.int8())}
+    schema = pa.schema(types)
+    rows = pa.table({"d": [0], "t": [1], "z": [2], "l": [[3]]}, schema=schema)
+    environment.from_arrow(rows).write_records(tmp_path / "out")
+    environment.execute()
+    found = environment.read_records(tmp_path / "out")
+    assert found.schema.types == [pa.date32(), pa.time32("ms"), schema.field("z").type, schema.field("l").type]
+    assert found.count() == 1
+
+
 def test_records_without_rows_have_their_columns(environment, tmp_path):
     environment.from_arrow(numbered(0)).write_records(tmp_path / "out")
     environment.execute()

@@ -239,7 +239,9 @@ class DataSet(FunctionalCalls["DataSet"], PartitioningCalls["DataSet"]):
 
         The manifest (``_manifest.json``) has the schema, rows, bytes and checksums of the parts, and of each column
         bounds, nulls, about how many different values and the heavy ones; ``read_records`` plans with it, and Spark
-        reads the same folder. A path that exists is an error unless ``overwrite``, which replaces it at once.
+        reads the same folder. Types are kept, but for date64 (comes back as date32) and time32[s] (as time32[ms]); one
+        that Parquet does not have is a SchemaError. A path that exists is an error unless ``overwrite``, which
+        replaces it at once.
         """
         stored = stored_schema(self.schema, "write_records").serialize().to_pybytes()
         self._add_sink(SinkSpec("records", _absolute(path), overwrite, schema_ipc=stored))

@@ -63,6 +63,9 @@ cdef inline uint64_t* row_link(uint8_t* row) noexcept nogil:
 cdef inline uint8_t* next_of_key(uint8_t* row) noexcept nogil:
     return <uint8_t*>(row_link(row)[0] & LINK_POINTER)
 
+cdef inline void set_next_of_key(uint8_t* row, uint8_t* next_row) noexcept nogil:
+    row_link(row)[0] = (row_link(row)[0] & ~LINK_POINTER) | <uint64_t>next_row
+
 # Append an empty page. False when the pool has none.
 cdef inline bint open_page(EntryPages* entries, PagePool pool) noexcept nogil:
     cdef uint8_t* page

@@ -28,7 +28,7 @@ from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memset
 
 from engine.join.copied_keys cimport CopiedKeys
-from engine.join.entry_pages cimport LINK_MATCHED, LINK_POINTER, row_link
+from engine.join.entry_pages cimport LINK_MATCHED, LINK_POINTER, row_link, set_next_of_key
 from engine.join.join_side cimport JoinSide
 from engine.memory.page_pool cimport PagePool
 from engine.memory.status cimport STATUS_FULL, STATUS_OK
@@ -145,7 +145,7 @@ cdef class HashTable:
                 head = <uint8_t*>(cell[0] & CELL_POINTER)
                 if self._build_equality.rows_equal(head, row):
                     row_link(row)[0] |= row_link(head)[0] & LINK_POINTER
-                    row_link(head)[0] = (row_link(head)[0] & ~LINK_POINTER) | <uint64_t>row
+                    set_next_of_key(head, row)
                     return
             index = self._next(index)
 

@@ -50,6 +50,10 @@ cdef class ProbeMatches:
     cdef int64_t _position
     cdef int64_t _unmatched_position
     cdef uint8_t* _chain
+    cdef uint8_t* _anchor           # the last row that stays in the chain, where the next one hangs
+    cdef int64_t _turn              # candidates of one probe row in this round
+    cdef bint _is_pending           # whether a probe row has candidates for the next round
+    cdef int64_t _candidate_bytes
     cdef int64_t _pair_bytes
     cdef bint _emit_unmatched
     cdef bint _mark_build
@@ -83,4 +87,7 @@ cdef class ProbeMatches:
     cdef void _next_chained(self) noexcept nogil
     cdef void _next_once(self) noexcept nogil
     cdef void _next_newly_matched(self) noexcept nogil
+    cdef bint _take_candidate(self, int64_t position, uint8_t* row) noexcept nogil
+    cdef void _next_along_chains(self) noexcept nogil
+    cdef void _next_in_turn(self) noexcept nogil
     cdef void _append(self, int64_t row, uint8_t* build) noexcept nogil

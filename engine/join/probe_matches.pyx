@@ -8,7 +8,8 @@ row with millions of matches comes out as many outputs, each bounded by rows and
 (a dimension table) there are no chains: one tight loop yields at most one pair for each probe row, in probe order.
 
     every pair               all pairs along the chains, probe rows without match between them
-    left once, left probed   whether there is a head decides; a condition stops at the first pair that it confirms
+    left once, left probed   whether there is a head decides; a condition is asked about a few pairs of each row at a
+                             time, until it confirms one
     left once, left built    rows of the chain that carry no matched bit yet; the bit of the head stands for its chain,
                              so each chain is walked once, however many probe rows have its key
 
@@ -22,9 +23,12 @@ cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 
-from engine.join.entry_pages cimport LINK_MATCHED, next_of_key, row_link
+from engine.join.entry_pages cimport LINK_MATCHED, next_of_key, row_link, set_next_of_key
 from engine.join.partition_set cimport CHUNK_ROWS
 from engine.records.row_codec cimport row_size
+
+cdef enum:
+    FIRST_TURN = 4                  # candidates of a probe row that needs one match, in the first round
 
 
 @cython.final
@@ -71,6 +75,9 @@ cdef class ProbeMatches:
         self._position = 0
         self._unmatched_position = 0
         self._chain = NULL
+        self._anchor = NULL
+        self._turn = FIRST_TURN
+        self._is_pending = False
         self._emit_unmatched = emit_unmatched and emits.unmatched_probe
         self._mark_build = emits.unmatched_build or emits.matched_build
         self._unique = unique
@@ -221,36 +228,78 @@ cdef class ProbeMatches:
         return 0
 
     cdef int64_t next_candidates(self) noexcept nogil:
-        cdef bint build_only = self._mark_build and not self._emits.pairs
-        cdef bint first_only = not self._mark_build and not self._emits.pairs
-        cdef int64_t capacity = OUTPUT_ROWS - self.pairs.count
-        cdef int64_t bytes_limit = OUTPUT_BYTES - self._pair_bytes
-        cdef int64_t bytes_taken = 0
-        cdef int64_t found = 0
-        cdef int64_t position
+        self.candidates.count = 0
+        self.candidates.null_count = 0
+        self._candidate_bytes = 0
+        if self._mark_build or self._emits.pairs:
+            self._next_along_chains()
+        else:
+            self._next_in_turn()
+        self.candidates.contiguous = _is_run(&self.candidates)
+        return self.candidates.count
+
+    # Whether there is room for a candidate; takes it then.
+    cdef inline bint _take_candidate(self, int64_t position, uint8_t* row) noexcept nogil:
+        cdef int64_t found = self.candidates.count
+        if found == OUTPUT_ROWS - self.pairs.count:
+            return False
+        self._candidate_bytes += self.row_sizes[position] + <int64_t>row_size(row)
+        if self._candidate_bytes > OUTPUT_BYTES - self._pair_bytes and found > 0:
+            return False
+        self.candidates.rows[found] = self.start + position
+        self.candidates.build[found] = row
+        self.candidates.count = found + 1
+        return True
+
+    # All pairs. Where build rows are wanted once, those that have matched leave the chain as they are met; its head
+    # stays, for the directory points to it.
+    cdef void _next_along_chains(self) noexcept nogil:
+        cdef bint build_only = not self._emits.pairs
         cdef uint8_t* row
-        while self._position < self.count and found < capacity:
-            position = self._position
-            row = self._chain if self._chain != NULL else self.heads[position]
-            if row == NULL or self.skip[position] or (
-                    first_only and (self.matched[position] or self.matched_before[position])):
-                self._chain = NULL
-                self._position += 1
-                continue
-            if not (build_only and row_link(row)[0] & LINK_MATCHED):
-                bytes_taken += self.row_sizes[position] + <int64_t>row_size(row)
-                if bytes_taken > bytes_limit and found > 0:
-                    break
-                self.candidates.rows[found] = self.start + position
-                self.candidates.build[found] = row
-                found += 1
+        while self._position < self.count:
+            row = self._chain
+            if row == NULL:
+                self._anchor = NULL
+                row = self.heads[self._position]
+                if row == NULL or self.skip[self._position]:
+                    self._position += 1
+                    continue
+            if build_only and row_link(row)[0] & LINK_MATCHED:
+                if self._anchor != NULL:
+                    set_next_of_key(self._anchor, next_of_key(row))
+                else:
+                    self._anchor = row
+            elif not self._take_candidate(self._position, row):
+                self._chain = row
+                return
+            else:
+                self._anchor = row
             self._chain = next_of_key(row)
             if self._chain == NULL:
                 self._position += 1
-        self.candidates.count = found
-        self.candidates.null_count = 0
-        self.candidates.contiguous = _is_run(&self.candidates)
-        return found
+
+    # Pairs of the probe rows that have no match yet, in rounds: a few of each row, twice as many in the next round.
+    # heads[] move along their chains.
+    cdef void _next_in_turn(self) noexcept nogil:
+        cdef int64_t position, taken
+        while True:
+            while self._position < self.count:
+                position = self._position
+                if self.skip[position] or self.matched[position] or self.matched_before[position]:
+                    self.heads[position] = NULL
+                taken = 0
+                while self.heads[position] != NULL and taken < self._turn:
+                    if not self._take_candidate(position, self.heads[position]):
+                        return
+                    self.heads[position] = next_of_key(self.heads[position])
+                    taken += 1
+                self._is_pending = self._is_pending or self.heads[position] != NULL
+                self._position += 1
+            if self.candidates.count > 0 or not self._is_pending:
+                return
+            self._position = 0
+            self._is_pending = False
+            self._turn = min(2 * self._turn, <int64_t>OUTPUT_ROWS)
 
     cdef void confirm(self, const uint8_t* flags) noexcept nogil:
         cdef int64_t index, position

@@ -97,6 +97,24 @@ def test_confirmed_pairs_come_in_full_batches_of_bounded_size(tmp_path, how):
     assert len(run.batches) < 60
 
 
+@pytest.mark.parametrize("how", sorted(LEFT_ONLY))
+@pytest.mark.parametrize("build_is_left", [False, True])
+def test_rows_wanted_once_are_not_compared_with_all_of_a_heavy_key(tmp_path, how, build_is_left):
+    left = pa.table({"k": pa.array([1] * 3000, pa.int64()), "n": range(3000)})
+    right = pa.table({"k": pa.array([1] * 2000, pa.int64()), "n": [n * 1009 % 3500 for n in range(2000)]})
+    asked = []
+
+    def predicate(pairs):
+        asked.append(len(pairs))
+        return pc.less(pairs["a"], pairs["b"])
+
+    condition = pair_condition(left, right, [(0, 1), (1, 1)], predicate)
+    run = run_join(tmp_path, how, left, right, [0], [0], build_is_left=build_is_left, pages=256, condition=condition)
+    # 2999 is the largest on the left, 3499 on the right: every left row has a match
+    assert sum(batch.num_rows for batch in run.batches) == (3000 if how is JoinType.SEMI else 0)
+    assert sum(asked) < 200_000
+
+
 def test_the_condition_sees_its_own_columns_only(tmp_path):
     left, right = draw(7, 30, 5), draw(8, 30, 5)
     seen = []

@@ -7,6 +7,7 @@
     edge_pattern.py     which producers feed which consumers   split_assignment.py  which subtask reads what
     scheduler.py        which pipelined regions may start, in which slots
     slot_pool.py        slots offered to the job
+    task_executor_watch.py  signs of life of those who gave slots
     deployment.py       ExecutionVertex -> TaskDeploymentDescriptor
     partition_tracker.py which BLOCKING partitions nobody needs any more
     run_time_planner.py real sizes of finished results -> decisions -> the graph is revised
@@ -16,6 +17,6 @@
     network_demand.py   buffers that a job can use
     job_summary.py      counters for people: progress and outcome
 
-Everything but ``job_master.py``, ``job_commit.py`` and the timer of ``slot_timeout.py`` is pure: no clock, thread,
-socket or loop.
+Everything but ``job_master.py``, ``job_commit.py``, ``task_executor_watch.py`` and the timer of ``slot_timeout.py`` is
+pure: no clock, thread, socket or loop.
 """

@@ -29,7 +29,6 @@ from engine.gateways.messages import (
     CancelJob,
     CancelTask,
     FreeSlot,
-    Heartbeat,
     JobOutcome,
     JobOverview,
     JobProgress,
@@ -65,11 +64,11 @@ from engine.jobmaster.run_time_planner import RunTimePlanner
 from engine.jobmaster.scheduler import Scheduler
 from engine.jobmaster.slot_pool import AllocatedSlot, SlotPool
 from engine.jobmaster.slot_timeout import SlotDeadline, slot_timeout_text
+from engine.jobmaster.task_executor_watch import TaskExecutorWatch
 from engine.rpc.endpoint import RpcEndpoint
 from engine.rpc.errors import EndpointUnreachableError, RpcTimeoutError
 from engine.rpc.fencing import LeaderFence
 from engine.rpc.gateway import RpcService
-from engine.rpc.heartbeat import HeartbeatMonitor
 from engine.rpc.request import ACKNOWLEDGE, Acknowledge, Request
 
 _log = logging.getLogger(__name__)
@@ -129,10 +128,15 @@ class JobMaster(RpcEndpoint):
             settings.slot_request_timeout_s, lambda: self.spawn(self._slots_timed_out(), "slot time-out")
         )
         self._is_ending = False
-        #: addresses of all TaskExecutors that ever gave a slot, by resource id
-        self._task_executors: dict[ResourceId, str] = {}
-        self._heartbeats = HeartbeatMonitor[ResourceId](
-            settings.heartbeat_interval_s, settings.heartbeat_timeout_s, clock
+        self._task_executors = TaskExecutorWatch(
+            rpc,
+            self.address,
+            epoch,
+            settings.heartbeat_interval_s,
+            settings.heartbeat_timeout_s,
+            clock,
+            self.spawn,
+            self._lose_task_executor,
         )
         self.outcome: asyncio.Future[JobOutcome] = asyncio.get_running_loop().create_future()
 
@@ -142,7 +146,7 @@ class JobMaster(RpcEndpoint):
         """Begin to run the job."""
         self._enter(JobStatus.CREATED)
         self.spawn(self._begin(), "begin")
-        self.spawn(self._send_heartbeats(), "heartbeats")
+        self.spawn(self._task_executors.run(), "heartbeats")
 
     async def _begin(self) -> None:
         loop = asyncio.get_running_loop()
@@ -168,9 +172,8 @@ class JobMaster(RpcEndpoint):
             )
             if self._pool.offer(offer.request_id, slot):
                 accepted.append(offer.allocation_id)
-        if accepted and request.resource_id not in self._task_executors:
-            self._task_executors[request.resource_id] = request.address
-            self._heartbeats.watch(request.resource_id)
+        if accepted:
+            self._task_executors.watch(request.resource_id, request.address)
         # The TaskExecutor hears that its slots are taken before it is asked to use them.
         asyncio.get_running_loop().call_soon(self._advance)
         return SlotOfferReply(tuple(accepted))
@@ -426,7 +429,7 @@ class JobMaster(RpcEndpoint):
         self._slot_deadline.watch(is_stuck=False)
         job_id = self.job_graph.job_id
         calls = [self._ask_quietly(self._settings.resource_manager_address, WithdrawSlotRequests(job_id))]
-        calls += [self._ask_quietly(address, ReleaseJob(job_id)) for address in self._task_executors.values()]
+        calls += [self._ask_quietly(address, ReleaseJob(job_id)) for address in self._task_executors.addresses]
         await asyncio.gather(*calls)
 
     def _end(self, status: JobStatus, failure: FailureInfo | None) -> None:
@@ -466,25 +469,8 @@ class JobMaster(RpcEndpoint):
         except EngineError as error:
             _log.warning("%s to %s: %s", type(request).__name__, address, error)
 
-    async def _send_heartbeats(self) -> None:
-        while True:
-            await asyncio.sleep(self._settings.heartbeat_interval_s)
-            for resource_id in self._heartbeats.poll():
-                self._lose_task_executor(resource_id, "it has not answered heartbeats")
-            for resource_id in self._heartbeats.targets:
-                self.spawn(self._heartbeat(resource_id), f"heartbeat to {resource_id}")
-
-    async def _heartbeat(self, resource_id: ResourceId) -> None:
-        gateway = self._rpc.connect(self._task_executors[resource_id], self._epoch)
-        try:
-            await gateway.ask(Heartbeat(self.address), self._settings.heartbeat_timeout_s)
-        except (RpcTimeoutError, EndpointUnreachableError):
-            return
-        self._heartbeats.received(resource_id)
-
     def _lose_task_executor(self, resource_id: ResourceId, reason: str) -> None:
-        self._heartbeats.unwatch(resource_id)
-        self._task_executors.pop(resource_id, None)
+        self._task_executors.forget(resource_id)
         hurt_requests = self._pool.remove_task_executor(resource_id)
         for region in self._scheduler.waiting:
             if region.request_id in hurt_requests:

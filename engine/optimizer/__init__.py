@@ -29,6 +29,10 @@ It lies below the JobMaster, which plans again with the sizes of finished result
     memory_plan.py           shares of a slot's managed memory, cuts where minima do not fit
     physical_plan.py         OptimizedPlan: physical nodes and channels
     job_graph_generator.py   OptimizedPlan to StreamGraph to JobGraph
+    adaptive_facts.py        what the planner leaves behind for decisions at run time
+    adaptive_decisions.py    real sizes of finished results -> what is done otherwise
+    adaptive_changes.py      decisions -> the changed JobGraph    adaptive_costs.py  when a broadcast is better
+    adaptive_order.py        who waits for a real size            adaptive_shape.py  what decisions ask of a JobGraph
     explain.py               stable text for people and golden tests
 
 Source: the optimizer of Flink's DataSet API (OptimizerNode, PlanNode, Channel, Costs, JobGraphGenerator).

@@ -14,6 +14,8 @@ from __future__ import annotations
 import os
 import sys
 
+import msgspec
+
 from engine.api.executor import TARGETS, register_executor
 from engine.client.job_listener import current_listener
 from engine.client.job_result import JobResult
@@ -31,7 +33,7 @@ from engine.graph.exchange_mode import ExecutionMode
 from engine.graph.plan import Plan
 from engine.ids import JobId
 from engine.minicluster.mini_cluster import mini_cluster, release_mini_clusters
-from engine.optimizer.explain import explain, summary
+from engine.optimizer.explain import explain, split_lines, summary
 from engine.optimizer.job_graph_generator import generate_job_graph
 from engine.optimizer.optimizer import optimize
 from engine.optimizer.settings import OptimizerSettings
@@ -76,6 +78,7 @@ class LocalExecutor:
             is_cancel = isinstance(error, JobCancelledError | KeyboardInterrupt)
             listener.on_failed(job_graph.job_id.value, "CANCELED" if is_cancel else "FAILED", error)
             raise
+        result = msgspec.structs.replace(result, splits=split_lines(optimized))
         listener.on_finished(result)
         return result
 

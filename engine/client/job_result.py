@@ -2,6 +2,7 @@
 
 JobResult(job_id, name, state, runtime_ms, vertices, counters)
   ├── VertexResult(name, subtasks) ── SubtaskResult(index, rows_in, rows_out, bytes_in, bytes_out, spilled_bytes, ...)
+  ├── splits: heavy keys that the planner split
   └── decisions: what was decided while it ran, in order
 
 Peaks of a vertex are those of its greediest subtask: subtasks may run one after another. ``report`` is all of it for
@@ -69,6 +70,8 @@ class JobResult(msgspec.Struct, frozen=True):
     decisions: tuple[RunTimeDecision, ...] = ()
     #: counters of rich functions by name, summed over all subtasks
     counters: dict[str, int] = {}
+    #: heavy keys that the planner had split, a line for each join
+    splits: tuple[str, ...] = ()
 
     @property
     def report(self) -> tuple[str, ...]:
@@ -80,7 +83,8 @@ class JobResult(msgspec.Struct, frozen=True):
             f"managed and {vertex.network_buffers_peak} network buffers"
             for vertex in self.vertices
         )
-        return (*vertices, *(f"decided: {decision.text}" for decision in self.decisions))
+        decided = (*self.splits, *(decision.text for decision in self.decisions))
+        return (*vertices, *(f"decided: {text}" for text in decided))
 
     def to_json_dict(self) -> dict[str, Any]:
         """Return the object that ``--json`` prints: a contract, nothing else in it."""

@@ -2,6 +2,7 @@
 
     explain(optimized) -> str            every operator, its inputs below it
     summary(optimized) -> list[str]      at most three lines for a report
+    split_lines(optimized)               heavy keys that are split, for the result of the job
 
 Per operator: algorithm and parallelism, expected rows and bytes with where the numbers come from, costs of the
 operator with its channels and of everything below it, its share of a slot's managed memory; per channel the ship
@@ -52,6 +53,16 @@ def summary(optimized: OptimizedPlan) -> list[str]:
         f"expected network {size_text(total.network)}"
     )
     return lines
+
+
+def split_lines(optimized: OptimizedPlan) -> tuple[str, ...]:
+    """Return a line for each join whose heavy keys are split."""
+    return tuple(
+        f"{node.descriptor.name}: {channel.reason}"
+        for node in optimized.nodes
+        for channel in node.inputs
+        if channel.partitioner.heavy is not None and channel.partitioner.heavy.spread
+    )
 
 
 def _join_summary(optimized: OptimizedPlan, node: PhysicalNode) -> str:

@@ -224,6 +224,9 @@ def test_a_forced_repartitioning_gives_every_subtask_its_share(
     assert f"source: {'manifest' if file_format == 'records' else 'sample'}" in joined.explain()
     joined.write_parquet(str(tmp_path / "out"))
     result = env.execute()
+    (split,) = result.splits
+    assert split.startswith("inner join on CurrencyID: heavy keys split: CurrencyID=1 (9")
+    assert f"decided: {split}" in result.report
     for what in ("rows_in", "rows_out"):
         rows = rows_of_join(result, what)
         assert len(rows) == parallelism

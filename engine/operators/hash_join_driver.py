@@ -125,7 +125,7 @@ class HashJoinDriver:
             pool,
             space,
             force_spill=context.force_spill,
-            condition=pair_condition(operator.condition, left, right),
+            condition=pair_condition(operator.condition, left, right, context.check_cancelled),
             null_aware=operator.null_aware,
             replicated=copied_keys(operator, left, context.descriptor.subtask_index, context.descriptor.parallelism),
         )

@@ -17,11 +17,18 @@ from engine.join.pair_condition import PairCondition
 from engine.records.plain_types import plain_schema
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from engine.graph.expression import Expression
 
 
-def pair_condition(expression: Expression | None, left: pa.Schema, right: pa.Schema) -> PairCondition | None:
-    """Return a join's condition over the schemas of its inputs, or None when it has none."""
+def pair_condition(
+    expression: Expression | None, left: pa.Schema, right: pa.Schema, check: Callable[[], None]
+) -> PairCondition | None:
+    """Return a join's condition over the schemas of its inputs, or None when it has none.
+
+    check: called before each batch of pairs: a join may try pairs for hours and return none.
+    """
     if expression is None:
         return None
     # rows are counted by a column, so a constant condition gets one as well
@@ -30,4 +37,10 @@ def pair_condition(expression: Expression | None, left: pa.Schema, right: pa.Sch
         (0, left.get_field_index(name)) if name in left.names else (1, right.get_field_index(name)) for name in names
     )
     schema = plain_schema(pa.schema([(left, right)[side].field(index) for side, index in columns]))
-    return PairCondition(columns, schema, compile_predicate(expression, schema))
+    compiled = compile_predicate(expression, schema)
+
+    def predicate(pairs: pa.RecordBatch) -> pa.BooleanArray:
+        check()
+        return compiled(pairs)
+
+    return PairCondition(columns, schema, predicate)

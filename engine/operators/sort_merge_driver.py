@@ -91,7 +91,7 @@ class SortMergeJoinDriver:
             context.spill_space(),
             group_bytes,
             FORCED_GROUP_ROWS if context.force_spill else 0,
-            condition=pair_condition(operator.condition, schemas[0], schemas[1]),
+            condition=pair_condition(operator.condition, schemas[0], schemas[1], context.check_cancelled),
         )
 
     def run(self) -> None:

@@ -15,6 +15,7 @@
     blocking_data               BLOCKING: memory first, then one file; views that read again and again
     partition_file              data file with checksummed blocks, index file
     partition_folders           where those files go
+    sorted_partition            BLOCKING in order: the sorted runs of a producer, read by ranges of keys
     partition_manager           ResultPartitionManager: attempt ─► data set ─► partition
     input_channel               LocalInputChannel: view with back-off, fragments put together
     input_gate                  InputGate: one native ready queue, fair across channels

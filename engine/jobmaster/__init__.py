@@ -9,6 +9,7 @@
     slot_pool.py        slots offered to the job
     task_executor_watch.py  signs of life of those who gave slots
     deployment.py       ExecutionVertex -> TaskDeploymentDescriptor
+    range_bounds.py     which range of a sorted result each consumer merges
     partition_tracker.py which BLOCKING partitions nobody needs any more
     run_time_planner.py real sizes of finished results -> decisions -> the graph is revised
     graph_revision.py   what has not begun follows a changed JobGraph

@@ -9,6 +9,7 @@
     operator.py        ChainedOperator: process(batch), finish(), close(); what an operator is told (TaskContext)
     row_wise.py        project, filter, limit, identity
     blocking.py        sort and hash aggregation as operators: take everything, then emit
+    sort_exchange.py   a sort over subtasks: runs at the end of the producers, merges at the consumers
     python_operator.py user functions in worker processes
     sink_operator.py   stages a file for the commit
     drivers.py         the three heads

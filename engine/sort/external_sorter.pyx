@@ -310,8 +310,8 @@ cdef class ExternalSorter:
                 self._runs.add(run_in_memory(self._sorter, min(self._sorter.row_count, self._limit)))
             else:
                 self._spill()
-        ways = fan_in(self._pool.page_limit * self._pool.page_size // reader_count, self._runs.block_size,
-                      len(self._runs.runs))
+        ways = fan_in(self._pool.page_limit * self._pool.page_size, self._runs.block_size, len(self._runs.runs),
+                      reader_count)
         self._runs.merge_down(ways, self._limit)
 
     def batches(self, int64_t max_rows=8192, int64_t max_bytes=1 << 20):

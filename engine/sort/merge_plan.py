@@ -24,6 +24,8 @@ from __future__ import annotations
 import math
 
 FAN_IN_MAX = 128
+#: files that the readers of one sort have open together
+OPEN_FILES_MAX = 512
 BLOCK_SIZE_MIN = 4 << 10
 BLOCK_SIZE_MAX = 256 << 10
 
@@ -35,10 +37,14 @@ def block_size_bytes(memory_bytes: int) -> int:
     return min(max(power, BLOCK_SIZE_MIN), BLOCK_SIZE_MAX)
 
 
-def fan_in(memory_bytes: int, block_size: int, run_count: int = 0) -> int:
-    """Return how many runs may be read at the same time: those that fit, and enough for one intermediate merge."""
-    fitting = min(max(memory_bytes // 2 // block_size, 2), FAN_IN_MAX)
-    return max(fitting, math.isqrt(max(run_count - 1, 0)) + 1)
+def fan_in(memory_bytes: int, block_size: int, run_count: int = 0, reader_count: int = 1) -> int:
+    """Return how many runs of one sorter may be read at the same time.
+
+    Those that fit, and enough for one intermediate merge of ``run_count`` runs. Where ``reader_count`` readers merge the
+    runs of as many sorters, they share the memory of one, and each opens every file.
+    """
+    fitting = min(memory_bytes // reader_count // 2 // block_size, FAN_IN_MAX, OPEN_FILES_MAX // reader_count**2)
+    return max(fitting, 2, math.isqrt(max(run_count - 1, 0)) + 1)
 
 
 def next_window(sizes: list[int], fan_in_count: int) -> tuple[int, int] | None:

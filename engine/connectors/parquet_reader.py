@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from engine.connectors.bounded_batches import BATCH_BYTES_MAX, BATCH_ROWS_MAX, bounded_batches
+from engine.connectors.wide_rows import turn
 from engine.errors import DataError
 from engine.graph.source_spec import ParquetSource, SourceSplit
 from engine.records.plain_types import plain_batch
@@ -59,19 +60,26 @@ class ParquetReader:
         columns = list(self._spec.columns)
         decoded_bytes = 0
         for group in range(split.start, split.end):
-            rows = self._rows_at_once(group, columns)
-            for batch in self._file.iter_batches(rows, row_groups=[group], columns=columns, use_threads=False):
-                arranged = self._arranged(batch, columns)
-                if arranged.num_rows:
-                    self._row_bytes = arranged.nbytes / arranged.num_rows
-                    decoded_bytes += arranged.nbytes
-                yield from bounded_batches(arranged, PARQUET_BATCH_ROWS_MAX)
+            row_bytes = max(self._row_bytes, self._encoded_row_bytes(group, columns))
+            rows = self._rows_at_once(row_bytes, columns)
+            batches = self._file.iter_batches(rows, row_groups=[group], columns=columns, use_threads=False)
+            while True:
+                with turn(row_bytes):
+                    batch = next(batches, None)
+                    if batch is None:
+                        break
+                    batch = self._arranged(batch, columns)
+                    if batch.num_rows:
+                        self._row_bytes = batch.nbytes / batch.num_rows
+                        decoded_bytes += batch.nbytes
+                    yield from bounded_batches(batch, PARQUET_BATCH_ROWS_MAX)
+                    del batch  # before the turn ends
         self.bytes_read += split.size_bytes
         # Decoding leaves blocks as large as column chunks behind. Small ones are worth keeping for the next row group.
         if decoded_bytes >= _RELEASED_BYTES:
             pa.default_memory_pool().release_unused()
 
-    def _rows_at_once(self, group: int, columns: list[str]) -> int:
+    def _rows_at_once(self, row_bytes: float, columns: list[str]) -> int:
         """Return how many rows of a row group to ask for: about a batch of bytes."""
         assert self._file is not None
         rows_max = PARQUET_BATCH_ROWS_MAX
@@ -79,7 +87,6 @@ class ParquetReader:
             schema = self._file.schema_arrow
             if len(columns) > _NARROW_COLUMNS or not all(_is_fixed(schema.field(name).type) for name in columns):
                 rows_max = BATCH_ROWS_MAX
-        row_bytes = max(self._row_bytes, self._encoded_row_bytes(group, columns))
         return max(1, min(rows_max, int(BATCH_BYTES_MAX / row_bytes) if row_bytes else rows_max))
 
     def _encoded_row_bytes(self, group: int, columns: list[str]) -> float:

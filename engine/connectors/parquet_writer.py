@@ -40,7 +40,9 @@ class ParquetWriter:
         self._held_bytes = 0
         self._row_count = 0
         self._unreleased_bytes = 0
-        self._file = path.open("xb")
+        path.touch(exist_ok=False)
+        # Arrow's own file: a Python one would have every page copied to bytes.
+        self._file = pa.OSFile(str(path), "wb")
         self._writer: pq.ParquetWriter | None = None
 
     def _open(self) -> pq.ParquetWriter:

@@ -77,6 +77,7 @@ class SourceDriver:
             self._context.check_cancelled()
             if batch.num_rows:
                 self._output.process(batch)
+            del batch  # wide rows are not kept while the next ones are read
             self._context.bad_rows = self._reader.bad_rows
             if self._output.is_satisfied:
                 break

@@ -302,3 +302,16 @@ def test_without_a_folder_a_blocking_partition_says_so(world: World) -> None:
 def test_an_unknown_subpartition_is_an_index_error(world: World) -> None:
     with pytest.raises(IndexError):
         world.partition(descriptor(2)).create_view(2, ReadyQueue(1), 0)
+
+
+def test_a_blocking_partition_knows_the_bytes_of_each_subpartition_and_its_most_buffers(world: World) -> None:
+    partition = world.partition(descriptor(3, result_type=BLOCKING))
+    partition.add(filled(partition, b"1234"), 2)
+    partition.add(filled(partition, b"12345678"), 0)
+    partition.add(filled(partition, b"1"), 2)
+    partition.finish()
+    assert partition.subpartition_bytes == (8, 0, 5)
+    assert sum(partition.subpartition_bytes) == partition.total_bytes
+    assert partition.data is not None and partition.data.spill() == 3
+    assert (partition.pool.in_use, partition.buffers_peak) == (0, 3)
+    assert world.partition(descriptor(3, identity=partition_id(1))).subpartition_bytes == ()

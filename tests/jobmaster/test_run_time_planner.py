@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import hypothesis
 import msgspec
+import pytest
 from hypothesis import Phase
 from hypothesis import strategies as st
 
 from engine.errors import PlanError
 from engine.graph.exchange_mode import ExecutionMode
-from engine.graph.plan import Join, JoinHint, Plan
+from engine.graph.job_graph import JobGraph
+from engine.graph.plan import Join, JoinHint, JoinType, Plan
 from engine.ids import JobId
+from engine.jobmaster.execution_graph import build_execution_graph
+from engine.jobmaster.scheduler import Scheduler
 from engine.optimizer.adaptive_changes import replay
 from engine.optimizer.job_graph_generator import generate_job_graph
 from engine.optimizer.optimizer import optimize
@@ -18,6 +22,7 @@ from engine.optimizer.planner import rewrite
 from engine.optimizer.settings import OptimizerSettings
 from tests.jobmaster.job_simulation import Simulation
 from tests.optimizer.interpreter import RaisedError, Tables, run_plan
+from tests.optimizer.plan_building import Builder, schema
 from tests.optimizer.random_plans import plans, tables
 from tests.optimizer.test_random_plans import same
 
@@ -75,3 +80,83 @@ def test_decisions_never_change_what_a_job_returns(
         hypothesis.event(decision.kind)
     assert same(rewrite(plan), expected, actual), [decision.text for decision in job.decisions]
     assert replay(submitted, job.decisions) == job.graph.job_graph
+
+
+BATCH = OptimizerSettings(parallelism=4, execution_mode=ExecutionMode.BATCH)
+DATA: Tables = {
+    "large": [{"k": row % 7, "v": row} for row in range(40)],
+    "small": [{"k": row, "w": row} for row in range(5)],
+}
+
+
+def guessed_join(how: JoinType = JoinType.INNER) -> JobGraph:
+    """A join of a large table with one that went through a filter whose share is a guess."""
+    builder = Builder()
+    large = builder.source(schema(k="int64", v="int64"), rows=1e6, path="large")
+    small = builder.python(builder.source(schema(k="int64", w="int64"), rows=1e6, path="small"), "filter")
+    builder.sink(builder.join(large, small, on="k", how=how))
+    return generate_job_graph(optimize(builder.plan(), BATCH), JobId("a" * 32), "job")
+
+
+def of_bytes(total: int):
+    return lambda _, rows: [total // len(rows)] * len(rows)
+
+
+@pytest.mark.parametrize("slots", [1, 3, 100])
+def test_the_large_side_begins_when_the_small_one_is_known_and_not_later(slots):
+    job = Simulation(guessed_join(), DATA, slots, of_bytes(1000))
+    job.run()
+    assert [decision.kind for decision in job.decisions] == ["BROADCAST"]
+    small, together = job.order[:4], job.order[4:]
+    assert set(small) == {("parquet source small -> filter fn",)}
+    assert set(together) == {("inner join on k -> parquet sink out", "parquet source large")}
+    assert len(together) == 4
+
+
+def test_slots_are_asked_only_for_what_may_begin():
+    scheduler = Scheduler(build_execution_graph(guessed_join()))
+    assert {subtask.job_vertex.name for region in scheduler.waiting for subtask in region.subtasks} == {
+        "parquet source small -> filter fn"
+    }
+    scheduler = Scheduler(build_execution_graph(guessed_join(JoinType.FULL)))
+    assert len(scheduler.waiting) == 8
+
+
+def test_what_has_begun_is_the_same_after_a_decision_and_what_has_not_follows():
+    job = Simulation(guessed_join(JoinType.FULL), DATA, 8, of_bytes(1000))
+    before = [
+        (vertex, list(vertex.subtasks), [each.current.attempt for each in vertex.subtasks])
+        for vertex in job.graph.vertices
+    ]
+    job.run()
+    (decision,) = job.decisions
+    assert decision.kind == "PARALLELISM"
+    for vertex, subtasks, attempts in before[:2]:
+        assert vertex.subtasks == subtasks
+        assert [each.current.attempt for each in subtasks] == attempts
+        assert [each.partitions[0].subpartition_count for each in subtasks] == [4] * 4
+    join = job.graph.vertices[2]
+    assert len(join.subtasks) == 1 and not set(join.subtasks) & set(before[2][1])
+    assert [len(edges) for edges in join.subtasks[0].inputs] == [4, 4]
+    assert [edge.subpartition_count for edges in join.subtasks[0].inputs for edge in edges] == [4] * 8
+
+
+def test_empty_subpartitions_are_not_read_but_there_is_always_a_channel():
+    job = Simulation(guessed_join(), DATA, 8, lambda _, rows: [count * 10 for count in rows])
+    job.run()
+    (subtask, *_) = job.graph.vertices[2].subtasks
+    small = subtask.inputs[1]
+    assert [edge.subpartition_count for edge in small] == [4] * 4
+    # 5 rows from 4 producers to 4 subpartitions each
+    assert sum(len(edge.filled_subpartitions) for edge in small) <= 6
+    assert all(len(edge.filled_subpartitions) >= 1 for edge in small)
+
+
+def test_a_producer_that_starts_again_makes_what_its_readers_were_told():
+    job = Simulation(guessed_join(), DATA, 1, of_bytes(1000))
+    job.run()
+    producer = job.graph.vertices[1].subtasks[0]
+    job.graph.restart(producer)
+    assert producer.partitions[0].subpartition_count == 4
+    assert producer.partitions[0].data_set.partitioner.kind == "HASH"
+    assert producer.partitions[0].subpartition_bytes == ()

@@ -11,16 +11,16 @@ from engine.errors import PlanError
 from engine.graph.contiguous_runs import contiguous_runs, runs_needed
 from engine.graph.exchange_mode import ExecutionMode
 from engine.graph.job_graph import JobGraph
-from engine.graph.operator_descriptor import HashJoinOperator
+from engine.graph.operator_descriptor import HashJoinOperator, SortMergeJoinOperator
 from engine.graph.plan import JoinHint, JoinType
-from engine.graph.run_time_decision import RunTimeDecision, SubtaskRanges
-from engine.graph.ship_strategy import ResultPartitionType
+from engine.graph.run_time_decision import BroadcastInput, RunTimeDecision, SubtaskRanges
+from engine.graph.ship_strategy import HeavyKeys, PartitionerSpec, ResultPartitionType
 from engine.ids import JobId, JobVertexId
 from engine.optimizer.adaptive_changes import apply, replay
 from engine.optimizer.adaptive_costs import broadcast_limit, prefers_broadcast
 from engine.optimizer.adaptive_decisions import DataSetSize, decide
 from engine.optimizer.adaptive_order import waits
-from engine.optimizer.adaptive_shape import input_edge
+from engine.optimizer.adaptive_shape import input_edge, is_divisible
 from engine.optimizer.estimates import Estimates
 from engine.optimizer.explain import explain
 from engine.optimizer.job_graph_generator import generate_job_graph
@@ -269,6 +269,29 @@ def test_a_change_that_does_not_fit_the_graph_is_refused():
 )
 def test_the_large_side_waits_where_the_small_one_is_a_guess(plan, waiting):
     assert set(waits(graph_of(plan))) == waiting
+
+
+def test_a_sort_merge_join_becomes_a_hash_join_when_it_is_broadcast():
+    graph = graph_of(join_plan(hint=JoinHint.REPARTITION_SORT_MERGE))
+    assert isinstance(graph.vertex(JOIN).chain[0].operator, SortMergeJoinOperator)
+    changed = apply(graph, BroadcastInput(JOIN, 1, (JOIN,), 4, is_pipelined=True))
+    operator = changed.vertex(JOIN).chain[0].operator
+    assert isinstance(operator, HashJoinOperator) and not operator.build_left and operator.left_keys == ("k",)
+
+
+@pytest.mark.parametrize(
+    ("partitioner", "divisible"),
+    [
+        (PartitionerSpec("HASH", ("k",), spread_nulls=True), True),
+        (PartitionerSpec("REBALANCE"), True),
+        (PartitionerSpec("HASH", ("k",), heavy=HeavyKeys(replicated=(("1",),))), False),
+        (PartitionerSpec("KEYGROUP", ("k",)), False),
+        (PartitionerSpec("RANGE", ("k",)), False),
+        (PartitionerSpec("GLOBAL"), False),
+    ],
+)
+def test_only_portions_that_mean_nothing_else_are_put_together(partitioner, divisible):
+    assert is_divisible(partitioner) == divisible
 
 
 def test_nobody_waits_for_what_it_makes_itself():

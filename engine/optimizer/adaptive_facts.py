@@ -36,7 +36,7 @@ from engine.graph.operator_descriptor import (
     SortOperator,
     SourceOperator,
 )
-from engine.graph.plan import Join
+from engine.graph.plan import Join, Partition
 from engine.graph.run_time_decision import AdaptiveJoin, AdaptiveSettings, ExpectedSize
 from engine.graph.ship_strategy import PartitionerSpec, ShipStrategy
 from engine.optimizer.adaptive_costs import SWITCH_FACTOR, broadcast_limit
@@ -146,7 +146,10 @@ def _certain_nodes(optimized: OptimizedPlan) -> set[int]:
 
 def _fixes_parallelism(optimized: OptimizedPlan, node: PhysicalNode) -> bool:
     operator = node.descriptor.operator
-    is_set = optimized.plan.node(node.plan_node).parallelism is not None
+    planned = optimized.plan.node(node.plan_node)
+    # Rows that the user spreads stay spread, however few they are.
+    nodes = (planned, *(optimized.plan.node(source) for source in planned.inputs))
+    is_set = planned.parallelism is not None or any(isinstance(one.operator, Partition) for one in nodes)
     return is_set or isinstance(operator, SourceOperator | PythonOperator)
 
 

@@ -254,6 +254,16 @@ def test_one_partitioning_may_have_two_readers(environment, rows):
     assert sorted(row.a for row in one.union(two).collect()) == [*range(10), *range(990, 1000)]
 
 
+@pytest.mark.parametrize("kind", ["SHUFFLE", "REBALANCE", "KEYGROUP"])
+def test_few_rows_stay_spread_where_the_job_adapts_to_sizes(open_environment, rows, tmp_path, kind):
+    environment = open_environment(parallelism__default=4, execution__mode="BATCH")
+    spread_rows = CALLS[kind](environment.from_arrow(rows))
+    spread_rows.filter(col("a") >= 0).name("seen").write_parquet(tmp_path / "out")
+    counts = per_subtask(environment.execute(), "seen")
+    assert len(counts) == 4
+    assert all(counts)
+
+
 def test_partitionings_pass_through_blocking_exchanges(open_environment, rows):
     environment = open_environment(execution__mode="BATCH_FORCED")
     for kind, call in CALLS.items():

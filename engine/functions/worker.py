@@ -103,6 +103,8 @@ def serve(connection: socket.socket, inputs: tuple[SharedBatches, SharedBatches]
     """Run one function after another until the connection closes."""
     while (received := receive_message(connection, BROADCASTS_MAX)) is not None:
         message, descriptors = received
+        if isinstance(message, StopFunction):
+            continue  # it crossed with the end of the function it was meant for
         assert isinstance(message, OpenFunction), f"unexpected {message!r}"
         try:
             run_function(TaskLink(connection, inputs, result), message, descriptors)

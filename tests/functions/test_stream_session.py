@@ -248,6 +248,27 @@ def test_a_cancel_during_close_never_kills_a_worker_that_has_moved_on(in_process
         session.cancel()
 
 
+def test_a_stop_that_comes_when_the_function_has_just_ended_harms_nobody(in_process):
+    for _ in range(5):
+        session = in_process(lambda rows: [(os.getpid(),)])
+        (pid,) = numbers([next(session.finish())])
+        assert wait_until_it_waits(pid)
+        session.stop()
+        session.close()
+        following = in_process(lambda rows: [(os.getpid(),)])
+        assert numbers(following.finish()) == [pid], "the worker is still there"
+        following.close()
+
+
+def wait_until_it_waits(pid):
+    """Return whether a process is asleep, as it is when it has sent what it had to send."""
+    deadline = time.monotonic() + 5
+    while psutil.Process(pid).status() != "sleeping" and time.monotonic() < deadline:
+        time.sleep(0.01)
+    time.sleep(0.05)
+    return time.monotonic() < deadline
+
+
 class NoSchema:
     def serialize(self):
         return pa.py_buffer(b"no schema")

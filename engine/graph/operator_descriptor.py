@@ -89,13 +89,17 @@ class HashJoinOperator(msgspec.Struct, frozen=True, tag="hash_join"):
 
 
 class SortMergeJoinOperator(msgspec.Struct, frozen=True, tag="sort_merge_join"):
-    """Head: sorts both inputs by their keys and merges them. Fields as in HashJoinOperator."""
+    """Head: sorts both inputs by their keys and merges them. Fields as in HashJoinOperator.
+
+    ``left_share``: what the sort of the left gets of the memory for both.
+    """
 
     how: JoinType
     left_keys: tuple[str, ...]
     right_keys: tuple[str, ...]
     output: tuple[tuple[int, int], ...]
     condition: Expression | None = None
+    left_share: float = 0.5
 
     @property
     def first_input(self) -> int:

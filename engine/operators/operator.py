@@ -76,15 +76,20 @@ class TaskContext:
             pages = max(DRIVER_PAGES_MIN, min(pages, pages_max))
         return self._pool(operator, pages)
 
-    def two_page_pools(self, operator: OperatorDescriptor, unlent_share: int) -> tuple[PagePool, PagePool, int]:
-        """Return the operator's share of pages as two equal pools, and the bytes of the pages that are not lent.
+    def two_page_pools(
+        self, operator: OperatorDescriptor, first_share: float, unlent_share: int
+    ) -> tuple[PagePool, PagePool, int]:
+        """Return the operator's pages as two pools, each at least two, and the bytes of the pages that are not lent.
 
-        unlent_share: one page of so many, and at least one, is left for what the operator holds outside of pages.
+        first_share: of the first pool, 0..1; unlent_share: one page of so many, and at least one, is left for what the
+        operator holds outside of pages.
         """
         pages = self._pages_of(operator)
-        half = (pages - max(1, pages // unlent_share)) // 2
-        pools = self._pool(operator, half), self._pool(operator, half)
-        return *pools, (pages - 2 * half) * pools[0].page_size
+        unlent = max(1, pages // unlent_share)
+        first = max(2, min(pages - unlent - 2, int((pages - unlent) * first_share)))
+        second = pages - unlent - first
+        pools = self._pool(operator, first), self._pool(operator, second)
+        return *pools, unlent * pools[0].page_size
 
     def _pages_of(self, operator: OperatorDescriptor) -> int:
         steps = [step for step in self.descriptor.chain if step.memory_weight]

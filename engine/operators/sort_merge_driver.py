@@ -6,7 +6,7 @@
 
 The left input is taken to its end before the right one. Rows that come in pages stay rows until the merge. The memory
 is divided before anything is taken: GROUP_SHARE of the pages for groups of equal keys (as Arrow batches, of which the
-page pool knows by not lending those pages), the rest in halves for the two sorters.
+page pool knows by not lending those pages), the rest for the two sorters, by what is expected of the inputs.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class SortMergeJoinDriver:
         keys = (operator.left_keys, operator.right_keys)
         self._context = context
         self._output = output
-        left_pool, right_pool, group_bytes = context.two_page_pools(self._descriptor, GROUP_SHARE)
+        left_pool, right_pool, group_bytes = context.two_page_pools(self._descriptor, operator.left_share, GROUP_SHARE)
         for schema, names, pool in zip(schemas, keys, (left_pool, right_pool), strict=True):
             sort_keys = tuple(SortKey(name) for name in names)
             space = context.spill_space()
@@ -100,6 +100,7 @@ class SortMergeJoinDriver:
         for side in (0, 1):
             self._sort(side)
         for result in self._join.join(self._sorted(0), self._sorted(1)):
+            self._context.check_cancelled()
             if self._output.is_satisfied:
                 break
             self._output.process(result)

@@ -23,6 +23,9 @@ from engine.optimizer.candidates import Candidate
 from engine.optimizer.estimates import Estimates
 from engine.optimizer.join_alternatives import LocalStrategy
 
+#: what each sort of a sort-merge join gets at least and at most of the memory for both
+LEFT_SHARE_BOUNDS = (0.2, 0.8)
+
 
 class TranslatedJoin(NamedTuple):
     """The operators of one join."""
@@ -35,11 +38,17 @@ class TranslatedJoin(NamedTuple):
 
 
 def join_translation(
-    join: Join, left: PlanSchema, right: PlanSchema, output: PlanSchema, strategy: str, heavy: HeavyKeys | None = None
+    join: Join,
+    left: PlanSchema,
+    right: PlanSchema,
+    output: PlanSchema,
+    strategy: str,
+    heavy: HeavyKeys | None = None,
+    left_share: float = 0.5,
 ) -> TranslatedJoin:
     """Return the operators of a join of two inputs; it returns only the columns of ``output``.
 
-    heavy: keys that are split, as the left channel has them.
+    heavy: keys that are split, as the left channel has them; left_share: of the memory of a sort-merge join.
     """
     columns = join_output(join, left, right, output)
     schema = output
@@ -47,7 +56,7 @@ def join_translation(
     if join.how is JoinType.FULL and join.coalesce_keys:
         schema, columns, coalescing = _with_both_keys(join, right, output, columns)
     if strategy == LocalStrategy.SORT_MERGE:
-        operator = SortMergeJoinOperator(join.how, join.left_keys, join.right_keys, columns, join.condition)
+        operator = SortMergeJoinOperator(join.how, join.left_keys, join.right_keys, columns, join.condition, left_share)
         return TranslatedJoin(operator, schema, coalescing)
     build_left = strategy == LocalStrategy.HASH_BUILD_FIRST
     return TranslatedJoin(
@@ -92,6 +101,14 @@ def _with_both_keys(
     if len(added) == len(columns):
         return output, columns, ()
     return PlanSchema(tuple(schema)), tuple(added), tuple(expressions.values())
+
+
+def share_of_left(left: Estimates, right: Estimates) -> float:
+    """Return the left's part of the bytes of both sides, within LEFT_SHARE_BOUNDS: estimates can be wrong."""
+    if not (left.is_size_known and right.is_size_known):
+        return 0.5
+    least, most = LEFT_SHARE_BOUNDS
+    return min(most, max(least, round(left.size_bytes / (left.size_bytes + right.size_bytes), 2)))
 
 
 def held_estimates(candidate: Candidate, left: Estimates, right: Estimates) -> tuple[Estimates, int]:

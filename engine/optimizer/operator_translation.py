@@ -52,7 +52,7 @@ from engine.optimizer.candidates import FORWARD, Candidate, Shipping
 from engine.optimizer.cost import NO_COST
 from engine.optimizer.estimates import Estimates
 from engine.optimizer.function_planning import GroupPhases, input_count, python_operator
-from engine.optimizer.join_translation import held_estimates, join_translation
+from engine.optimizer.join_translation import held_estimates, join_translation, share_of_left
 from engine.optimizer.operator_names import operator_name
 from engine.optimizer.partition_planning import channel_descriptor
 from engine.optimizer.physical_plan import Channel, PhysicalNode
@@ -191,7 +191,8 @@ class PhysicalPlanBuilder:
         left, right = (self._nodes[self._built[id(each.candidate)]] for each in candidate.inputs)
         schemas = (left.descriptor.output_schema, right.descriptor.output_schema)
         heavy = candidate.inputs[0].shipping.partitioner.heavy
-        translated = join_translation(join, *schemas, candidate.node.schema, candidate.strategy, heavy)
+        share = share_of_left(left.estimates, right.estimates)
+        translated = join_translation(join, *schemas, candidate.node.schema, candidate.strategy, heavy, share)
         held, copies = held_estimates(candidate, left.estimates, right.estimates)
         weight = self._weight(held, max(1, candidate.parallelism // copies))
         node_id, name = candidate.node.id, operator_name(candidate.node)

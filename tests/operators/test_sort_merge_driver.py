@@ -83,6 +83,19 @@ def test_rows_larger_than_all_pages_are_sorted_and_joined(world):
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("share", [0.0, 0.8, 1.0])
+@pytest.mark.parametrize("pages", [DRIVER_PAGES_MIN, 20])
+def test_each_sort_gets_at_least_two_pages(world, share, pages):
+    left, right = produce(world, LEFT, 1), produce(world, RIGHT, 2)
+    join = sort_merge()
+    join = msgspec.structs.replace(join, operator=msgspec.structs.replace(join.operator, left_share=share))
+    task = merging(world, (join, world.sink(JOINED)), left, right, pages)
+    task.run()
+    finish(left, right)
+    assert written(world, JOINED).num_rows == len(PAIRS)
+    assert task.counters().managed_pages_peak <= pages
+
+
 def test_a_satisfied_limit_ends_the_merge(world):
     left, right = produce(world, LEFT, 1), produce(world, RIGHT, 2)
     limit = described(LimitOperator(5), JOINED)

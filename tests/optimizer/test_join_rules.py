@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.graph.plan import Filter, Join, JoinType, Source
+from engine.graph.plan import Filter, Join, JoinHint, JoinType, Source
 from engine.graph.source_spec import ColumnStatistics
 from engine.optimizer.expression_rewriting import conjuncts
 from engine.optimizer.optimizer import optimize
@@ -174,3 +174,13 @@ def test_known_distinct_keys_say_how_many_left_rows_find_a_match(how, rows):
     found, origin = expected_rows(how, left=500, right=100)
     assert found == pytest.approx(rows)
     assert "distinct keys" in origin
+
+
+@pytest.mark.parametrize(("left_rows", "share"), [(1000, 0.5), (3000, 0.75), (1_000_000, 0.8), (1, 0.2)])
+def test_the_larger_side_of_a_sort_merge_join_gets_more_of_its_memory(left_rows, share):
+    builder = Builder()
+    builder.source(LEFT, rows=left_rows, path="left")
+    builder.source(RIGHT, rows=1000, path="right")
+    builder.sink(builder.join(0, 1, on="k", hint=JoinHint.REPARTITION_SORT_MERGE))
+    (join,) = [node for node in optimize(builder.plan(), OptimizerSettings()).nodes if node.alternative]
+    assert join.descriptor.operator.left_share == share

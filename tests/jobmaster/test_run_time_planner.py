@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from engine.errors import PlanError
 from engine.graph.exchange_mode import ExecutionMode
+from engine.graph.expression import ColumnRef
 from engine.graph.job_graph import JobGraph
 from engine.graph.plan import Join, JoinHint, JoinType, Plan
 from engine.ids import JobId
@@ -22,8 +23,8 @@ from engine.optimizer.planner import rewrite
 from engine.optimizer.settings import OptimizerSettings
 from tests.jobmaster.job_simulation import Simulation
 from tests.optimizer.interpreter import RaisedError, Tables, run_plan
-from tests.optimizer.plan_building import Builder, schema
-from tests.optimizer.random_plans import plans, tables
+from tests.optimizer.plan_building import Builder, call, column, lit, schema
+from tests.optimizer.random_plans import TABLES, plans, tables
 from tests.optimizer.test_random_plans import same
 
 SETTINGS = st.builds(
@@ -47,8 +48,49 @@ def without_hints(plan: Plan) -> Plan:
     return msgspec.structs.replace(plan, nodes=tuple(nodes))
 
 
-@hypothesis.settings(max_examples=120, phases=[Phase.explicit, Phase.reuse, Phase.generate])
-@hypothesis.given(plans(), tables(), SETTINGS, st.integers(1, 8), st.randoms(use_true_random=False))
+def _side(draw: st.DrawFn, builder: Builder, prefix: str) -> int:
+    """A table under other names, its size a guess or not, spread by its key already or not."""
+    source = builder.source(schema(k="int64", v="int64", w="int64"), rows=1e6, path=draw(st.sampled_from(TABLES)))
+    node = builder.project(source, "k", (column(f"{prefix}v"), ColumnRef("v")))
+    kind = draw(st.sampled_from(["guess", "guess", "certain", "grouped"]))
+    if kind == "guess":
+        return builder.python(node, "filter")
+    if kind == "grouped":
+        return builder.aggregate(node, ("k",), ("count_all", None))
+    return node
+
+
+@st.composite
+def join_plans(draw: st.DrawFn) -> Plan:
+    """Joins over joins by one key, with aggregates that rely on where rows lie, or do not."""
+    builder = Builder()
+    node = _side(draw, builder, "a")
+    for step in range(draw(st.integers(1, 3))):
+        how = draw(st.sampled_from([how for how in JoinType if how is not JoinType.CROSS]))
+        sides = [node, _side(draw, builder, f"s{step}")]
+        if draw(st.booleans()):
+            sides.reverse()
+        node = builder.join(*sides, on="k", how=how)
+        after = draw(st.sampled_from(["nothing", "filter", "by key", "by another"]))
+        if after == "filter":
+            node = builder.filter(node, call("less", "k", lit(3)))
+        elif after == "by key":
+            node = builder.aggregate(node, ("k",), ("count_all", None))
+        elif after == "by another":
+            names = builder.schema(node).names
+            node = builder.aggregate(node, tuple(dict.fromkeys(("k", names[-1]))), ("count_all", None))
+    builder.sink(node)
+    return builder.plan()
+
+
+@hypothesis.settings(max_examples=150, phases=[Phase.explicit, Phase.reuse, Phase.generate])
+@hypothesis.given(
+    st.one_of(join_plans(), join_plans(), plans()),
+    tables(),
+    SETTINGS,
+    st.integers(1, 8),
+    st.randoms(use_true_random=False),
+)
 def test_decisions_never_change_what_a_job_returns(
     plan: Plan, data: Tables, settings: OptimizerSettings, slots: int, random
 ) -> None:

@@ -11,10 +11,11 @@ from engine.api.logical_node import LogicalNode
 from engine.config.loader import Configuration
 from engine.config.options import ADAPTIVE, EXECUTION_MODE, LEGACY_ESTIMATES, MANAGED_SIZE, SEGMENT_SIZE
 from engine.connectors.csv_splits import exact_splits
+from engine.connectors.text_source import with_splits
 from engine.errors import NotYetSupportedError, PlanError
 from engine.graph.exchange_mode import ExecutionMode
 from engine.graph.plan import Operator, Plan, Source
-from engine.graph.source_spec import CsvSource
+from engine.graph.source_spec import CsvSource, SourceSpec, TextSource
 from engine.optimizer.explain import explain
 from engine.optimizer.optimizer import optimize
 from engine.optimizer.settings import OptimizerSettings
@@ -30,14 +31,23 @@ class OptimizingExecutor(Protocol):
 
 
 def with_exact_splits(node: LogicalNode, parallelism: int) -> Operator:
-    """Return the operator of a node; a CSV source with splits that lie between records."""
+    """Return the operator of a node; a CSV source with splits that lie between records, text as large as it is now."""
     operator = node.operator
-    if not isinstance(operator, Source) or not isinstance(operator.spec, CsvSource):
+    if not isinstance(operator, Source):
         return operator
+    subtask_count = node.parallelism or parallelism
+    spec: SourceSpec
     try:
-        spec = exact_splits(operator.spec, node.parallelism or parallelism)
+        match operator.spec:
+            case CsvSource() as csv:
+                spec = exact_splits(csv, subtask_count)
+            case TextSource() as text:
+                spec = with_splits(text, subtask_count)
+            case _:
+                return operator
     except OSError as error:
-        raise PlanError(f"read_csv: {error.filename}: {error.strerror}; it changed since the plan was built") from error
+        reader = "read_csv" if isinstance(operator.spec, CsvSource) else "read_text"
+        raise PlanError(f"{reader}: {error.filename}: {error.strerror}; it changed since the plan was built") from error
     return msgspec.structs.replace(operator, spec=spec)
 
 

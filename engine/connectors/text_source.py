@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
+import msgspec
 import pyarrow as pa
 
 from engine.connectors.column_statistics import sample_statistics
@@ -37,6 +38,11 @@ def text_source(
     refuse_compressed(paths, "read_text")
     spec = TextSource(paths, provisional_splits(paths, parallelism), (LINE,))
     return spec, _statistics(paths), TEXT_SCHEMA
+
+
+def with_splits(spec: TextSource, parallelism: int) -> TextSource:
+    """Return the source with splits for so many subtasks, of its files as they are now."""
+    return msgspec.structs.replace(spec, splits=provisional_splits(spec.paths, parallelism))
 
 
 def _statistics(paths: Sequence[str]) -> SourceStatistics:

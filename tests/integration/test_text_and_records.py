@@ -40,6 +40,20 @@ def test_large_text_is_read_by_all_subtasks(any_environment, tmp_path):
     assert data.filter(col("line").str.ends_with("many")).count() == 120_000
 
 
+def test_text_is_cut_for_the_parallelism_and_the_size_it_has_when_it_runs(environment, tmp_path):
+    path = tmp_path / "t.txt"
+    path.write_text("a\n")
+    data = environment.read_text(path).set_parallelism(4)
+    path.write_text("a line of text\n" * 300_000)
+    data.name("lines").write_text(tmp_path / "out")
+    result = environment.execute()
+    assert sum(rows_out(result, "lines")) == 300_000
+    assert all(rows_out(result, "lines"))
+    path.unlink()
+    with pytest.raises(PlanError, match=r"read_text: .*t\.txt"):
+        data.count()
+
+
 def test_text_that_is_not_utf8_fails_with_its_line(environment, tmp_path):
     (tmp_path / "t.txt").write_bytes(b"ok\nno\xfft\n")
     with pytest.raises(DataError, match=r"t\.txt, line 2"):

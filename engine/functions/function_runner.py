@@ -36,10 +36,7 @@ class FunctionRunner:
         plan = plan._replace(folder=directories.split(",")[0].strip())
         if configuration.get(PYTHON_EXECUTION_MODE) == "thread":
             return open_thread_session(plan)
-        with self._lock:
-            idle = self._idle[job_id]
-            worker = idle.pop() if idle else None
-        return WorkerSession(partial(self._give_back, job_id), worker or self._zygote.fork(), plan)
+        return WorkerSession(partial(self._give_back, job_id), self._worker_of(job_id), plan)
 
     def release_job(self, job_id: str) -> None:
         """End the idle workers of a job."""
@@ -54,6 +51,20 @@ class FunctionRunner:
         for job_id in list(self._idle):
             self.release_job(job_id)
         self._zygote.close()
+
+    def _worker_of(self, job_id: str) -> Worker:
+        """Return an idle worker of the job, or a new one."""
+        while True:
+            with self._lock:
+                idle = self._idle[job_id]
+                worker = idle.pop() if idle else None
+            if worker is None:
+                return self._zygote.fork()
+            if worker.is_waiting:
+                return worker
+            # It died while it had nothing to do (a thread of the user's, somebody's kill): nothing is lost.
+            worker.kill()
+            worker.reap()
 
     def _give_back(self, job_id: str, worker: Worker) -> None:
         """Keep an unharmed worker for the job's next session."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -46,6 +47,11 @@ class Worker:
         self.inputs = memories[:2]
         self.result = memories[2]
         self._is_killed = False
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether an idle worker is still there: one that has ended, or was killed, has closed its socket."""
+        return not select.select([self.connection], [], [], 0)[0]
 
     def kill(self) -> None:
         """End the process at once; idempotent, from any thread."""

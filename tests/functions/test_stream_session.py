@@ -269,6 +269,24 @@ def wait_until_it_waits(pid):
     return time.monotonic() < deadline
 
 
+def test_an_idle_worker_that_is_killed_is_replaced(in_process):
+    session = in_process(lambda rows: [(os.getpid(),)])
+    (pid,) = numbers(session.finish())
+    session.close()
+    os.kill(pid, signal.SIGKILL)
+    assert wait_until_gone(pid)
+    session = in_process(lambda rows: [(os.getpid(),)])
+    assert numbers(session.finish()) != [pid]
+    session.close()
+
+
+def wait_until_gone(pid):
+    deadline = time.monotonic() + 5
+    while psutil.Process(pid).status() != "zombie" and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return time.monotonic() < deadline
+
+
 class NoSchema:
     def serialize(self):
         return pa.py_buffer(b"no schema")

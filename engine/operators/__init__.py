@@ -3,7 +3,8 @@
     BatchTask ── opens the chain from its TaskDeploymentDescriptor, runs the driver, finishes, closes
       ├── SourceDriver     reads the splits of the subtask          (no input)
       ├── InputDriver      hands one input's batches or row pages on (one input, or a union)
-      └── HashJoinDriver   builds from one input, probes with the other
+      ├── HashJoinDriver   builds from one input, probes with the other
+      └── SortMergeJoinDriver   sorts both inputs, merges them
             └──► ChainedOperator ──► ChainedOperator ──► RecordWriters (to other tasks)   or   SinkOperator (a file)
 
     operator.py        ChainedOperator: process(batch), finish(), close(); what an operator is told (TaskContext)
@@ -13,6 +14,8 @@
     python_operator.py user functions in worker processes
     sink_operator.py   stages a file for the commit
     drivers.py         the three heads
+    sort_merge_driver.py   the head of a sort-merge join
+    pair_conditions.py a join's condition, as a predicate over pairs of rows
     source_pacing.py   holds the batches of a source back to a rate
     heavy_copies.py    which rows of a join whose heavy keys are split are copies
     registry.py        descriptor -> operator

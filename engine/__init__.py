@@ -24,6 +24,7 @@ Names are loaded when they are first used (PEP 562), so that importing one room 
 
 from __future__ import annotations
 
+import gc
 import importlib
 from typing import TYPE_CHECKING, Any
 
@@ -109,11 +110,22 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'engine' has no attribute {name!r}")
     if name == "Environment":
         # The targets register themselves as executors: the API below them does not know them.
-        importlib.import_module("engine.targets")
+        _import_quickly("engine.targets")
     home = _HOMES.get(name) or (_ERRORS_HOME if name.endswith("Error") else _EXPRESSIONS_HOME)
     value = getattr(importlib.import_module(home), name)
     globals()[name] = value
     return value
+
+
+def _import_quickly(module: str) -> None:
+    """Import a module that brings most others, without the collector, which would look at all of them many times."""
+    is_collecting = gc.isenabled()
+    gc.disable()
+    try:
+        importlib.import_module(module)
+    finally:
+        if is_collecting:
+            gc.enable()
 
 
 def __dir__() -> list[str]:

@@ -123,6 +123,30 @@ def test_a_coalesced_key_and_a_group_by_after_a_split_join_are_right(open_enviro
     assert_same_rows(map(tuple, (row.values() for row in grouped.to_arrow().to_pylist())), duck(sql, a=left, b=right))
 
 
+@pytest.mark.parametrize("how", HOW)
+def test_joins_that_split_only_some_keys_are_right(open_environment, how):
+    env = open_environment(**{"parallelism.default": 4})
+    left, right = tables("each its own")
+    sides = env.from_arrow(left), env.from_arrow(right)
+    merged = sides[0].join(sides[1], left_on="k", right_on="rk", how=how, hint=JoinHint.REPARTITION_SORT_MERGE)
+    assert_same_table(merged.to_arrow(), joined_by_duck(left, right, how))
+    condition = col("l") % 7 < col("r") % 5
+    chosen = sides[0].join(sides[1], left_on="k", right_on="rk", how=how, hint=FIRST, condition=condition)
+    assert_same_table(chosen.to_arrow(), joined_by_duck(left, right, how, "a.k = b.rk AND a.l % 7 < b.r % 5"))
+    for joined in (merged, chosen):
+        assert ("heavy keys split" in joined.explain()) == (how != "full")
+
+
+def test_groups_that_lie_right_already_are_copied_for_a_heavy_key(open_environment):
+    env = open_environment(**{"parallelism.default": 4})
+    left, _ = tables("left")
+    groups = env.from_arrow(left).group_by("k").agg(n=count()).rename({"k": "gk"})
+    joined = env.from_arrow(left).join(groups, left_on="k", right_on="gk", hint=SECOND)
+    assert "heavy keys split" in joined.explain()
+    sql = "SELECT a.*, b.* FROM a JOIN (SELECT k AS gk, count(*) FROM a GROUP BY k) b ON k = gk"
+    assert_same_rows(map(tuple, (row.values() for row in joined.to_arrow().to_pylist())), duck(sql, a=left))
+
+
 def test_a_second_join_by_the_split_key_is_right(open_environment):
     env = open_environment(**{"parallelism.default": 4})
     left, right = tables("left")

@@ -4,6 +4,7 @@
     sort            SORT          ═══ all rows to one subtask ═══ sort
                     SORT_RANGES   sorted runs of each subtask ═══ ranges of keys ═══ merge
     top n           LOCAL_TOP     top n of each subtask ═══ top n
+                                  n rows that do not fit in memory: a sort, then a limit
     limit           LOCAL_LIMIT   limit of each subtask ═══ limit         one subtask after the other if ordered
 
 A sort runs over several subtasks unless its input is small (SMALL_SORT_BYTES; starting more tasks costs more than it
@@ -53,6 +54,9 @@ def sort_candidate(
 ) -> Candidate:
     """Return how a sort of this input runs."""
     parallelism = node.parallelism or settings.parallelism
+    if sort.limit is not None and parallelism > 1 and estimates.size_bytes > settings.managed_bytes_per_slot // 2:
+        ranges = _ranges(node, sort, estimates, source, parallelism, settings)
+        return limit_candidate(msgspec.structs.replace(node, operator=Limit(sort.limit)), sort.limit, estimates, ranges)
     if sort.limit is None and parallelism > 1:
         if node.parallelism is not None or _is_large(source.estimates):
             return _ranges(node, sort, estimates, source, parallelism, settings)
@@ -143,8 +147,8 @@ def sort_operators(candidate: Candidate, name: str, weight: float) -> tuple[Oper
     name: of the plan's node; weight: wish for memory of what keeps rows.
     """
     match candidate.node.operator:
-        case Sort(keys=keys) if candidate.strategy == "SORT_RANGES":
-            runs = _descriptor(candidate, f"sorted runs of {name}", SortRunsOperator(keys), weight)
+        case Sort(keys=keys, limit=limit) if candidate.strategy == "SORT_RANGES":
+            runs = _descriptor(candidate, f"sorted runs of {name}", SortRunsOperator(keys, limit), weight)
             return runs, _descriptor(candidate, name, MergeRunsOperator(keys), MERGE_WEIGHT)
         case Sort(keys=keys, limit=limit):
             sort = SortOperator(keys, limit)

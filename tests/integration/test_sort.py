@@ -115,6 +115,16 @@ def test_one_file_was_asked_for_and_is_in_order(open_environment, rows, tmp_path
     assert same(pq.read_table(part), wanted_rows(rows))
 
 
+@pytest.mark.parametrize("limit", [1, 40, 2_900])
+def test_a_top_of_any_size_takes_the_first(open_environment, rows, limit):
+    env = open_environment(**{"parallelism.default": 3, "taskmanager.memory.managed.size": "100kb"})
+    data = env.from_arrow(rows).rebalance()
+    wanted = in_order(rows, "a desc nulls last", "n desc")[:limit]
+    top = data.top(limit, by=["a", "n"])
+    assert same(top.to_arrow(), wanted)
+    assert ("MERGE_RUNS" in top.explain()) == (limit == 2_900)
+
+
 SKEWS = {
     "all equal": lambda rng: 7,
     "all null": lambda rng: None,

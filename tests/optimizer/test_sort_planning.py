@@ -72,3 +72,13 @@ def test_a_limit_without_an_order_takes_what_comes():
     optimized = planned(lambda builder, source: builder.limit(source, 10))
     (channel,) = operators(optimized, LimitOperator)[-1].inputs
     assert not channel.partitioner.in_order
+
+
+def test_a_top_larger_than_memory_is_a_sort_and_a_limit():
+    optimized = planned(lambda builder, source: builder.limit(builder.sort(source, "a"), LARGE - 1))
+    assert operators(optimized, SortOperator) == []
+    (runs,) = operators(optimized, SortRunsOperator)
+    assert runs.descriptor.operator.limit == LARGE - 1
+    local, final = operators(optimized, LimitOperator)
+    assert (local.parallelism, final.parallelism) == (4, 1)
+    assert final.inputs[0].partitioner.in_order

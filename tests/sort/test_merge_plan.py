@@ -53,3 +53,13 @@ def test_memory_of_six_small_pages_merges_three_runs_at_once():
 def test_a_large_memory_merges_at_least_64_runs_at_once():
     for memory in (1 << 20, 16 << 20, 1 << 30):
         assert fan_in(memory, block_size_bytes(memory)) >= 64
+
+
+@given(st.integers(1, 1 << 34), st.integers(0, 5000), st.integers(1, 64))
+def test_readers_of_many_sorters_open_few_files_and_one_intermediate_merge_is_enough(memory, runs, readers):
+    ways = fan_in(memory, block_size_bytes(memory), runs, readers)
+    assert ways >= 2
+    assert ways * ways >= runs
+    assert ways <= fan_in(memory, block_size_bytes(memory), runs)
+    needed = max(2, int(max(runs - 1, 0) ** 0.5) + 1)
+    assert ways <= needed or ways * readers**2 <= 512

@@ -75,7 +75,7 @@ class JobResult(msgspec.Struct, frozen=True):
 
     @property
     def report(self) -> tuple[str, ...]:
-        """Lines for people: what each vertex took, and what was decided while it ran."""
+        """Lines for people: what each vertex took, what was decided while it ran, what functions counted."""
         vertices = (
             f"{vertex.name}: {len(vertex.subtasks)} subtasks, "
             f"{sum(subtask.rows_out for subtask in vertex.subtasks)} rows out, "
@@ -84,7 +84,8 @@ class JobResult(msgspec.Struct, frozen=True):
             for vertex in self.vertices
         )
         decided = (*self.splits, *(decision.text for decision in self.decisions))
-        return (*vertices, *(f"decided: {text}" for text in decided))
+        counted = (f"counted {name}: {count}" for name, count in sorted(self.counters.items()))
+        return (*vertices, *(f"decided: {text}" for text in decided), *counted)
 
     def to_json_dict(self) -> dict[str, Any]:
         """Return the object that ``--json`` prints: a contract, nothing else in it."""

@@ -13,7 +13,9 @@
     sort_exchange.py   a sort over subtasks: runs at the end of the producers, merges at the consumers
     python_operator.py user functions in worker processes
     sink_operator.py   stages a file for the commit
-    drivers.py         the three heads
+    drivers.py         heads that read splits or hand one input on
+    hash_join_driver.py    the head of a hash join
+    shared_builds.py   one build side for all subtasks of a broadcast join in a process
     sort_merge_driver.py   the head of a sort-merge join
     pair_conditions.py a join's condition, as a predicate over pairs of rows
     source_pacing.py   holds the batches of a source back to a rate

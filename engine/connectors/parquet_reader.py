@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from engine.connectors.bounded_batches import BATCH_BYTES_MAX, BATCH_ROWS_MAX, bounded_batches
-from engine.connectors.wide_rows import turn
+from engine.connectors.wide_rows import WIDE_BYTES, turn
 from engine.errors import DataError
 from engine.graph.source_spec import ParquetSource, SourceSplit
 from engine.records.plain_types import plain_batch
@@ -62,7 +62,7 @@ class ParquetReader:
         for group in range(split.start, split.end):
             row_bytes = max(self._row_bytes, self._encoded_row_bytes(group, columns))
             rows = self._rows_at_once(row_bytes, columns)
-            batches = self._file.iter_batches(rows, row_groups=[group], columns=columns, use_threads=False)
+            batches = self._batches(group, rows, columns)
             while True:
                 with turn(row_bytes):
                     batch = next(batches, None)
@@ -73,11 +73,24 @@ class ParquetReader:
                         self._row_bytes = batch.nbytes / batch.num_rows
                         decoded_bytes += batch.nbytes
                     yield from bounded_batches(batch, PARQUET_BATCH_ROWS_MAX)
-                    del batch  # before the turn ends
+                    del batch
+                    if row_bytes >= WIDE_BYTES:
+                        # Before the turn ends: the next one begins with what this one took.
+                        pa.default_memory_pool().release_unused()
         self.bytes_read += split.size_bytes
         # Decoding leaves blocks as large as column chunks behind. Small ones are worth keeping for the next row group.
         if decoded_bytes >= _RELEASED_BYTES:
             pa.default_memory_pool().release_unused()
+
+    def _batches(self, group: int, rows: int, columns: list[str]) -> Iterator[pa.RecordBatch]:
+        """Return the batches of a row group; a single row is read at once, which keeps no page of it for later."""
+        assert self._file is not None
+        if self._file.metadata.row_group(group).num_rows != 1:
+            yield from self._file.iter_batches(rows, row_groups=[group], columns=columns, use_threads=False)
+            return
+        batches = self._file.read_row_group(group, columns=columns, use_threads=False).to_batches()
+        while batches:
+            yield batches.pop()
 
     def _rows_at_once(self, row_bytes: float, columns: list[str]) -> int:
         """Return how many rows of a row group to ask for: about a batch of bytes."""

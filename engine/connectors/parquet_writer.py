@@ -24,6 +24,8 @@ DICTIONARY_RATIO = 0.5
 #: a column with a wider value in the first batch gets no dictionary and no statistics, for which the writer copies
 #: minimum and maximum six times
 NARROW_WIDTH_MAX = 4 << 10
+#: a column with a wider value in the first batch is not compressed: it would be in memory twice more, once for good
+PLAIN_WIDTH_MIN = 1 << 20
 
 _VARIABLE = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
 
@@ -52,7 +54,7 @@ class ParquetWriter:
                 self._writer = pq.ParquetWriter(
                     self._file,
                     self._schema,
-                    compression=self._compression,
+                    compression=self._compressions(),
                     use_dictionary=_repeating(self._held[0]) if self._held else False,
                     write_statistics=_narrow(self._held[0]) if self._held else False,
                     write_page_index=False,
@@ -61,6 +63,15 @@ class ParquetWriter:
                 self.abort()
                 raise SchemaError(f"write_parquet: {str(error).partition(chr(10))[0]}") from error
         return self._writer
+
+    def _compressions(self) -> str | dict[str, str]:
+        """Return the codec, or one for each column where one has huge values: those are written as they are."""
+        columns = self._held[0].columns if self._held else []
+        huge = [not pa.types.is_nested(column.type) and _width_max(column) > PLAIN_WIDTH_MIN for column in columns]
+        if not any(huge):
+            return self._compression
+        names = zip(self._schema.names, huge, strict=True)
+        return {name: "none" if is_huge else self._compression for name, is_huge in names}
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Append rows."""
@@ -123,6 +134,11 @@ def _narrow(batch: pa.RecordBatch) -> list[str]:
 
 def _is_narrow(column: pa.Array) -> bool:
     """Whether no value of a column that is not nested is wide."""
+    return _width_max(column) <= NARROW_WIDTH_MAX
+
+
+def _width_max(column: pa.Array) -> int:
+    """Return the bytes of the longest value of variable width; 0 where widths are fixed."""
     if not any(is_of(column.type) for is_of in _VARIABLE):
-        return True
-    return (pc.max(pc.binary_length(column)).as_py() or 0) <= NARROW_WIDTH_MAX
+        return 0
+    return int(pc.max(pc.binary_length(column)).as_py() or 0)

@@ -192,7 +192,11 @@ def _to_broadcast(facts: Facts, join: JobVertex, small: int) -> RunTimeDecision 
 def _runnable_broadcast(
     job_graph: JobGraph, join: JobVertex, small: int, stay: IntermediateDataSet
 ) -> BroadcastInput | None:
-    """Return the change, pipelined where that runs: the other outputs are stored, memory suffices, nothing waits."""
+    """Return the change, pipelined where memory suffices and no region would wait for itself.
+
+    The two regions had no pipelined edge between them, or they would be one; so their joint one has no new circle of
+    tasks that wait for each other's buffers: the join takes rows as soon as its table is built, from what is finished.
+    """
     settings = job_graph.adaptive
     assert settings is not None, "the job graph is not adaptive"
     inputs = (input_edge(join, 0).data_set, input_edge(join, 1).data_set)
@@ -200,7 +204,6 @@ def _runnable_broadcast(
     producer = job_graph.vertex(stay.id.producer)
     if producer.id in group:
         return None
-    others_are_stored = not any(each.result_type.is_pipelined for each in producer.outputs)
     pages = settings.managed_bytes_per_slot // settings.segment_size_bytes
     for is_pipelined in (True, False):
         change = BroadcastInput(join.id, small, group, producer.parallelism, is_pipelined)
@@ -208,7 +211,7 @@ def _runnable_broadcast(
         region = region_of(changed, join.id)
         if region is None:
             continue
-        fits = others_are_stored and memory_minimum(changed, region) <= pages
+        fits = memory_minimum(changed, region) <= pages
         if not is_pipelined or (fits and settings.execution_mode != ExecutionMode.BATCH_FORCED):
             return change
     return None

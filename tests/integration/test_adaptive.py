@@ -117,6 +117,26 @@ def test_a_large_input_is_repartitioned_although_a_broadcast_was_planned(open_en
     assert sum(built) == BIG.num_rows + GROWN.num_rows and max(built) < 0.4 * sum(built)
 
 
+def test_a_table_with_other_readers_is_streamed_into_its_broadcast_join(open_environment, data, tmp_path):
+    environment = open_environment(**JOINS)
+    big = environment.read_parquet(str(data / "big"))
+    small = environment.read_parquet(str(data / "other")).filter(rarely)
+    totals = big.group_by("v").agg(total=sum_(col("k")))
+    joined = big.join(small, on="k")
+    joined.join(totals, on="v").write_parquet(str(tmp_path / "met"))
+    big.filter(col("v") % 2 == 0).write_parquet(str(tmp_path / "even"))
+    joined.group_by("w").agg(n=count()).write_parquet(str(tmp_path / "counted"))
+    result = environment.execute("readers")
+    assert "BROADCAST" in kinds(result)
+    tables = {"l": BIG, "r": FILTERED}
+    totals_sql = "(SELECT v, sum(k)::BIGINT AS total FROM l GROUP BY v)"
+    met = f"SELECT * FROM l JOIN r USING (k) JOIN {totals_sql} USING (v)"
+    assert rows_of(tmp_path / "met") == expected(met, **tables)
+    assert rows_of(tmp_path / "even") == expected("SELECT * FROM l WHERE v % 2 = 0", **tables)
+    counted = "SELECT w, count(*) FROM l JOIN r USING (k) GROUP BY w"
+    assert rows_of(tmp_path / "counted") == expected(counted, **tables)
+
+
 def test_the_really_smaller_side_is_built(open_environment, data, tmp_path):
     environment = open_environment(**JOINS)
     # a full join repartitions, whatever the sizes

@@ -219,7 +219,8 @@ class BatchTask:
     def _open_chain(self) -> None:
         """Make driver and operators, opened from the tail so that each finds its output ready."""
         head, *rest = self._descriptor.chain
-        chained = rest if isinstance(head.operator, SourceOperator | JoinOperator | MergeRunsOperator) else [head, *rest]
+        is_driver = isinstance(head.operator, SourceOperator | JoinOperator | MergeRunsOperator)
+        chained = rest if is_driver else [head, *rest]
         operators = [make_operator(descriptor) for descriptor in chained]
         output: Output = self._output
         for operator in reversed(operators):

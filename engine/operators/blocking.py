@@ -37,6 +37,7 @@ class Sort(ChainedOperator):
             self._space,
             limit=operator.limit,
             force_spill=context.force_spill,
+            reader_count=context.descriptor.parallelism if isinstance(operator, SortRunsOperator) else 1,
         )
 
     @property

@@ -44,7 +44,7 @@ class SortRuns(Sort):
 
     def finish(self) -> None:
         """Hand the runs over with their memory and files."""
-        runs = self._open_sorter.take_runs(self.context.descriptor.parallelism)
+        runs = self._open_sorter.take_runs()
         pool, space = self._pool, self._space
         memory = self.context.services.memory_manager
         self.context.hand_over(pool, space)

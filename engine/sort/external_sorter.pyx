@@ -1,13 +1,13 @@
 """ExternalSorter: sorts more rows than fit in its pages.
 
-    sorter = ExternalSorter(schema, keys, pool, space, limit=None, force_spill=False)
+    sorter = ExternalSorter(schema, keys, pool, space, limit=None, force_spill=False, reader_count=1)
     sorter.add_batch(batch) / add_page(segment, used_bytes) / add_rows(buffer)      any number, in any mix
     sorter.finish()
     for batch in sorter.batches(max_rows, max_bytes): ...
     sorter.close()                                                                  always; idempotent
 
-    or, in place of finish:  runs = sorter.take_runs(reader_count)      SortedRuns for readers of ranges elsewhere;
-                                                                        pages and files are theirs from then on
+    or, in place of finish:  runs = sorter.take_runs()      SortedRuns for readers of ranges elsewhere; pages and files
+                                                            are theirs from then on
 
     FILLING ──► rows into RecordSorter ──► full: sort, write a run, start anew (SortWorker: in the background)
        │ finish()
@@ -77,6 +77,7 @@ cdef class ExternalSorter:
     cdef int64_t _limit             # rows of output, NO_LIMIT: all
     cdef bint _force_spill
     cdef int64_t _row_limit         # of one memory, 0: none
+    cdef int32_t _reader_count      # sorters whose runs are merged together, and readers that do it
     cdef uint32_t* _sizes           # [CHUNK_ROWS]
     cdef uint8_t** _targets         # [CHUNK_ROWS]
     cdef uint8_t** _rows            # [CHUNK_ROWS]
@@ -85,10 +86,12 @@ cdef class ExternalSorter:
     cdef readonly int64_t background_ns     # once filling has ended: time in which the worker sorted and spilled
     cdef readonly int64_t waited_ns         # ... and of that, how long filling waited for it
 
-    def __cinit__(self, schema, keys, PagePool pool not None, space, limit=None, bint force_spill=False):
+    def __cinit__(self, schema, keys, PagePool pool not None, space, limit=None, bint force_spill=False,
+                  int32_t reader_count=1):
         self.schema = schema
         self._pool = pool
-        self._runs = SortedRuns(schema, keys, space, block_size_bytes(pool.page_limit * pool.page_size))
+        self._reader_count = reader_count
+        self._runs = SortedRuns(schema, keys, space, block_size_bytes(pool.page_limit * pool.page_size // reader_count))
         self._row_limit = FORCED_RUN_ROWS if force_spill else 0
         if limit is None and pool.page_limit >= 2 * HALF_PAGES_MIN:
             self._worker = SortWorker(self._runs)
@@ -273,14 +276,13 @@ cdef class ExternalSorter:
         Raises: SpillError, CorruptBlockError.
         """
         self._require(STATE_FILLING, "finish")
-        self._end_filling(not (self._has_spilled or self._runs.runs), 1)
+        self._end_filling(not (self._has_spilled or self._runs.runs))
         self._output = MergedBatches([self._runs], self._pool, limit=None if self._limit == NO_LIMIT else self._limit)
         self._state = STATE_FINISHED
 
-    def take_runs(self, int32_t reader_count):
+    def take_runs(self):
         """Say that all rows are in and return them as SortedRuns, which own pages and files from now on.
 
-        Args: reader_count: sorters whose runs will be merged together, with the memory of one.
         Raises: SpillError, CorruptBlockError.
         """
         cdef SortedRuns runs
@@ -289,12 +291,12 @@ cdef class ExternalSorter:
         keep_in_memory = not (self._force_spill or self._sorter._has_reserved)
         if self._other is not None:
             keep_in_memory = keep_in_memory and not self._other._has_reserved
-        self._end_filling(keep_in_memory, reader_count)
+        self._end_filling(keep_in_memory)
         runs, self._runs = self._runs, None
         self._state = STATE_CLOSED
         return runs
 
-    def _end_filling(self, bint keep_in_memory, int32_t reader_count):
+    def _end_filling(self, bint keep_in_memory):
         """Make runs of everything, few enough to be merged at once."""
         if self._worker is not None:
             self._worker.wait(None)
@@ -311,7 +313,7 @@ cdef class ExternalSorter:
             else:
                 self._spill()
         ways = fan_in(self._pool.page_limit * self._pool.page_size, self._runs.block_size, len(self._runs.runs),
-                      reader_count)
+                      self._reader_count)
         self._runs.merge_down(ways, self._limit)
 
     def batches(self, int64_t max_rows=8192, int64_t max_bytes=1 << 20):

@@ -40,10 +40,10 @@ def block_size_bytes(memory_bytes: int) -> int:
 def fan_in(memory_bytes: int, block_size: int, run_count: int = 0, reader_count: int = 1) -> int:
     """Return how many runs of one sorter may be read at the same time.
 
-    Those that fit, and enough for one intermediate merge of ``run_count`` runs. Where ``reader_count`` readers merge the
-    runs of as many sorters, they share the memory of one, and each opens every file.
+    Those that fit, and enough for one intermediate merge of ``run_count`` runs. Where ``reader_count`` readers merge
+    the runs of as many sorters, a block is that part of its size, and each opens every file.
     """
-    fitting = min(memory_bytes // reader_count // 2 // block_size, FAN_IN_MAX, OPEN_FILES_MAX // reader_count**2)
+    fitting = min(memory_bytes // 2 // (block_size * reader_count), FAN_IN_MAX, OPEN_FILES_MAX // reader_count**2)
     return max(fitting, 2, math.isqrt(max(run_count - 1, 0)) + 1)
 
 

@@ -22,11 +22,11 @@ from tests.sort.test_external_sorter import TYPES, FailingSpace, make_table, ora
 ROW = pa.schema([("key", pa.int64()), ("number", pa.int64()), ("text", pa.string())])
 
 
-def take_runs(table, keys, pool, space, batch_rows=50, reader_count=1, **options):
+def take_runs(table, keys, pool, space, batch_rows=50, **options):
     sorter = ExternalSorter(table.schema, keys, pool, space, **options)
     for batch in table.to_batches(max_chunksize=batch_rows):
         sorter.add_batch(batch)
-    runs = sorter.take_runs(reader_count)
+    runs = sorter.take_runs()
     sorter.close()
     return runs
 

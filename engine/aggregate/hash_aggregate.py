@@ -11,7 +11,7 @@
     final     states   results    write partitions as states
     single    rows     results    write partitions as states
 
-    ADDING ── full ──► evict: written partitions first, then the largest, until a quarter of the records is out;
+    ADDING ── full ──► evict: written partitions first, then the largest, until half of the records is out;
        │               their groups go to the partition's file as states, later groups of them start again
        │ finish()
        ├── partitions never written: results from the table
@@ -247,9 +247,9 @@ class HashAggregate:
     # ------------------------------------------------------------------------------------------------------- spilling
 
     def _evict(self, everything: bool) -> None:
-        """Write groups to the files of their partitions until a quarter of the records, or everything, is out."""
+        """Write groups to the files of their partitions until half of the records, or everything, is out."""
         sizes = self._table.store_sizes()
-        target = sum(size for size, _ in sizes) // 4
+        target = sum(size for size, _ in sizes) // 2
         order = sorted(range(len(sizes)), key=lambda store: (not self._files.has(store), -sizes[store][0]))
         chosen: list[int] = []
         for store in order:

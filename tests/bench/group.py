@@ -34,7 +34,7 @@ def check(output: Path) -> None:
 def run_drey(job: Job) -> None:
     from engine import Environment, col, count, sum_
 
-    with Environment(config=job.drey_config()) as env:
+    with Environment(config=job.drey_config(managed_share=0.65)) as env:
         rows = env.read_parquet(str(job.source))
         rows.group_by("key").agg(items=count(), amount=sum_(col("amount"))).write_parquet(str(job.output))
         env.execute("group")

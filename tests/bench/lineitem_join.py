@@ -59,7 +59,7 @@ def check(output: Path) -> None:
 def run_drey(job: Job) -> None:
     from engine import Environment, col, count, sum_
 
-    with Environment(config=job.drey_config()) as env:
+    with Environment(config=job.drey_config(managed_share=0.55)) as env:
         orders = env.read_parquet(str(job.source / "orders.parquet")).select("o_orderkey", "o_orderpriority")
         lineitem = env.read_parquet(str(job.source / "lineitem.parquet")).select("l_orderkey", "l_extendedprice")
         joined = lineitem.join(orders, left_on="l_orderkey", right_on="o_orderkey")

@@ -45,12 +45,18 @@ class Job:
     #: what the engine is told that it may hold beyond its idle size; None: nothing
     limit_mb: int | None = None
 
-    def drey_config(self) -> dict[str, object]:
-        """Return Drey's settings: the limit, when there is one, as the one number that a person sets."""
+    def drey_config(self, managed_share: float | None = None) -> dict[str, object]:
+        """Return Drey's settings: the limit, when there is one, as the one number that a person sets.
+
+        A share of it for operators is given where the job has no Python functions, whose workers have a share, too.
+        """
         if self.limit_mb is None:
             return {}
         # The process size counts interpreter and libraries too, with a quarter.
-        return {"taskmanager.memory.process.size": f"{self.limit_mb * 4 // 3}mb"}
+        config: dict[str, object] = {"taskmanager.memory.process.size": f"{self.limit_mb * 4 // 3}mb"}
+        if managed_share is not None:
+            config["taskmanager.memory.managed.size"] = f"{int(self.limit_mb * managed_share)}mb"
+        return config
 
     def duckdb_settings(self) -> str:
         """Return SQL that sets threads and, when there is one, the memory limit and where to spill."""

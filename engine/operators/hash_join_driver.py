@@ -83,10 +83,13 @@ class HashJoinDriver:
             assert join is not None, "join is closed"
             self._fill(join)
         for batch in self._probe.batches():
-            self._emit(join.probe(batch))
+            # A satisfied limit does not stop the input: its producers run on, so it is drained.
+            if not self._output.is_satisfied:
+                self._emit(join.probe(batch))
         if seat is not None and seat.is_builder:
             seat.wait_for_copies(self._context.check_cancelled)
-        self._emit(join.finish_probe())
+        if not self._output.is_satisfied:
+            self._emit(join.finish_probe())
 
     def close(self) -> None:
         """Give pages and files back."""
@@ -193,3 +196,5 @@ class HashJoinDriver:
         for result in results:
             self._context.check_cancelled()
             self._output.process(result)
+            if self._output.is_satisfied:
+                return

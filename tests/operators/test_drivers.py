@@ -5,6 +5,8 @@ import pyarrow as pa
 import pyarrow.csv
 import pytest
 
+from engine.api.expressions import col, lit
+from engine.errors import DataError
 from engine.expressions.schema_bridge import to_plan_schema
 from engine.graph.operator_descriptor import HashJoinOperator, IdentityOperator, LimitOperator, OperatorDescriptor
 from engine.graph.plan import JoinType
@@ -91,6 +93,29 @@ def test_a_satisfied_limit_drains_its_input_so_that_the_producer_finishes(world)
     task.run()
     finish(producer)
     assert written(world, LEFT.schema).num_rows == 10
+
+
+@pytest.mark.parametrize("how", [JoinType.INNER, JoinType.CROSS])
+@pytest.mark.parametrize("count", [5, 1_000_000])
+def test_a_satisfied_limit_ends_the_probing_of_a_join_and_drains_its_input(world, how, count):
+    left, right = produce(world, pa.concat_tables([LEFT, LEFT]), 1), produce(world, RIGHT, 2)
+    # row 8989 of the probe side, whose key is on both sides, would fail the job
+    condition = (col("v") // (lit(8989) - col("v")) != -1_000_000).expression
+    keys = ((), ()) if how is JoinType.CROSS else (("k",), ("k2",))
+    operator = HashJoinOperator(how, *keys, False, ((0, 0), (0, 1), (1, 1)), condition)
+    schemas = (to_plan_schema(LEFT.schema), to_plan_schema(RIGHT.schema))
+    join = OperatorDescriptor(0, "join", operator, schemas, to_plan_schema(JOINED), 1.0)
+    gates = (left[2], msgspec.structs.replace(right[2], input_index=1))
+    limit = described(LimitOperator(count), JOINED)
+    task = world.task((join, limit, world.sink(JOINED)), gates=gates)
+    if count > 5:
+        with pytest.raises(DataError, match="divide by zero"):
+            task.run()
+        left[0].join(END_S)
+        return
+    task.run()
+    finish(left, right)
+    assert written(world, JOINED).num_rows == 5
 
 
 def test_a_satisfied_limit_stops_its_source(world):

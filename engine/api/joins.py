@@ -59,7 +59,10 @@ def _key_columns(how: JoinType, on: Keys, left_on: Keys, right_on: Keys) -> tupl
     elif given == ["left_on", "right_on"]:
         left_keys, right_keys = column_names(left_on, "join left_on"), column_names(right_on, "join right_on")
     else:
-        raise SchemaError(f"join: give on=, or left_on= and right_on=; {' and '.join(given) or 'neither'} given")
+        raise SchemaError(
+            f"join: give on=, or left_on= and right_on=; {' and '.join(given) or 'neither'} given"
+            " (pairs by a condition alone: how='cross', condition=...)"
+        )
     if not left_keys or len(left_keys) != len(right_keys):
         raise SchemaError(f"join: {len(left_keys)} keys left, {len(right_keys)} right; they go in pairs")
     for keys in (left_keys, right_keys):

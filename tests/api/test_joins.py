@@ -44,6 +44,11 @@ def test_a_cross_join_takes_a_condition_and_no_keys(left, right):
     assert (join.left_keys, join.right_keys) == ((), ())
 
 
+def test_a_condition_alone_is_told_to_be_a_cross_join(left, right):
+    with pytest.raises(SchemaError, match=r"neither given \(pairs by a condition alone: how='cross', condition="):
+        left.join(right, condition=col("low") < col("high"))
+
+
 @pytest.mark.parametrize(
     ("condition", "message"),
     [

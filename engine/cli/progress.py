@@ -1,4 +1,7 @@
-"""Live progress of a job on a terminal: one line a vertex, on standard error; nothing where there is no terminal."""
+"""Live progress of a job on a terminal: one line a vertex and a run-time decision, on standard error.
+
+Nothing where there is no terminal.
+"""
 
 from __future__ import annotations
 
@@ -29,8 +32,9 @@ def format_count(count: float) -> str:
 
 
 def progress_table(progress: JobProgress) -> Table:
-    """Return the table of what each vertex has done so far."""
+    """Return the table of what each vertex has done so far, and what was decided on the way."""
     from rich.table import Table  # noqa: PLC0415 - only where there is a terminal
+    from rich.text import Text  # noqa: PLC0415
 
     table = Table(box=None, pad_edge=False, header_style="dim", title=None)
     table.add_column(f"{progress.name}: {progress.status}", overflow="ellipsis", no_wrap=True, max_width=60)
@@ -46,6 +50,9 @@ def progress_table(progress: JobProgress) -> Table:
             format_bytes(counters.bytes_out),
             format_bytes(counters.spilled_bytes) if counters.spilled_bytes else "-",
         )
+    if progress.decisions:
+        table.caption = Text("\n".join(f"decided: {decision.text}" for decision in progress.decisions))
+        table.caption_justify = "left"
     return table
 
 

@@ -1,15 +1,22 @@
 """Whole jobs whose sizes the planner gets wrong: decisions at run time, and rows that stay those of DuckDB."""
 
 import time
+from io import StringIO
 
 import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from rich.console import Console
 
 from engine import Environment, JoinHint, col, count, sum_
+from engine.cli.progress import progress_table
 from engine.client import job_listener
 from engine.errors import JobCancelledError, JobExecutionError
+from engine.gateways.messages import JobProgress, VertexProgress
+from engine.graph.deployment import TaskCounters
+from engine.graph.run_time_decision import BuildSide, RunTimeDecision
+from engine.ids import JobId, JobVertexId
 from engine.minicluster.mini_cluster import MiniCluster
 from tests.integration.conftest import left_over
 
@@ -272,6 +279,17 @@ def test_a_job_is_cancelled_after_a_decision(own_cluster, data, tmp_path, monkey
         environment.execute("cancelled")
     assert [decision.kind for decision in watcher.decided] == ["BROADCAST"]
     assert not (tmp_path / "out").exists() and not left_over(tmp_path)
+
+
+def test_progress_on_a_terminal_shows_what_was_decided():
+    change = BuildSide(JobVertexId(0), build_left=True, memory_weight=1.0)
+    decided = RunTimeDecision(
+        "BUILD_SIDE", JobVertexId(0), "join [k]", "build left", "build right", 9.0, 9, "why", change
+    )
+    vertices = (VertexProgress("join [k]", 2, TaskCounters(), {}),)
+    shown = Console(width=200, file=StringIO())
+    shown.print(progress_table(JobProgress(JobId("a" * 32), "job", "RUNNING", 1, vertices, (decided,))))
+    assert "decided: join [k]: build left -> build right" in " ".join(shown.file.getvalue().split())
 
 
 def test_verbose_tells_each_vertex_and_each_decision(run, data, tmp_path):

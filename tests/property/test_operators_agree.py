@@ -28,7 +28,7 @@ AXES = {
     "parallelism": [1, 3, 8],
     "memory": list(PAGES),
 }
-JOINS = ["inner", "left", "right"]
+JOINS = ["inner", "left", "right", "full", "semi", "anti"]
 
 
 def every(**more):

@@ -1,0 +1,106 @@
+"""One job in a process of its own, for tests of memory: prints what it held and a fingerprint of its result as JSON.
+
+    python -m tests.property.budget_job WORKLOAD INPUT OUTPUT MANAGED SLOTS
+
+The peak of resident memory is the kernel's own (VmHWM), reset when the process is idle: everything imported and one
+tiny job run. Where a control group holds the process, the kernel enforces the same bound.
+"""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from engine import Environment, JoinHint, col, count, max_, sum_
+
+
+def resident(field="VmRSS"):
+    """Return bytes of the process, as the kernel counts them."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(field + ":"):
+            return int(line.split()[1]) << 10
+    raise KeyError(field)
+
+
+def sort(environment, source):
+    return environment.read_parquet(f"{source}/facts.parquet").sort(["k", "v"])
+
+
+def group(environment, source):
+    facts = environment.read_parquet(f"{source}/facts.parquet")
+    return facts.group_by("v").agg(rows=count(), total=sum_(col("k")), text=max_(col("text")))
+
+
+def join(environment, source):
+    facts = environment.read_parquet(f"{source}/facts.parquet")
+    others = environment.read_parquet(f"{source}/others.parquet")
+    return facts.join(others, on="v", hint=JoinHint.REPARTITION_HASH_SECOND)
+
+
+def heavy_probe(environment, source):
+    heavy = environment.read_parquet(f"{source}/heavy.parquet")
+    names = environment.read_parquet(f"{source}/names.parquet")
+    return heavy.join(names, on="h", hint=JoinHint.REPARTITION_HASH_SECOND)
+
+
+def heavy_build(environment, source):
+    heavy = environment.read_parquet(f"{source}/heavy.parquet")
+    names = environment.read_parquet(f"{source}/names.parquet")
+    return names.join(heavy, on="h", hint=JoinHint.REPARTITION_HASH_SECOND)
+
+
+def three(environment, source):
+    facts = environment.read_parquet(f"{source}/facts.parquet")
+    others = environment.read_parquet(f"{source}/others.parquet")
+    joined = facts.join(others, on="v", hint=JoinHint.REPARTITION_HASH_FIRST)
+    grouped = joined.group_by("v").agg(rows=count(), total=sum_(col("k")), text=max_(col("other")))
+    return grouped.sort(["total", "v"])
+
+
+def wide(environment, source):
+    return environment.read_parquet(f"{source}/wide.parquet").sort("id", descending=True)
+
+
+WORKLOADS = {
+    one.__name__: one for one in (sort, group, join, heavy_probe, heavy_build, three, wide)
+}
+
+
+def warm_up(environment, folder):
+    """Run a tiny job of every kind, so that what stays resident is there."""
+    rows = pa.table({"k": [1, 2, 3] * 100, "v": range(300), "text": ["x"] * 300})
+    pq.write_table(rows, f"{folder}/warm.parquet")
+    facts = environment.read_parquet(f"{folder}/warm.parquet")
+    joined = facts.join(facts.select("k", col("v").alias("w")).limit(3), on="k")
+    grouped = joined.group_by("v").agg(rows=count(), total=sum_(col("k")), text=max_(col("text"))).sort(["total", "v"])
+    grouped.write_parquet(f"{folder}/warm", overwrite=True)
+    environment.execute()
+
+
+def main():
+    """Run the workload and report."""
+    workload, source, target, managed, slots = sys.argv[1:]
+    environment = Environment(
+        config={
+            "taskmanager.memory.managed.size": managed,
+            "taskmanager.memory.process.size": "512mb",
+            "parallelism.default": int(slots),
+            "io.tmp.dirs": os.environ.get("BUDGET_SPILL", target),
+        }
+    )
+    warm_up(environment, target)
+    idle = resident()
+    Path("/proc/self/clear_refs").write_text("5")
+    WORKLOADS[workload](environment, source).write_parquet(f"{target}/{workload}", overwrite=True)
+    result = environment.execute(workload)
+    peak = resident("VmHWM")
+    spilled = sum(subtask.spilled_bytes for vertex in result.vertices for subtask in vertex.subtasks)
+    print(json.dumps({"idle": idle, "peak": peak, "runtime_ms": result.runtime_ms, "spilled": spilled}))
+    environment.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -28,7 +28,7 @@ import pyarrow as pa
 
 from engine.functions.batch_formats import from_format, is_of_format, to_format
 from engine.functions.function_error import BadOutputError, FunctionPlace, FunctionStopped, describe_row, message_of
-from engine.functions.function_output import BATCH_ROWS_MAX, FIRST_ROWS, FunctionOutput
+from engine.functions.function_output import BATCH_ROWS_MAX, FunctionOutput
 from engine.functions.group_rows import LEFT, RIGHT, GroupedRows, PairedGroups, View
 from engine.functions.row import Row, RowsAt, make_row, rows_of
 from engine.functions.used_columns import used_columns
@@ -154,7 +154,7 @@ class FunctionBody:
         """Yield the results of one batch."""
         match self._kind:
             case "map":
-                yield self._map(batch)
+                yield from self._map(batch)
             case "flat_map":
                 yield from self._flat_map(batch)
             case "filter":
@@ -180,31 +180,33 @@ class FunctionBody:
         """Return the rows of a batch as far as the function sees them."""
         return rows_of(batch if self._columns is None else batch.select(self._columns))
 
-    def _map(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def _map(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         function = self._function
-        values: list[Any] = []
-        whole_rows = RowsAt(batch, range(batch.num_rows))
-        try:
-            for row in self._rows(batch):
-                values.append(function(row))  # noqa: PERF401 - the place of a failure is told by what is there
-        except BaseException as error:
-            raise self._error(error, whole_rows[len(values)]) from error
-        return self._output.batch(values, whole_rows)
+        rows = self._rows(batch)
+        start = 0
+        while start < len(rows):
+            values: list[Any] = []
+            part = rows[start : start + self._output.limit]
+            whole_rows = RowsAt(batch, range(start, start + len(part)))
+            try:
+                for row in part:
+                    values.append(function(row))  # noqa: PERF401 - the place of a failure is told by what is there
+            except BaseException as error:
+                raise self._error(error, whole_rows[len(values)]) from error
+            yield self._output.batch(values, whole_rows)
+            start += len(part)
 
     def _flat_map(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         function = self._function
         values: list[Any] = []
         positions: list[int] = []
-        limit = BATCH_ROWS_MAX
         for position, row in enumerate(self._rows(batch)):
             source = _RowAt(batch, position)
             for value in self._iterate(source, function, row):
                 values.append(value)
                 positions.append(position)
-                if len(values) >= limit:
-                    result = self._output.batch(values, RowsAt(batch, positions))
-                    yield result
-                    limit = self._output.next_limit(result)
+                if len(values) >= self._output.limit:
+                    yield self._output.batch(values, RowsAt(batch, positions))
                     values, positions = [], []
         if values:
             yield self._output.batch(values, RowsAt(batch, positions))
@@ -288,15 +290,12 @@ class FunctionBody:
         """Yield the results of calling the function with each of ``calls``."""
         values: list[Any] = []
         rows_in: list[Row | None] = []
-        limit = FIRST_ROWS
         for arguments in calls:
             for value in self._iterate(source, self._function, *arguments):
                 values.append(value)
                 rows_in.append(source.current)
-                if len(values) >= limit:
-                    batch = self._output.batch(values, rows_in)
-                    yield batch
-                    limit = self._output.next_limit(batch)
+                if len(values) >= self._output.limit:
+                    yield self._output.batch(values, rows_in)
                     values, rows_in = [], []
         if values:
             yield self._output.batch(values, rows_in)

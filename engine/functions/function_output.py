@@ -1,7 +1,8 @@
 """FunctionOutput: the rows that a function returns become batches of its schema.
 
-    output.batch(values, rows_in) -> RecordBatch         rows_in[i]: the row at hand when values[i] was returned
-    output.next_limit(batch) -> rows of the next batch   about BATCH_BYTES, whatever a row weighs
+    output.batch(values, rows_in) -> RecordBatch    rows_in[i]: the row at hand when values[i] was returned
+    output.limit                                    rows that the next batch should have: few at first, then about
+                                                    BATCH_BYTES of them, whatever a row weighs
 
 A row is a tuple, a list, a dict or a Row. Where a value does not fit its column the guilty row is looked for and named.
 A fraction is no integer, although Arrow would cut it off.
@@ -19,7 +20,7 @@ from engine.functions.function_error import BadOutputError, FunctionPlace, UserF
 
 BATCH_ROWS_MAX = 8192
 BATCH_BYTES = 1 << 20
-#: rows of the first batch of a function that makes many of one, until their weight is known
+#: rows of the first batch, until their weight is known
 FIRST_ROWS = 64
 _GROWTH = 8
 
@@ -42,6 +43,7 @@ class FunctionOutput:
         self.schema = schema
         self._place = place
         self._names = tuple(schema.names)
+        self.limit = FIRST_ROWS
 
     def batch(self, values: list[Any], rows_in: Sequence[object]) -> pa.RecordBatch:
         """Turn returned rows into a batch; UserFunctionError with the guilty one where that fails."""
@@ -50,16 +52,12 @@ class FunctionOutput:
             # Not zip(*records): an iterator for each row is what the garbage collector would be busy with.
             columns = (list(map(itemgetter(position), records)) for position in range(len(self._names)))
             arrays = [to_array(column, field) for column, field in zip(columns, self.schema, strict=True)]
-            return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+            batch = pa.RecordBatch.from_arrays(arrays, schema=self.schema)
         except Exception as error:
             raise self._find_bad_output(values, rows_in, error) from error
-
-    @staticmethod
-    def next_limit(batch: pa.RecordBatch) -> int:
-        """Return how many rows the next batch should have, from the weight of the last one's."""
         by_weight = BATCH_BYTES * batch.num_rows // max(1, batch.nbytes)
-        limit: int = min(BATCH_ROWS_MAX, batch.num_rows * _GROWTH, by_weight)
-        return max(1, limit)
+        self.limit = max(1, min(BATCH_ROWS_MAX, max(self.limit, batch.num_rows * _GROWTH), by_weight))
+        return batch
 
     def _as_tuples(self, values: list[Any]) -> list[Sequence[Any]]:
         types = set(map(type, values))

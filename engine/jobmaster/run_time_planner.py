@@ -69,4 +69,5 @@ def _size(result: IntermediateResult) -> DataSetSize:
         sum(execution.partition_rows[index] for execution in executions if execution.partition_rows),
         sum(execution.partition_bytes[index] for execution in executions if execution.partition_bytes),
         tuple(sum(each) for each in zip(*stored, strict=True)) if is_regular else (),
+        sum(size > 0 for each in stored for size in each),
     )

@@ -19,9 +19,9 @@ Each is taken only where it is right (``AdaptiveJoin``: the join's type, the use
 relies on how the join's rows lie) and where the planner was wrong by SWITCH_FACTOR or more: estimates that were right
 change nothing. Costs are those of the planner, with real sizes (``adaptive_costs``).
 
-Limits: a broadcast by ranges is read through one channel for each producer and subpartition, so not with more than
-CHANNELS_MAX; split heavy keys are left as they were planned; a join whose other input has another parallelism follows
-it only where nobody set it and that input has more than one subtask.
+Limits: a broadcast by ranges is read through one channel for each subpartition of each producer that holds something,
+so not with more than CHANNELS_MAX; split heavy keys are left as they were planned; a join whose other input has another
+parallelism follows it only where nobody set it and that input has more than one subtask.
 
 Source: Spark's DynamicJoinSelection and CoalesceShufflePartitions, Flink's AdaptiveBatchScheduler. Spark shuffles the
 large side before it knows; here it is not begun (``adaptive_order``).
@@ -66,11 +66,15 @@ SIDES = ("left", "right")
 
 
 class DataSetSize(NamedTuple):
-    """Rows and bytes of a finished data set, and bytes of each subpartition over all producers."""
+    """Rows and bytes of a finished data set, and bytes of each subpartition over all producers.
+
+    ``filled_count``: subpartitions of all producers that hold something: channels through which it is read whole.
+    """
 
     rows: int
     size_bytes: int
     subpartition_bytes: tuple[int, ...]
+    filled_count: int = 1
 
 
 class Facts(NamedTuple):
@@ -121,9 +125,6 @@ def broadcast_candidate(job_graph: JobGraph, join: JobVertex, small: int) -> boo
         return False
     if any(edge.ranges for edge in edges) or any(data_set.expected is None for data_set in data_sets):
         return False
-    producers = job_graph.vertex(data_sets[small].id.producer).parallelism
-    if producers * join.parallelism > CHANNELS_MAX:
-        return False
     return _can_follow(job_graph, join, data_sets[1 - small])
 
 
@@ -162,6 +163,8 @@ def _to_broadcast(facts: Facts, join: JobVertex, small: int) -> RunTimeDecision 
     stay_set = job_graph.data_set(input_edge(join, 1 - small).data_set)
     real = facts.real(small_set)
     if real is None or stay_set.expected is None or small_set.expected is None:
+        return None
+    if facts.sizes[small_set.id].filled_count > CHANNELS_MAX:
         return None
     if not _is_unstarted_region(facts, stay_set.id.producer) or not _is_unstarted_region(facts, join.id):
         return None

@@ -18,7 +18,7 @@ from engine.graph.ship_strategy import HeavyKeys, PartitionerSpec, ResultPartiti
 from engine.ids import JobId, JobVertexId
 from engine.optimizer.adaptive_changes import apply, replay
 from engine.optimizer.adaptive_costs import broadcast_limit, prefers_broadcast
-from engine.optimizer.adaptive_decisions import DataSetSize, decide
+from engine.optimizer.adaptive_decisions import CHANNELS_MAX, DataSetSize, decide
 from engine.optimizer.adaptive_order import waits
 from engine.optimizer.adaptive_shape import input_edge, is_divisible
 from engine.optimizer.estimates import Estimates
@@ -164,6 +164,14 @@ def test_nothing_is_decided_about_what_has_begun_or_where_it_is_turned_off():
     assert decide(graph, {}, {RIGHT}) == ()
     off = graph_of(join_plan(), msgspec.structs.replace(BATCH, is_adaptive=False))
     assert off.adaptive is None and decide(off, sizes, {RIGHT}) == () and waits(off) == {}
+
+
+@pytest.mark.parametrize(("filled_count", "is_broadcast"), [(CHANNELS_MAX, True), (CHANNELS_MAX + 1, False)])
+def test_what_is_in_too_many_pieces_is_not_broadcast(filled_count, is_broadcast):
+    graph = graph_of(join_plan(splits=100), joins_only(parallelism=100))
+    small = input_edge(graph.vertex(JOIN), 1).data_set
+    sizes = {small: size(10 * KB, 100)._replace(filled_count=filled_count)}
+    assert bool(decide(graph, sizes, {RIGHT})) == is_broadcast
 
 
 @pytest.mark.parametrize(

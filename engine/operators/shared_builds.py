@@ -146,7 +146,7 @@ class Seat:
             return self._needed_join()
 
     def step(self, copy_chunk: Callable[[], bool]) -> bool:
-        """Copy a chunk of rows while the builder keeps them; return what ``copy_chunk`` does, whether there are more."""
+        """Copy a chunk of rows while the builder keeps them; return what ``copy_chunk`` does: are there more."""
         with self._changed:
             self._needed_join()
             self._build.readers += 1

@@ -311,6 +311,7 @@ cdef class PartitionSet:
                     self.filter.add((<const uint64_t*>(entries.pages[page].memory + offset))[0])
 
     cdef int finish_build(self, HashTable table) except -1:
+        cdef int status
         cdef int32_t index
         cdef int64_t rows, count
         cdef EntryCursor cursor
@@ -322,8 +323,11 @@ cdef class PartitionSet:
             for index in range(self.fan_out):
                 if not self._entries[index].spilled:
                     rows += self._entries[index].row_count
-            if self._write_buffers_are_there() and table.reserve(rows) == STATUS_OK:
-                break
+            if self._write_buffers_are_there():
+                with nogil:         # first touch of the directory takes long
+                    status = table.reserve(rows)
+                if status == STATUS_OK:
+                    break
             if not self._spill_largest(-1):
                 if not self.filter.is_open:
                     raise self._too_few_pages()

@@ -33,9 +33,6 @@ from engine.optimizer.physical_plan import Channel, PhysicalNode
 from engine.optimizer.settings import OptimizerSettings
 from engine.optimizer.sort_planning import in_order
 
-#: the column of a pair that says which side it is of
-SIDE = "__side"
-
 _BROADCAST = PartitionerSpec("BROADCAST")
 
 
@@ -133,7 +130,8 @@ class GroupPhases:
         """Return the sort that brings the rows of a group together; ``grouped``: the nodes it reads."""
         keys = tuple(SortKey(key) for key in self._operator.keys)
         if isinstance(self._operator, CoGroup):
-            keys += (SortKey(SIDE),)
+            # behind the keys lies the side: left rows of a key come first
+            keys += (SortKey(self._schema.names[len(keys)]),)
         names = ", ".join(self._operator.keys)
         if isinstance(self._operator, CoGroup):
             names = ", ".join(name for name, column in self._operator.views[0] if column in self._operator.keys)

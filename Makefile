@@ -21,8 +21,25 @@ asan:             ## tests of the native rooms under the address sanitizer
 	    PYTHONMALLOC=malloc $(PYTHON) -m pytest -p no:cacheprovider tests/memory tests/iomanager tests/records tests/sort \
 	    tests/join tests/aggregate tests/exchange tests/connectors tests/operators tests/integration
 
-torture: build    ## one test many times: make torture T=tests/join N=200
+torture: build    ## every combination of conditions, then the builds that look inside; hours. PART=1/10: a tenth of it
+ifdef T           ## make torture T=tests/join N=200: one test many times
 	for run in $$(seq $(or $(N),20)); do $(PYTHON) -m pytest -q -x $(T) || exit 1; done
+else
+	DREY_TORTURE=1 DREY_TORTURE_PART=$(or $(PART),1/1) bin/run-tests -q --timeout 3600 tests/property \
+	    tests/integration/test_random_plans.py
+	$(MAKE) debug
+	$(MAKE) asan
+	$(MAKE) coverage
+	$(MAKE) build
+endif
+
+coverage:         ## tests on a build that traces lines, .pyx too; fails when a native module is not in the report
+	DREY_BUILD=coverage bash -c 'source bin/config.sh && ensure_environment spark test coverage'
+	$(PYTHON) -m coverage erase
+	$(PYTHON) -m coverage run -m pytest -q --timeout 900 -p no:cacheprovider tests/memory tests/iomanager tests/records \
+	    tests/sort tests/join tests/aggregate tests/exchange tests/connectors tests/operators
+	$(PYTHON) -m coverage json -q -o build/coverage.json
+	$(PYTHON) -m tests.tidy.native_coverage build/coverage.json
 
 bench:            ## beside DuckDB and Polars, in turns: make bench W=group@200 ROWS=2000000 RESUME=1; make bench W=kernels
 	bash -c 'source bin/config.sh && ensure_environment bench'

@@ -1,9 +1,9 @@
 """One job in a process of its own, for tests of memory: prints what it held and a fingerprint of its result as JSON.
 
-    python -m tests.property.budget_job WORKLOAD INPUT OUTPUT MANAGED SLOTS
+    python -m tests.property.budget_job WORKLOAD INPUT OUTPUT MANAGED SLOTS [ALLOWED [GROUP]]
 
 The peak of resident memory is the kernel's own (VmHWM), reset when the process is idle: everything imported and one
-tiny job run. Where a control group holds the process, the kernel enforces the same bound.
+tiny job run. With a control group the process joins it when idle, and the kernel allows it ALLOWED bytes more.
 """
 
 import json
@@ -15,6 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from engine import Environment, JoinHint, col, count, max_, sum_
+
+PROCESS_SIZE = "512mb"
 
 
 def resident(field="VmRSS"):
@@ -64,9 +66,7 @@ def wide(environment, source):
     return environment.read_parquet(f"{source}/wide.parquet").sort("id", descending=True)
 
 
-WORKLOADS = {
-    one.__name__: one for one in (sort, group, join, heavy_probe, heavy_build, three, wide)
-}
+WORKLOADS = {one.__name__: one for one in (sort, group, join, heavy_probe, heavy_build, three, wide)}
 
 
 def warm_up(environment, folder):
@@ -80,19 +80,27 @@ def warm_up(environment, folder):
     environment.execute()
 
 
+def join_group(group, allowed):
+    """Move this process into a control group. What is resident already stays charged where it was."""
+    (group / "memory.limit_in_bytes").write_text(str(allowed))
+    (group / "cgroup.procs").write_text(str(os.getpid()))
+
+
 def main():
     """Run the workload and report."""
-    workload, source, target, managed, slots = sys.argv[1:]
+    workload, source, target, managed, slots, *limits = sys.argv[1:]
     environment = Environment(
         config={
             "taskmanager.memory.managed.size": managed,
-            "taskmanager.memory.process.size": "512mb",
+            "taskmanager.memory.process.size": PROCESS_SIZE,
             "parallelism.default": int(slots),
             "io.tmp.dirs": os.environ.get("BUDGET_SPILL", target),
         }
     )
     warm_up(environment, target)
     idle = resident()
+    if len(limits) == 2:
+        join_group(Path(limits[1]), int(limits[0]))
     Path("/proc/self/clear_refs").write_text("5")
     WORKLOADS[workload](environment, source).write_parquet(f"{target}/{workload}", overwrite=True)
     result = environment.execute(workload)

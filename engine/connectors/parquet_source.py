@@ -50,10 +50,10 @@ def stored_schema(schema: pa.Schema, writer: str) -> pa.Schema:
     return plain_file_schema(pq.read_schema(pa.BufferReader(sink.getvalue())))
 
 
-def open_parquet(path: str, reader: str) -> pq.ParquetFile:
-    """Open a Parquet file; PlanError when it is none."""
+def open_parquet(path: str, reader: str, metadata: pq.FileMetaData | None = None) -> pq.ParquetFile:
+    """Open a Parquet file, without reading a footer that is known; PlanError when it is none."""
     try:
-        return pq.ParquetFile(path, memory_map=False)
+        return pq.ParquetFile(path, metadata=metadata, memory_map=False)
     except pa.ArrowInvalid as error:
         reason = str(error).partition("\n")[0]
         raise PlanError(f"{reader}: {path} is not a Parquet file ({reason})") from error
@@ -139,12 +139,14 @@ def _sample(
     paths: Sequence[str], metadata: Sequence[pq.FileMetaData], columns: list[str], reader: str
 ) -> list[pa.Table]:
     """Return some rows from the begin of a few row groups, spread over all."""
-    groups = [(path, index) for path, one in zip(paths, metadata, strict=True) for index in range(one.num_row_groups)]
+    groups = [
+        (path, one, index) for path, one in zip(paths, metadata, strict=True) for index in range(one.num_row_groups)
+    ]
     step = max(1, len(groups) // _SAMPLE_GROUPS)
     sampled = groups[::step][:_SAMPLE_GROUPS]
     tables: list[pa.Table] = []
-    for path, index in sampled:
-        with open_parquet(path, reader) as file:
+    for path, one, index in sampled:
+        with open_parquet(path, reader, one) as file:
             schema = plain_file_schema(file.schema_arrow)
             rows = _SAMPLE_ROWS // len(sampled)
             batches = file.iter_batches(rows, row_groups=[index], columns=columns, use_threads=False)

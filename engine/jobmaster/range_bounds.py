@@ -48,8 +48,7 @@ def consumer_range(edges: Sequence[ExecutionEdge]) -> KeyRange:
     first, consumer = edges[0].partition, edges[0].consumer
     if first.range_bounds is None:
         samples = [
-            edge.partition.producer.current.partition_samples[edge.partition.data_set.id.output_index]
-            for edge in edges
+            edge.partition.producer.current.partition_samples[edge.partition.data_set.id.output_index] for edge in edges
         ]
         first.range_bounds = pick_bounds(samples, consumer.job_vertex.parallelism)
     return range_of(first.range_bounds, consumer.subtask_index)

@@ -10,7 +10,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from tests.bench import kernels
-from tests.bench.machine_limits import machine_limits
+from tests.bench.machine_limits import machine_limits, warm_memory
 from tests.bench.measured_run import MeasuredRun, idle_bytes, measured_run
 from tests.bench.output_fingerprint import output_fingerprint
 from tests.bench.report import limits_line, table
@@ -68,6 +68,7 @@ def run_row(row: Row, rows: int, run_count: int, engines: list[str], folder: Pat
             cap_bytes = idle[engine] + row.cap_mb * 1_000_000 if row.cap_mb is not None else None
             for limit_mb in list(limits_mb[engine]):
                 _emptied(folder, "output", "spill")
+                warm_memory()
                 run = measured_run(row.workload, engine, replace(job, limit_mb=limit_mb), cap_bytes)
                 if not run.died or turn > 0:
                     limits_mb[engine] = [limit_mb]

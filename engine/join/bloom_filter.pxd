@@ -17,13 +17,15 @@ cdef class BloomFilter:
     cdef uint64_t _word_count
     cdef int64_t _rows
     cdef bint _is_given_up
+    cdef int64_t _asked_rows                # in this trial
+    cdef int64_t _kept_out_rows
 
     # Take pages of the pool, up to that many together: an open filter doubles as often as it can. Without any page, or
     # once it was given up, it stays closed.
     cdef void grow(self, int64_t pages_max) noexcept nogil
     # A row's hash; an open filter only. One that holds too much gives up.
     cdef void add(self, uint64_t hash) noexcept nogil
-    # False: no row with this hash was added. Always True while it is closed.
+    # False: no row with this hash was added. Always True while it is closed. One that keeps too little out gives up.
     cdef bint may_contain(self, uint64_t hash) noexcept nogil
     # Give the pages back, for good.
     cdef void give_up(self) noexcept nogil

@@ -6,7 +6,8 @@
 
 Its pages are pages of the pool: one at first, twice as many whenever there are some to have. A word of a filter that
 doubles stands for its two halves from then on, so bits set early are looser, but while they are few that costs nothing. With 10 bits for each row a word lets 5 % of the other keys pass, with 4 bits 25 %; at
-less than 2.5 it gives up: its pages go back, and every key may be there from then on.
+less than 2.5 it gives up: its pages go back, and every key may be there from then on. So it does when it is asked for
+nothing: a look costs a cache miss, and of TRIAL_ROWS keys it has to keep out at least one in TRIAL_SHARE.
 
 Invariant: what was added is contained as long as the filter is open. Source: Putze, Sanders, Singler, "Cache-, hash- and
 space-efficient Bloom filters" (the blocked filter); Flink's BloomFilter of a spilled partition's buckets.
@@ -22,6 +23,8 @@ from engine.records.hashing cimport rehash
 
 cdef enum:
     ROWS_PER_WORD_MAX = 25
+    TRIAL_ROWS = 1 << 18
+    TRIAL_SHARE = 16
     # seed of the remix, far from the levels of partitions
     SEED = 0xB100
 
@@ -118,11 +121,19 @@ cdef class BloomFilter:
 
     cdef bint may_contain(self, uint64_t hash) noexcept nogil:
         cdef uint64_t mixed, bits
+        cdef bint is_there
         if not self.is_open:
             return True
         mixed = rehash(hash, SEED)
         bits = _bits(mixed)
-        return self._word(mixed)[0] & bits == bits
+        is_there = self._word(mixed)[0] & bits == bits
+        self._asked_rows += 1
+        self._kept_out_rows += not is_there
+        if self._asked_rows == TRIAL_ROWS:
+            if self._kept_out_rows < TRIAL_ROWS // TRIAL_SHARE:
+                self.give_up()
+            self._asked_rows = self._kept_out_rows = 0
+        return is_there
 
     cdef void give_up(self) noexcept nogil:
         cdef int64_t index

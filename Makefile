@@ -25,7 +25,7 @@ torture: build    ## every combination of conditions, then the builds that look 
 ifdef T           ## make torture T=tests/join N=200: one test many times
 	for run in $$(seq $(or $(N),20)); do $(PYTHON) -m pytest -q -x $(T) || exit 1; done
 else
-	DREY_TORTURE=1 DREY_TORTURE_PART=$(or $(PART),1/1) bin/run-tests -q --timeout 3600 tests/property \
+	TORTURE=1 TORTURE_PART=$(or $(PART),1/1) bin/run-tests -q --timeout 3600 tests/property \
 	    tests/integration/test_random_plans.py
 	$(MAKE) debug
 	$(MAKE) asan

@@ -29,6 +29,10 @@ def batch_of(rows: list[tuple[int | None, str | None]]) -> pa.RecordBatch:
     return pa.record_batch({"k": [row[0] for row in rows], "s": [row[1] for row in rows]}, schema=SCHEMA)
 
 
+def with_channels(rows: list[tuple[int | None, str | None]], channels: list[int]) -> pa.RecordBatch:
+    return batch_of(rows).append_column("__channel", pa.array(channels, pa.int32()))
+
+
 def rows_of(batch: pa.RecordBatch) -> list[tuple[int | None, str | None]]:
     return list(zip(*(column.to_pylist() for column in batch.columns), strict=True))
 
@@ -69,7 +73,7 @@ ROW = st.tuples(
 @settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(st.lists(ROW, max_size=30), max_size=6),
-    st.sampled_from(["GLOBAL", "SHUFFLE", "REBALANCE", "RESCALE", "BROADCAST", "CUSTOM", "HASH"]),
+    st.sampled_from(["GLOBAL", "SHUFFLE", "REBALANCE", "RESCALE", "BROADCAST", "HASH"]),
     st.integers(1, 6),
     st.sampled_from([PIPELINED, BLOCKING]),
     st.sampled_from([None, (1, 1), (2, 3)]),
@@ -80,7 +84,7 @@ def test_every_channel_gets_exactly_its_rows_in_order(
     batches = [batch_of(rows) for rows in content]
     spec = PartitionerSpec(kind, ("k",))
     seed = 3
-    oracle = selector_for(spec, SCHEMA, channels, 0, lambda key, count: hash(key) % count, seed=seed)
+    oracle = selector_for(spec, SCHEMA, channels, 0, seed=seed)
     expected: list[list[Any]] = [[] for _ in range(channels)]
     for rows, batch in zip(content, batches, strict=True):
         targets = [range(channels)] * len(rows) if kind == "BROADCAST" else [[c] for c in oracle.channels_of(batch)]
@@ -88,7 +92,7 @@ def test_every_channel_gets_exactly_its_rows_in_order(
             for target in row_targets:
                 expected[target].append(row)
     partition = world.partition(descriptor(channels, kind, ["k"], result_type), bounds)
-    selector = selector_for(spec, SCHEMA, channels, 0, lambda key, count: hash(key) % count, seed=seed)
+    selector = selector_for(spec, SCHEMA, channels, 0, seed=seed)
     options = {} if kind == "BROADCAST" else {"selector": selector}
     received = exchange(world, partition, batches, **options)
     assert received == expected
@@ -247,9 +251,10 @@ def test_the_flusher_s_thread_lets_a_reader_see_a_half_full_buffer(world: World)
 
 def test_half_full_buffers_are_handed_over_when_waiting_gets_long(world: World) -> None:
     """Channel 1's consumer waits for rows that lie half full here while the writer waits for channel 0's."""
-    partition = world.partition(descriptor(2, "CUSTOM", ["k"]), (3, 3))
-    writer = world.writer(partition, SCHEMA, function=lambda key, _count: key)
-    world.run(lambda: writer.emit(batch_of([(1, "for 1"), *[(0, "x" * 3000)] * 5])))
+    partition = world.partition(descriptor(2, "CUSTOM", ["__channel"]), (3, 3))
+    writer = world.writer(partition, SCHEMA)
+    rows = [(1, "for 1"), *[(0, "x" * 3000)] * 5]
+    world.run(lambda: writer.emit(with_channels(rows, [1, 0, 0, 0, 0, 0])))
     gates = [world.gate([partition.id], index) for index in range(2)]
     page = gates[1].poll(5000)
     assert page is not NOTHING_YET
@@ -297,12 +302,12 @@ def test_a_selector_of_another_width_is_refused(world: World) -> None:
         ForwardRecordWriter(partition)
 
 
-def test_an_error_of_the_user_s_function_leaks_nothing(world: World) -> None:
-    partition = world.partition(descriptor(2, "CUSTOM", ["k"]))
-    writer = world.writer(partition, SCHEMA, function=lambda key, _count: key)
-    writer.emit(batch_of([(0, "x"), (1, "y")]))
+def test_a_channel_that_is_none_leaks_nothing(world: World) -> None:
+    partition = world.partition(descriptor(2, "CUSTOM", ["__channel"]))
+    writer = world.writer(partition, SCHEMA)
+    writer.emit(with_channels([(0, "x"), (1, "y")], [0, 1]))
     with pytest.raises(DataError):
-        writer.emit(batch_of([(5, "x")]))
+        writer.emit(with_channels([(5, "x")], [5]))
     assert partition.pool.in_use == 2
     writer.close()
     writer.close()

@@ -12,6 +12,7 @@ from engine.graph.operator_descriptor import (
     HashJoinOperator,
     JoinOperator,
     LimitOperator,
+    MergeRunsOperator,
     ProjectOperator,
     SortMergeJoinOperator,
     SortOperator,
@@ -214,7 +215,8 @@ def targets(partitioner: PartitionerSpec, producer: int, position: int, row: Row
     match partitioner.kind:
         case "FORWARD":
             return [producer]
-        case "GLOBAL":
+        case "GLOBAL" | "SORTED_RUNS":
+            # All rows in one range is a valid choice of bounds.
             return [0]
         case "BROADCAST":
             return list(range(parallelism))
@@ -242,6 +244,8 @@ def run_subtask(node: PhysicalNode, subtask: int, inputs: list[list[Rows]], tabl
             return rows[:count]
         case SortOperator(keys=keys, limit=limit):
             return sort_rows(rows, keys, limit)
+        case MergeRunsOperator(keys=keys):
+            return sort_rows(rows, keys, None)
         case HashJoinOperator() | SortMergeJoinOperator() as join:
             schemas = node.descriptor.input_schemas
             pairs = joined(join, rows, inputs[1][subtask], join.left_keys, join.right_keys)

@@ -1,7 +1,7 @@
 """Combinations of test conditions: all of them, or a pairwise sample.
 
 A pairwise sample has every pair of values of any two axes in at least one combination (faults that need three
-conditions at once are rare); ``DREY_TORTURE=1`` takes the whole product, ``DREY_TORTURE_PART=2/10`` with it the second
+conditions at once are rare); ``TORTURE=1`` takes the whole product, ``TORTURE_PART=2/10`` with it the second
 tenth of it. The sample is made greedily and is the same every time.
 """
 
@@ -9,8 +9,8 @@ import itertools
 import os
 import random
 
-IS_TORTURE = os.environ.get("DREY_TORTURE") == "1"
-PART, PARTS = map(int, os.environ.get("DREY_TORTURE_PART", "1/1").split("/"))
+IS_TORTURE = os.environ.get("TORTURE") == "1"
+PART, PARTS = map(int, os.environ.get("TORTURE_PART", "1/1").split("/"))
 
 
 def combinations(axes):

@@ -1,6 +1,6 @@
 """Every decoder on damaged bytes: an error of the engine or a value; never a crash, never another exception.
 
-More examples with ``DREY_TORTURE=1``; a crash would end the test run, which is the point.
+More examples with ``TORTURE=1``; a crash would end the test run, which is the point.
 """
 
 import datetime as dt

@@ -9,6 +9,7 @@ enforces the bound too, and ends the process that goes beyond.
 import contextlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -40,14 +41,23 @@ JOBS = {
 }
 
 
+PIECE_ROWS = 1_000_000
+
+
 def texts(chosen, rows, width):
     letters = chosen.integers(97, 123, rows * width, dtype=np.uint8)
     ends = np.arange(0, (rows + 1) * width, width, dtype=np.int32)
     return pa.StringArray.from_buffers(rows, pa.py_buffer(ends.tobytes()), pa.py_buffer(letters.tobytes()))
 
 
-def write(table, path):
-    pq.write_table(table, path, row_group_size=50_000, compression="none", use_dictionary=False)
+def write(path, rows, piece):
+    """Write a table in pieces: piece(first row, rows) -> columns."""
+    writer = None
+    for start in range(0, rows, PIECE_ROWS):
+        table = pa.table(piece(start, min(PIECE_ROWS, rows - start)))
+        writer = writer or pq.ParquetWriter(path, table.schema, compression="none", use_dictionary=False)
+        writer.write_table(table, row_group_size=50_000)
+    writer.close()
 
 
 @pytest.fixture(scope="module", params=SIZES)
@@ -56,15 +66,30 @@ def data(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("facts")
     chosen = np.random.default_rng(5)
     rows = SIZES[request.param] * 10_000
-    facts = {"k": chosen.integers(0, 1000, rows), "v": chosen.permutation(rows), "text": texts(chosen, rows, 80)}
-    write(pa.table(facts), folder / "facts.parquet")
-    half = rows // 2
-    write(pa.table({"v": chosen.permutation(rows)[:half], "other": texts(chosen, half, 40)}), folder / "others.parquet")
-    heavy = np.where(chosen.random(rows) < 0.99, 7, chosen.integers(0, 1000, rows))
-    write(pa.table({"h": heavy, "id": np.arange(rows), "pad": texts(chosen, rows, 60)}), folder / "heavy.parquet")
-    names = {"h": range(1000), "name": [f"name {index}" for index in range(1000)]}
-    write(pa.table(names), folder / "names.parquet")
-    return request.param, folder
+    values, others = chosen.permutation(rows), chosen.permutation(rows)
+
+    def facts(start, count):
+        ranges = {"k": chosen.integers(0, 1000, count), "v": values[start : start + count]}
+        return ranges | {"text": texts(chosen, count, 80)}
+
+    def heavy(start, count):
+        keys = np.where(chosen.random(count) < 0.99, 7, chosen.integers(0, 1000, count))
+        return {"h": keys, "id": np.arange(start, start + count), "pad": texts(chosen, count, 60)}
+
+    write(folder / "facts.parquet", rows, facts)
+    write(
+        folder / "others.parquet",
+        rows // 2,
+        lambda start, count: {"v": others[start : start + count], "other": texts(chosen, count, 40)},
+    )
+    write(folder / "heavy.parquet", rows, heavy)
+    write(
+        folder / "names.parquet",
+        1000,
+        lambda start, count: {"h": range(count), "name": [f"name {index}" for index in range(count)]},
+    )
+    yield request.param, folder
+    shutil.rmtree(folder)
 
 
 @contextlib.contextmanager
@@ -98,7 +123,7 @@ def run_job(name, source, target, managed, allowed):
         environment = {**os.environ, "PYTHONPATH": str(ROOT), "BUDGET_SPILL": str(target / "spill")}
         (target / "spill").mkdir()
         ended = subprocess.run(
-            list(map(str, command)), env=environment, capture_output=True, text=True, check=False, timeout=1200
+            list(map(str, command)), env=environment, capture_output=True, text=True, check=False, timeout=1800
         )
     assert ended.returncode == 0, f"exit {ended.returncode}: {ended.stderr[-2000:]}"
     assert not [path for path in (target / "spill").rglob("*") if path.is_file()], "spill files left"

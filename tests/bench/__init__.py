@@ -5,7 +5,7 @@
     python -m tests.bench kernels [--rows N]
 
     skewed_join.py       W1: 14 M rows of CSV joined with 492 currencies, 13 of 14 rows with the same one, to CSV
-    sort.py              W2: 10 M records of 100 bytes by a random key of 10 bytes, capped
+    sort.py              W2: 10 M records of 100 bytes by a random key of 10 bytes; free and capped
     lineitem_join.py     W3: lineitem joined with orders, grouped by five priorities; free and capped
     group.py             W4: 20 M rows into 5 M groups; free and capped
     kernels.py           encode, hash, partition, sort, join, aggregate, spill on one thread: nanoseconds a row

@@ -25,6 +25,7 @@ class Row:
 
 TABLE = (
     Row("skewed_join"),
+    Row("sort"),
     Row("sort", 256),
     Row("lineitem_join"),
     Row("lineitem_join", 200),

@@ -5,8 +5,8 @@
     network        ── NetworkBufferPool (sized from the jobs; grows while no task runs), ResultPartitionManager,
                       OutputFlusher
     functions      ── FunctionRunner (workers start with the first Python function)
-    Arrow          ── its buffers come from jemalloc, which recycles them and gives back what is no longer used within
-                      a second; Arrow's own default keeps half as much again (ARROW_DEFAULT_MEMORY_POOL still wins)
+    Arrow          ── its buffers come from jemalloc, which recycles them and gives back what is not used again within
+                      100 ms; Arrow's own default keeps half as much again (ARROW_DEFAULT_MEMORY_POOL still wins)
 
 The process size is the number a person sets (half of the machine's memory by default); managed and network memory
 follow from it, or are set themselves (``engine.memory.process_memory``).
@@ -45,9 +45,15 @@ from engine.taskexecutor.task import Invokable
 
 _log = logging.getLogger(__name__)
 
+#: after so long Arrow's unused memory goes back to the system; its own 1000 hold what a task frees in a second
+ARROW_DECAY_MS = 100
+
 
 def _choose_arrow_pool() -> None:
-    if "ARROW_DEFAULT_MEMORY_POOL" not in os.environ and "jemalloc" in pa.supported_memory_backends():
+    if "jemalloc" not in pa.supported_memory_backends():
+        return
+    pa.jemalloc_set_decay_ms(ARROW_DECAY_MS)
+    if "ARROW_DEFAULT_MEMORY_POOL" not in os.environ:
         pa.set_memory_pool(pa.jemalloc_memory_pool())
 
 

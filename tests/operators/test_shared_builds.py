@@ -157,13 +157,14 @@ def endless(join_world):
 
 def test_those_who_wait_end_when_the_builder_is_cancelled(join_world):
     builder = join_world.subtask(0, endless(join_world), 0)
-    _, builder_errors = join_world.start(builder.run)
+    building, builder_errors = join_world.start(builder.run)
     wait_until(lambda: join_world.seat_count == 1)
     waiter = join_world.subtask(1, join_world.produced(right(10, 5), 5, 1, "BROADCAST"), 0)
-    thread, errors = join_world.start(waiter.run)
+    waiting, errors = join_world.start(waiter.run)
     wait_until(lambda: waiter.counters().bytes_in > 0)
     builder.cancel()
-    thread.join(END_S)
+    for thread in (building, waiting):
+        thread.join(END_S)
     assert [type(error) for error in (*builder_errors, *errors)] == [TaskCancelledError, ProducerFailedError]
 
 

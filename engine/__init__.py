@@ -111,6 +111,8 @@ if "pyarrow" not in sys.modules and sys.platform == "linux":
     # used within a second; the default keeps half as much again. A script that loaded pyarrow first has half of it
     # (engine.taskexecutor.task_resources).
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "jemalloc")
+    # What is as large as a very wide row goes back at once: warm, it would be in memory several times.
+    os.environ.setdefault("JE_ARROW_MALLOC_CONF", "oversize_threshold:16777216")
 
 
 def __getattr__(name: str) -> Any:

@@ -72,8 +72,9 @@ class ParquetReader:
                     if batch.num_rows:
                         self._row_bytes = batch.nbytes / batch.num_rows
                         decoded_bytes += batch.nbytes
-                    yield from bounded_batches(batch, PARQUET_BATCH_ROWS_MAX)
+                    pieces = bounded_batches(batch, PARQUET_BATCH_ROWS_MAX)
                     del batch
+                    yield from pieces
                     if row_bytes >= WIDE_BYTES:
                         # Before the turn ends: the next one begins with what this one took.
                         pa.default_memory_pool().release_unused()

@@ -50,28 +50,25 @@ class ParquetWriter:
     def _open(self) -> pq.ParquetWriter:
         """Return the writer; the first batch, where there is one, says which columns get a dictionary."""
         if self._writer is None:
+            first = self._held[0] if self._held else None
+            huge = _huge(first) if first is not None else set()
             try:
                 self._writer = pq.ParquetWriter(
                     self._file,
                     self._schema,
-                    compression=self._compressions(),
-                    use_dictionary=_repeating(self._held[0]) if self._held else False,
-                    write_statistics=_narrow(self._held[0]) if self._held else False,
+                    compression={name: "none" if name in huge else self._compression for name in self._schema.names}
+                    if huge
+                    else self._compression,
+                    use_dictionary=_repeating(first) if first is not None else False,
+                    write_statistics=_narrow(first) if first is not None else False,
                     write_page_index=False,
+                    # A page of the first version stays in memory until the next of its column.
+                    data_page_version="2.0" if huge else "1.0",
                 )
             except (pa.ArrowNotImplementedError, pa.ArrowInvalid) as error:
                 self.abort()
                 raise SchemaError(f"write_parquet: {str(error).partition(chr(10))[0]}") from error
         return self._writer
-
-    def _compressions(self) -> str | dict[str, str]:
-        """Return the codec, or one for each column where one has huge values: those are written as they are."""
-        columns = self._held[0].columns if self._held else []
-        huge = [not pa.types.is_nested(column.type) and _width_max(column) > PLAIN_WIDTH_MIN for column in columns]
-        if not any(huge):
-            return self._compression
-        names = zip(self._schema.names, huge, strict=True)
-        return {name: "none" if is_huge else self._compression for name, is_huge in names}
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Append rows."""
@@ -130,6 +127,12 @@ def _narrow(batch: pa.RecordBatch) -> list[str]:
     """Return the columns that get statistics."""
     columns = zip(batch.schema.names, batch.columns, strict=True)
     return [name for name, column in columns if not pa.types.is_nested(column.type) and _is_narrow(column)]
+
+
+def _huge(batch: pa.RecordBatch) -> set[str]:
+    """Return the columns with values that are written as they are; compressed, they would be there twice more."""
+    columns = zip(batch.schema.names, batch.columns, strict=True)
+    return {n for n, column in columns if not pa.types.is_nested(column.type) and _width_max(column) > PLAIN_WIDTH_MIN}
 
 
 def _is_narrow(column: pa.Array) -> bool:

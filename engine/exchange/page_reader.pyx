@@ -170,4 +170,6 @@ def gate_batches(gate not None, schema not None, int64_t max_rows=32768, int64_t
             reader.add_row(element.buffer)
             yield from reader.take_batches()
         elif element is not NOTHING_YET:
-            yield element
+            handed = [element]
+            element = None                  # a wide batch is not kept while the next one is on its way
+            yield handed.pop()

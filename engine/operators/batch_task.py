@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from engine.config.loader import configuration_from_texts
 from engine.config.options import BUFFER_TIMEOUT
+from engine.connectors.wide_rows import WIDE_BYTES, paused
 from engine.exchange.record_writer_builder import RecordWriterBuilder, Writer
 from engine.exchange.result_partition import ResultPartition, pool_bounds
 from engine.exchange.sorted_partition import KeptRuns, SortedPartition, SortedRunsWriter, new_partition
@@ -58,6 +59,7 @@ class TaskOutput:
 
     def __init__(self) -> None:
         self.writers: list[Writer] = []
+        self.waits_for_consumers = False
         self.rows_out = 0
         self.bytes_out = 0
 
@@ -68,10 +70,16 @@ class TaskOutput:
 
     def process(self, batch: pa.RecordBatch) -> None:
         """Write a batch to all data sets."""
+        size_bytes = batch.nbytes
         self.rows_out += batch.num_rows
-        self.bytes_out += batch.nbytes
+        self.bytes_out += size_bytes
         for writer in self.writers:
-            writer.emit(batch)
+            if size_bytes >= WIDE_BYTES and self.waits_for_consumers:
+                # They take turns with wide rows, as this task does.
+                with paused():
+                    writer.emit(batch)
+            else:
+                writer.emit(batch)
 
     def keep_runs(self, runs: KeptRuns) -> None:
         """Hand sorted runs to the one data set that takes them."""
@@ -202,6 +210,7 @@ class BatchTask:
             writer = builder.with_timeout(self._context.configuration.get(BUFFER_TIMEOUT)).build()
             self._output.writers.append(writer)
             if partition.is_pipelined:
+                self._output.waits_for_consumers = True
                 self._services.output_flusher.register(writer)
         self._open_inputs()
         self._open_chain()

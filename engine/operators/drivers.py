@@ -132,6 +132,7 @@ class InputDriver:
             # A satisfied limit does not stop the input: its producers run on, so it is drained.
             if not output.is_satisfied:
                 output.process(batch)
+            del batch
 
     def _push_rows(self, output: Sort) -> None:
         for element in self._input.elements():

@@ -54,9 +54,12 @@ class Filter(ChainedOperator):
 
     def process(self, batch: pa.RecordBatch) -> None:
         """Keep the rows whose predicate is true; null counts as false."""
-        kept = batch.filter(self._predicate(batch))
-        if kept.num_rows:
-            self.output.process(kept)
+        mask = self._predicate(batch)
+        kept_rows = mask.true_count
+        if kept_rows == batch.num_rows:
+            self.output.process(batch)
+        elif kept_rows:
+            self.output.process(batch.filter(mask))
 
 
 class Limit(ChainedOperator):

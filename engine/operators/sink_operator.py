@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.connectors.sink_writer import SinkWriter, open_sink_writer
+from engine.connectors.wide_rows import turn, width_of
 from engine.expressions.schema_bridge import to_arrow_schema
 from engine.graph.deployment import StagedFile
 from engine.graph.operator_descriptor import SinkOperator
@@ -47,7 +48,8 @@ class FileSink(ChainedOperator):
     def process(self, batch: pa.RecordBatch) -> None:
         """Write a batch."""
         assert self._writer is not None, "sink is closed"
-        self._writer.write(batch)
+        with turn(width_of(batch.nbytes, batch.num_rows)):
+            self._writer.write(batch)
         self.rows_out += batch.num_rows
 
     def finish(self) -> None:

@@ -38,7 +38,9 @@ class TaskInput:
         for batch in gate_batches(self._gate, self.schema):
             self.rows_in += batch.num_rows
             self.bytes_in += batch.nbytes
-            yield batch
+            handed = [batch]
+            del batch  # a wide one is not kept while the next is on its way
+            yield handed.pop()
 
     def elements(self) -> Iterator[pa.RecordBatch | RowPage | OversizedRow]:
         """Yield everything as it comes; who takes a RowPage recycles it, and counts the rows."""

@@ -1,0 +1,98 @@
+"""Turns of those who handle very wide rows."""
+
+import threading
+
+from engine.connectors.wide_rows import WIDE_BYTES, Turns, width_of
+
+PATIENCE_S = 60
+
+
+class Worker:
+    """A thread that takes one turn and stays in it until told."""
+
+    def __init__(self, turns, row_bytes=WIDE_BYTES):
+        self.has_begun, self.may_end = threading.Event(), threading.Event()
+        self._turns, self._row_bytes = turns, row_bytes
+        self.thread = threading.Thread(target=self._run)
+        self.thread.start()
+
+    def _run(self):
+        with self._turns.turn(self._row_bytes):
+            self.has_begun.set()
+            assert self.may_end.wait(PATIENCE_S)
+
+    def end(self):
+        self.may_end.set()
+        self.thread.join()
+
+
+def test_wide_rows_are_handled_one_at_a_time_and_narrow_ones_wait_for_nobody():
+    turns = Turns(PATIENCE_S)
+    first = Worker(turns)
+    assert first.has_begun.wait(PATIENCE_S)
+    second, narrow = Worker(turns), Worker(turns, WIDE_BYTES - 1)
+    assert narrow.has_begun.wait(PATIENCE_S)
+    assert not second.has_begun.is_set()
+    first.end()
+    assert second.has_begun.wait(PATIENCE_S)
+    second.end()
+    narrow.end()
+
+
+def test_a_turn_inside_a_turn_waits_for_nothing_and_does_not_end_it():
+    turns = Turns(PATIENCE_S)
+    with turns.turn(WIDE_BYTES):
+        with turns.turn(WIDE_BYTES):
+            pass
+        other = Worker(turns)
+        assert not other.has_begun.is_set()
+    assert other.has_begun.wait(PATIENCE_S)
+    other.end()
+
+
+def test_who_pauses_lets_another_thread_have_the_turn_and_gets_it_back():
+    turns = Turns(PATIENCE_S)
+    with turns.turn(WIDE_BYTES):
+        with turns.paused():
+            other = Worker(turns)
+            assert other.has_begun.wait(PATIENCE_S)
+            other.end()
+        third = Worker(turns)
+        assert not third.has_begun.is_set()
+    assert third.has_begun.wait(PATIENCE_S)
+    third.end()
+
+
+def test_nobody_waits_for_ever_for_a_turn_that_does_not_end():
+    turns = Turns(wait_s=0.01)
+    first = Worker(turns)
+    assert first.has_begun.wait(PATIENCE_S)
+    with turns.turn(WIDE_BYTES), turns.paused():
+        pass
+    first.end()
+    with turns.turn(WIDE_BYTES):
+        other = Worker(turns)
+    assert other.has_begun.wait(PATIENCE_S)
+    other.end()
+
+
+def test_a_turn_ends_when_its_generator_is_closed_by_another_thread():
+    turns = Turns(PATIENCE_S)
+
+    def rows():
+        with turns.turn(WIDE_BYTES):
+            yield 1
+
+    reader = rows()
+    assert next(reader) == 1
+    closer = threading.Thread(target=reader.close)
+    closer.start()
+    closer.join()
+    other = Worker(turns)
+    assert other.has_begun.wait(PATIENCE_S)
+    other.end()
+
+
+def test_many_narrow_rows_are_no_wide_one():
+    assert width_of(WIDE_BYTES, 3) >= WIDE_BYTES
+    assert width_of(WIDE_BYTES, 30_000) < 1000

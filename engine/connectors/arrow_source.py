@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ import pyarrow as pa
 from engine.connectors.bounded_batches import BATCH_ROWS_MAX, bounded_batches
 from engine.connectors.column_statistics import SpreadSample, sample_statistics
 from engine.errors import SchemaError
-from engine.graph.source_spec import ArrowSource, SourceSplit, SourceStatistics
+from engine.graph.source_spec import ArrowSource, ColumnStatistics, SourceSplit, SourceStatistics
 from engine.records.plain_types import plain_batch, plain_schema
 
 INLINE_BYTES = 256 << 10
@@ -86,9 +86,10 @@ def arrow_source(data: Any, folder: Callable[[], Path]) -> tuple[ArrowSource, So
     return _inline(held, held_bytes, schema)
 
 
-def _statistics(sample: pa.Table, rows: int, size_bytes: int) -> SourceStatistics:
+def _statistics(sample: pa.Table, rows: int, size_bytes: int, widths: Mapping[str, float]) -> SourceStatistics:
     origin = "arrow data" if len(sample) == rows else f"arrow data, sample of {len(sample)} rows"
     columns = sample_statistics([sample], rows)
+    columns |= {name: ColumnStatistics(average_width_bytes=width) for name, width in widths.items()}
     return SourceStatistics(float(rows), float(size_bytes), origin, is_exact=True, columns=columns)
 
 
@@ -104,7 +105,7 @@ def _inline(
         SourceSplit("", index, index + 1, max(1, batch.nbytes), batch.num_rows) for index, batch in enumerate(batches)
     )
     spec = ArrowSource((), splits, tuple(schema.names), inline=sink.getvalue().to_pybytes())
-    return spec, _statistics(pa.Table.from_batches(batches, schema=schema), rows, size_bytes), schema
+    return spec, _statistics(pa.Table.from_batches(batches, schema=schema), rows, size_bytes, {}), schema
 
 
 def _spooled(
@@ -132,4 +133,4 @@ def _spooled(
         for start in range(0, len(rows), _SPLIT_BATCHES)
     )
     spec = ArrowSource((path,), splits, tuple(schema.names))
-    return spec, _statistics(sample.table(schema), sum(rows), sum(sizes)), schema
+    return spec, _statistics(sample.table(schema), sum(rows), sum(sizes), sample.widths), schema

@@ -15,7 +15,7 @@ Source: Haas and Stokes, Estimating the Number of Classes in a Finite Population
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -30,6 +30,9 @@ HEAVY_KEYS_MAX = 32
 #: a plan carries no longer keys
 _KEY_TEXT_MAX = 200
 _SPREAD_ROWS_MAX = 16_384
+_SPREAD_BYTES_MAX = 8 << 20
+#: a column whose values are wider on average is not sampled: one value could fill the memory
+WIDE_COLUMN_BYTES = 16 << 10
 
 
 def sample_statistics(tables: Sequence[pa.Table], row_count: float) -> dict[str, ColumnStatistics]:
@@ -102,27 +105,59 @@ class SpreadSample:
     """Rows of a stream, each with the same chance, which is halved whenever more than _SPREAD_ROWS_MAX are held.
 
     Every row draws a number from a fixed sequence and stays while that is below the chance: the same stream gives the
-    same sample, and a pattern in the rows meets none in the draws.
+    same sample, and a pattern in the rows meets none in the draws. A column that is wide in one batch is null in the
+    whole sample, and ``widths`` has how wide it is.
     """
 
     def __init__(self) -> None:
         self._pieces: list[tuple[pa.RecordBatch, pa.Array]] = []
         self._chance = 1.0
         self._batch_count = 0
+        self._bytes = 0
+        #: of each wide column, since it was seen to be wide: rows and bytes
+        self._wide: dict[str, tuple[int, int]] = {}
+
+    @property
+    def widths(self) -> dict[str, float]:
+        """Average width of the columns that are too wide to be held."""
+        return {name: size_bytes / rows for name, (rows, size_bytes) in self._wide.items()}
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Take rows of the next batch."""
         draws = pc.random(batch.num_rows, initializer=self._batch_count)
         self._batch_count += 1
-        self._pieces.append(self._drawn(batch, draws))
-        while sum(len(piece) for piece, _ in self._pieces) > _SPREAD_ROWS_MAX:
+        self._keep(self._drawn(self._without_wide(batch), draws))
+        while sum(len(piece) for piece, _ in self._pieces) > _SPREAD_ROWS_MAX or self._bytes > _SPREAD_BYTES_MAX:
             self._chance /= 2
-            self._pieces = [self._drawn(*piece) for piece in self._pieces]
+            pieces, self._pieces, self._bytes = self._pieces, [], 0
+            for piece in pieces:
+                self._keep(self._drawn(*piece))
 
     def table(self, schema: pa.Schema) -> pa.Table:
         """Return the sampled rows."""
-        return pa.Table.from_batches([batch for batch, _ in self._pieces], schema=schema)
+        return pa.Table.from_batches([_nulled(batch, self._wide) for batch, _ in self._pieces], schema=schema)
+
+    def _keep(self, piece: tuple[pa.RecordBatch, pa.Array]) -> None:
+        self._pieces.append(piece)
+        self._bytes += piece[0].nbytes
+
+    def _without_wide(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the batch with nulls in place of wide columns."""
+        for name, column in zip(batch.schema.names, batch.columns, strict=True):
+            if name in self._wide or column.nbytes > WIDE_COLUMN_BYTES * len(column):
+                rows, size_bytes = self._wide.get(name, (0, 0))
+                self._wide[name] = rows + len(column), size_bytes + column.nbytes
+        return _nulled(batch, self._wide)
 
     def _drawn(self, batch: pa.RecordBatch, draws: pa.Array) -> tuple[pa.RecordBatch, pa.Array]:
         is_drawn = pc.less(draws, scalar_of(self._chance))
         return batch.filter(is_drawn), draws.filter(is_drawn)
+
+
+def _nulled(batch: pa.RecordBatch, names: Container[str]) -> pa.RecordBatch:
+    """Return a batch with nulls in the columns of some names."""
+    if not any(name in names for name in batch.schema.names):
+        return batch
+    columns = zip(batch.schema, batch.columns, strict=True)
+    arrays = [pa.nulls(batch.num_rows, field.type) if field.name in names else column for field, column in columns]
+    return pa.RecordBatch.from_arrays(arrays, schema=batch.schema)

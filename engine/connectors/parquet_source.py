@@ -16,7 +16,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from engine.connectors.column_statistics import sample_statistics
+from engine.connectors.column_statistics import WIDE_COLUMN_BYTES, sample_statistics
 from engine.connectors.paths import PathLike, expand_paths
 from engine.errors import DataError, PlanError, SchemaError
 from engine.graph.source_spec import ColumnStatistics, ParquetSource, SourceSplit, SourceStatistics
@@ -27,8 +27,6 @@ _SAMPLE_ROWS = 8192
 _SAMPLE_GROUPS = 8
 #: bytes of sampled rows at which sampling ends
 _SAMPLE_BYTES = 8 << 20
-#: a column whose values are wider on average is not sampled: one value could fill the memory
-_WIDE_BYTES = 16 << 10
 
 
 def plain_file_schema(schema: pa.Schema) -> pa.Schema:
@@ -106,7 +104,8 @@ def _statistics(
     paths: Sequence[str], metadata: Sequence[pq.FileMetaData], schema: pa.Schema, reader: str
 ) -> SourceStatistics:
     row_count = sum(one.num_rows for one in metadata)
-    wide = {name: width for name, width in _widths(metadata).items() if width > _WIDE_BYTES and name in schema.names}
+    widths = {name: width for name, width in _widths(metadata).items() if name in schema.names}
+    wide = {name: width for name, width in widths.items() if width > WIDE_COLUMN_BYTES}
     tables = _sample(paths, metadata, [name for name in schema.names if name not in wide], reader)
     sampled = sample_statistics(tables, row_count)
     sampled |= {name: ColumnStatistics(average_width_bytes=width) for name, width in wide.items()}

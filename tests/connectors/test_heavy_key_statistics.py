@@ -162,3 +162,28 @@ def test_few_row_groups_of_many_are_decoded(tmp_path: Path, monkeypatch: pytest.
     assert [group.start for group in parquet_keys._spread(many)] == [0]
     assert parquet_keys._spread(()) == ()
     assert key_statistics(spec, "k", 1.0) is None, "one group that is too large"
+
+
+def test_a_sample_of_wide_rows_stays_small_and_knows_how_wide_they_are():
+    sample = SpreadSample()
+    schema = pa.schema([("k", pa.int64()), ("blob", pa.binary())])
+    for index in range(200):
+        width = 100 if index < 50 else 300_000
+        sample.add(pa.record_batch([pa.array([index % 2]), pa.array([b"x" * width])], schema=schema))
+    table = sample.table(schema)
+    assert table.nbytes < 10_000
+    assert table.num_rows == 200
+    assert table.column("blob").null_count == 200
+    assert list(sample.widths) == ["blob"]
+    assert 300_000 <= sample.widths["blob"] < 301_000
+    assert {text for text, _ in sample_statistics([table], 200)["k"].heavy_keys} == {"0", "1"}
+
+
+def test_a_wide_value_among_many_narrow_ones_does_not_stay_in_a_sample():
+    sample = SpreadSample()
+    for _ in range(30):
+        values = ["narrow"] * 8000
+        values[17] = "y" * (2 << 20)
+        sample.add(pa.record_batch([pa.array(values)], names=["s"]))
+    assert sample.widths == {}
+    assert sample.table(pa.schema([("s", pa.string())])).nbytes < 10 << 20

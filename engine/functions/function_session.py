@@ -1,6 +1,7 @@
 """FunctionSession: a user's function at work for one task; WorkerSession has it run in a worker process.
 
-    session.process(batch)* -> results, one batch behind: the worker works while the task prepares the next
+    session.process(batch)* -> results, one batch behind: the worker works while the task prepares the next (but a very
+                              large one is not prepared before it)
     session.finish()        -> the rest; the function is closed
     session.stop()          instead: nobody wants the rest; the function is closed, or killed if it does not end
     session.close()         the worker goes back to its job's idle ones, or dies if it was in the middle
@@ -21,7 +22,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import NamedTuple, Protocol
 
 import pyarrow as pa
@@ -50,6 +51,8 @@ from engine.graph.operator_descriptor import PythonOperator
 
 #: how long a function may take to end when it is stopped, before it is killed
 STOP_TIMEOUT_S = 1.0
+#: a batch of this size is not prepared while the worker has another one
+_LARGE_BYTES = 8 << 20
 
 
 class FunctionPlan(NamedTuple):
@@ -63,6 +66,8 @@ class FunctionPlan(NamedTuple):
     #: by name, in order of the operator's names
     broadcasts: Sequence[tuple[pa.Schema, Sequence[pa.RecordBatch]]] = ()
     folder: str = ""
+    #: entered while the session waits for its worker
+    waiting: Callable[[], AbstractContextManager[None]] = nullcontext
 
 
 class FunctionSession(Protocol):
@@ -105,6 +110,7 @@ class WorkerSession:
     def __init__(self, give_back: Callable[[Worker], None], worker: Worker, plan: FunctionPlan) -> None:
         self._give_back = give_back
         self._operator = plan.operator
+        self._waiting = plan.waiting
         self._lock = threading.Lock()
         self._worker: Worker | None = worker  # guarded by: self._lock where it changes hands
         self._is_cancelled = False  # guarded by: self._lock
@@ -145,19 +151,16 @@ class WorkerSession:
         self._send(ProcessBatch(self._slot, size_bytes))
         self._slot = 1 - self._slot
         self._outstanding_count += 1
-        while self._outstanding_count > 1 and not self.is_satisfied:
-            result = self._next_result()
-            if result is not None:
-                yield result
+        outstanding_max = 1 if size_bytes < _LARGE_BYTES else 0
+        while self._outstanding_count > outstanding_max and not self.is_satisfied:
+            yield from self._next_results()
 
     def finish(self) -> Iterator[pa.RecordBatch]:
         """Yield what is left."""
         self._await_opened()
         self._send(InputEnded())
         while not self._is_finished:
-            result = self._next_result()
-            if result is not None:
-                yield result
+            yield from self._next_results()
 
     def stop(self) -> None:
         """Have the function end and close, for a limited time; then it is killed by ``close``."""
@@ -210,6 +213,12 @@ class WorkerSession:
         while not self._is_opened:
             self._next_result()
 
+    def _next_results(self) -> Iterator[pa.RecordBatch]:
+        """Take the next message; yield the result if it is one, and do not keep it."""
+        results = [self._next_result()]
+        if results[0] is not None:
+            yield results.pop()
+
     def _next_result(self) -> pa.RecordBatch | None:
         """Take the next message; return the result if it is one."""
         message = self._receive()
@@ -247,7 +256,8 @@ class WorkerSession:
 
     def _receive(self) -> Message:
         try:
-            received = receive_message(self._at_work.connection)
+            with self._waiting():
+                received = receive_message(self._at_work.connection)
         except (OSError, EOFError):
             received = None
         if received is None:

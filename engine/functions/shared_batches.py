@@ -5,7 +5,8 @@
     └────────────────────────────┴────────────┘
 
 The writer writes at 0 and tells the size through the socket; the reader maps what it needs. Writing is one pass over
-the batch's buffers. ``read`` copies out when the memory will be reused (``copy=True``), or lends a view of it.
+the batch's buffers. ``read`` copies out when the memory will be reused (``copy=True``), or lends a view of it. What is
+very large is given back to the system while it is copied out: it would stay with both processes, twice.
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ from collections.abc import Iterable
 import pyarrow as pa
 
 _STEP_BYTES = 64 << 10
+#: from this size on memory is given back
+_LARGE_BYTES = 8 << 20
+_PIECE_BYTES = 4 << 20
 
 
 class SharedBatches:
@@ -56,8 +60,18 @@ class SharedBatches:
 
     def read(self, size_bytes: int, *, copy: bool) -> pa.RecordBatch:
         """Return the batch of that size; without ``copy`` it is valid until the writer writes again."""
-        view = memoryview(self._map(size_bytes, grow=False))[:size_bytes]
-        source = pa.py_buffer(bytes(view)) if copy else pa.py_buffer(view)
+        mapping = self._map(size_bytes, grow=False)
+        view = memoryview(mapping)[:size_bytes]
+        if not copy:
+            source = pa.py_buffer(view)
+        elif size_bytes < _LARGE_BYTES:
+            source = pa.py_buffer(bytes(view))
+        else:
+            source = pa.allocate_buffer(size_bytes)
+            target = memoryview(source).cast("B")
+            for start in range(0, size_bytes, _PIECE_BYTES):
+                target[start : start + _PIECE_BYTES] = view[start : start + _PIECE_BYTES]
+                mapping.madvise(mmap.MADV_REMOVE, start, min(_PIECE_BYTES, size_bytes - start))
         with pa.ipc.open_stream(source) as stream:
             return stream.read_next_batch()
 

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from engine.connectors.wide_rows import paused
 from engine.expressions.schema_bridge import to_arrow_schema
 from engine.functions.function_session import FunctionPlan, FunctionSession
 from engine.graph.operator_descriptor import OperatorDescriptor, PythonOperator
@@ -53,6 +54,7 @@ class PythonFunctionOperator(ChainedOperator):
             self.context.descriptor.subtask_index,
             self.context.descriptor.parallelism,
             broadcasts,
+            waiting=paused,
         )
         job = self.context.descriptor.job_id.value
         session = self.context.services.function_runner.open(job, plan, self.context.configuration)
@@ -94,6 +96,7 @@ class PythonFunctionOperator(ChainedOperator):
                 return
             if result.num_rows:
                 self.output.process(result)
+            del result  # a wide one is not kept while the next is awaited
 
     def cancel(self) -> None:
         """End the worker's function, whatever it does; from another thread."""

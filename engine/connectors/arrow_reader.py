@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 
 from engine.connectors.bounded_batches import bounded_batches
+from engine.connectors.wide_rows import turn
 from engine.graph.source_spec import ArrowSource, SourceSplit
 
 
@@ -25,9 +26,16 @@ class ArrowReader:
         columns = list(self._spec.columns)
         for split in self._splits:
             batches = self._inline(split) if self._spec.inline is not None else self._from_file(split)
-            for batch in batches:
-                arranged = batch if batch.schema.names == columns else batch.select(columns)
-                yield from bounded_batches(arranged)
+            row_bytes = split.size_bytes / max(1, split.row_count)
+            while True:
+                with turn(row_bytes):
+                    batch = next(batches, None)
+                    if batch is None:
+                        break
+                    pieces = bounded_batches(batch if batch.schema.names == columns else batch.select(columns))
+                    del batch
+                    yield from pieces
+                    del pieces
             self.bytes_read += split.size_bytes
 
     def _inline(self, split: SourceSplit) -> Iterator[pa.RecordBatch]:

@@ -66,12 +66,17 @@ def _as_text(column: pa.Array) -> pa.Array:
     return pc.cast(column, pa.string())
 
 
+#: so large a text of one batch means very wide rows
+_LARGE_BYTES = 8 << 20
+
+
 class CsvWriter:
     """Writes one CSV file."""
 
     def __init__(self, schema: pa.Schema, path: Path, header: bool = False, delimiter: str = ",") -> None:
         check_csv_sink(schema, delimiter)
         self._path = path
+        self._delimiter = delimiter
         self._formatter = RowFormatter(len(schema), ord(delimiter))
         self._text_columns: set[int] = set()
         self._row_count = 0
@@ -86,10 +91,14 @@ class CsvWriter:
             index = self._formatter.refused_column
             self._text_columns.add(index)
             columns[index] = (pc.cast(columns[index][0], pa.string()), FieldKind.TEXT)
+        is_large = len(view) > _LARGE_BYTES
         while view:
             written = self._file.write(view)
             self._size_bytes += written
             view = view[written:]
+        if is_large:
+            # Very wide rows: the formatter's room for them is not kept.
+            self._formatter = RowFormatter(len(columns), ord(self._delimiter))
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Append rows."""

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from engine.connectors.bounded_batches import BATCH_BYTES_MAX, BATCH_ROWS_MAX, bounded_batches
-from engine.connectors.wide_rows import WIDE_BYTES, turn
+from engine.connectors.wide_rows import WIDE_BYTES, give_back, turn
 from engine.errors import DataError
 from engine.graph.source_spec import ParquetSource, SourceSplit
 from engine.records.plain_types import plain_batch
@@ -74,10 +74,12 @@ class ParquetReader:
                         decoded_bytes += batch.nbytes
                     pieces = bounded_batches(batch, PARQUET_BATCH_ROWS_MAX)
                     del batch
+                    if row_bytes >= WIDE_BYTES:
+                        give_back()
                     yield from pieces
                     if row_bytes >= WIDE_BYTES:
                         # Before the turn ends: the next one begins with what this one took.
-                        pa.default_memory_pool().release_unused()
+                        give_back()
         self.bytes_read += split.size_bytes
         # Decoding leaves blocks as large as column chunks behind. Small ones are worth keeping for the next row group.
         if decoded_bytes >= _RELEASED_BYTES:

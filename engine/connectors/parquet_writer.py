@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from engine.connectors.wide_rows import WIDE_BYTES, give_back, width_of
 from engine.errors import SchemaError
 
 ROW_GROUP_ROWS = 1 << 20
@@ -87,8 +88,11 @@ class ParquetWriter:
         table = pa.Table.from_batches(self._held, schema=self._schema)
         self._open().write_table(table, row_group_size=ROW_GROUP_ROWS)
         self._row_count += self._held_rows
+        is_wide = width_of(self._held_bytes, self._held_rows) >= WIDE_BYTES
         self._held, self._held_rows, self._held_bytes = [], 0, 0
         del table
+        if is_wide:
+            give_back()
         # Encoding leaves large blocks behind, of use for the next row groups; in the end they only count as memory.
         if self._unreleased_bytes >= RELEASED_BYTES:
             pa.default_memory_pool().release_unused()

@@ -3,6 +3,7 @@
     with wide_rows.turn(row_bytes): read, hand on    narrow rows take no turn and wait for nobody
         with wide_rows.turn(row_bytes): write        inside a turn of the same thread: nothing more to wait for
         with wide_rows.paused(): wait for others     another thread may have the turn meanwhile
+    wide_rows.give_back()                            what Arrow has freed of it goes back to the system
 
 A row of 64 MB is there several times while it is read, filtered and written: the page of the file, the array, the
 bytes for the next file. Two slots that do this at once need twice as much, for no gain.
@@ -20,9 +21,13 @@ import threading
 from collections.abc import Iterator
 from typing import Final
 
+import pyarrow as pa
+
 #: rows from this width on take turns
 WIDE_BYTES: Final = 8 << 20
 WAIT_S: Final = 2.0
+#: Arrow's own choice, from which Parquet takes its buffers whatever pool is set later
+_PARQUET_POOL: Final = pa.default_memory_pool()
 #: so few rows may be as many bytes because of one of them
 _FEW_ROWS: Final = 128
 
@@ -30,6 +35,12 @@ _FEW_ROWS: Final = 128
 def width_of(size_bytes: int, row_count: int) -> float:
     """Return how wide the rows of a batch are: on average, or the whole where one row may be most of it."""
     return size_bytes if row_count <= _FEW_ROWS else size_bytes / row_count
+
+
+def give_back() -> None:
+    """Have Arrow give unused memory back to the system, after a wide row was read or written."""
+    pa.default_memory_pool().release_unused()
+    _PARQUET_POOL.release_unused()
 
 
 class Turns:

@@ -66,7 +66,25 @@ def wide(environment, source):
     return environment.read_parquet(f"{source}/wide.parquet").sort("id", descending=True)
 
 
-WORKLOADS = {one.__name__: one for one in (sort, group, join, heavy_probe, heavy_build, three, wide)}
+def wide_passes(environment, source):
+    return environment.read_parquet(f"{source}/wide.parquet").filter(col("id") >= 0)
+
+
+def wide_probe(environment, source):
+    names = environment.from_rows([(index, f"n{index}") for index in range(100)], NAMES)
+    return environment.read_parquet(f"{source}/wide.parquet").join(names, on="id", hint=JoinHint.BROADCAST_HASH_SECOND)
+
+
+def wide_mapped(environment, source):
+    rows = environment.read_parquet(f"{source}/wide.parquet")
+    return rows.map(lambda row: (row.id, row.blob), pa.schema([("id", pa.int64()), ("blob", pa.binary())]))
+
+
+NAMES = pa.schema([("id", pa.int64()), ("name", pa.string())])
+WORKLOADS = {
+    one.__name__: one
+    for one in (sort, group, join, heavy_probe, heavy_build, three, wide, wide_passes, wide_probe, wide_mapped)
+}
 
 
 def warm_up(environment, folder):

@@ -25,6 +25,7 @@ import msgspec
 import psutil
 
 from engine.commit.durable_file import replace_file
+from engine.errors import PlanError
 from engine.ids import JobId
 
 OWNER_FILE = "owner.json"
@@ -50,16 +51,25 @@ def staging_path(target: Path, job_id: JobId) -> Path:
 
 
 def create_staging(target: Path, job_id: JobId) -> Path:
-    """Create the staging folder, and the folders above the target that are missing; return its path."""
+    """Create the staging folder, and the folders above the target that are missing; return its path.
+
+    Raises: PlanError where that cannot be; the folders made for it are gone then.
+    """
     missing = []
     for parent in target.parents:
         if parent.is_dir():
             break
         missing.append(parent)
-    for parent in reversed(missing):
-        parent.mkdir(exist_ok=True)
     staging = staging_path(target, job_id)
-    staging.mkdir(exist_ok=True)
+    try:
+        for parent in reversed(missing):
+            parent.mkdir(exist_ok=True)
+        staging.mkdir(exist_ok=True)
+    except OSError as error:
+        for parent in missing:
+            with contextlib.suppress(OSError):
+                parent.rmdir()
+        raise PlanError(f"output {target} cannot be created: {error.strerror or error}") from error
     owner = msgspec.structs.replace(_this_process(), created_parents=tuple(str(parent) for parent in missing))
     replace_file(staging / OWNER_FILE, msgspec.json.encode(owner))
     return staging

@@ -118,6 +118,8 @@ def config_directory() -> Path | None:
 
 def load_configuration(script: Mapping[str, object] | None = None) -> Configuration:
     """Return the effective configuration of this process with what a script sets on top."""
+    if not isinstance(script, Mapping | None):
+        raise ConfigurationError(f"config={script!r}: expected a dict of keys and values")
     configuration = Configuration()
     folder = config_directory()
     if folder is not None and (folder / "config.yaml").is_file():

@@ -94,7 +94,7 @@ def process_memory(configuration: Configuration, slots: int, machine_bytes: int)
     base = min(_BASE_BYTES, process // 4)
     rest = process - base
     managed, source = _managed(configuration, rest)
-    page = min(configuration.get(SEGMENT_SIZE), page_size_for(managed, slots))
+    page = min(_segment_size(configuration), page_size_for(managed, slots))
     network_min = configuration.get(NETWORK_MIN)
     network = _network(configuration, rest, managed)
     workers = (rest - managed - network) // 2
@@ -110,6 +110,14 @@ def process_memory(configuration: Configuration, slots: int, machine_bytes: int)
         network_segments_max=max(1, network // page),
         managed_source=source,
     )
+
+
+def _segment_size(configuration: Configuration) -> int:
+    """Return the largest size of a page that is allowed."""
+    size: int = configuration.get(SEGMENT_SIZE)
+    if size & (size - 1):
+        raise ConfigurationError(f"{SEGMENT_SIZE.key}: {size} bytes is not a power of two; write for example 32kb")
+    return size
 
 
 def _network(configuration: Configuration, rest: int, managed: int) -> int:

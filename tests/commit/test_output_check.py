@@ -3,8 +3,10 @@ from __future__ import annotations
 import pytest
 
 from engine.commit.output_check import check_outputs, resolve_target, sinks_of
+from engine.commit.staging import create_staging
 from engine.errors import PlanError
 from engine.graph.source_spec import SinkSpec
+from engine.ids import JobId
 from tests.jobmaster.job_graphs import job_graph
 
 
@@ -48,6 +50,17 @@ def test_a_file_in_the_way_is_named(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(PlanError, match=r"cannot be created: .*file is not a folder"):
         check_outputs([sink(tmp_path / "file" / "a" / "out")])
+
+
+def test_a_path_with_a_null_character_is_refused():
+    with pytest.raises(PlanError, match="holds no null character"):
+        check_outputs([sink("a\0b")])
+
+
+def test_an_output_whose_name_is_too_long_leaves_no_folders_made_for_it(tmp_path):
+    with pytest.raises(PlanError, match="cannot be created: File name too long"):
+        create_staging(tmp_path / "new" / "deeper" / ("x" * 250), JobId.random())
+    assert not list(tmp_path.iterdir())
 
 
 def test_links_are_followed_so_that_staging_lies_beside_the_real_target(tmp_path):

@@ -91,3 +91,8 @@ def test_every_option_is_described_in_the_shipped_file_with_its_own_variable():
         assert option.description.endswith(".")
         if option.default is not None:
             option.parse(option.default, "default")
+
+
+def test_settings_that_are_no_dict_are_refused():
+    with pytest.raises(ConfigurationError, match="expected a dict"):
+        load_configuration([("parallelism.default", 2)])

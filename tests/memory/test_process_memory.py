@@ -112,3 +112,8 @@ def test_a_network_share_that_does_not_fit_gives_way() -> None:
     sizes = process_memory({"taskmanager.memory.process.size": "32mb", "taskmanager.memory.managed.size": "23mb"})
     assert sizes.network_bytes == (24 - 23) * MIB // 2
     assert sizes.network_segments_min == sizes.network_segments_max == MIB // 2 // sizes.page_bytes
+
+
+def test_a_page_that_is_no_power_of_two_is_refused_by_its_key() -> None:
+    with pytest.raises(ConfigurationError, match="segment-size: 5000 bytes is not a power of two"):
+        process_memory({"taskmanager.memory.segment-size": "5000"})

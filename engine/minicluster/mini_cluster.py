@@ -40,6 +40,7 @@ from engine.config.options import (
     CHECK_GATEWAYS,
     HEARTBEAT_INTERVAL,
     HEARTBEAT_TIMEOUT,
+    PARALLELISM_DEFAULT,
     SLOT_REQUEST_TIMEOUT,
     SLOTS,
 )
@@ -284,7 +285,9 @@ class MiniCluster:
         return components
 
     def _process_resources(self, resource_id: ResourceId, slot_count: int) -> ClusterResources:
-        return ProcessResources(resource_id, self._configuration, slot_count, self._clock)
+        # The first job may need few slots; pages stay as they are when a later one needs all of them.
+        usual = self._configuration.get(PARALLELISM_DEFAULT) or len(os.sched_getaffinity(0))
+        return ProcessResources(resource_id, self._configuration, max(slot_count, usual), self._clock)
 
     def _component_failed(self, error: BaseException) -> None:
         if self._fatal_error is None:

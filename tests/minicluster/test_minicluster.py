@@ -8,8 +8,10 @@ import threading
 import time
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
+from engine import Environment, count, count_distinct
 from engine.errors import EngineError, JobCancelledError, JobExecutionError, PlanError
 from engine.graph.source_spec import SinkSpec
 from engine.minicluster.mini_cluster import (
@@ -380,3 +382,19 @@ def test_paths_are_those_of_the_time_of_submission(cluster, resources, tmp_path,
     resources.bodies["scan"] = lambda task: os.chdir(tmp_path / "elsewhere")
     cluster.submit(job_graph([1], names=["scan"], sinks={0: SinkSpec("csv", "out")}))
     assert (Path(tmp_path) / "out" / "part-00000.csv").exists()
+
+
+def test_pages_fit_the_usual_parallelism_though_the_first_job_needs_one_slot():
+    with Environment(
+        config={
+            "parallelism.default": 5,
+            "taskmanager.memory.managed.size": "1mb",
+            "debug.force-spill": True,
+            "execution.mode": "BATCH",
+            "execution.batch.adaptive.enabled": False,
+        }
+    ) as environment:
+        rows = environment.from_rows([(1, "a"), (2, "b")], pa.schema([("i", pa.int64()), ("s", pa.string())]))
+        assert rows.count() == 2
+        counted = rows.shuffle().group_by("i").agg(texts=count_distinct("s"), rows=count())
+        assert sorted(map(tuple, counted.collect())) == [(1, 1, 1), (2, 1, 1)]

@@ -66,3 +66,23 @@ def test_garbage_made_meanwhile_is_collected():
         del node
         gc.collect()
         assert ended == [1]
+
+
+def test_what_job_after_job_leaves_in_cycles_does_not_pile_up():
+    heap = FrozenHeap()
+
+    class Node:
+        pass
+
+    def leave_cycles():
+        for _ in range(1000):
+            node = Node()
+            node.itself = node
+
+    gc.collect()
+    before = len(gc.get_objects())
+    for _ in range(60):
+        leave_cycles()
+        with heap:
+            pass
+    assert len(gc.get_objects()) < 1.6 * before + 4000

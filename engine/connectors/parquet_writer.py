@@ -78,7 +78,8 @@ class ParquetWriter:
         self._held.append(batch)
         self._held_rows += batch.num_rows
         self._held_bytes += batch.nbytes
-        if self._held_rows >= ROW_GROUP_ROWS or self._held_bytes >= ROW_GROUP_BYTES:
+        is_full = self._held_rows >= ROW_GROUP_ROWS or self._held_bytes >= ROW_GROUP_BYTES
+        if is_full or width_of(batch.nbytes, batch.num_rows) >= WIDE_BYTES:
             self._write_group()
 
     def _write_group(self) -> None:

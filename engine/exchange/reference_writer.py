@@ -5,16 +5,26 @@
 No row is touched: the consumer gets the very batch. The queue of each subpartition bounds batches by count and bytes,
 so a slow consumer stops the producer; a broadcast goes at the pace of the slowest. Nothing is ever half full, so
 there is nothing to flush. Batches are immutable; all receivers share one.
+
+A very large batch is waited for until all receivers have dropped it, so that the next one is not made meanwhile. The
+wait is bounded, and shorter each time it was in vain: a receiver may keep its batches.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import threading
+import weakref
+from typing import TYPE_CHECKING, Final
 
 from engine.exchange.result_partition import ResultPartition
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+#: from this size on a batch is waited for
+LARGE_BYTES: Final = 8 << 20
+_PATIENCE_S: Final = 2.0
+_LOOK_S: Final = 0.1
 
 
 class BatchBroadcastWriter:
@@ -24,6 +34,7 @@ class BatchBroadcastWriter:
         self.partition = partition
         self.rows = 0
         self.bytes = 0
+        self._patience_s = _PATIENCE_S
 
     def emit(self, batch: pa.RecordBatch) -> None:
         """Hand a batch over; waits (without the GIL) for the slowest consumer.
@@ -35,11 +46,30 @@ class BatchBroadcastWriter:
         if batch.num_rows == 0:
             return
         size = max(int(batch.nbytes), 1)
-        for index in range(self.partition.subpartition_count):
-            self.partition.add_batch(batch, index, size)
+        if size < LARGE_BYTES:
+            self._hand_over(batch, size)
+        else:
+            self._hand_over_and_wait(batch, size)
         self.rows += batch.num_rows
         self.bytes += size
         self.partition.rows += batch.num_rows
+
+    def _hand_over(self, batch: pa.RecordBatch, size: int) -> None:
+        for index in range(self.partition.subpartition_count):
+            self.partition.add_batch(batch, index, size)
+
+    def _hand_over_and_wait(self, batch: pa.RecordBatch, size: int) -> None:
+        is_dropped = threading.Event()
+        lent = batch.slice(0)
+        weakref.finalize(lent, is_dropped.set).atexit = False
+        self._hand_over(lent, size)
+        del lent
+        waited_s = 0.0
+        while waited_s < self._patience_s and not is_dropped.wait(_LOOK_S):
+            self.partition.check_producing()
+            waited_s += _LOOK_S
+        if not is_dropped.is_set():
+            self._patience_s /= 2
 
     def flush(self) -> None:
         """Do nothing: every batch was handed over."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 import pyarrow as pa
 
 from engine.connectors.source_reader import open_source
+from engine.connectors.wide_rows import turn, width_of
 from engine.exchange.elements import OversizedRow, RowPage
 from engine.graph.operator_descriptor import SourceOperator
 from engine.operators.blocking import Sort
@@ -131,7 +132,8 @@ class InputDriver:
         for batch in self._input.batches():
             # A satisfied limit does not stop the input: its producers run on, so it is drained.
             if not output.is_satisfied:
-                output.process(batch)
+                with turn(width_of(batch.nbytes, batch.num_rows)):
+                    output.process(batch)
             del batch
 
     def _push_rows(self, output: Sort) -> None:

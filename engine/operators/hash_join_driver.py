@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from engine.connectors.wide_rows import turn, width_of
 from engine.exchange.elements import OversizedRow, RowPage
 from engine.expressions.schema_bridge import to_arrow_schema
 from engine.graph.operator_descriptor import HashJoinOperator
@@ -85,7 +86,9 @@ class HashJoinDriver:
         for batch in self._probe.batches():
             # A satisfied limit does not stop the input: its producers run on, so it is drained.
             if not self._output.is_satisfied:
-                self._emit(join.probe(batch))
+                with turn(width_of(batch.nbytes, batch.num_rows)):
+                    self._emit(join.probe(batch))
+            del batch
         if seat is not None and seat.is_builder:
             seat.wait_for_copies(self._context.check_cancelled)
         if not self._output.is_satisfied:
@@ -196,5 +199,6 @@ class HashJoinDriver:
         for result in results:
             self._context.check_cancelled()
             self._output.process(result)
+            del result  # a wide one is not kept while the next is made
             if self._output.is_satisfied:
                 return

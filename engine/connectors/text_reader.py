@@ -5,12 +5,14 @@
     lines    |  first, second  |  third        |  fourth   |        each read by the split in which it begins
 
 A file's byte order mark is passed over. A line end is LF or CR LF; empty lines are rows, and so is a last line
-without a line end. What is not UTF-8 is a DataError that names file, line and column.
+without a line end. A line longer than a block is read by itself, once its end is found. What is not UTF-8 is a
+DataError that names file, line and column.
 """
 
 from __future__ import annotations
 
 import os
+import struct
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
@@ -20,6 +22,7 @@ import pyarrow as pa
 from engine.connectors.bounded_batches import bounded_batches
 from engine.connectors.csv_dialect import BYTE_ORDER_MARK
 from engine.connectors.text_lines import LINE, lines_of
+from engine.connectors.wide_rows import turn
 from engine.errors import DataError
 from engine.graph.source_spec import SourceSplit, TextSource
 
@@ -50,7 +53,9 @@ class TextReader:
                 end = self._line_start(self._file, split.end, size)
                 for block in self._blocks(self._file, split.path, begin, end):
                     batch = pa.record_batch([block], schema=self._schema)
-                    yield from bounded_batches(batch.select(self._columns))
+                    pieces = bounded_batches(batch.select(self._columns))
+                    del block, batch  # a very long line is not kept while the next is read
+                    yield from pieces
             self.bytes_read += split.size_bytes
 
     def _line_start(self, file: BinaryIO, position: int, size: int) -> int:
@@ -72,19 +77,45 @@ class TextReader:
         file.seek(begin)
         position, held = begin, b""
         while position + len(held) < end:
-            # A line longer than a block: twice as much each time, so that little is copied again.
-            wanted = min(max(self._block_bytes, len(held)), end - position - len(held))
-            data = file.read(wanted)
+            data = file.read(min(self._block_bytes, end - position - len(held)))
             if not data:
-                raise DataError(f"file {path}: ends {end - position - len(held)} bytes early; it changed meanwhile")
+                raise _changed(path, end - position - len(held))
             block = held + data
             is_last = position + len(block) == end
             cut = len(block) if is_last else block.rfind(b"\n") + 1
-            if len(block) - cut > _LINE_BYTES_MAX or cut > _LINE_BYTES_MAX:
-                raise DataError(f"file {path}: the line at byte {position + cut} is longer than 2 GiB")
             if cut:
                 yield self._lines(path, position, block[:cut])
-            position, held = position + cut, block[cut:]
+                position, held = position + cut, block[cut:]
+                continue
+            line_end = min(end, self._line_start(file, position + len(block), end))
+            held = block = data = b""
+            with turn(line_end - position):
+                yield self._long_line(file, path, position, line_end)
+            position = line_end
+
+    @staticmethod
+    def _long_line(file: BinaryIO, path: str, begin: int, end: int) -> pa.Array:
+        """Return the line of [begin, end), longer than a block: it is in memory once. The file is behind it then."""
+        if end - begin > _LINE_BYTES_MAX:
+            raise DataError(f"file {path}: the line at byte {begin} is longer than 2 GiB")
+        data = pa.allocate_buffer(end - begin)
+        view = memoryview(data).cast("B")
+        file.seek(begin)
+        used = 0
+        while used < len(view):
+            count = file.readinto(view[used:])  # type: ignore[attr-defined]
+            if not count:
+                raise _changed(path, len(view) - used)
+            used += count
+        size = len(view)
+        if bytes(view[-1:]) == b"\n":
+            size -= 2 if bytes(view[-2:]) == b"\r\n" else 1
+        line = pa.Array.from_buffers(pa.string(), 1, [None, pa.py_buffer(struct.pack("=ii", 0, size)), data])
+        try:
+            line.validate(full=True)
+        except pa.ArrowInvalid as error:
+            raise _not_utf8(path, begin, bytes(view)) from error
+        return line
 
     @staticmethod
     def _lines(path: str, position: int, block: bytes) -> pa.Array:
@@ -98,6 +129,10 @@ class TextReader:
         if self._file is not None:
             self._file.close()
             self._file = None
+
+
+def _changed(path: str, missing_bytes: int) -> DataError:
+    return DataError(f"file {path}: ends {missing_bytes} bytes early; it changed meanwhile")
 
 
 def _not_utf8(path: str, position: int, block: bytes) -> DataError:

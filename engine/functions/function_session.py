@@ -66,6 +66,8 @@ class FunctionPlan(NamedTuple):
     #: by name, in order of the operator's names
     broadcasts: Sequence[tuple[pa.Schema, Sequence[pa.RecordBatch]]] = ()
     folder: str = ""
+    #: folders and archives of modules that came with the job, in front of the worker's own
+    job_modules: Sequence[str] = ()
     #: entered while the session waits for its worker
     waiting: Callable[[], AbstractContextManager[None]] = nullcontext
 
@@ -136,6 +138,7 @@ class WorkerSession:
                 plan.parallelism,
                 plan.folder,
                 tuple(sizes),
+                tuple(plan.job_modules),
             )
             self._send(opening, tuple(memory.descriptor for memory in memories))
         finally:

@@ -207,6 +207,7 @@ def _unwind(results: Iterator[pa.RecordBatch]) -> None:
 
 
 def _load(message: OpenFunction, memories: list[SharedBatches]) -> FunctionBody:
+    sys.path[:0] = [entry for entry in message.job_modules if entry not in sys.path]
     known = set(sys.path)
     sys.path.extend(entry for entry in message.module_path if entry not in known)
     operator = message.operator

@@ -47,6 +47,8 @@ class OpenFunction(msgspec.Struct, frozen=True, tag="open"):
     folder: str
     #: size of each broadcast data set, in order of the operator's names; their memories ride along
     broadcast_sizes: tuple[int, ...] = ()
+    #: folders and archives of modules that came with the job; they come first
+    job_modules: tuple[str, ...] = ()
 
 
 class ProcessBatch(msgspec.Struct, frozen=True, tag="batch"):

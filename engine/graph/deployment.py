@@ -16,6 +16,7 @@ from enum import StrEnum
 
 import msgspec
 
+from engine.graph.job_graph import JobArtifact
 from engine.graph.operator_descriptor import OperatorDescriptor
 from engine.graph.plan_schema import PlanSchema
 from engine.graph.ship_strategy import PartitionerSpec, ResultPartitionType
@@ -106,6 +107,8 @@ class TaskDeploymentDescriptor(msgspec.Struct, frozen=True):
     #: pages of managed memory for the whole chain of this attempt
     managed_pages: int
     configuration: dict[str, str]
+    #: modules that the job's Python functions import
+    artifacts: tuple[JobArtifact, ...] = ()
 
 
 class StagedFile(msgspec.Struct, frozen=True):

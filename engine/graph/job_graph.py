@@ -80,6 +80,16 @@ class JobVertex(msgspec.Struct, frozen=True):
         return head if isinstance(head, SourceOperator) else None
 
 
+class JobArtifact(msgspec.Struct, frozen=True):
+    """Python modules that came with a job: one ``.py`` file, or an archive (zip, wheel) of modules and packages."""
+
+    #: file name, as its imports need it: ``helpers.py``
+    name: str
+    #: SHA-256 of the content in hex: its key among the job's blobs
+    key: str
+    size_bytes: int
+
+
 class JobGraph(msgspec.Struct, frozen=True):
     """What is submitted: vertices in topological order, and the plan and configuration they came from."""
 
@@ -92,6 +102,8 @@ class JobGraph(msgspec.Struct, frozen=True):
     configuration: dict[str, str]
     #: None: nothing is decided at run time
     adaptive: AdaptiveSettings | None = None
+    #: in order of the module search path
+    artifacts: tuple[JobArtifact, ...] = ()
 
     def vertex(self, vertex_id: JobVertexId) -> JobVertex:
         """Return the vertex of that id."""

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from engine.connectors.wide_rows import paused
+from engine.errors import ResourceError
 from engine.expressions.schema_bridge import to_arrow_schema
 from engine.functions.function_session import FunctionPlan, FunctionSession
 from engine.graph.operator_descriptor import OperatorDescriptor, PythonOperator
@@ -54,6 +55,7 @@ class PythonFunctionOperator(ChainedOperator):
             self.context.descriptor.subtask_index,
             self.context.descriptor.parallelism,
             broadcasts,
+            job_modules=self._job_modules(),
             waiting=paused,
         )
         job = self.context.descriptor.job_id.value
@@ -62,6 +64,16 @@ class PythonFunctionOperator(ChainedOperator):
             self._session = session
             if self._is_cancelled:
                 session.cancel()
+
+    def _job_modules(self) -> Sequence[str]:
+        """Return where the modules are that came with the job, fetching them first."""
+        descriptor = self.context.descriptor
+        if not descriptor.artifacts:
+            return ()
+        store = self.context.services.module_store
+        if store is None:
+            raise ResourceError(f"job {descriptor.job_name} brings modules, and this process cannot fetch them")
+        return store.search_path(descriptor.job_id, descriptor.artifacts)
 
     @property
     def _started(self) -> FunctionSession:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from engine.operators.shared_builds import SharedBuilds
 
@@ -14,9 +15,18 @@ if TYPE_CHECKING:
     from engine.exchange.partition_folders import PartitionFolders
     from engine.exchange.partition_manager import ResultPartitionManager
     from engine.functions.function_runner import FunctionRunner
-    from engine.ids import ResourceId
+    from engine.graph.job_graph import JobArtifact
+    from engine.ids import JobId, ResourceId
     from engine.iomanager.io_manager import IOManager
     from engine.memory.manager import MemoryManager
+
+
+class ModuleStore(Protocol):
+    """Modules that came with jobs, on this machine's disk."""
+
+    def search_path(self, job_id: JobId, artifacts: Sequence[JobArtifact]) -> tuple[str, ...]:
+        """Return an entry of a module search path for each artifact, fetching what is not here. Blocking."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -33,3 +43,5 @@ class TaskServices:
     output_flusher: OutputFlusher
     function_runner: FunctionRunner
     shared_builds: SharedBuilds = field(default_factory=SharedBuilds)
+    #: None where jobs bring no modules: the embedded cluster shares the script's own
+    module_store: ModuleStore | None = None

@@ -16,6 +16,7 @@ depend on the query. Lines are counted only when an error needs one.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
@@ -27,6 +28,7 @@ from engine.connectors.csv_columns import ColumnParser, parses_natively
 from engine.connectors.csv_dialect import BYTE_ORDER_MARK, CsvDialect
 from engine.connectors.csv_parse import BadRecord, BlockParser, split_fields
 from engine.connectors.csv_scan import count_line_ends, first_record_end, last_record_end
+from engine.connectors.wide_rows import WIDE_BYTES, turn
 from engine.errors import DataError
 from engine.graph.source_spec import CsvSource, SourceSplit
 
@@ -83,27 +85,37 @@ class CsvReader:
                 if len(data):
                     yield from self._parse(split.path, begin, data)
                 self.bytes_read += len(block)
+                del data, block  # of a very long record, not kept while the next is read
 
     def _blocks(self, file: BinaryIO, split: SourceSplit) -> Iterator[tuple[int, memoryview]]:
         """Yield (position in the file, whole records); the memory is reused after each."""
         buffer = memoryview(bytearray(self._block_bytes))
         offset, used, left = split.start, 0, split.end - split.start
-        while left or used:
-            limit = min(self._take_bytes, len(buffer))
-            while left and used < limit:
-                count = file.readinto(buffer[used : min(limit, used + left)])  # type: ignore[attr-defined]
-                if not count:
-                    raise DataError(f"file {split.path}: ends {left} bytes early; it changed while it was read")
-                used, left = used + count, left - count
-            whole = used if not left else last_record_end(buffer[:used], self._dialect.delimiter, self._dialect.quote)
-            if whole == 0:
-                # A record is longer than a block.
-                self._take_bytes = 2 * max(used, self._take_bytes)
-                buffer = _grown(buffer, used, self._take_bytes)
-                continue
-            yield offset, buffer[:whole]
-            buffer[: used - whole] = buffer[whole:used]
-            offset, used = offset + whole, used - whole
+        with contextlib.ExitStack() as turns:
+            while left or used:
+                limit = min(self._take_bytes, len(buffer))
+                while left and used < limit:
+                    count = file.readinto(buffer[used : min(limit, used + left)])  # type: ignore[attr-defined]
+                    if not count:
+                        raise DataError(f"file {split.path}: ends {left} bytes early; it changed while it was read")
+                    used, left = used + count, left - count
+                whole = used
+                if left:
+                    whole = last_record_end(buffer[:used], self._dialect.delimiter, self._dialect.quote)
+                if whole == 0:
+                    # A record is longer than a block; small steps to a very long one, for the next one is read too.
+                    self._take_bytes = 2 * used if used < WIDE_BYTES else used + used // 4
+                    turns.enter_context(turn(self._take_bytes))
+                    if len(buffer) < self._take_bytes:
+                        buffer = _copied(buffer[:used], self._take_bytes)
+                    continue
+                yield offset, buffer[:whole]
+                if whole >= WIDE_BYTES:
+                    buffer = _copied(buffer[whole:used], max(used - whole, self._block_bytes))
+                    turns.close()
+                else:
+                    buffer[: used - whole] = buffer[whole:used]
+                offset, used = offset + whole, used - whole
 
     def _prelude_size(self, path: str, data: memoryview) -> int:
         """Return the bytes of byte order mark and header at the begin of a file, having checked the header."""
@@ -167,13 +179,11 @@ class CsvReader:
             self._file = None
 
 
-def _grown(buffer: memoryview, used: int, size_bytes: int) -> memoryview:
-    """Return a buffer of at least that size with the same first bytes."""
-    if len(buffer) >= size_bytes:
-        return buffer
-    larger = memoryview(bytearray(size_bytes))
-    larger[:used] = buffer[:used]
-    return larger
+def _copied(data: memoryview, size_bytes: int) -> memoryview:
+    """Return a new buffer that begins with some bytes."""
+    buffer = memoryview(bytearray(size_bytes))
+    buffer[: len(data)] = data
+    return buffer
 
 
 def count_lines_before(path: str, position: int) -> int:

@@ -25,7 +25,7 @@ import pyarrow as pa
 
 #: rows from this width on take turns
 WIDE_BYTES: Final = 8 << 20
-WAIT_S: Final = 2.0
+WAIT_S: Final = 5.0
 #: Arrow's own choice, from which Parquet takes its buffers whatever pool is set later
 _PARQUET_POOL: Final = pa.default_memory_pool()
 #: so few rows may be as many bytes because of one of them

@@ -17,6 +17,7 @@ Thread: the operator's; ``open_extent`` is also called by I/O threads (under the
 from __future__ import annotations
 
 import errno
+import threading
 from collections.abc import Callable, Collection, Sequence
 
 from engine.errors import DiskFullError, SpillError, TaskCancelledError
@@ -26,6 +27,7 @@ from engine.iomanager.spill_file import SpillFile
 from engine.iomanager.spill_identity import SpillIdentity
 from engine.iomanager.spill_reader import SpillReader
 from engine.iomanager.spill_writer import SpillWriter
+from engine.iomanager.value_store import ValueStore
 
 BLOCK_SIZE_DEFAULT = 256 * 1024
 _FULL_ERRORS = (errno.ENOSPC, errno.EDQUOT)
@@ -52,6 +54,8 @@ class SpillSpace:
         self._writers: set[SpillWriter] = set()
         self._readers: set[SpillReader] = set()
         self._files: set[SpillFile] = set()
+        self._values: ValueStore | None = None
+        self._values_lock = threading.Lock()
         self._stored_bytes = 0
         self._raw_bytes = 0
         self._closed = False
@@ -79,10 +83,19 @@ class SpillSpace:
             writer.cancel()
         return writer
 
+    def write_value(self, value: memoryview) -> tuple[int, int, int, int]:
+        """Write a wide value of a row, which lives as long as the space; as ValueStore.write_value. Thread: any."""
+        with self._values_lock:
+            self._require_open()
+            if self._values is None:
+                self._values = ValueStore(self, self._next_file_number(), f"the spill space of {self.identity}")
+        return self._values.write_value(value)
+
     @property
     def spilled_bytes(self) -> int:
         """Bytes that went to disk, headers included, deleted files too."""
-        return self._stored_bytes + sum(writer.stored_bytes for writer in self._writers)
+        values = self._values.stored_bytes if self._values is not None else 0
+        return self._stored_bytes + values + sum(writer.stored_bytes for writer in self._writers)
 
     @property
     def raw_bytes(self) -> int:
@@ -115,6 +128,9 @@ class SpillSpace:
             reader.close()
         for writer in list(self._writers):
             _collect(failures, writer.discard)
+        with self._values_lock:
+            if self._values is not None:
+                _collect(failures, self._values.close)
         for file in list(self._files):
             _collect(failures, file.delete)
         self._on_close(self)

@@ -57,9 +57,13 @@ cdef class ArrowBatch:
     cdef ColumnView* columns
     cdef object _capsules
     cdef void* _views                 # the block of memory that holds columns and their children
+    cdef uint8_t** outside            # NULL, or for each column NULL or a flag for each row: the value is a reference
+    cdef list _moved                  # what the views of such columns lie in
 
     @staticmethod
     cdef ArrowBatch open(object batch)
+    # Note that a column's view has references (outside_values), and keep alive what it lies in.
+    cdef int keep_outside(self, int32_t column, uint8_t* flags, object owners) except -1
 
 # The types of a schema (plain types only), one node for each column, in one block; column_count entries.
 # Raises SchemaError naming the column and its type. Give it back with free().

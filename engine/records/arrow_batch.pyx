@@ -294,6 +294,17 @@ cdef class ArrowBatch:
 
     def __dealloc__(self):
         free(self._views)
+        free(self.outside)
+
+    cdef int keep_outside(self, int32_t column, uint8_t* flags, object owners) except -1:
+        if self.outside == NULL:
+            self.outside = <uint8_t**>calloc(<size_t>self.column_count, sizeof(uint8_t*))
+            if self.outside == NULL:
+                raise MemoryError
+            self._moved = []
+        self._moved.append(owners)
+        self.outside[column] = flags
+        return 0
 
     @staticmethod
     cdef ArrowBatch open(object batch):

@@ -18,10 +18,10 @@ import pyarrow as pa
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 
 from engine.errors import CorruptBlockError, DataError
-from engine.memory.status cimport STATUS_CORRUPT, STATUS_FULL, STATUS_OK
+from engine.memory.status cimport STATUS_CORRUPT, STATUS_END, STATUS_FULL, STATUS_OK
 from engine.records.arrow_batch cimport (
     KIND_BOOL,
     KIND_BYTES,
@@ -37,6 +37,7 @@ from engine.records.column_reader cimport (
     read_validity,
     scan_rows,
 )
+from engine.records.outside_values cimport OUTSIDE_BIT, read_outside, true_length
 from engine.records.nested_reader cimport Builder, append_null, append_value, build_array, free_builder, new_builder
 
 cdef int64_t CHUNK_ROWS = 512
@@ -54,6 +55,7 @@ cdef struct Output:
     uint8_t* end               # behind the variable values that are still to be copied
     int64_t total              # bytes of variable values
     int64_t null_count
+    bint outside               # some values are references
 
 
 cdef int _raise_status(int status) except -1:
@@ -140,23 +142,93 @@ cdef void _copy(Output* outputs, int32_t output_count, uint8_t** rows, int64_t c
     while begin >= 0 and end > 0:
         for index in range(output_count):
             output = &outputs[index]
-            if output.offsets != NULL:
+            if output.offsets != NULL and not output.outside:
                 output.end = read_bytes(rows + begin, end - begin, output.slot, output.values, output.end)
         end = begin
         begin -= CHUNK_ROWS
 
 
-cdef int _read_nested(const RowShape* shape, int32_t column, uint8_t** rows, int64_t count,
+cdef int _resolve(Output* output, uint8_t** rows, int64_t count) noexcept nogil:
+    """Read the ends of variable values once more, some of which may be references."""
+    cdef int64_t row, length
+    cdef uint64_t word
+    cdef bint large = output.kind == KIND_LARGE_BYTES
+    output.total = 0
+    for row in range(count):
+        word = load64(rows[row] + output.slot)
+        length = true_length(rows[row], word)
+        if length < 0:
+            return STATUS_CORRUPT
+        if word & OUTSIDE_BIT:
+            output.outside = True
+        output.total += length
+        if large:
+            (<int64_t*>output.offsets)[row + 1] = output.total
+        else:
+            (<int32_t*>output.offsets)[row + 1] = <int32_t>output.total
+    return STATUS_OK
+
+
+cdef int _resolve_all(Output* outputs, int32_t output_count, uint8_t** rows, int64_t count) noexcept nogil:
+    cdef int32_t index
+    for index in range(output_count):
+        if outputs[index].offsets != NULL and _resolve(&outputs[index], rows, count) != STATUS_OK:
+            return STATUS_CORRUPT
+    return STATUS_OK
+
+
+cdef int _read_resolved(Output* output, uint8_t** rows, int64_t count) except -1:
+    """Fill the bytes of a column that has references, reading the values behind them to their places."""
+    cdef uint8_t* target = output.values
+    cdef const uint8_t* value
+    cdef int64_t row, length
+    cdef uint64_t word
+    for row in range(count):
+        word = load64(rows[row] + output.slot)
+        length = true_length(rows[row], word)
+        value = rows[row] + (word & 0xFFFFFFFFU)
+        if word & OUTSIDE_BIT:
+            read_outside(value, target)
+        elif length:
+            memcpy(target, value, <size_t>length)
+        target += length
+    return 0
+
+
+cdef int _append_outside(uint8_t* row, int32_t slot, Builder* builder) except -1:
+    """Append a nested value whose body lies outside."""
+    cdef uint64_t word = load64(row + slot)
+    cdef int64_t length = true_length(row, word)
+    cdef uint8_t* body
+    _raise_status(STATUS_CORRUPT if length < 0 else STATUS_OK)
+    body = <uint8_t*>malloc(<size_t>length + 1)
+    if body == NULL:
+        raise MemoryError(f"no memory for a nested value of {length} bytes")
+    try:
+        read_outside(row + (word & 0xFFFFFFFFU), body)
+        with nogil:
+            status = append_value(builder, body, <uint64_t>length)
+        _raise_status(status)
+    finally:
+        free(body)
+    return 0
+
+
+cdef int _read_nested(const RowShape* shape, int32_t column, uint8_t** rows, int64_t count, int64_t* position,
                       Builder* builder) noexcept nogil:
+    """Append values from position on; STATUS_END at one that lies outside, which position then is."""
     cdef int32_t slot = shape.slots[column]
     cdef int64_t row
     cdef uint64_t value, length
     cdef int status = STATUS_OK
-    for row in range(count):
+    for row in range(position[0], count):
+        position[0] = row
         if (rows[row][4 + (column >> 3)] >> (column & 7)) & 1:
             status = append_null(builder)
         else:
             value = load64(rows[row] + slot)
+            if value & OUTSIDE_BIT:
+                return STATUS_END
             length = value >> 32
             value &= 0xFFFFFFFFU
             if value + length > <uint64_t>((<const uint32_t*>rows[row])[0]):
@@ -171,11 +243,17 @@ cdef object _nested_array(const RowShape* shape, object field, int32_t column, u
     """Return a nested column as an array."""
     cdef Builder* builder = new_builder(&shape.types[column])
     cdef int status
+    cdef int64_t position = 0
     if builder == NULL:
         raise MemoryError
     try:
         with nogil:
-            status = _read_nested(shape, column, rows, count, builder)
+            status = _read_nested(shape, column, rows, count, &position, builder)
+        while status == STATUS_END:
+            _append_outside(rows[position], shape.slots[column], builder)
+            position += 1
+            with nogil:
+                status = _read_nested(shape, column, rows, count, &position, builder)
         _raise_status(status)
         return build_array(builder, field.type, f"column '{field.name}'")
     finally:
@@ -202,6 +280,8 @@ cdef object _decode(const RowShape* shape, object schema, uint8_t** rows, int64_
         buffers.append(_allocate_fixed(&outputs[index], count, nulls and outputs[index].kind != KIND_NULL))
     with nogil:
         status = _gather(outputs, output_count, rows, count)
+        if status == STATUS_CORRUPT:        # or values lie outside: to ordinary rows, references look damaged
+            status = _resolve_all(outputs, output_count, rows, count)
     _raise_status(status)
     for index in range(output_count):
         output = &outputs[index]
@@ -214,6 +294,9 @@ cdef object _decode(const RowShape* shape, object schema, uint8_t** rows, int64_
         output.end = output.values + output.total
     with nogil:
         _copy(outputs, output_count, rows, count)
+    for index in range(output_count):
+        if outputs[index].outside:
+            _read_resolved(&outputs[index], rows, count)
     arrays = []
     for index in range(output_count):
         output = &outputs[index]

@@ -29,6 +29,10 @@
 
   and the value of a row is the body of one (n = 1): its own null is the row's null bit.
 
+* A wide value may lie *outside* of the row: the top bit of its slot is set, and the variable part holds a reference of
+  96 bytes in its place (``outside_values.pyx`` draws it). So the length of a value in a row is below 2 GiB. Keys are
+  never outside of the rows in which they are compared or hashed.
+
 The version is not in the row: ``ROW_FORMAT_VERSION`` is carried once in the identity of each block and page of rows.
 Any change of this page is a new version. Golden vectors (``tests/records/test_layout.py`` holds them):
 
@@ -51,7 +55,7 @@ from collections.abc import Sequence
 import msgspec
 
 #: changes with any change of this page; carried in the identity of blocks and pages, not in rows
-ROW_FORMAT_VERSION = 1
+ROW_FORMAT_VERSION = 2
 
 #: bytes of the size field at the start of a row, and where the null bits begin
 SIZE_FIELD_BYTES = 4

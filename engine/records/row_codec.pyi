@@ -1,9 +1,12 @@
 """Python's view of RowCodec; the rest of it is for Cython (row_codec.pxd)."""
 
+from collections.abc import Iterable
 from typing import final
 
 import pyarrow as pa
 from typing_extensions import Buffer
+
+from engine.memory.value_stores import ValueOwner
 
 @final
 class RowCodec:
@@ -14,6 +17,8 @@ class RowCodec:
     fixed_size: int
     is_fixed: bool
     def __new__(cls, schema: pa.Schema) -> RowCodec: ...
+    def keep_outside(self, owner: ValueOwner, inside: Iterable[int] = ()) -> None:
+        """Let wide values lie outside of the rows, with owner; columns of these indexes stay inside."""
     def to_rows(self, batch: pa.RecordBatch) -> bytes:
         """Return the rows of a record batch, one behind the other."""
     def from_rows(self, page: Buffer) -> pa.RecordBatch:

@@ -28,6 +28,7 @@ from engine.records.batch_decoder cimport decode_rows
 from engine.records.byte_kernels cimport load64, store32, store64
 from engine.records.column_writer cimport add_variable_sizes, write_column
 from engine.records.layout import row_layout
+from engine.records.outside_values cimport OUTSIDE_BIT, move_outside, outside_bytes, values_lie_outside
 from engine.records.plain_types import plain_schema
 
 cdef enum:
@@ -73,6 +74,14 @@ cdef void _zero_padding(const uint32_t* sizes, uint8_t** targets, int64_t count,
         store64(last, load64(last) << shift >> shift)
 
 
+cdef void _mark_outside(const uint8_t* flags, int64_t count, int32_t slot, uint8_t** targets) noexcept nogil:
+    """Say in the slots which values are references."""
+    cdef int64_t row
+    for row in range(count):
+        if flags[row]:
+            store64(targets[row] + slot, load64(targets[row] + slot) | OUTSIDE_BIT)
+
+
 @cython.final
 cdef class RowCodec:
     """Converts between Arrow batches and binary rows of one schema.
@@ -111,12 +120,62 @@ cdef class RowCodec:
         self._shape = RowShape(self.column_count, self.fixed_size, layout.null_bytes, types, self.slots, self.widths,
                                self._null_row)
         self._projections = {}
+        self._variable_slots = <int32_t*>calloc(<size_t>self.column_count * 2 + 1, sizeof(int32_t))
+        if self._variable_slots == NULL:
+            raise MemoryError
+        self._key_slots = self._variable_slots + self.column_count
+        for index in range(self.column_count):
+            if self.kinds[index] >= KIND_BYTES:
+                self._variable_slots[self._variable_count] = self.slots[index]
+                self._variable_count += 1
         self._required = tuple([index for index, field in enumerate(self.schema) if not field.nullable])
 
     def __dealloc__(self):
         free(self.kinds)
         free(self._null_row)
         free(self._nested)
+        free(self._variable_slots)
+
+    cdef int let_outside(self, object owner, inside) except -1:
+        cdef int32_t index
+        inside = frozenset(inside)
+        variable = [index for index in range(self.column_count) if self.kinds[index] >= KIND_BYTES]
+        self._owner = owner
+        self._movable = tuple([index for index in variable if index not in inside])
+        self._key_count = 0
+        for index in variable:
+            if index in inside:
+                (<int32_t*>self._key_slots)[self._key_count] = self.slots[index]
+                self._key_count += 1
+        return 0
+
+    cdef int move_outside(self, ArrowBatch batch) except -1:
+        """Write wide values to their owner."""
+        cdef int32_t index
+        if self._owner is None or batch.outside != NULL:
+            return 0
+        for index in self._movable:
+            move_outside(batch, index, self._owner)
+        return 0
+
+    cdef int64_t bytes_outside(self, const uint8_t* row) noexcept nogil:
+        if row == NULL or not values_lie_outside():
+            return 0
+        return outside_bytes(row, self._variable_slots, self._variable_count)
+
+    cdef bint has_key_outside(self, const uint8_t* row) noexcept nogil:
+        return self._key_count > 0 and values_lie_outside() and outside_bytes(
+            row, <const int32_t*>self._key_slots, self._key_count) > 0
+
+    cdef int64_t rows_within(self, uint8_t** rows, int64_t count, int64_t size_limit) noexcept nogil:
+        cdef int64_t row
+        if self._variable_count == 0 or not values_lie_outside():
+            return count
+        for row in range(count):
+            size_limit -= self.bytes_outside(rows[row])
+            if size_limit < 0 and row > 0:
+                return row
+        return count
 
     cdef int accept(self, ArrowBatch batch) except -1:
         """Check a batch once; kernels trust it afterwards."""
@@ -163,6 +222,8 @@ cdef class RowCodec:
             for index in range(self.column_count):
                 write_column(&batch.columns[index], start + begin, chunk, self.slots[index], index, sizes + begin,
                              cursors, targets + begin)
+                if batch.outside != NULL and batch.outside[index] != NULL:
+                    _mark_outside(batch.outside[index] + start + begin, chunk, self.slots[index], targets + begin)
             if not self.is_fixed:
                 _zero_padding(sizes + begin, targets + begin, chunk, cursors)
             begin += chunk
@@ -209,6 +270,7 @@ cdef class RowCodec:
         cdef int64_t total = 0
         cdef uint8_t* target
         self.accept(opened)
+        self.move_outside(opened)
         cdef uint32_t* sizes = <uint32_t*>malloc(<size_t>count * sizeof(uint32_t) + 1)
         cdef uint8_t** targets = <uint8_t**>malloc(<size_t>count * sizeof(uint8_t*) + 1)
         try:
@@ -229,6 +291,10 @@ cdef class RowCodec:
         finally:
             free(sizes)
             free(targets)
+
+    def keep_outside(self, owner, inside=()):
+        """Let wide values lie outside of the rows, with owner (write_value); columns of these indexes stay inside."""
+        self.let_outside(owner, inside)
 
     def from_rows(self, const uint8_t[::1] page not None):
         """Return the rows of a page as a record batch.

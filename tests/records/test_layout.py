@@ -40,7 +40,7 @@ def test_rows_are_these_bytes() -> None:
     batch = pa.RecordBatch.from_pylist([row for row, _ in GOLDEN_ROWS], schema=GOLDEN_SCHEMA)
     expected = b"".join(bytes.fromhex(text) for _, text in GOLDEN_ROWS)
     assert RowCodec(GOLDEN_SCHEMA).to_rows(batch) == expected
-    assert ROW_FORMAT_VERSION == 1
+    assert ROW_FORMAT_VERSION == 2
 
 
 @pytest.mark.parametrize("name", sorted(GOLDEN_BODIES))

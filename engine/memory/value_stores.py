@@ -1,0 +1,48 @@
+"""The stores of wide values in this process, by number: what references in rows (``records.outside_values``) lead to.
+
+    number = register(store)      find(number).read_value(...)      forget(number)
+
+Who writes rows knows its store; who reads them knows the number in a reference only.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Protocol
+
+
+class ValueOwner(Protocol):
+    """Takes wide values of rows."""
+
+    def write_value(self, value: memoryview) -> tuple[int, int, int, int]:
+        """Write a value; return number of the store, number of the file, offset, checksum of the value."""
+        ...
+
+
+class ValueStore(Protocol):
+    """Gives wide values back."""
+
+    def read_value(self, file: int, offset: int, checksum: int, into: memoryview) -> None:
+        """Read a value of len(into) bytes; CorruptBlockError when it is not what was written."""
+        ...
+
+
+_numbers = itertools.count(1)
+_stores: dict[int, ValueStore] = {}
+
+
+def register(store: ValueStore) -> int:
+    """Make a store readable; returns its number, part of the references to it."""
+    number = next(_numbers) & 0xFFFF_FFFF
+    _stores[number] = store
+    return number
+
+
+def find(number: int) -> ValueStore | None:
+    """Return a store, None when it has been forgotten."""
+    return _stores.get(number)
+
+
+def forget(number: int) -> None:
+    """End a store: what it holds cannot be read any more."""
+    _stores.pop(number, None)

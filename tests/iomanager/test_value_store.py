@@ -1,0 +1,102 @@
+"""Wide values in files: round trip, damage, release, full disks."""
+
+import errno
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from engine.errors import CorruptBlockError, DiskFullError, SpillError
+from engine.iomanager import value_store
+from engine.iomanager.io_manager import IOManager
+from engine.memory import value_stores
+from tests.iomanager.conftest import IDENTITY
+
+
+def read(place: tuple[int, int, int, int], size: int) -> bytes:
+    number, file, offset, checksum = place
+    into = bytearray(size)
+    store = value_stores.find(number)
+    assert store is not None
+    store.read_value(file, offset, checksum, memoryview(into))
+    return bytes(into)
+
+
+def test_values_come_back_from_many_threads(io_manager: IOManager) -> None:
+    values = [bytes([index]) * (index * 1000 + 1) for index in range(40)]
+    places: dict[int, tuple[int, int, int, int]] = {}
+    with io_manager.space(IDENTITY) as space:
+
+        def write(part: int) -> None:
+            for index in range(part, len(values), 4):
+                places[index] = space.write_value(memoryview(values[index]))
+
+        threads = [threading.Thread(target=write, args=(part,)) for part in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+        assert [read(places[index], len(value)) for index, value in enumerate(values)] == values
+        assert space.spilled_bytes == sum(map(len, values))
+    assert value_stores.find(places[0][0]) is None
+
+
+def test_a_closed_space_takes_and_gives_nothing(io_manager: IOManager) -> None:
+    space = io_manager.space(IDENTITY)
+    store = value_stores.find(space.write_value(memoryview(b"x" * 100))[0])
+    space.close()
+    with pytest.raises(SpillError):
+        space.write_value(memoryview(b"x"))
+    assert store is not None
+    with pytest.raises(SpillError, match="released"):
+        store.read_value(0, 0, 0, memoryview(bytearray(1)))
+
+
+def test_damage_names_file_and_offset(io_manager: IOManager) -> None:
+    with io_manager.space(IDENTITY) as space:
+        space.write_value(memoryview(b"first" * 10))
+        place = space.write_value(memoryview(b"second" * 100))
+        (path,) = [path for folder in io_manager.folders for path in folder.glob("*.spill")]
+        with path.open("r+b") as file:
+            file.seek(57)
+            file.write(b"?")
+        with pytest.raises(CorruptBlockError, match=rf"{path.name}.*offset 50 is damaged"):
+            read(place, 600)
+        with pytest.raises(CorruptBlockError, match="ends after"):
+            read((place[0], place[1], place[2] + 1, place[3]), 600)
+        with pytest.raises(CorruptBlockError, match="damaged"):
+            read((place[0], 0, 0, place[3]), 50)
+
+
+def test_a_full_disk_is_left_for_another_one(io_manager: IOManager, monkeypatch: pytest.MonkeyPatch) -> None:
+    full: set[int] = set()
+
+    def pwrite(descriptor: int, data: bytes, offset: int) -> int:
+        full.add(descriptor) if not full else None
+        if descriptor in full:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return real(descriptor, data, offset)
+
+    real = os.pwrite
+    monkeypatch.setattr(value_store.os, "pwrite", pwrite)
+    with io_manager.space(IDENTITY) as space:
+        place = space.write_value(memoryview(b"value" * 100))
+        assert read(place, 500) == b"value" * 100
+        assert place[1] == 1
+
+
+def test_when_all_disks_are_full_the_error_says_so(io_manager: IOManager, monkeypatch: pytest.MonkeyPatch) -> None:
+    def pwrite(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(value_store.os, "pwrite", pwrite)
+    with io_manager.space(IDENTITY) as space, pytest.raises(DiskFullError, match="io.tmp.dirs"):
+        space.write_value(memoryview(b"value" * 100))
+
+
+def test_no_file_is_left(tmp_path: Path) -> None:
+    with IOManager([str(tmp_path)]) as manager:
+        manager.space(IDENTITY).write_value(memoryview(b"x" * 1000))
+        assert list(tmp_path.rglob("*.spill"))
+    assert not list(tmp_path.iterdir())

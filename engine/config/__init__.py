@@ -2,6 +2,7 @@
 
     options.py      the registry: ConfigOption(key, type, default, description), one constant an option
     durations.py    "100 ms", "10 s", "5 min"
+    ports.py        "8081", "8081-8090"
     sizes.py        "16mb", "32 kb", "1g"
     loader.py       layers (file, environment, command line, script) -> Configuration
     command_line.py what ``flink-run -D`` and ``-p`` said, for the script that runs in the same process

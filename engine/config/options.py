@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.config.durations import parse_duration_ms
+from engine.config.ports import parse_ports
 from engine.config.sizes import parse_size
 from engine.errors import ConfigurationError
 
@@ -31,6 +32,7 @@ _PARSERS: dict[str, Callable[[str], Any]] = {
     "string": str,
     "size": parse_size,
     "duration": parse_duration_ms,
+    "ports": parse_ports,
 }
 
 
@@ -46,7 +48,7 @@ class ConfigOption:
     minimum: float | None = None
 
     def parse(self, value: object, origin: str) -> Any:
-        """Return ``value`` as the option's type (size: bytes, duration: milliseconds), or raise ConfigurationError."""
+        """Return ``value`` as the option's type (size: bytes, duration: milliseconds), or raise."""
         text = str(value).lower() if isinstance(value, bool) else str(value)
         try:
             parsed = _PARSERS[self.kind](text)
@@ -176,4 +178,68 @@ CANCELLATION_TIMEOUT = _option(
 )
 RESTART_STRATEGY = _option(
     "restart-strategy.type", "string", "none", "What happens after a failure that a new attempt may mend.", ("none",)
+)
+JOB_MANAGER_ADDRESS = _option(
+    "jobmanager.rpc.address", "string", "localhost", "Host under which TaskManagers and clients find the JobManager."
+)
+JOB_MANAGER_BIND_HOST = _option(
+    "jobmanager.bind-host", "string", "localhost", "Host name or address that the JobManager listens at."
+)
+JOB_MANAGER_RPC_PORT = _option(
+    "jobmanager.rpc.port",
+    "ports",
+    None,
+    "A further port for messages of TaskManagers. Default: none, they come to rest.port as everybody does.",
+)
+REST_ADDRESS = _option(
+    "rest.address", "string", None, "Host of the JobManager for clients. Default: jobmanager.rpc.address."
+)
+REST_PORT = _option(
+    "rest.port", "ports", "8081", "Port of the JobManager, or a range of which the first free one is taken: 8081-8090."
+)
+TASK_MANAGER_HOST = _option(
+    "taskmanager.host", "string", "localhost", "Host under which the others find a TaskManager."
+)
+TASK_MANAGER_BIND_HOST = _option(
+    "taskmanager.bind-host", "string", "localhost", "Host name or address that a TaskManager listens at."
+)
+TASK_MANAGER_RPC_PORT = _option(
+    "taskmanager.rpc.port", "ports", "0", "Port of a TaskManager for messages, or a range; 0: any free one."
+)
+TASK_MANAGER_DATA_PORT = _option(
+    "taskmanager.data.port", "ports", "0", "Port of a TaskManager for rows, or a range; 0: any free one."
+)
+REGISTRATION_TIMEOUT = _option(
+    "taskmanager.registration.timeout",
+    "duration",
+    "5 min",
+    "A TaskManager that finds no JobManager for so long ends.",
+)
+REGISTRATION_FIRST_PAUSE = _option(
+    "cluster.registration.initial-timeout",
+    "duration",
+    "100 ms",
+    "Pause after the first attempt to register that failed; it doubles with each further one.",
+    minimum=1,
+)
+REGISTRATION_LAST_PAUSE = _option(
+    "cluster.registration.max-timeout", "duration", "10 s", "Longest pause between attempts to register.", minimum=1
+)
+SECRET_FILE = _option(
+    "security.secret-file",
+    "string",
+    None,
+    "File with the secret that the processes of a cluster and its clients share; made at the first start. "
+    "Default: cluster.secret beside config.yaml.",
+)
+LOG_LEVEL = _option(
+    "env.log.level",
+    "string",
+    "INFO",
+    "What the processes of a cluster log: messages of at least this level.",
+    ("DEBUG", "INFO", "WARNING", "ERROR"),
+)
+LOG_FILES_MAX = _option("env.log.max", "int", "10", "Log files of each process that are kept.", minimum=1)
+LOG_FILE_SIZE = _option(
+    "env.log.file-size", "size", "100mb", "Size at which a log file is put away and a new one begins.", minimum=1
 )

@@ -4,6 +4,7 @@
     dispatcher.py        DispatcherGateway        client ─► Dispatcher
     job_master.py        JobMasterGateway         Dispatcher, TaskExecutor, ResourceManager ─► JobMaster
     resource_manager.py  ResourceManagerGateway   JobMaster, TaskExecutor ─► ResourceManager
+    leader.py            LeaderGateway            TaskExecutor ─► JobManager: who leads
     task_executor.py     TaskExecutorGateway      JobMaster, ResourceManager ─► TaskExecutor
 
 A component's endpoint implements its protocol; callers send ``gateway.ask(SubmitTask(descriptor))``.

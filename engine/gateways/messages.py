@@ -9,6 +9,8 @@
     TaskExecutor ── UpdateTaskState, PartitionConsumable, ReportProgress ──► JobMaster
     JobMaster ── FreeSlot, ReleaseJob ──► TaskExecutor ── NotifySlotFree ──► ResourceManager
     ResourceManager, JobMaster ── Heartbeat ──► TaskExecutor
+    TaskExecutor ── StayConnected (held open), DisconnectTaskExecutor ──► ResourceManager
+    TaskExecutor ── RequestLeader ──► JobManager                                 who leads, under which epoch
 
 Only types listed in MESSAGE_TYPES travel. The epoch is not in them: every call carries it (``engine.rpc``).
 """
@@ -141,6 +143,31 @@ class RegisterTaskExecutor(Request[RegistrationReply], frozen=True):
     resource_id: ResourceId
     address: str
     slots: tuple[SlotStatus, ...]
+
+
+class StayConnected(Request[Acknowledge], frozen=True):
+    """Hold this call open for a while; when either side goes away the other one hears of it at once."""
+
+    resource_id: ResourceId
+
+
+class DisconnectTaskExecutor(Request[Acknowledge], frozen=True):
+    """A TaskExecutor leaves; what runs there is lost."""
+
+    resource_id: ResourceId
+    reason: str
+
+
+class LeaderReply(msgspec.Struct, frozen=True):
+    """The leader of the cluster: ``address`` is ``<host>:<port>`` of its process."""
+
+    epoch: int
+    session: str
+    address: str
+
+
+class RequestLeader(Request[LeaderReply], frozen=True):
+    """Ask a JobManager who leads."""
 
 
 class RequestSlots(Request[Acknowledge], frozen=True):
@@ -304,6 +331,7 @@ MESSAGE_TYPES: tuple[type[msgspec.Struct], ...] = (
     Acknowledge,
     CancelJob,
     CancelTask,
+    DisconnectTaskExecutor,
     FreeSlot,
     Heartbeat,
     HeartbeatReply,
@@ -311,6 +339,7 @@ MESSAGE_TYPES: tuple[type[msgspec.Struct], ...] = (
     JobOutcome,
     JobOverview,
     JobProgress,
+    LeaderReply,
     ListJobs,
     NotifySlotFree,
     OfferSlots,
@@ -323,11 +352,13 @@ MESSAGE_TYPES: tuple[type[msgspec.Struct], ...] = (
     RequestJobOutcome,
     RequestJobProgress,
     RequestJobStatus,
+    RequestLeader,
     RequestSlot,
     RequestSlotOverview,
     RequestSlots,
     SlotOfferReply,
     SlotOverview,
+    StayConnected,
     SubmitJob,
     SubmitReply,
     SubmitTask,

@@ -8,12 +8,14 @@ from __future__ import annotations
 from typing import Protocol
 
 from engine.gateways.messages import (
+    DisconnectTaskExecutor,
     NotifySlotFree,
     RegisterTaskExecutor,
     RegistrationReply,
     RequestSlotOverview,
     RequestSlots,
     SlotOverview,
+    StayConnected,
     WithdrawSlotRequests,
 )
 from engine.rpc.request import Acknowledge
@@ -24,6 +26,14 @@ class ResourceManagerGateway(Protocol):
 
     async def register_task_executor(self, request: RegisterTaskExecutor) -> RegistrationReply:
         """Know a TaskExecutor and its slots."""
+        ...
+
+    async def stay_connected(self, request: StayConnected) -> Acknowledge:
+        """Answer after a while; ResourceError when the TaskExecutor is not known (it registers again then)."""
+        ...
+
+    async def disconnect_task_executor(self, request: DisconnectTaskExecutor) -> Acknowledge:
+        """Forget a TaskExecutor that leaves."""
         ...
 
     async def request_slots(self, request: RequestSlots) -> Acknowledge:

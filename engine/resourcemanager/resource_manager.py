@@ -4,7 +4,8 @@
     (3) here ── request slot ──► TaskExecutor    (4) TaskExecutor ── offer ──► JobMaster ── (5) free ──► TaskExecutor
     (6) TaskExecutor ── slot free ──► here: the next request is served
 
-TaskExecutors that stop answering heartbeats are forgotten, and the JobMasters with slots there are told.
+TaskExecutors that leave, or stop answering heartbeats, are forgotten, and the JobMasters with slots there are told.
+Each holds one call open (StayConnected): when that breaks, the TaskExecutor is asked at once whether it is still there.
 
 Source: Flink's ResourceManager, for standalone clusters: it starts no TaskExecutors of its own.
 """
@@ -13,11 +14,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Callable
 
 from engine.clock import Clock
-from engine.errors import EngineError
+from engine.errors import EngineError, ResourceError
 from engine.gateways.messages import (
+    DisconnectTaskExecutor,
     Heartbeat,
     NotifySlotFree,
     RegisterTaskExecutor,
@@ -26,6 +29,7 @@ from engine.gateways.messages import (
     RequestSlotOverview,
     RequestSlots,
     SlotOverview,
+    StayConnected,
     TaskExecutorLost,
     WithdrawSlotRequests,
 )
@@ -42,6 +46,8 @@ from engine.rpc.request import ACKNOWLEDGE, Acknowledge
 _log = logging.getLogger(__name__)
 
 RESOURCE_MANAGER_ADDRESS = "resourcemanager"
+#: heartbeats in a row that could not be delivered, after which a TaskExecutor counts as lost
+_UNREACHABLE_MAX = 2
 
 
 class ResourceManager(RpcEndpoint):
@@ -64,6 +70,9 @@ class ResourceManager(RpcEndpoint):
         self._slots = SlotManager()
         self._addresses: dict[ResourceId, str] = {}
         self._job_masters: dict[JobId, str] = {}
+        #: heartbeats in a row that found nobody
+        self._unreachable: Counter[ResourceId] = Counter()
+        self._ends = asyncio.Event()
         self._heartbeats = HeartbeatMonitor[ResourceId](heartbeat_interval_s, heartbeat_timeout_s, clock)
 
     def start(self) -> None:
@@ -76,9 +85,30 @@ class ResourceManager(RpcEndpoint):
             _log.info("TaskManager %s registers %d slots", request.resource_id, len(request.slots))
         self._addresses[request.resource_id] = request.address
         self._heartbeats.watch(request.resource_id)
+        del self._unreachable[request.resource_id]
         self._slots.register(request.resource_id, request.slots)
         self._assign()
         return RegistrationReply(request.resource_id)
+
+    async def stay_connected(self, request: StayConnected) -> Acknowledge:
+        """Hold the call for a heartbeat's interval; a caller that goes away meanwhile is looked after at once."""
+        if request.resource_id not in self._addresses:
+            raise ResourceError(f"TaskManager {request.resource_id} is not registered here")
+        try:
+            await asyncio.wait_for(self._ends.wait(), self._heartbeats.interval_s)
+        except TimeoutError:
+            return ACKNOWLEDGE
+        except asyncio.CancelledError:
+            if not self._is_stopped and request.resource_id in self._addresses:
+                self.spawn(self._look_after(request.resource_id), f"connection of {request.resource_id}")
+            raise
+        raise EndpointUnreachableError(f"{self.address} stops")
+
+    async def disconnect_task_executor(self, request: DisconnectTaskExecutor) -> Acknowledge:
+        """Forget a TaskExecutor that leaves."""
+        if request.resource_id in self._addresses:
+            self._lose(request.resource_id, request.reason)
+        return ACKNOWLEDGE
 
     async def request_slots(self, request: RequestSlots) -> Acknowledge:
         """Queue a wish for slots."""
@@ -133,30 +163,50 @@ class ResourceManager(RpcEndpoint):
         while True:
             await asyncio.sleep(self._heartbeats.interval_s)
             for resource_id in self._heartbeats.poll():
-                self._lose(resource_id)
+                self._lose(resource_id, "it has not answered heartbeats")
             for resource_id in self._heartbeats.targets:
                 self.spawn(self._heartbeat(resource_id), f"heartbeat to {resource_id}")
 
     async def _heartbeat(self, resource_id: ResourceId) -> None:
+        if resource_id not in self._addresses:
+            return
         gateway = self._rpc.connect(self._addresses[resource_id], self._epoch)
         try:
             await gateway.ask(Heartbeat(self.address))
-        except (RpcTimeoutError, EndpointUnreachableError):
+        except RpcTimeoutError:
             return
+        except EndpointUnreachableError:
+            self._unreachable[resource_id] += 1
+            if self._unreachable[resource_id] >= _UNREACHABLE_MAX and resource_id in self._addresses:
+                self._lose(resource_id, "nobody answers at its address")
+            return
+        del self._unreachable[resource_id]
         self._heartbeats.received(resource_id)
 
-    def _lose(self, resource_id: ResourceId) -> None:
-        _log.warning("TaskManager %s has not answered heartbeats and is given up", resource_id)
+    async def _look_after(self, resource_id: ResourceId) -> None:
+        """Ask a TaskExecutor whose connection broke whether it is there; one that is connects again by itself."""
+        for _ in range(_UNREACHABLE_MAX):
+            await self._heartbeat(resource_id)
+
+    def _lose(self, resource_id: ResourceId, reason: str) -> None:
+        _log.warning("TaskManager %s is given up: %s", resource_id, reason)
         self._addresses.pop(resource_id, None)
+        self._heartbeats.unwatch(resource_id)
+        del self._unreachable[resource_id]
         for job_id in self._slots.unregister(resource_id):
             address = self._job_masters.get(job_id)
             if address is not None:
-                self.spawn(self._tell_lost(address, resource_id), f"lost {resource_id}")
+                self.spawn(self._tell_lost(address, resource_id, reason), f"lost {resource_id}")
         self._assign()
 
-    async def _tell_lost(self, job_master_address: str, resource_id: ResourceId) -> None:
+    async def _tell_lost(self, job_master_address: str, resource_id: ResourceId, reason: str) -> None:
         gateway = self._rpc.connect(job_master_address, self._epoch)
         try:
-            await gateway.ask(TaskExecutorLost(resource_id, "it has not answered heartbeats"))
+            await gateway.ask(TaskExecutorLost(resource_id, reason))
         except EngineError as error:
             _log.warning("%s was not told of the loss of %s: %s", job_master_address, resource_id, error)
+
+    async def stop(self) -> None:
+        """Let go of the calls that are held, then stop."""
+        self._ends.set()
+        await super().stop()

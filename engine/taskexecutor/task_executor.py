@@ -1,6 +1,8 @@
 """TaskExecutor: the endpoint that runs attempts.
 
-    connect ─► registers its slots at the ResourceManager
+    connect ─► registers its slots at the ResourceManager; what ran under an older epoch is dropped first
+    stay_connected ─► returns while the ResourceManager is there and knows it, else raises
+    disconnect ─► tells the ResourceManager that it leaves
     RequestSlot ─► slot ALLOCATED ─► offered to the JobMaster ─► ACTIVE ─► SubmitTask * ─► FreeSlot ─► told to the RM
     SubmitTask ─► Task (a thread) ─► reports ─► JobMaster
     ReleaseJob ─► tasks cancelled, threads ended, partitions and workers of the job gone, slots free
@@ -24,6 +26,7 @@ from engine.clock import Clock
 from engine.errors import EngineError, ResourceError
 from engine.gateways.messages import (
     CancelTask,
+    DisconnectTaskExecutor,
     FreeSlot,
     Heartbeat,
     HeartbeatReply,
@@ -34,6 +37,7 @@ from engine.gateways.messages import (
     ReleasePartitions,
     RequestSlot,
     SlotOffer,
+    StayConnected,
     SubmitTask,
 )
 from engine.gateways.task_executor import TaskExecutorGateway
@@ -50,6 +54,10 @@ from engine.taskexecutor.task_reporter import TaskReporter
 from engine.taskexecutor.task_state import TaskState
 
 _log = logging.getLogger(__name__)
+
+
+#: seconds that a process which ends waits for the ResourceManager to hear of it
+_LEAVE_S = 2.0
 
 
 class TaskResources(Protocol):
@@ -107,6 +115,7 @@ class TaskExecutor(RpcEndpoint):
         self._resources = resources
         self._blocking_work = blocking_work
         self._resource_manager = ""
+        self._registered_epoch = 0
         self._tasks: dict[ExecutionAttemptId, Task] = {}
         #: every attempt of a job that ran here, until the job is released
         self._attempts: dict[JobId, list[ExecutionAttemptId]] = {}
@@ -121,8 +130,26 @@ class TaskExecutor(RpcEndpoint):
     async def connect(self, resource_manager_address: str, epoch: int) -> None:
         """Register at a leading ResourceManager."""
         self._fence.check(epoch)
+        if epoch != self._registered_epoch:
+            for job_id in self._job_ids():
+                await self._drop_job(job_id)
         self._resource_manager = resource_manager_address
         await self._register()
+        self._registered_epoch = epoch
+
+    async def stay_connected(self) -> None:
+        """Hold a call at the ResourceManager for a heartbeat's interval; raises EngineError when it is not there."""
+        timeout_s = self._heartbeats.interval_s + self._settings.heartbeat_timeout_s
+        await self._gateway(self._resource_manager).ask(StayConnected(self.resource_id), timeout_s)
+
+    async def disconnect(self, reason: str) -> None:
+        """Tell the ResourceManager that this TaskExecutor leaves, if it listens."""
+        if not self._registered_epoch:
+            return
+        try:
+            await self._gateway(self._resource_manager).ask(DisconnectTaskExecutor(self.resource_id, reason), _LEAVE_S)
+        except EngineError as error:
+            _log.warning("the ResourceManager was not told that this TaskManager leaves: %s", error)
 
     async def resize(self, slot_count: int) -> None:
         """Change the number of slots, all of which are free, and tell the ResourceManager."""
@@ -288,6 +315,11 @@ class TaskExecutor(RpcEndpoint):
 
     async def _drop_job(self, job_id: JobId) -> None:
         await self.release_job(ReleaseJob(job_id))
+
+    def _job_ids(self) -> set[JobId]:
+        """Return the jobs that have anything here."""
+        held = {status.job_id for status in self.slot_table.statuses() if status.job_id is not None}
+        return held | set(self._attempts)
 
     def _slots_of_job_master(self, address: str) -> list[TaskSlot]:
         statuses = [status.allocation_id for status in self.slot_table.statuses()]

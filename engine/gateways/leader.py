@@ -1,0 +1,17 @@
+"""What a JobManager answers to those who do not know yet who leads. Calls of any epoch are answered."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from engine.gateways.messages import LeaderReply, RequestLeader
+
+LEADER_ADDRESS = "leader"
+
+
+class LeaderGateway(Protocol):
+    """A JobManager, seen by processes that look for the leader."""
+
+    async def request_leader(self, request: RequestLeader) -> LeaderReply:
+        """Return who leads; ResourceError when nobody does."""
+        ...

@@ -352,5 +352,8 @@ def _write_error(path: Path, size: int, error: OSError) -> SpillError:
     """Return the error for a write of that many bytes that failed."""
     if error.errno in _FULL:
         free = shutil.disk_usage(path.parent).free
-        return DiskFullError(f"no room for {size} bytes in {path.parent} ({free} free) for {path.name}")
+        return DiskFullError(
+            f"no room for {size} bytes in {path.parent} ({free} free) for {path.name}: "
+            "free some space or add a directory to io.tmp.dirs"
+        )
     return SpillError(f"cannot write {size} bytes to {path}: {error}")

@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from engine.errors import ConfigurationError, DiskFullError
+from engine.errors import ConfigurationError, DiskFullError, SpillError
 
 
 class PartitionFolders:
@@ -31,11 +31,26 @@ class PartitionFolders:
 
         Raises:
             DiskFullError: no folder has that much room.
+            SpillError: the folders are gone.
         """
-        free = {folder: shutil.disk_usage(folder).free for folder in self._folders if folder not in full}
+        free: dict[Path, int] = {}
+        lost = []
+        for folder in self._folders:
+            if folder not in full:
+                try:
+                    free[folder] = shutil.disk_usage(folder).free
+                except OSError as error:
+                    lost.append(f"{folder}: {error.strerror}")
+        if lost and not free:
+            raise SpillError(
+                f"no place for {need_bytes} bytes of {name}: {', '.join(lost)}; check the directories of io.tmp.dirs"
+            )
         best = max(free, key=lambda folder: free[folder], default=None)
         if best is None or free[best] < need_bytes:
             tried = ", ".join(str(folder) for folder in self._folders)
             most = max(free.values(), default=0)
-            raise DiskFullError(f"no room for {need_bytes} bytes of {name} in {tried} (at most {most} free)")
+            raise DiskFullError(
+                f"no room for {need_bytes} bytes of {name} in {tried} (at most {most} free): "
+                "free some space or add a directory to io.tmp.dirs"
+            )
         return best / name

@@ -6,11 +6,16 @@ the JobMaster when the whole job is finished (``engine.commit``).
 
 from __future__ import annotations
 
+import errno
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.connectors.sink_writer import SinkWriter, open_sink_writer
 from engine.connectors.wide_rows import turn, width_of
+from engine.errors import EngineError, ResourceError
 from engine.expressions.schema_bridge import to_arrow_schema
 from engine.graph.deployment import StagedFile
 from engine.graph.operator_descriptor import SinkOperator
@@ -41,21 +46,38 @@ class FileSink(ChainedOperator):
         attempt = context.descriptor.attempt
         self._sink_index = operator.sink_index
         self._name = f"{operator.sink_index}-{attempt.subtask_index:05d}-{attempt.nonce}.{extension}"
-        self._writer: SinkWriter | None = open_sink_writer(
-            operator.spec, to_arrow_schema(self.descriptor.input_schemas[0]), Path(staging.staging_path) / self._name
-        )
+        self._target, self._staging = operator.spec.path, Path(staging.staging_path)
+        with self._naming_the_output():
+            self._writer: SinkWriter | None = open_sink_writer(
+                operator.spec, to_arrow_schema(self.descriptor.input_schemas[0]), self._staging / self._name
+            )
 
     def process(self, batch: pa.RecordBatch) -> None:
         """Write a batch."""
         assert self._writer is not None, "sink is closed"
-        with turn(width_of(batch.nbytes, batch.num_rows)):
+        with turn(width_of(batch.nbytes, batch.num_rows)), self._naming_the_output():
             self._writer.write(batch)
         self.rows_out += batch.num_rows
+
+    @contextmanager
+    def _naming_the_output(self) -> Iterator[None]:
+        """Raise what the operating system refuses as an error that says which output, and what to do."""
+        try:
+            yield
+        except EngineError:
+            raise
+        except OSError as error:
+            reason = str(error)
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                free = shutil.disk_usage(self._staging).free
+                reason = f"no space left on its disk ({free} bytes free): free some, or write to another disk"
+            raise ResourceError(f"output {self._target} cannot be written: {reason}") from error
 
     def finish(self) -> None:
         """Complete the file and report it."""
         assert self._writer is not None, "sink is closed"
-        row_count, size_bytes, statistics_json = self._writer.finish()
+        with self._naming_the_output():
+            row_count, size_bytes, statistics_json = self._writer.finish()
         self._writer = None
         self.context.staged_files.append(
             StagedFile(

@@ -197,3 +197,11 @@ def test_a_deleted_file_can_neither_be_read_nor_written(tmp_path: Path) -> None:
 def test_a_folder_that_is_gone_is_a_spill_error(tmp_path: Path) -> None:
     with pytest.raises(SpillError, match="cannot create"):
         PartitionFile(tmp_path / "none" / "p.shuffle.data", IDENTITY, 1)
+
+
+def test_a_folder_that_vanished_is_passed_over_and_named_when_there_is_no_other(tmp_path: Path) -> None:
+    (tmp_path / "here").mkdir()
+    folders = PartitionFolders([tmp_path / "gone", tmp_path / "here"])
+    assert folders.partition_path("p.shuffle.data", 10) == tmp_path / "here" / "p.shuffle.data"
+    with pytest.raises(SpillError, match=r"gone: No such file or directory; check the directories of io\.tmp\.dirs"):
+        PartitionFolders([tmp_path / "gone"]).partition_path("p.shuffle.data", 10)

@@ -1,5 +1,6 @@
 """Outputs are there exactly once or not at all; plans whose inputs are read more than once."""
 
+import errno
 import os
 import signal
 import textwrap
@@ -12,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from engine import EngineError, Environment, JobExecutionError, JoinHint, PlanError, col, count, lit, sum_
+from engine.operators import sink_operator
 from tests.integration.conftest import SETTINGS, left_over, wait_until
 from tests.integration.row_oracle import assert_same_rows, duck, rows_of
 
@@ -115,6 +117,24 @@ def test_a_failing_job_leaves_neither_output_nor_staging_nor_parents(env, tmp_pa
         env.execute()
     assert list(tmp_path.iterdir()) == []
     assert numbers(env).count() == 10, "the environment still works"
+
+
+def test_a_full_disk_of_an_output_is_named_with_what_to_do(env, tmp_path, monkeypatch):
+    class Full:
+        def write(self, batch):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        def abort(self):
+            pass
+
+    monkeypatch.setattr(sink_operator, "open_sink_writer", lambda *_: Full())
+    numbers(env).write_csv(tmp_path / "out")
+    with pytest.raises(JobExecutionError) as failure:
+        env.execute()
+    text = str(failure.value)
+    assert text.startswith(f"ResourceError: output {tmp_path / 'out'} cannot be written: no space left on its disk (")
+    assert "free some, or write to another disk" in text
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_all_sinks_of_a_failing_job_stay_away(env, tmp_path):

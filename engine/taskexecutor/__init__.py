@@ -1,6 +1,7 @@
 """The TaskExecutor: runs attempts in threads, with the memory, disk and network of one process.
 
 task_executor.py  TaskExecutor: the endpoint; slots are assigned, tasks submitted, cancelled, reported
+registration.py   Registration: registered at whoever leads, again and again
 task_reporter.py  reports of one task in order; counters of running tasks every 200 ms
 task.py           Task: one thread, one attempt
 frozen_heap.py    FrozenHeap: the garbage collector leaves alone what was there before tasks run

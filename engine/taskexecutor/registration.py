@@ -1,0 +1,110 @@
+"""Registration: keeps a TaskExecutor registered at whoever leads.
+
+    find the leader ─► register ─► hold a call open there ... it ends ─► pause ─► find the leader ...
+         └─ nobody ─► pause: 100 ms, doubled up to 10 s
+
+The held call ends at once when the JobManager's process does, so the next one is looked for without waiting for
+heartbeats. A TaskExecutor without a leader for longer than ``timeout_s`` gives up: RegistrationError.
+
+How the leader is found is the caller's: a fixed address that is asked, or a watch on a quorum.
+
+Source: Flink's RetryingRegistration and EstablishedResourceManagerConnection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from engine.clock import Clock
+from engine.errors import EngineError, ResourceError
+from engine.taskexecutor.task_executor import TaskExecutor
+
+_log = logging.getLogger(__name__)
+
+
+class Leader(NamedTuple):
+    """Who leads: the address of its ResourceManager, and its epoch."""
+
+    resource_manager_address: str
+    epoch: int
+
+
+class LeaderFinder(Protocol):
+    """Knows or asks who leads."""
+
+    async def find(self) -> Leader:
+        """Return the present leader; raises EngineError when there is none."""
+        ...
+
+
+class RegistrationError(ResourceError):
+    """No JobManager took this TaskManager for too long."""
+
+
+@dataclass(frozen=True)
+class RegistrationSettings:
+    """Times in seconds."""
+
+    first_pause_s: float
+    last_pause_s: float
+    timeout_s: float
+
+
+class Registration:
+    """The registration of one TaskExecutor; ``run`` never returns."""
+
+    def __init__(
+        self,
+        task_executor: TaskExecutor,
+        finder: LeaderFinder,
+        settings: RegistrationSettings,
+        clock: Clock,
+        on_registered: Callable[[Leader], None],
+    ) -> None:
+        self._task_executor = task_executor
+        self._finder = finder
+        self._settings = settings
+        self._clock = clock
+        self._on_registered = on_registered
+        self._pause_s = settings.first_pause_s
+        self._connected_s = clock.monotonic_s()
+        self._last_reason = ""
+
+    async def run(self) -> None:
+        """Register, stay registered, and register again; raises RegistrationError after the time-out."""
+        while True:
+            try:
+                await self._connect_and_stay()
+            except EngineError as error:
+                self._note(error)
+            without_s = self._clock.monotonic_s() - self._connected_s
+            if without_s > self._settings.timeout_s:
+                raise RegistrationError(
+                    f"no JobManager took this TaskManager for {without_s:.0f} s: {self._last_reason}"
+                )
+            # A little apart, so that all TaskManagers do not come back at the same moment.
+            await asyncio.sleep(self._pause_s * random.uniform(0.75, 1.0))  # noqa: S311
+            self._pause_s = min(self._pause_s * 2, self._settings.last_pause_s)
+
+    async def _connect_and_stay(self) -> None:
+        leader = await self._finder.find()
+        await self._task_executor.connect(leader.resource_manager_address, leader.epoch)
+        _log.info("registered at %s under epoch %d", leader.resource_manager_address, leader.epoch)
+        self._last_reason = ""
+        self._on_registered(leader)
+        while True:
+            self._pause_s = self._settings.first_pause_s
+            self._connected_s = self._clock.monotonic_s()
+            await self._task_executor.stay_connected()
+
+    def _note(self, error: EngineError) -> None:
+        """Log a reason once, not at every attempt."""
+        reason = f"{type(error).__name__}: {error}"
+        if reason != self._last_reason:
+            _log.warning("not registered: %s", error)
+        self._last_reason = reason

@@ -54,7 +54,10 @@ class ParquetReader:
     def _read_split(self, split: SourceSplit) -> Iterator[pa.RecordBatch]:
         if split.path != self._path:
             self.close()
-            self._file = pq.ParquetFile(split.path, memory_map=False, pre_buffer=False, buffer_size=1 << 20)
+            # Checksums of pages are looked at where there are any: in record data sets, and in what Spark writes.
+            self._file = pq.ParquetFile(
+                split.path, memory_map=False, pre_buffer=False, buffer_size=1 << 20, page_checksum_verification=True
+            )
             self._path = split.path
         assert self._file is not None
         columns = list(self._spec.columns)

@@ -49,10 +49,16 @@ def stored_schema(schema: pa.Schema, writer: str) -> pa.Schema:
 
 
 def open_parquet(path: str, reader: str, metadata: pq.FileMetaData | None = None) -> pq.ParquetFile:
-    """Open a Parquet file, without reading a footer that is known; PlanError when it is none."""
+    """Open a Parquet file, without reading a footer that is known.
+
+    Raises: PlanError when it is none or its footer is damaged.
+    """
     try:
         return pq.ParquetFile(path, metadata=metadata, memory_map=False)
-    except pa.ArrowInvalid as error:
+    except (pa.ArrowInvalid, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            # The system's error, not Arrow's about what is in the file.
+            raise PlanError(f"{reader}: {path} cannot be read: {error.strerror or error}") from error
         reason = str(error).partition("\n")[0]
         raise PlanError(f"{reader}: {path} is not a Parquet file ({reason})") from error
 

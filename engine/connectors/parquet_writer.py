@@ -32,12 +32,15 @@ _VARIABLE = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, p
 
 
 class ParquetWriter:
-    """Writes one Parquet file; also one without rows has the schema."""
+    """Writes one Parquet file; also one without rows has the schema. ``has_checksums``: one in each page."""
 
-    def __init__(self, schema: pa.Schema, path: Path, compression: str = "snappy") -> None:
+    def __init__(
+        self, schema: pa.Schema, path: Path, compression: str = "snappy", *, has_checksums: bool = False
+    ) -> None:
         self._schema = schema
         self._path = path
         self._compression = compression
+        self._has_checksums = has_checksums
         self._held: list[pa.RecordBatch] = []
         self._held_rows = 0
         self._held_bytes = 0
@@ -63,6 +66,7 @@ class ParquetWriter:
                     use_dictionary=_repeating(first) if first is not None else False,
                     write_statistics=_narrow(first) if first is not None else False,
                     write_page_index=False,
+                    write_page_checksum=self._has_checksums,
                     # A page of the first version stays in memory until the next of its column.
                     data_page_version="2.0" if huge else "1.0",
                 )

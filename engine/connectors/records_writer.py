@@ -35,7 +35,7 @@ class RecordsWriter:
         self._path = path
         self._sample = SpreadSample()
         self._sketches = DistinctSketches(schema)
-        self._writer = ParquetWriter(schema, path)
+        self._writer = ParquetWriter(schema, path, has_checksums=True)
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Append rows."""

@@ -1,0 +1,30 @@
+"""Random programs over the whole interface against plain Python. ``TORTURE=1``: hundreds of them."""
+
+import os
+import random
+
+import pytest
+
+from tests.integration.whole_programs import WholeProgram
+
+PROGRAMS = 1500 if os.environ.get("TORTURE") == "1" else 40
+CONFIGURATIONS = [
+    {"parallelism.default": 1, "debug.force-spill": True},
+    {"parallelism.default": 2, "execution.mode": "BATCH"},
+    {"parallelism.default": 3, "execution.batch.adaptive.enabled": False, "taskmanager.memory.managed.size": "4mb"},
+    {"parallelism.default": 5, "debug.force-spill": True, "taskmanager.memory.managed.size": "2mb"},
+]
+
+
+@pytest.mark.parametrize("seed", range(PROGRAMS))
+def test_a_random_program_of_everything_gives_the_rows_of_plain_python(open_environment, tmp_path, seed):
+    chance = random.Random(f"whole {seed}")
+    where = "thread" if seed % 5 else "process"
+    env = open_environment(**CONFIGURATIONS[seed % 4], **{"python.execution-mode": where})
+    program = WholeProgram(env, chance, tmp_path, chance.choice([1, 1, 1, 20]))
+    try:
+        program.grow(chance.randrange(1, 9))
+        program.check()
+    except Exception as error:
+        error.add_note("\n".join(program.trace))
+        raise

@@ -137,12 +137,28 @@ class RegistrationReply(msgspec.Struct, frozen=True):
     resource_id: ResourceId
 
 
+class TaskExecutorHardware(msgspec.Struct, frozen=True):
+    """The machine and memory of a TaskExecutor; bytes."""
+
+    host: str = ""
+    process_id: int = 0
+    cpu_cores: int = 0
+    physical_memory: int = 0
+    #: of all slots together, in pages of ``page_bytes``
+    managed_memory: int = 0
+    network_memory: int = 0
+    page_bytes: int = 0
+
+
 class RegisterTaskExecutor(Request[RegistrationReply], frozen=True):
     """A TaskExecutor and all of its slots. Sent again whenever the slots change: the last one counts."""
 
     resource_id: ResourceId
     address: str
     slots: tuple[SlotStatus, ...]
+    #: where other TaskExecutors read its partitions
+    data_address: str = ""
+    hardware: TaskExecutorHardware = TaskExecutorHardware()
 
 
 class StayConnected(Request[Acknowledge], frozen=True):
@@ -210,6 +226,28 @@ class SlotOverview(msgspec.Struct, frozen=True):
     free_count: int
     task_executor_count: int
     holders: tuple[SlotHolder, ...]
+
+
+class TaskExecutorOverview(msgspec.Struct, frozen=True):
+    """A TaskExecutor that is registered. ``seen_ms``: when it was last heard of, in ms since 1970."""
+
+    resource_id: ResourceId
+    address: str
+    data_address: str
+    slot_count: int
+    free_slot_count: int
+    seen_ms: int
+    hardware: TaskExecutorHardware
+
+
+class TaskExecutorList(msgspec.Struct, frozen=True):
+    """All TaskExecutors that are registered."""
+
+    task_executors: tuple[TaskExecutorOverview, ...]
+
+
+class ListTaskExecutors(Request[TaskExecutorList], frozen=True):
+    """Ask who is registered."""
 
 
 class RequestSlotOverview(Request[SlotOverview], frozen=True):
@@ -341,6 +379,7 @@ MESSAGE_TYPES: tuple[type[msgspec.Struct], ...] = (
     JobProgress,
     LeaderReply,
     ListJobs,
+    ListTaskExecutors,
     NotifySlotFree,
     OfferSlots,
     PartitionConsumable,
@@ -362,6 +401,7 @@ MESSAGE_TYPES: tuple[type[msgspec.Struct], ...] = (
     SubmitJob,
     SubmitReply,
     SubmitTask,
+    TaskExecutorList,
     TaskExecutorLost,
     UpdateTaskState,
     WithdrawSlotRequests,

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from engine.gateways.messages import (
     DisconnectTaskExecutor,
+    ListTaskExecutors,
     NotifySlotFree,
     RegisterTaskExecutor,
     RegistrationReply,
@@ -16,6 +17,7 @@ from engine.gateways.messages import (
     RequestSlots,
     SlotOverview,
     StayConnected,
+    TaskExecutorList,
     WithdrawSlotRequests,
 )
 from engine.rpc.request import Acknowledge
@@ -46,6 +48,10 @@ class ResourceManagerGateway(Protocol):
 
     async def notify_slot_free(self, request: NotifySlotFree) -> Acknowledge:
         """Note that a slot was given back."""
+        ...
+
+    async def list_task_executors(self, request: ListTaskExecutors) -> TaskExecutorList:
+        """Return who is registered."""
         ...
 
     async def request_slot_overview(self, request: RequestSlotOverview) -> SlotOverview:

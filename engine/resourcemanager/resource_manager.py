@@ -22,6 +22,7 @@ from engine.errors import EngineError, ResourceError
 from engine.gateways.messages import (
     DisconnectTaskExecutor,
     Heartbeat,
+    ListTaskExecutors,
     NotifySlotFree,
     RegisterTaskExecutor,
     RegistrationReply,
@@ -30,7 +31,9 @@ from engine.gateways.messages import (
     RequestSlots,
     SlotOverview,
     StayConnected,
+    TaskExecutorList,
     TaskExecutorLost,
+    TaskExecutorOverview,
     WithdrawSlotRequests,
 )
 from engine.gateways.resource_manager import ResourceManagerGateway
@@ -69,6 +72,10 @@ class ResourceManager(RpcEndpoint):
         self._epoch = epoch
         self._slots = SlotManager()
         self._addresses: dict[ResourceId, str] = {}
+        self._registrations: dict[ResourceId, RegisterTaskExecutor] = {}
+        #: when each was last heard of
+        self._seen_ms: dict[ResourceId, int] = {}
+        self._clock = clock
         self._job_masters: dict[JobId, str] = {}
         #: heartbeats in a row that found nobody
         self._unreachable: Counter[ResourceId] = Counter()
@@ -84,6 +91,8 @@ class ResourceManager(RpcEndpoint):
         if request.resource_id not in self._addresses:
             _log.info("TaskManager %s registers %d slots", request.resource_id, len(request.slots))
         self._addresses[request.resource_id] = request.address
+        self._registrations[request.resource_id] = request
+        self._seen_ms[request.resource_id] = self._clock.wall_ms()
         self._heartbeats.watch(request.resource_id)
         del self._unreachable[request.resource_id]
         self._slots.register(request.resource_id, request.slots)
@@ -131,6 +140,22 @@ class ResourceManager(RpcEndpoint):
         self._assign()
         return ACKNOWLEDGE
 
+    async def list_task_executors(self, request: ListTaskExecutors) -> TaskExecutorList:
+        """Return who is registered, by id."""
+        return TaskExecutorList(
+            tuple(
+                TaskExecutorOverview(
+                    resource_id,
+                    known.address,
+                    known.data_address,
+                    *self._slots.counts_of(resource_id),
+                    self._seen_ms[resource_id],
+                    known.hardware,
+                )
+                for resource_id, known in sorted(self._registrations.items())
+            )
+        )
+
     async def request_slot_overview(self, request: RequestSlotOverview) -> SlotOverview:
         """Return who has the slots."""
         return self._slots.overview()
@@ -172,7 +197,7 @@ class ResourceManager(RpcEndpoint):
             return
         gateway = self._rpc.connect(self._addresses[resource_id], self._epoch)
         try:
-            await gateway.ask(Heartbeat(self.address))
+            await gateway.ask(Heartbeat(self._rpc.address_of(self.address)))
         except RpcTimeoutError:
             return
         except EndpointUnreachableError:
@@ -182,6 +207,7 @@ class ResourceManager(RpcEndpoint):
             return
         del self._unreachable[resource_id]
         self._heartbeats.received(resource_id)
+        self._seen_ms[resource_id] = self._clock.wall_ms()
 
     async def _look_after(self, resource_id: ResourceId) -> None:
         """Ask a TaskExecutor whose connection broke whether it is there; one that is connects again by itself."""
@@ -191,6 +217,8 @@ class ResourceManager(RpcEndpoint):
     def _lose(self, resource_id: ResourceId, reason: str) -> None:
         _log.warning("TaskManager %s is given up: %s", resource_id, reason)
         self._addresses.pop(resource_id, None)
+        self._registrations.pop(resource_id, None)
+        self._seen_ms.pop(resource_id, None)
         self._heartbeats.unwatch(resource_id)
         del self._unreachable[resource_id]
         for job_id in self._slots.unregister(resource_id):

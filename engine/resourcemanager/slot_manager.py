@@ -141,6 +141,11 @@ class SlotManager:
             self._pending.pop(allocation_id, None)
             self._set_free(slot)
 
+    def counts_of(self, resource_id: ResourceId) -> tuple[int, int]:
+        """Return how many slots a TaskExecutor has, and how many of them are free."""
+        states = [slot.state for slot in self._slots.values() if slot.resource_id == resource_id]
+        return len(states), states.count(SlotState.FREE)
+
     def overview(self) -> SlotOverview:
         """Return all slots and who has them."""
         held = Counter(slot.job_id for slot in self._slots.values() if slot.job_id is not None)

@@ -130,7 +130,7 @@ class JobMaster(RpcEndpoint):
         self._is_ending = False
         self._task_executors = TaskExecutorWatch(
             rpc,
-            self.address,
+            rpc.address_of(self.address),
             epoch,
             settings.heartbeat_interval_s,
             settings.heartbeat_timeout_s,
@@ -345,7 +345,8 @@ class JobMaster(RpcEndpoint):
 
     def _request_slots(self, request_id: int, count: int) -> None:
         job = self.job_graph
-        self._tell_resource_manager(RequestSlots(job.job_id, job.name, self.address, request_id, count))
+        address = self._rpc.address_of(self.address)
+        self._tell_resource_manager(RequestSlots(job.job_id, job.name, address, request_id, count))
 
     async def _slots_timed_out(self) -> None:
         gateway = self._rpc.connect(self._settings.resource_manager_address, self._epoch)
@@ -367,10 +368,8 @@ class JobMaster(RpcEndpoint):
         except MemoryBudgetError as error:
             self._deployment_failed(vertex, error)
             return
-        self.spawn(
-            self._submit_task(vertex, execution.slot.address, SubmitTask(descriptor, self.address)),
-            f"deploy {vertex.name}",
-        )
+        request = SubmitTask(descriptor, self._rpc.address_of(self.address))
+        self.spawn(self._submit_task(vertex, execution.slot.address, request), f"deploy {vertex.name}")
 
     async def _submit_task(self, vertex: ExecutionVertex, address: str, request: SubmitTask) -> None:
         try:

@@ -5,6 +5,11 @@ gateway.py        Gateway, RpcService: what callers see, whatever the transport
 endpoint.py       RpcEndpoint: handlers by message type, one loop, no locks
 fencing.py        LeaderFence, FollowerFence: the epoch of a message against the one in force
 codec.py          MessageCodec: messages, replies and errors as msgpack
+credentials.py    Credentials: the cluster secret, signatures of requests, proofs for raw sockets
+http_messages.py  Route, Access, HttpRequest, HttpResponse
+http_server.py    HttpServer: the server of a process, with all checks
+http_connection.py  its connections, bounded and timed
+http_service.py   HttpRpcService: transport between processes
 local_gateway.py  transport between endpoints of one process
 heartbeat.py      HeartbeatMonitor: who has been silent for too long
 errors.py         what a transport can fail with

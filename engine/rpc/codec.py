@@ -20,6 +20,8 @@ from engine.rpc import errors as rpc_errors
 from engine.rpc.errors import MessageCodecError, RemoteCallError
 
 _ERROR_TAG = "!"
+#: an array of two, the first one a text of one byte
+_ERROR_PREFIX = b"\x92\xa1!"
 
 
 class RemoteError(msgspec.Struct, frozen=True):
@@ -75,6 +77,10 @@ class MessageCodec:
             return decoder.decode(body)
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise MessageCodecError(f"not a message: {error}") from error
+
+    def is_error(self, data: bytes) -> bool:
+        """Whether bytes are those of an exception; of anything else it is what ``decode`` finds."""
+        return data[: len(_ERROR_PREFIX)] == _ERROR_PREFIX
 
     def encode_error(self, error: BaseException) -> bytes:
         """Return the bytes of an exception."""

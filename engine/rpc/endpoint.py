@@ -19,7 +19,7 @@ import inspect
 import logging
 import typing
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Any, TypeVar
 
 from engine.errors import EngineError, IllegalTransitionError
 from engine.rpc.errors import EndpointUnreachableError, MessageCodecError
@@ -27,6 +27,8 @@ from engine.rpc.fencing import Fence
 from engine.rpc.request import Request
 
 _log = logging.getLogger(__name__)
+
+R = TypeVar("R")
 
 
 def handler_names(protocol: type) -> dict[type, str]:
@@ -80,6 +82,23 @@ class RpcEndpoint:
         except Exception as error:
             self._fatal(error)
             raise
+
+    def check_epoch(self, epoch: int) -> None:
+        """Raise FencedError for a message that must not act; a transport asks before it decodes one."""
+        self._fence.check(epoch)
+
+    async def complete(self, work: Coroutine[Any, Any, R]) -> R:
+        """Return what work yields; it goes on to its end when the caller goes away meanwhile."""
+        task = asyncio.get_running_loop().create_task(work, name=f"{self.address}: to its end")
+        self._background.add(task)
+        task.add_done_callback(self._completed)
+        return await asyncio.shield(task)
+
+    def _completed(self, task: asyncio.Task[Any]) -> None:
+        # Errors are the caller's; without this the loop would report those of callers that went away as lost.
+        self._background.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            _log.info("%s: %s", task.get_name(), task.exception())
 
     def spawn(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
         """Run work beside the handlers until it ends or the endpoint stops."""

@@ -19,3 +19,7 @@ class MessageCodecError(EngineError, TypeError):
 
 class RemoteCallError(EngineError):
     """The called component raised something that is not an engine error."""
+
+
+class AccessDeniedError(EngineError, PermissionError):
+    """A credential or certificate is missing, wrong, too old or used before."""

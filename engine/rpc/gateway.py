@@ -49,6 +49,10 @@ class RpcService(Protocol):
         """Make it unreachable."""
         ...
 
+    def address_of(self, name: str) -> str:
+        """Return where others reach the endpoint of that name of this process."""
+        ...
+
     def connect(self, address: str, epoch: int) -> Gateway:
         """Return a gateway to an address; does not wait for it to be there."""
         ...

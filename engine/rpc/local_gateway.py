@@ -38,6 +38,10 @@ class LocalRpcService:
         if self._endpoints.get(endpoint.address) is endpoint:
             del self._endpoints[endpoint.address]
 
+    def address_of(self, name: str) -> str:
+        """Return the name: nobody else reaches it."""
+        return name
+
     def connect(self, address: str, epoch: int) -> Gateway:
         """Return a gateway to an address."""
         return LocalGateway(self, address, epoch)

@@ -39,6 +39,7 @@ from engine.gateways.messages import (
     SlotOffer,
     StayConnected,
     SubmitTask,
+    TaskExecutorHardware,
 )
 from engine.gateways.task_executor import TaskExecutorGateway
 from engine.graph.deployment import TaskDeploymentDescriptor
@@ -89,6 +90,7 @@ class TaskExecutorSettings:
     cancellation_timeout_s: float
     #: where partitions are read from by other processes; "": by nobody
     data_address: str = ""
+    hardware: TaskExecutorHardware = TaskExecutorHardware()
 
 
 class TaskExecutor(RpcEndpoint):
@@ -157,7 +159,9 @@ class TaskExecutor(RpcEndpoint):
         await self._register()
 
     async def _register(self) -> None:
-        request = RegisterTaskExecutor(self.resource_id, self.address, self.slot_table.statuses())
+        address, settings = self._rpc.address_of(self.address), self._settings
+        slots = self.slot_table.statuses()
+        request = RegisterTaskExecutor(self.resource_id, address, slots, settings.data_address, settings.hardware)
         await self._gateway(self._resource_manager).ask(request)
 
     # ---- slots ----
@@ -172,7 +176,8 @@ class TaskExecutor(RpcEndpoint):
 
     async def _offer(self, slot: TaskSlot, request_id: int) -> None:
         offer = SlotOffer(slot.index, slot.allocation_id, slot.managed_pages, request_id)
-        request = OfferSlots(self.resource_id, self.address, self._settings.data_address, (offer,))
+        address = self._rpc.address_of(self.address)
+        request = OfferSlots(self.resource_id, address, self._settings.data_address, (offer,))
         try:
             reply = await self._gateway(slot.job_master_address).ask(request)
             is_accepted = slot.allocation_id in reply.accepted
@@ -273,7 +278,7 @@ class TaskExecutor(RpcEndpoint):
 
     async def release_partitions(self, request: ReleasePartitions) -> Acknowledge:
         """Drop result partitions."""
-        await self._drop_partitions(request.partitions)
+        await self.complete(self._drop_partitions(request.partitions))
         return ACKNOWLEDGE
 
     async def _drop_partitions(self, partitions: Sequence[ResultPartitionId]) -> None:
@@ -284,18 +289,21 @@ class TaskExecutor(RpcEndpoint):
 
     async def release_job(self, request: ReleaseJob) -> Acknowledge:
         """Drop everything of a job, once its task threads have ended."""
-        tasks = [task for task in self._tasks.values() if task.descriptor.job_id == request.job_id]
+        await self.complete(self._drop_job(request.job_id))
+        return ACKNOWLEDGE
+
+    async def _drop_job(self, job_id: JobId) -> None:
+        tasks = [task for task in self._tasks.values() if task.descriptor.job_id == job_id]
         for task in tasks:
             self._cancel(task)
         for task in tasks:
             await task.ended.wait()
-        for slot in self.slot_table.slots_of(request.job_id):
+        for slot in self.slot_table.slots_of(job_id):
             self._free(slot)
-        attempts = self._attempts.pop(request.job_id, [])
+        attempts = self._attempts.pop(job_id, [])
         await asyncio.get_running_loop().run_in_executor(
-            self._blocking_work, self._resources.release_attempts, request.job_id, attempts
+            self._blocking_work, self._resources.release_attempts, job_id, attempts
         )
-        return ACKNOWLEDGE
 
     # ---- leaders ----
 
@@ -312,9 +320,6 @@ class TaskExecutor(RpcEndpoint):
                 jobs = {slot.job_id for slot in self._slots_of_job_master(address)}
                 for job_id in jobs:
                     self.spawn(self._drop_job(job_id), f"drop job {job_id}")
-
-    async def _drop_job(self, job_id: JobId) -> None:
-        await self.release_job(ReleaseJob(job_id))
 
     def _job_ids(self) -> set[JobId]:
         """Return the jobs that have anything here."""

@@ -1,0 +1,212 @@
+"""Credentials: the cluster's secret, and what it proves.
+
+    load_or_create(path) ─► sign(method, target, digest of the body) ─► value of the Authorization header
+    verify(method, target, header) ─► the digest that the body must have, or AccessDeniedError
+    challenge() ─► prove(role, own, other's) ─► check_proof(role, own, other's, proof)          for raw sockets
+
+A signature is HMAC-SHA256 over method, target (path and query as sent), epoch, time, nonce and the SHA-256 of the body:
+none can be changed, and a request that was overheard is worth nothing: it is accepted for a minute and its nonce
+once; at another leader its epoch is refused. ``verify`` needs no byte of the body; the caller compares the body's
+digest before anything reads it. Nonces are kept while they matter, at most NONCES_MAX of them; when there are more,
+requests are refused, not forgotten.
+
+The secret lies in a file that only its owner may read. It is in no text: not in ``repr``, errors or logs.
+
+Thread: ``verify`` on the event loop only; the rest anywhere.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+import secrets
+import stat
+from collections import deque
+from pathlib import Path
+
+from engine.clock import Clock, SystemClock
+from engine.errors import ConfigurationError
+from engine.rpc.errors import AccessDeniedError
+
+#: the header that carries a signature
+AUTHORIZATION = "Authorization"
+SCHEME = "Drey-HMAC-SHA256"
+#: how far the times of two machines may lie apart, plus the time on the way
+ACCEPTED_MS = 60_000
+#: requests of the last two minutes that are remembered: about 100 bytes each
+NONCES_MAX = 500_000
+
+_SECRET_BYTES = 32
+_SECRET_MIN_BYTES = 16
+_SECRET_FILE_MAX_BYTES = 4096
+_HEX = frozenset("0123456789abcdef")
+_NONCE_LENGTH = 32
+_DIGEST_LENGTH = 64
+
+#: the digest of no body
+EMPTY_DIGEST = hashlib.sha256(b"").hexdigest()
+
+
+class Credentials:
+    """The secret that the processes of a cluster and its clients share."""
+
+    def __init__(self, secret: bytes, clock: Clock | None = None) -> None:
+        if len(secret) < _SECRET_MIN_BYTES:
+            raise ConfigurationError(f"a cluster secret has at least {_SECRET_MIN_BYTES} bytes")
+        self._request_key = _derived(secret, b"request")
+        self._peer_key = _derived(secret, b"peer")
+        self._clock = clock or SystemClock()
+        self._nonces: set[str] = set()
+        #: (time on our clock at which it may be forgotten, nonce), oldest first
+        self._nonce_ends: deque[tuple[float, str]] = deque()
+
+    def __repr__(self) -> str:
+        return "Credentials(...)"
+
+    def __reduce__(self) -> str:
+        raise TypeError("credentials do not travel")
+
+    @classmethod
+    def load(cls, path: Path, clock: Clock | None = None) -> Credentials:
+        """Read the secret's file; ConfigurationError when it is missing, short, or open to others."""
+        return cls(_read_secret(path), clock)
+
+    @classmethod
+    def load_or_create(cls, path: Path, clock: Clock | None = None) -> Credentials:
+        """Read the secret's file; make it first when there is none."""
+        if not path.exists():
+            _write_secret(path)
+        return cls.load(path, clock)
+
+    # ---- requests ----
+
+    def sign(self, method: str, target: str, body_digest: str = EMPTY_DIGEST, epoch: str = "") -> str:
+        """Return the value of the Authorization header; ``body_digest`` is the hexadecimal SHA-256 of the body."""
+        time_ms, nonce = str(self._clock.wall_ms()), secrets.token_hex(_NONCE_LENGTH // 2)
+        signature = self._signature(method, target, epoch, time_ms, nonce, body_digest)
+        return f"{SCHEME} {time_ms}:{nonce}:{body_digest}:{signature}"
+
+    def verify(self, method: str, target: str, header: str | None, epoch: str = "") -> str:
+        """Return the digest that the body must have; AccessDeniedError says why a request is refused."""
+        time_ms, nonce, body_digest, signature = _parsed(header)
+        expected = self._signature(method, target, epoch, time_ms, nonce, body_digest)
+        if not hmac.compare_digest(expected.encode(), signature.encode()):
+            raise AccessDeniedError(
+                "the request's credential is wrong: its sender has another cluster secret, or it was changed on the way"
+            )
+        age_ms = self._clock.wall_ms() - int(time_ms)
+        if abs(age_ms) > ACCEPTED_MS:
+            raise AccessDeniedError(
+                f"the request's credential is {abs(age_ms) // 1000} s {'old' if age_ms > 0 else 'ahead'}, more than "
+                f"{ACCEPTED_MS // 1000} s: it is repeated, or the clocks of the machines differ"
+            )
+        self._note_nonce(nonce)
+        return body_digest
+
+    def _signature(self, *parts: str) -> str:
+        return hmac.new(self._request_key, _unambiguous(parts), hashlib.sha256).hexdigest()
+
+    def _note_nonce(self, nonce: str) -> None:
+        now_s = self._clock.monotonic_s()
+        while self._nonce_ends and self._nonce_ends[0][0] < now_s:
+            self._nonces.discard(self._nonce_ends.popleft()[1])
+        if nonce in self._nonces:
+            raise AccessDeniedError("the request's credential was used before")
+        if len(self._nonces) >= NONCES_MAX:
+            raise AccessDeniedError("too many requests within two minutes; try again later")
+        self._nonces.add(nonce)
+        # A signature from ACCEPTED_MS ahead of us stays valid for twice that.
+        self._nonce_ends.append((now_s + 2 * ACCEPTED_MS / 1000, nonce))
+
+    # ---- raw sockets: each side sends a challenge, then the proof of the other's ----
+
+    @staticmethod
+    def challenge() -> bytes:
+        """Return 32 bytes that nobody has seen, to be sent to the other side."""
+        return secrets.token_bytes(32)
+
+    def prove(self, role: str, own: bytes, received: bytes) -> bytes:
+        """Return 32 bytes that prove the secret to whoever sent the challenge ``received``.
+
+        ``role`` (such as "reader", "writer") differs between the two sides: a proof sent back proves nothing.
+        """
+        return hmac.new(self._peer_key, _unambiguous((role, received.hex(), own.hex())), hashlib.sha256).digest()
+
+    def check_proof(self, other_role: str, own: bytes, received: bytes, proof: bytes) -> None:
+        """Raise AccessDeniedError unless ``proof`` is the other's answer to our challenge ``own``."""
+        expected = hmac.new(self._peer_key, _unambiguous((other_role, own.hex(), received.hex())), hashlib.sha256)
+        if not hmac.compare_digest(expected.digest(), proof):
+            raise AccessDeniedError("the other side of a connection has another cluster secret")
+
+
+def _derived(secret: bytes, purpose: bytes) -> bytes:
+    return hmac.new(secret, b"drey " + purpose, hashlib.sha256).digest()
+
+
+def _unambiguous(parts: tuple[str, ...]) -> bytes:
+    encoded = [part.encode("utf-8", "surrogateescape") for part in parts]
+    return b"".join(len(part).to_bytes(4, "big") + part for part in encoded)
+
+
+def _parsed(header: str | None) -> tuple[str, str, str, str]:
+    if not header:
+        raise AccessDeniedError("the request carries no credential; it needs the cluster's secret")
+    scheme, _, value = header.partition(" ")
+    fields = value.split(":")
+    if scheme != SCHEME or len(fields) != 4:
+        raise AccessDeniedError(f"the request's credential is not of the scheme {SCHEME}")
+    time_ms, nonce, digest, signature = fields
+    is_formed = (
+        time_ms.isascii()
+        and time_ms.isdigit()
+        and len(time_ms) <= 16
+        and len(nonce) == _NONCE_LENGTH
+        and len(digest) == len(signature) == _DIGEST_LENGTH
+        and _HEX.issuperset(nonce + digest + signature)
+    )
+    if not is_formed:
+        raise AccessDeniedError("the request's credential is malformed")
+    return time_ms, nonce, digest, signature
+
+
+def _read_secret(path: Path) -> bytes:
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError as error:
+        raise ConfigurationError(f"the cluster secret {path} cannot be read: {error.strerror}") from error
+    with os.fdopen(descriptor, "rb") as file:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise ConfigurationError(f"the cluster secret {path} is not a file")
+        if status.st_mode & 0o077:
+            raise ConfigurationError(f"others may read the cluster secret {path}: run chmod 600 {path}")
+        if status.st_uid not in (os.geteuid(), 0):
+            raise ConfigurationError(f"the cluster secret {path} belongs to another user")
+        secret = file.read(_SECRET_FILE_MAX_BYTES).strip()
+    if len(secret) < _SECRET_MIN_BYTES:
+        raise ConfigurationError(
+            f"the cluster secret {path} has {len(secret)} bytes, at least {_SECRET_MIN_BYTES} are needed: "
+            "remove it and start the cluster again"
+        )
+    return secret
+
+
+def _write_secret(path: Path) -> None:
+    """Make the file, whole or not at all; when two processes do so at once, one file stands for both."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    try:
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(secrets.token_hex(_SECRET_BYTES).encode() + b"\n")
+            file.flush()
+            os.fsync(descriptor)
+        try:
+            os.link(temporary, path)
+        except FileExistsError:
+            return
+    except OSError as error:
+        raise ConfigurationError(f"the cluster secret {path} cannot be made: {error.strerror}") from error
+    finally:
+        temporary.unlink(missing_ok=True)

@@ -1,0 +1,122 @@
+"""Requests and responses of the HTTP server, and Route: a path with its handler and who may call it.
+
+    Route("GET", "/jobs/{job_id}", handler, Access.OPEN_GET) ─► HttpServer ─► handler(HttpRequest) -> HttpResponse
+
+What is not known to be harmless needs the secret: Access.SECRET is for all that changes something, OPEN_GET for GETs
+that anybody on this machine may see (off loopback they need the secret as well). ``HttpError`` is an answer as an
+exception. Handlers know nothing of the server's library.
+"""
+
+from __future__ import annotations
+
+import enum
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from engine.errors import EngineError
+
+BODY_LIMIT = 16 * 1024 * 1024
+
+
+class Access(enum.Enum):
+    """Who may call a route."""
+
+    #: anybody on loopback; the secret's holders elsewhere. GET and HEAD only
+    OPEN_GET = "open"
+    #: the secret's holders
+    SECRET = "signed"  # noqa: S105
+
+
+@dataclass(frozen=True)
+class HttpRequest:
+    """A request that has passed all checks. Without ``is_streamed`` its body is whole and its digest verified."""
+
+    method: str
+    path: str
+    #: variables of the route's path, percent-decoded: data of strangers, to be checked
+    variables: Mapping[str, str]
+    query: Mapping[str, str]
+    headers: Mapping[str, str]
+    body: bytes = b""
+    #: the digest that the body of a streamed route must have: the handler reads ``chunks`` to the end, which checks it
+    body_digest: str = ""
+    #: length of a streamed body; -1 when it was not said
+    content_length: int = 0
+    chunks: AsyncIterator[bytes] | None = None
+
+    def json(self) -> Any:
+        """Return the body as JSON; HttpError 400 when it is not."""
+        try:
+            return json.loads(self.body)
+        except (ValueError, RecursionError) as error:
+            raise HttpError(400, "the body is not JSON") from error
+
+
+class Parts(Protocol):
+    """A body that is sent as it comes. ``aclose`` is called once, also when nobody asked for a part."""
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        """Return the iterator of the parts."""
+        ...
+
+    async def aclose(self) -> None:
+        """Nobody asks for more."""
+        ...
+
+
+@dataclass(frozen=True)
+class HttpResponse:
+    """An answer: a body, a file, or parts that are sent as they come."""
+
+    status: int = 200
+    body: bytes = b""
+    content_type: str = "application/json"
+    headers: Mapping[str, str] = field(default_factory=dict)
+    #: sent instead of ``body``
+    file: Path | None = None
+    #: sent instead of ``body``; the headers go out at once
+    parts: Parts | None = None
+
+
+class HttpError(EngineError):
+    """An answer with an error status; ``str()`` is shown to the caller."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+Handler = Callable[[HttpRequest], Awaitable[HttpResponse]]
+
+
+@dataclass(frozen=True)
+class Route:
+    """A path and who answers it. ``path`` has variables in braces, each one segment."""
+
+    method: str
+    path: str
+    handler: Handler
+    access: Access = Access.SECRET
+    #: largest body in bytes
+    body_limit: int = BODY_LIMIT
+    #: the handler reads the body in parts, for bodies that memory should not hold
+    is_streamed: bool = False
+    #: seconds until a body must have come whole
+    body_timeout_s: float = 60.0
+
+    def __post_init__(self) -> None:
+        if self.access is Access.OPEN_GET and self.method != "GET":
+            raise ValueError(f"{self.method} {self.path}: only a GET may be open")
+
+
+def json_response(value: object, status: int = 200) -> HttpResponse:
+    """Return an answer of JSON."""
+    return HttpResponse(status, json.dumps(value).encode())
+
+
+def error_response(status: int, *messages: str) -> HttpResponse:
+    """Return an error as all routes tell it."""
+    return json_response({"errors": list(messages)}, status)

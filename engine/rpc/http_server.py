@@ -1,0 +1,303 @@
+"""HttpServer: the one server of a process, for calls of components, REST and blobs, behind one set of checks.
+
+    server = HttpServer(bind_host, ports, credentials) ─► add_routes(routes) ─► start ─► host, port ─► stop
+
+    head ─► Host header (403) ─► route (404, 405) ─► credential (401) ─► declared length (413)
+         ─► body, within the route's limit (413) and time (408) ─► its digest (401) ─► handler ─► answer
+
+No byte of a body is read before the credential is verified, and none is parsed before the digest is. Every route says
+who may call it (``Access``): the list of routes is the list of all endpoints. Off loopback nothing is open, and a
+server without credentials or mutual TLS does not start. A foreign Host header is refused: pages of other sites that
+make a browser on this machine call us cannot forge it.
+
+Errors are ``{"errors": [text]}``. A refused request is logged without anything it carried but method and path. The
+handler of a caller that goes away is cancelled.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import ipaddress
+import logging
+import socket
+import ssl
+from collections.abc import AsyncIterator, Iterable, Sequence
+from typing import Any
+
+from aiohttp import web
+
+from engine.errors import ConfigurationError
+from engine.rpc.credentials import AUTHORIZATION, EMPTY_DIGEST, Credentials
+from engine.rpc.errors import AccessDeniedError
+from engine.rpc.http_connection import ConnectionGuard, request_begins, request_ends
+from engine.rpc.http_messages import Access, HttpError, HttpRequest, HttpResponse, Route, error_response
+
+EPOCH_HEADER = "X-Drey-Epoch"
+DEADLINE_HEADER = "X-Drey-Deadline-Ms"
+
+_LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
+_SAFE_HEADERS = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
+#: seconds that requests may take to end when the server stops
+_STOP_S = 2.0
+_BACKLOG = 256
+
+_log = logging.getLogger(__name__)
+
+
+class HttpServer:
+    """Routes under one address.
+
+    Args:
+        bind_host: interface to listen on.
+        ports: tried in order; 0 is any free one.
+        credentials: the cluster secret; without it only open routes can be called.
+        tls: mutual TLS; plain HTTP without.
+        host: name under which others reach this process; the interface's by default.
+    """
+
+    def __init__(
+        self,
+        bind_host: str,
+        ports: Sequence[int],
+        credentials: Credentials | None = None,
+        tls: ssl.SSLContext | None = None,
+        host: str | None = None,
+    ) -> None:
+        self._bind_host = bind_host
+        self._ports = tuple(ports)
+        self._credentials = credentials
+        self._tls = tls
+        self._is_loopback = is_loopback(bind_host)
+        self._is_any = bind_host in ("", "0.0.0.0", "::")  # noqa: S104
+        self.host = host or (socket.gethostname() if self._is_any else bind_host)
+        self.port = 0
+        self._routes: list[Route] = []
+        self._guard: ConnectionGuard | None = None
+        self._listener: asyncio.Server | None = None
+        self._runner: web.AppRunner | None = None
+
+    @property
+    def routes(self) -> tuple[Route, ...]:
+        """Everything that can be called."""
+        return tuple(self._routes)
+
+    @property
+    def address(self) -> str:
+        """``host:port`` once it has started."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    def add_routes(self, routes: Iterable[Route]) -> None:
+        """Add routes; only before ``start``."""
+        if self._runner is not None:
+            raise RuntimeError("routes are added before the server starts")
+        self._routes.extend(routes)
+
+    async def start(self) -> None:
+        """Listen; ConfigurationError when no port is free, or when anybody could call from elsewhere."""
+        if not self._is_loopback and self._credentials is None and not _is_mutual(self._tls):
+            raise ConfigurationError(
+                f"a server on {self._bind_host or 'all interfaces'} would be open to the network: set "
+                "security.secret-file or security.ssl.enabled, or bind to localhost"
+            )
+        listening = _listening_socket(self._bind_host, self._ports)
+        self.port = listening.getsockname()[1]
+        application = web.Application()
+        for route in self._routes:
+            application.router.add_route(route.method, route.path, self._endpoint(route))
+            if route.method == "GET":
+                application.router.add_route("HEAD", route.path, self._endpoint(route))
+        application.middlewares.append(self._answer)
+        self._runner = web.AppRunner(application, handler_cancellation=True, shutdown_timeout=_STOP_S)
+        await self._runner.setup()
+        assert self._runner.server is not None, "the runner is set up"
+        self._guard = ConnectionGuard(self._runner.server)
+        self._guard.start()
+        self._listener = await asyncio.get_running_loop().create_server(
+            self._guard, sock=listening, ssl=self._tls, backlog=_BACKLOG
+        )
+
+    async def stop(self) -> None:
+        """Close the socket and all connections; idempotent."""
+        if self._runner is None or self._listener is None or self._guard is None:
+            return
+        runner, self._runner = self._runner, None
+        self._listener.close()
+        await self._guard.stop()
+        await runner.cleanup()
+
+    # ---- checks, in their order ----
+
+    @web.middleware
+    async def _answer(self, request: web.Request, handler: Any) -> web.StreamResponse:
+        request_begins(request.protocol)
+        try:
+            self._check_host(request)
+            response: web.StreamResponse = await handler(request)
+            return response
+        except HttpError as error:
+            return _refused(request, error.status, str(error))
+        except AccessDeniedError as error:
+            return _refused(request, web.HTTPUnauthorized.status_code, str(error))
+        except web.HTTPException as error:  # of the router
+            return _refused(request, error.status, f"{error.reason}: {request.method} {request.path}"[:200])
+        except TimeoutError:
+            return _refused(request, web.HTTPRequestTimeout.status_code, "the body did not come in time")
+        except (web.RequestPayloadError, asyncio.IncompleteReadError):
+            return _refused(request, web.HTTPBadRequest.status_code, "the body is malformed")
+        except Exception:
+            _log.exception("%s %s failed", request.method, request.rel_url.raw_path)
+            return _answered(request, error_response(500, "the server failed; its log tells why"))
+        finally:
+            request_ends(request.protocol)
+
+    def _check_host(self, request: web.Request) -> None:
+        name = _host_name(request.headers.get("Host", ""))
+        if name in _LOOPBACK_NAMES and self._is_loopback:
+            return
+        if name in (self.host.lower(), self._bind_host.lower()):
+            return
+        sockname = request.transport.get_extra_info("sockname") if request.transport is not None else None
+        if sockname and name in (sockname[0], socket.gethostname().lower()):
+            return
+        if name in _LOOPBACK_NAMES and self._is_any:
+            return
+        raise HttpError(403, "the Host header names another host than this one")
+
+    def _endpoint(self, route: Route) -> Any:
+        async def answer(request: web.Request) -> web.StreamResponse:
+            digest = self._check_access(route, request)
+            length = request.content_length
+            if length is not None and length > route.body_limit:
+                raise HttpError(413, f"the body has {length} bytes, at most {route.body_limit} are taken")
+            chunks = _checked_chunks(request, route.body_limit, digest)
+            body = b""
+            if not route.is_streamed:
+                async with asyncio.timeout(route.body_timeout_s):
+                    body = b"".join([chunk async for chunk in chunks])
+            response = await route.handler(
+                HttpRequest(
+                    request.method,
+                    request.rel_url.raw_path,
+                    request.match_info,
+                    request.query,
+                    request.headers,
+                    body,
+                    digest,
+                    -1 if length is None else length,
+                    chunks if route.is_streamed else None,
+                )
+            )
+            return await _sent(request, response)
+
+        return answer
+
+    def _check_access(self, route: Route, request: web.Request) -> str:
+        """Return the digest that the body must have."""
+        if route.access is Access.OPEN_GET and self._is_loopback:
+            return EMPTY_DIGEST
+        if self._credentials is not None:
+            # As it came: what the library normalizes was not signed.
+            target, epoch = request.raw_path, request.headers.get(EPOCH_HEADER, "")
+            header = request.headers.get(AUTHORIZATION)
+            digest = self._credentials.verify(request.method, target, header, epoch)
+            request.protocol.is_trusted = True  # type: ignore[attr-defined]
+            return digest
+        if _is_mutual(self._tls):
+            return ""
+        raise AccessDeniedError("this server has no cluster secret, so that nobody may call this")
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches an interface."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _is_mutual(tls: ssl.SSLContext | None) -> bool:
+    return tls is not None and tls.verify_mode is ssl.CERT_REQUIRED
+
+
+def _listening_socket(host: str, ports: Sequence[int]) -> socket.socket:
+    reason = "no port is given"
+    # "localhost" may mean ::1 as well; one address is enough, and everybody has this one.
+    address = "127.0.0.1" if host == "localhost" else host
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    for port in ports:
+        candidate = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            candidate.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            candidate.bind((address, port))
+            candidate.listen(_BACKLOG)
+            candidate.setblocking(False)
+        except OSError as error:
+            candidate.close()
+            reason = error.strerror or str(error)
+        else:
+            return candidate
+    tried = ", ".join(str(port) for port in ports[:3]) + (", ..." if len(ports) > 3 else "")
+    raise ConfigurationError(f"cannot listen on {host} port {tried}: {reason}")
+
+
+def _host_name(header: str) -> str:
+    """Return the name of a Host header in small letters, without the port."""
+    header = header.strip().lower()
+    if header.startswith("["):
+        return header[1:].partition("]")[0]
+    return header.partition(":")[0]
+
+
+async def _checked_chunks(request: web.Request, limit: int, digest: str) -> AsyncIterator[bytes]:
+    """Yield the body in parts; raises when it is too long or, at its end, when its digest is another."""
+    seen, sha = 0, hashlib.sha256()
+    async for chunk in request.content.iter_any():
+        seen += len(chunk)
+        if seen > limit:
+            raise HttpError(413, f"the body has more than {limit} bytes")
+        sha.update(chunk)
+        yield chunk
+    if digest and not hmac.compare_digest(sha.hexdigest(), digest):
+        raise AccessDeniedError("the body is not the one that was signed")
+
+
+def _refused(request: web.Request, status: int, reason: str) -> web.StreamResponse:
+    _log.info("%s %.200s is refused with %d: %s", request.method, request.rel_url.raw_path, status, reason)
+    return _answered(request, error_response(status, reason))
+
+
+def _answered(request: web.Request, response: HttpResponse) -> web.Response:
+    """Return an error; when the body was not read the connection is closed after it."""
+    answer = web.Response(
+        status=response.status, body=response.body, content_type=response.content_type, headers=_SAFE_HEADERS
+    )
+    if not request.content.is_eof():
+        answer.force_close()
+    return answer
+
+
+async def _sent(request: web.Request, response: HttpResponse) -> web.StreamResponse:
+    headers = {**_SAFE_HEADERS, **response.headers, "Content-Type": response.content_type}
+    if response.file is not None:
+        return web.FileResponse(response.file, status=response.status, headers=headers)
+    if response.parts is None:
+        return web.Response(status=response.status, body=response.body, headers=headers)
+    streamed = web.StreamResponse(status=response.status, headers=headers)
+    try:
+        await streamed.prepare(request)
+        async for part in response.parts:
+            await streamed.write(part)
+        await streamed.write_eof()
+    except Exception:
+        # The status is out already: all that can still tell the caller is an answer that breaks off.
+        _log.exception("the answer to %s %s breaks off", request.method, request.rel_url.raw_path)
+        streamed.force_close()
+        if request.transport is not None:
+            request.transport.abort()
+    finally:
+        await response.parts.aclose()
+    return streamed

@@ -1,0 +1,246 @@
+"""Calls between processes: HttpRpcService.
+
+    POST /rpc/<name>       body: a message (codec.py)      headers: signature, epoch, milliseconds until the deadline
+    200                    body: the reply, or the error that the called component raised
+
+    ask ─► same process? short way ─► [in turn per address] signed request ─► headers of the answer ─► its body
+
+The called side checks the epoch before it decodes anything, starts the handler, and sends the headers at once; the
+body follows when the handler has ended. A caller sends its next call to the same address only after those headers, so
+calls start in the order they were made, as within a process, and a call that waits holds nobody up.
+
+A deadline goes with the call: when it passes, or the caller's connection closes, the handler is cancelled (one that
+must not stop half-way uses ``RpcEndpoint.complete``). A closed socket is EndpointUnreachableError at once. Connections
+are kept and reused. Nothing is sent twice: whether a call may be repeated is the caller's to know.
+
+Thread: the event loop only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import ssl
+import weakref
+from typing import cast
+
+import aiohttp
+
+from engine.rpc.codec import MessageCodec
+from engine.rpc.credentials import AUTHORIZATION, Credentials
+from engine.rpc.endpoint import RpcEndpoint
+from engine.rpc.errors import AccessDeniedError, EndpointUnreachableError, RemoteCallError, RpcTimeoutError
+from engine.rpc.gateway import ASK_TIMEOUT_S, Gateway, R
+from engine.rpc.http_messages import Access, HttpError, HttpRequest, HttpResponse, Route
+from engine.rpc.http_server import DEADLINE_HEADER, EPOCH_HEADER, HttpServer
+from engine.rpc.local_gateway import LocalRpcService
+from engine.rpc.request import Request
+
+#: largest message: a JobGraph or a task's descriptor with the functions in it
+MESSAGE_LIMIT = 64 * 1024 * 1024
+_CONTENT_TYPE = "application/msgpack"
+_CONNECT_S = 5.0
+#: less than the server's, so that a call never meets a connection that is being closed
+_KEEPALIVE_S = 15.0
+_REFUSED = (401, 403)
+_TEXT_MAX = 500
+
+
+class HttpRpcService:
+    """Endpoints of this process behind its server, and the way to those of others.
+
+    Args:
+        server: carries the calls; its route is added here, so before it starts.
+        codec: of all messages.
+        credentials: signs calls to others.
+        tls: client context when the others speak TLS.
+        checks_local: calls within this process pass the codec as well.
+    """
+
+    def __init__(
+        self,
+        server: HttpServer,
+        codec: MessageCodec,
+        credentials: Credentials | None,
+        tls: ssl.SSLContext | None = None,
+        checks_local: bool = False,
+    ) -> None:
+        self._server = server
+        self._codec = codec
+        self._credentials = credentials
+        self._tls = tls
+        self._local = LocalRpcService(codec if checks_local else None)
+        self._endpoints: dict[str, RpcEndpoint] = {}
+        self._session: aiohttp.ClientSession | None = None
+        #: whose turn it is to send to an address
+        self._turns: weakref.WeakValueDictionary[str, asyncio.Lock] = weakref.WeakValueDictionary()
+        server.add_routes([Route("POST", "/rpc/{name}", self._answer, Access.SECRET, MESSAGE_LIMIT)])
+
+    # ---- RpcService ----
+
+    def start(self, endpoint: RpcEndpoint) -> None:
+        """Make an endpoint reachable; a name that is taken raises ValueError."""
+        self._local.start(endpoint)
+        self._endpoints[endpoint.address] = endpoint
+
+    def stop(self, endpoint: RpcEndpoint) -> None:
+        """Make it unreachable; idempotent."""
+        self._local.stop(endpoint)
+        if self._endpoints.get(endpoint.address) is endpoint:
+            del self._endpoints[endpoint.address]
+
+    def address_of(self, name: str) -> str:
+        """Return ``host:port/name``; the server has started."""
+        if not self._server.port:
+            raise RuntimeError("the server has no port before it starts")
+        return f"{self._server.address}/{name}"
+
+    def connect(self, address: str, epoch: int) -> Gateway:
+        """Return a gateway to ``host:port/name``, or to a name of this process."""
+        authority, _, name = address.rpartition("/")
+        if not authority or authority == self._server.address:
+            return self._local.connect(name, epoch)
+        turn = self._turns.get(address)
+        if turn is None:
+            turn = self._turns[address] = asyncio.Lock()
+        return HttpGateway(self, address, epoch, turn)
+
+    async def close(self) -> None:
+        """Close the connections to others; the server is closed by its owner."""
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    # ---- the called side ----
+
+    async def _answer(self, request: HttpRequest) -> HttpResponse:
+        epoch, timeout_s = _call_headers(request)
+        name = request.variables["name"]
+        endpoint = self._endpoints.get(name)
+        try:
+            if endpoint is None:
+                raise EndpointUnreachableError(f"nobody answers at {self._server.address}/{name[:100]}")
+            endpoint.check_epoch(epoch)
+            message = self._codec.decode(request.body)
+        except Exception as error:
+            return HttpResponse(body=self._codec.encode_error(error), content_type=_CONTENT_TYPE)
+        call = asyncio.get_running_loop().create_task(endpoint.dispatch(epoch, message), name=f"call of {name}")
+        return HttpResponse(content_type=_CONTENT_TYPE, parts=_Reply(call, self._codec, timeout_s))
+
+    # ---- the calling side ----
+
+    async def call(self, gateway: HttpGateway, request: Request[R], timeout_s: float | None) -> R:
+        """Send a call and return its reply."""
+        body = self._codec.encode(request)
+        what = type(request).__name__
+        try:
+            async with asyncio.timeout(timeout_s):
+                status, answer = await self._exchange(gateway, body, timeout_s)
+        except aiohttp.ClientError as error:
+            raise EndpointUnreachableError(f"nobody answers at {gateway.address}: {_reason(error)}") from error
+        except TimeoutError as error:
+            raise RpcTimeoutError(f"{gateway.address} did not answer {what} within {timeout_s} s") from error
+        except OSError as error:
+            raise EndpointUnreachableError(f"nobody answers at {gateway.address}: {_reason(error)}") from error
+        if status in _REFUSED:
+            raise AccessDeniedError(f"{gateway.address} refuses {what}: {_text(answer)}")
+        if status != 200:
+            raise RemoteCallError(f"{gateway.address} answers {what} with {status}: {_text(answer)}")
+        if self._codec.is_error(answer):
+            raise self._codec.decode_error(answer)
+        return cast("R", self._codec.decode(answer))
+
+    async def _exchange(self, gateway: HttpGateway, body: bytes, timeout_s: float | None) -> tuple[int, bytes]:
+        authority, _, name = gateway.address.rpartition("/")
+        target, epoch = f"/rpc/{name}", str(gateway.epoch)
+        async with gateway.turn:
+            headers = {EPOCH_HEADER: epoch, "Content-Type": _CONTENT_TYPE}
+            if timeout_s is not None:
+                headers[DEADLINE_HEADER] = str(max(1, int(timeout_s * 1000)))
+            if self._credentials is not None:
+                digest = hashlib.sha256(body).hexdigest()
+                headers[AUTHORIZATION] = self._credentials.sign("POST", target, digest, epoch)
+            scheme = "https" if self._tls is not None else "http"
+            response = await self._client().post(f"{scheme}://{authority}{target}", data=body, headers=headers)
+        async with response:
+            return response.status, await response.read()
+
+    def _client(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            connector = aiohttp.TCPConnector(
+                limit=0, keepalive_timeout=_KEEPALIVE_S, ssl=self._tls if self._tls is not None else True
+            )
+            # Deadlines are the calls' own; only a connection that nobody takes has one here.
+            timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_S)
+            self._session = aiohttp.ClientSession(
+                connector=connector, timeout=timeout, cookie_jar=aiohttp.DummyCookieJar(), auto_decompress=False
+            )
+        return self._session
+
+
+class HttpGateway:
+    """An endpoint of another process, under one epoch."""
+
+    def __init__(self, service: HttpRpcService, address: str, epoch: int, turn: asyncio.Lock) -> None:
+        self._service = service
+        self._address = address
+        self.epoch = epoch
+        self.turn = turn
+
+    @property
+    def address(self) -> str:
+        """Where the component is."""
+        return self._address
+
+    async def ask(self, request: Request[R], timeout_s: float | None = ASK_TIMEOUT_S) -> R:
+        """Send a request and return the reply (``Gateway.ask``)."""
+        return await self._service.call(self, request, timeout_s)
+
+
+class _Reply:
+    """The bytes of a call's outcome, in one part, once it has ended; ``aclose`` cancels what has not."""
+
+    def __init__(self, call: asyncio.Task[object], codec: MessageCodec, timeout_s: float | None) -> None:
+        self._call = call
+        self._codec = codec
+        self._timeout_s = timeout_s
+        self._is_told = False
+
+    def __aiter__(self) -> _Reply:
+        return self
+
+    async def __anext__(self) -> bytes:
+        if self._is_told:
+            raise StopAsyncIteration
+        self._is_told = True
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                return self._codec.encode(await self._call)
+        except TimeoutError as error:
+            if self._call.cancelled():
+                late = RpcTimeoutError(f"the call was not answered within {self._timeout_s} s")
+                return self._codec.encode_error(late)
+            return self._codec.encode_error(error)
+        except Exception as error:
+            return self._codec.encode_error(error)
+
+    async def aclose(self) -> None:
+        """End the call if it has not ended."""
+        self._call.cancel()
+
+
+def _call_headers(request: HttpRequest) -> tuple[int, float | None]:
+    try:
+        epoch = int(request.headers[EPOCH_HEADER])
+        deadline = request.headers.get(DEADLINE_HEADER)
+        return epoch, None if deadline is None else max(0.001, int(deadline) / 1000)
+    except (KeyError, ValueError, OverflowError) as error:
+        raise HttpError(400, f"{EPOCH_HEADER} or {DEADLINE_HEADER} is not a number") from error
+
+
+def _reason(error: BaseException) -> str:
+    return str(getattr(error, "strerror", None) or error or type(error).__name__)
+
+
+def _text(answer: bytes) -> str:
+    return answer[:_TEXT_MAX].decode(errors="replace")

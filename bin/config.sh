@@ -3,6 +3,7 @@
 #
 #   DREY_HOME            the root of the checkout
 #   DREY_PYTHON          the interpreter of .venv
+#   usage TEXT           say how a command is called and end
 #   ensure_environment   make or refresh .venv: create, install, build; seconds when nothing has changed
 #   ensure_java          JAVA_HOME of a Java 17 or 21: the machine's, or the one from PyPI
 
@@ -14,6 +15,8 @@ DREY_PYTHON="$DREY_VENV/bin/python"
 say() { printf '%s\n' "$*" >&2; }
 
 die() { say "error: $*"; exit 1; }
+
+usage() { say "Usage: $*"; exit 1; }
 
 # The first interpreter of the machine that is new enough.
 _find_python() {

@@ -1,0 +1,17 @@
+"""The processes of a cluster, and the commands that start and stop them. Nobody imports this room.
+
+jobmanager.py          python -m engine.entrypoint.jobmanager: a JobManager's process
+leading_components.py  what it runs while it leads: Dispatcher, ResourceManager, JobMasters
+leader_endpoint.py     who leads: answered by JobManagers, asked by TaskManagers
+standalone_epoch.py    the epoch of a JobManager without a quorum
+taskmanager.py         python -m engine.entrypoint.taskmanager: a TaskManager's process
+servers.py             HTTP server, message service and secret of a process
+daemon.py              the life of a process: settings, logging, signals, exit code
+logging_setup.py       what is logged where
+log_files.py           log files that are put away
+readiness.py           telling the script that started a process that it serves
+scripts.py             what bin/*.sh do
+daemon_control.py      starting and stopping daemons
+pid_file.py            which daemons there are
+places.py              folders and names of files
+"""

@@ -1,0 +1,216 @@
+"""Starting and stopping daemons: what ``bin/*.sh`` do.
+
+    launch = begin_start(places, "taskmanager", arguments)     the process runs, its pid is in the pid file
+    launch.wait(timeout_s) ─► StartOutcome                      ready, failed (with its last words), or still waiting
+    stop_daemons(places, "taskmanager", all_of_them=False)      SIGTERM, after 10 s SIGKILL
+
+A daemon is a session of its own without terminal, works in the root of the installation, and writes a log file and,
+beside it, ``.out``: what it prints outside of the log. The files of the run before are kept under ``.1`` and so on.
+
+Source: flink-daemon.sh. It returns at once and says nothing of a start that fails; waiting for the process to be
+ready, and showing why it is not, is ours.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+
+from engine.entrypoint.log_files import rotate_logs
+from engine.entrypoint.pid_file import DaemonProcess, PidFile, process_identity
+from engine.entrypoint.places import ROOT, Places
+
+#: seconds that a process has to end after SIGTERM
+STOP_TIMEOUT_S = 10.0
+_LAST_LINES = 20
+_POLL_S = 0.02
+
+
+class StartState(Enum):
+    """What became of a start."""
+
+    READY = "ready"
+    WAITING = "waiting"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True)
+class StartOutcome:
+    """``text``: where it is reached, what it waits for, or why it failed."""
+
+    state: StartState
+    text: str
+
+
+def say(text: str) -> None:
+    """Write a line for the person at the terminal."""
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+def daemon_command(daemon: str, arguments: Sequence[str]) -> list[str]:
+    """Return the command of a daemon's process."""
+    return [sys.executable, "-m", f"engine.entrypoint.{daemon}", *arguments]
+
+
+@dataclass
+class Launch:
+    """A daemon that was started and may not be ready yet."""
+
+    places: Places
+    daemon: str
+    process: subprocess.Popen[bytes]
+    log_file: Path
+    pipe: int
+    _text: str = field(default="")
+
+    def wait(self, timeout_s: float) -> StartOutcome:
+        """Wait until it is ready or has failed; WAITING after ``timeout_s``."""
+        deadline = time.monotonic() + timeout_s
+        waits_for = "it is not ready yet"
+        while True:
+            while "\n" in self._text:
+                line, _, self._text = self._text.partition("\n")
+                word, _, text = line.partition(" ")
+                if word == "ready":
+                    return StartOutcome(StartState.READY, text)
+                if word == "failed":
+                    return self._failed(text)
+                waits_for = text
+            rest_s = deadline - time.monotonic()
+            if rest_s <= 0:
+                return StartOutcome(StartState.WAITING, waits_for)
+            if select.select([self.pipe], [], [], rest_s)[0]:
+                received = os.read(self.pipe, 65536)
+                if not received:
+                    return self._failed("")
+                self._text += received.decode(errors="replace")
+
+    def end(self) -> None:
+        """End the process and take it out of the pid file."""
+        _end_processes([DaemonProcess(self.process.pid, 0, process_identity(self.process.pid))])
+        self.process.wait()
+        self._forget()
+
+    def close(self) -> None:
+        """Wait no more."""
+        os.close(self.pipe)
+
+    def _failed(self, why: str) -> StartOutcome:
+        try:
+            code: int | str = self.process.wait(STOP_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            code = self.process.wait()
+        self._forget()
+        lines = [why or f"it ended with exit code {code} before it was ready", f"log: {self.log_file}"]
+        for path in (self.log_file, self.log_file.with_suffix(".out")):
+            lines.extend(f"    {line}" for line in _last_lines(path))
+        return StartOutcome(StartState.FAILED, "\n".join(lines))
+
+    def _forget(self) -> None:
+        with PidFile(self.places.pid_file(self.daemon)).locked() as processes:
+            processes[:] = [process for process in processes if process.pid != self.process.pid]
+
+
+def _last_lines(path: Path) -> list[str]:
+    try:
+        return path.read_text(errors="replace").splitlines()[-_LAST_LINES:]
+    except FileNotFoundError:
+        return []
+
+
+def enter(places: Places, daemon: str, pid: int) -> int:
+    """Put a process into the pid file, without the stale lines; return its number. Caller holds no lock."""
+    with PidFile(places.pid_file(daemon)).locked() as processes:
+        number = _prepare_entry(places, daemon, processes)
+        processes.append(DaemonProcess(pid, number, process_identity(pid)))
+        return number
+
+
+def _prepare_entry(places: Places, daemon: str, processes: list[DaemonProcess]) -> int:
+    processes[:] = [process for process in processes if process.is_alive]
+    if processes:
+        say(f"[INFO] {len(processes)} instance(s) of {daemon} are already running on {places.host}.")
+    used = {process.number for process in processes}
+    return next(number for number in range(len(used) + 1) if number not in used)
+
+
+def begin_start(places: Places, daemon: str, arguments: Sequence[str]) -> Launch:
+    """Start a daemon and enter it in the pid file; does not wait for it to be ready."""
+    places.log.mkdir(parents=True, exist_ok=True)
+    with PidFile(places.pid_file(daemon)).locked() as processes:
+        number = _prepare_entry(places, daemon, processes)
+        log_file = places.log_file(daemon, number)
+        output_file = log_file.with_suffix(".out")
+        rotate_logs(log_file)
+        rotate_logs(output_file)
+        reading, writing = os.pipe()
+        with output_file.open("ab") as output:
+            process = subprocess.Popen(
+                daemon_command(daemon, ["--log-file", str(log_file), "--ready-fd", str(writing), *arguments]),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                cwd=ROOT,
+                start_new_session=True,
+                pass_fds=[writing],
+            )
+        os.close(writing)
+        processes.append(DaemonProcess(process.pid, number, process_identity(process.pid)))
+    return Launch(places, daemon, process, log_file, reading)
+
+
+def stop_daemons(places: Places, daemon: str, *, all_of_them: bool) -> None:
+    """End the latest daemon of a kind, or all; says what it does, also when there is none."""
+    path = places.pid_file(daemon)
+    if not path.exists():
+        say(f"No {daemon} daemon to stop on host {places.host}.")
+        return
+    with PidFile(path).locked() as processes:
+        for process in processes:
+            if not process.is_alive:
+                say(f"No {daemon} daemon (pid: {process.pid}) is running anymore on {places.host}.")
+        living = [process for process in processes if process.is_alive]
+        processes[:] = living
+        chosen = living if all_of_them else living[-1:]
+        for process in chosen:
+            say(f"Stopping {daemon} daemon (pid: {process.pid}) on host {places.host}.")
+        _end_processes(chosen)
+        processes[:] = [process for process in living if process not in chosen]
+
+
+def _end_processes(processes: Sequence[DaemonProcess]) -> None:
+    """Ask processes to end; end them by force when they have not after a while."""
+    for process in processes:
+        _signal(process, signal.SIGTERM)
+    left = _wait_for_end(processes, STOP_TIMEOUT_S)
+    for process in left:
+        say(f"Daemon (pid: {process.pid}) did not end within {STOP_TIMEOUT_S:g} s and is killed.")
+        _signal(process, signal.SIGKILL)
+    _wait_for_end(left, STOP_TIMEOUT_S)
+
+
+def _signal(process: DaemonProcess, number: signal.Signals) -> None:
+    if process.is_alive:
+        try:
+            os.kill(process.pid, number)
+        except ProcessLookupError:
+            return
+
+
+def _wait_for_end(processes: Sequence[DaemonProcess], timeout_s: float) -> list[DaemonProcess]:
+    deadline = time.monotonic() + timeout_s
+    left = [process for process in processes if process.is_alive]
+    while left and time.monotonic() < deadline:
+        time.sleep(_POLL_S)
+        left = [process for process in left if process.is_alive]
+    return left

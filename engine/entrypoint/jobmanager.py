@@ -1,0 +1,163 @@
+"""``python -m engine.entrypoint.jobmanager``: a JobManager's process.
+
+    start   blob server, HTTP server (messages, REST, blobs), leader services ─ grant ─► components lead ─► ready
+    stop    components (jobs are suspended), leader services, servers
+
+It loads neither pyarrow nor any user's code. Source: Flink's ClusterEntrypoint.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import os
+import sys
+import tempfile
+import uuid
+from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from engine.clock import SystemClock
+from engine.config.options import (
+    HEARTBEAT_INTERVAL,
+    HEARTBEAT_TIMEOUT,
+    JOB_MANAGER_ADDRESS,
+    JOB_MANAGER_BIND_HOST,
+    JOB_MANAGER_RPC_PORT,
+    REST_PORT,
+)
+from engine.entrypoint.daemon import DaemonContext, build_parser, run_daemon
+from engine.entrypoint.leader_endpoint import LeaderEndpoint
+from engine.entrypoint.leading_components import LeadingComponents
+from engine.entrypoint.servers import ProcessServer, load_credentials
+from engine.entrypoint.standalone_epoch import next_epoch
+from engine.process_folder import ProcessFolder, sweep
+from ha.information import LeaderInformation
+from ha.services import create_ha_services
+
+_log = logging.getLogger("engine.entrypoint.jobmanager")  # not __main__
+
+_STORAGE_PREFIX = "drey-jobs-"
+
+
+class JobManager:
+    """Everything in a JobManager's process; a LeaderContender."""
+
+    def __init__(self, context: DaemonContext) -> None:
+        self._context = context
+        self._configuration = context.configuration
+        self._clock = SystemClock()
+        self._loop = asyncio.get_running_loop()
+        self._components: LeadingComponents | None = None
+        self._leader = LeaderEndpoint()
+        self._changes: set[asyncio.Task[None]] = set()
+        sweep(Path(tempfile.gettempdir()), _STORAGE_PREFIX)
+        #: decisions and results of jobs: as long as this process
+        self._storage = ProcessFolder.create(Path(tempfile.gettempdir()), _STORAGE_PREFIX)
+        self._blocking_work = ThreadPoolExecutor(max_workers=4, thread_name_prefix="drey-blocking")
+        self._server = ProcessServer(
+            context.configuration,
+            load_credentials(context.configuration, context.places),
+            context.configuration.get(JOB_MANAGER_BIND_HOST),
+            context.configuration.get(REST_PORT),
+            context.configuration.get(JOB_MANAGER_ADDRESS),
+            context.configuration.get(JOB_MANAGER_RPC_PORT),
+        )
+        self._rpc = self._server.rpc
+
+    async def start(self) -> None:
+        """Start the servers, then enter the election; ready when it leads."""
+        _log.info(
+            "starting HeartbeatServices: every %d ms, lost after %d ms",
+            self._configuration.get(HEARTBEAT_INTERVAL),
+            self._configuration.get(HEARTBEAT_TIMEOUT),
+        )
+        await self._server.start()
+        address = self._server.address
+        self._rpc.start(self._leader)
+        epoch_file = self._context.places.pid_file("jobmanager").with_suffix(".epoch")
+        services = create_ha_services("NONE", address, next_epoch(epoch_file, self._clock))
+        _log.info("starting HighAvailabilityServices: NONE, at %s", address)
+        self._election = services.election()
+        self._election.start(self)
+
+    async def stop(self) -> None:
+        """Stop everything in reverse; every step runs, the first error is raised."""
+        components, self._components = self._components, None
+        if components is not None:
+            self._election.close()
+        steps: list[Callable[[], Awaitable[None]]] = [self._server.stop]
+        if components is not None:
+            steps.insert(0, components.stop)
+        first_error: Exception | None = None
+        for step in steps:
+            try:
+                await step()
+            except Exception as error:
+                _log.exception("a part of the JobManager did not stop cleanly")
+                first_error = first_error or error
+        self._blocking_work.shutdown(wait=True)
+        self._storage.close()
+        if first_error is not None:
+            raise first_error
+
+    # ---- LeaderContender: calls may come in any thread ----
+
+    def grant_leadership(self, epoch: int, session: uuid.UUID) -> None:
+        """Start the leading components under the epoch and say where they are."""
+        self._loop.call_soon_threadsafe(self._lead, epoch, session)
+
+    def revoke_leadership(self) -> None:
+        """Stop the leading components at once."""
+        self._loop.call_soon_threadsafe(self._follow)
+
+    def handle_error(self, error: Exception) -> None:
+        """Give the process up."""
+        self._loop.call_soon_threadsafe(self._context.on_fatal, error)
+
+    def _lead(self, epoch: int, session: uuid.UUID) -> None:
+        self._components = LeadingComponents(
+            self._rpc,
+            epoch,
+            self._configuration,
+            self._storage.path,
+            self._clock,
+            self._blocking_work,
+            lambda: self._election.has_leadership(epoch),
+            self._context.on_fatal,
+        )
+        self._components.start()
+        information = LeaderInformation(epoch, session, self._server.address)
+        self._leader.leader = information
+        self._election.confirm(information)
+        _log.info("leads at %s under epoch %d", self._server.address, epoch)
+        self._context.readiness.ready(self._server.url)
+
+    def _follow(self) -> None:
+        components, self._components = self._components, None
+        self._leader.leader = None
+        if components is not None:
+            _log.info("leads no more (epoch %d)", components.epoch)
+            change = self._loop.create_task(components.stop())
+            self._changes.add(change)
+            change.add_done_callback(self._changes.discard)
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Run a JobManager to its end and return the exit code."""
+    parser = build_parser("jobmanager")
+    parser.add_argument("host", nargs="?", help="jobmanager.rpc.address")
+    parser.add_argument("port", nargs="?", help="rest.port")
+    arguments: argparse.Namespace = parser.parse_args(words)
+    settings = [f"jobmanager.rpc.address={arguments.host}"] if arguments.host else []
+    settings += [f"{REST_PORT.key}={arguments.port}"] if arguments.port else []
+    return run_daemon("jobmanager", JobManager, arguments, settings)
+
+
+if __name__ == "__main__":
+    code = main()
+    sys.stdout.flush()
+    # Nothing is left to do; threads that hang in a system call must not keep the process.
+    os._exit(code)

@@ -1,0 +1,64 @@
+"""LeaderEndpoint: tells processes that know only a JobManager's address who leads, and under which epoch.
+
+Without a quorum this is how a TaskManager finds the leader and its epoch: the JobManager at the configured address is
+asked (``StandaloneLeaderFinder``). It answers calls of any epoch, since who asks does not know one yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from engine.errors import EngineError, ResourceError
+from engine.gateways.leader import LEADER_ADDRESS, LeaderGateway
+from engine.gateways.messages import LeaderReply, RequestLeader
+from engine.resourcemanager.resource_manager import RESOURCE_MANAGER_ADDRESS
+from engine.rpc.endpoint import RpcEndpoint
+from engine.rpc.gateway import RpcService
+from engine.taskexecutor.registration import Leader
+from ha.information import LeaderInformation
+
+#: seconds until a JobManager that does not answer counts as absent
+_ASK_S = 5.0
+
+
+class _NoFence:
+    """Lets every epoch pass."""
+
+    def check(self, epoch: int) -> None:
+        """Do nothing."""
+
+
+class LeaderEndpoint(RpcEndpoint):
+    """What this JobManager knows of the leader."""
+
+    protocol = LeaderGateway
+
+    def __init__(self) -> None:
+        super().__init__(LEADER_ADDRESS, _NoFence())
+        self.leader: LeaderInformation | None = None
+
+    async def request_leader(self, request: RequestLeader) -> LeaderReply:
+        """Return who leads; ResourceError when nobody does."""
+        if self.leader is None:
+            raise ResourceError("no JobManager leads at present")
+        return LeaderReply(self.leader.epoch, str(self.leader.session), self.leader.address)
+
+
+class StandaloneLeaderFinder:
+    """Asks the JobManager at a fixed address; of a range of ports the first one that answers."""
+
+    def __init__(self, rpc: RpcService, host: str, ports: Sequence[int]) -> None:
+        self._rpc = rpc
+        self._addresses = [f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for port in ports]
+
+    async def find(self) -> Leader:
+        """Return the leader; raises what the last attempt failed with."""
+        failure: EngineError = ResourceError("no port of the JobManager is configured")
+        for address in self._addresses:
+            try:
+                reply = await self._rpc.connect(f"{address}/{LEADER_ADDRESS}", 0).ask(RequestLeader(), _ASK_S)
+            except EngineError as error:
+                failure = error
+            else:
+                return Leader(f"{reply.address}/{RESOURCE_MANAGER_ADDRESS}", reply.epoch)
+        raise failure

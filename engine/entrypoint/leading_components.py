@@ -1,0 +1,88 @@
+"""What a JobManager runs while it leads: ResourceManager, Dispatcher, and a JobMaster for each job, under one epoch.
+
+    components = LeadingComponents(...) ─► start ─► (messages come) ─► await stop()
+
+The next leadership gets new components. Source: Flink's DispatcherResourceManagerComponent.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from concurrent.futures import Executor
+from pathlib import Path
+
+from engine.clock import Clock
+from engine.config.loader import Configuration
+from engine.config.options import HEARTBEAT_INTERVAL, HEARTBEAT_TIMEOUT, SLOT_REQUEST_TIMEOUT
+from engine.dispatcher.dispatcher import Dispatcher
+from engine.graph.job_graph import JobGraph
+from engine.jobmaster.job_master import JobMaster, JobMasterSettings
+from engine.resourcemanager.resource_manager import RESOURCE_MANAGER_ADDRESS, ResourceManager
+from engine.rpc.gateway import RpcService
+
+_log = logging.getLogger(__name__)
+
+
+class LeadingComponents:
+    """Components of one leadership."""
+
+    def __init__(
+        self,
+        rpc: RpcService,
+        epoch: int,
+        configuration: Configuration,
+        storage_folder: Path,
+        clock: Clock,
+        blocking_work: Executor,
+        is_leading: Callable[[], bool],
+        on_fatal: Callable[[BaseException], None],
+    ) -> None:
+        self.epoch = epoch
+        self._rpc = rpc
+        self._configuration = configuration
+        self._storage_folder = storage_folder
+        self._clock = clock
+        self._blocking_work = blocking_work
+        self._is_leading = is_leading
+        self._on_fatal = on_fatal
+        self._heartbeat_interval_s = configuration.get(HEARTBEAT_INTERVAL) / 1000
+        self._heartbeat_timeout_s = configuration.get(HEARTBEAT_TIMEOUT) / 1000
+        self.resource_manager = ResourceManager(
+            rpc, epoch, self._heartbeat_interval_s, self._heartbeat_timeout_s, clock, on_fatal
+        )
+        self.dispatcher = Dispatcher(rpc, epoch, self._job_master, on_fatal)
+
+    def start(self) -> None:
+        """Make them reachable."""
+        _log.info("starting ResourceManager under epoch %d", self.epoch)
+        self._rpc.start(self.resource_manager)
+        self.resource_manager.start()
+        _log.info("starting Dispatcher under epoch %d", self.epoch)
+        self._rpc.start(self.dispatcher)
+
+    async def stop(self) -> None:
+        """Stop them; jobs that run are suspended."""
+        for endpoint in (self.dispatcher, self.resource_manager):
+            try:
+                await endpoint.stop()
+            finally:
+                self._rpc.stop(endpoint)
+
+    def _job_master(self, job_graph: JobGraph) -> JobMaster:
+        return JobMaster(
+            job_graph,
+            self._rpc,
+            self.epoch,
+            JobMasterSettings(
+                slot_request_timeout_s=self._configuration.get(SLOT_REQUEST_TIMEOUT) / 1000,
+                heartbeat_interval_s=self._heartbeat_interval_s,
+                heartbeat_timeout_s=self._heartbeat_timeout_s,
+                resource_manager_address=self._rpc.address_of(RESOURCE_MANAGER_ADDRESS),
+                storage_folder=self._storage_folder,
+            ),
+            self._clock,
+            self._blocking_work,
+            self._is_leading,
+            self._on_fatal,
+        )

@@ -1,0 +1,110 @@
+"""PidFile: which daemons of one kind this user has started here.
+
+    $DREY_PID_DIR/flink-<user>-taskmanager.pid             one pid a line, the latest one last; flock'd while it is used
+    $DREY_PID_DIR/flink-<user>-taskmanager.pid.processes   pid, number of the log files, identity of the process
+
+    with PidFile(path).locked() as processes:      list[DaemonProcess], living and dead; written back on exit
+        ...
+
+A pid alone says little: it may belong to another process by now. The identity is the boot of the machine and the
+start time of the process in it; a line whose process has another one is stale. Both files go when the last line does.
+
+Source: flink-daemon.sh, whose pid files have the same names and lines; identities are ours.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+_PROC = Path("/proc")
+
+
+@dataclass(frozen=True)
+class DaemonProcess:
+    """One line: ``number`` is in the names of its log files; ``identity`` is "" when only the pid is known."""
+
+    pid: int
+    number: int
+    identity: str
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the very process of this line still runs."""
+        now = process_identity(self.pid)
+        return now != "" and self.identity in ("", now)
+
+
+def process_identity(pid: int) -> str:
+    """Return what tells a running process from all others on this machine, or "" when there is none of that pid."""
+    try:
+        # The second field is the program's name in parentheses and may contain spaces.
+        fields = (_PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
+        boot = (_PROC / "sys/kernel/random/boot_id").read_text().strip()
+    except (OSError, ValueError):
+        return ""
+    # A zombie has ended; only its parent has not asked yet.
+    return "" if fields[0] in "ZX" else f"{boot}/{fields[19]}"
+
+
+class PidFile:
+    """The daemons of one kind."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._identities = path.with_name(f"{path.name}.processes")
+
+    @contextmanager
+    def locked(self) -> Iterator[list[DaemonProcess]]:
+        """Yield all lines under the lock; what the list holds on exit is written back."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = self._lock()
+        try:
+            processes = self._read()
+            try:
+                yield processes
+            finally:
+                self._write(descriptor, processes)
+        finally:
+            os.close(descriptor)
+
+    def read(self) -> list[DaemonProcess]:
+        """Return all lines as they are now, without the lock."""
+        return self._read()
+
+    def _lock(self) -> int:
+        while True:
+            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            if os.fstat(descriptor).st_nlink > 0:
+                return descriptor
+            os.close(descriptor)  # whoever had the lock has removed the file
+
+    def _read(self) -> list[DaemonProcess]:
+        known: dict[int, tuple[int, str]] = {}
+        for line in _lines(self._identities):
+            pid, number, identity = line.split()
+            known[int(pid)] = (int(number), identity)
+        return [DaemonProcess(int(line), *known.get(int(line), (0, ""))) for line in _lines(self.path)]
+
+    def _write(self, descriptor: int, processes: list[DaemonProcess]) -> None:
+        if not processes:
+            self._identities.unlink(missing_ok=True)
+            self.path.unlink(missing_ok=True)
+            return
+        known = [process for process in processes if process.identity]
+        self._identities.write_text("".join(f"{line.pid} {line.number} {line.identity}\n" for line in known))
+        content = "".join(f"{process.pid}\n" for process in processes).encode()
+        os.pwrite(descriptor, content, 0)
+        os.ftruncate(descriptor, len(content))
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text().split("\n")[:-1]
+    except FileNotFoundError:
+        return []

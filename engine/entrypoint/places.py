@@ -1,0 +1,47 @@
+"""Where the files of this installation's processes lie.
+
+root    of the checkout                    the working directory of daemons
+conf    $DREY_CONF_DIR or <root>/conf      config.yaml, masters, workers, cluster.secret
+log     $DREY_LOG_DIR  or <root>/log       flink-<user>-<daemon>-<number>-<host>.{log,out}, jobs/<job id>/
+pid     $DREY_PID_DIR  or /tmp             flink-<user>-<daemon>.pid
+"""
+
+from __future__ import annotations
+
+import getpass
+import os
+import socket
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@dataclass(frozen=True)
+class Places:
+    """Absolute folders, and the names of files in them."""
+
+    conf: Path
+    log: Path
+    pid: Path
+    user: str
+    host: str
+
+    def pid_file(self, daemon: str) -> Path:
+        """Return the pid file of a kind of daemon."""
+        return self.pid / f"flink-{self.user}-{daemon}.pid"
+
+    def log_file(self, daemon: str, number: int) -> Path:
+        """Return the log file of a daemon; what it writes to standard output lies beside it as ``.out``."""
+        return self.log / f"flink-{self.user}-{daemon}-{number}-{self.host}.log"
+
+
+def find_places() -> Places:
+    """Return the places that the environment names."""
+    return Places(
+        conf=Path(os.environ.get("DREY_CONF_DIR") or ROOT / "conf").absolute(),
+        log=Path(os.environ.get("DREY_LOG_DIR") or ROOT / "log").absolute(),
+        pid=Path(os.environ.get("DREY_PID_DIR") or "/tmp").absolute(),  # noqa: S108 - Flink's default
+        user=os.environ.get("USER") or getpass.getuser(),
+        host=socket.gethostname(),
+    )

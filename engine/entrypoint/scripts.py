@@ -1,0 +1,163 @@
+"""The commands behind ``bin/*.sh``: ``python -m engine.entrypoint.scripts <what> <verb> [arguments]``.
+
+    jobmanager|taskmanager start|start-foreground|stop|stop-all [-D key=value]...
+    cluster start|stop [-D key=value]...
+
+Loads neither the engine nor an event loop: what takes time is the daemons' start, and they start side by side.
+
+Source: jobmanager.sh, taskmanager.sh, start-cluster.sh, stop-cluster.sh of Flink.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Sequence
+
+from engine.entrypoint.daemon_control import (
+    Launch,
+    StartOutcome,
+    StartState,
+    begin_start,
+    daemon_command,
+    enter,
+    say,
+    stop_daemons,
+)
+from engine.entrypoint.log_files import rotate_logs
+from engine.entrypoint.places import ROOT, Places, find_places
+
+#: seconds until a daemon must be ready
+START_TIMEOUT_S = 30.0
+_LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code."""
+    what, verb, *arguments = sys.argv[1:] if words is None else words
+    places = find_places()
+    if what == "cluster":
+        return start_cluster(places, arguments) if verb == "start" else stop_cluster(places)
+    if verb in ("stop", "stop-all"):
+        stop_daemons(places, what, all_of_them=verb == "stop-all")
+        return 0
+    if verb == "start-foreground":
+        return start_foreground(places, what, arguments)
+    return start(places, what, arguments)
+
+
+def start(places: Places, daemon: str, arguments: Sequence[str]) -> int:
+    """Start a daemon and wait until it is ready."""
+    return _report([begin_start(places, daemon, arguments)], is_cluster=False)
+
+
+def start_foreground(places: Places, daemon: str, arguments: Sequence[str]) -> int:
+    """Become the daemon: this process, on this terminal, logging to it and to the usual file."""
+    places.log.mkdir(parents=True, exist_ok=True)
+    log_file = places.log_file(daemon, enter(places, daemon, os.getpid()))
+    rotate_logs(log_file)
+    os.chdir(ROOT)
+    command = daemon_command(daemon, ["--log-file", str(log_file), "--foreground", *arguments])
+    os.execv(command[0], command)  # noqa: S606 - this is what foreground means
+
+
+def start_cluster(places: Places, arguments: Sequence[str]) -> int:
+    """Start a JobManager here and a TaskManager for each line of ``conf/workers``, all at the same time."""
+    launches = [begin_start(places, "jobmanager", arguments)]
+    remote: list[tuple[str, subprocess.Popen[str]]] = []
+    for host in _hosts(places, "workers"):
+        if host in _LOCAL_NAMES:
+            launches.append(begin_start(places, "taskmanager", arguments))
+        else:
+            remote.append((host, _ssh(host, "taskmanager.sh", "start", arguments)))
+    code = _report(launches, is_cluster=True)
+    for host, process in remote:
+        code = max(code, _relay(host, process))
+    return code
+
+
+def stop_cluster(places: Places) -> int:
+    """Stop the TaskManagers of all hosts, then the JobManager."""
+    hosts = _hosts(places, "workers")
+    remote = [
+        (host, _ssh(host, "taskmanager.sh", "stop-all", ()))
+        for host in dict.fromkeys(hosts)
+        if host not in _LOCAL_NAMES
+    ]
+    stop_daemons(places, "taskmanager", all_of_them=True)
+    code = max([_relay(host, process) for host, process in remote], default=0)
+    stop_daemons(places, "jobmanager", all_of_them=True)
+    return code
+
+
+def _report(launches: list[Launch], *, is_cluster: bool) -> int:
+    """Wait for daemons and say what became of them; the first one that fails ends those of a cluster."""
+    code = 0
+    for launch in launches:
+        if code and is_cluster:
+            launch.end()
+        else:
+            code = max(code, _say_outcome(launch, launch.wait(START_TIMEOUT_S), is_cluster=is_cluster))
+        launch.close()
+    return code
+
+
+def _say_outcome(launch: Launch, outcome: StartOutcome, *, is_cluster: bool) -> int:
+    name = f"{launch.daemon} {launch.process.pid}"
+    if outcome.state is StartState.READY:
+        say(f"Started {name} at {outcome.text}")
+        return 0
+    if outcome.state is StartState.FAILED:
+        _complain(f"{name} did not start: {outcome.text}")
+        return 1
+    _complain(f"{name} is not ready after {START_TIMEOUT_S:g} s: {outcome.text}; log: {launch.log_file}")
+    if launch.daemon == "jobmanager":
+        launch.end()
+        return 1
+    # A TaskManager that found no JobManager yet goes on looking for it.
+    return 1 if is_cluster else 0
+
+
+def _complain(text: str) -> None:
+    sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()
+
+
+def _hosts(places: Places, name: str) -> list[str]:
+    """Return the hosts of ``masters`` or ``workers``, one a line; this one when there is no such file."""
+    try:
+        lines = (places.conf / name).read_text(encoding="utf-8").splitlines()
+    except FileNotFoundError:
+        return ["localhost"]
+    return [host for line in lines if (host := line.partition("#")[0].strip())]
+
+
+def _ssh(host: str, script: str, verb: str, arguments: Sequence[str]) -> subprocess.Popen[str]:
+    command = shlex.join([str(ROOT / "bin" / script), verb, *arguments])
+    settings = " ".join(
+        f"{name}={shlex.quote(os.environ[name])}"
+        for name in ("DREY_CONF_DIR", "DREY_LOG_DIR", "DREY_PID_DIR")
+        if os.environ.get(name)
+    )
+    return subprocess.Popen(
+        ["ssh", "-n", *shlex.split(os.environ.get("DREY_SSH_OPTS", "")), host, f"{settings} {command}".strip()],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def _relay(host: str, process: subprocess.Popen[str]) -> int:
+    output, _ = process.communicate()
+    for line in output.splitlines():
+        say(f"{host}: {line}")
+    if process.returncode:
+        _complain(f"{host}: ssh ended with exit code {process.returncode}")
+    return 1 if process.returncode else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,150 @@
+"""``python -m engine.entrypoint.taskmanager``: a TaskManager's process.
+
+    start   memory, disk, network, HTTP server, TaskExecutor ─► registers at whoever leads ─► ready
+    stop    tasks are cancelled, the ResourceManager hears that this TaskManager leaves, everything is given back
+
+Source: Flink's TaskManagerRunner.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from engine.clock import SystemClock
+from engine.config.options import (
+    CANCELLATION_TIMEOUT,
+    HEARTBEAT_INTERVAL,
+    HEARTBEAT_TIMEOUT,
+    JOB_MANAGER_ADDRESS,
+    JOB_MANAGER_RPC_PORT,
+    REGISTRATION_FIRST_PAUSE,
+    REGISTRATION_LAST_PAUSE,
+    REGISTRATION_TIMEOUT,
+    REST_PORT,
+    SLOTS,
+    TASK_MANAGER_BIND_HOST,
+    TASK_MANAGER_HOST,
+    TASK_MANAGER_RPC_PORT,
+)
+from engine.entrypoint.daemon import DaemonContext, build_parser, run_daemon
+from engine.entrypoint.leader_endpoint import StandaloneLeaderFinder
+from engine.entrypoint.servers import ProcessServer, load_credentials
+from engine.ids import ResourceId
+from engine.taskexecutor.registration import Leader, Registration, RegistrationSettings
+from engine.taskexecutor.task_executor import TaskExecutor, TaskExecutorSettings
+from engine.taskexecutor.task_resources import ProcessResources
+
+_log = logging.getLogger("engine.entrypoint.taskmanager")  # not __main__
+
+
+class TaskManager:
+    """Everything in a TaskManager's process."""
+
+    def __init__(self, context: DaemonContext) -> None:
+        self._context = context
+        configuration = self._configuration = context.configuration
+        self._clock = SystemClock()
+        self._slot_count: int = configuration.get(SLOTS)
+        self._resource_id = ResourceId.random()
+        self._blocking_work = ThreadPoolExecutor(max_workers=4, thread_name_prefix="drey-blocking")
+        self._server = ProcessServer(
+            configuration,
+            load_credentials(configuration, context.places),
+            configuration.get(TASK_MANAGER_BIND_HOST),
+            configuration.get(TASK_MANAGER_RPC_PORT),
+            configuration.get(TASK_MANAGER_HOST),
+        )
+        self._resources: ProcessResources | None = None
+        self._task_executor: TaskExecutor | None = None
+        self._registering: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Take memory and disk, listen, and begin to register."""
+        configuration = self._configuration
+        self._resources = ProcessResources(self._resource_id, configuration, self._slot_count, self._clock)
+        await self._server.start()
+        task_executor = self._task_executor = TaskExecutor(
+            self._resource_id,
+            self._server.rpc,
+            TaskExecutorSettings(
+                slot_count=self._slot_count,
+                managed_pages=self._resources.managed_pages,
+                heartbeat_interval_s=configuration.get(HEARTBEAT_INTERVAL) / 1000,
+                heartbeat_timeout_s=configuration.get(HEARTBEAT_TIMEOUT) / 1000,
+                cancellation_timeout_s=configuration.get(CANCELLATION_TIMEOUT) / 1000,
+            ),
+            self._resources,
+            self._clock,
+            self._blocking_work,
+            self._context.on_fatal,
+        )
+        self._server.rpc.start(task_executor)
+        task_executor.start()
+        _log.info("TaskManager %s listens at %s", self._resource_id, self._server.address)
+        registration = Registration(
+            task_executor, self._leader_finder(), self._registration_settings(), self._clock, self._registered
+        )
+        self._registering = task_executor.spawn(registration.run(), "registration")
+
+    async def stop(self) -> None:
+        """Give everything back in reverse; every step runs, the first error is raised."""
+        steps: list[Callable[[], Awaitable[None]]] = [self._server.stop, self._close_resources]
+        if self._task_executor is not None:
+            steps.insert(0, self._leave)
+        first_error: Exception | None = None
+        for step in steps:
+            try:
+                await step()
+            except Exception as error:
+                _log.exception("a part of the TaskManager did not stop cleanly")
+                first_error = first_error or error
+        if first_error is not None:
+            raise first_error
+
+    async def _leave(self) -> None:
+        """Say that what runs here is lost, so that it begins elsewhere at once, then cancel it."""
+        assert self._task_executor is not None, "only a started TaskManager leaves"
+        if self._registering is not None:
+            self._registering.cancel()
+        await self._task_executor.disconnect("it was stopped")
+        await self._task_executor.stop()
+        self._server.rpc.stop(self._task_executor)
+
+    async def _close_resources(self) -> None:
+        self._blocking_work.shutdown(wait=True)
+        if self._resources is not None:
+            await asyncio.get_running_loop().run_in_executor(None, self._resources.close)
+
+    def _registered(self, leader: Leader) -> None:
+        slots = f"{self._slot_count} slot{'s' if self._slot_count > 1 else ''}"
+        self._context.readiness.ready(f"{self._server.address} with {slots}")
+
+    def _leader_finder(self) -> StandaloneLeaderFinder:
+        configuration = self._configuration
+        ports = configuration.get(JOB_MANAGER_RPC_PORT) or configuration.get(REST_PORT)
+        return StandaloneLeaderFinder(self._server.rpc, configuration.get(JOB_MANAGER_ADDRESS), ports)
+
+    def _registration_settings(self) -> RegistrationSettings:
+        configuration = self._configuration
+        return RegistrationSettings(
+            first_pause_s=configuration.get(REGISTRATION_FIRST_PAUSE) / 1000,
+            last_pause_s=configuration.get(REGISTRATION_LAST_PAUSE) / 1000,
+            timeout_s=configuration.get(REGISTRATION_TIMEOUT) / 1000,
+        )
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Run a TaskManager to its end and return the exit code."""
+    return run_daemon("taskmanager", TaskManager, build_parser("taskmanager").parse_args(words))
+
+
+if __name__ == "__main__":
+    code = main()
+    sys.stdout.flush()
+    # Nothing is left to do; a task's thread that never ends must not keep the process.
+    os._exit(code)

@@ -94,9 +94,9 @@ class Environment:
 
     @property
     def parallelism(self) -> int:
-        """Default number of subtasks: ``parallelism.default``, else the number of processors."""
+        """Default number of subtasks: ``parallelism.default``, else the processors here, or the cluster's slots."""
         chosen = self._configuration.get(PARALLELISM_DEFAULT)
-        return int(chosen) if chosen is not None else len(os.sched_getaffinity(0))
+        return int(chosen) if chosen is not None else executor_of(self._target).default_parallelism(self._configuration)
 
     # sources ---------------------------------------------------------------------------------------------------
 

@@ -27,6 +27,10 @@ class Executor(Protocol):
         """Whether plans are only looked at: nothing is read beyond samples, and outputs may exist."""
         ...
 
+    def default_parallelism(self, configuration: Configuration) -> int:
+        """Return the number of subtasks of operators that say nothing of it."""
+        ...
+
     def execute(self, plan: Plan, configuration: Configuration) -> JobResult:
         """Run a plan to its end; JobExecutionError when it fails."""
         ...

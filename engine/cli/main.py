@@ -2,8 +2,9 @@
 
 flink-run job submit [options] JOB.py [args]     run a job          (short: flink-run JOB.py args)
 flink-run job info   [options] JOB.py [args]     explain its plan
-flink-run job list | status ID | cancel ID | logs ID                 (need a cluster)
+flink-run job list | status ID | cancel ID | logs ID [FILE]       jobs of a cluster
 flink-run config show                            effective settings
+flink-run --print-completion bash                completion of commands and options for a shell
 flink-run ha gc                                  (needs a cluster)
 """
 
@@ -14,6 +15,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
+from engine.cli.cluster_jobs import add_cluster_arguments, asking, cancel_job, list_jobs, show_logs, show_status
 from engine.cli.config_show import show_config
 from engine.cli.run_script import report_error
 from engine.cli.submit import add_script_arguments, submit
@@ -48,7 +50,10 @@ def build_parser() -> Parser:
     """Return the argument tree."""
     parser = Parser(prog="flink-run", description="Run and inspect Drey jobs.")
     parser.add_argument("--version", action="version", version=f"Drey {VERSION}")
-    groups = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    parser.add_argument(
+        "--print-completion", choices=("bash", "zsh", "tcsh"), help="print the completion script of a shell"
+    )
+    groups = parser.add_subparsers(title="commands", metavar="COMMAND")
 
     jobs = groups.add_parser("job", help="submit, explain, list, cancel jobs").add_subparsers(
         title="actions", metavar="ACTION", required=True
@@ -64,13 +69,22 @@ def build_parser() -> Parser:
     add_script_arguments(explaining)
     explaining.set_defaults(run=_run_info)
     listing = jobs.add_parser("list", help="jobs of a cluster")
-    for flag, text in (("-a", "all"), ("-r", "running"), ("-s", "scheduled")):
-        listing.add_argument(flag, action="store_true", help=f"{text} jobs")
-    listing.set_defaults(run=_not_yet("job list (it needs a cluster)"))
-    for action, text in (("status", "state of a job"), ("cancel", "cancel a job"), ("logs", "log files of a job")):
+    for flag, name, text in (("-a", "all", "those that have ended too"), ("-r", "running", "only those that run"),
+                             ("-s", "scheduled", "only those that wait")):  # fmt: skip
+        listing.add_argument(flag, dest=name, action="store_true", help=text)
+    add_cluster_arguments(listing)
+    listing.set_defaults(run=asking(list_jobs))
+    for action, text, command in (
+        ("status", "state of a job", show_status),
+        ("cancel", "cancel a job and wait for its end", cancel_job),
+        ("logs", "log files of a job's tasks", show_logs),
+    ):
         acting = jobs.add_parser(action, help=text)
         acting.add_argument("job_id", metavar="ID")
-        acting.set_defaults(run=_not_yet(f"job {action} (it needs a cluster)"))
+        if action == "logs":
+            acting.add_argument("file", nargs="?", metavar="FILE", help="print this one")
+        add_cluster_arguments(acting)
+        acting.set_defaults(run=asking(command))
 
     settings = groups.add_parser("config", help="settings").add_subparsers(
         title="actions", metavar="ACTION", required=True
@@ -92,7 +106,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     if words and words[0].endswith(".py"):
         words = ["job", "submit", *words]
-    options = build_parser().parse_args(words)
+    parser = build_parser()
+    options = parser.parse_args(words)
+    if options.print_completion:
+        import shtab  # noqa: PLC0415 - for this option alone
+
+        print(shtab.complete(parser, options.print_completion))
+        return 0
+    if not hasattr(options, "run"):
+        parser.error("a command is missing: try flink-run job submit JOB.py, or --help")
     try:
         exit_code: int = options.run(options)
     except EngineError as error:

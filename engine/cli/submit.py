@@ -100,15 +100,31 @@ def install_settings(options: argparse.Namespace) -> None:
     settings = dict(options.options)
     if options.parallelism is not None:
         settings["parallelism.default"] = str(options.parallelism)
-    install_command_line(CommandLine(settings, options.target, options.name))
+    py_files = tuple(entry for entry in options.py_files.split(",") if entry)
+    install_command_line(
+        CommandLine(
+            settings,
+            _target(options),
+            options.name,
+            options.script,
+            py_files,
+            is_detached=getattr(options, "detached", False),
+            master=getattr(options, "master", None),
+        )
+    )
     set_verbose(options.verbose)
+
+
+def _target(options: argparse.Namespace) -> str | None:
+    """Return where to run: ``-m`` and ``-d`` speak of a cluster, so they need not say so."""
+    flag = "-m" if getattr(options, "master", None) else "-d" if getattr(options, "detached", False) else ""
+    if flag and options.target not in (None, "cluster"):
+        raise ConfigurationError(f"{flag} needs a cluster: leave -t {options.target} out")
+    return "cluster" if flag else options.target
 
 
 def submit(options: argparse.Namespace) -> int:
     """Run the script and return the exit code."""
-    if options.detached or options.master:
-        what = "-d" if options.detached else "-m"
-        raise ConfigurationError(f"{what} needs a cluster (-t cluster), which is not supported yet")
     install_settings(options)
     stdout = sys.stdout
     if options.json:

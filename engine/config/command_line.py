@@ -7,6 +7,7 @@ finds the settings here. Set once, before the script starts; a plain ``python JO
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 
 
 @dataclass
@@ -16,6 +17,13 @@ class CommandLine:
     options: dict[str, str] = field(default_factory=dict)
     target: str | None = None
     job_name: str | None = None
+    #: the script that runs, and what ``--py-files`` names
+    script: Path | None = None
+    py_files: tuple[str, ...] = ()
+    #: jobs are handed over and not waited for
+    is_detached: bool = False
+    #: ``-m host:port``
+    master: str | None = None
 
 
 _current = CommandLine()

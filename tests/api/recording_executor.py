@@ -20,6 +20,9 @@ class RecordingExecutor:
     def release(self, configuration):
         self.released.append(configuration)
 
+    def default_parallelism(self, configuration):
+        return 2
+
     def execute(self, plan, configuration):
         plan.validate()
         self.plans.append(plan)

@@ -243,7 +243,7 @@ def own_cluster(monkeypatch):
     def open_one(settings, slots):
         texts = {**{key: str(value) for key, value in settings.items()}, "taskmanager.numberOfTaskSlots": str(slots)}
         clusters.append(MiniCluster(texts, slots_follow_job=False))
-        monkeypatch.setattr("engine.targets.mini_cluster", lambda *_, **__: clusters[-1])
+        monkeypatch.setattr("engine.targets.local.mini_cluster", lambda *_, **__: clusters[-1])
         return clusters[-1]
 
     yield open_one
@@ -270,7 +270,7 @@ def test_a_job_is_cancelled_after_a_decision(own_cluster, data, tmp_path, monkey
 
     settings = {**JOINS, "taskmanager.memory.process.size": "512mb"}
     watcher = Watcher(own_cluster(settings, 2))
-    monkeypatch.setattr("engine.targets.current_listener", lambda: watcher)
+    monkeypatch.setattr("engine.targets.local.current_listener", lambda: watcher)
     environment = Environment(config=settings)
     big = environment.read_parquet(str(data / "big")).map(slow, BIG.schema)
     small = environment.read_parquet(str(data / "other")).filter(rarely)

@@ -281,7 +281,7 @@ def own_cluster(monkeypatch):
             **settings,
         }
         clusters.append(MiniCluster(texts, slots_follow_job=False))
-        monkeypatch.setattr("engine.targets.mini_cluster", lambda *_, **__: clusters[-1])
+        monkeypatch.setattr("engine.targets.local.mini_cluster", lambda *_, **__: clusters[-1])
         return clusters[-1], Environment(config={"parallelism.default": 3, **texts})
 
     yield open_one
@@ -300,7 +300,7 @@ def test_a_sort_that_is_cancelled_while_it_merges_ends_and_leaves_nothing(own_cl
     spill.mkdir()
     cluster, env = own_cluster(3, **{"io.tmp.dirs": str(spill), "debug.force-spill": "true"})
     canceller = Canceller(cluster)
-    monkeypatch.setattr("engine.targets.current_listener", lambda: canceller)
+    monkeypatch.setattr("engine.targets.local.current_listener", lambda: canceller)
 
     def slow(row):
         time.sleep(0.02)

@@ -52,6 +52,7 @@ CONFINED = {
     "aiohttp": frozenset({"rpc"}),
     "cloudpickle": frozenset({"api", "functions", "records"}),
     "rich": frozenset({"cli"}),
+    "shtab": frozenset({"cli"}),
 }
 
 

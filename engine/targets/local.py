@@ -1,12 +1,6 @@
-"""Where jobs run: the executors behind ``Environment(target=...)`` and ``flink-run -t``.
+"""The embedded cluster of this process as a target, and the target that only explains.
 
-    local     the embedded cluster of this process (``engine.minicluster``)
-    cluster   a standalone cluster                        not yet
-    spark     the same plan as DataFrame operations        not yet
-
-    Plan ─► optimizer ─► JobGraph ─► cluster ─► JobResult, or the job's error
-
-Importing this module registers the executors with the API, which lies below and knows none of them.
+    Plan ─► optimizer ─► JobGraph ─► MiniCluster ─► JobResult, or the job's error
 """
 
 from __future__ import annotations
@@ -19,6 +13,7 @@ import msgspec
 from engine.api.executor import TARGETS, register_executor
 from engine.client.job_listener import current_listener
 from engine.client.job_result import JobResult
+from engine.client.termination import leaving_on_termination
 from engine.config.loader import Configuration
 from engine.config.options import (
     ADAPTIVE,
@@ -49,9 +44,13 @@ class LocalExecutor:
         """Close the cluster of these settings unless another environment uses it."""
         release_mini_clusters(configuration)
 
+    def default_parallelism(self, configuration: Configuration) -> int:
+        """Return ``parallelism.default``, else the number of processors."""
+        return configuration.get(PARALLELISM_DEFAULT) or len(os.sched_getaffinity(0))
+
     def optimizer_settings(self, configuration: Configuration) -> OptimizerSettings:
         """Return what the planner needs to know of the embedded cluster."""
-        parallelism = configuration.get(PARALLELISM_DEFAULT) or len(os.sched_getaffinity(0))
+        parallelism = self.default_parallelism(configuration)
         sizes = configured_sizes(configuration, parallelism)
         return OptimizerSettings(
             parallelism=parallelism,
@@ -73,9 +72,10 @@ class LocalExecutor:
         cluster = mini_cluster(configuration.as_texts(), owner=configuration)
         listener.on_submitted(job_graph.job_id.value, job_graph.name)
         try:
-            result = cluster.submit(job_graph, listener.on_progress if listener.wants_progress else None)
+            with leaving_on_termination():
+                result = cluster.submit(job_graph, listener.on_progress if listener.wants_progress else None)
         except BaseException as error:
-            is_cancel = isinstance(error, JobCancelledError | KeyboardInterrupt)
+            is_cancel = isinstance(error, JobCancelledError | KeyboardInterrupt | SystemExit)
             listener.on_failed(job_graph.job_id.value, "CANCELED" if is_cancel else "FAILED", error)
             raise
         result = msgspec.structs.replace(result, splits=split_lines(optimized))
@@ -102,6 +102,3 @@ def explain_instead_of_running(*, in_short: bool = False) -> None:
     """Make every target of this process explain its first plan (in at most three lines) instead of running it."""
     for target in TARGETS:
         register_executor(target, lambda: ExplainExecutor(in_short=in_short))
-
-
-register_executor("local", LocalExecutor)

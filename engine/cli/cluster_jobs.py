@@ -1,0 +1,136 @@
+"""``flink-run job list | status | cancel | logs``: jobs of a running cluster.
+
+list      running and waiting jobs (-r only running, -s only waiting, -a all that the JobManager knows)
+status    state and runtime of one job, a line for each vertex
+cancel    begin to cancel, and wait until the job has ended
+logs      names of the log files of a job's task attempts; with a name, that file
+
+With ``--json`` the JobManager's own answer. Exit code 1 for a job that nobody knows.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable
+from contextlib import closing
+
+from engine.cli.progress import format_bytes, format_count
+from engine.client.cluster_client import ClusterClient, JobLine
+from engine.client.leader_address import cluster_client
+from engine.config.command_line import CommandLine, install_command_line
+from engine.config.loader import load_configuration
+from engine.errors import ConfigurationError, EngineError
+from engine.ids import JobId
+
+_RUNNING = frozenset({"RUNNING", "RESTARTING", "FAILING", "CANCELLING", "RECONCILING"})
+_WAITING = frozenset({"INITIALIZING", "CREATED"})
+_CANCEL_S = 30.0
+
+
+def add_cluster_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what every command that asks a JobManager understands."""
+    parser.add_argument("-m", "--master", metavar="HOST:PORT", help="JobManager to talk to; default: rest.address")
+    parser.add_argument("--json", action="store_true", help="print the JobManager's answer as JSON")
+
+
+def asking(
+    command: Callable[[argparse.Namespace, ClusterClient], int],
+) -> Callable[[argparse.Namespace], int]:
+    """Return a command that is given a client."""
+
+    def run(options: argparse.Namespace) -> int:
+        install_command_line(CommandLine(master=options.master))
+        with closing(cluster_client(load_configuration())) as client:
+            return command(options, client)
+
+    return run
+
+
+def list_jobs(options: argparse.Namespace, client: ClusterClient) -> int:
+    """Print jobs, newest last."""
+    if options.json:
+        print(json.dumps(client.document("/jobs/overview")))
+        return 0
+    jobs = client.jobs()
+    groups = [("Running/Restarting Jobs", _RUNNING), ("Scheduled/Waiting Jobs", _WAITING)]
+    if options.running:
+        groups = groups[:1]
+    elif options.scheduled:
+        groups = groups[1:]
+    for title, states in groups:
+        _print_group(title, [job for job in jobs if job.state in states])
+    if options.all:
+        _print_group("Terminated Jobs", [job for job in jobs if job.state not in _RUNNING | _WAITING])
+    return 0
+
+
+def _print_group(title: str, jobs: list[JobLine]) -> None:
+    if not jobs:
+        print(f"No {title[0].lower()}{title[1:-5]}jobs.")
+        return
+    print(f" {title} ".center(66, "-"))
+    for job in jobs:
+        started = time.strftime("%d.%m.%Y %H:%M:%S", time.localtime(job.start_ms / 1000))
+        print(f"{started} : {job.job_id} : {job.name} ({job.state})")
+    print("-" * 66)
+
+
+def show_status(options: argparse.Namespace, client: ClusterClient) -> int:
+    """Print a job's state."""
+    job_id = parse_job_id(options.job_id)
+    if options.json:
+        print(json.dumps(client.document(f"/jobs/{job_id}")))
+        return 0
+    progress = client.progress(job_id)
+    print(f"Job {progress.job_id} ({progress.name}): {progress.status}, {progress.runtime_ms} ms")
+    for vertex in progress.vertices:
+        counters = vertex.counters
+        done = vertex.subtasks.get("FINISHED", vertex.parallelism if not vertex.subtasks else 0)
+        print(
+            f"  {vertex.name}: {done}/{vertex.parallelism} subtasks, {format_count(counters.rows_in)} rows in, "
+            f"{format_count(counters.rows_out)} out, {format_bytes(counters.spilled_bytes)} spilled"
+        )
+    for decision in progress.decisions:
+        print(f"  decided: {decision.text}")
+    return 0
+
+
+def cancel_job(options: argparse.Namespace, client: ClusterClient) -> int:
+    """Cancel a job and wait for its end."""
+    job_id = parse_job_id(options.job_id)
+    client.cancel(job_id)
+    outcome = client.outcome(job_id, _CANCEL_S)
+    if outcome is None:
+        raise EngineError(f"job {job_id} is being cancelled; it has not ended within {_CANCEL_S:g} s")
+    if options.json:
+        print(json.dumps({"job_id": job_id.value, "state": outcome.status}))
+    else:
+        print(f"Job {job_id} has ended: {outcome.status}.")
+    return 0 if outcome.status == "CANCELED" else 1
+
+
+def show_logs(options: argparse.Namespace, client: ClusterClient) -> int:
+    """Print the names of a job's log files, or one of them."""
+    job_id = parse_job_id(options.job_id)
+    if options.file:
+        sys.stdout.write(client.text(f"/jobs/{job_id}/logs/{options.file}"))
+        return 0
+    listing = client.document(f"/jobs/{job_id}/logs")
+    if options.json:
+        print(json.dumps(listing))
+        return 0
+    for log in listing["logs"]:
+        print(f"{log['name']}  {format_bytes(log['size'])}  {log['taskmanager-id']}")
+    if not listing["logs"]:
+        print(f"Job {job_id} has left no log files.", file=sys.stderr)
+    return 0
+
+
+def parse_job_id(text: str) -> JobId:
+    """Return the job id a person wrote, or raise ConfigurationError."""
+    if len(text) != 32 or any(digit not in "0123456789abcdef" for digit in text):
+        raise ConfigurationError(f"{text!r} is not a job id: 32 digits 0-9 and a-f, as job list prints them")
+    return JobId(text)

@@ -1,0 +1,230 @@
+"""ClusterClient: what a client asks of a JobManager, over its REST API and nothing else.
+
+    client = ClusterClient("localhost:8081", credentials)
+    client.submit(job_graph)                 the same job again changes nothing, so a lost answer is asked for again
+    client.outcome(job_id, wait_s)           None while the job runs; the server answers as soon as it has ended
+    client.progress(job_id)  cancel(job_id)  overview()  jobs()
+    client.upload(job_id, content) -> key    what ships with a job
+
+Blocking, on one connection that is kept open; for one thread at a time. What changes something, and everything off
+loopback, is signed with the cluster secret. Standard library only: a command that lists jobs should not load an event
+loop.
+
+Errors: ClusterUnreachableError when nobody answers; JobNotFoundError; what the JobManager refuses
+as EngineError with its own words.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import ssl
+import time
+from typing import Any, TypeVar
+from urllib.parse import quote
+
+import msgspec
+
+from engine.errors import ConfigurationError, EngineError, JobNotFoundError, ResourceError
+from engine.gateways.messages import JobOutcome, JobProgress, SubmitJob
+from engine.graph.job_graph import JobGraph
+from engine.ids import JobId
+from engine.rpc.credentials import AUTHORIZATION, Credentials
+
+T = TypeVar("T")
+
+#: seconds for an answer that is not waited for on purpose
+_ANSWER_S = 30.0
+_FIRST_PAUSE_S = 0.1
+_LAST_PAUSE_S = 2.0
+
+
+class ClusterUnreachableError(ResourceError, ConnectionError):
+    """No JobManager answers at the address."""
+
+
+class Overview(msgspec.Struct, frozen=True, rename="kebab"):
+    """What a client wants to know of a cluster; the names of Flink's ``/overview``."""
+
+    taskmanagers: int
+    slots_total: int
+    slots_available: int
+    jobs_running: int
+    jobs_finished: int
+    jobs_cancelled: int
+    jobs_failed: int
+    #: bytes of managed memory of the smallest slot, and of its pages; 0: no TaskManager is there
+    managed_bytes_per_slot: int = 0
+    page_bytes: int = 0
+
+
+class JobLine(msgspec.Struct, frozen=True, rename={"job_id": "jid", "start_ms": "start-time", "end_ms": "end-time"}):
+    """A job in ``/jobs/overview``."""
+
+    job_id: str
+    name: str
+    state: str
+    start_ms: int
+    end_ms: int
+    duration: int
+
+
+class _JobLines(msgspec.Struct, frozen=True):
+    jobs: tuple[JobLine, ...]
+
+
+class _Errors(msgspec.Struct, frozen=True):
+    errors: tuple[str, ...]
+
+
+class ClusterClient:
+    """One JobManager, seen from a client.
+
+    Args:
+        address: ``host:port`` of its server.
+        credentials: the cluster secret; None: only what is open can be asked.
+        tls: client context when the server speaks TLS.
+        patience_s: how long to go on asking when nobody answers any more; one that never answered is not waited for.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        credentials: Credentials | None = None,
+        tls: ssl.SSLContext | None = None,
+        patience_s: float = 0.0,
+    ) -> None:
+        self.address = address
+        self._credentials = credentials
+        self._tls = tls
+        self._patience_s = patience_s
+        self._connection: http.client.HTTPConnection | None = None
+        self._has_answered = False
+
+    # ---- jobs ----
+
+    def submit(self, job_graph: JobGraph) -> None:
+        """Hand a job over; one of that id that is there already stays as it is."""
+        body = msgspec.msgpack.encode(SubmitJob(job_graph))
+        self._ask("POST", "/jobs", body, content_type="application/msgpack")
+
+    def outcome(self, job_id: JobId, wait_s: float) -> JobOutcome | None:
+        """Return how a job ended, waiting so long for it; None while it runs."""
+        status, answer = self._ask("GET", f"/jobs/{job_id}/outcome?wait={wait_s:.3f}", answer_s=wait_s + _ANSWER_S)
+        return None if status == http.client.ACCEPTED else msgspec.json.decode(answer, type=JobOutcome)
+
+    def progress(self, job_id: JobId) -> JobProgress:
+        """Return a job's live numbers."""
+        return self._get(f"/jobs/{job_id}/progress", JobProgress)
+
+    def cancel(self, job_id: JobId) -> None:
+        """Begin to cancel a job; one that has ended is refused with EngineError."""
+        self._ask("PATCH", f"/jobs/{job_id}?mode=cancel")
+
+    def jobs(self) -> tuple[JobLine, ...]:
+        """Return all jobs, oldest first."""
+        return self._get("/jobs/overview", _JobLines).jobs
+
+    def overview(self) -> Overview:
+        """Return slots and counts of jobs."""
+        return self._get("/overview", Overview)
+
+    def document(self, path: str) -> Any:
+        """Return the JSON of any GET."""
+        return msgspec.json.decode(self._ask("GET", path)[1])
+
+    def text(self, path: str) -> str:
+        """Return the text of any GET."""
+        return self._ask("GET", path)[1].decode(errors="replace")
+
+    # ---- what ships with a job ----
+
+    def upload(self, job_id: JobId, content: bytes) -> str:
+        """Store content among a job's blobs and return its key, the SHA-256 in hex."""
+        key = hashlib.sha256(content).hexdigest()
+        self._ask("PUT", f"/jobs/{job_id}/blobs/{key}", content, content_type="application/octet-stream")
+        return key
+
+    # ---- transport ----
+
+    def close(self) -> None:
+        """Close the connection; idempotent. The next question opens another."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+    def _get(self, path: str, reply: type[T]) -> T:
+        return msgspec.json.decode(self._ask("GET", path)[1], type=reply)
+
+    def _ask(
+        self, method: str, target: str, body: bytes = b"", content_type: str = "", answer_s: float = _ANSWER_S
+    ) -> tuple[int, bytes]:
+        """Ask until somebody answers or patience ends; every question here may be asked twice."""
+        deadline = time.monotonic() + (self._patience_s if self._has_answered else 0.0)
+        pause_s = _FIRST_PAUSE_S
+        while True:
+            try:
+                status, answer = self._ask_once(method, quote(target, safe="/?&=:.,-_%"), body, content_type, answer_s)
+            except (OSError, http.client.HTTPException) as error:
+                self.close()
+                if time.monotonic() + pause_s > deadline:
+                    raise ClusterUnreachableError(
+                        f"no JobManager answers at {self.address} ({_reason(error)}): start one with "
+                        "bin/start-cluster.sh, or name another with -m host:port"
+                    ) from error
+                time.sleep(pause_s)
+                pause_s = min(2 * pause_s, _LAST_PAUSE_S)
+                continue
+            self._has_answered = True
+            if status < http.client.BAD_REQUEST:
+                return status, answer
+            raise self._refusal(status, answer, target)
+
+    def _ask_once(
+        self, method: str, target: str, body: bytes, content_type: str, answer_s: float
+    ) -> tuple[int, bytes]:
+        is_reused = self._connection is not None
+        try:
+            return self._exchange(method, target, body, content_type, answer_s)
+        except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError):
+            self.close()
+            if not is_reused:
+                raise
+        # A kept connection may have been closed by the server meanwhile: that says nothing about the server.
+        return self._exchange(method, target, body, content_type, answer_s)
+
+    def _exchange(self, method: str, target: str, body: bytes, content_type: str, answer_s: float) -> tuple[int, bytes]:
+        if self._connection is None:
+            self._connection = self._connect(answer_s)
+        connection = self._connection
+        connection.timeout = answer_s
+        if connection.sock is not None:
+            connection.sock.settimeout(answer_s)
+        headers = {"Content-Type": content_type} if content_type else {}
+        if self._credentials is not None:
+            digest = hashlib.sha256(body).hexdigest()
+            headers[AUTHORIZATION] = self._credentials.sign(method, target, digest)
+        connection.request(method, target, body or None, headers)
+        response = connection.getresponse()
+        return response.status, response.read()
+
+    def _connect(self, answer_s: float) -> http.client.HTTPConnection:
+        host, _, port = self.address.rpartition(":")
+        if not host or not port.isdigit():
+            raise ConfigurationError(f"{self.address!r} is not an address: write host:port")
+        if self._tls is not None:
+            return http.client.HTTPSConnection(host, int(port), timeout=answer_s, context=self._tls)
+        return http.client.HTTPConnection(host, int(port), timeout=answer_s)
+
+    def _refusal(self, status: int, answer: bytes, target: str) -> EngineError:
+        try:
+            text = "; ".join(msgspec.json.decode(answer, type=_Errors).errors)
+        except msgspec.MsgspecError:
+            text = f"{status} {http.client.responses.get(status, '')}"
+        if status == http.client.NOT_FOUND and target.startswith("/jobs/"):
+            return JobNotFoundError(text)
+        return EngineError(f"the JobManager at {self.address} refuses: {text}")
+
+
+def _reason(error: BaseException) -> str:
+    return str(getattr(error, "strerror", None) or error or type(error).__name__)

@@ -1,0 +1,57 @@
+"""Where the leading JobManager is, for a client: ``-m``, or the configuration.
+
+    -m host:port            wins
+    rest.address:rest.port  else; rest.address is jobmanager.rpc.address where nobody set it, of a range of ports each
+                            is tried
+
+The cluster secret is read from ``security.secret-file`` where this user may read it; without it only what is open on
+loopback can be asked.
+"""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+from engine.client.cluster_client import ClusterClient
+from engine.config.command_line import current_command_line
+from engine.config.loader import Configuration, config_directory
+from engine.config.options import JOB_MANAGER_ADDRESS, REST_ADDRESS, REST_PORT, SECRET_FILE
+from engine.rpc.credentials import Credentials
+
+#: seconds for which a client goes on asking when the JobManager it talked to is gone
+PATIENCE_S = 10.0
+_PROBE_S = 1.0
+
+
+def cluster_client(configuration: Configuration) -> ClusterClient:
+    """Return a client of the leading JobManager; nothing is asked yet."""
+    return ClusterClient(leader_address(configuration), _credentials(configuration), patience_s=PATIENCE_S)
+
+
+def _credentials(configuration: Configuration) -> Credentials | None:
+    chosen = configuration.get(SECRET_FILE)
+    folder = config_directory()
+    path = Path(chosen) if chosen else folder / "cluster.secret" if folder is not None else None
+    return Credentials.load(path) if path is not None and path.exists() else None
+
+
+def leader_address(configuration: Configuration) -> str:
+    """Return ``host:port`` of the JobManager to talk to."""
+    master = current_command_line().master
+    if master:
+        return master
+    host = configuration.get(REST_ADDRESS) or configuration.get(JOB_MANAGER_ADDRESS)
+    ports = list(configuration.get(REST_PORT))
+    for port in ports if len(ports) > 1 else ():
+        if _listens(host, port):
+            return f"{host}:{port}"
+    return f"{host}:{ports[0]}"
+
+
+def _listens(host: str, port: int) -> bool:
+    try:
+        with socket.create_connection((host, port), _PROBE_S):
+            return True
+    except OSError:
+        return False

@@ -1,0 +1,68 @@
+"""Jobs from a client's side: hand over, follow, cancel.
+
+POST  /jobs                         msgpack of SubmitJob; 202 and {"jobid", "is-new"}: the same job again is not started
+GET   /jobs/{job_id}/progress       live numbers
+GET   /jobs/{job_id}/outcome        how it ended; waits ``wait`` seconds for that, then 202
+PATCH /jobs/{job_id}?mode=cancel    202; 409 when it has ended
+"""
+
+from __future__ import annotations
+
+from engine.errors import EngineError
+from engine.gateways.messages import (
+    CancelJob,
+    RequestJobOutcome,
+    RequestJobProgress,
+    RequestJobStatus,
+    SubmitJob,
+)
+from engine.rest.services import RestServices, answer, decoded, job_id_of, number_of
+from engine.rpc.errors import RpcTimeoutError
+from engine.rpc.http_messages import Access, HttpError, HttpRequest, HttpResponse, Route
+
+#: a JobGraph with its plan, functions and inline data
+JOB_GRAPH_BYTES_MAX = 64 << 20
+WAIT_S_MAX = 60.0
+_ENDED = frozenset({"FINISHED", "FAILED", "CANCELED"})
+
+
+def job_routes(services: RestServices) -> tuple[Route, ...]:
+    """Return the routes of this module."""
+
+    async def submit(request: HttpRequest) -> HttpResponse:
+        message: SubmitJob = decoded(request.body, SubmitJob)
+        try:
+            message.job_graph.validate()
+            reply = await services.ask_dispatcher(message)
+        except EngineError as error:
+            raise HttpError(400, f"{type(error).__name__}: {error}") from error
+        return answer({"jobid": reply.job_id, "is-new": reply.is_new}, 202)
+
+    async def progress(request: HttpRequest) -> HttpResponse:
+        return answer(await services.ask_dispatcher(RequestJobProgress(job_id_of(request))))
+
+    async def outcome(request: HttpRequest) -> HttpResponse:
+        job_id = job_id_of(request)
+        wait_s = number_of(request, "wait", 0.0, WAIT_S_MAX)
+        try:
+            return answer(await services.ask_dispatcher(RequestJobOutcome(job_id), max(wait_s, 0.001)))
+        except RpcTimeoutError:
+            return answer(await services.ask_dispatcher(RequestJobStatus(job_id)), 202)
+
+    async def change(request: HttpRequest) -> HttpResponse:
+        job_id = job_id_of(request)
+        mode = request.query.get("mode", "cancel")
+        if mode != "cancel":
+            raise HttpError(400, f"mode {mode[:20]!r}: a job can only be cancelled (mode=cancel)")
+        status = (await services.ask_dispatcher(RequestJobStatus(job_id))).status
+        if status in _ENDED:
+            raise HttpError(409, f"job {job_id} has ended already: {status}")
+        await services.ask_dispatcher(CancelJob(job_id))
+        return answer({}, 202)
+
+    return (
+        Route("POST", "/jobs", submit, body_limit=JOB_GRAPH_BYTES_MAX),
+        Route("GET", "/jobs/{job_id}/progress", progress, Access.OPEN_GET),
+        Route("GET", "/jobs/{job_id}/outcome", outcome, Access.OPEN_GET),
+        Route("PATCH", "/jobs/{job_id}", change),
+    )

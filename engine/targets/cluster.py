@@ -1,0 +1,182 @@
+"""A standalone cluster as a target: jobs are planned here and run there.
+
+    Plan ─► optimizer (told of the cluster's slots) ─► JobGraph ─► POST /jobs ─► outcome, progress, cancel over REST
+
+The job's id is chosen here, so a submission whose answer was lost is sent again and starts nothing twice. An attached
+client whose connection breaks goes on asking for a while: the JobManager may be back, or another one lead.
+
+Default execution mode is BATCH: every repartitioning is stored, any job finishes on one slot, and a lost TaskManager
+costs little.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from contextlib import closing
+from pathlib import Path
+
+import msgspec
+
+from engine.client.cluster_client import ClusterClient, Overview
+from engine.client.failure_text import job_error
+from engine.client.job_listener import JobListener, current_listener
+from engine.client.job_result import JobResult, job_result
+from engine.client.leader_address import cluster_client
+from engine.config.command_line import current_command_line
+from engine.config.loader import Configuration
+from engine.config.options import (
+    ADAPTIVE,
+    ADAPTIVE_BYTES_PER_TASK,
+    ADAPTIVE_PARALLELISM,
+    EXECUTION_MODE,
+    LEGACY_ESTIMATES,
+    PARALLELISM_DEFAULT,
+    SEGMENT_SIZE,
+    SLOTS,
+)
+from engine.errors import EngineError, JobCancelledError, PlanError, ResourceError
+from engine.gateways.messages import JobOutcome
+from engine.graph.exchange_mode import ExecutionMode
+from engine.graph.job_graph import JobArtifact, JobGraph
+from engine.graph.plan import Plan, Source
+from engine.graph.source_spec import ArrowSource
+from engine.ids import JobId
+from engine.optimizer.explain import split_lines
+from engine.optimizer.job_graph_generator import generate_job_graph
+from engine.optimizer.optimizer import optimize
+from engine.optimizer.settings import OptimizerSettings
+from engine.targets.shipped_modules import shipped_modules
+from engine.taskexecutor.task_resources import configured_sizes
+
+_PROGRESS_INTERVAL_S = 0.2
+#: seconds of one question how the job ended
+_OUTCOME_WAIT_S = 10.0
+#: seconds that an interrupted client waits for its job's end
+_CANCEL_S = 15.0
+#: seconds in which slots are asked for only once
+_OVERVIEW_S = 5.0
+
+
+class ClusterExecutor:
+    """Runs plans on a standalone cluster."""
+
+    is_dry = False
+
+    def __init__(self) -> None:
+        self._overview: tuple[float, Overview] | None = None
+
+    def release(self, configuration: Configuration) -> None:
+        """Do nothing: the cluster is not this process's."""
+
+    def default_parallelism(self, configuration: Configuration) -> int:
+        """Return ``parallelism.default``, else the number of slots of the cluster (at least one)."""
+        chosen = configuration.get(PARALLELISM_DEFAULT)
+        return int(chosen) if chosen is not None else max(1, self._slots(configuration).slots_total)
+
+    def optimizer_settings(self, configuration: Configuration) -> OptimizerSettings:
+        """Return what the planner needs to know of the cluster."""
+        overview = self._slots(configuration)
+        slot_bytes, page_bytes = overview.managed_bytes_per_slot, overview.page_bytes
+        if slot_bytes == 0 or page_bytes == 0:  # no TaskManager yet: what one with these settings would have
+            slots = configuration.get(SLOTS)
+            sizes = configured_sizes(configuration, slots)
+            slot_bytes, page_bytes = sizes.managed_bytes // slots, sizes.page_bytes or configuration.get(SEGMENT_SIZE)
+        return OptimizerSettings(
+            parallelism=self.default_parallelism(configuration),
+            execution_mode=ExecutionMode(configuration.get(EXECUTION_MODE) or ExecutionMode.BATCH),
+            legacy_estimates=configuration.get(LEGACY_ESTIMATES),
+            managed_bytes_per_slot=slot_bytes,
+            segment_size_bytes=page_bytes,
+            is_adaptive=configuration.get(ADAPTIVE),
+            adaptive_bytes_per_subtask=(
+                configuration.get(ADAPTIVE_BYTES_PER_TASK) if configuration.get(ADAPTIVE_PARALLELISM) else 0
+            ),
+        )
+
+    def execute(self, plan: Plan, configuration: Configuration) -> JobResult:
+        """Run a plan to its end, or (detached) hand it over; the process's listener is told what happens."""
+        is_detached = current_command_line().is_detached
+        if is_detached:
+            _check_detached(plan)
+        optimized = optimize(plan, self.optimizer_settings(configuration))
+        job_graph = generate_job_graph(optimized, JobId.random(), plan.name, configuration.as_texts())
+        listener = current_listener()
+        with closing(cluster_client(configuration)) as client:
+            client.submit(_with_modules(job_graph, client))
+            listener.on_submitted(job_graph.job_id.value, job_graph.name)
+            if is_detached:
+                return JobResult(job_graph.job_id.value, job_graph.name, "CREATED", 0, ())
+            try:
+                result = _await_result(client, job_graph.job_id, listener)
+            except BaseException as error:
+                is_cancel = isinstance(error, JobCancelledError | KeyboardInterrupt)
+                listener.on_failed(job_graph.job_id.value, "CANCELED" if is_cancel else "FAILED", error)
+                raise
+        result = msgspec.structs.replace(result, splits=split_lines(optimized))
+        listener.on_finished(result)
+        return result
+
+    def _slots(self, configuration: Configuration) -> Overview:
+        now_s = time.monotonic()
+        if self._overview is None or now_s - self._overview[0] > _OVERVIEW_S:
+            with closing(cluster_client(configuration)) as client:
+                self._overview = (now_s, client.overview())
+        return self._overview[1]
+
+
+def _check_detached(plan: Plan) -> None:
+    for node in plan.nodes:
+        operator = node.operator
+        if isinstance(operator, Source) and isinstance(operator.spec, ArrowSource) and operator.spec.paths:
+            raise PlanError(
+                "a detached job cannot read data of from_arrow or from_rows that is larger than 256 KB: it would be "
+                "gone with this process; write it to a file first, or submit without -d"
+            )
+
+
+def _with_modules(job_graph: JobGraph, client: ClusterClient) -> JobGraph:
+    """Upload the modules that functions of the job import; return the graph that names them."""
+    if not any(step.operator.__class__.__name__ == "PythonOperator" for v in job_graph.vertices for step in v.chain):
+        return job_graph
+    command_line = current_command_line()
+    script = command_line.script or (Path(sys.argv[0]) if sys.argv and os.path.isfile(sys.argv[0]) else None)  # noqa: PTH113
+    artifacts = []
+    for module in shipped_modules(script, command_line.py_files):
+        key = client.upload(job_graph.job_id, module.content)
+        artifacts.append(JobArtifact(module.name, key, len(module.content)))
+    return msgspec.structs.replace(job_graph, artifacts=tuple(artifacts))
+
+
+def _await_result(client: ClusterClient, job_id: JobId, listener: JobListener) -> JobResult:
+    try:
+        outcome = _await_outcome(client, job_id, listener)
+    except (ResourceError, EngineError):
+        raise
+    except BaseException:
+        # The caller goes away (Ctrl-C, or its own callback failed): nobody is left who wants the job.
+        _abandon(client, job_id)
+        raise
+    if outcome.status != "FINISHED":
+        raise job_error(outcome)
+    return job_result(outcome)
+
+
+def _await_outcome(client: ClusterClient, job_id: JobId, listener: JobListener) -> JobOutcome:
+    wait_s = _PROGRESS_INTERVAL_S if listener.wants_progress else _OUTCOME_WAIT_S
+    while True:
+        outcome = client.outcome(job_id, wait_s)
+        if outcome is not None:
+            return outcome
+        if listener.wants_progress:
+            listener.on_progress(client.progress(job_id))
+
+
+def _abandon(client: ClusterClient, job_id: JobId) -> None:
+    client.close()  # an answer may be on its way on the old connection
+    try:
+        client.cancel(job_id)
+        client.outcome(job_id, _CANCEL_S)
+    except EngineError:
+        return

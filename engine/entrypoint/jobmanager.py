@@ -28,12 +28,18 @@ from engine.config.options import (
     JOB_MANAGER_RPC_PORT,
     REST_PORT,
 )
+from engine.dispatcher.dispatcher import DISPATCHER_ADDRESS
 from engine.entrypoint.daemon import DaemonContext, build_parser, run_daemon
 from engine.entrypoint.leader_endpoint import LeaderEndpoint
 from engine.entrypoint.leading_components import LeadingComponents
 from engine.entrypoint.servers import ProcessServer, load_credentials
 from engine.entrypoint.standalone_epoch import next_epoch
+from engine.errors import ResourceError
 from engine.process_folder import ProcessFolder, sweep
+from engine.resourcemanager.resource_manager import RESOURCE_MANAGER_ADDRESS
+from engine.rest.job_routes import job_routes
+from engine.rest.services import RestServices
+from engine.rpc.gateway import Gateway
 from ha.information import LeaderInformation
 from ha.services import create_ha_services
 
@@ -66,6 +72,10 @@ class JobManager:
             context.configuration.get(JOB_MANAGER_RPC_PORT),
         )
         self._rpc = self._server.rpc
+        services = RestServices(
+            lambda: self._gateway(DISPATCHER_ADDRESS), lambda: self._gateway(RESOURCE_MANAGER_ADDRESS)
+        )
+        self._server.http.add_routes(job_routes(services))
 
     async def start(self) -> None:
         """Start the servers, then enter the election; ready when it leads."""
@@ -134,6 +144,12 @@ class JobManager:
         self._election.confirm(information)
         _log.info("leads at %s under epoch %d", self._server.address, epoch)
         self._context.readiness.ready(self._server.url)
+
+    def _gateway(self, name: str) -> Gateway:
+        """Return a leading component; raises ResourceError when none leads here."""
+        if self._components is None:
+            raise ResourceError("this JobManager does not lead")
+        return self._rpc.connect(self._rpc.address_of(name), self._components.epoch)
 
     def _follow(self) -> None:
         components, self._components = self._components, None

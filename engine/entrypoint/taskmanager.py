@@ -15,6 +15,8 @@ import sys
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
+import psutil
+
 from engine.clock import SystemClock
 from engine.config.options import (
     CANCELLATION_TIMEOUT,
@@ -34,7 +36,9 @@ from engine.config.options import (
 from engine.entrypoint.daemon import DaemonContext, build_parser, run_daemon
 from engine.entrypoint.leader_endpoint import StandaloneLeaderFinder
 from engine.entrypoint.servers import ProcessServer, load_credentials
+from engine.gateways.messages import TaskExecutorHardware
 from engine.ids import ResourceId
+from engine.memory.process_memory import ProcessMemory
 from engine.taskexecutor.registration import Leader, Registration, RegistrationSettings
 from engine.taskexecutor.task_executor import TaskExecutor, TaskExecutorSettings
 from engine.taskexecutor.task_resources import ProcessResources
@@ -66,19 +70,22 @@ class TaskManager:
     async def start(self) -> None:
         """Take memory and disk, listen, and begin to register."""
         configuration = self._configuration
-        self._resources = ProcessResources(self._resource_id, configuration, self._slot_count, self._clock)
+        resources = self._resources = ProcessResources(self._resource_id, configuration, self._slot_count, self._clock)
+        # Jobs come and go side by side here: the pool has its largest size from the start, in memory what is used.
+        resources.ensure_network(resources.sizes.network_segments_max)
         await self._server.start()
         task_executor = self._task_executor = TaskExecutor(
             self._resource_id,
             self._server.rpc,
             TaskExecutorSettings(
                 slot_count=self._slot_count,
-                managed_pages=self._resources.managed_pages,
+                managed_pages=resources.managed_pages,
                 heartbeat_interval_s=configuration.get(HEARTBEAT_INTERVAL) / 1000,
                 heartbeat_timeout_s=configuration.get(HEARTBEAT_TIMEOUT) / 1000,
                 cancellation_timeout_s=configuration.get(CANCELLATION_TIMEOUT) / 1000,
+                hardware=self._hardware(resources.sizes),
             ),
-            self._resources,
+            resources,
             self._clock,
             self._blocking_work,
             self._context.on_fatal,
@@ -119,6 +126,17 @@ class TaskManager:
         self._blocking_work.shutdown(wait=True)
         if self._resources is not None:
             await asyncio.get_running_loop().run_in_executor(None, self._resources.close)
+
+    def _hardware(self, sizes: ProcessMemory) -> TaskExecutorHardware:
+        return TaskExecutorHardware(
+            host=self._configuration.get(TASK_MANAGER_HOST),
+            process_id=os.getpid(),
+            cpu_cores=len(os.sched_getaffinity(0)),
+            physical_memory=psutil.virtual_memory().total,
+            managed_memory=sizes.managed_bytes,
+            network_memory=sizes.network_bytes,
+            page_bytes=sizes.page_bytes,
+        )
 
     def _registered(self, leader: Leader) -> None:
         slots = f"{self._slot_count} slot{'s' if self._slot_count > 1 else ''}"

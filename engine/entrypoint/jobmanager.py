@@ -12,6 +12,7 @@ import argparse
 import asyncio
 import logging
 import os
+import signal
 import sys
 import tempfile
 import uuid
@@ -37,7 +38,7 @@ from engine.entrypoint.standalone_epoch import next_epoch
 from engine.errors import ResourceError
 from engine.process_folder import ProcessFolder, sweep
 from engine.resourcemanager.resource_manager import RESOURCE_MANAGER_ADDRESS
-from engine.rest.job_routes import job_routes
+from engine.rest.routes import rest_routes
 from engine.rest.services import RestServices
 from engine.rpc.gateway import Gateway
 from ha.information import LeaderInformation
@@ -73,9 +74,14 @@ class JobManager:
         )
         self._rpc = self._server.rpc
         services = RestServices(
-            lambda: self._gateway(DISPATCHER_ADDRESS), lambda: self._gateway(RESOURCE_MANAGER_ADDRESS)
+            lambda: self._gateway(DISPATCHER_ADDRESS),
+            lambda: self._gateway(RESOURCE_MANAGER_ADDRESS),
+            context.configuration,
+            self._clock,
+            context.log_folder,
+            lambda: os.kill(os.getpid(), signal.SIGTERM),
         )
-        self._server.http.add_routes(job_routes(services))
+        self._server.http.add_routes(rest_routes(services))
 
     async def start(self) -> None:
         """Start the servers, then enter the election; ready when it leads."""

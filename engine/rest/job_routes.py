@@ -36,7 +36,7 @@ def job_routes(services: RestServices) -> tuple[Route, ...]:
             reply = await services.ask_dispatcher(message)
         except EngineError as error:
             raise HttpError(400, f"{type(error).__name__}: {error}") from error
-        return answer({"jobid": reply.job_id, "is-new": reply.is_new}, 202)
+        return answer({"jobid": reply.job_id.value, "is-new": reply.is_new}, 202)
 
     async def progress(request: HttpRequest) -> HttpResponse:
         return answer(await services.ask_dispatcher(RequestJobProgress(job_id_of(request))))

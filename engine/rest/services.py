@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
 
-from engine.errors import JobNotFoundError
+from engine.clock import Clock, SystemClock
+from engine.config.loader import Configuration
+from engine.errors import FencedError, JobNotFoundError, ResourceError
 from engine.ids import JobId
-from engine.rpc.gateway import Gateway
-from engine.rpc.http_messages import HttpError, HttpRequest, HttpResponse
+from engine.rpc.errors import RpcTimeoutError
+from engine.rpc.gateway import ASK_TIMEOUT_S, Gateway
+from engine.rpc.http_messages import Handler, HttpError, HttpRequest, HttpResponse
 from engine.rpc.request import Request
 
 R = TypeVar("R")
@@ -23,13 +28,40 @@ class RestServices:
 
     dispatcher: Callable[[], Gateway]
     resource_manager: Callable[[], Gateway]
+    configuration: Configuration = field(default_factory=Configuration)
+    clock: Clock = field(default_factory=SystemClock)
+    #: of this process; None: it keeps no log files
+    log_folder: Path | None = None
+    #: ends this process; None: a request cannot do that
+    shut_down: Callable[[], None] | None = None
 
-    async def ask_dispatcher(self, request: Request[R], timeout_s: float | None = 10.0) -> R:
-        """Ask the Dispatcher; HttpError 404 for a job that nobody knows."""
+    async def ask_dispatcher(self, request: Request[R], timeout_s: float | None = ASK_TIMEOUT_S) -> R:
+        """Ask the Dispatcher."""
+        return await self.dispatcher().ask(request, timeout_s)
+
+    async def ask_resource_manager(self, request: Request[R], timeout_s: float | None = ASK_TIMEOUT_S) -> R:
+        """Ask the ResourceManager."""
+        return await self.resource_manager().ask(request, timeout_s)
+
+
+def explained(handler: Handler) -> Handler:
+    """Return the handler, with the errors of components that it meets as answers.
+
+    404: a job that nobody knows; 503: no JobManager leads at present; 504: a component did not answer in time.
+    """
+
+    @functools.wraps(handler)
+    async def answered(request: HttpRequest) -> HttpResponse:
         try:
-            return await self.dispatcher().ask(request, timeout_s)
+            return await handler(request)
         except JobNotFoundError as error:
             raise HttpError(404, str(error)) from error
+        except RpcTimeoutError as error:
+            raise HttpError(504, str(error)) from error
+        except (ResourceError, FencedError) as error:
+            raise HttpError(503, str(error)) from error
+
+    return answered
 
 
 def answer(value: object, status: int = 200) -> HttpResponse:

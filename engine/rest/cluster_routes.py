@@ -1,0 +1,71 @@
+"""The cluster as a whole.
+
+GET    /overview   slots, and jobs by how they ended
+GET    /config     what a user interface wants to know
+DELETE /cluster    ends this JobManager: 200
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+
+from engine.gateways.messages import JobList, ListJobs, ListTaskExecutors, TaskExecutorList
+from engine.rest.services import RestServices, answer
+from engine.rest.version import version
+from engine.rpc.http_messages import Access, HttpError, HttpRequest, HttpResponse, Route
+
+#: states that ``/overview`` counts by themselves; every other job is a running one
+_ENDED = ("FINISHED", "CANCELED", "FAILED", "SUSPENDED")
+
+
+def cluster_routes(services: RestServices) -> tuple[Route, ...]:
+    """Return the routes of this module."""
+
+    async def overview(_: HttpRequest) -> HttpResponse:
+        jobs = await services.ask_dispatcher(ListJobs())
+        return answer(overview_document(await services.ask_resource_manager(ListTaskExecutors()), jobs))
+
+    async def config(_: HttpRequest) -> HttpResponse:
+        return answer(
+            {
+                "refresh-interval": 3000,
+                "timezone-name": time.tzname[0],
+                "timezone-offset": -time.timezone * 1000,
+                "flink-version": version(),
+                "flink-revision": "",
+                "features": {"web-submit": False, "web-cancel": False, "web-rescale": False, "web-history": False},
+            }
+        )
+
+    async def shut_down(_: HttpRequest) -> HttpResponse:
+        if services.shut_down is None:
+            raise HttpError(501, "this JobManager is not ended by a request: use bin/stop-cluster.sh")
+        services.shut_down()
+        return answer({})
+
+    return (
+        Route("GET", "/overview", overview, Access.OPEN_GET),
+        Route("GET", "/config", config, Access.OPEN_GET),
+        Route("DELETE", "/cluster", shut_down),
+    )
+
+
+def overview_document(registered: TaskExecutorList, jobs: JobList) -> dict[str, object]:
+    """Return ``/overview``: Flink's fields, and what a plan must fit into."""
+    executors = registered.task_executors
+    states = Counter(job.status for job in jobs.jobs)
+    hardware = [(each.hardware, each.slot_count) for each in executors if each.slot_count]
+    return {
+        "taskmanagers": len(executors),
+        "slots-total": sum(each.slot_count for each in executors),
+        "slots-available": sum(each.free_slot_count for each in executors),
+        "jobs-running": sum(count for state, count in states.items() if state not in _ENDED),
+        "jobs-finished": states["FINISHED"],
+        "jobs-cancelled": states["CANCELED"],
+        "jobs-failed": states["FAILED"],
+        "flink-version": version(),
+        "flink-commit": "",
+        "managed-bytes-per-slot": min((each.managed_memory // slots for each, slots in hardware), default=0),
+        "page-bytes": min((each.page_bytes for each, _ in hardware), default=0),
+    }

@@ -1,0 +1,18 @@
+"""rest_routes(services): the table of all routes of the REST API, under Flink's paths and again under ``/v1``."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from engine.rest.cluster_routes import cluster_routes
+from engine.rest.job_list_routes import job_list_routes
+from engine.rest.job_routes import job_routes
+from engine.rest.services import RestServices, explained
+from engine.rpc.http_messages import Route
+
+
+def rest_routes(services: RestServices) -> tuple[Route, ...]:
+    """Return all routes; those with a fixed name in a place come before those with a variable in it."""
+    tables = (cluster_routes(services), job_list_routes(services), job_routes(services))
+    routes = [replace(route, handler=explained(route.handler)) for table in tables for route in table]
+    return (*routes, *(replace(route, path=f"/v1{route.path}") for route in routes))

@@ -1,0 +1,15 @@
+"""What this program says of itself where Flink's clients ask for a version."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import metadata
+
+
+@cache
+def version() -> str:
+    """Return the version of the installed package."""
+    try:
+        return metadata.version("drey")
+    except metadata.PackageNotFoundError:
+        return "unknown"

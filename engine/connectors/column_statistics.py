@@ -2,6 +2,7 @@
 
     sample_statistics(tables, row_count) -> {column: ColumnStatistics}
     key_text(value) -> the text of a key, or None
+    footer_bounds(statistics of a Parquet chunk) -> (minimum, maximum), or None
     SpreadSample: rows spread evenly over a stream of unknown length
 
 Distinct values are scaled up by the Duj1 estimator: with f1 the values seen once, n sampled rows of N and d distinct
@@ -16,6 +17,7 @@ Source: Haas and Stokes, Estimating the Number of Classes in a Finite Population
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -94,11 +96,19 @@ def key_text(value: pa.Scalar) -> str | None:
     try:
         text = value.cast(pa.string())
         same = text.cast(value.type)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        found = str(text.as_py())
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, UnicodeDecodeError):
         return None
     is_nan = pa.types.is_floating(value.type) and pc.is_nan(same).as_py()
-    found = str(text.as_py())
     return found if len(found) <= _KEY_TEXT_MAX and (is_nan or same == value) else None
+
+
+def footer_bounds(known: Any) -> tuple[Any, Any] | None:
+    """Return minimum and maximum of a column chunk's statistics, which have them; None for texts that are not UTF-8."""
+    try:
+        return known.min, known.max
+    except UnicodeDecodeError:
+        return None
 
 
 class SpreadSample:

@@ -68,7 +68,7 @@ def _sampled(
     schema: pa.Schema | None = None
     left_bytes, left_values = CHUNK_BYTES, CHUNK_VALUES
     for group in groups:
-        with pq.ParquetFile(group.path, memory_map=False) as file:
+        with pq.ParquetFile(group.path, memory_map=False, page_checksum_verification=True) as file:
             size = _chunk_bytes(file.metadata, group.start, column)
             left_bytes -= size
             left_values -= group.row_count

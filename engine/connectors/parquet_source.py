@@ -16,7 +16,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from engine.connectors.column_statistics import WIDE_COLUMN_BYTES, sample_statistics
+from engine.connectors.column_statistics import WIDE_COLUMN_BYTES, footer_bounds, sample_statistics
 from engine.connectors.paths import PathLike, expand_paths
 from engine.errors import DataError, PlanError, SchemaError
 from engine.graph.source_spec import ColumnStatistics, ParquetSource, SourceSplit, SourceStatistics
@@ -54,7 +54,7 @@ def open_parquet(path: str, reader: str, metadata: pq.FileMetaData | None = None
     Raises: PlanError when it is none or its footer is damaged.
     """
     try:
-        return pq.ParquetFile(path, metadata=metadata, memory_map=False)
+        return pq.ParquetFile(path, metadata=metadata, memory_map=False, page_checksum_verification=True)
     except (pa.ArrowInvalid, OSError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             # The system's error, not Arrow's about what is in the file.
@@ -186,9 +186,10 @@ def _with_footer(
             if known is None or not known.has_null_count:
                 return sampled
             nulls += known.null_count
-            if known.has_min_max:
-                minima.append(known.min)
-                maxima.append(known.max)
+            bounds = footer_bounds(known) if known.has_min_max else None
+            if bounds is not None:
+                minima.append(bounds[0])
+                maxima.append(bounds[1])
             elif known.num_values:
                 return sampled
     result = msgspec.structs.replace(sampled, null_fraction=nulls / row_count if row_count else 0.0)

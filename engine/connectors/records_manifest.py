@@ -3,12 +3,13 @@
     {"format": "drey-records", "version": 1,
      "schema": <Arrow IPC schema, base64>,
      "row_count": 12, "size_bytes": 3400,
-     "files": [{"name": "part-00000.parquet", "rows": 12, "bytes": 3400, "crc32": null}],
+     "files": [{"name": "part-00000.parquet", "rows": 12, "bytes": 3400, "crc32": null,
+                "footer_crc32": null}],
      "columns": {"RIC": {"min": "A", "max": "Z", "null_count": 0, "distinct_estimate": 12.0,
                          "heavy_keys": [["A", 0.25]]}}}
 
 A folder without a manifest is not a data set: its writer did not finish. Who reads one checks that every file is there
-with its size. No Arrow here: Spark's side writes the same.
+with its size and its footer. No Arrow here: Spark's side writes the same.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ Value = bool | int | float | str | None
 #: values with at least this share of the rows are listed
 HEAVY_SHARE_MIN = 0.02
 HEAVY_KEYS_MAX = 16
+#: length of the metadata and magic bytes
+_FOOTER_END_BYTES = 8
 _READ_BYTES = 1 << 20
 
 
@@ -55,6 +58,8 @@ class RecordsFile(msgspec.Struct, frozen=True):
     bytes: int
     #: zlib.crc32 of the whole file, or None when the writer did not compute it
     crc32: int | None = None
+    #: of the Parquet footer alone, which says where everything is and has no checksum of its own; None: not known
+    footer_crc32: int | None = None
 
 
 class RecordsColumn(msgspec.Struct, frozen=True):
@@ -89,6 +94,16 @@ def file_crc32(path: Path) -> int:
         while data := file.read(_READ_BYTES):
             value = zlib.crc32(data, value)
     return value
+
+
+def footer_crc32(path: Path) -> int:
+    """Return zlib.crc32 of the footer of a Parquet file: metadata, their length, magic bytes."""
+    with path.open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - _FOOTER_END_BYTES))
+        length = int.from_bytes(file.read(4), "little") + _FOOTER_END_BYTES
+        file.seek(max(0, size - length))
+        return zlib.crc32(file.read())
 
 
 def encode_manifest(manifest: RecordsManifest) -> bytes:
@@ -143,4 +158,6 @@ def read_manifest(folder: Path) -> RecordsManifest:
         size = part.stat().st_size
         if size != file.bytes:
             raise DataError(f"file {part} has {size} bytes, the manifest says {file.bytes}")
+        if file.footer_crc32 is not None and file.footer_crc32 != footer_crc32(part):
+            raise DataError(f"file {part}: its footer is not the one that the manifest knows; it was changed since")
     return manifest

@@ -58,6 +58,7 @@ class PartStatistics(msgspec.Struct, frozen=True):
     """What the writer of a part knows: ``crc32`` is zlib.crc32 of the whole file."""
 
     crc32: int
+    footer_crc32: int | None = None
     columns: dict[str, PartColumn] = {}
 
 
@@ -75,7 +76,7 @@ def records_manifest(schema_ipc: bytes, parts: Sequence[WrittenPart]) -> bytes:
     """Return the manifest of some parts, in their order."""
     known = [msgspec.json.decode(part.statistics_json, type=PartStatistics) for part in parts]
     files = tuple(
-        RecordsFile(part.name, part.row_count, part.size_bytes, statistics.crc32)
+        RecordsFile(part.name, part.row_count, part.size_bytes, statistics.crc32, statistics.footer_crc32)
         for part, statistics in zip(parts, known, strict=True)
     )
     filled = [(part.row_count, one.columns) for part, one in zip(parts, known, strict=True) if part.row_count]

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from engine.connectors.parquet_source import parquet_source, plain_file_schema
 from engine.connectors.records_manifest import RecordsColumn, RecordsManifest, read_manifest
-from engine.errors import DataError, SchemaError
+from engine.errors import SchemaError
 from engine.graph.source_spec import ColumnStatistics, ParquetSource, SourceStatistics
 
 
@@ -27,7 +27,6 @@ def records_source(folder: str | os.PathLike[str]) -> tuple[ParquetSource, Sourc
     path = Path(os.path.abspath(os.path.expanduser(os.fspath(folder))))  # noqa: PTH100, PTH111 - keeps links
     manifest = read_manifest(path)
     schema = plain_file_schema(pa.ipc.read_schema(pa.py_buffer(manifest.schema)))
-    _check_sizes(path, manifest)
     parts = [path / file.name for file in manifest.files if file.rows]
     if not parts:
         empty = ParquetSource(paths=(), splits=(), columns=tuple(schema.names))
@@ -43,20 +42,6 @@ def records_source(folder: str | os.PathLike[str]) -> tuple[ParquetSource, Sourc
         float(manifest.row_count), sampled.size_bytes, f"manifest, {sampled.origin}", is_exact=True, columns=columns
     )
     return msgspec.structs.replace(spec, columns=tuple(schema.names)), statistics, schema
-
-
-def _check_sizes(folder: Path, manifest: RecordsManifest) -> None:
-    """Raise DataError when a part has not as many bytes as the manifest says."""
-    for file in manifest.files:
-        try:
-            found = (folder / file.name).stat().st_size
-        except OSError as error:
-            raise DataError(f"read_records: {folder / file.name}: {error.strerror}; the manifest names it") from error
-        if found != file.bytes:
-            raise DataError(
-                f"read_records: {folder / file.name} has {found} bytes, the manifest says {file.bytes}; "
-                "the part was changed after it was written"
-            )
 
 
 def _merged(sampled: ColumnStatistics, known: RecordsColumn | None, manifest: RecordsManifest) -> ColumnStatistics:

@@ -16,10 +16,10 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from engine.connectors.column_statistics import SpreadSample, heavy_keys_of
+from engine.connectors.column_statistics import SpreadSample, footer_bounds, heavy_keys_of
 from engine.connectors.distinct_sketch import DistinctSketches
 from engine.connectors.parquet_writer import ParquetWriter
-from engine.connectors.records_manifest import HEAVY_SHARE_MIN, file_crc32, plain_value
+from engine.connectors.records_manifest import HEAVY_SHARE_MIN, file_crc32, footer_crc32, plain_value
 from engine.connectors.records_parts import PartColumn, PartStatistics
 from engine.expressions.schema_bridge import is_key_type
 
@@ -47,7 +47,7 @@ class RecordsWriter:
     def finish(self) -> tuple[int, int, str]:
         """Complete the file; return (rows, bytes, statistics as JSON)."""
         row_count, size_bytes, _ = self._writer.finish()
-        statistics = PartStatistics(file_crc32(self._path), self._columns())
+        statistics = PartStatistics(file_crc32(self._path), footer_crc32(self._path), self._columns())
         return row_count, size_bytes, msgspec.json.encode(statistics).decode()
 
     def _columns(self) -> dict[str, PartColumn]:
@@ -79,9 +79,10 @@ def _bounds(metadata: pq.FileMetaData, field: pa.Field) -> PartColumn:
         if known is None or not known.has_null_count:
             return PartColumn(has_bounds=False)
         nulls += known.null_count
-        if known.has_min_max:
-            minima.append(known.min)
-            maxima.append(known.max)
+        bounds = footer_bounds(known) if known.has_min_max else None
+        if bounds is not None:
+            minima.append(bounds[0])
+            maxima.append(bounds[1])
         elif known.num_values:
             return PartColumn(has_bounds=False, null_count=None if pa.types.is_nested(field.type) else nulls)
     if not minima:

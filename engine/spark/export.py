@@ -27,7 +27,7 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
 from pyspark.sql import types as T  # noqa: N812
 
-from engine.connectors.records_manifest import RecordsFile, RecordsManifest, file_crc32, write_manifest
+from engine.connectors.records_manifest import RecordsFile, RecordsManifest, file_crc32, footer_crc32, write_manifest
 from engine.errors import ConfigurationError, EngineError, PlanError
 from engine.spark.statistics import heavy_keys, manifest_columns, observed_metrics
 
@@ -226,7 +226,8 @@ def _write_staging(
 
 
 def _records_file(path: Path) -> RecordsFile:
-    return RecordsFile(path.name, pq.read_metadata(path).num_rows, path.stat().st_size, file_crc32(path))
+    rows, size = pq.read_metadata(path).num_rows, path.stat().st_size
+    return RecordsFile(path.name, rows, size, file_crc32(path), footer_crc32(path))
 
 
 def _arrow_schema_ipc(marked: DataFrame, schema: T.StructType, folder: Path, names: Sequence[str]) -> bytes:

@@ -132,7 +132,7 @@ def test_the_manifest_is_plain_json():
     )
     assert json.loads(encode_manifest(manifest)) == {
         "schema": base64.b64encode(b"\x01\x02").decode(),
-        "files": [{"name": "part-00000.parquet", "rows": 2, "bytes": 10, "crc32": None}],
+        "files": [{"name": "part-00000.parquet", "rows": 2, "bytes": 10, "crc32": None, "footer_crc32": None}],
         "row_count": 2,
         "size_bytes": 10,
         "columns": {

@@ -1,0 +1,203 @@
+"""JobManagers and TaskManagers as real processes: started, ready, found, stopped, killed."""
+
+import os
+import re
+import signal
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from engine.entrypoint.pid_file import PidFile, process_identity
+from tests.entrypoint.conftest import WAIT_S, until
+
+JOB_MANAGER_MB_MAX = 80
+#: more than the idle process has: other machines have other libraries
+TASK_MANAGER_MB_MAX = 140
+
+
+def started(done, daemon):
+    assert done.returncode == 0, done.stdout + done.stderr
+    return [int(pid) for pid in re.findall(rf"Started {daemon} (\d+) at ", done.stdout)]
+
+
+def test_a_job_manager_starts_says_where_it_is_and_stops(installation):
+    done = installation.run("jobmanager", "start")
+    (pid,) = started(done, "jobmanager")
+    assert done.stdout == f"Started jobmanager {pid} at http://localhost:{installation.port}\n"
+    assert installation.pids("jobmanager") == [pid]
+    assert installation.slots() == 0
+    assert psutil.Process(pid).memory_info().rss < JOB_MANAGER_MB_MAX << 20
+    assert not {"pyarrow", "cloudpickle"} & mapped_packages(pid)
+    stopped = installation.run("jobmanager", "stop")
+    assert stopped.returncode == 0
+    assert f"Stopping jobmanager daemon (pid: {pid})" in stopped.stdout
+    assert process_identity(pid) == ""
+    assert not installation.pid_file("jobmanager").exists()
+    log = installation.log_text("jobmanager")
+    assert "ends with exit code 0" in log
+    assert "ERROR" not in log
+    assert list(installation.tmp.iterdir()) == []
+    assert installation.run("jobmanager", "stop").stdout.startswith("No jobmanager daemon to stop")
+
+
+def mapped_packages(pid):
+    """Return the packages whose native modules a process has loaded."""
+    return set(re.findall(r"site-packages/(\w+)/", Path(f"/proc/{pid}/maps").read_text()))
+
+
+def test_the_secret_is_made_once_and_for_its_owner_only(installation):
+    secret = installation.conf / "cluster.secret"
+    started(installation.run("jobmanager", "start"), "jobmanager")
+    made = secret.read_bytes()
+    assert stat.S_IMODE(secret.stat().st_mode) == 0o600
+    installation.run("jobmanager", "stop")
+    started(installation.run("jobmanager", "start"), "jobmanager")
+    assert secret.read_bytes() == made
+    assert made.decode().strip() not in installation.log_text("jobmanager")
+
+
+def test_a_port_that_is_taken_is_said_and_the_one_who_has_it_lives_on(installation):
+    (first,) = started(installation.run("jobmanager", "start"), "jobmanager")
+    done = installation.run("jobmanager", "start")
+    assert done.returncode == 1
+    assert "[INFO] 1 instance(s) of jobmanager are already running" in done.stdout
+    assert f"cannot listen on localhost port {installation.port}" in done.stderr
+    assert "log: " in done.stderr
+    assert installation.pids("jobmanager") == [first]
+    assert installation.slots() == 0
+
+
+@pytest.mark.parametrize("daemon", ["jobmanager", "taskmanager"])
+def test_a_start_that_fails_shows_why(installation, daemon):
+    installation.configure(taskmanager__numberOfSlots=2)
+    done = installation.run(daemon, "start")
+    assert done.returncode == 1
+    assert "did not start: unknown key 'taskmanager.numberOfSlots'" in done.stderr
+    assert "did you mean taskmanager.numberOfTaskSlots?" in done.stderr
+    assert not installation.pid_file(daemon).exists()
+
+
+def test_a_stale_pid_is_neither_counted_nor_killed(installation):
+    bystander = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    try:
+        installation.pid_file("jobmanager").write_text(f"{bystander.pid}\n")
+        (installation.pid / "flink-tester-jobmanager.pid.processes").write_text(f"{bystander.pid} 0 boot/1\n")
+        done = installation.run("jobmanager", "start")
+        (pid,) = started(done, "jobmanager")
+        assert "already running" not in done.stdout
+        assert installation.pids("jobmanager") == [pid]
+        installation.run("jobmanager", "stop-all")
+        assert bystander.poll() is None
+    finally:
+        bystander.stdin.close()
+        bystander.wait()
+
+
+def test_a_cluster_starts_as_a_whole_and_stop_ends_the_latest(installation):
+    (installation.conf / "workers").write_text("localhost\n# a comment\n127.0.0.1\n")
+    done = installation.run("cluster", "start")
+    assert len(started(done, "jobmanager")) == 1
+    first, second = started(done, "taskmanager")
+    assert installation.slots() == 4
+    for pid in (first, second):
+        assert psutil.Process(pid).memory_info().rss < TASK_MANAGER_MB_MAX << 20
+    stopped = installation.run("taskmanager", "stop")
+    assert f"(pid: {second})" in stopped.stdout
+    assert installation.slots() == 2, "one that stops says so"
+    (third,) = started(installation.run("taskmanager", "start", "-D", "taskmanager.numberOfTaskSlots=3"), "taskmanager")
+    assert installation.pids("taskmanager") == [first, third]
+    assert installation.slots() == 5
+    assert installation.run("cluster", "stop").returncode == 0
+    assert [path.suffix for path in installation.pid.iterdir()] == [".epoch"]
+    assert list(installation.tmp.iterdir()) == []
+
+
+def test_what_was_killed_is_noticed_at_once_and_found_again(installation):
+    (job_manager,) = started(installation.run("jobmanager", "start"), "jobmanager")
+    (first,) = started(installation.run("taskmanager", "start"), "taskmanager")
+    (second,) = started(installation.run("taskmanager", "start"), "taskmanager")
+    os.kill(second, signal.SIGKILL)
+    until(lambda: installation.slots() == 2, "the loss of a TaskManager, long before its heartbeats are missed,")
+    os.kill(job_manager, signal.SIGKILL)
+    until(lambda: installation.slots() == -1)
+    started(installation.run("jobmanager", "start"), "jobmanager")
+    until(lambda: installation.slots() == 2, "the registration at the next JobManager")
+    assert process_identity(first)
+    left = list(installation.tmp.iterdir())
+    assert left
+    installation.run("cluster", "stop")
+    started(installation.run("cluster", "start"), "jobmanager")
+    assert not any(str(second) in path.name or str(job_manager) in path.name for path in installation.tmp.iterdir())
+    installation.run("cluster", "stop")
+    assert list(installation.tmp.iterdir()) == []
+
+
+def test_a_task_manager_waits_for_its_job_manager(installation):
+    task_manager = installation.daemon("taskmanager")
+    try:
+        lines = iter(task_manager.stdout.readline, "")
+        assert any("not registered" in line for line in lines)
+        started(installation.run("jobmanager", "start"), "jobmanager")
+        until(lambda: installation.slots() == 2)
+    finally:
+        task_manager.terminate()
+        rest = task_manager.communicate(timeout=WAIT_S)[0]
+    assert task_manager.returncode == 0, rest
+
+
+def test_one_that_finds_no_job_manager_gives_up(installation):
+    task_manager = installation.daemon("taskmanager", "-D", "taskmanager.registration.timeout=200 ms")
+    output = task_manager.communicate(timeout=WAIT_S)[0]
+    assert task_manager.returncode == 2
+    assert "no JobManager took this TaskManager" in output
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_a_process_with_exit_code_0(installation, number):
+    job_manager = installation.daemon("jobmanager")
+    lines = iter(job_manager.stdout.readline, "")
+    assert any("leads at" in line for line in lines)
+    job_manager.send_signal(number)
+    output = job_manager.communicate(timeout=WAIT_S)[0]
+    assert job_manager.returncode == 0, output
+
+
+def test_the_epoch_of_a_job_manager_grows_also_when_the_clock_does_not(installation):
+    (installation.pid / "flink-tester-jobmanager.epoch").write_text("9999999999999\n")
+    started(installation.run("jobmanager", "start"), "jobmanager")
+    assert "under epoch 10000000000000" in installation.log_text("jobmanager")
+
+
+def test_log_files_of_earlier_runs_are_kept(installation):
+    for _ in range(2):
+        started(installation.run("jobmanager", "start"), "jobmanager")
+        installation.run("jobmanager", "stop")
+    names = sorted(path.name for path in installation.log.iterdir())
+    assert [re.sub(r"-0-[^.]*", "-0-host", name) for name in names] == [
+        "flink-tester-jobmanager-0-host.log",
+        "flink-tester-jobmanager-0-host.log.1",
+        "flink-tester-jobmanager-0-host.out",
+        "flink-tester-jobmanager-0-host.out.1",
+    ]
+
+
+def test_in_the_foreground_it_logs_to_the_terminal_and_can_be_stopped(installation):
+    foreground = subprocess.Popen(
+        [sys.executable, "-m", "engine.entrypoint.scripts", "jobmanager", "start-foreground"],
+        env=installation.environment,
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    lines = iter(foreground.stderr.readline, "")
+    assert any("leads at" in line for line in lines)
+    assert installation.pids("jobmanager") == [foreground.pid]
+    (process,) = PidFile(installation.pid_file("jobmanager")).read()
+    assert process.is_alive
+    installation.run("jobmanager", "stop")
+    foreground.communicate(timeout=WAIT_S)
+    assert foreground.returncode == 0

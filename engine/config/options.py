@@ -165,6 +165,13 @@ LEGACY_ESTIMATES = _option(
 FORCE_SPILL = _option(
     "debug.force-spill", "bool", "false", "Every blocking operator spills on a few rows: walks the spill paths."
 )
+FAULT_POINT = _option(
+    "debug.fault-point",
+    "string",
+    "",
+    "Places at which a process of the cluster kills (kill), stops (stop) or fails (fail) itself, once: "
+    "POINT:ACTION:MARKER-FILE, separated by commas. For tests.",
+)
 CHECK_GATEWAYS = _option(
     "debug.check-gateways", "bool", "false", "Every message between components passes its codec, also in one process."
 )
@@ -231,6 +238,9 @@ SECRET_FILE = _option(
     None,
     "File with the secret that the processes of a cluster and its clients share; made at the first start. "
     "Default: cluster.secret beside config.yaml.",
+)
+BLOB_SIZE_MAX = _option(
+    "blob.max-size", "size", "256mb", "Largest file that may come with a job: Python modules, archives.", minimum=1
 )
 LOG_LEVEL = _option(
     "env.log.level",

@@ -24,10 +24,12 @@ from typing import Any, Protocol
 
 from engine.config.command_line import CommandLine, install_command_line
 from engine.config.loader import Configuration, load_configuration
+from engine.config.options import FAULT_POINT
 from engine.entrypoint.logging_setup import log_configuration, set_up_logging
 from engine.entrypoint.places import Places, find_places
 from engine.entrypoint.readiness import Readiness
 from engine.errors import ConfigurationError, EngineError
+from engine.fault_points import arm
 
 _log = logging.getLogger(__name__)
 
@@ -82,6 +84,7 @@ def run_daemon(
         options = dict(_key_and_value(text) for text in (*arguments.options, *settings))
         install_command_line(CommandLine(options))
         configuration = load_configuration()
+        arm(configuration.get(FAULT_POINT))
         set_up_logging(configuration, arguments.log_file, to_terminal=arguments.foreground)
     except (EngineError, OSError) as error:
         logging.basicConfig()

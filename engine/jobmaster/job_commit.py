@@ -35,6 +35,7 @@ from engine.commit.staging import create_staging, remove_staging, sweep_stale
 from engine.connectors.records_manifest import MANIFEST_NAME
 from engine.connectors.records_parts import WrittenPart, records_manifest
 from engine.errors import FencedError, JobExecutionError, PlanError
+from engine.fault_points import reach
 from engine.graph.deployment import StagedFile
 from engine.graph.job_graph import JobGraph
 from engine.graph.source_spec import SinkSpec
@@ -108,7 +109,11 @@ class JobCommit:
             outputs.append(_with_manifest(output, sink.spec, own))
         if not self._is_leading():
             raise FencedError(self._epoch + 1, self._epoch)
-        publish(self._store().decide(Decision(self._job_id, self._epoch, tuple(outputs))))
+        reach("sink.deciding")
+        decision = self._store().decide(Decision(self._job_id, self._epoch, tuple(outputs)))
+        reach("sink.decided")
+        publish(decision)
+        reach("sink.published")
 
     def abort(self) -> None:
         """Remove staging."""

@@ -20,7 +20,6 @@ import threading
 from types import TracebackType
 from typing import Final
 
-
 #: how many times as many objects as there were after a collection call for the next one
 GROWTH: Final = 1.25
 

@@ -21,6 +21,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from engine.errors import JobExecutionError, TaskCancelledError
+from engine.fault_points import reach
 from engine.gateways.failure_info import failure_info
 from engine.graph.deployment import (
     FailureInfo,
@@ -160,8 +161,10 @@ class Task:
             if is_cancelled:
                 invokable.cancel()
             self._report(TaskState.RUNNING, invokable)
+            reach("task.running")
             with FROZEN_HEAP:
                 invokable.run()
+            reach("task.finishing")
         except BaseException as error:  # the root of a thread: whatever it is, it is reported
             self._ended_by(error, invokable)
         else:

@@ -19,11 +19,12 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from engine.clock import Clock
 from engine.errors import EngineError, ResourceError
+from engine.fault_points import reach
 from engine.gateways.messages import (
     CancelTask,
     DisconnectTaskExecutor,
@@ -90,7 +91,7 @@ class TaskExecutorSettings:
     cancellation_timeout_s: float
     #: where partitions are read from by other processes; "": by nobody
     data_address: str = ""
-    hardware: TaskExecutorHardware = TaskExecutorHardware()
+    hardware: TaskExecutorHardware = field(default_factory=TaskExecutorHardware)
 
 
 class TaskExecutor(RpcEndpoint):
@@ -238,6 +239,7 @@ class TaskExecutor(RpcEndpoint):
         self._attempts.setdefault(descriptor.job_id, []).append(descriptor.attempt)
         self.spawn(self._reporter.send_reports(task), f"reports of {task.name}")
         self.spawn(self._await_end(task), f"end of {task.name}")
+        reach("task.submitted")
         task.start()
         return ACKNOWLEDGE
 

@@ -5,7 +5,7 @@
 
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors",),
-    ("ids", "clock", "config"),
+    ("ids", "clock", "config", "fault_points"),
     ("process_folder",),
     ("memory",),
     ("graph",),

@@ -1,0 +1,79 @@
+"""Fault points: named places at which a process may be told to die or to stop, for tests of what survives that.
+
+    debug.fault-point: "sink.decided:kill:/tmp/marker"          reach("sink.decided") ─► marker made ─► SIGKILL
+                                                                a marker that is there already: nothing happens
+
+A point acts once, whoever reaches it first of all processes: the marker is created exclusively. Several points are
+separated by commas. Without the option ``reach`` is one comparison. Actions are ``kill`` (SIGKILL), ``stop`` (SIGSTOP)
+and ``fail`` (InjectedFaultError).
+
+The points, in the order in which a job passes them:
+
+    job.accepted      Dispatcher: the JobMaster has started          task.finishing    before FINISHED is reported
+    task.submitted    TaskExecutor: before the thread starts         sink.deciding     before the decision is recorded
+    task.running      in the task's thread                           sink.decided      before anything is published
+    partition.stored  a BLOCKING result is complete                  sink.published    before the result is recorded
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+from typing import NamedTuple
+
+from engine.errors import ConfigurationError, ResourceError
+
+POINTS = (
+    "job.accepted",
+    "task.submitted",
+    "task.running",
+    "partition.stored",
+    "task.finishing",
+    "sink.deciding",
+    "sink.decided",
+    "sink.published",
+)
+_SIGNALS = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP}
+
+
+class InjectedFaultError(ResourceError):
+    """A fault point of this process was told to fail."""
+
+
+class _FaultPoint(NamedTuple):
+    action: str
+    marker: Path
+
+
+_armed: dict[str, _FaultPoint] = {}
+
+
+def arm(text: str) -> None:
+    """Arm the points of an option's text for this process; "" disarms all. ConfigurationError for anything else."""
+    _armed.clear()
+    for part in filter(None, text.split(",")):
+        name, _, rest = part.partition(":")
+        action, _, marker = rest.partition(":")
+        if name not in POINTS or action not in (*_SIGNALS, "fail") or not marker:
+            raise ConfigurationError(
+                f"debug.fault-point {part!r}: write POINT:kill|stop|fail:MARKER-FILE, a point of {', '.join(POINTS)}"
+            )
+        _armed[name] = _FaultPoint(action, Path(marker))
+
+
+def reach(name: str) -> None:
+    """Die, stop or fail here if this point is armed and nobody has done so yet."""
+    if not _armed:
+        return
+    point = _armed.get(name)
+    if point is None:
+        return
+    try:
+        with point.marker.open("x") as marker:
+            marker.write(f"{name} {os.getpid()}\n")
+    except FileExistsError:
+        return
+    if point.action == "fail":
+        raise InjectedFaultError(f"fault point {name}")
+    os.kill(os.getpid(), _SIGNALS[point.action])

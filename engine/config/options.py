@@ -242,6 +242,9 @@ SECRET_FILE = _option(
 BLOB_SIZE_MAX = _option(
     "blob.max-size", "size", "256mb", "Largest file that may come with a job: Python modules, archives.", minimum=1
 )
+BLOB_SIZE_MAX = _option(
+    "blob.max-size", "size", "256mb", "Largest file that may come with a job: Python modules, archives.", minimum=1
+)
 LOG_LEVEL = _option(
     "env.log.level",
     "string",

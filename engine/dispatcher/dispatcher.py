@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from engine.dispatcher.job_store import EndedJob, JobStore
 from engine.errors import JobNotFoundError
@@ -60,11 +60,13 @@ class Dispatcher(RpcEndpoint):
         epoch: int,
         job_master_factory: JobMasterFactory,
         on_fatal: Callable[[BaseException], None] | None = None,
+        remove_blobs: Callable[[JobId], Awaitable[None]] | None = None,
     ) -> None:
         super().__init__(DISPATCHER_ADDRESS, LeaderFence(epoch), on_fatal)
         self._rpc = rpc
         self._epoch = epoch
         self._job_master_factory = job_master_factory
+        self._remove_blobs = remove_blobs
         self._job_masters: dict[JobId, JobMaster] = {}
         self._ended = JobStore()
 
@@ -92,6 +94,8 @@ class Dispatcher(RpcEndpoint):
         del self._job_masters[job_id]
         self._rpc.stop(job_master)
         await job_master.stop()
+        if self._remove_blobs is not None:
+            await self._remove_blobs(job_id)
 
     async def cancel_job(self, request: CancelJob) -> Acknowledge:
         """Begin to cancel a job; one that has ended stays as it is."""

@@ -20,8 +20,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from engine.blob.blob_server import BlobServer
+from engine.blob.blob_store import BlobStore
 from engine.clock import SystemClock
 from engine.config.options import (
+    BLOB_SIZE_MAX,
     HEARTBEAT_INTERVAL,
     HEARTBEAT_TIMEOUT,
     JOB_MANAGER_ADDRESS,
@@ -73,6 +76,9 @@ class JobManager:
             context.configuration.get(JOB_MANAGER_RPC_PORT),
         )
         self._rpc = self._server.rpc
+        blob_store = BlobStore(self._storage.path / "blobs")
+        self._blobs = BlobServer(blob_store, context.configuration.get(BLOB_SIZE_MAX), self._clock)
+        self._server.http.add_routes(self._blobs.routes)
         services = RestServices(
             lambda: self._gateway(DISPATCHER_ADDRESS),
             lambda: self._gateway(RESOURCE_MANAGER_ADDRESS),
@@ -143,6 +149,7 @@ class JobManager:
             self._blocking_work,
             lambda: self._election.has_leadership(epoch),
             self._context.on_fatal,
+            self._blobs,
         )
         self._components.start()
         information = LeaderInformation(epoch, session, self._server.address)

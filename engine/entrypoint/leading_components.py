@@ -12,6 +12,7 @@ from collections.abc import Callable
 from concurrent.futures import Executor
 from pathlib import Path
 
+from engine.blob.blob_server import BlobServer
 from engine.clock import Clock
 from engine.config.loader import Configuration
 from engine.config.options import HEARTBEAT_INTERVAL, HEARTBEAT_TIMEOUT, SLOT_REQUEST_TIMEOUT
@@ -37,6 +38,7 @@ class LeadingComponents:
         blocking_work: Executor,
         is_leading: Callable[[], bool],
         on_fatal: Callable[[BaseException], None],
+        blobs: BlobServer,
     ) -> None:
         self.epoch = epoch
         self._rpc = rpc
@@ -51,7 +53,7 @@ class LeadingComponents:
         self.resource_manager = ResourceManager(
             rpc, epoch, self._heartbeat_interval_s, self._heartbeat_timeout_s, clock, on_fatal
         )
-        self.dispatcher = Dispatcher(rpc, epoch, self._job_master, on_fatal)
+        self.dispatcher = Dispatcher(rpc, epoch, self._job_master, on_fatal, blobs.remove_job)
 
     def start(self) -> None:
         """Make them reachable."""

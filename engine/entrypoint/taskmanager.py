@@ -12,13 +12,19 @@ import asyncio
 import logging
 import os
 import sys
+import tempfile
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import psutil
 
+from engine.blob.blob_cache import BlobCache
+from engine.blob.blob_store import BlobStore
+from engine.blob.module_store import BlobModuleStore
 from engine.clock import SystemClock
 from engine.config.options import (
+    BLOB_SIZE_MAX,
     CANCELLATION_TIMEOUT,
     HEARTBEAT_INTERVAL,
     HEARTBEAT_TIMEOUT,
@@ -39,11 +45,14 @@ from engine.entrypoint.servers import ProcessServer, load_credentials
 from engine.gateways.messages import TaskExecutorHardware
 from engine.ids import ResourceId
 from engine.memory.process_memory import ProcessMemory
+from engine.process_folder import ProcessFolder, sweep
 from engine.taskexecutor.registration import Leader, Registration, RegistrationSettings
 from engine.taskexecutor.task_executor import TaskExecutor, TaskExecutorSettings
 from engine.taskexecutor.task_resources import ProcessResources
 
 _log = logging.getLogger("engine.entrypoint.taskmanager")  # not __main__
+
+_BLOB_PREFIX = "drey-blobs-"
 
 
 class TaskManager:
@@ -56,12 +65,25 @@ class TaskManager:
         self._slot_count: int = configuration.get(SLOTS)
         self._resource_id = ResourceId.random()
         self._blocking_work = ThreadPoolExecutor(max_workers=4, thread_name_prefix="drey-blocking")
+        credentials = load_credentials(configuration, context.places)
         self._server = ProcessServer(
             configuration,
-            load_credentials(configuration, context.places),
+            credentials,
             configuration.get(TASK_MANAGER_BIND_HOST),
             configuration.get(TASK_MANAGER_RPC_PORT),
             configuration.get(TASK_MANAGER_HOST),
+        )
+        sweep(Path(tempfile.gettempdir()), _BLOB_PREFIX)
+        self._blob_folder = ProcessFolder.create(Path(tempfile.gettempdir()), _BLOB_PREFIX)
+        #: host:port of the JobManager that leads
+        self._leader_address = ""
+        self._modules = BlobModuleStore(
+            BlobCache(
+                BlobStore(self._blob_folder.path / "jobs"),
+                lambda: self._leader_address,
+                credentials,
+                configuration.get(BLOB_SIZE_MAX),
+            )
         )
         self._resources: ProcessResources | None = None
         self._task_executor: TaskExecutor | None = None
@@ -70,7 +92,9 @@ class TaskManager:
     async def start(self) -> None:
         """Take memory and disk, listen, and begin to register."""
         configuration = self._configuration
-        resources = self._resources = ProcessResources(self._resource_id, configuration, self._slot_count, self._clock)
+        resources = self._resources = ProcessResources(
+            self._resource_id, configuration, self._slot_count, self._clock, self._modules
+        )
         # Jobs come and go side by side here: the pool has its largest size from the start, in memory what is used.
         resources.ensure_network(resources.sizes.network_segments_max)
         await self._server.start()
@@ -126,6 +150,7 @@ class TaskManager:
         self._blocking_work.shutdown(wait=True)
         if self._resources is not None:
             await asyncio.get_running_loop().run_in_executor(None, self._resources.close)
+        self._blob_folder.close()
 
     def _hardware(self, sizes: ProcessMemory) -> TaskExecutorHardware:
         return TaskExecutorHardware(
@@ -139,6 +164,7 @@ class TaskManager:
         )
 
     def _registered(self, leader: Leader) -> None:
+        self._leader_address = leader.resource_manager_address.rpartition("/")[0]
         slots = f"{self._slot_count} slot{'s' if self._slot_count > 1 else ''}"
         self._context.readiness.ready(f"{self._server.address} with {slots}")
 

@@ -28,6 +28,10 @@ class ModuleStore(Protocol):
         """Return an entry of a module search path for each artifact, fetching what is not here. Blocking."""
         ...
 
+    def release_job(self, job_id: JobId) -> None:
+        """Remove what came with a job. Blocking."""
+        ...
+
 
 @dataclass(frozen=True)
 class TaskServices:

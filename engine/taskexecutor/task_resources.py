@@ -40,7 +40,7 @@ from engine.iomanager.io_manager import IOManager
 from engine.memory.manager import MemoryManager
 from engine.memory.process_memory import ProcessMemory, process_memory
 from engine.operators.batch_task import BatchTask
-from engine.operators.task_services import TaskServices
+from engine.operators.task_services import ModuleStore, TaskServices
 from engine.taskexecutor.task import Invokable
 
 _log = logging.getLogger(__name__)
@@ -65,7 +65,14 @@ def configured_sizes(configuration: Configuration, slot_count: int) -> ProcessMe
 class ProcessResources:
     """Memory, disk, network and functions of one process."""
 
-    def __init__(self, resource_id: ResourceId, configuration: Configuration, slot_count: int, clock: Clock) -> None:
+    def __init__(
+        self,
+        resource_id: ResourceId,
+        configuration: Configuration,
+        slot_count: int,
+        clock: Clock,
+        module_store: ModuleStore | None = None,
+    ) -> None:
         self.sizes = configured_sizes(configuration, slot_count)
         _choose_arrow_pool()
         _log.info("memory of this process:\n%s", self.sizes.table())
@@ -81,6 +88,7 @@ class ProcessResources:
             partition_manager=ResultPartitionManager(),
             output_flusher=OutputFlusher(max(1, configuration.get(BUFFER_TIMEOUT))),
             function_runner=FunctionRunner(),
+            module_store=module_store,
         )
 
     @property
@@ -117,6 +125,8 @@ class ProcessResources:
         for attempt in attempts:
             self._services.partition_manager.release_partitions_produced_by(attempt)
         self._services.function_runner.release_job(job_id.value)
+        if self._services.module_store is not None:
+            self._services.module_store.release_job(job_id)
 
     def close(self) -> None:
         """Close everything; runs every step and raises the first error."""

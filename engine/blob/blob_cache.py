@@ -1,0 +1,141 @@
+"""BlobCache: blobs that a TaskManager has fetched from the JobManager, each once.
+
+    fetch(job_id, key) ─► here? ─► being fetched by another thread? wait for it ─► GET, verified ─► Path
+    release_job(job_id) ─► its folder goes
+
+Blocking, for task threads. Content is verified while it comes; a wrong, short or long one never gets its name. A
+JobManager that does not answer is asked again for a while, each time where the leader is then; after that
+ResourceError: the attempt fails and a new one may help.
+"""
+
+from __future__ import annotations
+
+import http.client
+import ssl
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from pathlib import Path
+
+from engine.blob.blob_store import BlobStore, CorruptBlobError
+from engine.errors import ResourceError, SpillError
+from engine.ids import JobId
+from engine.rpc.credentials import AUTHORIZATION, Credentials
+
+_CHUNK_BYTES = 256 * 1024
+_TIMEOUT_S = 30.0
+_PAUSES_S = (0.2, 0.5, 1.0, 2.0)
+
+
+class BlobCache:
+    """Blobs of jobs on this machine.
+
+    Args:
+        store: where they lie.
+        leader_address: returns ``host:port`` of the leading JobManager, "" while nobody leads.
+        credentials: signs what is asked.
+        max_size: bytes of the largest blob.
+        tls: client context when the JobManager speaks TLS.
+    """
+
+    def __init__(
+        self,
+        store: BlobStore,
+        leader_address: Callable[[], str],
+        credentials: Credentials | None,
+        max_size: int,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        self.store = store
+        self._leader_address = leader_address
+        self._credentials = credentials
+        self._max_size = max_size
+        self._tls = tls
+        self._lock = threading.Lock()
+        #: guarded by: self._lock
+        self._fetching: dict[tuple[str, str], Future[Path]] = {}
+
+    def fetch(self, job_id: JobId, key: str) -> Path:
+        """Return the file of a blob, fetching it first when it is not here."""
+        path = self.store.path(job_id.value, key)
+        if path is not None:
+            return path
+        name = (job_id.value, key)
+        with self._lock:
+            fetching = self._fetching.get(name)
+            if is_ours := fetching is None:
+                fetching = self._fetching[name] = Future()
+        assert fetching is not None, "it was there or was made"
+        if is_ours:
+            self._fetch_for_all(name, fetching)
+        return fetching.result()
+
+    def release_job(self, job_id: JobId) -> None:
+        """Remove what was fetched for a job."""
+        self.store.remove_job(job_id.value)
+
+    def _fetch_for_all(self, name: tuple[str, str], fetching: Future[Path]) -> None:
+        try:
+            # The one before us may have ended between our look and our turn.
+            path = self.store.path(*name) or self._fetch_patiently(*name)
+        except BaseException as error:
+            self._forget(name)
+            fetching.set_exception(error)
+        else:
+            self._forget(name)
+            fetching.set_result(path)
+
+    def _forget(self, name: tuple[str, str]) -> None:
+        with self._lock:
+            del self._fetching[name]
+
+    def _fetch_patiently(self, job_id: str, key: str) -> Path:
+        for pause_s in (*_PAUSES_S, None):
+            address = self._leader_address()
+            try:
+                if not address:
+                    raise ConnectionError("nobody leads")
+                return self._fetch_once(address, job_id, key)
+            except SpillError:
+                raise
+            except (OSError, http.client.HTTPException, CorruptBlobError) as error:
+                if pause_s is None:
+                    reason = str(error) or type(error).__name__
+                    raise ResourceError(f"a blob of job {job_id} cannot be fetched from {address}: {reason}") from error
+                time.sleep(pause_s)
+        raise AssertionError("the last try returns or raises")
+
+    def _fetch_once(self, address: str, job_id: str, key: str) -> Path:
+        target = f"/jobs/{job_id}/blobs/{key}"
+        connection = self._connection(address)
+        try:
+            headers = {}
+            if self._credentials is not None:
+                headers[AUTHORIZATION] = self._credentials.sign("GET", target)
+            connection.request("GET", target, headers=headers)
+            response = connection.getresponse()
+            if response.status != http.client.OK:
+                raise ResourceError(
+                    f"the JobManager at {address} has no blob {key} of job {job_id} ({response.status})"
+                )
+            return self._written(response, job_id, key)
+        finally:
+            connection.close()
+
+    def _written(self, response: http.client.HTTPResponse, job_id: str, key: str) -> Path:
+        size = 0
+        with self.store.writer(job_id, key) as writer:
+            while chunk := response.read(_CHUNK_BYTES):
+                size += len(chunk)
+                if size > self._max_size:
+                    raise ResourceError(f"blob {key} of job {job_id} has more than {self._max_size} bytes")
+                writer.write(chunk)
+            return writer.commit()
+
+    def _connection(self, address: str) -> http.client.HTTPConnection:
+        host, _, port = address.rpartition(":")
+        host = host.strip("[]")
+        if self._tls is not None:
+            return http.client.HTTPSConnection(host, int(port), timeout=_TIMEOUT_S, context=self._tls)
+        return http.client.HTTPConnection(host, int(port), timeout=_TIMEOUT_S)

@@ -1,0 +1,143 @@
+"""BlobStore: content-addressed files in one folder per job.
+
+    <folder>/<job id>/<SHA-256 in hex>            mode 0600, complete and right, or not there
+    <folder>/<job id>/.<key>.<random>             being written; swept at the next start
+
+    with store.writer(job_id, key) as writer: writer.write(chunk) * ─► writer.commit()
+    store.path(job_id, key) ─► Path or None         store.remove_job(job_id)
+
+Names are made here from a checked job id and a checked key; a text of a stranger never becomes part of a path. Content
+is written to a temporary file, its digest compared, flushed to the disk and renamed: a reader sees all of it or none.
+Folders are 0700: other users' jobs cannot look in.
+
+Thread: every method from any thread; a writer by one at a time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import re
+import secrets
+import shutil
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from engine.errors import DiskFullError, EngineError, ResourceError, SpillError
+from engine.ids import JobId
+
+_JOB_ID = re.compile(r"[0-9a-f]{32}")
+_KEY = re.compile(r"[0-9a-f]{64}")
+_FULL_DISK = (28, 122)  # ENOSPC, EDQUOT
+
+_log = logging.getLogger(__name__)
+
+
+class BlobNameError(EngineError, ValueError):
+    """A job id or key that is not one."""
+
+
+class CorruptBlobError(ResourceError):
+    """Content that does not have the digest it is named by."""
+
+
+class BlobStore:
+    """The blobs of one process."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder.chmod(0o700)
+        for unfinished in folder.glob("*/.*"):
+            unfinished.unlink(missing_ok=True)
+
+    def path(self, job_id: str, key: str) -> Path | None:
+        """Return the file of a blob, or None when it is not here."""
+        path = self._path(job_id, key)
+        return path if path.is_file() else None
+
+    def writer(self, job_id: str, key: str) -> BlobWriter:
+        """Begin to write a blob."""
+        path = self._path(job_id, key)
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        return BlobWriter(path)
+
+    def job_folder(self, job_id: str) -> Path:
+        """Return the folder of a job; it need not exist."""
+        if _JOB_ID.fullmatch(job_id) is None:
+            raise BlobNameError("a job id has 32 hexadecimal digits")
+        return self._folder / job_id
+
+    def job_ids(self) -> tuple[JobId, ...]:
+        """Return the jobs that have blobs here."""
+        return tuple(JobId(entry.name) for entry in self._folder.iterdir() if _JOB_ID.fullmatch(entry.name))
+
+    def remove_job(self, job_id: str) -> None:
+        """Remove all blobs of a job; what cannot be removed is logged."""
+        folder = self.job_folder(job_id)
+        shutil.rmtree(folder, onerror=_removal_failed)
+
+    def _path(self, job_id: str, key: str) -> Path:
+        if _KEY.fullmatch(key) is None:
+            raise BlobNameError("a blob's key is its SHA-256 in 64 hexadecimal digits")
+        return self.job_folder(job_id) / key
+
+
+def _removal_failed(function: object, path: str, error: tuple[type[BaseException], BaseException, object]) -> None:
+    if not isinstance(error[1], FileNotFoundError):
+        _log.warning("%s of an ended job stays: %s", path, error[1])
+
+
+class BlobWriter:
+    """A blob that is being written; leaving the ``with`` without ``commit`` drops it."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+        self._sha = hashlib.sha256()
+        self._file = self._opened()
+
+    def _opened(self) -> int:
+        try:
+            return os.open(self._temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise self._error(error) from error
+
+    def write(self, chunk: bytes) -> None:
+        """Append content."""
+        self._sha.update(chunk)
+        view = memoryview(chunk)
+        try:
+            while view:
+                view = view[os.write(self._file, view) :]
+        except OSError as error:
+            raise self._error(error) from error
+
+    def commit(self) -> Path:
+        """Make the blob appear; CorruptBlobError when its content is not that of its key."""
+        if self._sha.hexdigest() != self._path.name:
+            raise CorruptBlobError(f"content for blob {self._path.name} has another SHA-256")
+        try:
+            os.fsync(self._file)
+            self._temporary.rename(self._path)
+        except OSError as error:
+            raise self._error(error) from error
+        return self._path
+
+    def _error(self, error: OSError) -> EngineError:
+        if error.errno in _FULL_DISK:
+            return DiskFullError(f"no room for a blob in {self._path.parent}: {error.strerror}")
+        if isinstance(error, FileNotFoundError):
+            return ResourceError(f"blob {self._path.name} came after the end of its job")
+        return SpillError(f"cannot write a blob to {self._path.parent}: {error.strerror}")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, error_type: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        os.close(self._file)
+        self._temporary.unlink(missing_ok=True)

@@ -1,5 +1,5 @@
 # Everyday verbs. Each works from a fresh checkout: the environment is made where it is missing.
-.PHONY: build debug test tidy torture coverage asan bench quickstart clean
+.PHONY: build debug test tidy chaos torture coverage asan bench quickstart clean
 
 PYTHON = .venv/bin/python
 
@@ -20,6 +20,9 @@ asan:             ## tests of the native rooms under the address sanitizer
 	LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libstdc++.so.6)" ASAN_OPTIONS=detect_leaks=0 \
 	    PYTHONMALLOC=malloc $(PYTHON) -m pytest -p no:cacheprovider tests/memory tests/iomanager tests/records tests/sort \
 	    tests/join tests/aggregate tests/exchange tests/connectors tests/operators tests/integration
+
+chaos: build      ## kills processes of real clusters; SEED=n repeats one schedule, SHORT=1 runs a part
+	CHAOS=$(if $(SHORT),short,all) $(if $(SEED),CHAOS_SEED=$(SEED)) bin/run-tests -q tests/chaos
 
 torture: build    ## every combination of conditions, then the builds that look inside; hours. PART=1/10: a tenth of it
 ifdef T           ## make torture T=tests/join N=200: one test many times

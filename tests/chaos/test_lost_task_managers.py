@@ -1,0 +1,81 @@
+"""TaskManagers die, hang and come back while a job runs: its output is there once, row for row."""
+
+import signal
+
+import pytest
+
+from tests.chaos.cluster import ChaosCluster
+from tests.chaos.conftest import IS_SHORT, JOB, RATE, rows_of
+
+POINTS = ("task.submitted", "task.running", "partition.stored", "task.finishing")
+
+
+def finish(cluster, job, target, expected):
+    code = job.wait(120)
+    assert code == 0, f"{job.stdout}\n{job.stderr}\n{cluster.log_tails(40)}"
+    assert rows_of(target) == expected
+    assert sorted(path.name for path in target.parent.iterdir() if path.name.startswith((".out", "out"))) == ["out"]
+
+
+@pytest.mark.parametrize("seed", range(1 if IS_SHORT else 10), indirect=True)
+def test_killed_at_a_random_moment(tmp_path, data, expected, seed):
+    with ChaosCluster(tmp_path / "cluster", task_managers=3) as cluster:
+        job = cluster.submit(JOB, data, tmp_path / "out", RATE)
+        job_id = job.job_id()
+        cluster.await_state(job_id, "RUNNING")
+        kills = 0
+        for _ in range(seed.choice([1, 1, 2])):
+            pid = seed.choice(cluster.pids("taskmanager"))
+            signal.sigtimedwait([], seed.uniform(0.1, 2.0))
+            if cluster.get(f"/jobs/{job_id}")["state"] in ("RUNNING", "RESTARTING"):
+                kills += 1
+            cluster.kill(pid)
+            cluster.add_task_manager()
+        assert kills, "the job ended before anything was killed"
+        finish(cluster, job, tmp_path / "out", expected)
+
+
+@pytest.mark.parametrize("point", POINTS[2:3] if IS_SHORT else POINTS)
+def test_killed_at_a_fault_point(tmp_path, data, expected, point):
+    marker = tmp_path / "marker"
+    settings = {"debug.fault-point": f"{point}:kill:{marker}"}
+    with ChaosCluster(tmp_path / "cluster", task_managers=3, **settings) as cluster:
+        job = cluster.submit(JOB, data, tmp_path / "out", 0)
+        finish(cluster, job, tmp_path / "out", expected)
+        assert marker.read_text().startswith(point)
+
+
+@pytest.mark.parametrize("point", ["task.running"] if IS_SHORT else POINTS)
+def test_hung_at_a_fault_point(tmp_path, data, expected, point):
+    marker = tmp_path / "marker"
+    settings = {"debug.fault-point": f"{point}:stop:{marker}"}
+    with ChaosCluster(tmp_path / "cluster", task_managers=3, **settings) as cluster:
+        job = cluster.submit(JOB, data, tmp_path / "out", 0)
+        finish(cluster, job, tmp_path / "out", expected)
+        hung = int(marker.read_text().split()[1])
+        cluster.kill(hung, signal.SIGCONT)
+        cluster.await_task_managers(3)
+
+
+def test_stopped_for_less_than_the_time_out_nothing_is_lost(tmp_path, data, expected):
+    with ChaosCluster(tmp_path / "cluster") as cluster:
+        job = cluster.submit(JOB, data, tmp_path / "out", RATE)
+        cluster.await_state(job.job_id(), "RUNNING")
+        pid = cluster.pids("taskmanager")[0]
+        cluster.kill(pid, signal.SIGSTOP)
+        signal.sigtimedwait([], 1.0)
+        cluster.kill(pid, signal.SIGCONT)
+        finish(cluster, job, tmp_path / "out", expected)
+        assert cluster.get("/overview")["taskmanagers"] == 2
+
+
+def test_too_few_slots_left_fail_clearly(tmp_path, data):
+    settings = {"slot.request.timeout": "2 s"}
+    with ChaosCluster(tmp_path / "cluster", task_managers=1, **settings) as cluster:
+        job = cluster.submit(JOB, data, tmp_path / "out", RATE)
+        cluster.await_state(job.job_id(), "RUNNING")
+        cluster.kill(cluster.pids("taskmanager")[0])
+        assert job.wait() == 1
+        assert "slot" in job.stderr
+        assert len(job.stderr.splitlines()) <= 16
+        assert not (tmp_path / "out").exists()

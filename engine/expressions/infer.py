@@ -9,11 +9,20 @@ import pyarrow as pa
 from engine.errors import SchemaError
 from engine.expressions.compile import compile_operand
 from engine.expressions.text import expression_text
-from engine.graph.expression import ColumnRef, Expression, NamedExpression
+from engine.graph.expression import ColumnRef, Expression, NamedExpression, depth_of
+
+#: every walk over an expression recurses, some with three calls a level, and Python allows a thousand of them
+DEPTH_MAX = 200
 
 
 def infer_type(expression: Expression, schema: pa.Schema) -> pa.DataType:
-    """Return the type of an expression over a schema; SchemaError when it has none."""
+    """Return the type of an expression over a schema; SchemaError when it has none, or is nested too deep to walk."""
+    depth = depth_of(expression)
+    if depth > DEPTH_MAX:
+        raise SchemaError(
+            f"an expression is nested {depth} deep, at most {DEPTH_MAX} are possible: make a part of it a column by "
+            "with_columns() first, use is_in() for many comparisons, or one when() for many cases"
+        )
     return compile_operand(expression, schema).type
 
 

@@ -95,3 +95,12 @@ def columns_of(expression: Expression) -> Iterator[str]:
         yield expression.name
     for child in children_of(expression):
         yield from columns_of(child)
+
+
+def depth_of(expression: Expression) -> int:
+    """Return how deep an expression is nested: 1 for a column. Does not recurse, so any depth can be asked for."""
+    depth, level = 0, [expression]
+    while level:
+        depth += 1
+        level = [child for one in level for child in children_of(one)]
+    return depth

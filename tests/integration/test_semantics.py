@@ -396,3 +396,22 @@ def test_an_environment_is_a_context_and_close_is_idempotent():
     with Environment(config={"taskmanager.memory.process.size": "256mb", "parallelism.default": 1}) as env:
         assert integers(env, 1).collect() == [(1,)]
     env.close()
+
+
+def test_a_loop_over_with_columns_may_be_long(environment):
+    data = environment.from_rows([(1,), (2,)], pa.schema([("a", pa.int64())]))
+    for _ in range(500):
+        data = data.with_columns(a=col("a") + 1)
+    assert sorted(row.a for row in data.collect()) == [501, 502]
+
+
+def test_an_expression_that_is_nested_too_deep_says_what_to_do(environment):
+    data = environment.from_rows([(1,)], pa.schema([("a", pa.int64())]))
+    expression = col("a")
+    for _ in range(190):
+        expression = expression + col("a")
+    assert data.select(expression.alias("b")).sort("b").collect()[0].b == 191
+    for _ in range(800):
+        expression = expression + col("a")
+    with pytest.raises(SchemaError, match=r"nested 991 deep, at most 200 .* a column by with_columns\(\) first"):
+        data.select(expression.alias("b"))

@@ -1,17 +1,21 @@
 """Combine projections: ``select(...).select(...)`` becomes one, and a projection that changes nothing goes.
 
 The outer expressions are written in terms of the inner one's input. An inner expression that does work is not
-repeated: two projections stay when one of its columns is used twice.
+repeated: two projections stay when one of its columns is used twice. Nor does an expression become deeper than can be
+walked: a loop over ``with_columns`` may be of any length.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 
-from engine.graph.expression import ColumnRef, NamedExpression, columns_of
+from engine.graph.expression import ColumnRef, NamedExpression, columns_of, depth_of
 from engine.graph.plan import PlanNode, Project
 from engine.optimizer.expression_rewriting import is_trivial, mapping_of, substitute
 from engine.optimizer.logical_plan import LogicalPlan
+
+#: of a combined expression
+DEPTH_MAX = 64
 
 
 def apply(plan: LogicalPlan) -> None:
@@ -41,8 +45,14 @@ def _combinable(outer: PlanNode, inner: PlanNode) -> bool:
     assert isinstance(outer.operator, Project)
     assert isinstance(inner.operator, Project)
     uses = Counter(name for named in outer.operator.expressions for name in columns_of(named.expression))
+    if _depth(outer.operator) + _depth(inner.operator) > DEPTH_MAX:
+        return False
     mapping = mapping_of(inner.operator.expressions)
     return all(is_trivial(mapping[name]) or count == 1 for name, count in uses.items())
+
+
+def _depth(project: Project) -> int:
+    return max((depth_of(named.expression) for named in project.expressions), default=0)
 
 
 def _is_identity(plan: LogicalPlan, node: PlanNode) -> bool:

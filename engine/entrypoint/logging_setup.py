@@ -15,6 +15,7 @@ from pathlib import Path
 from engine.config.loader import Configuration
 from engine.config.options import LOG_FILE_SIZE, LOG_FILES_MAX, LOG_LEVEL
 from engine.entrypoint.log_files import LogFileHandler
+from engine.task_log import install_task_logs
 
 FORMAT = "%(asctime)s %(levelname)-5s %(name)s [%(threadName)s] - %(message)s"
 _HIDDEN_KEY = re.compile(r"password|secret(?!-file)|token", re.IGNORECASE)
@@ -29,6 +30,8 @@ def set_up_logging(configuration: Configuration, log_file: Path | None, *, to_te
     if to_terminal or log_file is None:
         handlers.append(logging.StreamHandler(sys.stderr))
     formatter = logging.Formatter(FORMAT)
+    if log_file is not None:
+        install_task_logs(log_file.parent, formatter)
     root = logging.getLogger()
     for handler in handlers:
         handler.setFormatter(formatter)

@@ -20,6 +20,7 @@ from engine.config.options import PYTHON_EXECUTION_MODE, TMP_DIRS
 from engine.functions.function_session import FunctionPlan, FunctionSession, WorkerSession
 from engine.functions.thread_session import open_thread_session
 from engine.functions.worker_process import Worker, Zygote
+from engine.task_log import current_task_log
 
 
 class FunctionRunner:
@@ -33,7 +34,10 @@ class FunctionRunner:
     def open(self, job_id: str, plan: FunctionPlan, configuration: Configuration) -> FunctionSession:
         """Return a session; its worker loads the function meanwhile, an error of that is raised by the first call."""
         directories = configuration.get(TMP_DIRS) or tempfile.gettempdir()
-        plan = plan._replace(folder=directories.split(",")[0].strip())
+        log_file = current_task_log()
+        plan = plan._replace(
+            folder=directories.split(",")[0].strip(), log_file="" if log_file is None else str(log_file)
+        )
         if configuration.get(PYTHON_EXECUTION_MODE) == "thread":
             return open_thread_session(plan)
         return WorkerSession(partial(self._give_back, job_id), self._worker_of(job_id), plan)

@@ -68,6 +68,8 @@ class FunctionPlan(NamedTuple):
     folder: str = ""
     #: folders and archives of modules that came with the job, in front of the worker's own
     job_modules: Sequence[str] = ()
+    #: file that takes what the function prints; "": the standard error of the process
+    log_file: str = ""
     #: entered while the session waits for its worker
     waiting: Callable[[], AbstractContextManager[None]] = nullcontext
 
@@ -139,6 +141,7 @@ class WorkerSession:
                 plan.folder,
                 tuple(sizes),
                 tuple(plan.job_modules),
+                plan.log_file,
             )
             self._send(opening, tuple(memory.descriptor for memory in memories))
         finally:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import gc
+import logging
 import os
 import signal
 import socket
@@ -107,7 +108,8 @@ def serve(connection: socket.socket, inputs: tuple[SharedBatches, SharedBatches]
             continue  # it crossed with the end of the function it was meant for
         assert isinstance(message, OpenFunction), f"unexpected {message!r}"
         try:
-            run_function(TaskLink(connection, inputs, result), message, descriptors)
+            with output_to(message.log_file):
+                run_function(TaskLink(connection, inputs, result), message, descriptors)
         except UserFunctionError as error:
             fields = (error.type_name, error.message, error.function_name, error.file, error.line, error.row)
             send_message(connection, FunctionFailed(*fields, error.details))
@@ -119,6 +121,31 @@ def serve(connection: socket.socket, inputs: tuple[SharedBatches, SharedBatches]
             fields = (failure.type_name, failure.message, failure.function_name, failure.file, failure.line, "")
             send_message(connection, FunctionFailed(*fields, failure.details))
             return
+
+
+@contextlib.contextmanager
+def output_to(log_file: str) -> Iterator[None]:
+    """Send what the function prints and logs to a file; "": to where it goes anyway."""
+    if not log_file:
+        yield
+        return
+    # Line by line: what a function printed before it crashed is what a person looks for.
+    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+    if not logging.root.handlers:
+        logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)-5s %(name)s - %(message)s")
+    descriptor = os.open(log_file, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+    others = os.dup(1), os.dup(2)
+    os.dup2(descriptor, 1)
+    os.dup2(descriptor, 2)
+    os.close(descriptor)
+    try:
+        yield
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        for number, other in zip((1, 2), others, strict=True):
+            os.dup2(other, number)
+            os.close(other)
 
 
 class TaskLink:

@@ -49,6 +49,8 @@ class OpenFunction(msgspec.Struct, frozen=True, tag="open"):
     broadcast_sizes: tuple[int, ...] = ()
     #: folders and archives of modules that came with the job; they come first
     job_modules: tuple[str, ...] = ()
+    #: file that takes what the function prints; "": the standard error of the process
+    log_file: str = ""
 
 
 class ProcessBatch(msgspec.Struct, frozen=True, tag="batch"):

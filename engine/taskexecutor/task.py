@@ -32,6 +32,7 @@ from engine.graph.deployment import (
     TaskReport,
 )
 from engine.ids import ResourceId, ResultPartitionId
+from engine.task_log import task_log
 from engine.taskexecutor.frozen_heap import FROZEN_HEAP
 from engine.taskexecutor.task_state import TaskState, check_task_transition
 
@@ -151,6 +152,10 @@ class Task:
     # ---- the task's thread ----
 
     def _run(self) -> None:
+        with task_log(self.descriptor.job_id, self.descriptor.attempt, self.name):
+            self._run_attempt()
+
+    def _run_attempt(self) -> None:
         invokable: Invokable | None = None
         try:
             self._report(TaskState.INITIALIZING, None)
@@ -177,6 +182,7 @@ class Task:
         if is_cancelled and isinstance(error, TaskCancelledError):
             self._report(TaskState.CANCELED, invokable, is_last=True)
         else:
+            _log.info("%s failed", self.name, exc_info=error)
             self._report(TaskState.FAILED, invokable, self._failure(error), is_last=True)
 
     def _failure(self, error: BaseException) -> FailureInfo:

@@ -6,7 +6,7 @@
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors",),
     ("ids", "clock", "config", "fault_points"),
-    ("process_folder",),
+    ("process_folder", "task_log"),
     ("memory",),
     ("graph",),
     ("records", "iomanager", "rpc"),

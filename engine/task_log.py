@@ -1,0 +1,108 @@
+"""Log files of task attempts: what is logged in a task's thread, and what its functions print in their worker.
+
+    <log folder>/jobs/<job id>/<vertex>-<subtask>-<attempt>.log
+
+    install_task_logs(folder)                          once, at the start of a process that keeps logs
+    with task_log(job_id, attempt, name): ...          in the task's thread
+        current_task_log() -> Path | None              for whoever works for this thread elsewhere (Python workers)
+
+The file is opened for appending, so the thread and its workers write to it side by side. What is logged there stands
+in the log of the process as well. Without ``install_task_logs`` (embedded), or when the file cannot be made, nothing
+is kept: a log is not worth a task. Folders of the oldest jobs go when there are more than JOBS_KEPT.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import shutil
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TextIO
+
+from engine.ids import ExecutionAttemptId, JobId
+
+_log = logging.getLogger(__name__)
+
+JOBS_KEPT = 200
+
+
+class _Current(threading.local):
+    path: Path | None = None
+    file: TextIO | None = None
+
+
+class TaskLogHandler(logging.Handler):
+    """Writes a record to the file of the task whose thread logs it."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write one record, if this is a task's thread."""
+        file = _current.file
+        if file is not None:
+            try:
+                file.write(f"{self.format(record)}\n")
+            except OSError:
+                self.handleError(record)
+
+
+_current = _Current()
+_lock = threading.Lock()
+#: set once, before tasks run
+_folder: Path | None = None
+
+
+def install_task_logs(folder: Path, formatter: logging.Formatter | None = None) -> TaskLogHandler:
+    """Keep logs of tasks under ``folder`` from now on; returns the handler that was added to the root logger."""
+    global _folder  # noqa: PLW0603 - one folder a process, like logging's own handlers
+    _folder = folder
+    handler = TaskLogHandler()
+    handler.setFormatter(formatter)
+    logging.getLogger().addHandler(handler)
+    return handler
+
+
+def task_log_path(folder: Path, job_id: JobId, attempt: ExecutionAttemptId) -> Path:
+    """Return the log file of an attempt."""
+    return folder / "jobs" / str(job_id) / f"{attempt.vertex}-{attempt.subtask_index}-{attempt.attempt_number}.log"
+
+
+def current_task_log() -> Path | None:
+    """Return the log file of the task whose thread this is."""
+    return _current.path
+
+
+@contextlib.contextmanager
+def task_log(job_id: JobId, attempt: ExecutionAttemptId, name: str) -> Iterator[None]:
+    """Send what this thread logs to the attempt's file until the end of the block."""
+    path = None if _folder is None else task_log_path(_folder, job_id, attempt)
+    file = None if path is None else _opened(path)
+    if file is None:
+        yield
+        return
+    _current.path, _current.file = path, file
+    try:
+        _log.info("%s, attempt %s of job %s, begins", name, attempt, job_id)
+        yield
+        _log.info("%s, attempt %s of job %s, has ended", name, attempt, job_id)
+    finally:
+        _current.path = _current.file = None
+        file.close()
+
+
+def _opened(path: Path) -> TextIO | None:
+    try:
+        if not path.parent.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with _lock:
+                _remove_oldest(path.parent.parent)
+        return path.open("a", buffering=1, encoding="utf-8", errors="backslashreplace")
+    except OSError as error:
+        _log.warning("there is no log file for a task: %s", error)
+        return None
+
+
+def _remove_oldest(jobs: Path) -> None:
+    folders = sorted((folder.stat().st_mtime, folder) for folder in jobs.iterdir())
+    for _, folder in folders[:-JOBS_KEPT]:
+        shutil.rmtree(folder, ignore_errors=True)

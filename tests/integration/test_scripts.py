@@ -1,0 +1,68 @@
+"""``bin/*.sh`` as a person calls them: a cluster from nothing, usage texts, exit codes."""
+
+import re
+import subprocess
+
+import pytest
+
+from tests.entrypoint.conftest import ROOT, installation
+
+__all__ = ["installation"]
+
+
+def test_start_cluster_returns_when_all_are_ready_and_stop_cluster_leaves_nothing(installation):
+    (installation.conf / "workers").write_text("localhost\nlocalhost\n")
+    done = installation.script("start-cluster.sh", "-D", "taskmanager.numberOfTaskSlots=3")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (
+        f"Started jobmanager {installation.pids('jobmanager')[0]} at http://localhost:{installation.port}"
+        in done.stdout
+    )
+    started = re.findall(r"Started taskmanager (\d+) at localhost:\d+ with 3 slots", done.stdout)
+    assert [int(pid) for pid in started] == installation.pids("taskmanager")
+    assert len(started) == 2
+    assert installation.slots() == 6
+    added = installation.script("taskmanager.sh", "start")
+    assert added.returncode == 0, added.stdout + added.stderr
+    assert "[INFO] 2 instance(s) of taskmanager are already running" in added.stdout
+    assert installation.slots() == 8
+    stopped = installation.script("stop-cluster.sh")
+    assert stopped.returncode == 0, stopped.stdout + stopped.stderr
+    assert stopped.stdout.count("Stopping taskmanager daemon") == 3
+    assert stopped.stdout.count("Stopping jobmanager daemon") == 1
+    assert [path.suffix for path in installation.pid.iterdir()] == [".epoch"]
+    assert list(installation.tmp.iterdir()) == []
+
+
+def test_a_cluster_whose_job_manager_does_not_start_leaves_nothing(installation):
+    installation.configure(**{"jobmanager.bind-host": "no.such.host.invalid"})
+    done = installation.script("start-cluster.sh")
+    assert done.returncode == 1
+    assert "did not start" in done.stderr
+    assert [path for path in installation.pid.iterdir() if path.suffix == ".pid"] == []
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("jobmanager.sh",),
+        ("jobmanager.sh", "begin"),
+        ("taskmanager.sh", "restart"),
+        ("historyserver.sh",),
+        ("start-cluster.sh", "now"),
+        ("stop-cluster.sh", "now"),
+        ("standalone-job.sh",),
+    ],
+    ids=" ".join,
+)
+def test_a_wrong_word_shows_how_a_script_is_called(installation, words):
+    done = installation.script(*words)
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"Usage: {words[0]}")
+    assert done.stdout == ""
+
+
+def test_every_script_says_in_its_head_what_it_is():
+    for path in sorted((ROOT / "bin").glob("*.sh")):
+        assert re.match(r"#!/usr/bin/env bash\n# [A-Z]", path.read_text()), path
+        assert subprocess.run(["bash", "-n", str(path)], check=False).returncode == 0

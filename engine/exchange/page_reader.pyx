@@ -119,9 +119,14 @@ cdef class PageReader:
         return 0
 
     def take_batches(self):
-        """Decode everything staged: a list of pyarrow.RecordBatch, each of at most max_rows rows."""
+        """Decode everything staged: an iterable of pyarrow.RecordBatch, each of at most max_rows rows.
+
+        A list, unless rows have wide values outside: then each batch is decoded when it is asked for.
+        """
         cdef list batches = []
         cdef int64_t done = 0
+        if self._codec.rows_within(self._rows, self.staged_rows, self.max_bytes) < self.staged_rows:
+            return self._take_wide()
         cdef int64_t count
         cdef int64_t pieces = (self.staged_rows + self.max_rows - 1) // self.max_rows
         while done < self.staged_rows:
@@ -136,6 +141,48 @@ cdef class PageReader:
             self._staging = NULL
             self._staging_capacity = 0
         return batches
+
+
+    cdef object _take_wide(self):
+        """Return what is staged as batches to come, and begin anew with other memory."""
+        cdef WideBatches wide = WideBatches()
+        wide.codec = self._codec
+        wide.max_bytes = self.max_bytes
+        wide.staging = self._staging
+        wide.rows = self._rows
+        wide.count = self.staged_rows
+        self._staging = NULL
+        self._rows = NULL
+        self._staging_capacity = self._row_capacity = 0
+        self.staged_rows = self.staged_bytes = 0
+        return wide
+
+
+@cython.final
+cdef class WideBatches:
+    """Iterator over staged rows with wide values outside, as many in a batch as are max_bytes: mostly one."""
+
+    cdef RowCodec codec
+    cdef uint8_t* staging
+    cdef uint8_t** rows
+    cdef int64_t count
+    cdef int64_t done
+    cdef int64_t max_bytes
+
+    def __dealloc__(self):
+        free(self.staging)
+        free(self.rows)
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        cdef int64_t begin = self.done
+        if begin == self.count:
+            raise StopIteration
+        cdef int64_t count = self.codec.rows_within(self.rows + begin, self.count - begin, self.max_bytes)
+        self.done += count
+        return self.codec.decode(self.rows + begin, count, NULL, 0)
 
 
 def gate_batches(gate not None, schema not None, int64_t max_rows=32768, int64_t max_bytes=1 << 20):

@@ -83,6 +83,11 @@ cdef class RecordWriter:
 
     # ---------------------------------------------------------------------------------------------------------- public
 
+    def keep_outside(self, owner, keys=()):
+        """Let wide values lie with owner (write_value) in place of the pages; those of the columns `keys` stay."""
+        names = self._codec.schema.names
+        self._codec.let_outside(owner, [names.index(key) for key in keys if key in names])
+
     def emit(self, batch not None):
         """Write a pyarrow.RecordBatch.
 
@@ -178,6 +183,7 @@ cdef class RecordWriter:
         else:
             for row in range(opened.row_count):
                 self._placement.channels[row] = <uint32_t> max(channel, 0)
+        self._codec.move_outside(opened)
         with nogil:
             self._codec.measure(opened, 0, opened.row_count, self._placement.sizes)
         try:

@@ -28,6 +28,8 @@ from engine.exchange.sorted_partition import SortedPartition, SortedRunsWriter
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from engine.memory.value_stores import ValueOwner
+
 DEFAULT_TIMEOUT_MS: Final = 100
 
 
@@ -80,6 +82,7 @@ class RecordWriterBuilder:
         self._subtask_index = 0
         self._selector: ChannelSelector | None = None
         self._bounds: pa.RecordBatch | None = None
+        self._value_owner: ValueOwner | None = None
 
     def with_timeout(self, timeout_ms: int) -> RecordWriterBuilder:
         """Set the buffer time-out: 0 flushes after every batch, -1 never."""
@@ -94,6 +97,11 @@ class RecordWriterBuilder:
     def with_selector(self, selector: ChannelSelector) -> RecordWriterBuilder:
         """Use this selector in place of the one that the partition's descriptor names."""
         self._selector = selector
+        return self
+
+    def with_value_owner(self, owner: ValueOwner) -> RecordWriterBuilder:
+        """Set where wide values of rows in pages lie."""
+        self._value_owner = owner
         return self
 
     def with_bounds(self, bounds: pa.RecordBatch) -> RecordWriterBuilder:
@@ -116,4 +124,7 @@ class RecordWriterBuilder:
             self._subtask_index,
             self._bounds,
         )
-        return RecordWriter(partition, self._schema, selector, self._timeout_ms if partition.is_pipelined else -1)
+        writer = RecordWriter(partition, self._schema, selector, self._timeout_ms if partition.is_pipelined else -1)
+        if self._value_owner is not None:
+            writer.keep_outside(self._value_owner, partition.descriptor.partitioner.keys)
+        return writer

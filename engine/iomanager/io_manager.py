@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import itertools
 import logging
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -50,6 +51,8 @@ class IOManager:
         self._compress = compression == "lz4"
         self._buffers = IoBuffers()
         self._spaces: set[SpillSpace] = set()
+        self._job_spaces: dict[str, SpillSpace] = {}
+        self._jobs_lock = threading.Lock()
         self._closed = False
         self._directories: list[SpillDirectory] = []
         reasons = []
@@ -92,6 +95,20 @@ class IOManager:
         )
         self._spaces.add(space)
         return space
+
+    def job_space(self, job_id: str) -> SpillSpace:
+        """Return the space of a job, for what outlives the task that wrote it: until ``release_job``. Thread: any."""
+        with self._jobs_lock:
+            if job_id not in self._job_spaces:
+                self._job_spaces[job_id] = self.space(SpillIdentity(job_id, 0, 0, 0))
+            return self._job_spaces[job_id]
+
+    def release_job(self, job_id: str) -> None:
+        """Close the space of an ended job, if there is one."""
+        with self._jobs_lock:
+            space = self._job_spaces.pop(job_id, None)
+        if space is not None:
+            space.close()
 
     def close(self) -> None:
         """Close every space, join the threads, remove the folders; idempotent.

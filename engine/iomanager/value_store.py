@@ -190,3 +190,18 @@ def _close(files: list[_File]) -> None:
             failure = failure or error
     if failure is not None:
         raise SpillError(f"a file of wide values cannot be removed: {failure}") from failure
+
+
+class CountedValues:
+    """The part of one task in a space of many."""
+
+    def __init__(self, owner: value_stores.ValueOwner) -> None:
+        self._owner = owner
+        #: bytes written by this task  # written by: its threads, one at a time
+        self.stored_bytes = 0
+
+    def write_value(self, value: memoryview) -> tuple[int, int, int, int]:
+        """As ValueStore.write_value."""
+        place = self._owner.write_value(value)
+        self.stored_bytes += len(value)
+        return place

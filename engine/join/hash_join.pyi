@@ -9,6 +9,7 @@ from engine.iomanager.spill_space import SpillSpace
 from engine.join.pair_condition import PairCondition
 from engine.join.replicated_keys import ReplicatedKeys
 from engine.memory.page_pool import PagePool
+from engine.memory.value_stores import ValueOwner
 
 @final
 class HashJoin:
@@ -42,6 +43,7 @@ class HashJoin:
         condition: PairCondition | None = None,
         null_aware: bool = False,
         replicated: ReplicatedKeys | None = None,
+        value_owner: ValueOwner | None = None,
     ) -> Self: ...
     @property
     def spilled_bytes(self) -> int: ...

@@ -53,6 +53,7 @@ from engine.join.row_stream cimport RowStream
 from engine.join.unmatched_rows cimport unmatched_rows
 from engine.memory.page_pool cimport PagePool
 from engine.records.arrow_batch cimport ArrowBatch
+from engine.records.outside_keys cimport row_at, take_keys_outside
 
 from engine.errors import CorruptBlockError, MemoryBudgetError, SchemaError
 from engine.graph.plan import JoinType
@@ -78,6 +79,7 @@ cdef class HashJoin:
         condition: PairCondition that pairs with equal keys must meet as well.
         null_aware: the anti join is NOT IN.
         replicated: ReplicatedKeys, whose rows are copies.
+        value_owner: where wide values lie; else in space.
 
     Raises:
         SchemaError: the inputs do not have these keys; null_aware with anything but an anti join by one key.
@@ -86,13 +88,13 @@ cdef class HashJoin:
 
     def __cinit__(self, how, build_schema, probe_schema, build_keys, probe_keys, bint build_is_left, output,
                   output_schema, PagePool pool not None, space, bint force_spill=False, *, condition=None,
-                  bint null_aware=False, replicated=None):
+                  bint null_aware=False, replicated=None, value_owner=None):
         if pool.page_limit < PAGES_MIN:
             raise MemoryBudgetError(f"{pool.owner}: a hash join needs {PAGES_MIN} pages, the pool has {pool.page_limit}")
         if null_aware and (how is not JoinType.ANTI or len(build_keys) != 1 or condition is not None):
             raise SchemaError("a null-aware join is an anti join by one key, without a condition")
-        build = JoinSide(build_schema, build_keys)
-        probe = JoinSide(probe_schema, probe_keys)
+        build = JoinSide(build_schema, build_keys, value_owner or space)
+        probe = JoinSide(probe_schema, probe_keys, value_owner or space)
         left, right = (build, probe) if build_is_left else (probe, build)
         copies = None if replicated is None else CopiedKeys(replicated.hashes)
         copies_are_left = replicated is not None and replicated.is_build == build_is_left
@@ -170,20 +172,20 @@ cdef class HashJoin:
         return self._level.add_batch(batch, start, count, self._hashes, self._null_flags if null_count else NULL)
 
     cdef int _add_rows(self, const uint8_t* data, int64_t size) except -1:
-        cdef int64_t offset = 0
-        cdef int64_t count
+        cdef int64_t count, offset = 0
         while offset < size:
             with nogil:
                 count = next_rows_of_block(data, size, &offset, self._rows, CHUNK_ROWS, size)
             if count < 0:
                 raise CorruptBlockError(f"bytes {offset} to {size} of a page of build rows are not rows")
+            for row in take_keys_outside(self._roles.build.codec, self._rows, &count, False):
+                self.add_build_batch(row_at(self._roles.build.codec, row))
             self.build_rows += count
             self._add_row_chunk(count, True)
         return 0
 
     cdef int _add_row_chunk(self, int64_t count, bint count_nulls) except -1:
-        cdef int64_t null_count = 0
-        cdef int64_t index
+        cdef int64_t index, null_count = 0
         cdef int64_t kept = 0
         with nogil:
             if count_nulls:
@@ -243,7 +245,7 @@ cdef class HashJoin:
                     pairs = matches.next_pairs()
                 if pairs == 0:
                     break
-                yield self._roles.output.pairs(arrow.batch, &matches.pairs)
+                yield from self._roles.output.pieces(arrow.batch, matches)
 
     # The output of a chunk whose pairs must meet a condition.
     def _confirmed(self, ArrowBatch arrow):
@@ -257,12 +259,12 @@ cdef class HashJoin:
             self._roles.condition.confirm(arrow.batch, matches)
             if matches.is_full():
                 matches.close_pairs()
-                yield self._roles.output.pairs(arrow.batch, &matches.pairs)
+                yield from self._roles.output.pieces(arrow.batch, matches)
                 matches.clear_pairs()
         if self._matched is not None:
             self._matched.write(matches.matched_before, matches.matched, matches.count)
         while matches.next_unmatched() > 0:
-            yield self._roles.output.pairs(arrow.batch, &matches.pairs)
+            yield from self._roles.output.pieces(arrow.batch, matches)
             matches.clear_pairs()
 
     cdef int _look_up(self, ArrowBatch batch, int64_t start, int64_t count, bint emit_unmatched) except -1:
@@ -449,7 +451,7 @@ cdef class HashJoin:
 
     def _join_file(self, file, bint emit_unmatched):
         cdef int64_t count
-        cdef RowStream stream = RowStream(file)
+        cdef RowStream stream = RowStream(file, self._roles.probe.codec)
         self._stream = stream
         while True:
             count = stream.next_rows(self._rows, CHUNK_ROWS, OUTPUT_BYTES)

@@ -1,6 +1,6 @@
 """JoinSide: schema, row codec and key columns of one input of a join, so that they travel together.
 
-    side = JoinSide(schema, key_columns)
+    side = JoinSide(schema, key_columns, value_owner)     wide values of rows, but keys, lie with their owner
     side.hash_batch(...) / side.hash_rows(...)      kernels: the same hash from Arrow columns and from rows
 
 Immutable after construction; may be read from any thread.
@@ -21,7 +21,7 @@ from engine.errors import SchemaError
 cdef class JoinSide:
     """One input of a join."""
 
-    def __cinit__(self, schema, key_columns):
+    def __cinit__(self, schema, key_columns, value_owner=None):
         cdef int32_t position
         self.codec = RowCodec(schema)
         self.schema = self.codec.schema
@@ -33,6 +33,8 @@ cdef class JoinSide:
             if not 0 <= column < len(schema):
                 raise SchemaError(f"join key column {column}: the input has {len(schema)} columns")
             self.keys[position] = column
+        if value_owner is not None:
+            self.codec.let_outside(value_owner, key_columns)
 
     def __dealloc__(self):
         free(self.keys)

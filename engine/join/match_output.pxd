@@ -14,6 +14,7 @@ cdef class MatchOutput:
     cdef readonly object schema          # of the output
     cdef list _columns                   # (is_build, position among the needed columns of that side) in output order
     cdef list _probe_columns             # needed column indexes of the probe schema
+    cdef int32_t _variable_count        # build columns whose values may lie outside; their slots stand behind
     cdef int32_t* _build_columns         # needed column indexes of the build schema
     cdef int32_t _build_column_count
     cdef list _numbered                  # build columns as Arrow arrays, gathered by row number; None: decode rows
@@ -22,6 +23,12 @@ cdef class MatchOutput:
     cdef int keep_columns(self, uint8_t** rows, int64_t count) except -1
     # Use the columns that another output over the same build rows keeps.
     cdef int share_columns(self, MatchOutput other) except -1
+    # How many pairs from begin on are one output: at most OUTPUT_BYTES of values that lie outside, at least one pair.
+    cdef int64_t pairs_within(self, const PairRun* pairs, int64_t begin) noexcept nogil
+    # The output of some of the pairs.
+    cdef object piece(self, object batch, const PairRun* pairs, int64_t begin, int64_t count)
+    # The same of build rows.
+    cdef int64_t rows_within(self, uint8_t** rows, int64_t count) noexcept nogil
     # Pairs of rows of this batch as an output batch.
     cdef object pairs(self, object batch, const PairRun* pairs)
     # Build rows with nulls for the probe side.

@@ -22,7 +22,9 @@ import pyarrow as pa
 
 from engine.join.entry_pages cimport LINK_NUMBER_SHIFT, row_link
 from engine.join.join_side cimport JoinSide
-from engine.join.probe_matches cimport PairRun
+from engine.join.probe_matches cimport OUTPUT_BYTES, PairRun, ProbeMatches
+from engine.records.arrow_batch cimport KIND_BYTES
+from engine.records.outside_values cimport outside_bytes, values_lie_outside
 
 cdef object INT32 = pa.int32()
 cdef object INT64 = pa.int64()
@@ -50,17 +52,22 @@ cdef class MatchOutput:
             for is_build, column in columns
         ]
         self._build_column_count = len(build_columns)
-        self._build_columns = <int32_t*>malloc((len(build_columns) + 1) * sizeof(int32_t))
+        self._build_columns = <int32_t*>malloc((2 * len(build_columns) + 1) * sizeof(int32_t))
         if self._build_columns == NULL:
             raise MemoryError("columns of a join's output")
         for position in range(self._build_column_count):
             self._build_columns[position] = build_columns[position]
+            if build.codec.kinds[build_columns[position]] >= KIND_BYTES:
+                self._build_columns[self._build_column_count + 1 + self._variable_count] = (
+                    build.codec.slots[build_columns[position]])
+                self._variable_count += 1
 
     def __dealloc__(self):
         free(self._build_columns)
 
     cdef int keep_columns(self, uint8_t** rows, int64_t count) except -1:
-        if self._build_column_count == 0:
+        # Values outside stay there: a column of them would be all of them in memory.
+        if self._build_column_count == 0 or self.rows_within(rows, count) < count:
             return 0
         decoded = self._build.codec.decode(rows, count, self._build_columns, self._build_column_count)
         self._numbered = decoded.columns
@@ -69,6 +76,45 @@ cdef class MatchOutput:
     cdef int share_columns(self, MatchOutput other) except -1:
         self._numbered = other._numbered
         return 0
+
+    cdef int64_t rows_within(self, uint8_t** rows, int64_t count) noexcept nogil:
+        cdef int64_t left = OUTPUT_BYTES
+        cdef int64_t row
+        if self._variable_count == 0 or not values_lie_outside():
+            return count
+        for row in range(count):
+            if rows[row] != NULL:
+                left -= outside_bytes(rows[row], self._build_columns + self._build_column_count + 1,
+                                      self._variable_count)
+            if left < 0 and row > 0:
+                return row
+        return count
+
+    cdef int64_t pairs_within(self, const PairRun* pairs, int64_t begin) noexcept nogil:
+        return self.rows_within(pairs.build + begin, pairs.count - begin)
+
+    def pieces(self, batch, ProbeMatches matches not None):
+        """Yield the output of the pairs: one batch, or several where build rows have wide values outside."""
+        cdef int64_t begin = 0
+        cdef int64_t count
+        while begin < matches.pairs.count:
+            count = self.pairs_within(&matches.pairs, begin)
+            yield self.piece(batch, &matches.pairs, begin, count)
+            begin += count
+
+    cdef object piece(self, object batch, const PairRun* pairs, int64_t begin, int64_t count):
+        cdef PairRun piece
+        cdef int64_t index
+        if count == pairs.count:
+            return self.pairs(batch, pairs)
+        piece.rows = pairs.rows + begin
+        piece.build = pairs.build + begin
+        piece.count = count
+        piece.contiguous = pairs.contiguous
+        piece.null_count = 0
+        for index in range(count):
+            piece.null_count += piece.build[index] == NULL
+        return self.pairs(batch, &piece)
 
     cdef object pairs(self, object batch, const PairRun* pairs):
         return self._assemble(self._probe_arrays(batch, pairs),

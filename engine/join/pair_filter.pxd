@@ -15,3 +15,4 @@ cdef class PairFilter:
 
     # Have the condition decide about matches.candidates; what it confirms is in matches.pairs.
     cdef int confirm(self, object batch, ProbeMatches matches) except -1
+    cdef int _ask(self, object pairs, int64_t begin, int64_t count) except -1

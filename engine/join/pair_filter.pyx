@@ -38,8 +38,20 @@ cdef class PairFilter:
         free(self._flags)
 
     cdef int confirm(self, object batch, ProbeMatches matches) except -1:
-        cdef object answer = self._predicate(self.columns.pairs(batch, &matches.candidates))
-        cdef int64_t count = matches.candidates.count
+        cdef int64_t begin = 0
+        cdef int64_t count
+        while begin < matches.candidates.count:
+            count = self.columns.pairs_within(&matches.candidates, begin)
+            self._ask(self.columns.piece(batch, &matches.candidates, begin, count), begin, count)
+            begin += count
+        with nogil:
+            matches.confirm(self._flags)
+        return 0
+
+    cdef int _ask(self, object pairs, int64_t begin, int64_t count) except -1:
+        """Set the flags of count pairs from begin on."""
+        cdef object answer = self._predicate(pairs)
+        cdef uint8_t* flags = self._flags + begin
         cdef int64_t bit, index
         cdef const uint8_t* values
         cdef const uint8_t* validity = NULL
@@ -52,9 +64,8 @@ cdef class PairFilter:
         bit = answer.offset
         with nogil:
             for index in range(count):
-                self._flags[index] = (values[bit >> 3] >> (bit & 7)) & 1
+                flags[index] = (values[bit >> 3] >> (bit & 7)) & 1
                 if validity != NULL:
-                    self._flags[index] &= (validity[bit >> 3] >> (bit & 7)) & 1
+                    flags[index] &= (validity[bit >> 3] >> (bit & 7)) & 1
                 bit += 1
-            matches.confirm(self._flags)
         return 0

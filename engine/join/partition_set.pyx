@@ -103,6 +103,7 @@ cdef class PartitionSet:
     cdef int add_batch(self, ArrowBatch batch, int64_t start, int64_t count, const uint64_t* hashes,
                        const uint8_t* null_flags) except -1:
         cdef int64_t index
+        self._build.codec.move_outside(batch)
         with nogil:
             for index in range(count):
                 self._parts[index] = self.partition_of(hashes[index])
@@ -126,6 +127,7 @@ cdef class PartitionSet:
     cdef int add_probe_batch(self, ArrowBatch batch, const uint64_t* hashes) except -1:
         cdef int64_t index
         cdef int64_t count = batch.row_count
+        self._probe.codec.move_outside(batch)
         with nogil:
             for index in range(count):
                 self._parts[index] = self.partition_of(hashes[index])

@@ -4,10 +4,12 @@ cimport cython
 from libc.stdint cimport int64_t, uint8_t
 
 from engine.iomanager.spill_reader cimport SpillReader
+from engine.records.row_codec cimport RowCodec
 
 
 @cython.final
 cdef class RowStream:
+    cdef RowCodec _codec               # bounds the values that its rows have outside, None: it does not
     cdef SpillReader _reader
     cdef const uint8_t* _data
     cdef int64_t _size

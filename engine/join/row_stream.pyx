@@ -10,6 +10,7 @@ cimport cython
 from libc.stdint cimport int64_t, uint8_t
 
 from engine.join.entry_pages cimport next_rows_of_block
+from engine.records.row_codec cimport RowCodec
 
 from engine.errors import CorruptBlockError
 
@@ -18,11 +19,12 @@ from engine.errors import CorruptBlockError
 cdef class RowStream:
     """Reads one file once; the methods are for the join (see the .pxd)."""
 
-    def __cinit__(self, file):
+    def __cinit__(self, file, RowCodec codec=None):
         self._reader = file.reader()
+        self._codec = codec
 
     cdef int64_t next_rows(self, uint8_t** rows, int64_t capacity, int64_t max_bytes) except -1:
-        cdef int64_t count
+        cdef int64_t count, within
         with nogil:
             if self._offset == self._size:
                 self._offset = 0
@@ -30,6 +32,11 @@ cdef class RowStream:
                 if self._reader.next_block(&self._data, &self._size) == 0:
                     return 0
             count = next_rows_of_block(self._data, self._size, &self._offset, rows, capacity, max_bytes)
+            if self._codec is not None and count > 1:
+                within = self._codec.rows_within(rows, count, max_bytes)
+                if within < count:
+                    self._offset = rows[within] - self._data
+                    count = within
         if count < 0:
             raise CorruptBlockError("a block of a join's spill file holds bytes that are not rows")
         return count

@@ -40,6 +40,7 @@ cdef class UnmatchedRows:
             end = self._bounded() if self._count >= 0 else begin
         if self._count < 0:
             raise StopIteration
+        end = begin + self._output.rows_within(self._rows + begin, end - begin)
         self._begin = end
         return self._output.unmatched_build(self._rows + begin, end - begin)
 

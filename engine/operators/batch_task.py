@@ -207,6 +207,7 @@ class BatchTask:
             self._context.check_cancelled()
             builder = RecordWriterBuilder(partition, to_arrow_schema(descriptor.schema))
             builder.with_subtask(self._descriptor.subtask_index)
+            builder.with_value_owner(self._context.value_owner)
             writer = builder.with_timeout(self._context.configuration.get(BUFFER_TIMEOUT)).build()
             self._output.writers.append(writer)
             if partition.is_pipelined:
@@ -221,7 +222,7 @@ class BatchTask:
             by_input[gate.input_index].append(gate)
         with self._lock:
             self._inputs = {
-                index: TaskInput(gates, self._services.partition_manager) for index, gates in by_input.items()
+                index: TaskInput(gates, self._services) for index, gates in by_input.items()
             }
         self._context.check_cancelled()
 

@@ -18,6 +18,7 @@ from engine.errors import TaskCancelledError
 from engine.graph.deployment import StagedFile, TaskDeploymentDescriptor
 from engine.graph.operator_descriptor import DRIVER_PAGES_MIN, OperatorDescriptor
 from engine.iomanager.spill_identity import SpillIdentity
+from engine.iomanager.value_store import CountedValues
 from engine.operators.task_services import TaskServices
 
 if TYPE_CHECKING:
@@ -60,6 +61,9 @@ class TaskContext:
         self.is_cancelled = False
         self._pools: list[PagePool] = []
         self._spaces: list[SpillSpace] = []
+        self._values: CountedValues | None = None
+        #: spilled to spaces that somebody else closes
+        self._handed_over_bytes = 0
 
     @property
     def task_name(self) -> str:
@@ -113,9 +117,17 @@ class TaskContext:
         self.check_cancelled()
         return space
 
+    @property
+    def value_owner(self) -> CountedValues:
+        """Where wide values lie that outlive the task: with the job in this process; what it takes is counted here."""
+        if self._values is None:
+            self._values = CountedValues(self.services.io_manager.job_space(self.descriptor.job_id.value))
+        return self._values
+
     def hand_over(self, pool: PagePool, space: SpillSpace) -> None:
         """Let memory and files outlive the attempt: somebody else closes them."""
         self.count_resources()
+        self._handed_over_bytes += space.spilled_bytes
         self._pools.remove(pool)
         self._spaces.remove(space)
 
@@ -138,7 +150,9 @@ class TaskContext:
 
     def count_resources(self) -> None:
         """Refresh ``spilled_bytes`` and ``pages_peak`` from the pools and spaces handed out."""
-        self.spilled_bytes = sum(space.spilled_bytes for space in self._spaces)
+        self.spilled_bytes = self._handed_over_bytes + sum(space.spilled_bytes for space in self._spaces)
+        if self._values is not None:
+            self.spilled_bytes += self._values.stored_bytes
         self.pages_peak = max(self.pages_peak, sum(pool.pages_peak for pool in tuple(self._pools)))
 
     def close(self) -> None:

@@ -58,6 +58,7 @@ cdef class ArrowBatch:
     cdef object _capsules
     cdef void* _views                 # the block of memory that holds columns and their children
     cdef uint8_t** outside            # NULL, or for each column NULL or a flag for each row: the value is a reference
+    cdef bint has_moved               # wide values have been looked for
     cdef list _moved                  # what the views of such columns lie in
 
     @staticmethod

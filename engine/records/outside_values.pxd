@@ -5,6 +5,7 @@ from engine.records.arrow_batch cimport ArrowBatch
 
 cdef enum:
     REFERENCE_BYTES = 96
+    PREFIX_OFFSET = 40         # of the value's first bytes, in its reference
     PREFIX_BYTES = 56          # of the value, in its reference; the rest is zero
 
 # in the word of a slot: what lies in the row is a reference
@@ -27,3 +28,8 @@ cdef int read_outside(const uint8_t* reference, uint8_t* target) except -1
 cdef int write_outside(const uint8_t* value, int64_t size, object owner, uint8_t* reference) except -1
 # The length of the slot word, taking a value for outside; -1 when word or reference lead outside the row.
 cdef int64_t true_length(const uint8_t* row, uint64_t word) noexcept nogil
+# Order of two values of which one at least lies outside, by the bytes that are here: -1, 0, 1, or UNDECIDED.
+cdef enum:
+    UNDECIDED = 2
+cdef int compare_outside(const uint8_t* left, int64_t left_size, bint left_outside, const uint8_t* right,
+                         int64_t right_size, bint right_outside) noexcept nogil

@@ -28,7 +28,7 @@ from cpython.memoryview cimport PyMemoryView_FromMemory
 from cpython.buffer cimport PyBUF_READ, PyBUF_WRITE
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
-from libc.string cimport memcpy, memset
+from libc.string cimport memcmp, memcpy, memset
 
 from engine.errors import CorruptBlockError, NotYetSupportedError, SpillError
 from engine.memory.value_stores import find
@@ -238,3 +238,27 @@ cdef int move_outside(ArrowBatch batch, int32_t index, object owner) except -1:
     column.values = values
     batch.keep_outside(index, flags, (offset_buffer, flag_buffer, value_buffer))
     return 0
+
+
+cdef int compare_outside(const uint8_t* left, int64_t left_size, bint left_outside, const uint8_t* right,
+                         int64_t right_size, bint right_outside) noexcept nogil:
+    """Order of two values of which one at least lies outside, by the bytes that are here; UNDECIDED when equal so far."""
+    cdef int64_t left_known = left_size
+    cdef int64_t right_known = right_size
+    cdef int64_t known
+    cdef int order
+    if left_outside:
+        left_size = <int64_t> referenced_bytes(left)
+        left += PREFIX_OFFSET
+        left_known = min(left_size, <int64_t> PREFIX_BYTES)
+    if right_outside:
+        right_size = <int64_t> referenced_bytes(right)
+        right += PREFIX_OFFSET
+        right_known = min(right_size, <int64_t> PREFIX_BYTES)
+    known = min(left_known, right_known)
+    order = memcmp(left, right, <size_t> known)
+    if order != 0:
+        return -1 if order < 0 else 1
+    if known < min(left_size, right_size):
+        return UNDECIDED
+    return (left_size > right_size) - (left_size < right_size)

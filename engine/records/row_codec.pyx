@@ -152,8 +152,9 @@ cdef class RowCodec:
     cdef int move_outside(self, ArrowBatch batch) except -1:
         """Write wide values to their owner."""
         cdef int32_t index
-        if self._owner is None or batch.outside != NULL:
+        if self._owner is None or batch.has_moved:
             return 0
+        batch.has_moved = True
         for index in self._movable:
             move_outside(batch, index, self._owner)
         return 0

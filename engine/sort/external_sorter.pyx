@@ -39,6 +39,7 @@ from libc.string cimport memcpy
 from engine.memory.page_pool cimport PagePool
 from engine.memory.segment cimport MemorySegment
 from engine.records.arrow_batch cimport ArrowBatch
+from engine.records.outside_keys cimport row_at, take_keys_outside
 from engine.records.row_codec cimport row_size, rows_of_page
 from engine.sort.record_sorter cimport RecordSorter
 from engine.sort.sort_worker cimport SortWorker, sort_rows, spill_rows
@@ -138,6 +139,7 @@ cdef class ExternalSorter:
         self._require(STATE_FILLING, "add_batch")
         opened = ArrowBatch.open(batch)
         self._runs.codec.accept(opened)
+        self._runs.codec.move_outside(opened)
         while start < opened.row_count:
             count = min(<int64_t> CHUNK_ROWS, opened.row_count - start)
             with nogil:
@@ -181,6 +183,9 @@ cdef class ExternalSorter:
             if count <= 0:
                 raise CorruptBlockError(f"sizes of rows do not add up in a page of {size} bytes given to a sort")
             done = 0
+            offset = self._rows[count - 1] + row_size(self._rows[count - 1]) - data
+            for address in take_keys_outside(self._runs.codec, self._rows, &count, True):
+                self.add_batch(row_at(self._runs.codec, address))
             while done < count:
                 for index in range(count - done):
                     self._sizes[index] = row_size(self._rows[done + index])
@@ -195,7 +200,6 @@ cdef class ExternalSorter:
                 for index in range(placed):
                     memcpy(self._targets[index], self._rows[done + index], self._sizes[index])
                 done += placed
-            offset = self._rows[count - 1] + row_size(self._rows[count - 1]) - data
             self.rows_in += count
         return 0
 

@@ -5,6 +5,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
 from engine.records.comparator cimport RowComparator
 from engine.records.normalized_key cimport NormalizedKey
+from engine.records.row_codec cimport RowCodec
 from engine.sort.loser_tree cimport LoserTree
 from engine.sort.radix_sort cimport IndexEntry
 from engine.sort.sorted_run cimport RunWriter
@@ -26,6 +27,7 @@ cdef struct RunCursor:
 cdef class RunMerger:
     cdef NormalizedKey _normalized_key
     cdef RowComparator _comparator
+    cdef RowCodec _codec
     cdef bint _ties
     cdef list _slices               # RunSlice of each leaf
     cdef list _readers              # SpillReader of each leaf on disk, None of those in memory

@@ -24,7 +24,7 @@ from libc.string cimport memcpy
 from engine.iomanager.spill_reader cimport SpillReader
 from engine.records.comparator cimport RowComparator
 from engine.records.normalized_key cimport NormalizedKey
-from engine.records.row_codec cimport row_size, rows_of_page
+from engine.records.row_codec cimport RowCodec, row_size, rows_of_page
 from engine.sort.loser_tree cimport tree_build, tree_create, tree_destroy, tree_replay
 from engine.sort.radix_sort cimport IndexEntry
 from engine.sort.sorted_run cimport RunSlice, RunWriter, SortedRun
@@ -75,12 +75,13 @@ cdef class RunMerger:
     """Args: slices: one RunSlice for each run, in order of arrival; at least one."""
 
     def __cinit__(self, list slices not None, NormalizedKey normalized_key not None,
-                  RowComparator comparator not None):
+                  RowComparator comparator not None, RowCodec codec not None):
         cdef int32_t leaf
         self._slices = slices
         self._readers = [None] * len(slices)
         self._normalized_key = normalized_key
         self._comparator = comparator
+        self._codec = codec
         self._ties = not normalized_key.decides
         self._cursors = <RunCursor*> calloc(len(slices), sizeof(RunCursor))
         if self._cursors == NULL or tree_create(&self._tree, <int32_t> len(slices)) != 0:
@@ -197,7 +198,7 @@ cdef class RunMerger:
         cdef int64_t count = 0
         cdef int64_t used = 0
         cdef int64_t arena_used = 0
-        cdef int64_t size
+        cdef int64_t size, outside
         cdef uint8_t* row
         cdef int status = CURSOR_READY
         while True:
@@ -207,7 +208,8 @@ cdef class RunMerger:
                     if row == NULL or count == row_limit:
                         break
                     size = row_size(row)
-                    if used + size > size_limit and count > 0:
+                    outside = self._codec.bytes_outside(row)
+                    if used + size + outside > size_limit and count > 0:
                         break
                     if self._cursors[self._tree.winner].entries == NULL:
                         if arena_used + size > arena_size:
@@ -216,7 +218,7 @@ cdef class RunMerger:
                         row = arena + arena_used
                         arena_used += size
                     rows[count] = row
-                    used += size
+                    used += size + outside
                     count += 1
                     status = self._step()
             if status == CURSOR_READY:

@@ -38,10 +38,12 @@ cdef class SortedRuns:
     """Args: schema, keys: of the rows; space: SpillSpace; block_size: of runs on disk, bytes."""
 
     def __cinit__(self, schema, keys, space, int64_t block_size):
+        cdef int32_t index
         self.schema = schema
         self.codec = RowCodec(schema)
         self.normalized_key = NormalizedKey(self.codec, keys)
         self.comparator = RowComparator(self.codec, keys)
+        self.codec.let_outside(space, [self.comparator.columns[index] for index in range(self.comparator.column_count)])
         self.key_bytes = KeyBytes(schema, keys)
         self.runs = []
         self.space = space
@@ -86,7 +88,7 @@ cdef class SortedRuns:
         return 0
 
     cdef RunMerger merger(self, list slices):
-        return RunMerger(slices, self.normalized_key, self.comparator)
+        return RunMerger(slices, self.normalized_key, self.comparator, self.codec)
 
     cdef int merge_down(self, int64_t ways, int64_t row_limit) except -1:
         cdef RunMerger merger

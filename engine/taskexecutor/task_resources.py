@@ -3,7 +3,7 @@
     managed memory ── MemoryManager (one budget for all slots)
     disk           ── IOManager (spill files, files of BLOCKING results)
     network        ── NetworkBufferPool (sized from the jobs; grows while no task runs), ResultPartitionManager,
-                      OutputFlusher
+                      OutputFlusher; between TaskManagers a DataPlane
     functions      ── FunctionRunner (workers start with the first Python function)
     Arrow          ── its buffers come from jemalloc, which recycles them and gives back what is not used again within
                       100 ms; Arrow's own default keeps half as much again (ARROW_DEFAULT_MEMORY_POOL still wins)
@@ -30,6 +30,7 @@ from engine.config.options import (
     TMP_DIRS,
 )
 from engine.exchange.buffer_pool import NetworkBufferPool
+from engine.exchange.data_plane import DataPlane, DataPlaneSettings
 from engine.exchange.output_flusher import OutputFlusher
 from engine.exchange.partition_folders import PartitionFolders
 from engine.exchange.partition_manager import ResultPartitionManager
@@ -72,24 +73,38 @@ class ProcessResources:
         slot_count: int,
         clock: Clock,
         module_store: ModuleStore | None = None,
+        data_plane: DataPlaneSettings | None = None,
     ) -> None:
         self.sizes = configured_sizes(configuration, slot_count)
         _choose_arrow_pool()
         _log.info("memory of this process:\n%s", self.sizes.table())
         directories = configuration.get(TMP_DIRS) or tempfile.gettempdir()
         io_manager = IOManager([directory.strip() for directory in directories.split(",")])
+        partition_manager = ResultPartitionManager()
+        segments, plane = self.sizes.network_segments_min, None
+        if data_plane is not None:
+            segments = self.sizes.network_segments_max  # memory is mapped when it is needed
+            plane = DataPlane(partition_manager, data_plane)
         self._services = TaskServices(
             resource_id=resource_id,
             clock=clock,
             memory_manager=MemoryManager(self.sizes.managed_bytes, self.sizes.page_bytes),
             io_manager=io_manager,
             partition_folders=PartitionFolders(io_manager.folders),
-            network_pool=NetworkBufferPool(self.sizes.network_segments_min, self.sizes.page_bytes),
-            partition_manager=ResultPartitionManager(),
+            network_pool=NetworkBufferPool(segments, self.sizes.page_bytes),
+            partition_manager=partition_manager,
             output_flusher=OutputFlusher(max(1, configuration.get(BUFFER_TIMEOUT))),
             function_runner=FunctionRunner(),
             module_store=module_store,
+            data_plane=plane,
         )
+        if plane is not None:
+            plane.start()
+
+    @property
+    def data_address(self) -> str:
+        """Where other TaskManagers read from (TaskExecutorSettings.data_address); "" when nobody does."""
+        return "" if self._services.data_plane is None else self._services.data_plane.address
 
     @property
     def managed_pages(self) -> int:
@@ -127,6 +142,7 @@ class ProcessResources:
         self._services.function_runner.release_job(job_id.value)
         if self._services.module_store is not None:
             self._services.module_store.release_job(job_id)
+        self._services.io_manager.release_job(job_id.value)
 
     def close(self) -> None:
         """Close everything; runs every step and raises the first error."""
@@ -136,6 +152,7 @@ class ProcessResources:
             _log.error("managed memory: %s", leak)
         steps: tuple[Callable[[], None], ...] = (
             services.function_runner.close,
+            *(() if services.data_plane is None else (services.data_plane.close,)),
             services.partition_manager.close,
             services.output_flusher.close,
             services.network_pool.close,

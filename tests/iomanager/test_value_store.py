@@ -91,7 +91,7 @@ def test_when_all_disks_are_full_the_error_says_so(io_manager: IOManager, monkey
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(value_store.os, "pwrite", pwrite)
-    with io_manager.space(IDENTITY) as space, pytest.raises(DiskFullError, match="io.tmp.dirs"):
+    with io_manager.space(IDENTITY) as space, pytest.raises(DiskFullError, match=r"io\.tmp\.dirs"):
         space.write_value(memoryview(b"value" * 100))
 
 

@@ -75,15 +75,32 @@ def wide_probe(environment, source):
     return environment.read_parquet(f"{source}/wide.parquet").join(names, on="id", hint=JoinHint.BROADCAST_HASH_SECOND)
 
 
+def wide_group(environment, source):
+    return environment.read_parquet(f"{source}/wide.parquet").group_by("id").agg(blob=max_(col("blob")))
+
+
+def wide_sent_probe(environment, source):
+    small = environment.read_parquet(f"{source}/small.parquet")
+    blobs = environment.read_parquet(f"{source}/wide.parquet")
+    return blobs.join(small, on="id", hint=JoinHint.REPARTITION_HASH_SECOND)
+
+
+def wide_sent_build(environment, source):
+    small = environment.read_parquet(f"{source}/small.parquet")
+    blobs = environment.read_parquet(f"{source}/wide.parquet")
+    return blobs.join(small, on="id", hint=JoinHint.REPARTITION_HASH_FIRST)
+
+
 def wide_mapped(environment, source):
     rows = environment.read_parquet(f"{source}/wide.parquet")
     return rows.map(lambda row: (row.id, row.blob), pa.schema([("id", pa.int64()), ("blob", pa.binary())]))
 
 
 NAMES = pa.schema([("id", pa.int64()), ("name", pa.string())])
+SENT = (wide_group, wide_sent_probe, wide_sent_build)
 WORKLOADS = {
     one.__name__: one
-    for one in (sort, group, join, heavy_probe, heavy_build, three, wide, wide_passes, wide_probe, wide_mapped)
+    for one in (sort, group, join, heavy_probe, heavy_build, three, wide, wide_passes, wide_probe, wide_mapped, *SENT)
 }
 
 

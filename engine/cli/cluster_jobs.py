@@ -55,7 +55,7 @@ def list_jobs(options: argparse.Namespace, client: ClusterClient) -> int:
         print(json.dumps(client.document("/jobs/overview")))
         return 0
     jobs = client.jobs()
-    groups = [("Running/Restarting Jobs", _RUNNING), ("Scheduled/Waiting Jobs", _WAITING)]
+    groups = [("Running/restarting jobs", _RUNNING), ("Scheduled/waiting jobs", _WAITING)]
     if options.running:
         groups = groups[:1]
     elif options.scheduled:
@@ -63,13 +63,13 @@ def list_jobs(options: argparse.Namespace, client: ClusterClient) -> int:
     for title, states in groups:
         _print_group(title, [job for job in jobs if job.state in states])
     if options.all:
-        _print_group("Terminated Jobs", [job for job in jobs if job.state not in _RUNNING | _WAITING])
+        _print_group("Terminated jobs", [job for job in jobs if job.state not in _RUNNING | _WAITING])
     return 0
 
 
 def _print_group(title: str, jobs: list[JobLine]) -> None:
     if not jobs:
-        print(f"No {title[0].lower()}{title[1:-5]}jobs.")
+        print(f"No {title.lower()}.")
         return
     print(f" {title} ".center(66, "-"))
     for job in jobs:

@@ -221,7 +221,7 @@ class ClusterClient:
             text = "; ".join(msgspec.json.decode(answer, type=_Errors).errors)
         except msgspec.MsgspecError:
             text = f"{status} {http.client.responses.get(status, '')}"
-        if status == http.client.NOT_FOUND and target.startswith("/jobs/"):
+        if status == http.client.NOT_FOUND and target.startswith("/jobs/") and "job" in text:
             return JobNotFoundError(text)
         return EngineError(f"the JobManager at {self.address} refuses: {text}")
 

@@ -18,6 +18,14 @@
     sorted_partition            BLOCKING in order: the sorted runs of a producer, read by ranges of keys
     partition_manager           ResultPartitionManager: attempt ─► data set ─► partition
     input_channel               LocalInputChannel: view with back-off, fragments put together
+    remote_input_channel        RemoteInputChannel: the same from another process
+    data_plane                  DataPlane: what is below, for one process; data_address, its address as text
+    data_server  server_connection
+                                the producers' end: views of partitions to frames, as credits allow
+    connection_manager  client_connection
+                                the consumers' end: frames to the buffers of channels, credits for free ones
+    handshake  read_request     how a connection begins; what is asked for and refused
+    frames  credit              bytes on the wire; who may send how much
     input_gate                  InputGate: one native ready queue, fair across channels
     ready_queue  monitor        that queue; mutex and condition (pxd only)
     page_reader                 gate_batches: small pages to batches of useful size

@@ -183,6 +183,10 @@ class BlockingData:
                 return self._buffers[subpartition][ordinal].share()
             return self._file
 
+    def stored_count(self, subpartition: int) -> int:
+        """Return how many buffers a subpartition has, or 0 before they can be read."""
+        return self._counts[subpartition] if self.is_finished else 0
+
     # ------------------------------------------------------------------------------------------------------ private
 
     def _wait_while_spilling(self) -> None:
@@ -247,6 +251,10 @@ class BlockingView:
             return source, True
         self._load(source)
         return self._next_loaded()
+
+    def backlog(self) -> int:
+        """Return how many buffers are not read yet, once there are any to read."""
+        return self._data.stored_count(self._subpartition) - self._ordinal
 
     def release(self) -> None:
         """Stop reading and drop what was read ahead. Idempotent."""

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from engine.errors import NotYetSupportedError, PartitionNotFoundError
+from engine.errors import PartitionNotFoundError
 from engine.exchange.buffer_pool import Buffer, BufferKind
 from engine.exchange.elements import EndOfPartitionEvent, OversizedRow
 from engine.exchange.partition_manager import ResultPartitionManager
@@ -49,8 +49,6 @@ class LocalInputChannel:
         self._backoff_ms = 0
         self._wake: Callable[[], None] = ready.wake
         self._fragments = bytearray()
-        if descriptor.location is PartitionLocation.REMOTE:
-            raise NotYetSupportedError(f"reading {descriptor.partition} from another process ({descriptor.address})")
 
     @property
     def is_known(self) -> bool:
@@ -64,8 +62,6 @@ class LocalInputChannel:
 
     def update(self, descriptor: InputChannelDescriptor) -> None:
         """Say where the producer of an UNKNOWN channel is."""
-        if descriptor.location is PartitionLocation.REMOTE:
-            raise NotYetSupportedError(f"reading {descriptor.partition} from another process ({descriptor.address})")
         self.descriptor = descriptor
         self._ready.wake()
 

@@ -13,10 +13,9 @@ Views are requested with the first call; producers that are not registered yet a
 when they are registered. ``poll`` waits for a given time only and returns NOTHING_YET.
 A producer's failure is raised to the consumer as ProducerFailedError.
 
-``update_channel`` tells where the producer of an UNKNOWN channel is. Reading from other processes is a
-NotYetSupportedError of LocalInputChannel.
+``update_channel`` tells where the producer of an UNKNOWN channel is: it becomes a local or a remote one.
 
-Source: Flink's SingleInputGate. It owns no buffers: local channels hand over the producer's.
+Source: Flink's SingleInputGate. Local channels hand over the producer's buffers; the remote ones of a gate have a pool.
 """
 
 from __future__ import annotations
@@ -24,13 +23,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from engine.clock import Clock, SystemClock
-from engine.errors import PartitionReleasedError, TaskCancelledError
+from engine.errors import NotYetSupportedError, PartitionReleasedError, TaskCancelledError
 from engine.exchange.buffer_pool import Buffer
 from engine.exchange.elements import OversizedRow
 from engine.exchange.input_channel import LocalInputChannel
 from engine.exchange.partition_manager import ResultPartitionManager
 from engine.exchange.ready_queue import CLOSED, TIMED_OUT, ReadyQueue
-from engine.graph.deployment import InputChannelDescriptor, InputGateDescriptor
+from engine.exchange.remote_input_channel import RemoteInputChannel, RemoteReads
+from engine.graph.deployment import InputChannelDescriptor, InputGateDescriptor, PartitionLocation
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -55,19 +55,24 @@ class InputGate:
         descriptor: its channels, at least one.
         manager: of this process.
         clock: for the back-off.
+        reads: how to read from other processes; None: there are none.
     """
 
     def __init__(
-        self, descriptor: InputGateDescriptor, manager: ResultPartitionManager, clock: Clock | None = None
+        self,
+        descriptor: InputGateDescriptor,
+        manager: ResultPartitionManager,
+        clock: Clock | None = None,
+        reads: RemoteReads | None = None,
     ) -> None:
         self.descriptor = descriptor
         self.elements = 0
         self.bytes = 0
         self._clock = clock or SystemClock()
+        self._manager = manager
+        self._reads = reads
         self._ready = ReadyQueue(len(descriptor.channels))
-        self._channels = [
-            LocalInputChannel(index, channel, manager, self._ready) for index, channel in enumerate(descriptor.channels)
-        ]
+        self._channels = [self._new_channel(index, channel) for index, channel in enumerate(descriptor.channels)]
         self._open_count = len(self._channels)
         self._are_all_reading = False
         self._is_closed = False
@@ -76,7 +81,7 @@ class InputGate:
         self._early: set[int] = set()
 
     @property
-    def channels(self) -> tuple[LocalInputChannel, ...]:
+    def channels(self) -> tuple[LocalInputChannel | RemoteInputChannel, ...]:
         """The channels, in order of the descriptor."""
         return tuple(self._channels)
 
@@ -87,7 +92,11 @@ class InputGate:
 
     def update_channel(self, index: int, descriptor: InputChannelDescriptor) -> None:
         """Say where the producer of an UNKNOWN channel is. Thread: any."""
-        self._channels[index].update(descriptor)
+        if descriptor.location is PartitionLocation.REMOTE and not self._channels[index].is_known:
+            self._channels[index] = self._new_channel(index, descriptor)
+            self._ready.wake()
+        else:
+            self._channels[index].update(descriptor)
         self._are_all_reading = False
 
     def next(self) -> pa.RecordBatch | Buffer | OversizedRow | None:
@@ -138,6 +147,15 @@ class InputGate:
         self.cancel()
         for channel in self._channels:
             channel.release()
+        if self._reads is not None:
+            self._reads.close()
+
+    def _new_channel(self, index: int, descriptor: InputChannelDescriptor) -> LocalInputChannel | RemoteInputChannel:
+        if descriptor.location is not PartitionLocation.REMOTE:
+            return LocalInputChannel(index, descriptor, self._manager, self._ready)
+        if self._reads is None:
+            raise NotYetSupportedError(f"reading {descriptor.partition} from another process ({descriptor.address})")
+        return RemoteInputChannel(index, descriptor, self._reads, self._ready)
 
     def _poll_channel(self, index: int) -> pa.RecordBatch | Buffer | OversizedRow | None:
         channel = self._channels[index]
@@ -148,6 +166,8 @@ class InputGate:
             if channel.is_consumed:
                 self._open_count -= 1
                 self._next_turn()
+            elif not channel.is_reading:
+                self._are_all_reading = False
             return None
         self.elements += 1
         self.bytes += element.size if isinstance(element, (Buffer, OversizedRow)) else int(element.nbytes)

@@ -143,8 +143,8 @@ cdef class PipelinedSubpartition:
         """Make a gate's channel the reader; it is pushed now and whenever the empty queue gets something."""
         if self._listener is not None:
             raise IllegalTransitionError(f"subpartition {self.index} has a reader already")
-        if not 0 <= channel < listener.channel_count:
-            raise IndexError(f"channel {channel} of {listener.channel_count}")
+        if not 0 <= channel < listener.state.channel_count:
+            raise IndexError(f"channel {channel} of {listener.state.channel_count}")
         self._channel = channel
         self._listener = listener
         self.notify_listener()
@@ -216,6 +216,11 @@ cdef class PipelinedSubpartition:
     def queued_count(self):
         """Elements in the queue, the end event included."""
         return self._count
+
+    @property
+    def data_count(self):
+        """Buffers and batches in the queue."""
+        return self._count - (self._count > 0 and self._state == QUEUE_ENDED)
 
     @property
     def is_released(self):

@@ -2,7 +2,8 @@
 #
 #     ring of channel indexes   [ 2 | 0 | . | . ]    a channel stands in it at most once (flags), so it never overflows
 #
-# push comes from any thread, with or without the GIL; pop from the consumer's.
+# push comes from any thread, with or without the GIL; pop from the consumer's. Who holds no GIL uses the kernels on
+# `state`, and keeps the ReadyQueue alive.
 
 cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t
@@ -16,16 +17,26 @@ cdef enum PopResult:                # what pop returns when it is not a channel 
     POP_WOKEN = -3                  # wake() was called: somebody wants the consumer to look around
 
 
+cdef struct ReadyState:
+    Monitor monitor
+    int32_t channel_count
+    int32_t* ring                   # guarded by monitor, like the rest
+    uint8_t* queued
+    int32_t head
+    int32_t count
+    bint closed
+    bint woken
+
+
+cdef void ready_push(ReadyState* ready, int32_t channel) noexcept nogil
+# A channel or a PopResult; until_ns as in monitor_wait, 0 does not wait.
+cdef int32_t ready_pop(ReadyState* ready, int64_t until_ns) noexcept nogil
+
+
 @cython.final
 cdef class ReadyQueue:
-    cdef readonly int32_t channel_count
-    cdef Monitor _monitor
-    cdef int32_t* _ring             # guarded by _monitor, like the rest
-    cdef uint8_t* _queued
-    cdef int32_t _head
-    cdef int32_t _count
-    cdef bint _closed
-    cdef bint _woken
+    cdef ReadyState state
 
     cdef void push(self, int32_t channel) noexcept nogil
-    cdef int32_t pop(self, int64_t until_ns) noexcept nogil
+    # Make room for more channels; those that are queued stay.
+    cdef int reserve(self, int32_t channel_count) except -1

@@ -37,6 +37,7 @@ from engine.exchange.buffer_pool import Buffer, LocalBufferPool, NetworkBufferPo
 from engine.exchange.partition_file import PartitionFile, partition_identity
 from engine.exchange.pipelined_subpartition import PipelinedSubpartition
 from engine.exchange.ready_queue import ReadyQueue
+from engine.fault_points import reach
 from engine.graph.deployment import ResultPartitionDescriptor
 from engine.graph.ship_strategy import SORTED_RUNS, ResultPartitionType
 from engine.ids import ResultPartitionId
@@ -73,6 +74,10 @@ class SubpartitionView(Protocol):
 
     def poll(self) -> tuple[Any, bool]:
         """Return (element or None, whether more is known to follow)."""
+        ...
+
+    def backlog(self) -> int:
+        """Return how many elements with data are ready."""
         ...
 
     def consumed(self) -> None:
@@ -268,6 +273,7 @@ class ResultPartition:
         with self._released_as_cancelled():
             if self._data is not None:
                 self._data.finish()
+                reach("partition.stored")
             self._move(PartitionState.FINISHED)
             for queue in self._queues:  # the last consumer may release the partition from here on
                 queue.finish()
@@ -395,6 +401,10 @@ class PipelinedView:
         self._queue = queue
         self.poll = queue.poll
         self._is_consumed = False
+
+    def backlog(self) -> int:
+        """Return how many elements with data are queued."""
+        return self._queue.data_count
 
     def consumed(self) -> None:
         """Count the subpartition as consumed."""

@@ -14,21 +14,24 @@ import pyarrow as pa
 from engine.exchange.elements import OversizedRow, RowPage
 from engine.exchange.input_gate import InputGate
 from engine.exchange.page_reader import gate_batches
-from engine.exchange.partition_manager import ResultPartitionManager
 from engine.expressions.schema_bridge import to_arrow_schema
 from engine.graph.deployment import InputGateDescriptor
+from engine.operators.task_services import TaskServices
 
 
 class TaskInput:
     """One logical input."""
 
-    def __init__(self, gates: Sequence[InputGateDescriptor], partition_manager: ResultPartitionManager) -> None:
+    def __init__(self, gates: Sequence[InputGateDescriptor], services: TaskServices) -> None:
         first = gates[0]
         merged = msgspec.structs.replace(first, channels=tuple(channel for gate in gates for channel in gate.channels))
         self.schema: pa.Schema = to_arrow_schema(first.schema)
         #: whether every subtask of the task is sent the same rows
         self.is_broadcast = all(gate.is_broadcast for gate in gates)
-        self._gate = InputGate(merged, partition_manager)
+        reads = None
+        if services.data_plane is not None:
+            reads = services.data_plane.reads(services.network_pool, len(merged.channels), merged.key_range)
+        self._gate = InputGate(merged, services.partition_manager, services.clock, reads)
         #: rows that came as batches; who takes pages counts theirs
         self.rows_in = 0
         self.bytes_in = 0

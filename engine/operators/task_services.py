@@ -11,6 +11,7 @@ from engine.operators.shared_builds import SharedBuilds
 if TYPE_CHECKING:
     from engine.clock import Clock
     from engine.exchange.buffer_pool import NetworkBufferPool
+    from engine.exchange.data_plane import DataPlane
     from engine.exchange.output_flusher import OutputFlusher
     from engine.exchange.partition_folders import PartitionFolders
     from engine.exchange.partition_manager import ResultPartitionManager
@@ -47,5 +48,7 @@ class TaskServices:
     output_flusher: OutputFlusher
     function_runner: FunctionRunner
     shared_builds: SharedBuilds = field(default_factory=SharedBuilds)
+    #: None where there is one TaskExecutor only
+    data_plane: DataPlane | None = None
     #: None where jobs bring no modules: the embedded cluster shares the script's own
     module_store: ModuleStore | None = None

@@ -1,0 +1,50 @@
+"""Where a TaskManager's result partitions are read from: text that travels with its slots.
+
+    "unix:/tmp/drey-data-1a2b/socket|127.0.0.1:40123"      both, or one of them
+
+A reader on the same host, which sees the UNIX socket, uses it; others use TCP.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple, Self
+
+from engine.errors import ConfigurationError
+
+_UNIX: Final = "unix:"
+
+
+class DataAddress(NamedTuple):
+    """Parts of a data address; "" and 0 where there is none."""
+
+    unix_path: str = ""
+    host: str = ""
+    port: int = 0
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Return the parts.
+
+        Raises:
+            ConfigurationError: not a data address.
+        """
+        unix_path, host, port = "", "", 0
+        for part in text.split("|"):
+            if part.startswith(_UNIX):
+                unix_path = part.removeprefix(_UNIX)
+                continue
+            host, _, digits = part.rpartition(":")
+            host = host.removeprefix("[").removesuffix("]")
+            if not host or not digits.isascii() or not digits.isdigit() or not 0 < int(digits) < 65536:
+                raise ConfigurationError(f"no data address: {text!r} (unix:PATH|HOST:PORT)")
+            port = int(digits)
+        if not unix_path and not host:
+            raise ConfigurationError(f"no data address: {text!r} (unix:PATH|HOST:PORT)")
+        return cls(unix_path, host, port)
+
+    def __str__(self) -> str:
+        parts = [f"{_UNIX}{self.unix_path}"] if self.unix_path else []
+        if self.host:
+            host = f"[{self.host}]" if ":" in self.host else self.host
+            parts.append(f"{host}:{self.port}")
+        return "|".join(parts)

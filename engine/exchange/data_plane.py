@@ -1,0 +1,67 @@
+"""DataPlane: how result partitions are read between the TaskManagers of a cluster, both sides of it.
+
+    plane = DataPlane(manager, DataPlaneSettings(...)) ─► start() ─► address ─► close()
+
+Both ends of a channel:
+
+    this process                                               another one
+    InputGate ─ RemoteInputChannel ─ ConnectionManager ══════► DataServer ─ ServerConnection ─ subpartition views
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from engine.exchange.connection_manager import ConnectionManager
+from engine.exchange.data_server import DataServer
+from engine.exchange.remote_input_channel import RemoteReads
+
+if TYPE_CHECKING:
+    from engine.exchange.buffer_pool import NetworkBufferPool
+    from engine.exchange.partition_manager import ResultPartitionManager
+    from engine.graph.deployment import KeyRange
+    from engine.rpc.credentials import Credentials
+
+
+@dataclass(frozen=True)
+class DataPlaneSettings:
+    """Who may read, and where from."""
+
+    #: name that both sides must agree on
+    cluster: str = "drey"
+    #: the cluster's secret; None only on loopback
+    credentials: Credentials | None = None
+    #: TCP socket, port 0: any free one; bind_host None: no TCP
+    bind_host: str | None = "127.0.0.1"
+    port: int = 0
+    #: that others reach this machine by; "": bind_host
+    host: str = ""
+    #: whether readers on this host find a UNIX socket
+    with_unix: bool = True
+
+
+class DataPlane:
+    """Server and connections of one process."""
+
+    def __init__(self, manager: ResultPartitionManager, settings: DataPlaneSettings) -> None:
+        self.server = DataServer(manager, settings)
+        self.connections = ConnectionManager(settings.cluster, settings.credentials)
+
+    def start(self) -> None:
+        """Listen from now on."""
+        self.server.start()
+
+    @property
+    def address(self) -> str:
+        """Where others read from: ``data_address`` of the slots of this process."""
+        return str(self.server.address)
+
+    def reads(self, network_pool: NetworkBufferPool, channel_count: int, key_range: KeyRange | None) -> RemoteReads:
+        """Return what a gate of that many channels needs."""
+        return RemoteReads(self.connections, network_pool, channel_count, key_range)
+
+    def close(self) -> None:
+        """End all connections. Idempotent."""
+        self.connections.close()
+        self.server.close()

@@ -1,0 +1,250 @@
+"""DataServer: lets other TaskManagers read the result partitions of this one.
+
+    server = DataServer(manager, settings) ─► start() ─► address ─► close()
+
+    UNIX socket ─┐            ┌─► handshake ─► ServerConnection: reader thread
+    TCP socket ──┴─► accept ──┘                                  writer thread
+One thread accepts on each socket; a connection's reader thread greets first, in bounded time. A partition that is not
+registered yet is refused, and the reader told when it is there.
+
+Off loopback nothing listens without credentials. The UNIX socket lies in a folder of its own that only this user may
+enter.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import ipaddress
+import logging
+import os
+import shutil
+import socket
+import tempfile
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+import pyarrow as pa
+
+from engine.errors import ConfigurationError, EngineError, PartitionNotFoundError
+from engine.exchange.data_address import DataAddress
+from engine.exchange.handshake import HANDSHAKE_S, greet_as_writer
+from engine.exchange.partition_file import partition_identity
+from engine.exchange.partition_manager import ResultPartitionManager
+from engine.exchange.read_request import ReadRequest, error_response
+from engine.exchange.ready_queue import ReadyQueue
+from engine.exchange.server_connection import ServerConnection
+
+if TYPE_CHECKING:
+    from engine.exchange.data_plane import DataPlaneSettings
+
+_log = logging.getLogger(__name__)
+#: connections at a time, those that have not greeted yet included
+CONNECTIONS_MAX: Final = 1024
+#: bytes of a UNIX socket's path, by the operating system
+_UNIX_PATH_MAX: Final = 107
+
+
+def channel_identity(request: ReadRequest) -> int:
+    """Return the number that marks the data of a partition and attempt."""
+    return int.from_bytes(partition_identity(request.partition)[:8], "little")
+
+
+class PartitionSource:
+    """Opens views of this process's partitions for a connection."""
+
+    def __init__(self, manager: ResultPartitionManager) -> None:
+        self._manager = manager
+        self.error_response = error_response
+        self._lock = threading.Lock()
+        # guarded by: self._lock
+        self._watches: dict[int, list[tuple[Any, Callable[[], None]]]] = {}
+
+    def open_view(
+        self, payload: bytes, connection: ServerConnection, ready: ReadyQueue, number: int
+    ) -> tuple[Any, int, int]:
+        """Return (view, identity, size of the reader's buffers)."""
+        request = msgspec.msgpack.decode(payload, type=ReadRequest)
+        try:
+            view = self._manager.create_view(request.partition, request.subpartition_index, ready, number)
+        except PartitionNotFoundError:
+            callback = functools.partial(connection.announce_available, number)
+            with self._lock:
+                self._watches.setdefault(id(connection), []).append((request.partition, callback))
+            self._manager.notify_registered(request.partition, callback)
+            raise
+        return view, channel_identity(request), request.buffer_size
+
+    def batch_bytes(self, batch: pa.RecordBatch) -> memoryview:
+        """Return a batch as an Arrow IPC stream."""
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, batch.schema) as writer:
+            writer.write_batch(batch)
+        return memoryview(sink.getvalue()).cast("B")
+
+    def forget(self, connection: ServerConnection) -> None:
+        """Drop what a connection waits for."""
+        with self._lock:
+            watches = self._watches.pop(id(connection), [])
+        for partition, callback in watches:
+            self._manager.forget(partition, callback)
+
+
+class DataServer:
+    """Accepts connections of other TaskManagers."""
+
+    def __init__(self, manager: ResultPartitionManager, settings: DataPlaneSettings) -> None:
+        if settings.bind_host is not None and settings.credentials is None and not _is_loopback(settings.bind_host):
+            raise ConfigurationError(
+                f"the data server does not listen on {settings.bind_host} without the cluster's secret "
+                "(security.secret-file)"
+            )
+        self._source = PartitionSource(manager)
+        self._settings = settings
+        self._folder: str | None = None
+        self._listeners: list[socket.socket] = []
+        self._acceptors: list[threading.Thread] = []
+        self._lock = threading.Lock()
+        # guarded by: self._lock
+        self._is_closed = False
+        self._connections: dict[threading.Thread, socket.socket] = {}
+        self._servers: set[ServerConnection] = set()
+        self.address = DataAddress()
+
+    def start(self) -> None:
+        """Bind and accept from now on; ``address`` is known afterwards."""
+        settings = self._settings
+        unix_path, host, port = "", "", 0
+        try:
+            if settings.with_unix:
+                unix_path = self._listen_unix()
+            if settings.bind_host is not None:
+                family = socket.AF_INET6 if ":" in settings.bind_host else socket.AF_INET
+                listener = socket.create_server((settings.bind_host, settings.port), family=family, backlog=128)
+                self._listeners.append(listener)
+                host, port = settings.host or settings.bind_host, listener.getsockname()[1]
+        except OSError as error:
+            self.close()
+            where = f"{settings.bind_host}:{settings.port}"
+            raise ConfigurationError(f"the data server cannot listen on {where}: {error}") from error
+        self.address = DataAddress(unix_path, host, port)
+        for listener in self._listeners:
+            thread = threading.Thread(target=self._accept, args=(listener,), name="data-accept", daemon=True)
+            self._acceptors.append(thread)
+            thread.start()
+
+    @property
+    def connection_count(self) -> int:
+        """Connections that are open now."""
+        with self._lock:
+            return len(self._connections)
+
+    def close(self) -> None:
+        """End all connections and threads. Idempotent."""
+        with self._lock:
+            self._is_closed = True
+            servers = list(self._servers)
+            connections = dict(self._connections)
+        for listener in self._listeners:
+            with contextlib.suppress(OSError):
+                listener.shutdown(socket.SHUT_RDWR)
+        for thread in self._acceptors:
+            thread.join()
+        for listener in self._listeners:
+            listener.close()
+        for server in servers:
+            server.shut_down("this TaskManager closes")
+        for connection in connections.values():
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+        for thread in connections:
+            thread.join()
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder = None
+
+    def _listen_unix(self) -> str:
+        self._folder = tempfile.mkdtemp(prefix="drey-data-")
+        path = os.path.join(self._folder, "socket")  # noqa: PTH118
+        if len(os.fsencode(path)) > _UNIX_PATH_MAX:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder = None
+            return ""
+        listener = socket.socket(socket.AF_UNIX)
+        self._listeners.append(listener)
+        listener.bind(path)
+        listener.listen(128)
+        return path
+
+    def _accept(self, listener: socket.socket) -> None:
+        while True:
+            try:
+                connection, peer = listener.accept()
+            except OSError:
+                if self._is_closed:
+                    return
+                _log.exception("the data server cannot accept a connection")
+                threading.Event().wait(0.1)
+                continue
+            name = f"{peer[0]}:{peer[1]}" if isinstance(peer, tuple) else "this host"
+            thread = threading.Thread(target=self._serve, args=(connection, name), name=f"data-{name}", daemon=True)
+            with self._lock:
+                is_refused = self._is_closed or len(self._connections) >= CONNECTIONS_MAX
+                if not is_refused:
+                    self._connections[thread] = connection
+                    thread.start()
+            if is_refused:
+                connection.close()
+
+    def _serve(self, connection: socket.socket, peer: str) -> None:
+        try:
+            connection.settimeout(HANDSHAKE_S)
+            greet_as_writer(connection, self._settings.cluster, self._settings.credentials)
+            prepare_socket(connection)
+            self._run(ServerConnection(connection.fileno(), peer, self._source))
+        except (OSError, EngineError) as error:
+            _log.warning("a data connection from %s was refused: %s", peer, error)
+        finally:
+            with self._lock:
+                self._connections.pop(threading.current_thread(), None)
+            connection.close()
+
+    def _run(self, server: ServerConnection) -> None:
+        with self._lock:
+            if self._is_closed:
+                return
+            self._servers.add(server)
+        writer = threading.Thread(target=server.write_loop, name=f"data-write-{server.peer}", daemon=True)
+        writer.start()
+        try:
+            server.read_loop()
+        finally:
+            server.shut_down("its reader ended")
+            writer.join()
+            self._source.forget(server)
+            server.forget_descriptor()
+            with self._lock:
+                self._servers.discard(server)
+
+
+def prepare_socket(connection: socket.socket) -> None:
+    """Set up a greeted socket: it blocks, sends at once, and notices a dead peer within half a minute."""
+    connection.settimeout(None)
+    if connection.family == socket.AF_UNIX:
+        return
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 10)
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 5)
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 4)
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 30_000)
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    with contextlib.suppress(ValueError):
+        return ipaddress.ip_address(host).is_loopback
+    return False

@@ -1,0 +1,233 @@
+"""RemoteInputChannel: one producer of an input gate that lives in another process.
+
+    request() ─► (not found: again at ``retry_at_ms``, or when the producer's side says that it is there)
+              ─► reading ──► consumed                     poll(), release() as with LocalInputChannel
+
+    RemoteReads       what the remote channels of one gate share: connections, and a pool of buffers
+        exclusive     2 for each channel; fewer when the pool has no more, but always one
+        floating      8 for the gate: go to the channels whose producers have more than there is room for
+
+Row pages are received into buffers of the pool and handed out as they are. Pieces of a large row, and of a RecordBatch
+that was handed over by reference, are put together here: each is copied and recycled at once.
+
+Thread: the gate's; ``release`` any.
+
+Source: Flink's RemoteInputChannel.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+import pyarrow as pa
+
+from engine.errors import PartitionNotFoundError, TaskCancelledError
+from engine.exchange.buffer_pool import BufferKind
+from engine.exchange.data_server import channel_identity
+from engine.exchange.elements import OversizedRow
+from engine.exchange.input_channel import FIRST_BACKOFF_MS, LAST_BACKOFF_MS
+from engine.exchange.read_request import ErrorCode, ReadRequest, error_of
+
+if TYPE_CHECKING:
+    from engine.exchange.buffer_pool import Buffer, LocalBufferPool, NetworkBufferPool
+    from engine.exchange.client_connection import ReceiverChannel
+    from engine.exchange.connection_manager import ConnectionManager, Peer
+    from engine.exchange.ready_queue import ReadyQueue
+    from engine.graph.deployment import InputChannelDescriptor, KeyRange
+
+EXCLUSIVE_BUFFERS: Final = 2
+FLOATING_BUFFERS: Final = 8
+_LAST_FRAGMENT: Final = int(BufferKind.LAST_FRAGMENT)
+_BATCH: Final = 3
+_LAST_BATCH: Final = 4
+_END: Final = 5
+
+
+class RemoteReads:
+    """What a gate needs to read from other processes.
+
+    Args:
+        connections: of this process.
+        network_pool: of this process.
+        channel_count: channels that may be remote.
+        key_range: of a sorted result.
+        owner: name of the pool in logs.
+    """
+
+    def __init__(
+        self,
+        connections: ConnectionManager,
+        network_pool: NetworkBufferPool,
+        channel_count: int,
+        key_range: KeyRange | None = None,
+        owner: str = "input gate",
+    ) -> None:
+        self.connections = connections
+        self.key_range = key_range
+        self._network_pool = network_pool
+        self._bounds = channel_count, EXCLUSIVE_BUFFERS * channel_count + FLOATING_BUFFERS
+        self._owner = owner
+        self._lock = threading.Lock()
+        # guarded by: self._lock
+        self._pool: LocalBufferPool | None = None
+        self._is_closed = False
+
+    def pool(self) -> LocalBufferPool:
+        """Return the pool of the gate; it begins with the first remote channel."""
+        with self._lock:
+            if self._is_closed:
+                raise TaskCancelledError("the input gate was closed")
+            if self._pool is None:
+                self._pool = self._network_pool.local_pool(*self._bounds, self._owner)
+            return self._pool
+
+    def close(self) -> None:
+        """Close the pool; buffers may still come back."""
+        with self._lock:
+            self._is_closed = True
+            if self._pool is not None:
+                self._pool.close()
+
+
+class RemoteInputChannel:
+    """Reads one subpartition from another process."""
+
+    is_known = True
+
+    def __init__(self, index: int, descriptor: InputChannelDescriptor, reads: RemoteReads, ready: ReadyQueue) -> None:
+        self.index = index
+        self.descriptor = descriptor
+        self.is_consumed = False
+        #: whether the producer's side has been asked and has not refused
+        self.is_reading = False
+        #: when to ask again for a partition that was not found; None: not waiting
+        self.retry_at_ms: float | None = None
+        self._reads = reads
+        self._ready = ready
+        self._backoff_ms = 0
+        self._pieces = bytearray()
+        self._lock = threading.Lock()
+        # guarded by: self._lock
+        self._peer: Peer | None = None
+        self._channel: ReceiverChannel | None = None
+        self._is_released = False
+
+    def update(self, descriptor: InputChannelDescriptor) -> None:
+        """Do nothing: it is known where the producer is."""
+
+    def request(self, now_ms: float) -> None:
+        """Ask for the data unless that has been done, or it is not time yet to ask again.
+
+        Raises:
+            PartitionNotFoundError: asked for the last time.
+            PartitionConnectionError: the other process cannot be reached.
+        """
+        if self.is_reading or self.is_consumed:
+            return
+        if self._channel is None:
+            self._open()
+        elif not self._is_time(now_ms):
+            return
+        with self._lock:
+            if self._is_released or self._channel is None:
+                return
+            self.is_reading = True
+            self.retry_at_ms = None
+            self._channel.request(self._request_bytes())
+
+    def poll(self) -> pa.RecordBatch | Buffer | OversizedRow | None:
+        """Return the next element, or None: nothing now, or the end (``is_consumed``).
+
+        Raises:
+            ProducerFailedError, PartitionReleasedError, PartitionConnectionError: there will be no more.
+        """
+        channel = self._channel
+        if channel is None:
+            return None
+        while True:
+            buffer, kind, has_more = channel.poll()
+            if buffer is None:
+                if kind == _END:
+                    self.is_consumed = True
+                    self.release()
+                elif channel.error is not None:
+                    self._meet(channel)
+                return None
+            if kind == 0:
+                if has_more:
+                    self._ready.push_channel(self.index)
+                return buffer
+            with memoryview(buffer.segment) as content:
+                self._pieces += content[: buffer.size]
+            buffer.recycle()
+            if kind in (_LAST_FRAGMENT, _LAST_BATCH):
+                if has_more:
+                    self._ready.push_channel(self.index)
+                pieces, self._pieces = self._pieces, bytearray()
+                return OversizedRow(pieces) if kind == _LAST_FRAGMENT else _batch_of(pieces)
+            if not has_more:
+                return None
+
+    def release(self) -> None:
+        """Stop reading and give buffers and connection back. Idempotent. Thread: any."""
+        with self._lock:
+            self._is_released = True
+            channel, self._channel = self._channel, None
+            peer, self._peer = self._peer, None
+            if channel is not None:
+                channel.release()
+        if peer is not None:
+            self._reads.connections.release(peer)
+
+    def _open(self) -> None:
+        pool = self._reads.pool()
+        peer = self._reads.connections.acquire(self.descriptor.address)
+        identity = channel_identity(self._read_request())
+        with self._lock:
+            if not self._is_released:
+                self._peer = peer
+                self._channel = peer.connection.open_channel(self._ready, self.index, pool, EXCLUSIVE_BUFFERS, identity)
+                return
+        self._reads.connections.release(peer)
+
+    def _is_time(self, now_ms: float) -> bool:
+        assert self._channel is not None
+        if self._channel.is_available:
+            return True
+        if self.retry_at_ms is None:
+            if self._backoff_ms >= LAST_BACKOFF_MS:
+                raise PartitionNotFoundError(
+                    f"result partition {self.descriptor.partition} is not registered at {self.descriptor.address}; "
+                    f"asked for it until the back-off was {LAST_BACKOFF_MS} ms"
+                )
+            self._backoff_ms = min(max(2 * self._backoff_ms, FIRST_BACKOFF_MS), LAST_BACKOFF_MS)
+            self.retry_at_ms = now_ms + self._backoff_ms
+        return now_ms >= self.retry_at_ms
+
+    def _meet(self, channel: ReceiverChannel) -> None:
+        """Raise what ended the channel, or have it asked for again."""
+        assert channel.error is not None
+        code, text = channel.error
+        if code == ErrorCode.NOT_FOUND:
+            self.is_reading = False
+            return
+        raise error_of(code, text, self.descriptor.partition, self.descriptor.address)
+
+    def _read_request(self) -> ReadRequest:
+        return ReadRequest(
+            self.descriptor.partition,
+            self.descriptor.subpartition_index,
+            self._reads.pool().segment_size,
+            self._reads.key_range,
+        )
+
+    def _request_bytes(self) -> bytes:
+        return msgspec.msgpack.encode(self._read_request())
+
+
+def _batch_of(content: bytearray) -> pa.RecordBatch:
+    """Return the batch in an Arrow IPC stream, over the same bytes."""
+    with pa.ipc.open_stream(pa.py_buffer(content)) as stream:
+        return stream.read_next_batch()

@@ -7,12 +7,14 @@
     ├── NotYetSupportedError    named in the contract, not built
     ├── FencedError             a message or write of an older leader
     ├── JobNotFoundError        a job id that nobody knows
+    ├── LogNotFoundError        a name that no log file has
     ├── IllegalTransitionError  a state machine was asked for a move its table does not have
     ├── SegmentBoundsError      an access outside of a memory segment
     ├── MemoryLeakError         a memory manager was closed while owners held pages
     ├── ResourceError           retried: lost processes, partitions, connections, disks
     │   ├── DiskFullError  SpillError  CorruptBlockError
-    │   └── PartitionNotFoundError  PartitionReleasedError  ProducerFailedError  SlotTimeoutError
+    │   └── PartitionNotFoundError  PartitionReleasedError  PartitionConnectionError  ProducerFailedError
+    │       SlotTimeoutError
     └── JobExecutionError       what env.execute() raises; str() is the report a person reads
         ├── DataError           file, line, column, row of bad input
         ├── MemoryBudgetError   an owner asked for more than its budget
@@ -66,6 +68,10 @@ class JobNotFoundError(EngineError):
     """Nobody here knows a job of that id."""
 
 
+class LogNotFoundError(EngineError):
+    """There is no log file of that name, or it is none that may be read."""
+
+
 class IllegalTransitionError(EngineError):
     """A state machine was asked for a move that its table does not have."""
 
@@ -116,6 +122,10 @@ class PartitionNotFoundError(ResourceError):
 
 class PartitionReleasedError(ResourceError):
     """The result partition has been released and cannot be read or written."""
+
+
+class PartitionConnectionError(ResourceError):
+    """The connection to the TaskManager that holds a result partition failed, or brought damaged data."""
 
 
 class ProducerFailedError(ResourceError):

@@ -5,6 +5,8 @@ leading_components.py  what it runs while it leads: Dispatcher, ResourceManager,
 leader_endpoint.py     who leads: answered by JobManagers, asked by TaskManagers
 standalone_epoch.py    the epoch of a JobManager without a quorum
 taskmanager.py         python -m engine.entrypoint.taskmanager: a TaskManager's process
+standalone_job.py      python -m engine.entrypoint.standalone_job: one job on a JobManager of its own
+parent_death.py        a process that ends with its parent
 servers.py             HTTP server, message service and secret of a process
 daemon.py              the life of a process: settings, logging, signals, exit code
 logging_setup.py       what is logged where

@@ -26,6 +26,7 @@ from engine.config.command_line import CommandLine, install_command_line
 from engine.config.loader import Configuration, load_configuration
 from engine.config.options import FAULT_POINT
 from engine.entrypoint.logging_setup import log_configuration, set_up_logging
+from engine.entrypoint.parent_death import end_with_parent
 from engine.entrypoint.places import Places, find_places
 from engine.entrypoint.readiness import Readiness
 from engine.errors import ConfigurationError, EngineError
@@ -72,6 +73,7 @@ def build_parser(daemon: str) -> argparse.ArgumentParser:
     parser.add_argument("--log-file", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--ready-fd", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--foreground", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--parent", type=int, help=argparse.SUPPRESS)
     return parser
 
 
@@ -80,6 +82,8 @@ def run_daemon(
 ) -> int:
     """Run a daemon to its end and return the exit code; ``settings``: further options as ``key=value``."""
     readiness = Readiness(arguments.ready_fd)
+    if arguments.parent is not None:
+        end_with_parent(arguments.parent)
     try:
         options = dict(_key_and_value(text) for text in (*arguments.options, *settings))
         install_command_line(CommandLine(options))

@@ -31,6 +31,8 @@ from engine.entrypoint.places import ROOT, Places
 #: seconds that a process has to end after SIGTERM
 STOP_TIMEOUT_S = 10.0
 _LAST_LINES = 20
+#: modules of daemons that are not called like them
+_MODULES = {"standalonejob": "standalone_job"}
 _POLL_S = 0.02
 
 
@@ -58,7 +60,12 @@ def say(text: str) -> None:
 
 def daemon_command(daemon: str, arguments: Sequence[str]) -> list[str]:
     """Return the command of a daemon's process."""
-    return [sys.executable, "-m", f"engine.entrypoint.{daemon}", *arguments]
+    return [sys.executable, "-m", f"engine.entrypoint.{_MODULES.get(daemon, daemon)}", *arguments]
+
+
+def working_directory(daemon: str) -> Path:
+    """Return where a daemon works: in the root, but where the person is when it runs the person's script."""
+    return Path.cwd() if daemon in _MODULES else ROOT
 
 
 @dataclass
@@ -160,7 +167,7 @@ def begin_start(places: Places, daemon: str, arguments: Sequence[str]) -> Launch
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
-                cwd=ROOT,
+                cwd=working_directory(daemon),
                 start_new_session=True,
                 pass_fds=[writing],
             )

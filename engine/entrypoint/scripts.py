@@ -1,6 +1,6 @@
 """The commands behind ``bin/*.sh``: ``python -m engine.entrypoint.scripts <what> <verb> [arguments]``.
 
-    jobmanager|taskmanager start|start-foreground|stop|stop-all [-D key=value]...
+    jobmanager|taskmanager|standalonejob start|start-foreground|stop|stop-all [-D key=value]...
     cluster start|stop [-D key=value]...
 
 Loads neither the engine nor an event loop: what takes time is the daemons' start, and they start side by side.
@@ -25,6 +25,7 @@ from engine.entrypoint.daemon_control import (
     enter,
     say,
     stop_daemons,
+    working_directory,
 )
 from engine.entrypoint.log_files import rotate_logs
 from engine.entrypoint.places import ROOT, Places, find_places
@@ -58,7 +59,7 @@ def start_foreground(places: Places, daemon: str, arguments: Sequence[str]) -> i
     places.log.mkdir(parents=True, exist_ok=True)
     log_file = places.log_file(daemon, enter(places, daemon, os.getpid()))
     rotate_logs(log_file)
-    os.chdir(ROOT)
+    os.chdir(working_directory(daemon))
     command = daemon_command(daemon, ["--log-file", str(log_file), "--foreground", *arguments])
     os.execv(command[0], command)  # noqa: S606 - this is what foreground means
 

@@ -172,10 +172,10 @@ def _parsed(header: str | None) -> tuple[str, str, str, str]:
 
 def _read_secret(path: Path) -> bytes:
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError as error:
         raise ConfigurationError(f"the cluster secret {path} cannot be read: {error.strerror}") from error
-    with os.fdopen(descriptor, "rb") as file:
+    try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
             raise ConfigurationError(f"the cluster secret {path} is not a file")
@@ -183,7 +183,9 @@ def _read_secret(path: Path) -> bytes:
             raise ConfigurationError(f"others may read the cluster secret {path}: run chmod 600 {path}")
         if status.st_uid not in (os.geteuid(), 0):
             raise ConfigurationError(f"the cluster secret {path} belongs to another user")
-        secret = file.read(_SECRET_FILE_MAX_BYTES).strip()
+        secret = os.read(descriptor, _SECRET_FILE_MAX_BYTES).strip()
+    finally:
+        os.close(descriptor)
     if len(secret) < _SECRET_MIN_BYTES:
         raise ConfigurationError(
             f"the cluster secret {path} has {len(secret)} bytes, at least {_SECRET_MIN_BYTES} are needed: "

@@ -1,8 +1,8 @@
 """Connections of the HTTP server under guard: nobody holds one for nothing, and there is a bound to all of them.
 
     open ─► [first byte] ─► head complete ─► request_begins ─► request_ends ─► idle (keep-alive) ─► ...
-    a head that is not complete HEAD_TIMEOUT_S after the connection opened or its first byte came: closed
-    more than ``limit`` connections: the oldest one that never proved the secret is closed, else the new one
+    a head that is not complete ``head_timeout_s`` after the connection opened or its first byte came: closed
+    more than ``connections`` of them: the oldest one that never proved the secret is closed, else the new one
 
 The library bounds the length of heads and the number of headers; bodies are bounded by the server. What cannot be
 parsed is answered with 400 and a fixed text, and the connection is closed.
@@ -12,20 +12,27 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from dataclasses import dataclass
 from typing import Any, cast
 
 from aiohttp import web
 
-HEAD_TIMEOUT_S = 10.0
 #: clients let go of idle connections sooner, so that none is closed under a request
 KEEPALIVE_S = 75.0
-CONNECTIONS_MAX = 512
 #: the rest of a refused body is thrown away for so long, so that its sender hears why
 _LINGER_S = 2.0
 
 _log = logging.getLogger(__name__)
 #: what the library logs of broken requests would let strangers fill the log
 _silent = logging.Logger("silent", logging.CRITICAL + 1)
+
+
+@dataclass(frozen=True)
+class ConnectionLimits:
+    """How many connections, and how long the head of a request may take."""
+
+    connections: int = 512
+    head_timeout_s: float = 10.0
 
 
 class GuardedConnection(web.RequestHandler):
@@ -85,12 +92,9 @@ class GuardedConnection(web.RequestHandler):
 class ConnectionGuard:
     """All connections of a server; also what asyncio calls for a new one."""
 
-    def __init__(
-        self, server: web.Server, limit: int = CONNECTIONS_MAX, head_timeout_s: float = HEAD_TIMEOUT_S
-    ) -> None:
+    def __init__(self, server: web.Server, limits: ConnectionLimits) -> None:
         self._server = server
-        self._limit = limit
-        self._head_timeout_s = head_timeout_s
+        self._limits = limits
         #: in the order they were opened
         self._connections: dict[GuardedConnection, None] = {}
         self._sweeper: asyncio.Task[None] | None = None
@@ -115,7 +119,7 @@ class ConnectionGuard:
     def opened(self, connection: GuardedConnection) -> None:
         """Count a connection; close one when there are too many."""
         self._connections[connection] = None
-        if len(self._connections) > self._limit:
+        if len(self._connections) > self._limits.connections:
             victim = next((known for known in self._connections if not known.is_trusted), connection)
             del self._connections[victim]
             victim.force_close()
@@ -127,8 +131,8 @@ class ConnectionGuard:
     async def _sweep(self) -> None:
         loop = asyncio.get_running_loop()
         while True:
-            await asyncio.sleep(min(1.0, self._head_timeout_s / 4))
-            oldest_s = loop.time() - self._head_timeout_s
+            await asyncio.sleep(min(1.0, self._limits.head_timeout_s / 4))
+            oldest_s = loop.time() - self._limits.head_timeout_s
             for connection in tuple(self._connections):
                 began_s = connection.head_began_s
                 if not connection.is_busy and began_s is not None and began_s < oldest_s:

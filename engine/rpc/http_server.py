@@ -31,7 +31,7 @@ from aiohttp import web
 from engine.errors import ConfigurationError
 from engine.rpc.credentials import AUTHORIZATION, EMPTY_DIGEST, Credentials
 from engine.rpc.errors import AccessDeniedError
-from engine.rpc.http_connection import ConnectionGuard, request_begins, request_ends
+from engine.rpc.http_connection import ConnectionGuard, ConnectionLimits, request_begins, request_ends
 from engine.rpc.http_messages import Access, HttpError, HttpRequest, HttpResponse, Route, error_response
 
 EPOCH_HEADER = "X-Drey-Epoch"
@@ -39,8 +39,8 @@ DEADLINE_HEADER = "X-Drey-Deadline-Ms"
 
 _LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 _SAFE_HEADERS = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
-#: seconds that requests may take to end when the server stops
-_STOP_S = 2.0
+#: seconds that requests may take to end when the server stops, and then again to be cancelled
+_STOP_S = 0.5
 _BACKLOG = 256
 
 _log = logging.getLogger(__name__)
@@ -55,6 +55,7 @@ class HttpServer:
         credentials: the cluster secret; without it only open routes can be called.
         tls: mutual TLS; plain HTTP without.
         host: name under which others reach this process; the interface's by default.
+        limits: of connections.
     """
 
     def __init__(
@@ -64,6 +65,7 @@ class HttpServer:
         credentials: Credentials | None = None,
         tls: ssl.SSLContext | None = None,
         host: str | None = None,
+        limits: ConnectionLimits | None = None,
     ) -> None:
         self._bind_host = bind_host
         self._ports = tuple(ports)
@@ -73,6 +75,7 @@ class HttpServer:
         self._is_any = bind_host in ("", "0.0.0.0", "::")  # noqa: S104
         self.host = host or (socket.gethostname() if self._is_any else bind_host)
         self.port = 0
+        self._limits = limits or ConnectionLimits()
         self._routes: list[Route] = []
         self._guard: ConnectionGuard | None = None
         self._listener: asyncio.Server | None = None
@@ -112,7 +115,7 @@ class HttpServer:
         self._runner = web.AppRunner(application, handler_cancellation=True, shutdown_timeout=_STOP_S)
         await self._runner.setup()
         assert self._runner.server is not None, "the runner is set up"
-        self._guard = ConnectionGuard(self._runner.server)
+        self._guard = ConnectionGuard(self._runner.server, self._limits)
         self._guard.start()
         self._listener = await asyncio.get_running_loop().create_server(
             self._guard, sock=listening, ssl=self._tls, backlog=_BACKLOG

@@ -55,6 +55,8 @@ cdef class GroupTable:
     cdef GroupDirectory _directory
     cdef readonly bint frozen
     cdef bint _sealed                       # frozen, and a group has been refused: takes no new one until the reset
+    cdef object _owner                      # of wide values, None: they lie in the table
+    cdef object _error                      # met while values outside were compared
     cdef void* _scratch
     cdef uint64_t* _hashes
     cdef uint8_t** _groups
@@ -91,8 +93,10 @@ cdef class GroupTable:
     cdef int64_t _update_values(self, GroupInput opened, int64_t start, int64_t count, bint reserved) noexcept nogil
     cdef void _grow_directory(self, int64_t count) noexcept nogil
     cdef void _fill_directory(self) noexcept nogil
+    cdef bint _beats(self, const uint8_t* group, const StateField* field, const uint8_t* data, int64_t size,
+                     bint outside) noexcept nogil
     cdef bint _set_value(self, uint8_t* group, const StateField* field, const uint8_t* data, int64_t size,
-                         bint reserved) noexcept nogil
+                         bint outside, bint reserved) noexcept nogil
     cdef int64_t _probe(self, int64_t start, int64_t count, int64_t pending_count, bint reserved,
                         int64_t* inserted_count, int64_t* candidate_count) noexcept nogil
     cdef int64_t _add_chunk(self, GroupInput opened, int64_t start, int64_t count, bint reserved,

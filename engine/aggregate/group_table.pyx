@@ -39,12 +39,15 @@ from engine.aggregate.group_directory cimport directory_can_double, directory_gi
 from engine.aggregate.group_directory cimport directory_insert, directory_limit, directory_slot, directory_take
 from engine.aggregate.group_store cimport RECORD_GROUP, RECORD_VALUE, GroupStore, store_clear, store_destroy
 from engine.aggregate.group_store cimport store_drop_large, store_next_group, store_place
-from engine.aggregate.state_kernels cimport FLAG_NULL, OP_COUNT_ROWS, OP_COUNT_VALID, OP_FIRST, OP_LAST
+from engine.aggregate.outside_states cimport compare_whole, move_values
+from engine.aggregate.state_kernels cimport FLAG_NULL, FLAG_OUTSIDE, FLAG_VALUE, OP_COUNT_ROWS, OP_COUNT_VALID, OP_FIRST, OP_LAST, OP_MAX
 from engine.aggregate.state_kernels cimport StateField, ValueSlot, replaces_value, update_state
+from engine.aggregate.state_layout cimport place_states
 from engine.memory.page_pool cimport PagePool
-from engine.records.arrow_batch cimport KIND_BOOL, KIND_BYTES, KIND_LARGE_BYTES, ArrowBatch
+from engine.records.arrow_batch cimport ArrowBatch
 from engine.records.comparator cimport KeyEquality
 from engine.records.hashing cimport hash_batch
+from engine.records.outside_values cimport UNDECIDED
 from engine.records.row_codec cimport RowCodec
 
 from engine.errors import DataError, MemoryBudgetError
@@ -119,29 +122,15 @@ cdef class GroupTable:
 
     cdef int _lay_out(self, ArrowBatch states, list operations) except -1:
         """Give every state its place in a group."""
-        cdef int32_t offset = GROUP_STATES
         cdef int32_t index
-        cdef StateField* field
         self.field_count = states.column_count
         self.fields = <StateField*> calloc(self.field_count + 1, sizeof(StateField))
         if self.fields == NULL:
             raise MemoryError()
+        self.key_offset = (place_states(self.fields, states, operations, GROUP_STATES) + 7) & ~7
         for index in range(self.field_count):
-            field = &self.fields[index]
-            field.operation = operations[index]
-            field.kind = states.columns[index].kind
-            field.is_variable = field.kind in (KIND_BYTES, KIND_LARGE_BYTES)
-            field.width = <int32_t> sizeof(ValueSlot) if field.is_variable else states.columns[index].width
-            if field.kind == KIND_BOOL:
-                field.width = 1
-            field.offset = offset
-            field.column = -1
-            offset += (field.width + 7) & ~7
-            self._has_values |= field.is_variable
-            self._has_order |= field.operation in (OP_FIRST, OP_LAST)
-        for index in range(self.field_count):
-            self.fields[index].flag = offset + index
-        self.key_offset = (offset + self.field_count + 7) & ~7
+            self._has_values |= self.fields[index].is_variable
+            self._has_order |= self.fields[index].operation in (OP_FIRST, OP_LAST)
         self._initial = <uint8_t*> calloc(self.key_offset, 1)
         if self._initial == NULL:
             raise MemoryError()
@@ -184,6 +173,10 @@ cdef class GroupTable:
             binding.fields[index].column = columns[index]
         return binding
 
+    def keep_outside(self, owner):
+        """Let wide values of states lie with owner (write_value)."""
+        self._owner = owner
+
     def open(self, keys, arguments, StateBinding binding not None):
         """Open a batch. Args: keys: its key columns only, in order; arguments: the batch that the binding reads."""
         cdef GroupInput opened = GroupInput()
@@ -191,6 +184,8 @@ cdef class GroupTable:
         if self._key_count > 0:
             opened.keys = ArrowBatch.open(keys)
             self._codec.accept(opened.keys)
+        if self._owner is not None:
+            move_values(opened.arguments, binding.fields, binding.field_count, self._owner)
         opened.binding = binding
         opened.row_count = opened.arguments.row_count
         return opened
@@ -204,9 +199,7 @@ cdef class GroupTable:
         """
         cdef int64_t count, done
         cdef int32_t failed = NO_FAILURE
-        cdef int64_t row_count = opened.row_count
-        if reserved:
-            row_count = min(row_count, start + 1)
+        cdef int64_t row_count = min(opened.row_count, start + 1) if reserved else opened.row_count
         with nogil:
             while start < row_count:
                 count = min(self._chunk_rows(), row_count - start)
@@ -214,6 +207,8 @@ cdef class GroupTable:
                 start += done
                 if done == 0 or failed != NO_FAILURE:
                     break
+        if self._error is not None:
+            raise self._error
         if failed == NO_VALUE_ROOM:
             raise MemoryBudgetError("a value of a group has no memory, not even the reserved grant")
         if failed != NO_FAILURE:
@@ -375,23 +370,39 @@ cdef class GroupTable:
     cdef int64_t _update_values(self, GroupInput opened, int64_t start, int64_t count, bint reserved) noexcept nogil:
         """Row by row, min, max, first and last of strings; returns how many rows found room."""
         cdef int64_t row
-        cdef int32_t index
+        cdef int32_t index, better
         cdef const StateField* field
         cdef const uint8_t* data = NULL
+        cdef uint8_t** flags = opened.arguments.outside
+        cdef bint outside = False
         cdef int64_t size = 0
         for row in range(count):
             for index in range(self.field_count):
                 field = &opened.binding.fields[index]
                 if not field.is_variable:
                     continue
-                if replaces_value(field, &opened.arguments.columns[field.column], start + row, self._groups[row],
-                                  &data, &size):
-                    if not self._set_value(self._groups[row], field, data, size, reserved):
-                        return row
+                if flags != NULL:
+                    outside = flags[field.column] != NULL and flags[field.column][start + row]
+                better = replaces_value(field, &opened.arguments.columns[field.column], start + row, outside,
+                                        self._groups[row], &data, &size)
+                if better == UNDECIDED:
+                    better = self._beats(self._groups[row], field, data, size, outside)
+                if better and not self._set_value(self._groups[row], field, data, size, outside, reserved):
+                    return row
         return count
 
+    cdef bint _beats(self, const uint8_t* group, const StateField* field, const uint8_t* data, int64_t size,
+                     bint outside) noexcept nogil:
+        cdef int order = 0
+        with gil:       # all of both values is read; an error waits for the end of the chunk
+            try:
+                order = compare_whole(group, field, data, size, outside)
+            except Exception as error:
+                self._error = error
+        return order != 0 and (order < 0) == (field.operation == OP_MAX)
+
     cdef bint _set_value(self, uint8_t* group, const StateField* field, const uint8_t* data, int64_t size,
-                         bint reserved) noexcept nogil:
+                         bint outside, bint reserved) noexcept nogil:
         cdef ValueSlot* slot = <ValueSlot*> (group + field.offset)
         cdef GroupStore* store = self._store_of((<uint64_t*> (group + GROUP_HASH))[0])
         cdef int64_t capacity
@@ -412,7 +423,7 @@ cdef class GroupTable:
             slot.capacity = <int32_t> capacity
         memcpy(slot.data, data, <size_t> size)
         slot.size = <int32_t> size
-        group[field.flag] = 1
+        group[field.flag] = FLAG_VALUE | (FLAG_OUTSIDE if outside else 0)
         return True
 
     # --------------------------------------------------------------------------------------------------- directory

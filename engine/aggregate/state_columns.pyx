@@ -22,7 +22,8 @@ from libc.string cimport memcpy, memset
 
 from engine.aggregate.group_store cimport RecordHeader, store_next_group
 from engine.aggregate.group_table cimport GROUP_HASH, GroupTable
-from engine.aggregate.state_kernels cimport FLAG_VALUE, Moments, StateField, ValueSlot
+from engine.aggregate.outside_states cimport read_values, true_size
+from engine.aggregate.state_kernels cimport FLAG_OUTSIDE, FLAG_VALUE, Moments, StateField, ValueSlot
 from engine.records.arrow_batch cimport KIND_BOOL, KIND_DECIMAL128, KIND_DECIMAL256, KIND_FLOAT64, KIND_LARGE_BYTES
 
 import pyarrow as pa
@@ -122,7 +123,7 @@ cdef int64_t sum_of_sizes(uint8_t** groups, int64_t count, const StateField* fie
     cdef int64_t total = 0
     for index in range(count):
         if groups[index][field.flag] & FLAG_VALUE:
-            total += (<ValueSlot*> (groups[index] + field.offset)).size
+            total += true_size(groups[index], field)
     return total
 
 
@@ -139,8 +140,9 @@ cdef void gather_values(uint8_t** groups, int64_t count, const StateField* field
             (<int32_t*> offsets)[index] = <int32_t> position
         if index < count and groups[index][field.flag] & FLAG_VALUE:
             slot = <const ValueSlot*> (groups[index] + field.offset)
-            memcpy(values + position, slot.data, <size_t> slot.size)
-            position += slot.size
+            if not groups[index][field.flag] & FLAG_OUTSIDE:
+                memcpy(values + position, slot.data, <size_t> slot.size)
+            position += true_size(groups[index], field)
 
 
 cdef void gather_means(uint8_t** groups, int64_t count, const StateField* total, const StateField* counted,
@@ -266,7 +268,7 @@ cdef class GroupScan:
         cdef int32_t index
         for index in range(self._table.field_count):
             if self._table.fields[index].is_variable and group[self._table.fields[index].flag] & FLAG_VALUE:
-                size += (<const ValueSlot*> (group + self._table.fields[index].offset)).size
+                size += true_size(group, &self._table.fields[index])
         return size
 
     cdef object _to_batch(self, int64_t count):
@@ -320,6 +322,7 @@ cdef class GroupScan:
         values = buffer_address(value_buffer)
         with nogil:
             gather_values(self._groups, count, field, offsets, values)
+        read_values(self._groups, count, field, values)
         return pa.Array.from_buffers(data_type, count, [validity, offset_buffer, value_buffer], null_count=nulls)
 
     cdef object _deviation_array(self, int64_t count, int32_t state, bint is_root):

@@ -25,6 +25,7 @@ cdef enum Operation:
 # Bits of a state's flag. FIRST and LAST of a group without any row have none.
 cdef enum:
     FLAG_VALUE = 1
+    FLAG_OUTSIDE = 4        # beside FLAG_VALUE: the value is a reference to one that lies outside
     FLAG_NULL = 2           # FIRST, LAST: a row was seen, its value is null
 
 cdef struct StateField:
@@ -52,5 +53,6 @@ cdef int update_state(const StateField* field, const ColumnView* column, int64_t
                       int64_t count) noexcept nogil
 # Whether the variable-size value of a row is to replace the group's; data and size are then the value. A null that is
 # a FIRST or LAST is marked in the group's flag at once.
-cdef bint replaces_value(const StateField* field, const ColumnView* column, int64_t row, uint8_t* group,
-                         const uint8_t** data, int64_t* size) noexcept nogil
+# outside: the row's value is a reference. UNDECIDED (outside_values): the first bytes of values outside are equal.
+cdef int replaces_value(const StateField* field, const ColumnView* column, int64_t row, bint outside, uint8_t* group,
+                        const uint8_t** data, int64_t* size) noexcept nogil

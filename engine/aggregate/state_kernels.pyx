@@ -36,6 +36,8 @@ from engine.records.arrow_batch cimport (
     column_is_null,
 )
 
+from engine.records.outside_values cimport UNDECIDED, compare_outside
+
 cdef extern from *:
     """
     #include <stdint.h>
@@ -459,8 +461,8 @@ cdef int update_state(const StateField* field, const ColumnView* column, int64_t
     return 0
 
 
-cdef bint replaces_value(const StateField* field, const ColumnView* column, int64_t row, uint8_t* group,
-                         const uint8_t** data, int64_t* size) noexcept nogil:
+cdef int replaces_value(const StateField* field, const ColumnView* column, int64_t row, bint outside, uint8_t* group,
+                        const uint8_t** data, int64_t* size) noexcept nogil:
     cdef const ValueSlot* slot = <const ValueSlot*> (group + field.offset)
     cdef int64_t position = column.offset + row
     cdef int64_t begin, end
@@ -482,6 +484,11 @@ cdef bint replaces_value(const StateField* field, const ColumnView* column, int6
     size[0] = end - begin
     if in_order or not group[field.flag]:
         return True
+    if outside or group[field.flag] & FLAG_OUTSIDE:
+        order = compare_outside(slot.data, slot.size, group[field.flag] & FLAG_OUTSIDE, data[0], size[0], outside)
+        if order == UNDECIDED:
+            return UNDECIDED
+        return order != 0 and (order < 0) == (field.operation == OP_MAX)
     order = memcmp(slot.data, data[0], <size_t> min(<int64_t> slot.size, size[0]))
     if order == 0:
         order = (slot.size > size[0]) - (slot.size < size[0])

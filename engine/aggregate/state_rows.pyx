@@ -23,6 +23,7 @@ from engine.errors import CorruptBlockError, MemoryBudgetError
 
 cdef enum:
     CHUNK_ROWS = 1024
+    WIDE_BATCH_BYTES = 1 << 20      # of values outside in a batch, but for a single row
 
 
 @cython.final
@@ -49,12 +50,17 @@ cdef class StateRows:
         free(self._sizes)
         free(self._rows)
 
+    def keep_outside(self, owner, int64_t key_count):
+        """Let wide values but those of the first columns, the keys, lie with owner (write_value)."""
+        self._codec.let_outside(owner, range(key_count))
+
     def write(self, batch, SpillWriter writer not None):
         """Write the rows of a batch. Raises: SpillError, DiskFullError."""
         cdef ArrowBatch opened = ArrowBatch.open(batch)
         cdef int64_t start = 0
         cdef int64_t count, placed, used
         self._codec.accept(opened)
+        self._codec.move_outside(opened)
         while start < opened.row_count:
             count = min(<int64_t> CHUNK_ROWS, opened.row_count - start)
             with nogil:
@@ -113,6 +119,7 @@ cdef class StateRows:
         count = rows_of_page(position.block, position.left, self._rows, CHUNK_ROWS)
         if count <= 0:
             raise CorruptBlockError(f"sizes of rows do not add up in a block of aggregate states ({reader!r})")
+        count = self._codec.rows_within(self._rows, count, WIDE_BATCH_BYTES)
         last = self._rows[count - 1] + row_size(self._rows[count - 1])
         position.left -= last - position.block
         position.block = last

@@ -72,6 +72,7 @@ class HttpRpcService:
         self._local = LocalRpcService(codec if checks_local else None)
         self._endpoints: dict[str, RpcEndpoint] = {}
         self._session: aiohttp.ClientSession | None = None
+        self._is_closed = False
         #: whose turn it is to send to an address
         self._turns: weakref.WeakValueDictionary[str, asyncio.Lock] = weakref.WeakValueDictionary()
         server.add_routes([Route("POST", "/rpc/{name}", self._answer, Access.SECRET, MESSAGE_LIMIT)])
@@ -106,7 +107,8 @@ class HttpRpcService:
         return HttpGateway(self, address, epoch, turn)
 
     async def close(self) -> None:
-        """Close the connections to others; the server is closed by its owner."""
+        """Close the connections to others, for good; the server is closed by its owner."""
+        self._is_closed = True
         if self._session is not None:
             await self._session.close()
             self._session = None
@@ -140,7 +142,7 @@ class HttpRpcService:
             raise EndpointUnreachableError(f"nobody answers at {gateway.address}: {_reason(error)}") from error
         except TimeoutError as error:
             raise RpcTimeoutError(f"{gateway.address} did not answer {what} within {timeout_s} s") from error
-        except OSError as error:
+        except (OSError, RuntimeError) as error:  # RuntimeError: the library, of a connection that we closed ourselves
             raise EndpointUnreachableError(f"nobody answers at {gateway.address}: {_reason(error)}") from error
         if status in _REFUSED:
             raise AccessDeniedError(f"{gateway.address} refuses {what}: {_text(answer)}")
@@ -166,6 +168,8 @@ class HttpRpcService:
             return response.status, await response.read()
 
     def _client(self) -> aiohttp.ClientSession:
+        if self._is_closed:
+            raise EndpointUnreachableError("this process calls nobody any more: it ends")
         if self._session is None:
             connector = aiohttp.TCPConnector(
                 limit=0, keepalive_timeout=_KEEPALIVE_S, ssl=self._tls if self._tls is not None else True

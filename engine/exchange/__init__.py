@@ -22,7 +22,7 @@
     data_plane                  DataPlane: what is below, for one process; data_address, its address as text
     data_server  server_connection
                                 the producers' end: views of partitions to frames, as credits allow
-    connection_manager  client_connection
+    connection_manager  client_connection  receiving
                                 the consumers' end: frames to the buffers of channels, credits for free ones
     handshake  read_request     how a connection begins; what is asked for and refused
     frames  credit              bytes on the wire; who may send how much

@@ -24,24 +24,24 @@ Source: Flink's CreditBasedPartitionRequestClientHandler.
 cimport cython
 from cpython.ref cimport Py_DECREF, Py_INCREF, PyObject
 from libc.errno cimport errno
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
-from libc.string cimport memset
-from posix.uio cimport iovec
 
 from engine.exchange.buffer_pool cimport Buffer, BufferRecycler, LocalBufferPool, new_buffer
 from engine.exchange.credit cimport (
-    CREDIT_OK, CreditStatus, ReceiverCredit, credit_text, receiver_add_buffer, receiver_announce, receiver_begin,
-    receiver_free, receiver_on_frame, receiver_wanted,
+    CREDIT_OK, CreditStatus, credit_text, receiver_add_buffer, receiver_begin, receiver_free, receiver_wanted,
 )
 from engine.exchange.frames cimport (
-    DATA_END, FRAME_ADD_CREDIT, FRAME_AVAILABLE, FRAME_BACKLOG_ANNOUNCEMENT, FRAME_BUFFER_RESPONSE,
-    FRAME_CANCEL_REQUEST, FRAME_ERROR_RESPONSE, FRAME_HEADER_BYTES, FRAME_PARTITION_REQUEST, FrameHeader, WIRE_OK,
-    WireStatus, begin_frame, check_payload, receive_ahead, receive_bytes, receive_header, seal_frame, send_parts,
-    wire_text,
+    FRAME_AVAILABLE, FRAME_CANCEL_REQUEST, FRAME_PARTITION_REQUEST, FrameHeader, WIRE_OK, WireStatus, begin_frame,
+    seal_frame, wire_text,
 )
-from engine.exchange.monitor cimport Monitor, monitor_destroy, monitor_init, monitor_lock, monitor_unlock
-from engine.exchange.ready_queue cimport POP_CLOSED, ReadyQueue, ReadyState, ready_pop, ready_push
+from engine.exchange.monitor cimport monitor_destroy, monitor_init, monitor_lock, monitor_unlock
+from engine.exchange.ready_queue cimport ReadyQueue
+from engine.exchange.receiving cimport (
+    CHANNELS_MAX, CHANNEL_ENDED, CHANNEL_IDLE, CHANNEL_READING, CHANNEL_RELEASED, READ_BROKEN, READ_CONTROL,
+    READ_CREDIT, READ_ORPHAN, SCRATCH_BYTES, ReadOutcome, ReceiverSlot, ReceiverState, ReceiverTable, read_frames,
+    ring_move, ring_put, ring_take, send_sealed, write_credits,
+)
 from engine.memory.segment cimport MemorySegment, allocate_segment
 
 from engine.errors import TaskCancelledError
@@ -49,55 +49,6 @@ from engine.errors import TaskCancelledError
 cdef extern from "<sys/socket.h>" nogil:
     int c_shutdown "shutdown"(int descriptor, int how)
     int SHUT_RDWR
-
-cdef enum:
-    CREDITS_AT_ONCE = 32            # AddCredit frames of one call to the system
-    SCRATCH_BYTES = 1 << 16
-    CHANNELS_MAX = 1 << 16          # of one connection
-
-
-cdef enum ReceiverPhase:
-    CHANNEL_IDLE = 0                # nothing was requested, or it was not found
-    CHANNEL_READING = 1
-    CHANNEL_ENDED = 2               # the last frame has come: end or error
-    CHANNEL_RELEASED = 3            # frames that still come are thrown away
-
-
-cdef enum ReadOutcome:              # why the reader's kernel returns
-    READ_BROKEN = 0                 # wire status tells
-    READ_CONTROL = 1                # a frame that Python handles: header and payload are there
-    READ_ORPHAN = 2                 # a channel was released while its buffer was received
-    READ_CREDIT = 3                 # credit status tells
-    READ_STRANGE = 4                # data for no channel, of another partition, or too large for its buffer
-
-
-cdef struct ReceiverSlot:
-    PyObject* segment               # MemorySegment, a reference that the slot owns; NULL for the end
-    uint8_t* data
-    int32_t capacity
-    int32_t size
-    uint8_t kind                    # DataKind
-
-
-cdef struct SlotRing:
-    ReceiverSlot* slots
-    int32_t capacity
-    int32_t head
-    int32_t count
-
-
-cdef struct ReceiverState:
-    ReceiverCredit credit
-    SlotRing unused                 # free buffers, announced or not
-    SlotRing filled
-    ReceiverSlot in_flight
-    ReadyState* ready
-    uint64_t identity
-    int32_t ready_channel
-    int32_t phase                   # ReceiverPhase
-    bint is_receiving               # the reader fills in_flight
-    bint has_last_frame             # the sender has nothing more to say on this channel number
-
 
 @cython.final
 cdef class ReceiverChannel(BufferRecycler):
@@ -129,20 +80,20 @@ cdef class ReceiverChannel(BufferRecycler):
         cdef FrameHeader header
         cdef int32_t credit
         self.is_available = False
-        monitor_lock(&self._connection._lock)
+        monitor_lock(&self._connection._table.lock)
         if self._state.phase == CHANNEL_ENDED:
             self._state.phase = CHANNEL_IDLE
-        monitor_unlock(&self._connection._lock)
+        monitor_unlock(&self._connection._table.lock)
         if self._state.phase != CHANNEL_IDLE or self._connection.broken is not None:
             return
         self.error = None
         self._take_exclusive()
-        monitor_lock(&self._connection._lock)
+        monitor_lock(&self._connection._table.lock)
         credit = self._state.unused.count
         receiver_begin(&self._state.credit, credit, self._state.credit.exclusive)
         self._state.phase = CHANNEL_READING
         self._state.has_last_frame = False
-        monitor_unlock(&self._connection._lock)
+        monitor_unlock(&self._connection._table.lock)
         begin_frame(&header, FRAME_PARTITION_REQUEST, self.number, <uint32_t> payload.shape[0])
         header.amount = <uint32_t> credit
         self._connection.send_frame(&header, &payload[0])
@@ -152,12 +103,12 @@ cdef class ReceiverChannel(BufferRecycler):
         cdef ReceiverSlot slot
         cdef bint is_filled, has_more
         cdef MemorySegment segment
-        monitor_lock(&self._connection._lock)
+        monitor_lock(&self._connection._table.lock)
         is_filled = self._state.filled.count > 0
         if is_filled:
             slot = ring_take(&self._state.filled)
         has_more = self._state.filled.count > 0
-        monitor_unlock(&self._connection._lock)
+        monitor_unlock(&self._connection._table.lock)
         self.top_up()
         if not is_filled:
             return None, -1, False
@@ -172,23 +123,23 @@ cdef class ReceiverChannel(BufferRecycler):
         cdef ReceiverSlot slot
         cdef FrameHeader header
         cdef int32_t phase
-        monitor_lock(&self._connection._lock)
+        monitor_lock(&self._connection._table.lock)
         phase = self._state.phase
         self._state.phase = CHANNEL_RELEASED
         if phase <= CHANNEL_ENDED and phase != CHANNEL_READING:
             self._state.has_last_frame = True
-        monitor_unlock(&self._connection._lock)
+        monitor_unlock(&self._connection._table.lock)
         while True:
-            monitor_lock(&self._connection._lock)
+            monitor_lock(&self._connection._table.lock)
             slot.segment = NULL
             if self._state.unused.count > 0:
                 slot = ring_take(&self._state.unused)
             elif self._state.filled.count > 0:
                 slot = ring_take(&self._state.filled)
                 if slot.segment == NULL:            # the end
-                    monitor_unlock(&self._connection._lock)
+                    monitor_unlock(&self._connection._table.lock)
                     continue
-            monitor_unlock(&self._connection._lock)
+            monitor_unlock(&self._connection._table.lock)
             if slot.segment == NULL:
                 break
             self.give_up(slot.segment)
@@ -206,9 +157,10 @@ cdef class ReceiverChannel(BufferRecycler):
     cdef int give_back(self, MemorySegment segment) except -1:
         """A buffer was recycled by the consumer: it waits for data again, or goes to the pool."""
         cdef bint is_kept
-        monitor_lock(&self._connection._lock)
-        is_kept = self._state.phase == CHANNEL_READING and receiver_free(&self._state.credit) < self._state.credit.exclusive
-        monitor_unlock(&self._connection._lock)
+        monitor_lock(&self._connection._table.lock)
+        is_kept = (self._state.phase == CHANNEL_READING
+                   and receiver_free(&self._state.credit) < self._state.credit.exclusive)
+        monitor_unlock(&self._connection._table.lock)
         Py_INCREF(segment)
         if is_kept:
             self.add_free(segment)
@@ -239,12 +191,12 @@ cdef class ReceiverChannel(BufferRecycler):
         slot.capacity = segment.size
         slot.size = 0
         slot.kind = 0
-        monitor_lock(&self._connection._lock)
+        monitor_lock(&self._connection._table.lock)
         is_taken = self._state.phase <= CHANNEL_READING
         if is_taken:
             ring_put(&self._state.unused, slot)
             is_due = receiver_add_buffer(&self._state.credit) and self._state.phase == CHANNEL_READING
-        monitor_unlock(&self._connection._lock)
+        monitor_unlock(&self._connection._table.lock)
         if not is_taken:
             self.give_up(<PyObject*> segment)
         elif is_due:
@@ -255,9 +207,9 @@ cdef class ReceiverChannel(BufferRecycler):
         """Take floating buffers while the sender has more than there are buffers for."""
         cdef int32_t wanted
         while True:
-            monitor_lock(&self._connection._lock)
+            monitor_lock(&self._connection._table.lock)
             wanted = receiver_wanted(&self._state.credit) if self._state.phase == CHANNEL_READING else 0
-            monitor_unlock(&self._connection._lock)
+            monitor_unlock(&self._connection._table.lock)
             if wanted == 0 or not self.take_one():
                 return 0
 
@@ -298,37 +250,27 @@ cdef class ClientConnection:
     cdef readonly str peer
     #: why the connection ended, or None
     cdef readonly object broken
-    cdef int _descriptor
-    cdef Monitor _lock
-    cdef Monitor _send_lock
-    cdef ReceiverState** _states            # [_capacity], by channel number; NULL: none. Guarded by _lock.
-    cdef int32_t _capacity
+    cdef ReceiverTable _table
     cdef list _channels                     # ReceiverChannel or None, keeps the states alive
     cdef ReadyQueue _outgoing               # channels with credit to announce
-    cdef uint8_t* _scratch
-    cdef FrameHeader _header                # the reader's
-    cdef FrameHeader _next_header
-    cdef int64_t _header_have               # bytes of _next_header that came with the last payload
-    cdef int32_t _orphan                    # channel number of the last READ_ORPHAN, -1: none
-    cdef int32_t _error_number
 
     def __cinit__(self, int descriptor, str peer not None):
-        monitor_init(&self._lock)
-        monitor_init(&self._send_lock)
+        monitor_init(&self._table.lock)
+        monitor_init(&self._table.send_lock)
         self.peer = peer
-        self._descriptor = descriptor
+        self._table.descriptor = descriptor
         self._channels = []
-        self._orphan = -1
+        self._table.orphan = -1
         self._outgoing = ReadyQueue(16)
-        self._scratch = <uint8_t*> malloc(SCRATCH_BYTES)
-        if self._scratch == NULL:
+        self._table.scratch = <uint8_t*> malloc(SCRATCH_BYTES)
+        if self._table.scratch == NULL:
             raise MemoryError
 
     def __dealloc__(self):
-        free(self._scratch)
-        free(self._states)
-        monitor_destroy(&self._lock)
-        monitor_destroy(&self._send_lock)
+        free(self._table.scratch)
+        free(self._table.states)
+        monitor_destroy(&self._table.lock)
+        monitor_destroy(&self._table.send_lock)
 
     def open_channel(
         self, ReadyQueue ready not None, int32_t ready_channel, LocalBufferPool pool not None, int32_t exclusive,
@@ -349,9 +291,9 @@ cdef class ClientConnection:
         channel.number = <uint32_t> number
         self._channels[number] = channel
         grow_ring(channel, exclusive + 2)
-        monitor_lock(&self._lock)
-        self._states[number] = &channel._state
-        monitor_unlock(&self._lock)
+        monitor_lock(&self._table.lock)
+        self._table.states[number] = &channel._state
+        monitor_unlock(&self._table.lock)
         if self.broken is not None:
             channel.error = (-1, self.broken)
         return channel
@@ -363,7 +305,7 @@ cdef class ClientConnection:
         cdef CreditStatus credit = CREDIT_OK
         while True:
             with nogil:
-                outcome = read_frames(self, &wire, &credit)
+                outcome = read_frames(&self._table, &wire, &credit)
             if outcome == READ_CONTROL:
                 self._on_control()
             elif outcome == READ_ORPHAN:
@@ -372,20 +314,20 @@ cdef class ClientConnection:
                 break
         self._return_orphan()
         if outcome == READ_BROKEN:
-            text = wire_text(wire, self._error_number)
+            text = wire_text(wire, self._table.error_number)
         elif outcome == READ_CREDIT:
-            text = f"channel {self._header.channel}: {credit_text(credit)}"
+            text = f"channel {self._table.header.channel}: {credit_text(credit)}"
         else:
-            text = f"data of {self._header.size} bytes that channel {self._header.channel} has not asked for"
+            text = f"{self._table.header.size} bytes that channel {self._table.header.channel} has not asked for"
         self.shut_down(text)
 
     def write_loop(self):
         """Announce credits until the connection ends."""
         cdef WireStatus status
         with nogil:
-            status = write_credits(self, &self._outgoing.state)
+            status = write_credits(&self._table, &self._outgoing.state)
         if status != WIRE_OK:
-            self.shut_down(wire_text(status, self._error_number))
+            self.shut_down(wire_text(status, self._table.error_number))
 
     def shut_down(self, str reason not None):
         """End both loops and give every channel that reads an error. Idempotent. Thread: any."""
@@ -394,16 +336,16 @@ cdef class ClientConnection:
         if self.broken is not None:
             return
         self.broken = reason
-        c_shutdown(self._descriptor, SHUT_RDWR)
+        c_shutdown(self._table.descriptor, SHUT_RDWR)
         self._outgoing.close()
         for channel in list(self._channels):
             if channel is None:
                 continue
-            monitor_lock(&self._lock)
+            monitor_lock(&self._table.lock)
             is_reading = channel._state.phase <= CHANNEL_READING
             if is_reading:
                 channel._state.phase = CHANNEL_ENDED
-            monitor_unlock(&self._lock)
+            monitor_unlock(&self._table.lock)
             if is_reading:
                 channel.error = (-1, reason)
                 channel._ready.push(channel._state.ready_channel)
@@ -412,9 +354,9 @@ cdef class ClientConnection:
     def forget_descriptor(self):
         """Say that the socket is about to be closed: nothing is sent any more. After both loops have ended."""
         with nogil:
-            monitor_lock(&self._send_lock)
-            self._descriptor = -1
-            monitor_unlock(&self._send_lock)
+            monitor_lock(&self._table.send_lock)
+            self._table.descriptor = -1
+            monitor_unlock(&self._table.send_lock)
 
     # ------------------------------------------------------------------------------------------------------- private
 
@@ -423,7 +365,7 @@ cdef class ClientConnection:
         cdef WireStatus status
         with nogil:
             seal_frame(header, payload)
-            status = send_sealed(self, header, payload)
+            status = send_sealed(&self._table, header, payload)
         if status != WIRE_OK:
             self.shut_down(wire_text(status, errno))
         return 0
@@ -435,12 +377,11 @@ cdef class ClientConnection:
         cdef bint is_through
         for number in range(<int32_t> len(self._channels)):
             if self._channels[number] is not None:
-                monitor_lock(&self._lock)
-                is_through = (self._states[number].phase == CHANNEL_RELEASED and self._states[number].has_last_frame
-                              and not self._states[number].is_receiving)
+                monitor_lock(&self._table.lock)
+                is_through = is_state_through(self._table.states[number])
                 if is_through:
-                    self._states[number] = NULL
-                monitor_unlock(&self._lock)
+                    self._table.states[number] = NULL
+                monitor_unlock(&self._table.lock)
                 if not is_through:
                     continue
                 self._channels[number] = None
@@ -448,18 +389,18 @@ cdef class ClientConnection:
         number = <int32_t> len(self._channels)
         if number == CHANNELS_MAX:
             raise OverflowError(f"more than {CHANNELS_MAX} channels of one connection")
-        if number >= self._capacity:
-            capacity = max(16, 2 * self._capacity)
+        if number >= self._table.capacity:
+            capacity = max(16, 2 * self._table.capacity)
             self._outgoing.reserve(capacity)
-            monitor_lock(&self._lock)
-            states = <ReceiverState**> realloc(self._states, <size_t> capacity * sizeof(void*))
+            monitor_lock(&self._table.lock)
+            states = <ReceiverState**> realloc(self._table.states, <size_t> capacity * sizeof(void*))
             if states != NULL:
-                self._states = states
-                self._capacity = capacity
-            monitor_unlock(&self._lock)
+                self._table.states = states
+                self._table.capacity = capacity
+            monitor_unlock(&self._table.lock)
             if states == NULL:
                 raise MemoryError
-        self._states[number] = NULL
+        self._table.states[number] = NULL
         self._channels.append(None)
         return number
 
@@ -467,22 +408,22 @@ cdef class ClientConnection:
         """Handle an ErrorResponse or PartitionAvailable, whose payload is in the scratch area."""
         cdef ReceiverChannel channel = None
         cdef int32_t phase
-        if self._header.channel < <uint32_t> len(self._channels):
-            channel = self._channels[self._header.channel]
+        if self._table.header.channel < <uint32_t> len(self._channels):
+            channel = self._channels[self._table.header.channel]
         if channel is None:
             return 0
-        if self._header.type == FRAME_AVAILABLE:
+        if self._table.header.type == FRAME_AVAILABLE:
             channel.is_available = True
             channel._ready.wake()
             return 0
-        text = self._scratch[:self._header.size].decode(errors="replace")
-        channel.error = (self._header.kind, text)
-        monitor_lock(&self._lock)
+        text = self._table.scratch[:self._table.header.size].decode(errors="replace")
+        channel.error = (self._table.header.kind, text)
+        monitor_lock(&self._table.lock)
         phase = channel._state.phase
         if phase == CHANNEL_READING:
             channel._state.phase = CHANNEL_ENDED
         channel._state.has_last_frame = True
-        monitor_unlock(&self._lock)
+        monitor_unlock(&self._table.lock)
         if phase == CHANNEL_READING:
             channel._ready.push(channel._state.ready_channel)
             channel._ready.wake()
@@ -492,16 +433,20 @@ cdef class ClientConnection:
         """Give the buffer back that was in flight for a channel that was released meanwhile."""
         cdef ReceiverChannel channel
         cdef PyObject* segment
-        if self._orphan < 0:
+        if self._table.orphan < 0:
             return 0
-        channel = self._channels[self._orphan]
-        self._orphan = -1
-        monitor_lock(&self._lock)
+        channel = self._channels[self._table.orphan]
+        self._table.orphan = -1
+        monitor_lock(&self._table.lock)
         segment = channel._state.in_flight.segment
         channel._state.is_receiving = False
-        monitor_unlock(&self._lock)
+        monitor_unlock(&self._table.lock)
         channel.give_up(segment)
         return 0
+
+
+cdef inline bint is_state_through(const ReceiverState* state) noexcept nogil:
+    return state.phase == CHANNEL_RELEASED and state.has_last_frame and not state.is_receiving
 
 
 cdef int grow_ring(ReceiverChannel channel, int32_t wanted) except -1:
@@ -517,212 +462,10 @@ cdef int grow_ring(ReceiverChannel channel, int32_t wanted) except -1:
         free(unused)
         free(filled)
         raise MemoryError
-    monitor_lock(&channel._connection._lock)
+    monitor_lock(&channel._connection._table.lock)
     unused = ring_move(&channel._state.unused, unused, capacity)
     filled = ring_move(&channel._state.filled, filled, capacity)
-    monitor_unlock(&channel._connection._lock)
+    monitor_unlock(&channel._connection._table.lock)
     free(unused)
     free(filled)
     return 0
-
-
-# ------------------------------------------------------------------- kernels: rings, called with the connection locked
-
-
-cdef inline void ring_put(SlotRing* ring, ReceiverSlot slot) noexcept nogil:
-    ring.slots[(ring.head + ring.count) % ring.capacity] = slot
-    ring.count += 1
-
-
-cdef inline ReceiverSlot ring_take(SlotRing* ring) noexcept nogil:
-    cdef ReceiverSlot slot = ring.slots[ring.head]
-    ring.head = (ring.head + 1) % ring.capacity
-    ring.count -= 1
-    return slot
-
-
-cdef ReceiverSlot* ring_move(SlotRing* ring, ReceiverSlot* slots, int32_t capacity) noexcept nogil:
-    """Move to a larger array; returns the old one."""
-    cdef ReceiverSlot* old = ring.slots
-    cdef int32_t position
-    for position in range(ring.count):
-        slots[position] = old[(ring.head + position) % ring.capacity]
-    ring.slots = slots
-    ring.capacity = capacity
-    ring.head = 0
-    return old
-
-
-# -------------------------------------------------------------------------------------------------- kernels: the loops
-
-
-cdef WireStatus send_sealed(ClientConnection connection, FrameHeader* header, const uint8_t* payload) noexcept nogil:
-    cdef iovec[2] parts
-    cdef WireStatus status
-    parts[0].iov_base = header
-    parts[0].iov_len = FRAME_HEADER_BYTES
-    parts[1].iov_base = <void*> payload
-    parts[1].iov_len = header.size
-    monitor_lock(&connection._send_lock)
-    status = send_parts(connection._descriptor, parts, 2 if header.size > 0 else 1)
-    monitor_unlock(&connection._send_lock)
-    return status
-
-
-cdef WireStatus write_credits(ClientConnection connection, ReadyState* outgoing) noexcept nogil:
-    cdef FrameHeader[CREDITS_AT_ONCE] headers
-    cdef iovec part
-    cdef ReceiverState* state
-    cdef int32_t number, count, credit
-    cdef WireStatus status
-    while True:
-        count = 0
-        number = ready_pop(outgoing, -1)
-        while number >= 0:
-            monitor_lock(&connection._lock)
-            state = connection._states[number] if number < connection._capacity else NULL
-            credit = receiver_announce(&state.credit) if state != NULL and state.phase == CHANNEL_READING else 0
-            monitor_unlock(&connection._lock)
-            if credit > 0:
-                begin_frame(&headers[count], FRAME_ADD_CREDIT, <uint32_t> number, 0)
-                headers[count].amount = <uint32_t> credit
-                seal_frame(&headers[count], NULL)
-                count += 1
-                if count == CREDITS_AT_ONCE:
-                    break
-            number = ready_pop(outgoing, 0)
-        if number == POP_CLOSED:
-            return WIRE_OK
-        if count > 0:
-            part.iov_base = headers
-            part.iov_len = <size_t> count * FRAME_HEADER_BYTES
-            monitor_lock(&connection._send_lock)
-            status = send_parts(connection._descriptor, &part, 1)
-            monitor_unlock(&connection._send_lock)
-            if status != WIRE_OK:
-                connection._error_number = errno
-                return status
-
-
-cdef ReadOutcome read_frames(ClientConnection connection, WireStatus* wire, CreditStatus* credit) noexcept nogil:
-    """Receive data until there is something that needs Python."""
-    cdef FrameHeader* header = &connection._header
-    cdef ReadOutcome outcome
-    while True:
-        header[0] = connection._next_header
-        wire[0] = receive_header(connection._descriptor, header, connection._header_have)
-        connection._header_have = 0
-        if wire[0] != WIRE_OK:
-            connection._error_number = errno
-            return READ_BROKEN
-        if header.type == FRAME_BUFFER_RESPONSE:
-            outcome = receive_data(connection, header, wire, credit)
-            if outcome != READ_CONTROL:
-                return outcome
-        elif header.type == FRAME_BACKLOG_ANNOUNCEMENT:
-            note_backlog(connection, header)
-        else:
-            wire[0] = receive_bytes(connection._descriptor, connection._scratch, header.size)
-            if wire[0] == WIRE_OK:
-                wire[0] = check_payload(header, connection._scratch)
-            if wire[0] != WIRE_OK:
-                connection._error_number = errno
-                return READ_BROKEN
-            return READ_CONTROL
-
-
-cdef void note_backlog(ClientConnection connection, const FrameHeader* header) noexcept nogil:
-    cdef ReceiverState* state
-    monitor_lock(&connection._lock)
-    state = connection._states[header.channel] if header.channel < <uint32_t> connection._capacity else NULL
-    if state != NULL and state.phase == CHANNEL_READING:
-        state.credit.backlog = <int32_t> min(header.amount, <uint32_t> 1 << 20)
-        ready_push(state.ready, state.ready_channel)
-    monitor_unlock(&connection._lock)
-
-
-cdef ReadOutcome receive_data(
-    ClientConnection connection, FrameHeader* header, WireStatus* wire, CreditStatus* credit
-) noexcept nogil:
-    """Receive the payload of a BufferResponse into a buffer of its channel; READ_CONTROL: go on."""
-    cdef ReceiverState* state
-    cdef ReceiverSlot slot
-    cdef bint is_end = header.kind == DATA_END
-    cdef bint is_released
-    monitor_lock(&connection._lock)
-    state = connection._states[header.channel] if header.channel < <uint32_t> connection._capacity else NULL
-    if state == NULL or header.kind > DATA_END or (is_end and header.size > 0) or state.identity != header.identity:
-        monitor_unlock(&connection._lock)
-        return READ_STRANGE
-    credit[0] = receiver_on_frame(&state.credit, header.sequence, is_end, <int32_t> min(header.amount, <uint32_t> 1 << 20))
-    if credit[0] != CREDIT_OK:
-        monitor_unlock(&connection._lock)
-        return READ_CREDIT
-    is_released = state.phase == CHANNEL_RELEASED
-    memset(&slot, 0, sizeof(ReceiverSlot))
-    if is_end:
-        if not is_released:
-            slot.kind = DATA_END
-            ring_put(&state.filled, slot)
-            state.phase = CHANNEL_ENDED
-            ready_push(state.ready, state.ready_channel)
-        state.has_last_frame = True
-    elif not is_released:
-        if state.phase != CHANNEL_READING or state.unused.count == 0:
-            monitor_unlock(&connection._lock)
-            return READ_STRANGE
-        if header.size > <uint32_t> state.unused.slots[state.unused.head].capacity:
-            monitor_unlock(&connection._lock)
-            return READ_STRANGE
-        state.in_flight = ring_take(&state.unused)
-        state.is_receiving = True
-        slot = state.in_flight
-    monitor_unlock(&connection._lock)
-    if is_end:
-        return READ_CONTROL
-    if is_released:
-        wire[0] = throw_away(connection, header.size)
-        if wire[0] != WIRE_OK:
-            connection._error_number = errno
-            return READ_BROKEN
-        return READ_CONTROL
-    wire[0] = receive_ahead(connection._descriptor, slot.data, header.size, <uint8_t*> &connection._next_header,
-                            FRAME_HEADER_BYTES, &connection._header_have)
-    connection._error_number = errno
-    if wire[0] == WIRE_OK:
-        wire[0] = check_payload(header, slot.data)
-    return file_slot(connection, header, state, wire[0])
-
-
-cdef ReadOutcome file_slot(
-    ClientConnection connection, const FrameHeader* header, ReceiverState* state, WireStatus status
-) noexcept nogil:
-    """Hand the received buffer to the consumer, or back when it is not whole or not wanted any more."""
-    cdef bint is_released
-    monitor_lock(&connection._lock)
-    is_released = state.phase == CHANNEL_RELEASED
-    if is_released:
-        connection._orphan = <int32_t> header.channel
-    else:
-        state.is_receiving = False
-        if status == WIRE_OK:
-            state.in_flight.size = <int32_t> header.size
-            state.in_flight.kind = header.kind
-            ring_put(&state.filled, state.in_flight)
-            ready_push(state.ready, state.ready_channel)
-        else:
-            ring_put(&state.unused, state.in_flight)
-    monitor_unlock(&connection._lock)
-    if status != WIRE_OK:
-        return READ_BROKEN
-    return READ_ORPHAN if is_released else READ_CONTROL
-
-
-cdef WireStatus throw_away(ClientConnection connection, int64_t size) noexcept nogil:
-    cdef WireStatus status = WIRE_OK
-    cdef int64_t piece
-    while size > 0 and status == WIRE_OK:
-        piece = min(size, <int64_t> SCRATCH_BYTES)
-        status = receive_bytes(connection._descriptor, connection._scratch, piece)
-        size -= piece
-    return status

@@ -1,6 +1,6 @@
 """ServerConnection: the producers' end of a connection from another TaskManager, for all channels that it reads.
 
-    connection = ServerConnection(descriptor, peer, source)     an authenticated socket, whose owner closes it at the end
+    connection = ServerConnection(descriptor, peer, source)     an authenticated socket, closed by its owner
     read_loop(), write_loop()                                   each in a thread of its own, until the connection ends
     connection.shut_down(reason)                                from any thread
 
@@ -79,7 +79,7 @@ cdef class SenderChannel:
 
 @cython.final
 cdef class ServerConnection:
-    """Args: descriptor: of a connected socket, not closed here; peer: for messages; source: opens views, names errors."""
+    """Args: descriptor: of a connected socket, not closed here; peer: its name; source: opens views, names errors."""
 
     cdef readonly str peer
     #: why the connection ended, or None

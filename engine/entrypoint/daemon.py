@@ -60,8 +60,8 @@ class DaemonContext:
     configuration: Configuration
     places: Places
     readiness: Readiness
-    #: folder of the process's log files
-    log_folder: Path | None
+    #: the process's newest log file
+    log_file: Path | None
     #: called with what a component cannot survive
     on_fatal: Callable[[BaseException], None]
 
@@ -97,9 +97,8 @@ def run_daemon(
         return EXIT_NOT_STARTED
     _log.info("starting %s, process %d", name, os.getpid())
     log_configuration(configuration)
-    log_folder = arguments.log_file.parent if arguments.log_file is not None else None
     life = _Life(name, readiness)
-    context = DaemonContext(configuration, find_places(), readiness, log_folder, life.fail)
+    context = DaemonContext(configuration, find_places(), readiness, arguments.log_file, life.fail)
     # What was imported stays: the collector need not look at it again and again.
     gc.freeze()
     code = asyncio.run(life.run(lambda: create(context)))

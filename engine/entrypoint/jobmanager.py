@@ -39,6 +39,7 @@ from engine.entrypoint.leading_components import LeadingComponents
 from engine.entrypoint.servers import ProcessServer, load_credentials
 from engine.entrypoint.standalone_epoch import next_epoch
 from engine.errors import ResourceError
+from engine.insight.log_folder import LogFolder
 from engine.process_folder import ProcessFolder, sweep
 from engine.resourcemanager.resource_manager import RESOURCE_MANAGER_ADDRESS
 from engine.rest.routes import rest_routes
@@ -84,7 +85,8 @@ class JobManager:
             lambda: self._gateway(RESOURCE_MANAGER_ADDRESS),
             context.configuration,
             self._clock,
-            context.log_folder,
+            LogFolder(context.log_file),
+            lambda address: self._rpc.connect(address, 0),
             lambda: os.kill(os.getpid(), signal.SIGTERM),
         )
         self._server.http.add_routes(rest_routes(services))

@@ -36,14 +36,18 @@ from engine.config.options import (
     REST_PORT,
     SLOTS,
     TASK_MANAGER_BIND_HOST,
+    TASK_MANAGER_DATA_PORT,
     TASK_MANAGER_HOST,
     TASK_MANAGER_RPC_PORT,
 )
 from engine.entrypoint.daemon import DaemonContext, build_parser, run_daemon
 from engine.entrypoint.leader_endpoint import StandaloneLeaderFinder
-from engine.entrypoint.servers import ProcessServer, load_credentials
+from engine.entrypoint.servers import ProcessServer, free_port, load_credentials, numeric_host
+from engine.exchange.data_plane import DataPlaneSettings
 from engine.gateways.messages import TaskExecutorHardware
 from engine.ids import ResourceId
+from engine.insight.log_folder import LogFolder
+from engine.insight.process_insight import ProcessInsight
 from engine.memory.process_memory import ProcessMemory
 from engine.process_folder import ProcessFolder, sweep
 from engine.taskexecutor.registration import Leader, Registration, RegistrationSettings
@@ -65,7 +69,7 @@ class TaskManager:
         self._slot_count: int = configuration.get(SLOTS)
         self._resource_id = ResourceId.random()
         self._blocking_work = ThreadPoolExecutor(max_workers=4, thread_name_prefix="drey-blocking")
-        credentials = load_credentials(configuration, context.places)
+        credentials = self._credentials = load_credentials(configuration, context.places)
         self._server = ProcessServer(
             configuration,
             credentials,
@@ -93,10 +97,8 @@ class TaskManager:
         """Take memory and disk, listen, and begin to register."""
         configuration = self._configuration
         resources = self._resources = ProcessResources(
-            self._resource_id, configuration, self._slot_count, self._clock, self._modules
+            self._resource_id, configuration, self._slot_count, self._clock, self._modules, self._data_plane()
         )
-        # Jobs come and go side by side here: the pool has its largest size from the start, in memory what is used.
-        resources.ensure_network(resources.sizes.network_segments_max)
         await self._server.start()
         task_executor = self._task_executor = TaskExecutor(
             self._resource_id,
@@ -107,6 +109,7 @@ class TaskManager:
                 heartbeat_interval_s=configuration.get(HEARTBEAT_INTERVAL) / 1000,
                 heartbeat_timeout_s=configuration.get(HEARTBEAT_TIMEOUT) / 1000,
                 cancellation_timeout_s=configuration.get(CANCELLATION_TIMEOUT) / 1000,
+                data_address=resources.data_address,
                 hardware=self._hardware(resources.sizes),
             ),
             resources,
@@ -116,6 +119,9 @@ class TaskManager:
         )
         self._server.rpc.start(task_executor)
         task_executor.start()
+        logs = LogFolder(self._context.log_file)
+        self._insight = ProcessInsight(self._resource_id, logs, self._blocking_work, task_executor.activities)
+        self._server.rpc.start(self._insight)
         _log.info("TaskManager %s listens at %s", self._resource_id, self._server.address)
         registration = Registration(
             task_executor, self._leader_finder(), self._registration_settings(), self._clock, self._registered
@@ -145,12 +151,24 @@ class TaskManager:
         await self._task_executor.disconnect("it was stopped")
         await self._task_executor.stop()
         self._server.rpc.stop(self._task_executor)
+        await self._insight.stop()
+        self._server.rpc.stop(self._insight)
 
     async def _close_resources(self) -> None:
         self._blocking_work.shutdown(wait=True)
         if self._resources is not None:
             await asyncio.get_running_loop().run_in_executor(None, self._resources.close)
         self._blob_folder.close()
+
+    def _data_plane(self) -> DataPlaneSettings:
+        configuration = self._configuration
+        bind_host = numeric_host(configuration.get(TASK_MANAGER_BIND_HOST))
+        return DataPlaneSettings(
+            credentials=self._credentials,
+            bind_host=bind_host,
+            port=free_port(bind_host, configuration.get(TASK_MANAGER_DATA_PORT)),
+            host=configuration.get(TASK_MANAGER_HOST),
+        )
 
     def _hardware(self, sizes: ProcessMemory) -> TaskExecutorHardware:
         return TaskExecutorHardware(

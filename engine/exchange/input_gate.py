@@ -76,6 +76,8 @@ class InputGate:
         self._open_count = len(self._channels)
         self._are_all_reading = False
         self._is_closed = False
+        #: whether the task looks for something to read here; read by any thread
+        self.is_waiting = False
         #: channels read in order: which one it is, and those that have something but must wait
         self._turn = 0
         self._early: set[int] = set()
@@ -118,7 +120,9 @@ class InputGate:
             if self._open_count == 0 and not self._is_closed:
                 return None
             wait_ms = self._wait_ms(deadline_ms)
+            self.is_waiting = True
             channel_index = self._ready.pop_channel(wait_ms)
+            self.is_waiting = False
             if channel_index == CLOSED:
                 raise TaskCancelledError("the input gate was closed")
             if channel_index < 0:

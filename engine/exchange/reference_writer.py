@@ -34,6 +34,8 @@ class BatchBroadcastWriter:
         self.partition = partition
         self.rows = 0
         self.bytes = 0
+        #: whether a batch is being handed over, which takes time only when consumers are slow; read by any thread
+        self.is_waiting = False
         self._patience_s = _PATIENCE_S
 
     def emit(self, batch: pa.RecordBatch) -> None:
@@ -46,10 +48,14 @@ class BatchBroadcastWriter:
         if batch.num_rows == 0:
             return
         size = max(int(batch.nbytes), 1)
-        if size < LARGE_BYTES:
-            self._hand_over(batch, size)
-        else:
-            self._hand_over_and_wait(batch, size)
+        self.is_waiting = True
+        try:
+            if size < LARGE_BYTES:
+                self._hand_over(batch, size)
+            else:
+                self._hand_over_and_wait(batch, size)
+        finally:
+            self.is_waiting = False
         self.rows += batch.num_rows
         self.bytes += size
         self.partition.rows += batch.num_rows

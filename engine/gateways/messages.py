@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import msgspec
 
+from engine.gateways.insight import INSIGHT_TYPES
 from engine.graph.deployment import (
     FailureInfo,
     TaskCounters,
@@ -405,4 +406,5 @@ MESSAGE_TYPES: tuple[type[msgspec.Struct], ...] = (
     TaskExecutorLost,
     UpdateTaskState,
     WithdrawSlotRequests,
+    *INSIGHT_TYPES,
 )

@@ -19,10 +19,12 @@ from typing import TYPE_CHECKING
 from engine.config.loader import configuration_from_texts
 from engine.config.options import BUFFER_TIMEOUT
 from engine.connectors.wide_rows import WIDE_BYTES, paused
+from engine.exchange.reference_writer import BatchBroadcastWriter
 from engine.exchange.record_writer_builder import RecordWriterBuilder, Writer
 from engine.exchange.result_partition import ResultPartition, pool_bounds
 from engine.exchange.sorted_partition import KeptRuns, SortedPartition, SortedRunsWriter, new_partition
 from engine.expressions.schema_bridge import to_arrow_schema
+from engine.gateways.insight import TaskActivity
 from engine.graph.deployment import (
     InputGateDescriptor,
     RangeSamples,
@@ -62,6 +64,11 @@ class TaskOutput:
         self.waits_for_consumers = False
         self.rows_out = 0
         self.bytes_out = 0
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether a batch waits for consumers that take batches by reference."""
+        return any(isinstance(writer, BatchBroadcastWriter) and writer.is_waiting for writer in tuple(self.writers))
 
     @property
     def is_satisfied(self) -> bool:
@@ -167,6 +174,16 @@ class BatchTask:
             managed_bytes_peak=self._context.pages_peak * self._services.memory_manager.page_size,
             network_buffers_peak=sum(partition.buffers_peak for partition in self._partitions),
         )
+
+    def activity(self) -> TaskActivity:
+        """Return what the attempt does at this moment; from any thread."""
+        with self._lock:
+            partitions, inputs = tuple(self._partitions), tuple(self._inputs.values())
+        if any(partition.pool.is_waiting for partition in partitions) or self._output.is_waiting:
+            return TaskActivity.BACK_PRESSURED
+        if any(task_input.is_waiting for task_input in inputs):
+            return TaskActivity.IDLE
+        return TaskActivity.BUSY
 
     def staged_files(self) -> tuple[StagedFile, ...]:
         """Return the files that sinks of this attempt have finished."""

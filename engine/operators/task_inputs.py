@@ -51,6 +51,11 @@ class TaskInput:
             self.bytes_in += element.nbytes if isinstance(element, pa.RecordBatch) else element.size
             yield element
 
+    @property
+    def is_waiting(self) -> bool:
+        """Whether the task waits for this input at this moment; from any thread."""
+        return self._gate.is_waiting
+
     def cancel(self) -> None:
         """Wake whoever waits for this input; from another thread."""
         self._gate.cancel()

@@ -6,13 +6,23 @@ from dataclasses import replace
 
 from engine.rest.cluster_routes import cluster_routes
 from engine.rest.job_list_routes import job_list_routes
+from engine.rest.job_log_routes import job_log_routes
 from engine.rest.job_routes import job_routes
+from engine.rest.jobmanager_routes import jobmanager_routes
 from engine.rest.services import RestServices, explained
+from engine.rest.taskmanager_routes import taskmanager_routes
 from engine.rpc.http_messages import Route
 
 
 def rest_routes(services: RestServices) -> tuple[Route, ...]:
     """Return all routes; those with a fixed name in a place come before those with a variable in it."""
-    tables = (cluster_routes(services), job_list_routes(services), job_routes(services))
+    tables = (
+        cluster_routes(services),
+        taskmanager_routes(services),
+        jobmanager_routes(services),
+        job_list_routes(services),
+        job_routes(services),
+        job_log_routes(services),
+    )
     routes = [replace(route, handler=explained(route.handler)) for table in tables for route in table]
     return (*routes, *(replace(route, path=f"/v1{route.path}") for route in routes))

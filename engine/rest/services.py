@@ -5,15 +5,15 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
 
 from engine.clock import Clock, SystemClock
 from engine.config.loader import Configuration
-from engine.errors import FencedError, JobNotFoundError, ResourceError
+from engine.errors import FencedError, JobNotFoundError, LogNotFoundError, ResourceError
 from engine.ids import JobId
+from engine.insight.log_folder import LogFolder
 from engine.rpc.errors import RpcTimeoutError
 from engine.rpc.gateway import ASK_TIMEOUT_S, Gateway
 from engine.rpc.http_messages import Handler, HttpError, HttpRequest, HttpResponse
@@ -30,8 +30,10 @@ class RestServices:
     resource_manager: Callable[[], Gateway]
     configuration: Configuration = field(default_factory=Configuration)
     clock: Clock = field(default_factory=SystemClock)
-    #: of this process; None: it keeps no log files
-    log_folder: Path | None = None
+    #: of this process
+    logs: LogFolder = field(default_factory=lambda: LogFolder(None))
+    #: reaches a component of another process by its address, to ask and not to change; None: there is no other one
+    connect: Callable[[str], Gateway] | None = None
     #: ends this process; None: a request cannot do that
     shut_down: Callable[[], None] | None = None
 
@@ -47,14 +49,14 @@ class RestServices:
 def explained(handler: Handler) -> Handler:
     """Return the handler, with the errors of components that it meets as answers.
 
-    404: a job that nobody knows; 503: no JobManager leads at present; 504: a component did not answer in time.
+    404: a job or log file that nobody knows; 503: nobody leads, or a process is gone; 504: no answer came in time.
     """
 
     @functools.wraps(handler)
     async def answered(request: HttpRequest) -> HttpResponse:
         try:
             return await handler(request)
-        except JobNotFoundError as error:
+        except (JobNotFoundError, LogNotFoundError) as error:
             raise HttpError(404, str(error)) from error
         except RpcTimeoutError as error:
             raise HttpError(504, str(error)) from error
@@ -75,6 +77,12 @@ def job_id_of(request: HttpRequest) -> JobId:
     if len(text) != 32 or any(digit not in "0123456789abcdef" for digit in text):
         raise HttpError(400, "a job id has 32 digits 0-9 and a-f")
     return JobId(text)
+
+
+def text_answer(text: str | bytes) -> HttpResponse:
+    """Return an answer of plain text, which no browser takes for anything else."""
+    content = text.encode(errors="replace") if isinstance(text, str) else text
+    return HttpResponse(body=content, content_type="text/plain; charset=utf-8")
 
 
 def number_of(request: HttpRequest, name: str, default: float, maximum: float) -> float:

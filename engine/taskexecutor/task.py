@@ -23,6 +23,7 @@ from typing import Protocol
 from engine.errors import JobExecutionError, TaskCancelledError
 from engine.fault_points import reach
 from engine.gateways.failure_info import failure_info
+from engine.gateways.insight import TaskActivity
 from engine.graph.deployment import (
     FailureInfo,
     RangeSamples,
@@ -52,6 +53,10 @@ class Invokable(Protocol):
 
     def counters(self) -> TaskCounters:
         """Return what was done so far; from any thread."""
+        ...
+
+    def activity(self) -> TaskActivity:
+        """Return what it does at this moment; from any thread."""
         ...
 
     def staged_files(self) -> tuple[StagedFile, ...]:
@@ -132,6 +137,12 @@ class Task:
         with self._lock:
             invokable = self._invokable
         return TaskCounters() if invokable is None else invokable.counters()
+
+    def activity(self) -> TaskActivity:
+        """Return what the attempt does at this moment."""
+        with self._lock:
+            invokable = self._invokable
+        return TaskActivity.BUSY if invokable is None else invokable.activity()
 
     def join(self) -> None:
         """Wait for the thread once ``ended`` is set, which takes no time; not for one that was given up."""

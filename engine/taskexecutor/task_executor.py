@@ -25,6 +25,7 @@ from typing import Protocol
 from engine.clock import Clock
 from engine.errors import EngineError, ResourceError
 from engine.fault_points import reach
+from engine.gateways.insight import TaskActivity
 from engine.gateways.messages import (
     CancelTask,
     DisconnectTaskExecutor,
@@ -275,6 +276,14 @@ class TaskExecutor(RpcEndpoint):
             await asyncio.wait_for(task.ended.wait(), self._settings.cancellation_timeout_s)
         except TimeoutError:
             task.give_up(self._settings.cancellation_timeout_s)
+
+    def activities(self, job_id: JobId) -> list[tuple[ExecutionAttemptId, TaskActivity]]:
+        """Return what each attempt of a job that runs here does at this moment."""
+        return [
+            (attempt, task.activity())
+            for attempt, task in self._tasks.items()
+            if task.descriptor.job_id == job_id and task.state is TaskState.RUNNING
+        ]
 
     # ---- partitions and jobs ----
 

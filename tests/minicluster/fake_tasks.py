@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from engine.errors import TaskCancelledError
+from engine.gateways.insight import TaskActivity
 from engine.graph.deployment import RangeSamples, StagedFile, TaskCounters, TaskDeploymentDescriptor
 from engine.ids import ExecutionAttemptId, JobId, ResourceId, ResultPartitionId
 
@@ -21,6 +22,7 @@ class FakeTask:
         self.cancelled = threading.Event()
         self.staged: list[StagedFile] = []
         self.rows = 0
+        self.doing = TaskActivity.BUSY
 
     def run(self) -> None:
         self.resources.log("start", self)
@@ -43,6 +45,9 @@ class FakeTask:
 
     def wait_cancelled(self, timeout_s: float = 30.0) -> None:
         assert self.cancelled.wait(timeout_s), "nobody cancelled the task"
+
+    def activity(self) -> TaskActivity:
+        return self.doing
 
     def counters(self) -> TaskCounters:
         return TaskCounters(rows_in=self.rows, rows_out=self.rows)

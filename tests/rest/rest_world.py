@@ -13,6 +13,8 @@ from engine.config.loader import configuration_from_texts
 from engine.dispatcher.dispatcher import DISPATCHER_ADDRESS
 from engine.gateways.messages import RequestJobOutcome, SubmitJob
 from engine.graph.job_graph import JobGraph
+from engine.insight.log_folder import LogFolder
+from engine.insight.process_insight import ProcessInsight
 from engine.resourcemanager.resource_manager import RESOURCE_MANAGER_ADDRESS
 from engine.rest.routes import rest_routes
 from engine.rest.services import RestServices
@@ -26,7 +28,7 @@ WAIT_S = 30.0
 class RestWorld:
     """``get`` and ``send`` speak HTTP; ``cluster`` is behind it."""
 
-    def __init__(self, slots: list[int], settings: dict[str, str] | None = None, **services: Any) -> None:
+    def __init__(self, slots: list[int], settings: dict[str, str] | None = None, logs: LogFolder | None = None) -> None:
         self.cluster = Cluster(slots, heartbeat_s=1.0)
         self.credentials = Credentials(b"s" * 32)
         self.server = HttpServer("127.0.0.1", [0], self.credentials)
@@ -36,9 +38,14 @@ class RestWorld:
             lambda: rpc.connect(DISPATCHER_ADDRESS, EPOCH),
             lambda: rpc.connect(RESOURCE_MANAGER_ADDRESS, EPOCH),
             configuration_from_texts(settings or {}),
+            logs=logs or LogFolder(None),
+            connect=lambda address: rpc.connect(address, 0),
             shut_down=self._shut_down,
-            **services,
         )
+        self.insights = [
+            ProcessInsight(each.resource_id, self.services.logs, self.cluster.work, each.activities)
+            for each in self.cluster.task_executors
+        ]
         self.server.add_routes(rest_routes(self.services))
 
     def _shut_down(self) -> None:
@@ -46,6 +53,8 @@ class RestWorld:
 
     async def __aenter__(self) -> RestWorld:
         await self.cluster.__aenter__()
+        for insight in self.insights:
+            self.cluster.rpc.start(insight)
         await self.server.start()
         self.session = aiohttp.ClientSession(f"http://{self.server.address}")
         return self
@@ -53,6 +62,8 @@ class RestWorld:
     async def __aexit__(self, *_: object) -> None:
         await self.session.close()
         await self.server.stop()
+        for insight in self.insights:
+            await insight.stop()
         await self.cluster.__aexit__()
 
     async def get(self, path: str, status: int = 200) -> Any:

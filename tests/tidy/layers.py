@@ -11,7 +11,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("graph",),
     ("records", "iomanager", "rpc"),
     ("exchange", "gateways", "blob", "sort", "join", "aggregate", "expressions", "commit"),
-    ("connectors", "functions"),
+    ("connectors", "functions", "insight"),
     ("operators", "optimizer"),
     ("taskexecutor", "jobmaster", "resourcemanager", "client"),
     ("dispatcher", "api", "rest"),
@@ -38,6 +38,8 @@ PURE_ROOMS = frozenset(
         "dispatcher",
         "resourcemanager",
         "client",
+        "insight",
+        "rest",
     }
 )
 FORBIDDEN_IN_PURE_ROOMS = frozenset({"pyarrow", "cloudpickle", "pickle", "numpy", "pandas"})
@@ -52,6 +54,7 @@ CONFINED = {
     "aiohttp": frozenset({"rpc"}),
     "cloudpickle": frozenset({"api", "functions", "records"}),
     "rich": frozenset({"cli"}),
+    "prometheus_client": frozenset({"rest"}),
     "shtab": frozenset({"cli"}),
 }
 

@@ -1,0 +1,20 @@
+"""Which settings are secrets: their values are shown to nobody, in no log and by no answer."""
+
+from __future__ import annotations
+
+import re
+
+from engine.config.loader import Configuration
+
+HIDDEN = "******"
+_SECRET_KEY = re.compile(r"password|passwd|secret(?!-file)|token|api-?key|credential", re.IGNORECASE)
+
+
+def is_secret(key: str) -> bool:
+    """Whether the value of a key must not be shown."""
+    return _SECRET_KEY.search(key) is not None
+
+
+def shown_text(configuration: Configuration, key: str) -> str | None:
+    """Return the value of a key as text, hidden when it is a secret."""
+    return HIDDEN if is_secret(key) else configuration.text(key)

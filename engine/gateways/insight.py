@@ -1,0 +1,155 @@
+"""What a process tells to those who watch it: messages, and the protocol of the endpoint that answers them.
+
+Questions of any epoch are answered: nothing is changed by them.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Protocol
+
+import msgspec
+
+from engine.ids import ExecutionAttemptId, JobId
+from engine.rpc.request import Request
+
+#: name of the endpoint of the process with that resource id
+INSIGHT_PREFIX = "insight-"
+
+
+class LogFile(msgspec.Struct, frozen=True):
+    """A log file by name."""
+
+    name: str
+    size_bytes: int
+    modified_ms: int
+
+
+class LogList(msgspec.Struct, frozen=True):
+    """Log files by name."""
+
+    files: tuple[LogFile, ...]
+
+
+class ListLogs(Request[LogList], frozen=True):
+    """Ask which log files there are: of the process, or those that attempts of a job wrote there."""
+
+    job_id: JobId | None = None
+
+
+class LogPart(msgspec.Struct, frozen=True):
+    """Bytes of a log file from ``offset``; the whole file has ``size_bytes``."""
+
+    content: bytes
+    offset: int
+    size_bytes: int
+
+
+class ReadLog(Request[LogPart], frozen=True):
+    """Ask for a part of a log file; the name "" is the newest log, "stdout" what was written to standard output.
+
+    A negative offset counts from the end.
+    """
+
+    name: str
+    offset: int = 0
+    limit: int = 1 << 20
+    job_id: JobId | None = None
+
+
+class ThreadInfo(msgspec.Struct, frozen=True):
+    """A thread and where it is."""
+
+    name: str
+    text: str
+
+
+class ThreadDump(msgspec.Struct, frozen=True):
+    """All threads of a process."""
+
+    threads: tuple[ThreadInfo, ...]
+
+
+class RequestThreadDump(Request[ThreadDump], frozen=True):
+    """Ask where all threads are."""
+
+
+class ProcessMetrics(msgspec.Struct, frozen=True):
+    """Numbers of a process by name."""
+
+    values: dict[str, float]
+
+
+class RequestProcessMetrics(Request[ProcessMetrics], frozen=True):
+    """Ask what the process uses."""
+
+
+class TaskActivity(Enum):
+    """What an attempt does at one moment."""
+
+    BUSY = "busy"
+    #: it waits for input
+    IDLE = "idle"
+    #: it waits for room for its output
+    BACK_PRESSURED = "back-pressured"
+
+
+class TaskPressure(msgspec.Struct, frozen=True):
+    """Shares (0..1) of the samples in which an attempt waited for room for its output, worked, waited for input."""
+
+    attempt: ExecutionAttemptId
+    back_pressured: float
+    busy: float
+    idle: float
+
+
+class PressureSample(msgspec.Struct, frozen=True):
+    """What the attempts of a job did while they were sampled."""
+
+    tasks: tuple[TaskPressure, ...]
+
+
+class SamplePressure(Request[PressureSample], frozen=True):
+    """Ask what the attempts of a job do: look ``count`` times, every ``interval_ms``."""
+
+    job_id: JobId
+    count: int
+    interval_ms: int
+
+
+INSIGHT_TYPES: tuple[type[msgspec.Struct], ...] = (
+    ListLogs,
+    LogList,
+    LogPart,
+    PressureSample,
+    ProcessMetrics,
+    ReadLog,
+    RequestProcessMetrics,
+    RequestThreadDump,
+    SamplePressure,
+    ThreadDump,
+)
+
+
+class ProcessInsightGateway(Protocol):
+    """A process, seen by those who watch it."""
+
+    async def list_logs(self, request: ListLogs) -> LogList:
+        """Return which log files there are."""
+        ...
+
+    async def read_log(self, request: ReadLog) -> LogPart:
+        """Return a part of a log file; LogNotFoundError when there is none of that name."""
+        ...
+
+    async def request_thread_dump(self, request: RequestThreadDump) -> ThreadDump:
+        """Return where all threads are."""
+        ...
+
+    async def request_process_metrics(self, request: RequestProcessMetrics) -> ProcessMetrics:
+        """Return what the process uses."""
+        ...
+
+    async def sample_pressure(self, request: SamplePressure) -> PressureSample:
+        """Return what the attempts of a job do; takes as long as the samples."""
+        ...

@@ -1,0 +1,7 @@
+"""What a process tells of itself to those who watch it: log files, threads, memory. It changes nothing.
+
+log_folder.py       LogFolder: the log files of a process and of jobs, read by name and never by path
+thread_dump.py      where every thread is
+process_metrics.py  memory, processor time, threads and descriptors
+process_insight.py  ProcessInsight: the endpoint that answers these questions
+"""

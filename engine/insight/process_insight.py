@@ -1,0 +1,130 @@
+"""ProcessInsight: the endpoint of a process that answers those who watch it.
+
+    insight-<resource id>     ListLogs, ReadLog, RequestThreadDump, RequestProcessMetrics, SamplePressure
+
+It answers calls of any epoch. Files are read off the loop; what an attempt does is looked at on it, again and again
+for as long as a sample takes. Several who ask for the same sample at one time share it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterable
+from concurrent.futures import Executor
+from typing import TypeVar
+
+from engine.gateways.insight import (
+    INSIGHT_PREFIX,
+    ListLogs,
+    LogList,
+    LogPart,
+    PressureSample,
+    ProcessInsightGateway,
+    ProcessMetrics,
+    ReadLog,
+    RequestProcessMetrics,
+    RequestThreadDump,
+    SamplePressure,
+    TaskActivity,
+    TaskPressure,
+    ThreadDump,
+)
+from engine.ids import ExecutionAttemptId, JobId, ResourceId
+from engine.insight.log_folder import LogFolder
+from engine.insight.process_metrics import process_metrics
+from engine.insight.thread_dump import thread_dump
+from engine.rpc.endpoint import RpcEndpoint
+
+R = TypeVar("R")
+
+#: name by which what was written to standard output is asked for
+STDOUT = "stdout"
+
+
+#: returns the attempts of a job that run here, and what each does now
+Activities = Callable[[JobId], Iterable[tuple[ExecutionAttemptId, TaskActivity]]]
+
+
+class _NoFence:
+    """Lets every epoch pass: nothing is changed here."""
+
+    def check(self, epoch: int) -> None:
+        """Do nothing."""
+
+
+class ProcessInsight(RpcEndpoint):
+    """Answers for one process.
+
+    Args:
+        resource_id: of the process.
+        logs: its log files.
+        blocking_work: reads them.
+        activities: what attempts of a job do now.
+    """
+
+    protocol = ProcessInsightGateway
+
+    def __init__(
+        self, resource_id: ResourceId, logs: LogFolder, blocking_work: Executor, activities: Activities
+    ) -> None:
+        super().__init__(f"{INSIGHT_PREFIX}{resource_id}", _NoFence())
+        self._logs = logs
+        self._blocking_work = blocking_work
+        self._activities = activities
+        self._sampling: dict[SamplePressure, asyncio.Task[PressureSample]] = {}
+
+    async def list_logs(self, request: ListLogs) -> LogList:
+        """Return which log files there are."""
+        return LogList(await self._in_thread(lambda: self._logs.files(_text(request.job_id))))
+
+    async def read_log(self, request: ReadLog) -> LogPart:
+        """Return a part of a log file."""
+        name = {"": self._logs.log, STDOUT: self._logs.output}.get(request.name, request.name)
+        job_id = _text(request.job_id)
+        return await self._in_thread(lambda: self._logs.read(name, request.offset, request.limit, job_id))
+
+    async def request_thread_dump(self, request: RequestThreadDump) -> ThreadDump:
+        """Return where all threads are."""
+        return ThreadDump(thread_dump())
+
+    async def request_process_metrics(self, request: RequestProcessMetrics) -> ProcessMetrics:
+        """Return what the process uses."""
+        return ProcessMetrics(process_metrics())
+
+    async def sample_pressure(self, request: SamplePressure) -> PressureSample:
+        """Return what the attempts of a job do."""
+        sampling = self._sampling.get(request)
+        if sampling is None:
+            sampling = asyncio.get_running_loop().create_task(self._sample(request), name=f"{self.address}: sample")
+            self._sampling[request] = sampling
+            self._background.add(sampling)
+            sampling.add_done_callback(self._completed)
+            sampling.add_done_callback(lambda _: self._sampling.pop(request, None))
+        return await asyncio.shield(sampling)
+
+    async def _sample(self, request: SamplePressure) -> PressureSample:
+        seen: dict[ExecutionAttemptId, Counter[TaskActivity]] = {}
+        for round_number in range(request.count):
+            if round_number:
+                await asyncio.sleep(request.interval_ms / 1000)
+            for attempt, activity in self._activities(request.job_id):
+                seen.setdefault(attempt, Counter())[activity] += 1
+        return PressureSample(tuple(_pressure(attempt, counts) for attempt, counts in sorted(seen.items())))
+
+    async def _in_thread(self, work: Callable[[], R]) -> R:
+        return await asyncio.get_running_loop().run_in_executor(self._blocking_work, work)
+
+
+def _pressure(attempt: ExecutionAttemptId, counts: Counter[TaskActivity]) -> TaskPressure:
+    total = counts.total()
+    return TaskPressure(
+        attempt,
+        counts[TaskActivity.BACK_PRESSURED] / total,
+        counts[TaskActivity.BUSY] / total,
+        counts[TaskActivity.IDLE] / total,
+    )
+
+
+def _text(job_id: JobId | None) -> str | None:
+    return None if job_id is None else job_id.value

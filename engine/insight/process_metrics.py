@@ -1,0 +1,25 @@
+"""What a process costs its machine, by Flink's names where Flink has one."""
+
+from __future__ import annotations
+
+import time
+
+import psutil
+
+_process = psutil.Process()
+
+
+def process_metrics() -> dict[str, float]:
+    """Return the numbers of this moment. Bytes, seconds, counts."""
+    with _process.oneshot():
+        memory = _process.memory_info()
+        times = _process.cpu_times()
+        return {
+            "Status.Process.Memory.Resident": float(memory.rss),
+            "Status.Process.Memory.Virtual": float(memory.vms),
+            "Status.Process.CPU.Time": times.user + times.system,
+            "Status.Process.Threads.Count": float(_process.num_threads()),
+            "Status.Process.FileDescriptors.Count": float(_process.num_fds()),
+            "Status.Process.Uptime": max(0.0, time.time() - _process.create_time()),
+            "Status.Machine.Memory.Available": float(psutil.virtual_memory().available),
+        }

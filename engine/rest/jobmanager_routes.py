@@ -1,0 +1,106 @@
+"""The JobManager's own process.
+
+GET /jobmanager/config         what is set; secrets are hidden
+GET /jobmanager/environment    interpreter and variables of this program
+GET /jobmanager/metrics        names; with ?get=a,b their values
+GET /jobmanager/logs           its log files; /logs/{name} one, /log the newest, /stdout its output
+GET /jobmanager/thread-dump
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import platform
+import sys
+
+from engine.config.loader import Configuration
+from engine.config.options import all_options
+from engine.config.secret_keys import HIDDEN, is_secret, shown_text
+from engine.gateways.insight import LogPart
+from engine.insight.log_folder import LogFolder
+from engine.insight.process_metrics import process_metrics
+from engine.insight.thread_dump import thread_dump
+from engine.rest.log_files import log_answer, log_list
+from engine.rest.metrics_answer import metrics_answer
+from engine.rest.services import RestServices, answer
+from engine.rest.version import version
+from engine.rpc.http_messages import Access, Handler, HttpRequest, HttpResponse, Route
+
+#: variables that are told: this program's own
+_VARIABLE_PREFIX = "DREY_"
+
+
+def jobmanager_routes(services: RestServices) -> tuple[Route, ...]:
+    """Return the routes of this module."""
+
+    async def config(_: HttpRequest) -> HttpResponse:
+        return answer(config_document(services.configuration))
+
+    async def environment(_: HttpRequest) -> HttpResponse:
+        return answer(_environment_document())
+
+    async def metrics(request: HttpRequest) -> HttpResponse:
+        return metrics_answer(request, process_metrics())
+
+    async def logs(_: HttpRequest) -> HttpResponse:
+        return answer(log_list(await asyncio.to_thread(services.logs.files)))
+
+    async def threads(_: HttpRequest) -> HttpResponse:
+        return answer(
+            {"threadInfos": [{"threadName": each.name, "stringifiedThreadInfo": each.text} for each in thread_dump()]}
+        )
+
+    return (
+        Route("GET", "/jobmanager/config", config, Access.OPEN_GET),
+        Route("GET", "/jobmanager/environment", environment, Access.OPEN_GET),
+        Route("GET", "/jobmanager/metrics", metrics, Access.OPEN_GET),
+        Route("GET", "/jobmanager/logs", logs, Access.OPEN_GET),
+        Route("GET", "/jobmanager/logs/{name}", _log_reader(services.logs, None), Access.OPEN_GET),
+        Route("GET", "/jobmanager/log", _log_reader(services.logs, services.logs.log), Access.OPEN_GET),
+        Route("GET", "/jobmanager/stdout", _log_reader(services.logs, services.logs.output), Access.OPEN_GET),
+        Route("GET", "/jobmanager/thread-dump", threads, Access.OPEN_GET),
+    )
+
+
+def config_document(configuration: Configuration) -> list[dict[str, object]]:
+    """Return every option that has a value, with where it comes from."""
+    return [
+        {"key": option.key, "value": text, "origin": configuration.origin(option.key)}
+        for option in all_options()
+        if (text := shown_text(configuration, option.key)) is not None
+    ]
+
+
+def _environment_document() -> dict[str, object]:
+    variables = {
+        name: HIDDEN if is_secret(name) else value
+        for name, value in sorted(os.environ.items())
+        if name.startswith(_VARIABLE_PREFIX)
+    }
+    return {
+        "jvm": {
+            "version": f"{platform.python_implementation()} {platform.python_version()}",
+            "arch": platform.machine(),
+        },
+        "python": {"version": sys.version, "executable": sys.executable},
+        "version": version(),
+        "variables": variables,
+        "classpath": [],
+    }
+
+
+def _interpreter() -> str:
+    return f"{platform.python_implementation()} {platform.python_version()}"
+
+
+def _log_reader(logs: LogFolder, name: str | None) -> Handler:
+    async def send(request: HttpRequest) -> HttpResponse:
+        wanted = request.variables["name"] if name is None else name
+
+        async def read(offset: int, limit: int) -> LogPart:
+            return await asyncio.to_thread(logs.read, wanted, offset, limit)
+
+        return await log_answer(request, read)
+
+    return send

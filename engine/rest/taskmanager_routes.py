@@ -1,0 +1,161 @@
+"""TaskManagers.
+
+GET /taskmanagers                             who is registered, with slots, memory and machine
+GET /taskmanagers/{taskmanager_id}            one of them
+GET /taskmanagers/{taskmanager_id}/metrics    names; with ?get=a,b their values
+GET /taskmanagers/{taskmanager_id}/logs       its log files; /logs/{name} one, /log the newest, /stdout its output
+GET /taskmanagers/{taskmanager_id}/thread-dump
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from engine.errors import ResourceError
+from engine.gateways.insight import (
+    INSIGHT_PREFIX,
+    ListLogs,
+    LogPart,
+    ReadLog,
+    RequestProcessMetrics,
+    RequestThreadDump,
+)
+from engine.gateways.messages import ListTaskExecutors, TaskExecutorOverview
+from engine.rest.log_files import log_answer, log_list
+from engine.rest.metrics_answer import metrics_answer
+from engine.rest.services import RestServices, answer
+from engine.rpc.errors import EndpointUnreachableError
+from engine.rpc.gateway import Gateway
+from engine.rpc.http_messages import Access, Handler, HttpError, HttpRequest, HttpResponse, Route
+from engine.rpc.request import Request
+
+R = TypeVar("R")
+
+_PATH = "/taskmanagers/{taskmanager_id}"
+
+
+def insight_gateway(services: RestServices, executor: TaskExecutorOverview) -> Gateway:
+    """Return what a TaskManager's process tells of itself; ResourceError when it cannot be reached."""
+    if services.connect is None:
+        raise ResourceError("other processes cannot be asked from here")
+    authority, separator, _ = executor.address.rpartition("/")
+    return services.connect(f"{authority}{separator}{INSIGHT_PREFIX}{executor.resource_id}")
+
+
+async def find_task_executor(services: RestServices, resource_id: str) -> TaskExecutorOverview:
+    """Return a TaskManager that is registered; HttpError 404 for anything else."""
+    registered = await services.ask_resource_manager(ListTaskExecutors())
+    for executor in registered.task_executors:
+        if executor.resource_id.value == resource_id:
+            return executor
+    raise HttpError(404, "no TaskManager of that id is registered")
+
+
+def taskmanager_routes(services: RestServices) -> tuple[Route, ...]:
+    """Return the routes of this module."""
+
+    async def all_of_them(_: HttpRequest) -> HttpResponse:
+        registered = await services.ask_resource_manager(ListTaskExecutors())
+        now_ms = services.clock.wall_ms()
+        return answer({"taskmanagers": [_document(executor, now_ms) for executor in registered.task_executors]})
+
+    async def one(request: HttpRequest) -> HttpResponse:
+        executor = await _executor_of(services, request)
+        document = _document(executor, services.clock.wall_ms())
+        try:
+            metrics = (await insight_gateway(services, executor).ask(RequestProcessMetrics())).values
+        except (EndpointUnreachableError, ResourceError):
+            metrics = {}
+        return answer({**document, "metrics": metrics, "allocatedSlots": []})
+
+    async def metrics(request: HttpRequest) -> HttpResponse:
+        return metrics_answer(request, (await _asked(services, request, RequestProcessMetrics())).values)
+
+    async def logs(request: HttpRequest) -> HttpResponse:
+        return answer(log_list((await _asked(services, request, ListLogs())).files))
+
+    async def thread_dump(request: HttpRequest) -> HttpResponse:
+        dump = await _asked(services, request, RequestThreadDump())
+        return answer(
+            {"threadInfos": [{"threadName": each.name, "stringifiedThreadInfo": each.text} for each in dump.threads]}
+        )
+
+    return (
+        Route("GET", "/taskmanagers", all_of_them, Access.OPEN_GET),
+        Route("GET", _PATH, one, Access.OPEN_GET),
+        Route("GET", f"{_PATH}/metrics", metrics, Access.OPEN_GET),
+        Route("GET", f"{_PATH}/logs", logs, Access.OPEN_GET),
+        Route("GET", f"{_PATH}/logs/{{name}}", _log_reader(services, None), Access.OPEN_GET),
+        Route("GET", f"{_PATH}/log", _log_reader(services, ""), Access.OPEN_GET),
+        Route("GET", f"{_PATH}/stdout", _log_reader(services, "stdout"), Access.OPEN_GET),
+        Route("GET", f"{_PATH}/thread-dump", thread_dump, Access.OPEN_GET),
+    )
+
+
+def _log_reader(services: RestServices, name: str | None) -> Handler:
+    """Return the handler that sends the file of that name, or (None) of the name in the path."""
+
+    async def send(request: HttpRequest) -> HttpResponse:
+        gateway = insight_gateway(services, await _executor_of(services, request))
+        wanted = request.variables["name"] if name is None else name
+
+        async def read(offset: int, limit: int) -> LogPart:
+            return await gateway.ask(ReadLog(wanted, offset, limit))
+
+        return await log_answer(request, read)
+
+    return send
+
+
+async def _executor_of(services: RestServices, request: HttpRequest) -> TaskExecutorOverview:
+    return await find_task_executor(services, request.variables["taskmanager_id"])
+
+
+async def _asked(services: RestServices, request: HttpRequest, question: Request[R]) -> R:
+    return await insight_gateway(services, await _executor_of(services, request)).ask(question)
+
+
+def _document(executor: TaskExecutorOverview, now_ms: int) -> dict[str, object]:
+    """Return a TaskManager under Flink's names."""
+    hardware, slots = executor.hardware, executor.slot_count
+    free_share = executor.free_slot_count / slots if slots else 0.0
+    return {
+        "id": executor.resource_id.value,
+        "path": executor.address,
+        "dataPort": _port_of(executor.data_address),
+        "dataAddress": executor.data_address,
+        "timeSinceLastHeartbeat": executor.seen_ms,
+        "millisSinceLastHeartbeat": max(0, now_ms - executor.seen_ms),
+        "slotsNumber": slots,
+        "freeSlots": executor.free_slot_count,
+        "totalResource": _resource(executor, 1.0),
+        "freeResource": _resource(executor, free_share),
+        "hardware": {
+            "cpuCores": hardware.cpu_cores,
+            "physicalMemory": hardware.physical_memory,
+            "managedMemory": hardware.managed_memory,
+        },
+        "memoryConfiguration": {
+            "managedMemory": hardware.managed_memory,
+            "networkMemory": hardware.network_memory,
+            "pageSize": hardware.page_bytes,
+        },
+        "host": hardware.host,
+        "processId": hardware.process_id,
+        "blocked": False,
+    }
+
+
+def _resource(executor: TaskExecutorOverview, share: float) -> dict[str, object]:
+    hardware = executor.hardware
+    return {
+        "cpuCores": hardware.cpu_cores * share,
+        "managedMemory": int(hardware.managed_memory * share) >> 20,
+        "networkMemory": int(hardware.network_memory * share) >> 20,
+    }
+
+
+def _port_of(data_address: str) -> int:
+    """Return the port in an address such as ``unix:<path>|<host>:<port>``; -1 when it has none."""
+    port = data_address.rpartition(":")[2]
+    return int(port) if port.isdigit() else -1

@@ -1,4 +1,4 @@
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import pyarrow as pa
 from _typeshed import ReadableBuffer
@@ -6,18 +6,22 @@ from _typeshed import ReadableBuffer
 from engine.exchange.buffer_pool import Buffer
 from engine.exchange.input_gate import InputGate
 
+Turns = Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]
+
 class PageReader:
     schema: pa.Schema
     max_rows: int
     max_bytes: int
     staged_rows: int
     staged_bytes: int
-    def __new__(cls, schema: pa.Schema, max_rows: int = 32768, max_bytes: int = 1048576) -> PageReader: ...
+    def __new__(
+        cls, schema: pa.Schema, max_rows: int = 32768, max_bytes: int = 1048576, turns: Turns | None = None
+    ) -> PageReader: ...
     def has_room_for(self, size: int) -> bool: ...
     def add(self, page: Buffer) -> None: ...
     def add_row(self, row: ReadableBuffer) -> None: ...
-    def take_batches(self) -> list[pa.RecordBatch]: ...
+    def take_batches(self) -> Iterable[pa.RecordBatch]: ...
 
 def gate_batches(
-    gate: InputGate, schema: pa.Schema, max_rows: int = 32768, max_bytes: int = 1048576
+    gate: InputGate, schema: pa.Schema, max_rows: int = 32768, max_bytes: int = 1048576, turns: Turns | None = None
 ) -> Iterator[pa.RecordBatch]: ...

@@ -40,6 +40,7 @@ cdef class PageReader:
         schema: pyarrow.Schema of the rows.
         max_rows: rows of a batch.
         max_bytes: bytes of rows that are staged, at least one page.
+        turns: see gate_batches.
     """
 
     cdef readonly object schema
@@ -47,13 +48,15 @@ cdef class PageReader:
     cdef readonly int64_t max_bytes
     cdef readonly int64_t staged_rows
     cdef readonly int64_t staged_bytes
+    cdef object _turns
     cdef RowCodec _codec
     cdef uint8_t* _staging
     cdef int64_t _staging_capacity
     cdef uint8_t** _rows                # addresses inside _staging
     cdef int64_t _row_capacity
 
-    def __cinit__(self, schema not None, int64_t max_rows=32768, int64_t max_bytes=1 << 20):
+    def __cinit__(self, schema not None, int64_t max_rows=32768, int64_t max_bytes=1 << 20, turns=None):
+        self._turns = turns
         self.schema = schema
         self.max_rows = max_rows
         self.max_bytes = max_bytes
@@ -155,7 +158,7 @@ cdef class PageReader:
         self._rows = NULL
         self._staging_capacity = self._row_capacity = 0
         self.staged_rows = self.staged_bytes = 0
-        return wide
+        return wide if self._turns is None else self._turns(wide)
 
 
 @cython.final
@@ -185,18 +188,19 @@ cdef class WideBatches:
         return self.codec.decode(self.rows + begin, count, NULL, 0)
 
 
-def gate_batches(gate not None, schema not None, int64_t max_rows=32768, int64_t max_bytes=1 << 20):
+def gate_batches(gate not None, schema not None, int64_t max_rows=32768, int64_t max_bytes=1 << 20, turns=None):
     """Yield the batches of a gate, until all its channels have ended.
 
     Args:
         gate: InputGate.
         schema: pyarrow.Schema of its rows.
         max_rows, max_bytes: of a batch made of pages; a single larger row is a batch of its own.
+        turns: given batches that are read when they are asked for, yields them one by one when it is time.
 
     Raises:
         What InputGate.next raises; CorruptBlockError.
     """
-    cdef PageReader reader = PageReader(schema, max_rows, max_bytes)
+    cdef PageReader reader = PageReader(schema, max_rows, max_bytes, turns)
     while True:
         element = gate.poll(LINGER_MS if reader.staged_rows > 0 else -1)
         if isinstance(element, Buffer):

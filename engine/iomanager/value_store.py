@@ -95,7 +95,7 @@ class ValueStore:
                 _write(file.write_descriptor, value, offset)
             except OSError as error:
                 if error.errno not in _FULL_ERRORS:
-                    raise SpillError(f"{file.path}: a value of {len(value)} bytes cannot be written: {error}") from error
+                    raise SpillError(f"{file.path}: no value of {len(value)} bytes can be written: {error}") from error
                 with self._lock:
                     self._full.add(file.directory)
                 continue

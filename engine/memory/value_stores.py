@@ -43,6 +43,11 @@ def find(number: int) -> ValueStore | None:
     return _stores.get(number)
 
 
+def any_open() -> bool:
+    """Return whether there is a store: without one no value lies outside of its row."""
+    return bool(_stores)
+
+
 def forget(number: int) -> None:
     """End a store: what it holds cannot be read any more."""
     _stores.pop(number, None)

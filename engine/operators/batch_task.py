@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING
 from engine.config.loader import configuration_from_texts
 from engine.config.options import BUFFER_TIMEOUT
 from engine.connectors.wide_rows import WIDE_BYTES, paused
-from engine.exchange.reference_writer import BatchBroadcastWriter
+from engine.exchange.record_writer import RecordWriter
 from engine.exchange.record_writer_builder import RecordWriterBuilder, Writer
+from engine.exchange.reference_writer import BatchBroadcastWriter
 from engine.exchange.result_partition import ResultPartition, pool_bounds
 from engine.exchange.sorted_partition import KeptRuns, SortedPartition, SortedRunsWriter, new_partition
 from engine.expressions.schema_bridge import to_arrow_schema
@@ -228,7 +229,8 @@ class BatchTask:
             writer = builder.with_timeout(self._context.configuration.get(BUFFER_TIMEOUT)).build()
             self._output.writers.append(writer)
             if partition.is_pipelined:
-                self._output.waits_for_consumers = True
+                # Row pages do not wait for a consumer to take a wide row: its values lie beside them.
+                self._output.waits_for_consumers |= not isinstance(writer, RecordWriter)
                 self._services.output_flusher.register(writer)
         self._open_inputs()
         self._open_chain()

@@ -12,6 +12,7 @@ from engine.aggregate.hash_aggregate import HashAggregate
 from engine.expressions.schema_bridge import to_arrow_schema
 from engine.graph.operator_descriptor import HashAggregateOperator, SortOperator, SortRunsOperator
 from engine.operators.operator import ChainedOperator, Output, TaskContext
+from engine.operators.wide_batches import in_turns
 from engine.sort.external_sorter import ExternalSorter
 
 if TYPE_CHECKING:
@@ -70,11 +71,12 @@ class Sort(ChainedOperator):
     def finish(self) -> None:
         """Emit everything in order."""
         self._open_sorter.finish()
-        for batch in self._open_sorter.batches():
+        for batch in in_turns(self._open_sorter.batches()):
             if self.output.is_satisfied:
                 break
             self.context.check_cancelled()
             self.output.process(batch)
+            del batch
 
     def close(self) -> None:
         """Give pages and files back."""
@@ -116,12 +118,14 @@ class Aggregate(ChainedOperator):
         """Add a batch; a partial aggregate may emit."""
         for result in self._open_aggregate.add_batch(batch):
             self.output.process(result)
+            del result
 
     def finish(self) -> None:
         """Emit the groups."""
-        for result in self._open_aggregate.finish():
+        for result in in_turns(self._open_aggregate.finish()):
             self.context.check_cancelled()
             self.output.process(result)
+            del result
 
     def close(self) -> None:
         """Give pages and files back."""

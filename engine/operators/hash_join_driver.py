@@ -23,6 +23,7 @@ from engine.join.join_type import emission
 from engine.join.lent_build import borrow_build, can_lend, copy_build
 from engine.operators.heavy_copies import copied_keys
 from engine.operators.pair_conditions import pair_condition
+from engine.operators.wide_batches import in_turns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -92,7 +93,7 @@ class HashJoinDriver:
         if seat is not None and seat.is_builder:
             seat.wait_for_copies(self._context.check_cancelled)
         if not self._output.is_satisfied:
-            self._emit(join.finish_probe())
+            self._emit(in_turns(join.finish_probe()))
 
     def close(self) -> None:
         """Give pages and files back."""

@@ -21,6 +21,7 @@ from engine.exchange.sorted_partition import KeptRuns, SortedPartition
 from engine.graph.deployment import InputChannelDescriptor, PartitionLocation
 from engine.operators.blocking import Sort
 from engine.operators.operator import Output, TaskContext
+from engine.operators.wide_batches import in_turns
 from engine.sort.merged_batches import MergedBatches
 from engine.sort.sorted_runs import SortedRuns
 
@@ -84,10 +85,11 @@ class MergeRunsDriver:
         key_range = self._context.descriptor.gates[0].key_range
         assert key_range is not None, f"{self._context.task_name} was given no range"
         self._merged = MergedBatches(self._sources, self._pool, key_range.lower, key_range.upper)
-        for batch in self._merged.batches():
+        for batch in in_turns(self._merged.batches()):
             self._context.check_cancelled()
             self.rows_in, self.bytes_in = self._merged.rows_out, self._merged.bytes_in
             self._output.process(batch)
+            del batch
             if self._output.is_satisfied:
                 break
 

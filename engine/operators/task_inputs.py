@@ -17,6 +17,7 @@ from engine.exchange.page_reader import gate_batches
 from engine.expressions.schema_bridge import to_arrow_schema
 from engine.graph.deployment import InputGateDescriptor
 from engine.operators.task_services import TaskServices
+from engine.operators.wide_batches import in_turns
 
 
 class TaskInput:
@@ -38,7 +39,7 @@ class TaskInput:
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield everything as batches: those by reference as they are, row pages decoded."""
-        for batch in gate_batches(self._gate, self.schema):
+        for batch in gate_batches(self._gate, self.schema, turns=in_turns):
             self.rows_in += batch.num_rows
             self.bytes_in += batch.nbytes
             handed = [batch]

@@ -5,12 +5,15 @@ server = ProcessServer(...) ─► server.http.add_routes(...) ─► await star
 
 from __future__ import annotations
 
+import contextlib
+import socket
 from collections.abc import Sequence
 from pathlib import Path
 
 from engine.config.loader import Configuration
 from engine.config.options import CHECK_GATEWAYS, SECRET_FILE
 from engine.entrypoint.places import Places
+from engine.errors import ConfigurationError
 from engine.gateways.messages import MESSAGE_TYPES
 from engine.rpc.codec import MessageCodec
 from engine.rpc.credentials import Credentials
@@ -22,6 +25,22 @@ def load_credentials(configuration: Configuration, places: Places) -> Credential
     """Return the cluster's secret; the first process of a cluster makes its file."""
     chosen = configuration.get(SECRET_FILE)
     return Credentials.load_or_create(Path(chosen) if chosen else places.conf / "cluster.secret")
+
+
+def numeric_host(host: str) -> str:
+    """Return the address of ``localhost`` that everybody has; others as they are."""
+    return "127.0.0.1" if host == "localhost" else host
+
+
+def free_port(host: str, ports: Sequence[int]) -> int:
+    """Return the first port that can be listened at (0: any), for those who take one only."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    for port in ports:
+        with socket.socket(family, socket.SOCK_STREAM) as probe, contextlib.suppress(OSError):
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind((host, port))
+            return port
+    raise ConfigurationError(f"none of {len(ports)} ports from {ports[0]} on is free at {host}")
 
 
 class ProcessServer:

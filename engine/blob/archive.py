@@ -8,11 +8,11 @@ no link can lead out. Sizes are counted as they are written; what the archive sa
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import stat
 import zipfile
-import zlib
 from pathlib import Path, PurePosixPath
 
 from engine.errors import DataError
@@ -35,15 +35,19 @@ def unpack(archive: Path, folder: Path, entries_max: int = ENTRIES_MAX, bytes_ma
         _check_directory(archive, entries_max)
         with zipfile.ZipFile(archive) as packed:
             _unpack_entries(packed, folder, entries_max, min(bytes_max, _allowed_bytes(archive)))
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, UnicodeError, ValueError) as error:
+    except BaseException as error:
         shutil.rmtree(folder)
-        if isinstance(error, DataError):
+        if isinstance(error, DataError) or not _is_damage(error):
             raise
         raise DataError(f"a module archive of the job is damaged: {error}") from error
-    except BaseException:
-        shutil.rmtree(folder)
-        raise
     return folder
+
+
+def _is_damage(error: BaseException) -> bool:
+    """Whether the archive is to blame: the library meets damage with all kinds of errors, but the disk's are its own."""
+    if isinstance(error, OSError):
+        return error.errno == errno.EINVAL  # a position before the file's beginning
+    return isinstance(error, Exception) and not isinstance(error, MemoryError)
 
 
 def _allowed_bytes(archive: Path) -> int:

@@ -135,7 +135,7 @@ def _sample():
 SAMPLE = _sample()
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(st.integers(0, len(SAMPLE) - 1), st.integers(0, 255)), min_size=1, max_size=4))
 def test_a_damaged_archive_is_unpacked_within_its_folder_or_refused(tmp_path, changes):
     with tempfile.TemporaryDirectory(dir=tmp_path) as name:

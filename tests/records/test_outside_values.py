@@ -55,7 +55,7 @@ def test_a_row_with_an_outside_value_is_these_bytes(store: ValuesInMemory) -> No
     batch = pa.record_batch({"id": [7], "blob": [value]})
     row = codec_of(batch.schema, store).to_rows(batch)
     assert store.values == [value]
-    assert row[:24].hex() == "78000000" "00000000" "0700000000000000" "18000000" "60000080"
+    assert row[:24].hex() == "780000000000000007000000000000001800000060000080"
     size, _, number, file, offset, checksum, own, prefix = struct.unpack("<QQIIQII56s", row[24:])
     assert (size, number, file, offset, checksum, prefix) == (200, store.number, 5, 0, 0xABCD, value[:56])
     assert own == crc32(row[24:60] + bytes(4) + row[64:])
@@ -63,9 +63,7 @@ def test_a_row_with_an_outside_value_is_these_bytes(store: ValuesInMemory) -> No
 
 @pytest.mark.parametrize("data_type", [pa.string(), pa.binary(), pa.large_string(), pa.large_binary()])
 @pytest.mark.parametrize("start", [0, 1, 3])
-def test_narrow_and_wide_values_and_nulls_come_back(
-    store: ValuesInMemory, data_type: pa.DataType, start: int
-) -> None:
+def test_narrow_and_wide_values_and_nulls_come_back(store: ValuesInMemory, data_type: pa.DataType, start: int) -> None:
     texts = ["", None, "a" * 99, "b" * 100, "c", None, "d" * 5000, "e" * 15, "f" * 101, "", "g" * 16] * 70
     values = pa.array(texts, pa.string()).cast(data_type)
     batch = pa.record_batch({"a": pa.array(range(len(texts)), pa.int16()), "b": values, "c": values}).slice(start)

@@ -8,7 +8,7 @@ One thread accepts on each socket; a connection's reader thread greets first, in
 registered yet is refused, and the reader told when it is there.
 
 Off loopback nothing listens without credentials. The UNIX socket lies in a folder of its own that only this user may
-enter.
+enter, and that the next one sweeps when this process is killed.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ import functools
 import ipaddress
 import logging
 import os
-import shutil
 import socket
 import tempfile
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -36,6 +36,7 @@ from engine.exchange.partition_manager import ResultPartitionManager
 from engine.exchange.read_request import ReadRequest, error_response
 from engine.exchange.ready_queue import ReadyQueue
 from engine.exchange.server_connection import ServerConnection
+from engine.process_folder import ProcessFolder, sweep
 
 if TYPE_CHECKING:
     from engine.exchange.data_plane import DataPlaneSettings
@@ -45,6 +46,7 @@ _log = logging.getLogger(__name__)
 CONNECTIONS_MAX: Final = 1024
 #: bytes of a UNIX socket's path, by the operating system
 _UNIX_PATH_MAX: Final = 107
+_FOLDER_PREFIX: Final = "drey-data-"
 
 
 def channel_identity(request: ReadRequest) -> int:
@@ -103,7 +105,7 @@ class DataServer:
             )
         self._source = PartitionSource(manager)
         self._settings = settings
-        self._folder: str | None = None
+        self._folder: ProcessFolder | None = None
         self._listeners: list[socket.socket] = []
         self._acceptors: list[threading.Thread] = []
         self._lock = threading.Lock()
@@ -161,16 +163,20 @@ class DataServer:
                 connection.shutdown(socket.SHUT_RDWR)
         for thread in connections:
             thread.join()
+        self._close_folder()
+
+    def _close_folder(self) -> None:
         if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder.close()
             self._folder = None
 
     def _listen_unix(self) -> str:
-        self._folder = tempfile.mkdtemp(prefix="drey-data-")
-        path = os.path.join(self._folder, "socket")  # noqa: PTH118
+        directory = Path(tempfile.gettempdir())
+        sweep(directory, _FOLDER_PREFIX)
+        self._folder = ProcessFolder.create(directory, _FOLDER_PREFIX)
+        path = str(self._folder.path / "socket")
         if len(os.fsencode(path)) > _UNIX_PATH_MAX:
-            shutil.rmtree(self._folder, ignore_errors=True)
-            self._folder = None
+            self._close_folder()
             return ""
         listener = socket.socket(socket.AF_UNIX)
         self._listeners.append(listener)

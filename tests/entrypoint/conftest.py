@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from engine.entrypoint.pid_file import PidFile
+from engine.errors import ResourceError
 from engine.gateways.messages import MESSAGE_TYPES, RequestLeader, RequestSlotOverview
 from engine.rpc.codec import MessageCodec
 from engine.rpc.credentials import Credentials
@@ -107,7 +108,7 @@ class Installation:
             leader = await rpc.connect(f"localhost:{self.port}/leader", 0).ask(RequestLeader())
             manager = rpc.connect(f"{leader.address}/resourcemanager", leader.epoch)
             return (await manager.ask(RequestSlotOverview())).total_count
-        except ConnectionError:
+        except (ConnectionError, ResourceError):
             return -1
         finally:
             await rpc.close()

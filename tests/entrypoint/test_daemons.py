@@ -201,3 +201,51 @@ def test_in_the_foreground_it_logs_to_the_terminal_and_can_be_stopped(installati
     installation.run("jobmanager", "stop")
     foreground.communicate(timeout=WAIT_S)
     assert foreground.returncode == 0
+
+
+JOB = """
+import sys
+import pyarrow as pa
+from engine import Environment
+env = Environment()
+env.from_arrow(pa.table({"a": [1, 2, 3]})).write_csv(sys.argv[1])
+print(env.execute("three rows").state, flush=True)
+sys.exit(int(sys.argv[2]))
+"""
+
+
+def test_a_standalone_job_has_a_job_manager_that_ends_with_it(installation, tmp_path):
+    (tmp_path / "job.py").write_text(JOB)
+    task_manager = installation.daemon("taskmanager")
+    words = ["-D", "parallelism.default=1", str(tmp_path / "job.py"), str(tmp_path / "out"), "7"]
+    try:
+        done = installation.run("standalonejob", "start-foreground", *words)
+    finally:
+        task_manager.terminate()
+        output = task_manager.communicate(timeout=WAIT_S)[0]
+    assert done.returncode == 7, done.stdout + done.stderr + output
+    assert "FINISHED" in done.stdout
+    assert (tmp_path / "out" / "part-00000.csv").read_text() == "1\n2\n3\n"
+    assert installation.slots() == -1
+
+
+def test_a_standalone_job_that_is_stopped_is_cancelled_and_leaves_nothing(installation, tmp_path):
+    (tmp_path / "job.py").write_text(JOB)
+    done = installation.run("standalonejob", "start", str(tmp_path / "job.py"), str(tmp_path / "out"), "0")
+    (pid,) = started(done, "standalonejob")
+    assert installation.slots() == 0
+    until(lambda: len(psutil.Process(pid).children()) == 2)
+    children = [(child.pid, process_identity(child.pid)) for child in psutil.Process(pid).children()]
+    installation.run("standalonejob", "stop")
+    assert not installation.pid_file("standalonejob").exists()
+    until(lambda: all(process_identity(child) != identity for child, identity in children))
+    assert not (tmp_path / "out").exists()
+    assert list(installation.tmp.iterdir()) == []
+
+
+def test_a_standalone_job_that_is_killed_takes_its_job_manager_along(installation, tmp_path):
+    (tmp_path / "job.py").write_text(JOB)
+    done = installation.run("standalonejob", "start", str(tmp_path / "job.py"), str(tmp_path / "out"), "0")
+    (pid,) = started(done, "standalonejob")
+    os.kill(pid, signal.SIGKILL)
+    until(lambda: installation.slots() == -1, "the end of the JobManager")

@@ -35,7 +35,9 @@ from engine.exchange.partition_file import partition_identity
 from engine.exchange.partition_manager import ResultPartitionManager
 from engine.exchange.read_request import ReadRequest, error_response
 from engine.exchange.ready_queue import ReadyQueue
+from engine.exchange.result_partition import SubpartitionView
 from engine.exchange.server_connection import ServerConnection
+from engine.exchange.sorted_partition import SortedPartition
 from engine.process_folder import ProcessFolder, sweep
 
 if TYPE_CHECKING:
@@ -70,7 +72,7 @@ class PartitionSource:
         """Return (view, identity, size of the reader's buffers)."""
         request = msgspec.msgpack.decode(payload, type=ReadRequest)
         try:
-            view = self._manager.create_view(request.partition, request.subpartition_index, ready, number)
+            view = self._view_of(request, ready, number)
         except PartitionNotFoundError:
             callback = functools.partial(connection.announce_available, number)
             with self._lock:
@@ -78,6 +80,12 @@ class PartitionSource:
             self._manager.notify_registered(request.partition, callback)
             raise
         return view, channel_identity(request), request.buffer_size
+
+    def _view_of(self, request: ReadRequest, ready: ReadyQueue, number: int) -> SubpartitionView:
+        partition = self._manager.find(request.partition)
+        if isinstance(partition, SortedPartition) and request.key_range is not None:
+            return partition.create_range_view(request.key_range, request.buffer_size, ready, number)
+        return self._manager.create_view(request.partition, request.subpartition_index, ready, number)
 
     def batch_bytes(self, batch: pa.RecordBatch) -> memoryview:
         """Return a batch as an Arrow IPC stream."""

@@ -20,6 +20,7 @@ Source: Flink's SingleInputGate. Local channels hand over the producer's buffers
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Final
 
 from engine.clock import Clock, SystemClock
@@ -68,6 +69,8 @@ class InputGate:
         self.descriptor = descriptor
         self.elements = 0
         self.bytes = 0
+        #: of the last element
+        self.channel_index = 0
         self._clock = clock or SystemClock()
         self._manager = manager
         self._reads = reads
@@ -78,6 +81,8 @@ class InputGate:
         self._is_closed = False
         #: whether the task looks for something to read here; read by any thread
         self.is_waiting = False
+        #: how long it did so
+        self.idle_ns = 0
         #: channels read in order: which one it is, and those that have something but must wait
         self._turn = 0
         self._early: set[int] = set()
@@ -121,7 +126,9 @@ class InputGate:
                 return None
             wait_ms = self._wait_ms(deadline_ms)
             self.is_waiting = True
+            begin_ns = time.perf_counter_ns()
             channel_index = self._ready.pop_channel(wait_ms)
+            self.idle_ns += time.perf_counter_ns() - begin_ns
             self.is_waiting = False
             if channel_index == CLOSED:
                 raise TaskCancelledError("the input gate was closed")
@@ -174,6 +181,7 @@ class InputGate:
                 self._are_all_reading = False
             return None
         self.elements += 1
+        self.channel_index = index
         self.bytes += element.size if isinstance(element, (Buffer, OversizedRow)) else int(element.nbytes)
         return element
 

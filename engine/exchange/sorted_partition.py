@@ -10,9 +10,8 @@
 A row is written once, wherever its range will begin: nobody needs to know the bounds before all rows are there, so
 they are exact, behind any operator and without reading the input twice. Rows stay in the managed pages in which they
 were sorted; files hold what did not fit, or what others had more use for (``SortedRuns.spill``). There are no
-subpartitions and no network buffers: the one consumer in the producer's process reads the runs themselves.
-
-Limits: a consumer in another process is refused with NotYetSupportedError.
+subpartitions: a consumer in the producer's process reads the runs themselves, one in another process its range of them
+as row pages in order (``create_range_view``), which it writes to a run of its own before it merges.
 
 Source: the sort-merge BLOCKING partition of Flink (one file, read in parts) with keys in place of subpartitions.
 """
@@ -22,10 +21,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Protocol
 
-from engine.errors import IllegalTransitionError, NotYetSupportedError, PartitionReleasedError
+from engine.errors import IllegalTransitionError, PartitionReleasedError
+from engine.exchange.buffer_pool import Buffer, BufferKind, unpooled_buffer
+from engine.exchange.elements import END_OF_PARTITION, EndOfPartitionEvent
 from engine.exchange.ready_queue import ReadyQueue
 from engine.exchange.result_partition import PartitionFileSpace, PartitionState, ResultPartition, SubpartitionView
-from engine.graph.deployment import RangeSamples, ResultPartitionDescriptor
+from engine.graph.deployment import KeyRange, RangeSamples, ResultPartitionDescriptor
 from engine.graph.ship_strategy import SORTED_RUNS
 
 if TYPE_CHECKING:
@@ -36,6 +37,20 @@ if TYPE_CHECKING:
 
 #: keys of one producer that the JobMaster gets
 SAMPLES_MAX: Final = 512
+#: pages of a range that are said to be ready: nobody counts them beforehand
+_BACKLOG: Final = 8
+
+
+class OrderedPages(Protocol):
+    """Rows of a range in order: ``engine.sort.run_transfer.RangePages``."""
+
+    def fill(self, target: bytearray | memoryview) -> int:
+        """Copy whole rows: their bytes, 0 at the end, or minus the bytes of a row that needs more."""
+        ...
+
+    def close(self) -> None:
+        """Close files; idempotent."""
+        ...
 
 
 class KeptRuns(Protocol):
@@ -55,6 +70,10 @@ class KeptRuns(Protocol):
 
     def samples(self, count: int) -> tuple[list[bytes], list[int]]:
         """Return keys and the bytes of rows that each stands for."""
+        ...
+
+    def range_pages(self, lower: bytes | None, upper: bytes | None) -> OrderedPages:
+        """Return the rows of a range of keys, in order."""
         ...
 
     def release(self) -> None:
@@ -117,7 +136,15 @@ class SortedPartition(ResultPartition):
 
     def create_view(self, subpartition_index: int, listener: ReadyQueue, channel: int) -> SubpartitionView:
         """Refuse: there are no subpartitions."""
-        raise NotYetSupportedError(f"reading the sorted result {self.id} from another process")
+        raise IllegalTransitionError(f"the sorted result {self.id} is read by ranges of keys")
+
+    def create_range_view(
+        self, key_range: KeyRange, page_bytes: int, listener: ReadyQueue, channel: int
+    ) -> SubpartitionView:
+        """Return a reader of the rows in a range, in order, as pages of at most that size."""
+        view = RangeView(self.runs.range_pages(key_range.lower, key_range.upper), page_bytes)
+        listener.push_channel(channel)
+        return view
 
     def fail(self, error: BaseException) -> None:
         """Drop everything."""
@@ -132,6 +159,44 @@ class SortedPartition(ResultPartition):
     def _release_runs(self) -> None:
         if self._runs is not None and self.state in (PartitionState.RELEASED, PartitionState.FAILED):
             self._runs.release()
+
+
+class RangeView:
+    """One reader of a range, for another process. Used by one thread."""
+
+    def __init__(self, pages: OrderedPages, page_bytes: int) -> None:
+        self._pages = pages
+        self._page = bytearray(page_bytes)
+        self._large: memoryview | None = None
+        self._is_ended = False
+
+    def poll(self) -> tuple[Buffer | EndOfPartitionEvent, bool]:
+        """Return (page, a fragment of a large row, or the end; whether more may follow)."""
+        if self._large is None:
+            used = self._pages.fill(self._page)
+            if used > 0:
+                return unpooled_buffer(memoryview(self._page)[:used]), True
+            if used == 0:
+                self._is_ended = True
+                return END_OF_PARTITION, False
+            row = bytearray(-used)
+            self._pages.fill(row)
+            self._large = memoryview(row)
+        fragment, rest = self._large[: len(self._page)], self._large[len(self._page) :]
+        self._large = rest if rest else None
+        return unpooled_buffer(fragment, BufferKind.FRAGMENT if rest else BufferKind.LAST_FRAGMENT), True
+
+    def backlog(self) -> int:
+        """Return some pages until the end is reached."""
+        return 0 if self._is_ended else _BACKLOG
+
+    def consumed(self) -> None:
+        """Do nothing: the runs stay."""
+
+    def release(self) -> None:
+        """Close files. Idempotent."""
+        self._pages.close()
+        self._large = None
 
 
 class SortedRunsWriter:

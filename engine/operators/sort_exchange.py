@@ -7,7 +7,8 @@ and nothing is written that fits. The pages it does not need go back at once; th
 operator asks for managed memory that is not there: its runs go to disk then, also while they are read.
 
 MergeRunsDriver reads its range of the runs of all producers. It needs memory only for rows that come from disk: for
-their blocks, and an arena in which they are decoded. However much its slot has, it takes no more than that.
+their blocks, and an arena in which they are decoded. However much its slot has, it takes no more than that. What
+producers of other processes have in the range is brought here first (``received_runs``).
 
 Source: range partitioning with sorted runs is DuckDB's and Spark's idea of a merge path, over tasks.
 """
@@ -16,17 +17,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
-from engine.errors import NotYetSupportedError, PartitionNotFoundError
+from engine.errors import PartitionNotFoundError
 from engine.exchange.sorted_partition import KeptRuns, SortedPartition
-from engine.graph.deployment import InputChannelDescriptor, PartitionLocation
+from engine.graph.deployment import InputChannelDescriptor
+from engine.graph.operator_descriptor import MergeRunsOperator
 from engine.operators.blocking import Sort
 from engine.operators.operator import Output, TaskContext
+from engine.operators.received_runs import is_remote, receive_runs
 from engine.operators.wide_batches import in_turns
 from engine.sort.merged_batches import MergedBatches
 from engine.sort.sorted_runs import SortedRuns
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from engine.graph.operator_descriptor import OperatorDescriptor
+    from engine.operators.task_inputs import TaskInput
 
 #: managed memory of a merge beside the blocks of runs: the arena for rows from disk is a quarter of it
 MERGE_BYTES: Final = 4 << 20
@@ -66,9 +72,11 @@ class SortRuns(Sort):
 class MergeRunsDriver:
     """Merges its range of the runs of all producers."""
 
-    def __init__(self, descriptor: OperatorDescriptor) -> None:
+    def __init__(self, descriptor: OperatorDescriptor, inputs: Mapping[int, TaskInput]) -> None:
         self._descriptor = descriptor
+        self._inputs = inputs
         self._merged: MergedBatches | None = None
+        self._received: SortedRuns | None = None
         self.rows_in = 0
         self.bytes_in = 0
 
@@ -76,7 +84,9 @@ class MergeRunsDriver:
         """Take the memory; the producers have finished."""
         self._context = context
         self._output = output
-        self._sources = [self._runs_of(channel) for channel in context.descriptor.gates[0].channels]
+        channels = context.descriptor.gates[0].channels
+        self._has_remote = any(is_remote(channel) for channel in channels)
+        self._sources = [self._runs_of(channel) for channel in channels if not is_remote(channel)]
         wanted = MERGE_BYTES + sum(source.reader_bytes for source in self._sources)
         self._pool = context.page_pool(self._descriptor, wanted // context.services.memory_manager.page_size)
 
@@ -84,6 +94,11 @@ class MergeRunsDriver:
         """Push the rows of the range in order, until the output has enough."""
         key_range = self._context.descriptor.gates[0].key_range
         assert key_range is not None, f"{self._context.task_name} was given no range"
+        if self._has_remote:
+            operator = self._descriptor.operator
+            assert isinstance(operator, MergeRunsOperator), f"{operator} merges nothing"
+            self._received = receive_runs(self._context, operator.keys, self._inputs[0])
+            self._sources.append(self._received)
         self._merged = MergedBatches(self._sources, self._pool, key_range.lower, key_range.upper)
         for batch in in_turns(self._merged.batches()):
             self._context.check_cancelled()
@@ -94,8 +109,6 @@ class MergeRunsDriver:
                 break
 
     def _runs_of(self, channel: InputChannelDescriptor) -> SortedRuns:
-        if channel.location is PartitionLocation.REMOTE:
-            raise NotYetSupportedError(f"reading the sorted result {channel.partition} from another process")
         partition = self._context.services.partition_manager.find(channel.partition)
         if partition is None:
             raise PartitionNotFoundError(f"result partition {channel.partition} is not registered here")
@@ -107,3 +120,6 @@ class MergeRunsDriver:
         if self._merged is not None:
             self._merged.close()
             self._merged = None
+        if self._received is not None:
+            self._received.release()
+            self._received = None

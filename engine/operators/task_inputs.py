@@ -16,6 +16,7 @@ from engine.exchange.input_gate import InputGate
 from engine.exchange.page_reader import gate_batches
 from engine.expressions.schema_bridge import to_arrow_schema
 from engine.graph.deployment import InputGateDescriptor
+from engine.operators.received_runs import is_remote
 from engine.operators.task_services import TaskServices
 from engine.operators.wide_batches import in_turns
 
@@ -26,6 +27,9 @@ class TaskInput:
     def __init__(self, gates: Sequence[InputGateDescriptor], services: TaskServices) -> None:
         first = gates[0]
         merged = msgspec.structs.replace(first, channels=tuple(channel for gate in gates for channel in gate.channels))
+        if merged.key_range is not None:  # sorted runs: those of this process are read where they lie
+            remote = tuple(channel for channel in merged.channels if is_remote(channel))
+            merged = msgspec.structs.replace(merged, channels=remote or merged.channels, in_order=True)
         self.schema: pa.Schema = to_arrow_schema(first.schema)
         #: whether every subtask of the task is sent the same rows
         self.is_broadcast = all(gate.is_broadcast for gate in gates)
@@ -56,6 +60,16 @@ class TaskInput:
     def is_waiting(self) -> bool:
         """Whether the task waits for this input at this moment; from any thread."""
         return self._gate.is_waiting
+
+    @property
+    def channel_index(self) -> int:
+        """The producer that the last element came from."""
+        return self._gate.channel_index
+
+    @property
+    def idle_ns(self) -> int:
+        """How long the task has waited for this input; from any thread."""
+        return self._gate.idle_ns
 
     def cancel(self) -> None:
         """Wake whoever waits for this input; from another thread."""

@@ -147,6 +147,11 @@ cdef class SortedRuns:
         finally:
             self.end_read()
 
+    def range_pages(self, bytes lower, bytes upper):
+        """Return RangePages: the rows of a range in order, for another process."""
+        from engine.sort.run_transfer import RangePages     # which is made of this class
+        return RangePages(self, lower, upper)
+
     cdef int begin_read(self) except -1:
         with self._changed:
             while self._is_spilling:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from engine.errors import IllegalTransitionError, NotYetSupportedError, PartitionReleasedError, TaskCancelledError
+from engine.errors import IllegalTransitionError, PartitionReleasedError, TaskCancelledError
 from engine.exchange.ready_queue import ReadyQueue
 from engine.exchange.record_writer_builder import RecordWriterBuilder
 from engine.exchange.result_partition import pool_bounds
@@ -93,7 +93,7 @@ def test_batches_and_subpartitions_are_refused(partition):
     assert not writer.flush_if_older_than(0)
     partition.keep(Runs(1))
     writer.finish()
-    with pytest.raises(NotYetSupportedError, match="another process"):
+    with pytest.raises(IllegalTransitionError, match="ranges of keys"):
         partition.create_view(0, ReadyQueue(1), 0)
     assert partition.subpartition_bytes == ()
     writer.close()

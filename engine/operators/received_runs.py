@@ -1,0 +1,53 @@
+"""The sorted runs of producers in other processes, brought here for a merge.
+
+    channels to other processes, one after the other ─► row pages in order ─► one run on disk for each producer
+
+What comes is in order, so it is only written: bounded memory however large the range is, and the merge reads it beside
+the runs of this process as if it had been sorted here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from engine.exchange.buffer_pool import Buffer
+from engine.exchange.elements import OversizedRow
+from engine.graph.deployment import PartitionLocation
+from engine.sort.run_transfer import RunReceiver
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from engine.graph.deployment import InputChannelDescriptor
+    from engine.graph.sort_key import SortKey
+    from engine.operators.operator import TaskContext
+    from engine.operators.task_inputs import TaskInput
+    from engine.sort.sorted_runs import SortedRuns
+
+#: bytes of a block of such a run: two for each producer are held by the merge
+BLOCK_BYTES: Final = 64 << 10
+
+
+def is_remote(channel: InputChannelDescriptor) -> bool:
+    """Return whether a producer lives in another process."""
+    return channel.location is PartitionLocation.REMOTE
+
+
+def receive_runs(context: TaskContext, keys: Sequence[SortKey], task_input: TaskInput) -> SortedRuns:
+    """Read everything of an input that is read in order; returns a run for each channel, which the caller releases."""
+    receiver = RunReceiver(task_input.schema, tuple(keys), context.spill_space(), BLOCK_BYTES)
+    channel_index = 0
+    for element in task_input.elements():
+        if task_input.channel_index != channel_index:
+            receiver.end_run()
+            channel_index = task_input.channel_index
+        if isinstance(element, Buffer):
+            try:
+                receiver.add_page(element.segment, element.size)
+            finally:
+                element.recycle()
+        else:
+            assert isinstance(element, OversizedRow), "sorted results travel as rows"
+            receiver.add_row(element.buffer)
+    receiver.end_run()
+    return receiver.take_runs()

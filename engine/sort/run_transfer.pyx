@@ -1,0 +1,125 @@
+"""Sorted runs on their way to another process: RangePages reads a range in order, RunReceiver makes runs of it there.
+
+    producer   pages = RangePages(runs, lower, upper) ─► pages.fill(memory)* until 0 ─► pages.close()
+    consumer   receiver = RunReceiver(schema, keys, space, block_size)
+               (receiver.add_page(...) | add_row(...))* ─► receiver.end_run()    for each producer
+               receiver.take_runs() ─► MergedBatches, beside the runs of this process ─► release()
+
+    runs ── slices [lower, upper) ──► RunMerger ──► rows, one after the other ═══► SpillWriter ──► one run on disk
+
+The producer needs no memory but the page that is filled and a block for each of its runs on disk: a row is copied as
+soon as it is the smallest. The consumer needs none but the block that is written: what comes is in order already. So
+neither takes managed memory for a neighbour, however much it is; the price is that the rows are written once more.
+
+Limits: a row that is larger than the page is asked for on its own (``fill`` says how large).
+"""
+
+cimport cython
+from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy
+
+from engine.memory.segment cimport MemorySegment
+from engine.records.row_codec cimport row_size, rows_of_page
+from engine.sort.run_merger cimport RunMerger
+from engine.sort.sorted_run cimport RunWriter
+from engine.sort.sorted_runs cimport SortedRuns
+
+from engine.errors import CorruptBlockError
+
+cdef int64_t MIN_ROW_BYTES = 8
+
+
+@cython.final
+cdef class RangePages:
+    """Args: runs: read as long as this is; lower, upper: key bytes, lower <= key < upper; None: no bound."""
+
+    cdef SortedRuns _runs
+    cdef RunMerger _merger          # None: no row in the range, or closed
+
+    def __cinit__(self, SortedRuns runs not None, bytes lower=None, bytes upper=None):
+        self._runs = runs
+        slices = runs.slices(lower, upper)
+        if slices:
+            runs.begin_read()
+            try:
+                self._merger = runs.merger(slices)
+            finally:
+                runs.end_read()
+
+    def fill(self, uint8_t[::1] target not None):
+        """Copy as many whole rows as fit: their bytes, 0 at the end, or minus the bytes of one that needs more."""
+        cdef int64_t used = 0
+        cdef int64_t size
+        if self._merger is None:
+            return 0
+        self._runs.begin_read()
+        try:
+            self._merger.follow_to_disk()
+            while self._merger.head() != NULL:
+                size = row_size(self._merger.head())
+                if used + size > target.shape[0]:
+                    return used if used > 0 else -size
+                memcpy(&target[used], self._merger.head(), <size_t> size)
+                used += size
+                self._merger.advance()
+        finally:
+            self._runs.end_read()
+        return used
+
+    def close(self):
+        """Close the files; idempotent. The runs stay."""
+        merger, self._merger = self._merger, None
+        if merger is not None:
+            merger.close()
+
+
+@cython.final
+cdef class RunReceiver:
+    """Args: schema, keys: as of the sender's runs; space: SpillSpace; block_size: of the files, bytes."""
+
+    cdef SortedRuns _runs
+    cdef RunWriter _writer          # None: no row of this run has come yet
+    cdef readonly int64_t rows
+
+    def __cinit__(self, schema, keys, space, int64_t block_size):
+        self._runs = SortedRuns(schema, keys, space, block_size)
+
+    def add_page(self, MemorySegment segment not None, int64_t used_bytes):
+        """Write the rows of a page, which follow those that came before."""
+        segment._check(0, used_bytes)
+        self._add(segment.data, used_bytes)
+
+    def add_row(self, const uint8_t[::1] row not None):
+        """Write one row of any size."""
+        self._add(&row[0], row.shape[0])
+
+    def end_run(self):
+        """The rows of one sender have come: the next are another run's."""
+        if self._writer is not None:
+            self._runs.add(self._writer.finish())
+            self._writer = None
+
+    def take_runs(self):
+        """Return the SortedRuns, which the caller releases."""
+        return self._runs
+
+    cdef int _add(self, const uint8_t* data, int64_t size) except -1:
+        cdef int64_t row = 0
+        cdef int64_t count
+        cdef uint8_t** rows = <uint8_t**> malloc(<size_t> (size // MIN_ROW_BYTES + 1) * sizeof(uint8_t*))
+        if rows == NULL:
+            raise MemoryError
+        try:
+            count = rows_of_page(data, size, rows, size // MIN_ROW_BYTES + 1)
+            if count < 0:
+                raise CorruptBlockError(f"{size} bytes of a sorted result do not consist of whole rows")
+            if self._writer is None:
+                self._writer = self._runs.new_writer("run of another process")
+            with nogil:
+                for row in range(count):
+                    self._writer.write(rows[row])
+            self.rows += count
+        finally:
+            free(rows)
+        return 0

@@ -227,10 +227,8 @@ cdef class GroupTable:
         cdef const StateField* field
         cdef int64_t updated
         cdef int32_t index
-        if self._key_count > 0:
-            count = self._locate(opened.keys, start, count, reserved)
-        else:
-            count = self._locate_global(count, reserved)
+        count = (self._locate(opened.keys, start, count, reserved) if self._key_count > 0
+                 else self._locate_global(count, reserved))
         if self._has_values and count > 0:
             updated = self._update_values(opened, start, count, reserved or self.frozen)
             if self.frozen and updated < count:
@@ -247,9 +245,7 @@ cdef class GroupTable:
     # --------------------------------------------------------------------------------------------- find or insert
 
     cdef int64_t _locate_global(self, int64_t count, bint reserved) noexcept nogil:
-        cdef int64_t index
-        cdef int64_t page_index = 0
-        cdef int64_t offset = 0
+        cdef int64_t index, page_index = 0, offset = 0
         cdef uint8_t* group
         if self.group_count == 0:
             group = self._new_group(0, 0, reserved or self.frozen)

@@ -232,6 +232,31 @@ REGISTRATION_FIRST_PAUSE = _option(
 REGISTRATION_LAST_PAUSE = _option(
     "cluster.registration.max-timeout", "duration", "10 s", "Longest pause between attempts to register.", minimum=1
 )
+BACK_PRESSURE_SAMPLES = _option(
+    "web.backpressure.num-samples",
+    "int",
+    "100",
+    "Looks at the tasks of a job for one answer about its pressure.",
+    minimum=1,
+)
+BACK_PRESSURE_INTERVAL = _option(
+    "web.backpressure.delay-between-samples", "duration", "50 ms", "Time between two such looks.", minimum=1
+)
+JOB_STORE_CACHE = _option(
+    "jobstore.cache-size", "size", "50mb", "Details of ended jobs that the JobManager keeps in memory."
+)
+JOB_STORE_EXPIRATION = _option(
+    "jobstore.expiration-time", "duration", "1 h", "Time after which an ended job is forgotten.", minimum=1
+)
+JOB_STORE_CAPACITY = _option(
+    "jobstore.max-capacity", "int", "1000", "Ended jobs that are kept; the oldest one goes first.", minimum=1
+)
+JOB_STORE_FOLDER = _option(
+    "jobstore.dir",
+    "string",
+    None,
+    "Folder for ended jobs, which outlive the JobManager there. Default: history among the log files.",
+)
 SECRET_FILE = _option(
     "security.secret-file",
     "string",

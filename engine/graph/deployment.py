@@ -139,6 +139,9 @@ class TaskCounters(msgspec.Struct, frozen=True):
     managed_bytes_peak: int = 0
     #: most network buffers that its result partitions held at a time
     network_buffers_peak: int = 0
+    #: waited for room for its output, and for input, so far
+    back_pressured_ms: int = 0
+    idle_ms: int = 0
 
 
 class FailureInfo(msgspec.Struct, frozen=True):

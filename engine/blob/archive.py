@@ -44,7 +44,7 @@ def unpack(archive: Path, folder: Path, entries_max: int = ENTRIES_MAX, bytes_ma
 
 
 def _is_damage(error: BaseException) -> bool:
-    """Whether the archive is to blame: the library meets damage with all kinds of errors, but the disk's are its own."""
+    """Whether the archive is to blame: the library answers damage with all kinds of errors."""
     if isinstance(error, OSError):
         return error.errno == errno.EINVAL  # a position before the file's beginning
     return isinstance(error, Exception) and not isinstance(error, MemoryError)

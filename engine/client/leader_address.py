@@ -18,6 +18,7 @@ from engine.config.command_line import current_command_line
 from engine.config.loader import Configuration, config_directory
 from engine.config.options import JOB_MANAGER_ADDRESS, REST_ADDRESS, REST_PORT, SECRET_FILE
 from engine.rpc.credentials import Credentials
+from engine.rpc.tls import tls_contexts
 
 #: seconds for which a client goes on asking when the JobManager it talked to is gone
 PATIENCE_S = 10.0
@@ -26,7 +27,10 @@ _PROBE_S = 1.0
 
 def cluster_client(configuration: Configuration) -> ClusterClient:
     """Return a client of the leading JobManager; nothing is asked yet."""
-    return ClusterClient(leader_address(configuration), _credentials(configuration), patience_s=PATIENCE_S)
+    tls = tls_contexts(configuration)
+    return ClusterClient(
+        leader_address(configuration), _credentials(configuration), tls.client if tls is not None else None, PATIENCE_S
+    )
 
 
 def _credentials(configuration: Configuration) -> Credentials | None:

@@ -264,8 +264,18 @@ SECRET_FILE = _option(
     "File with the secret that the processes of a cluster and its clients share; made at the first start. "
     "Default: cluster.secret beside config.yaml.",
 )
-BLOB_SIZE_MAX = _option(
-    "blob.max-size", "size", "256mb", "Largest file that may come with a job: Python modules, archives.", minimum=1
+SSL_ENABLED = _option(
+    "security.ssl.enabled",
+    "bool",
+    "false",
+    "Mutual TLS on everything between processes and from clients; bin/make-certificates.sh makes the files.",
+)
+SSL_CERTIFICATE = _option(
+    "security.ssl.certificate", "string", None, "File with the certificate that a process or client shows."
+)
+SSL_KEY = _option("security.ssl.key", "string", None, "File with the certificate's private key, mode 0600.")
+SSL_CA = _option(
+    "security.ssl.ca", "string", None, "File with the authority that certificates of the others must come from."
 )
 BLOB_SIZE_MAX = _option(
     "blob.max-size", "size", "256mb", "Largest file that may come with a job: Python modules, archives.", minimum=1

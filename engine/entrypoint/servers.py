@@ -19,6 +19,7 @@ from engine.rpc.codec import MessageCodec
 from engine.rpc.credentials import Credentials
 from engine.rpc.http_server import HttpServer
 from engine.rpc.http_service import HttpRpcService
+from engine.rpc.tls import tls_contexts
 
 
 def load_credentials(configuration: Configuration, places: Places) -> Credentials:
@@ -55,10 +56,13 @@ class ProcessServer:
         host: str,
         further_ports: Sequence[int] | None = None,
     ) -> None:
-        self.http = HttpServer(bind_host, ports, credentials, host=host)
-        self._further = HttpServer(bind_host, further_ports, credentials, host=host) if further_ports else None
+        #: contexts of mutual TLS, when it is enabled
+        self.tls = tls_contexts(configuration)
+        server_tls, client_tls = self.tls or (None, None)
+        self.http = HttpServer(bind_host, ports, credentials, server_tls, host)
+        self._further = HttpServer(bind_host, further_ports, credentials, server_tls, host) if further_ports else None
         self.rpc = HttpRpcService(
-            self.http, MessageCodec(MESSAGE_TYPES), credentials, checks_local=configuration.get(CHECK_GATEWAYS)
+            self.http, MessageCodec(MESSAGE_TYPES), credentials, client_tls, configuration.get(CHECK_GATEWAYS)
         )
 
     @property
@@ -69,7 +73,7 @@ class ProcessServer:
     @property
     def url(self) -> str:
         """The same, for a browser."""
-        return f"http://{self.http.address}"
+        return f"{'http' if self.tls is None else 'https'}://{self.http.address}"
 
     async def start(self) -> None:
         """Listen; all routes have been added."""

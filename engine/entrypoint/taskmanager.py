@@ -87,6 +87,7 @@ class TaskManager:
                 lambda: self._leader_address,
                 credentials,
                 configuration.get(BLOB_SIZE_MAX),
+                self._server.tls.client if self._server.tls is not None else None,
             )
         )
         self._resources: ProcessResources | None = None

@@ -118,7 +118,11 @@ class HttpServer:
         self._guard = ConnectionGuard(self._runner.server, self._limits)
         self._guard.start()
         self._listener = await asyncio.get_running_loop().create_server(
-            self._guard, sock=listening, ssl=self._tls, backlog=_BACKLOG
+            self._guard,
+            sock=listening,
+            ssl=self._tls,
+            ssl_handshake_timeout=self._limits.head_timeout_s if self._tls is not None else None,
+            backlog=_BACKLOG,
         )
 
     async def stop(self) -> None:

@@ -138,8 +138,11 @@ class HttpRpcService:
         try:
             async with asyncio.timeout(timeout_s):
                 status, answer = await self._exchange(gateway, body, timeout_s)
-        except aiohttp.ClientError as error:
-            raise EndpointUnreachableError(f"nobody answers at {gateway.address}: {_reason(error)}") from error
+        except aiohttp.ClientSSLError as error:
+            raise AccessDeniedError(f"{gateway.address} and this process do not trust each other: {error}") from error
+        except (aiohttp.ClientError, ConnectionError) as error:
+            hint = " (or it refuses the certificate of this process)" if self._tls is not None else ""
+            raise EndpointUnreachableError(f"nobody answers at {gateway.address}: {_reason(error)}{hint}") from error
         except TimeoutError as error:
             raise RpcTimeoutError(f"{gateway.address} did not answer {what} within {timeout_s} s") from error
         except (OSError, RuntimeError) as error:  # RuntimeError: the library, of a connection that we closed ourselves

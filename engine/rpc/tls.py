@@ -1,0 +1,65 @@
+"""Mutual TLS: contexts for both ends of every connection, from ``security.ssl.*``.
+
+    tls_contexts(configuration) ─► None, or Tls(server, client)
+
+One certificate authority of the cluster's own (``bin/make-certificates.sh``) signs one certificate for all of its
+processes and clients; both ends show theirs and check the other's: the authority, its dates, and (clients) that it
+names the host that was called. TLS 1.3 only. The cluster's secret is asked for as well: a certificate says which
+cluster, the secret says that the request was not made by anybody else on the machine.
+
+A private key that others may read is refused.
+"""
+
+from __future__ import annotations
+
+import ssl
+from pathlib import Path
+from typing import NamedTuple
+
+from engine.config.loader import Configuration
+from engine.config.options import SSL_CA, SSL_CERTIFICATE, SSL_ENABLED, SSL_KEY
+from engine.errors import ConfigurationError
+
+
+class Tls(NamedTuple):
+    """What a listening and a calling side are made with."""
+
+    server: ssl.SSLContext
+    client: ssl.SSLContext
+
+
+def tls_contexts(configuration: Configuration) -> Tls | None:
+    """Return the contexts that the configuration asks for; ConfigurationError when a file is missing or unfit."""
+    if not configuration.get(SSL_ENABLED):
+        return None
+    paths = {}
+    for option in (SSL_CERTIFICATE, SSL_KEY, SSL_CA):
+        value = configuration.get(option)
+        if not value:
+            raise ConfigurationError(
+                f"security.ssl.enabled needs {option.key}: bin/make-certificates.sh makes the files"
+            )
+        paths[option.key] = Path(value)
+    return make_tls(paths[SSL_CERTIFICATE.key], paths[SSL_KEY.key], paths[SSL_CA.key])
+
+
+def make_tls(certificate: Path, key: Path, authority: Path) -> Tls:
+    """Return contexts of a certificate with its key, and the authority that the other side's must come from."""
+    for path in (certificate, key, authority):
+        if not path.is_file():
+            raise ConfigurationError(f"the TLS file {path} is not there: bin/make-certificates.sh makes the files")
+    if key.stat().st_mode & 0o077:
+        raise ConfigurationError(f"others may read the private key {key}: run chmod 600 {key}")
+    server, client = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    for context in (server, client):
+        context.minimum_version = ssl.TLSVersion.TLSv1_3
+        context.verify_mode = ssl.CERT_REQUIRED
+        try:
+            context.load_cert_chain(certificate, key)
+            context.load_verify_locations(authority)
+        except (ssl.SSLError, OSError) as error:
+            raise ConfigurationError(
+                f"the TLS files {certificate}, {key} and {authority} do not fit together: {error}"
+            ) from error
+    client.check_hostname = True
+    return Tls(server, client)

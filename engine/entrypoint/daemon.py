@@ -48,8 +48,8 @@ class Daemon(Protocol):
         """Begin to serve; raises what hinders it. Says itself when it is ready."""
         ...
 
-    async def stop(self) -> None:
-        """Give everything back."""
+    async def stop(self, reason: str) -> None:
+        """Give everything back; ``reason``: why, for those who hear of it."""
         ...
 
 
@@ -178,7 +178,7 @@ class _Life:
             return True
         self._is_ending = True
         try:
-            await asyncio.wait_for(daemon.stop(), STOP_TIMEOUT_S)
+            await asyncio.wait_for(daemon.stop(self._reason()), STOP_TIMEOUT_S)
         except TimeoutError:
             _log.error("%s has not stopped within %g s and is ended by force", self._name, STOP_TIMEOUT_S)
             _end_by_force()
@@ -187,6 +187,9 @@ class _Life:
             _log.exception("%s did not stop cleanly", self._name)
             self._failure = self._failure or error
         return True
+
+    def _reason(self) -> str:
+        return "it was stopped" if self._failure is None else f"it failed: {self._failure!r}"
 
     def _asked_to_end(self, signal_name: str) -> None:
         if self._is_ending or self._end.is_set():

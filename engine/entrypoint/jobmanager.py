@@ -107,7 +107,7 @@ class JobManager:
         self._election = services.election()
         self._election.start(self)
 
-    async def stop(self) -> None:
+    async def stop(self, reason: str) -> None:
         """Stop everything in reverse; every step runs, the first error is raised."""
         components, self._components = self._components, None
         if components is not None:

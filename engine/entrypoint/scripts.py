@@ -94,13 +94,15 @@ def stop_cluster(places: Places) -> int:
 
 
 def _report(launches: list[Launch], *, is_cluster: bool) -> int:
-    """Wait for daemons and say what became of them; the first one that fails ends those of a cluster."""
-    code = 0
+    """Wait for daemons and say what became of them; TaskManagers end when their JobManager does not start."""
+    code, has_job_manager = 0, True
     for launch in launches:
-        if code and is_cluster:
-            launch.end()
+        if has_job_manager:
+            outcome = _say_outcome(launch, launch.wait(START_TIMEOUT_S), is_cluster=is_cluster)
+            code = max(code, outcome)
+            has_job_manager = not (outcome and launch.daemon == "jobmanager")
         else:
-            code = max(code, _say_outcome(launch, launch.wait(START_TIMEOUT_S), is_cluster=is_cluster))
+            launch.end()
         launch.close()
     return code
 

@@ -43,7 +43,7 @@ def main(words: Sequence[str] | None = None) -> int:
             readiness.failed(text)
             return 1
         readiness.ready(text)
-        return _run_job(text.removeprefix("http://"), settings, [options.script, *options.arguments])
+        return _run_job(text.partition("://")[2], settings, [options.script, *options.arguments])
     finally:
         readiness.close()
         _end(job_manager)

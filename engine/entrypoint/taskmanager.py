@@ -129,11 +129,11 @@ class TaskManager:
         )
         self._registering = task_executor.spawn(registration.run(), "registration")
 
-    async def stop(self) -> None:
+    async def stop(self, reason: str) -> None:
         """Give everything back in reverse; every step runs, the first error is raised."""
         steps: list[Callable[[], Awaitable[None]]] = [self._server.stop, self._close_resources]
         if self._task_executor is not None:
-            steps.insert(0, self._leave)
+            steps.insert(0, lambda: self._leave(reason))
         first_error: Exception | None = None
         for step in steps:
             try:
@@ -144,12 +144,12 @@ class TaskManager:
         if first_error is not None:
             raise first_error
 
-    async def _leave(self) -> None:
+    async def _leave(self, reason: str) -> None:
         """Say that what runs here is lost, so that it begins elsewhere at once, then cancel it."""
         assert self._task_executor is not None, "only a started TaskManager leaves"
         if self._registering is not None:
             self._registering.cancel()
-        await self._task_executor.disconnect("it was stopped")
+        await self._task_executor.disconnect(reason)
         await self._task_executor.stop()
         self._server.rpc.stop(self._task_executor)
         await self._insight.stop()

@@ -153,6 +153,8 @@ class HttpServer:
             return _refused(request, web.HTTPRequestTimeout.status_code, "the body did not come in time")
         except (web.RequestPayloadError, asyncio.IncompleteReadError):
             return _refused(request, web.HTTPBadRequest.status_code, "the body is malformed")
+        except ConnectionError:  # the caller is gone, or this server stops: nobody is left to be answered
+            raise
         except Exception:
             _log.exception("%s %s failed", request.method, request.rel_url.raw_path)
             return _answered(request, error_response(500, "the server failed; its log tells why"))

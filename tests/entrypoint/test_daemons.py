@@ -249,3 +249,47 @@ def test_a_standalone_job_that_is_killed_takes_its_job_manager_along(installatio
     (pid,) = started(done, "standalonejob")
     os.kill(pid, signal.SIGKILL)
     until(lambda: installation.slots() == -1, "the end of the JobManager")
+
+
+SLEEPY_JOB = """
+import sys
+import pyarrow as pa
+from engine import Environment
+schema = pa.schema([("a", pa.int64())])
+def sleep(row):
+    import time
+    time.sleep(600)
+env = Environment()
+env.from_arrow(pa.table({"a": [1, 2]})).rebalance().map(sleep, schema).write_csv(sys.argv[1])
+env.execute("sleepy")
+"""
+
+
+def python_workers(task_manager):
+    """Return the processes below a TaskManager that run functions: zygote and workers."""
+    return [(child.pid, process_identity(child.pid)) for child in psutil.Process(task_manager).children(recursive=True)]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_python_workers_end_with_their_task_manager_however_it_ends(installation, tmp_path, number):
+    (tmp_path / "job.py").write_text(SLEEPY_JOB)
+    done = installation.run("cluster", "start")
+    (task_manager,) = started(done, "taskmanager")
+    words = ("job", "submit", "-t", "cluster", "-p", "2", str(tmp_path / "job.py"), str(tmp_path / "out"))
+    job = subprocess.Popen(
+        [sys.executable, "-m", "engine.cli.main", *words],
+        env=installation.environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        until(lambda: len(python_workers(task_manager)) == 3, "a zygote and two workers")
+        workers = python_workers(task_manager)
+        os.kill(task_manager, number)
+        until(lambda: all(process_identity(pid) != identity for pid, identity in workers), "the end of all workers")
+        until(lambda: installation.slots() == 0)
+    finally:
+        job.terminate()
+        job.wait(WAIT_S)
+    installation.run("cluster", "stop")
+    assert not (tmp_path / "out").exists()

@@ -6,14 +6,15 @@
 Both need the cluster secret. A body goes to disk as it comes: memory holds a part of it. The key is the digest of the
 content, so a blob that is there is right, and bringing it twice changes nothing.
 
-Blobs come before their job. Those of jobs that nobody submitted go with ``remove_unused``; the others are removed by
+Blobs come before their job. Those of jobs that nobody submitted go with ``sweep``; the others are removed by
 whoever ends the job, with ``remove_job``.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection
+import contextlib
+from collections.abc import Callable, Collection
 
 from engine.blob.blob_store import BlobNameError, BlobStore, CorruptBlobError
 from engine.clock import Clock, SystemClock
@@ -45,6 +46,12 @@ class BlobServer:
         """Remove all blobs of a job."""
         await asyncio.to_thread(self._store.remove_job, job_id.value)
 
+    async def sweep(self, known: Callable[[], Collection[JobId]]) -> None:
+        """Remove what nobody uses, again and again."""
+        while True:
+            await asyncio.sleep(_UNUSED_S / 2)
+            await self.remove_unused(known())
+
     async def remove_unused(self, known: Collection[JobId]) -> None:
         """Remove blobs of jobs that are not known and that were brought an hour ago."""
         await asyncio.to_thread(self._remove_unused, frozenset(known))
@@ -52,8 +59,9 @@ class BlobServer:
     def _remove_unused(self, known: Collection[JobId]) -> None:
         for job_id in self._store.job_ids():
             folder = self._store.job_folder(job_id.value)
-            if job_id not in known and self._clock.wall_ms() / 1000 - folder.stat().st_mtime > _UNUSED_S:
-                self._store.remove_job(job_id.value)
+            with contextlib.suppress(FileNotFoundError):  # its job has just ended
+                if job_id not in known and self._clock.wall_ms() / 1000 - folder.stat().st_mtime > _UNUSED_S:
+                    self._store.remove_job(job_id.value)
 
     async def _put(self, request: HttpRequest) -> HttpResponse:
         job_id, key = request.variables["job_id"], request.variables["key"]

@@ -268,7 +268,8 @@ SSL_ENABLED = _option(
     "security.ssl.enabled",
     "bool",
     "false",
-    "Mutual TLS on everything between processes and from clients; bin/make-certificates.sh makes the files.",
+    "Mutual TLS on messages, REST and files between processes; bin/make-certificates.sh makes the files. Data between "
+    "TaskManagers is not encrypted, so with this they listen on loopback only.",
 )
 SSL_CERTIFICATE = _option(
     "security.ssl.certificate", "string", None, "File with the certificate that a process or client shows."

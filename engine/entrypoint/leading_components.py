@@ -48,6 +48,7 @@ class LeadingComponents:
         self._blocking_work = blocking_work
         self._is_leading = is_leading
         self._on_fatal = on_fatal
+        self._blobs = blobs
         self._heartbeat_interval_s = configuration.get(HEARTBEAT_INTERVAL) / 1000
         self._heartbeat_timeout_s = configuration.get(HEARTBEAT_TIMEOUT) / 1000
         self.resource_manager = ResourceManager(
@@ -62,6 +63,7 @@ class LeadingComponents:
         self.resource_manager.start()
         _log.info("starting Dispatcher under epoch %d", self.epoch)
         self._rpc.start(self.dispatcher)
+        self.dispatcher.spawn(self._blobs.sweep(lambda: self.dispatcher.running_job_ids), "blobs of no job")
 
     async def stop(self) -> None:
         """Stop them; jobs that run are suspended."""

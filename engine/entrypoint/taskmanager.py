@@ -43,6 +43,7 @@ from engine.config.options import (
 from engine.entrypoint.daemon import DaemonContext, build_parser, run_daemon
 from engine.entrypoint.leader_endpoint import StandaloneLeaderFinder
 from engine.entrypoint.servers import ProcessServer, free_port, load_credentials, numeric_host
+from engine.errors import NotYetSupportedError
 from engine.exchange.data_plane import DataPlaneSettings
 from engine.gateways.messages import TaskExecutorHardware
 from engine.ids import ResourceId
@@ -50,6 +51,7 @@ from engine.insight.log_folder import LogFolder
 from engine.insight.process_insight import ProcessInsight
 from engine.memory.process_memory import ProcessMemory
 from engine.process_folder import ProcessFolder, sweep
+from engine.rpc.http_server import is_loopback
 from engine.taskexecutor.registration import Leader, Registration, RegistrationSettings
 from engine.taskexecutor.task_executor import TaskExecutor, TaskExecutorSettings
 from engine.taskexecutor.task_resources import ProcessResources
@@ -77,6 +79,11 @@ class TaskManager:
             configuration.get(TASK_MANAGER_RPC_PORT),
             configuration.get(TASK_MANAGER_HOST),
         )
+        if self._server.tls is not None and not is_loopback(configuration.get(TASK_MANAGER_BIND_HOST)):
+            raise NotYetSupportedError(
+                "TLS on data between TaskManagers of several machines (security.ssl.enabled with "
+                f"{TASK_MANAGER_BIND_HOST.key}: {configuration.get(TASK_MANAGER_BIND_HOST)})"
+            )
         sweep(Path(tempfile.gettempdir()), _BLOB_PREFIX)
         self._blob_folder = ProcessFolder.create(Path(tempfile.gettempdir()), _BLOB_PREFIX)
         #: host:port of the JobManager that leads

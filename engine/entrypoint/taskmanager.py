@@ -132,7 +132,12 @@ class TaskManager:
         self._server.rpc.start(self._insight)
         _log.info("TaskManager %s listens at %s", self._resource_id, self._server.address)
         registration = Registration(
-            task_executor, self._leader_finder(), self._registration_settings(), self._clock, self._registered
+            task_executor,
+            self._leader_finder(),
+            self._registration_settings(),
+            self._clock,
+            self._registered,
+            self._context.readiness.waiting,
         )
         self._registering = task_executor.spawn(registration.run(), "registration")
 

@@ -65,12 +65,14 @@ class Registration:
         settings: RegistrationSettings,
         clock: Clock,
         on_registered: Callable[[Leader], None],
+        on_refused: Callable[[str], None] = lambda reason: None,
     ) -> None:
         self._task_executor = task_executor
         self._finder = finder
         self._settings = settings
         self._clock = clock
         self._on_registered = on_registered
+        self._on_refused = on_refused
         self._pause_s = settings.first_pause_s
         self._connected_s = clock.monotonic_s()
         self._last_reason = ""
@@ -107,4 +109,5 @@ class Registration:
         reason = f"{type(error).__name__}: {error}"
         if reason != self._last_reason:
             _log.warning("not registered: %s", error)
+            self._on_refused(str(error))
         self._last_reason = reason

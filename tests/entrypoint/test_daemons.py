@@ -293,3 +293,20 @@ def test_python_workers_end_with_their_task_manager_however_it_ends(installation
         job.wait(WAIT_S)
     installation.run("cluster", "stop")
     assert not (tmp_path / "out").exists()
+
+
+def test_a_task_manager_with_another_secret_is_refused_and_says_so(installation, tmp_path):
+    started(installation.run("jobmanager", "start"), "jobmanager")
+    other = tmp_path / "other.secret"
+    other.write_text("f" * 64)
+    other.chmod(0o600)
+    task_manager = installation.daemon("taskmanager", "-D", f"security.secret-file={other}")
+    line = next(line for line in iter(task_manager.stdout.readline, "") if "not registered" in line)
+    assert "has another cluster secret" in line
+    assert installation.slots() == 0
+    task_manager.terminate()
+    task_manager.communicate(timeout=WAIT_S)
+    other.chmod(0o644)
+    refused = installation.run("taskmanager", "start", "-D", f"security.secret-file={other}")
+    assert refused.returncode == 1
+    assert f"chmod 600 {other}" in refused.stderr

@@ -102,6 +102,8 @@ class ResourceError(EngineError):
     """A process, partition, connection or disk was lost; a new attempt may help."""
 
     retryable = True
+    #: the ResultPartitionId that was being read, once the input gate has said so
+    partition: object = None
 
 
 class SpillError(ResourceError, OSError):

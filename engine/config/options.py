@@ -184,8 +184,56 @@ CANCELLATION_TIMEOUT = _option(
     "task.cancellation.timeout", "duration", "5 s", "Time a cancelled task has to end before its worker is killed."
 )
 RESTART_STRATEGY = _option(
-    "restart-strategy.type", "string", "none", "What happens after a failure that a new attempt may mend.", ("none",)
+    "restart-strategy.type",
+    "string",
+    None,
+    "What happens after a failure that a new attempt may mend. Default: none embedded, exponential-delay on a cluster.",
+    ("none", "fixed-delay", "exponential-delay", "failure-rate"),
 )
+FIXED_DELAY_ATTEMPTS = _option(
+    "restart-strategy.fixed-delay.attempts", "int", "1", "Restarts of a job before it fails.", minimum=1
+)
+FIXED_DELAY = _option("restart-strategy.fixed-delay.delay", "duration", "1 s", "Pause before each restart.")
+EXPONENTIAL_INITIAL = _option(
+    "restart-strategy.exponential-delay.initial-backoff", "duration", "1 s", "Pause before the first restart."
+)
+EXPONENTIAL_MAX = _option(
+    "restart-strategy.exponential-delay.max-backoff", "duration", "1 min", "Longest pause before a restart."
+)
+EXPONENTIAL_MULTIPLIER = _option(
+    "restart-strategy.exponential-delay.backoff-multiplier", "float", "1.5", "Each pause to the one before.", minimum=1
+)
+EXPONENTIAL_RESET = _option(
+    "restart-strategy.exponential-delay.reset-backoff-threshold",
+    "duration",
+    "1 h",
+    "After so long without a failure the pause is the first one again.",
+)
+EXPONENTIAL_ATTEMPTS = _option(
+    "restart-strategy.exponential-delay.attempts-before-reset-backoff",
+    "int",
+    "0",
+    "Restarts without such a quiet time before the job fails; 0: any number.",
+    minimum=0,
+)
+EXPONENTIAL_JITTER = _option(
+    "restart-strategy.exponential-delay.jitter-factor",
+    "float",
+    "0.1",
+    "Share of the pause by which it is longer or shorter at random, so that jobs do not restart all at once.",
+    minimum=0,
+)
+FAILURE_RATE_MAX = _option(
+    "restart-strategy.failure-rate.max-failures-per-interval",
+    "int",
+    "1",
+    "Failures within the interval that are mended; one more fails the job.",
+    minimum=1,
+)
+FAILURE_RATE_INTERVAL = _option(
+    "restart-strategy.failure-rate.failure-rate-interval", "duration", "1 min", "The interval.", minimum=1
+)
+FAILURE_RATE_DELAY = _option("restart-strategy.failure-rate.delay", "duration", "1 s", "Pause before each restart.")
 JOB_MANAGER_ADDRESS = _option(
     "jobmanager.rpc.address", "string", "localhost", "Host under which TaskManagers and clients find the JobManager."
 )
@@ -280,6 +328,52 @@ SSL_CA = _option(
 )
 BLOB_SIZE_MAX = _option(
     "blob.max-size", "size", "256mb", "Largest file that may come with a job: Python modules, archives.", minimum=1
+)
+HA_TYPE = _option(
+    "high-availability.type",
+    "string",
+    "NONE",
+    "Who leads: the one JobManager there is (NONE), or the one that ZooKeeper elects (ZOOKEEPER).",
+    ("NONE", "ZOOKEEPER"),
+)
+HA_CLUSTER_ID = _option(
+    "high-availability.cluster-id", "string", "default", "Name of this cluster among those that share a quorum."
+)
+HA_STORAGE_FOLDER = _option(
+    "high-availability.storageDir",
+    "string",
+    None,
+    "Folder that every JobManager reaches, for what outlives one of them.",
+)
+HA_QUORUM = _option(
+    "high-availability.zookeeper.quorum",
+    "string",
+    "localhost:2181",
+    "Servers of ZooKeeper: host:port, separated by commas.",
+)
+HA_ROOT = _option(
+    "high-availability.zookeeper.path.root", "string", "/drey", "Node of ZooKeeper under which clusters have theirs."
+)
+HA_SESSION_TIMEOUT = _option(
+    "high-availability.zookeeper.client.session-timeout",
+    "duration",
+    "6 s",
+    "Silence after which a process is out of the election. Leaders stop acting after three quarters of it.",
+    minimum=1000,
+)
+HA_CONNECTION_TIMEOUT = _option(
+    "high-availability.zookeeper.client.connection-timeout",
+    "duration",
+    "15 s",
+    "A JobManager or client that reaches no server of ZooKeeper for so long at its start gives up.",
+    minimum=1,
+)
+HA_ACL = _option(
+    "high-availability.zookeeper.client.acl",
+    "string",
+    "creator",
+    "Who may read and write the nodes: holders of the cluster secret (creator), or everybody (open).",
+    ("creator", "open"),
 )
 LOG_LEVEL = _option(
     "env.log.level",

@@ -17,7 +17,9 @@ from collections.abc import Awaitable, Callable
 
 from engine.dispatcher.job_store import EndedJob, JobStore
 from engine.errors import JobNotFoundError
+from engine.fault_points import reach
 from engine.gateways.dispatcher import DispatcherGateway
+from engine.gateways.job_details import JobDetails, JobExceptions, RequestJobDetails, RequestJobExceptions
 from engine.gateways.messages import (
     CancelJob,
     JobList,
@@ -85,12 +87,13 @@ class Dispatcher(RpcEndpoint):
         self._job_masters[job_id] = job_master
         self._rpc.start(job_master)
         job_master.start()
+        reach("job.accepted")
         self.spawn(self._await_end(job_id, job_master), f"end of job {job_id}")
         return SubmitReply(job_id, is_new=True)
 
     async def _await_end(self, job_id: JobId, job_master: JobMaster) -> None:
         outcome = await asyncio.shield(job_master.outcome)
-        self._ended.add(EndedJob(job_master.overview, outcome))
+        self._ended.add(EndedJob(job_master.overview, outcome, job_master.details))
         del self._job_masters[job_id]
         self._rpc.stop(job_master)
         await job_master.stop()
@@ -126,6 +129,18 @@ class Dispatcher(RpcEndpoint):
         return JobProgress(
             outcome.job_id, outcome.name, outcome.status, outcome.runtime_ms, vertices, outcome.decisions
         )
+
+    async def request_job_details(self, request: RequestJobDetails) -> JobDetails:
+        """Return everything about a job; of an ended job the last."""
+        ended = self._ended_job(request.job_id)
+        return ended.details if ended is not None else await self._gateway(request.job_id).ask(request)
+
+    async def request_job_exceptions(self, request: RequestJobExceptions) -> JobExceptions:
+        """Return what went wrong so far in a job."""
+        ended = self._ended_job(request.job_id)
+        if ended is None:
+            return await self._gateway(request.job_id).ask(request)
+        return JobExceptions(ended.details.failures)
 
     async def request_job_outcome(self, request: RequestJobOutcome) -> JobOutcome:
         """Return how a job ended, once it has."""

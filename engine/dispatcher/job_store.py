@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from engine.gateways.job_details import JobDetails
 from engine.gateways.messages import JobOutcome, JobOverview
 from engine.ids import JobId
 
@@ -17,6 +18,7 @@ class EndedJob:
 
     overview: JobOverview
     outcome: JobOutcome
+    details: JobDetails
 
 
 class JobStore:

@@ -8,17 +8,19 @@ The next leadership gets new components. Source: Flink's DispatcherResourceManag
 from __future__ import annotations
 
 import logging
+import random
 from collections.abc import Callable
 from concurrent.futures import Executor
 from pathlib import Path
 
 from engine.blob.blob_server import BlobServer
 from engine.clock import Clock
-from engine.config.loader import Configuration
+from engine.config.loader import Configuration, configuration_from_texts
 from engine.config.options import HEARTBEAT_INTERVAL, HEARTBEAT_TIMEOUT, SLOT_REQUEST_TIMEOUT
 from engine.dispatcher.dispatcher import Dispatcher
 from engine.graph.job_graph import JobGraph
 from engine.jobmaster.job_master import JobMaster, JobMasterSettings
+from engine.jobmaster.restart_strategy import RestartStrategy, restart_strategy
 from engine.resourcemanager.resource_manager import RESOURCE_MANAGER_ADDRESS, ResourceManager
 from engine.rpc.gateway import RpcService
 
@@ -84,9 +86,15 @@ class LeadingComponents:
                 heartbeat_timeout_s=self._heartbeat_timeout_s,
                 resource_manager_address=self._rpc.address_of(RESOURCE_MANAGER_ADDRESS),
                 storage_folder=self._storage_folder,
+                restart_strategy=self._restart_strategy,
             ),
             self._clock,
             self._blocking_work,
             self._is_leading,
             self._on_fatal,
         )
+
+    def _restart_strategy(self, job_graph: JobGraph) -> RestartStrategy:
+        """Return what the job says, else this cluster's configuration, else the cluster's default."""
+        texts = {**self._configuration.as_texts(), **job_graph.configuration}
+        return restart_strategy("exponential-delay", configuration_from_texts(texts), random.random)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from engine.gateways.job_details import JobDetails, JobExceptions, RequestJobDetails, RequestJobExceptions
 from engine.gateways.messages import (
     CancelJob,
     JobList,
@@ -44,6 +45,14 @@ class DispatcherGateway(Protocol):
 
     async def request_job_outcome(self, request: RequestJobOutcome) -> JobOutcome:
         """Return how a job ended, once it has."""
+        ...
+
+    async def request_job_details(self, request: RequestJobDetails) -> JobDetails:
+        """Return vertices and attempts; of an ended job the last ones."""
+        ...
+
+    async def request_job_exceptions(self, request: RequestJobExceptions) -> JobExceptions:
+        """Return what went wrong so far."""
         ...
 
     async def list_jobs(self, request: ListJobs) -> JobList:

@@ -22,6 +22,7 @@ from engine.errors import (
     SchemaError,
 )
 from engine.graph.deployment import FailureInfo
+from engine.ids import ResultPartitionId
 
 _ROW_CHARACTERS_MAX = 500
 #: classes raised in the client under their own name
@@ -49,6 +50,7 @@ def failure_info(error: BaseException, task: str = "", task_manager: str = "") -
         task=task,
         task_manager=task_manager,
         details=_details(error, cause),
+        partition=_partition(error, cause),
     )
 
 
@@ -61,6 +63,20 @@ def lost_task_executor(resource_id: str, reason: str, task: str = "") -> Failure
         task=task,
         task_manager=resource_id,
     )
+
+
+def _partition(error: BaseException, cause: BaseException) -> ResultPartitionId | None:
+    for each in (cause, error):
+        partition = getattr(each, "partition", None)
+        if isinstance(partition, ResultPartitionId):
+            return partition
+    return None
+
+
+def cancelled_elsewhere(task: str) -> FailureInfo:
+    """Return the failure of an attempt that its TaskExecutor ended by itself."""
+    message = "the task was cancelled on its TaskManager"
+    return FailureInfo("TaskCancelledError", message, retryable=True, task=task)
 
 
 def _root_cause(error: BaseException) -> BaseException:

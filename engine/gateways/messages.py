@@ -20,6 +20,7 @@ from __future__ import annotations
 import msgspec
 
 from engine.gateways.insight import INSIGHT_TYPES
+from engine.gateways.job_details import JOB_DETAIL_TYPES
 from engine.graph.deployment import (
     FailureInfo,
     TaskCounters,
@@ -407,4 +408,5 @@ MESSAGE_TYPES: tuple[type[msgspec.Struct], ...] = (
     UpdateTaskState,
     WithdrawSlotRequests,
     *INSIGHT_TYPES,
+    *JOB_DETAIL_TYPES,
 )

@@ -161,6 +161,8 @@ class FailureInfo(msgspec.Struct, frozen=True):
     task_manager: str = ""
     #: whole traceback
     details: str = ""
+    #: the result partition that could not be read: lost, damaged or out of reach
+    partition: ResultPartitionId | None = None
 
 
 class TaskReport(msgspec.Struct, frozen=True):

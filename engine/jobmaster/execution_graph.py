@@ -20,7 +20,7 @@ from engine.clock import Clock
 from engine.graph.deployment import TaskReport
 from engine.graph.job_graph import IntermediateDataSet, JobGraph, JobVertex
 from engine.graph.source_spec import SourceSplit
-from engine.ids import ExecutionAttemptId, IntermediateDataSetId
+from engine.ids import ExecutionAttemptId, IntermediateDataSetId, ResourceId, ResultPartitionId
 from engine.jobmaster.edge_pattern import producers_of, subpartition_count, subpartition_index
 from engine.jobmaster.execution_state import ExecutionState, state_after_report
 from engine.jobmaster.execution_vertex import Execution, ExecutionEdge, ExecutionVertex, IntermediateResultPartition
@@ -95,13 +95,56 @@ class ExecutionGraph:
         vertex.current = Execution(
             ExecutionAttemptId.create(attempt.vertex, attempt.subtask_index, attempt.attempt_number + 1)
         )
+        self.withdraw_output(vertex)
         for partition in vertex.partitions:
-            partition.is_consumable = partition.is_released = False
-            self.results[partition.data_set.id].finished_producers.discard(vertex.subtask_index)
+            partition.is_released = partition.is_damaged = False
         for edges in vertex.inputs:
             for edge in edges:
                 edge.partition.finished_consumers.discard(vertex.subtask_index)
         return vertex.current
+
+    def note_damage(self, partition_id: ResultPartitionId | None) -> None:
+        """Take note that a reader could not read a partition, if it is one of a current attempt."""
+        vertex = self.vertex_of(partition_id.producer) if partition_id is not None else None
+        for partition in vertex.partitions if vertex is not None else ():
+            if partition.id == partition_id:
+                partition.is_damaged = True
+
+    def attempts_on(self, resource_id: ResourceId) -> list[Execution]:
+        """Return the current attempts that were deployed to a TaskExecutor and not finished."""
+        return [
+            vertex.current
+            for vertex in self
+            if vertex.current.slot is not None
+            and vertex.current.slot.resource_id == resource_id
+            and vertex.current.state is not ExecutionState.FINISHED
+        ]
+
+    def lose_task_executor(self, resource_id: ResourceId, clock: Clock) -> list[ExecutionVertex]:
+        """Note the loss of a TaskExecutor; return the subtasks that it hurts.
+
+        Attempts that ran there are FAILED. Those that had finished are lost; they hurt when a BLOCKING result of
+        theirs still has to be read.
+        """
+        hurt = []
+        for vertex in self:
+            execution = vertex.current
+            if execution.slot is None or execution.slot.resource_id != resource_id:
+                continue
+            if execution.state is ExecutionState.FINISHED:
+                execution.is_lost = True
+                if vertex.is_needed:
+                    hurt.append(vertex)
+            elif not execution.state.is_terminal:
+                execution.transition(ExecutionState.FAILED, clock)
+                hurt.append(vertex)
+        return hurt
+
+    def withdraw_output(self, vertex: ExecutionVertex) -> None:
+        """Let nobody begin to read what a subtask has written: it will be written again."""
+        for partition in vertex.partitions:
+            partition.is_consumable = False
+            self.results[partition.data_set.id].finished_producers.discard(vertex.subtask_index)
 
     @property
     def is_finished(self) -> bool:

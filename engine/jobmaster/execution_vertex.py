@@ -41,6 +41,8 @@ class Execution:
     partition_bytes: tuple[int, ...] = ()
     subpartition_bytes: tuple[tuple[int, ...], ...] = ()
     partition_samples: tuple[RangeSamples, ...] = ()
+    #: it has finished, and the TaskExecutor that holds its results is gone
+    is_lost: bool = False
 
     def transition(self, target: ExecutionState, clock: Clock) -> None:
         """Enter a state, or raise IllegalTransitionError."""
@@ -59,7 +61,10 @@ class IntermediateResultPartition:
     consumers: list[ExecutionEdge] = field(default_factory=list)
     #: PIPELINED: has its first buffer; BLOCKING: is finished
     is_consumable: bool = False
+    #: what the current attempt stored is gone: nobody needed it any more, or it was lost
     is_released: bool = False
+    #: a reader found it damaged, or not there
+    is_damaged: bool = False
     #: on the first partition of a sorted result: chosen once, whatever attempts come later
     range_bounds: tuple[bytes, ...] | None = None
     #: subtask indexes of the consumers that have finished
@@ -130,3 +135,13 @@ class ExecutionVertex:
             for edge in edges
             if edge.partition.data_set.result_type.is_pipelined
         ]
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether a BLOCKING result of it still has to be read by somebody."""
+        return any(
+            not partition.data_set.result_type.is_pipelined
+            and not partition.is_released
+            and len(partition.finished_consumers) < len(partition.consumers)
+            for partition in self.partitions
+        )

@@ -1,7 +1,8 @@
 """JobMaster: runs one job. Reports come in, the ExecutionGraph changes, decisions go out.
 
     start ─► prepare outputs ─► RUNNING ─► schedule ─► deploy ─► reports ... ─► all FINISHED ─► commit ─► FINISHED
-                                   └── a failure ─► FAILING ─┐
+                                   ├── a failure that may be mended ─► RESTARTING ─► RUNNING     (``region_failover``)
+                                   ├── any other ─► FAILING ─┐
                                    └── cancel ─► CANCELLING ─┴─► all tasks ended ─► release, abort ─► FAILED | CANCELED
 
 When a BLOCKING result is finished, its real size may change what has not begun (``RunTimePlanner``).
@@ -16,30 +17,24 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from pathlib import Path
 
 from engine.clock import Clock
 from engine.errors import EngineError, MemoryBudgetError, SlotTimeoutError
-from engine.gateways.failure_info import failure_info, lost_task_executor
+from engine.gateways.failure_info import cancelled_elsewhere, failure_info, lost_task_executor
 from engine.gateways.job_master import JobMasterGateway
 from engine.gateways.messages import (
     CancelJob,
     CancelTask,
     FreeSlot,
-    JobOutcome,
-    JobOverview,
-    JobProgress,
     OfferSlots,
     PartitionConsumable,
     ReleaseJob,
     ReleasePartitions,
     ReportProgress,
-    RequestJobOutcome,
-    RequestJobProgress,
-    RequestJobStatus,
     RequestSlotOverview,
     RequestSlots,
     SlotOfferReply,
@@ -50,17 +45,17 @@ from engine.gateways.messages import (
 )
 from engine.graph.deployment import FailureInfo, TaskReport
 from engine.graph.job_graph import JobGraph
-from engine.ids import ResourceId
+from engine.ids import ExecutionAttemptId, ResourceId
 from engine.jobmaster.deployment import build_descriptor
 from engine.jobmaster.execution_graph import build_execution_graph
 from engine.jobmaster.execution_state import ExecutionState
 from engine.jobmaster.execution_vertex import ExecutionVertex
-from engine.jobmaster.failover import root_failure
 from engine.jobmaster.job_commit import JobCommit
-from engine.jobmaster.job_status import JobStatus, check_job_transition
-from engine.jobmaster.job_summary import vertex_progress, vertex_results
+from engine.jobmaster.job_report import JobReport
+from engine.jobmaster.job_status import JobStatus
 from engine.jobmaster.partition_tracker import partitions_to_release
-from engine.jobmaster.run_time_planner import RunTimePlanner
+from engine.jobmaster.region_failover import RegionFailover
+from engine.jobmaster.restart_strategy import NoRestart, RestartStrategy
 from engine.jobmaster.scheduler import Scheduler
 from engine.jobmaster.slot_pool import AllocatedSlot, SlotPool
 from engine.jobmaster.slot_timeout import SlotDeadline, slot_timeout_text
@@ -74,6 +69,8 @@ from engine.rpc.request import ACKNOWLEDGE, Acknowledge, Request
 _log = logging.getLogger(__name__)
 
 _CANCEL_TRIES = 3
+#: a failure may be mended, slots are of use
+_GOING_ON = (JobStatus.RUNNING, JobStatus.RESTARTING)
 #: seconds in which a TaskExecutor ends all tasks of a job and gives everything back
 _RELEASE_TIMEOUT_S = 60.0
 
@@ -88,9 +85,11 @@ class JobMasterSettings:
     resource_manager_address: str
     #: where decisions and results lie; None: decisions in the staging folder, results nowhere
     storage_folder: Path | None = None
+    #: makes a job's own; by default nothing is tried again
+    restart_strategy: Callable[[JobGraph], RestartStrategy] = lambda _: NoRestart()
 
 
-class JobMaster(RpcEndpoint):
+class JobMaster(JobReport, RpcEndpoint):
     """One job. ``start`` once, then it lives by its messages; ``outcome`` is set at the end."""
 
     protocol = JobMasterGateway
@@ -106,28 +105,24 @@ class JobMaster(RpcEndpoint):
         is_leading: Callable[[], bool] = lambda: True,
         on_fatal: Callable[[BaseException], None] | None = None,
     ) -> None:
-        super().__init__(f"jobmaster-{job_graph.job_id}", LeaderFence(epoch), on_fatal)
-        self.job_graph = job_graph
+        JobReport.__init__(self, job_graph, build_execution_graph(job_graph), clock)
+        RpcEndpoint.__init__(self, f"jobmaster-{job_graph.job_id}", LeaderFence(epoch), on_fatal)
         self._rpc = rpc
         self._epoch = epoch
         self._settings = settings
-        self._clock = clock
         self._blocking_work = blocking_work
-        self._status = JobStatus.INITIALIZING
-        self._start_ms = clock.wall_ms()
-        self._start_s = clock.monotonic_s()
-        self._end_s: float | None = None
-        self._graph = build_execution_graph(job_graph)
         self._scheduler = Scheduler(self._graph)
-        self._planner = RunTimePlanner(self._graph)
         self._pool = SlotPool()
         self._commit = JobCommit(job_graph, epoch, is_leading, settings.storage_folder)
         self._staging: dict[int, str] = {}
-        self._failures: list[FailureInfo] = []
+        #: attempts on TaskExecutors that were lost
+        self._lost: dict[ResourceId, list[ExecutionAttemptId]] = {}
+        self._failover = RegionFailover(self._graph, self._scheduler, settings.restart_strategy(job_graph))
         self._slot_deadline = SlotDeadline(
             settings.slot_request_timeout_s, lambda: self.spawn(self._slots_timed_out(), "slot time-out")
         )
         self._is_ending = False
+        self._is_pausing = False
         self._task_executors = TaskExecutorWatch(
             rpc,
             rpc.address_of(self.address),
@@ -138,7 +133,6 @@ class JobMaster(RpcEndpoint):
             self.spawn,
             self._lose_task_executor,
         )
-        self.outcome: asyncio.Future[JobOutcome] = asyncio.get_running_loop().create_future()
 
     # ---- start ----
 
@@ -163,8 +157,9 @@ class JobMaster(RpcEndpoint):
 
     async def offer_slots(self, request: OfferSlots) -> SlotOfferReply:
         """Take the slots that waiting regions asked for."""
-        if self._status is not JobStatus.RUNNING:
+        if self._status not in _GOING_ON:
             return SlotOfferReply(())
+        self._end_what_was_lost(request.resource_id, request.address)
         accepted = []
         for offer in request.slots:
             slot = AllocatedSlot(
@@ -207,66 +202,31 @@ class JobMaster(RpcEndpoint):
 
     async def cancel_job(self, request: CancelJob) -> Acknowledge:
         """Cancel all tasks; a job that ends already goes on to its end."""
-        if self._status in (JobStatus.CREATED, JobStatus.RUNNING) and not self._is_ending:
+        if self._status in (JobStatus.CREATED, *_GOING_ON) and not self._is_ending:
             _log.info("job %s is being cancelled", request.job_id)
             self._enter(JobStatus.CANCELLING)
-            self._cancel_tasks()
+            self._cancel_tasks(self._graph)
             self._advance()
         return ACKNOWLEDGE
 
-    async def request_job_status(self, request: RequestJobStatus) -> JobOverview:
-        """Return the job's state."""
-        return self.overview
-
-    async def request_job_progress(self, request: RequestJobProgress) -> JobProgress:
-        """Return live numbers."""
-        return JobProgress(
-            self.job_graph.job_id,
-            self.job_graph.name,
-            self._status.value,
-            self._runtime_ms,
-            vertex_progress(self._graph),
-            self._planner.decisions,
-        )
-
-    async def request_job_outcome(self, request: RequestJobOutcome) -> JobOutcome:
-        """Return how the job ended, once it has."""
-        return await asyncio.shield(self.outcome)
-
-    @property
-    def overview(self) -> JobOverview:
-        """The job in a list."""
-        end_ms = -1 if self._end_s is None else self._start_ms + self._runtime_ms
-        return JobOverview(self.job_graph.job_id, self.job_graph.name, self._status.value, self._start_ms, end_ms)
-
     # ---- the job's way ----
-
-    def _enter(self, status: JobStatus) -> None:
-        check_job_transition(self._status, status)
-        _log.info("job %s (%s): %s -> %s", self.job_graph.job_id, self.job_graph.name, self._status, status)
-        self._status = status
-
-    @property
-    def _runtime_ms(self) -> int:
-        end_s = self._clock.monotonic_s() if self._end_s is None else self._end_s
-        return int((end_s - self._start_s) * 1000)
 
     def _report(self, report: TaskReport) -> None:
         vertex = self._graph.update(report, self._clock)
         if vertex is None:
             return
         state = vertex.current.state
+        if state.is_terminal:
+            self._scheduler.subtask_ended(vertex, self._pool)
         if state is ExecutionState.FAILED:
-            self._fail(report.failure or FailureInfo("JobExecutionError", "the task failed without a reason"))
-        elif state is ExecutionState.CANCELED and self._status is JobStatus.RUNNING:
-            self._fail(FailureInfo("TaskCancelledError", "the task was cancelled on its TaskManager", task=vertex.name))
+            self._fail(report.failure or FailureInfo("JobExecutionError", "the task failed without a reason"), [vertex])
+        elif state is ExecutionState.CANCELED and self._status in _GOING_ON and not self._failover.covers(vertex):
+            self._fail(cancelled_elsewhere(vertex.name), [vertex])
         elif state is ExecutionState.FINISHED:
             for address, partitions in partitions_to_release(vertex).items():
                 self._tell(address, ReleasePartitions(partitions))
-        if state.is_terminal:
-            self._scheduler.subtask_ended(vertex, self._pool)
-        if state is ExecutionState.FINISHED and self._status is JobStatus.RUNNING:
-            self._replan(vertex)
+            if self._status is JobStatus.RUNNING and self._failover.restart_count == 0:
+                self._replan(vertex)
         self._advance()
 
     def _replan(self, finished: ExecutionVertex) -> None:
@@ -281,20 +241,57 @@ class JobMaster(RpcEndpoint):
                 self._pool.close_request(request_id)
                 self._tell_resource_manager(WithdrawSlotRequests(self.job_graph.job_id, request_id))
 
-    def _fail(self, failure: FailureInfo) -> None:
-        self._failures.append(failure)
-        if self._status in (JobStatus.CREATED, JobStatus.RUNNING) and not self._is_ending:
-            _log.info("job %s fails: %s: %s", self.job_graph.job_id, failure.type_name, failure.message)
-            self._enter(JobStatus.FAILING)
-            self._cancel_tasks()
-            self._advance()
+    def _fail(self, failure: FailureInfo, subtasks: Sequence[ExecutionVertex] = ()) -> None:
+        """Run the regions of ``subtasks`` again, if that may help, or end the job."""
+        self._failures.add(failure)
+        if self._status not in (JobStatus.CREATED, *_GOING_ON) or self._is_ending:
+            return
+        if subtasks and self._restart(failure, subtasks):
+            return
+        _log.info("job %s fails: %s: %s", self.job_graph.job_id, failure.type_name, failure.message)
+        self._enter(JobStatus.FAILING)
+        self._cancel_tasks(self._graph)
+        self._advance()
 
-    def _cancel_tasks(self) -> None:
-        for vertex in self._graph:
+    def _restart(self, failure: FailureInfo, subtasks: Sequence[ExecutionVertex]) -> bool:
+        """Begin to run regions again; return whether that is so."""
+        if not failure.retryable:
+            # A task that hangs while its region is being cancelled is not why the job should fail.
+            return failure.type_name == "JobExecutionError" and all(map(self._failover.covers, subtasks))
+        self._graph.note_damage(failure.partition)
+        pause_s = self._failover.begin(subtasks, self._clock.monotonic_s())
+        if pause_s is None:
+            return False
+        if self._status is JobStatus.RUNNING:
+            _log.info("restart in %.1f s: %s: %s", pause_s, failure.type_name, failure.message)
+            self._slot_deadline.watch(is_stuck=False)
+            self._enter(JobStatus.RESTARTING)
+            self._is_pausing = True
+            self.spawn(self._pause(pause_s), "pause before the restart")
+        self._cancel_tasks(self._failover.subtasks)
+        self._advance()
+        return True
+
+    async def _pause(self, pause_s: float) -> None:
+        await asyncio.sleep(pause_s)
+        self._is_pausing = False
+        self._advance()
+
+    def _run_again(self) -> None:
+        """Begin new attempts of the regions that have ended."""
+        for address, partitions in self._failover.finish().items():
+            self._tell(address, ReleasePartitions(partitions))
+        self._failures.mended()
+        self._enter(JobStatus.RUNNING)
+        self._schedule()
+
+    def _cancel_tasks(self, subtasks: Iterable[ExecutionVertex]) -> None:
+        for vertex in subtasks:
             execution = vertex.current
             if execution.state in (ExecutionState.CREATED, ExecutionState.SCHEDULED):
                 execution.transition(ExecutionState.CANCELING, self._clock)
                 execution.transition(ExecutionState.CANCELED, self._clock)
+                self._scheduler.subtask_ended(vertex, self._pool)
             elif execution.state.is_deployed and execution.state is not ExecutionState.CANCELING:
                 execution.transition(ExecutionState.CANCELING, self._clock)
                 self.spawn(self._cancel_task(vertex), f"cancel {vertex.name}")
@@ -320,6 +317,9 @@ class JobMaster(RpcEndpoint):
                 self.spawn(self._finish(), "finish")
             else:
                 self._schedule()
+        elif self._status is JobStatus.RESTARTING:
+            if self._failover.is_quiet and not self._is_pausing:
+                self._run_again()
         elif self._status in (JobStatus.FAILING, JobStatus.CANCELLING) and self._graph.is_quiet:
             self._is_ending = True
             self.spawn(self._end_unfinished(), "end")
@@ -354,8 +354,7 @@ class JobMaster(RpcEndpoint):
         waiting = self._scheduler.waiting
         if self._status is JobStatus.RUNNING and waiting and self._graph.active_count == 0:
             text = slot_timeout_text(waiting[0].slot_count, overview, self._settings.slot_request_timeout_s)
-            error = SlotTimeoutError(text)
-            self._fail(failure_info(error, task=waiting[0].subtasks[0].name))
+            self._fail(failure_info(SlotTimeoutError(text), task=waiting[0].subtasks[0].name))
 
     def _deploy(self, vertex: ExecutionVertex) -> None:
         execution = vertex.current
@@ -391,7 +390,7 @@ class JobMaster(RpcEndpoint):
         try:
             await loop.run_in_executor(self._blocking_work, self._commit.commit, staged)
         except Exception as error:  # whatever it is, it is why the job fails
-            self._failures.append(failure_info(error))
+            self._failures.add(failure_info(error))
             self._enter(JobStatus.FAILING)
             await self._end_unfinished()
             return
@@ -419,7 +418,7 @@ class JobMaster(RpcEndpoint):
             _log.warning("staging of job %s could not be removed: %s", self.job_graph.job_id, error)
         is_cancelled = self._status is JobStatus.CANCELLING
         status = JobStatus.CANCELED if is_cancelled else JobStatus.FAILED
-        failure = None if is_cancelled else root_failure(self._failures)
+        failure = None if is_cancelled else self._failures.root
         await self._record(status, failure)
         self._end(status, failure)
 
@@ -430,21 +429,6 @@ class JobMaster(RpcEndpoint):
         calls = [self._ask_quietly(self._settings.resource_manager_address, WithdrawSlotRequests(job_id))]
         calls += [self._ask_quietly(address, ReleaseJob(job_id)) for address in self._task_executors.addresses]
         await asyncio.gather(*calls)
-
-    def _end(self, status: JobStatus, failure: FailureInfo | None) -> None:
-        self._enter(status)
-        self._end_s = self._clock.monotonic_s()
-        self.outcome.set_result(
-            JobOutcome(
-                self.job_graph.job_id,
-                self.job_graph.name,
-                status.value,
-                self._runtime_ms,
-                vertex_results(self._graph),
-                failure,
-                self._planner.decisions,
-            )
-        )
 
     async def stop(self) -> None:
         """Stop answering; a job that has not ended is SUSPENDED here."""
@@ -476,9 +460,15 @@ class JobMaster(RpcEndpoint):
                 self._pool.close_request(region.request_id)
                 self._tell_resource_manager(WithdrawSlotRequests(self.job_graph.job_id, region.request_id))
                 region.request_id = None
-        for vertex in self._graph:
-            execution = vertex.current
-            slot = execution.slot
-            if slot is not None and slot.resource_id == resource_id and not execution.state.is_terminal:
-                failure = lost_task_executor(str(resource_id), reason, vertex.name)
-                self._report(TaskReport(execution.attempt, ExecutionState.FAILED.value, failure=failure))
+        hurt = self._graph.lose_task_executor(resource_id, self._clock)
+        for vertex in hurt:
+            self._scheduler.subtask_ended(vertex, self._pool)
+        if hurt:
+            self._lost[resource_id] = [execution.attempt for execution in self._graph.attempts_on(resource_id)]
+            self._fail(lost_task_executor(str(resource_id), reason, hurt[0].name), hurt)
+        self._advance()
+
+    def _end_what_was_lost(self, resource_id: ResourceId, address: str) -> None:
+        """Have a TaskExecutor that is back end what it ran when it was lost."""
+        for attempt in self._lost.pop(resource_id, ()):
+            self._tell(address, CancelTask(attempt))

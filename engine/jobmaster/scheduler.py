@@ -3,6 +3,7 @@
     job graph ─► regions of vertices ─► regions of subtasks (connected by PIPELINED execution edges)
 
       WAITING ── all BLOCKING inputs finished, slots free ──► RUNNING ── all subtasks ended ──► DONE
+         └──────────────────────────── restart (``region_failover``) ────────────────────────────┘
 
 A region starts as a whole or not at all. It needs as many slots as its widest vertex has subtasks in it: a slot runs
 one subtask of each vertex. Subtasks of a vertex without ALL_TO_ALL PIPELINED edges are regions of their own, so a job
@@ -129,6 +130,14 @@ class Scheduler:
             and all(producer.current.state in _PRODUCING for producer in vertex.pipelined_producers)
         ]
 
+    def restart(self, region: SchedulingRegion) -> None:
+        """Let a region whose attempts have all ended wait for its turn again, in its place."""
+        assert region.state is not RegionState.RUNNING, "its slots were given back"
+        region.state = RegionState.WAITING
+        region.request_id = None
+        region.slots = ()
+        self._not_started = [each for each in self.regions if each.state is RegionState.WAITING]
+
     def subtask_ended(self, vertex: ExecutionVertex, pool: SlotPool) -> bool:
         """Give the region's slots back when its last subtask has ended; return whether that happened."""
         region = self._region_of[vertex.id]
@@ -140,6 +149,7 @@ class Scheduler:
             self._running.remove(region)
             for slot in region.slots:
                 pool.give_back(slot)
+            region.slots = ()
         return is_done
 
 

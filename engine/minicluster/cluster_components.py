@@ -8,6 +8,7 @@ One election stands for all components, as one latch does in a real JobManager. 
 
 from __future__ import annotations
 
+import random
 import tempfile
 import uuid
 from collections.abc import Callable
@@ -17,11 +18,13 @@ from pathlib import Path
 from typing import Protocol
 
 from engine.clock import Clock
+from engine.config.loader import configuration_from_texts
 from engine.dispatcher.dispatcher import DISPATCHER_ADDRESS, Dispatcher
 from engine.errors import EngineError
 from engine.graph.job_graph import JobGraph
 from engine.ids import ResourceId
 from engine.jobmaster.job_master import JobMaster, JobMasterSettings
+from engine.jobmaster.restart_strategy import RestartStrategy, restart_strategy
 from engine.process_folder import ProcessFolder, sweep
 from engine.resourcemanager.resource_manager import RESOURCE_MANAGER_ADDRESS, ResourceManager
 from engine.rpc.gateway import Gateway, RpcService
@@ -185,9 +188,15 @@ class ClusterComponents:
                 heartbeat_timeout_s=settings.heartbeat_timeout_s,
                 resource_manager_address=RESOURCE_MANAGER_ADDRESS,
                 storage_folder=self._storage.path,
+                restart_strategy=_restart_strategy,
             ),
             self._clock,
             self._blocking_work,
             lambda: self._election.has_leadership(epoch),
             self._on_fatal,
         )
+
+
+def _restart_strategy(job_graph: JobGraph) -> RestartStrategy:
+    """Return what the job says; by default nothing is tried again in one's own process."""
+    return restart_strategy("none", configuration_from_texts(job_graph.configuration), random.random)

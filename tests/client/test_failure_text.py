@@ -19,7 +19,7 @@ from engine.gateways.failure_info import failure_info
 from engine.gateways.messages import JobOutcome
 from engine.graph.deployment import FailureInfo, SubtaskResult, TaskCounters, VertexResult
 from engine.ids import JobId
-from engine.jobmaster.failover import root_failure
+from engine.jobmaster.failure_history import root_failure
 
 JOB = JobId("e" * 32)
 

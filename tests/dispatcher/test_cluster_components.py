@@ -12,6 +12,7 @@ from engine.clock import SystemClock
 from engine.dispatcher.dispatcher import DISPATCHER_ADDRESS, Dispatcher
 from engine.dispatcher.job_store import EndedJob, JobStore
 from engine.errors import FencedError, JobNotFoundError
+from engine.gateways.job_details import JobDetails
 from engine.gateways.messages import (
     MESSAGE_TYPES,
     CancelJob,
@@ -256,6 +257,7 @@ def test_the_store_keeps_the_latest_jobs():
     for letter in "abc":
         job_id = JobId(letter * 32)
         overview = JobOverview(job_id, letter, "FINISHED", 0, 1)
-        store.add(EndedJob(overview, JobOutcome(job_id, letter, "FINISHED", 1, ())))
+        details = JobDetails(job_id, letter, "FINISHED", 0, 1, {}, ())
+        store.add(EndedJob(overview, JobOutcome(job_id, letter, "FINISHED", 1, ()), details))
     assert [overview.name for overview in store.overviews] == ["b", "c"]
     assert store.get(JobId("a" * 32)) is None

@@ -1,0 +1,113 @@
+"""Everything about one job that people ask for: JobDetails with its vertices and attempts, JobExceptions.
+
+    JobDetails ── VertexDetails * ─┬─ AttemptDetails * subtasks    the current attempt of each
+                                   ├─ AttemptDetails * prior       the attempts before, oldest first
+                                   └─ InputDetails *               edges of the plan
+    JobExceptions ── JobFailure *                                  latest first, a bounded number
+
+Questions change nothing. Of a job that has ended the last details are kept.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from engine.graph.deployment import FailureInfo, TaskCounters
+from engine.graph.run_time_decision import RunTimeDecision
+from engine.ids import JobId
+from engine.rpc.request import Request
+
+
+class AttemptDetails(msgspec.Struct, frozen=True):
+    """One attempt of one subtask. Times in ms since 1970, -1 where there is none."""
+
+    index: int
+    #: 0 is the first
+    attempt: int
+    #: name of an ExecutionState
+    state: str
+    #: resource id and address of the TaskManager, "" before it has one
+    task_manager: str
+    address: str
+    #: when it was deployed
+    start_ms: int
+    end_ms: int
+    #: when each state was entered
+    timestamps_ms: dict[str, int]
+    counters: TaskCounters
+    failure: FailureInfo | None = None
+
+
+class InputDetails(msgspec.Struct, frozen=True):
+    """A data set that a vertex reads."""
+
+    #: id of the producer's vertex
+    vertex: str
+    ship_strategy: str
+    #: name of a ResultPartitionType
+    exchange: str
+
+
+class VertexDetails(msgspec.Struct, frozen=True):
+    """One vertex. ``status`` is the execution state that stands for its subtasks together."""
+
+    id: str
+    name: str
+    parallelism: int
+    max_parallelism: int
+    status: str
+    start_ms: int
+    end_ms: int
+    subtasks: tuple[AttemptDetails, ...]
+    inputs: tuple[InputDetails, ...]
+    prior: tuple[AttemptDetails, ...] = ()
+
+
+class JobFailure(msgspec.Struct, frozen=True):
+    """A failure of a job and when it came; the failure names task and TaskManager."""
+
+    time_ms: int
+    failure: FailureInfo
+
+
+class JobDetails(msgspec.Struct, frozen=True):
+    """One job. ``status`` is a JobStatus name; times in ms since 1970, -1 where there is none."""
+
+    job_id: JobId
+    name: str
+    status: str
+    start_ms: int
+    end_ms: int
+    #: when each job status was entered last
+    timestamps_ms: dict[str, int]
+    vertices: tuple[VertexDetails, ...]
+    decisions: tuple[RunTimeDecision, ...] = ()
+    #: latest first
+    failures: tuple[JobFailure, ...] = ()
+
+
+class RequestJobDetails(Request[JobDetails], frozen=True):
+    """Ask for everything about a job."""
+
+    job_id: JobId
+
+
+class JobExceptions(msgspec.Struct, frozen=True):
+    """The failures of a job, latest first; ``is_truncated`` when there were more."""
+
+    failures: tuple[JobFailure, ...]
+    is_truncated: bool = False
+
+
+class RequestJobExceptions(Request[JobExceptions], frozen=True):
+    """Ask what went wrong in a job so far."""
+
+    job_id: JobId
+
+
+JOB_DETAIL_TYPES: tuple[type[msgspec.Struct], ...] = (
+    JobDetails,
+    JobExceptions,
+    RequestJobDetails,
+    RequestJobExceptions,
+)

@@ -1,0 +1,75 @@
+"""Failures of one job: those that are not mended yet, and the latest of all.
+
+    add(failure) ─► root: why the job fails, if it does ─► mended(): they were overcome by a restart
+
+A task that fails tears others down with it: their inputs vanish, their buffers are closed. Their reports may come
+first. The root is the first failure that is not such a consequence.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from engine.clock import Clock
+from engine.graph.deployment import FailureInfo
+
+#: failures that others cause
+_CONSEQUENCES = frozenset(
+    {
+        "TaskCancelledError",
+        "ProducerFailedError",
+        "PartitionNotFoundError",
+        "PartitionReleasedError",
+        "PartitionConnectionError",
+    }
+)
+KEPT_MAX = 64
+
+
+def root_failure(failures: Sequence[FailureInfo]) -> FailureInfo:
+    """Return the cause among failures (at least one, in order of arrival)."""
+    return next((failure for failure in failures if failure.type_name not in _CONSEQUENCES), failures[0])
+
+
+class PastFailure(NamedTuple):
+    """A failure and when it came, in milliseconds since 1970."""
+
+    time_ms: int
+    failure: FailureInfo
+
+
+class FailureHistory:
+    """Failures in order of arrival; the latest KEPT_MAX are remembered."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._open: list[FailureInfo] = []
+        self._kept: deque[PastFailure] = deque(maxlen=KEPT_MAX)
+        self._count = 0
+
+    def add(self, failure: FailureInfo) -> None:
+        """Take note of a failure."""
+        self._open.append(failure)
+        self._count += 1
+        self._kept.append(PastFailure(self._clock.wall_ms(), failure))
+
+    def mended(self) -> None:
+        """Take note that a restart overcame what was open."""
+        self._open.clear()
+
+    @property
+    def root(self) -> FailureInfo:
+        """The cause among the failures that are open, of which there is at least one."""
+        return root_failure(self._open)
+
+    @property
+    def is_truncated(self) -> bool:
+        """Whether there were more than are remembered."""
+        return self._count > len(self._kept)
+
+    @property
+    def latest(self) -> tuple[PastFailure, ...]:
+        """The latest failures, mended or not, oldest first."""
+        return tuple(self._kept)

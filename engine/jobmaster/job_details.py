@@ -1,0 +1,80 @@
+"""Everything about a job for people who ask: its vertices, their attempts, edges and times (JobDetails). Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from engine.gateways.job_details import AttemptDetails, InputDetails, VertexDetails
+from engine.jobmaster.execution_graph import ExecutionGraph, ExecutionJobVertex
+from engine.jobmaster.execution_state import ExecutionState
+from engine.jobmaster.execution_vertex import Execution
+
+_S = ExecutionState
+#: a vertex is what the first of these is that one of its subtasks is; all FINISHED is FINISHED
+_MOST_TELLING = (
+    _S.FAILED,
+    _S.CANCELING,
+    _S.CANCELED,
+    _S.RECONCILING,
+    _S.RUNNING,
+    _S.INITIALIZING,
+    _S.DEPLOYING,
+    _S.SCHEDULED,
+)
+
+
+def vertex_details(graph: ExecutionGraph) -> tuple[VertexDetails, ...]:
+    """Return every vertex of a job with all of its attempts."""
+    return tuple(_vertex(vertex, graph) for vertex in graph.vertices)
+
+
+def vertex_state(states: Collection[ExecutionState]) -> ExecutionState:
+    """Return the state that stands for those of all subtasks: what some wait for others to be is RUNNING."""
+    for state in _MOST_TELLING:
+        if state in states:
+            return state
+    if _S.FINISHED in states:
+        return _S.RUNNING if _S.CREATED in states else _S.FINISHED
+    return _S.CREATED
+
+
+def _vertex(vertex: ExecutionJobVertex, graph: ExecutionGraph) -> VertexDetails:
+    subtasks = tuple(_attempt(subtask.subtask_index, subtask.current) for subtask in vertex.subtasks)
+    prior = tuple(_attempt(subtask.subtask_index, each) for subtask in vertex.subtasks for each in subtask.prior)
+    state = vertex_state({subtask.current.state for subtask in vertex.subtasks})
+    ends = [subtask.end_ms for subtask in subtasks]
+    return VertexDetails(
+        str(vertex.job_vertex.id),
+        vertex.job_vertex.name,
+        vertex.job_vertex.parallelism,
+        vertex.job_vertex.max_parallelism,
+        state.value,
+        min((each.start_ms for each in (*subtasks, *prior) if each.start_ms >= 0), default=-1),
+        max(ends) if ends and min(ends) >= 0 else -1,
+        subtasks,
+        tuple(_inputs(vertex, graph)),
+        prior,
+    )
+
+
+def _inputs(vertex: ExecutionJobVertex, graph: ExecutionGraph) -> Iterator[InputDetails]:
+    for edge in vertex.job_vertex.inputs:
+        data_set = graph.job_graph.data_set(edge.data_set)
+        yield InputDetails(str(edge.data_set.producer), edge.ship_strategy.value, data_set.result_type.value)
+
+
+def _attempt(index: int, execution: Execution) -> AttemptDetails:
+    slot = execution.slot
+    is_over = execution.state.is_terminal
+    return AttemptDetails(
+        index,
+        execution.attempt.attempt_number,
+        execution.state.value,
+        "" if slot is None else str(slot.resource_id),
+        "" if slot is None else slot.address,
+        execution.timestamps_ms.get(ExecutionState.DEPLOYING, -1),
+        execution.timestamps_ms.get(execution.state, -1) if is_over else -1,
+        {state.value: time_ms for state, time_ms in execution.timestamps_ms.items()},
+        execution.counters,
+        execution.failure,
+    )

@@ -1,0 +1,135 @@
+"""JobReport: what a job tells those who ask: state, live numbers, details, failures. A part of the JobMaster.
+
+It holds the job's status, which changes by its table only, and the times at which it did.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from engine.clock import Clock
+from engine.gateways.job_details import JobDetails, JobExceptions, JobFailure, RequestJobDetails, RequestJobExceptions
+from engine.gateways.messages import (
+    JobOutcome,
+    JobOverview,
+    JobProgress,
+    RequestJobOutcome,
+    RequestJobProgress,
+    RequestJobStatus,
+)
+from engine.graph.deployment import FailureInfo
+from engine.graph.job_graph import JobGraph
+from engine.jobmaster.execution_graph import ExecutionGraph
+from engine.jobmaster.failure_history import FailureHistory
+from engine.jobmaster.job_details import vertex_details
+from engine.jobmaster.job_status import JobStatus, check_job_transition
+from engine.jobmaster.job_summary import vertex_progress, vertex_results
+from engine.jobmaster.run_time_planner import RunTimePlanner
+
+_log = logging.getLogger(__name__)
+
+
+class JobReport:
+    """Status, times and numbers of one job; ``outcome`` is set at its end."""
+
+    def __init__(self, job_graph: JobGraph, graph: ExecutionGraph, clock: Clock) -> None:
+        self.job_graph = job_graph
+        self._clock = clock
+        self._graph = graph
+        self._planner = RunTimePlanner(graph)
+        self._failures = FailureHistory(clock)
+        self._status = JobStatus.INITIALIZING
+        self._start_ms = clock.wall_ms()
+        self._start_s = clock.monotonic_s()
+        self._end_s: float | None = None
+        self._timestamps_ms = {JobStatus.INITIALIZING.value: self._start_ms}
+        self.outcome: asyncio.Future[JobOutcome] = asyncio.get_running_loop().create_future()
+
+    def _enter(self, status: JobStatus) -> None:
+        check_job_transition(self._status, status)
+        _log.info("job %s (%s): %s -> %s", self.job_graph.job_id, self.job_graph.name, self._status, status)
+        self._status = status
+        self._timestamps_ms[status.value] = self._clock.wall_ms()
+
+    @property
+    def _runtime_ms(self) -> int:
+        end_s = self._clock.monotonic_s() if self._end_s is None else self._end_s
+        return int((end_s - self._start_s) * 1000)
+
+    def _end(self, status: JobStatus, failure: FailureInfo | None) -> None:
+        """Enter the last status and tell who waits for it."""
+        self._enter(status)
+        self._end_s = self._clock.monotonic_s()
+        self.outcome.set_result(
+            JobOutcome(
+                self.job_graph.job_id,
+                self.job_graph.name,
+                status.value,
+                self._runtime_ms,
+                vertex_results(self._graph),
+                failure,
+                self._planner.decisions,
+            )
+        )
+
+    @property
+    def overview(self) -> JobOverview:
+        """The job in a list."""
+        return JobOverview(self.job_graph.job_id, self.job_graph.name, self._status.value, self._start_ms, self._end_ms)
+
+    @property
+    def details(self) -> JobDetails:
+        """Everything about the job."""
+        return JobDetails(
+            self.job_graph.job_id,
+            self.job_graph.name,
+            self._status.value,
+            self._start_ms,
+            self._end_ms,
+            dict(self._timestamps_ms),
+            vertex_details(self._graph),
+            self._planner.decisions,
+            self.exceptions.failures,
+        )
+
+    @property
+    def exceptions(self) -> JobExceptions:
+        """What went wrong so far."""
+        latest = reversed(self._failures.latest)
+        return JobExceptions(
+            tuple(JobFailure(past.time_ms, past.failure) for past in latest), self._failures.is_truncated
+        )
+
+    @property
+    def _end_ms(self) -> int:
+        return -1 if self._end_s is None else self._start_ms + self._runtime_ms
+
+    # ---- messages ----
+
+    async def request_job_status(self, request: RequestJobStatus) -> JobOverview:
+        """Return the job's state."""
+        return self.overview
+
+    async def request_job_progress(self, request: RequestJobProgress) -> JobProgress:
+        """Return live numbers."""
+        return JobProgress(
+            self.job_graph.job_id,
+            self.job_graph.name,
+            self._status.value,
+            self._runtime_ms,
+            vertex_progress(self._graph),
+            self._planner.decisions,
+        )
+
+    async def request_job_details(self, request: RequestJobDetails) -> JobDetails:
+        """Return everything about the job."""
+        return self.details
+
+    async def request_job_exceptions(self, request: RequestJobExceptions) -> JobExceptions:
+        """Return what went wrong so far."""
+        return self.exceptions
+
+    async def request_job_outcome(self, request: RequestJobOutcome) -> JobOutcome:
+        """Return how the job ended, once it has."""
+        return await asyncio.shield(self.outcome)

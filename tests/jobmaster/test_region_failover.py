@@ -1,0 +1,194 @@
+"""Fail-over by regions: what runs again follows from what was lost, and nothing else does."""
+
+import asyncio
+import threading
+import time
+from collections import Counter
+
+import pytest
+
+from engine.errors import DataError, PartitionNotFoundError, ResourceError
+from engine.gateways.messages import RequestJobOutcome, SubmitJob
+from engine.graph.source_spec import SinkSpec
+from engine.jobmaster.job_master import JobMaster, JobMasterSettings
+from engine.jobmaster.restart_strategy import FixedDelayRestart
+from engine.resourcemanager.resource_manager import RESOURCE_MANAGER_ADDRESS
+from tests.dispatcher.test_cluster_components import EPOCH, Cluster
+from tests.jobmaster.job_graphs import BLOCKING, PIPELINED, Edge, job_graph
+
+
+class RestartingCluster(Cluster):
+    """A cluster whose jobs are restarted up to ``attempts`` times."""
+
+    attempts = 5
+
+    def _job_master(self, graph):
+        settings = JobMasterSettings(
+            5.0,
+            self.heartbeat_s,
+            4 * self.heartbeat_s,
+            RESOURCE_MANAGER_ADDRESS,
+            restart_strategy=lambda _: FixedDelayRestart(self.attempts, 0.01),
+        )
+        return JobMaster(graph, self.rpc, EPOCH, settings, self.clock, self.work, lambda: True, self.faults.append)
+
+
+def scenario(slots, body, heartbeat_s=0.05):
+    async def run():
+        async with RestartingCluster(slots, heartbeat_s) as cluster:
+            await body(cluster)
+            assert cluster.faults == []
+
+    asyncio.run(asyncio.wait_for(run(), 60))
+
+
+def attempts_of(cluster):
+    """Return how many attempts each (vertex, subtask) had, over all TaskExecutors."""
+    return Counter(
+        (descriptor.vertex_name, descriptor.subtask_index)
+        for resources in cluster.resources
+        for descriptor in resources.descriptors
+    )
+
+
+def fail_once(error, subtask=0):
+    """Return a body that raises on the first attempt of one subtask."""
+
+    def body(task):
+        if task.descriptor.subtask_index == subtask and task.descriptor.attempt.attempt_number == 0:
+            raise error
+
+    return body
+
+
+def all_do(cluster, **bodies):
+    for resources in cluster.resources:
+        resources.bodies.update(bodies)
+
+
+def test_a_failed_subtask_alone_runs_again_behind_a_stored_result():
+    async def body(cluster):
+        all_do(cluster, reduce=fail_once(ResourceError("lost"), subtask=1))
+        outcome = await cluster.run(job_graph([3, 3], [Edge(0, 1, result_type=BLOCKING)], ["map", "reduce"]))
+        assert outcome.status == "FINISHED"
+        assert attempts_of(cluster) == {
+            **{("map", index): 1 for index in range(3)},
+            ("reduce", 0): 1,
+            ("reduce", 1): 2,
+            ("reduce", 2): 1,
+        }
+
+    scenario([4], body)
+
+
+def test_a_pipelined_region_runs_again_as_a_whole():
+    async def body(cluster):
+        all_do(cluster, reduce=fail_once(ResourceError("lost"), subtask=1))
+        outcome = await cluster.run(job_graph([2, 2], [Edge(0, 1, result_type=PIPELINED)], ["map", "reduce"]))
+        assert outcome.status == "FINISHED"
+        assert set(attempts_of(cluster).values()) == {2}
+
+    scenario([4], body)
+
+
+def test_a_result_that_cannot_be_read_has_its_producer_run_again():
+    async def body(cluster):
+        def reduce(task):
+            if task.descriptor.subtask_index == 0 and task.descriptor.attempt.attempt_number == 0:
+                error = PartitionNotFoundError("gone")
+                error.partition = task.descriptor.gates[0].channels[1].partition
+                raise error
+
+        all_do(cluster, reduce=reduce)
+        outcome = await cluster.run(job_graph([3, 2], [Edge(0, 1, result_type=BLOCKING)], ["map", "reduce"]))
+        assert outcome.status == "FINISHED"
+        attempts = attempts_of(cluster)
+        assert (attempts["map", 0], attempts["map", 1], attempts["map", 2]) == (1, 2, 1)
+        assert attempts["reduce", 0] == 2
+
+    scenario([1], body)
+
+
+@pytest.mark.parametrize(("kind", "again"), [("HASH", 1), ("REBALANCE", 2)])
+def test_finished_consumers_run_again_only_where_rows_were_dealt_in_turn(kind, again):
+    async def body(cluster):
+        def reduce(task):
+            if task.descriptor.subtask_index == 1 and task.descriptor.attempt.attempt_number == 0:
+                error = PartitionNotFoundError("gone")
+                error.partition = task.descriptor.gates[0].channels[0].partition
+                raise error
+
+        all_do(cluster, reduce=reduce)  # one slot: subtask 0 has finished when subtask 1 begins
+        graph = job_graph([1, 2], [Edge(0, 1, kind, BLOCKING)], ["map", "reduce"])
+        assert (await cluster.run(graph)).status == "FINISHED"
+        assert attempts_of(cluster) == {("map", 0): 2, ("reduce", 0): again, ("reduce", 1): 2}
+
+    scenario([1], body)
+
+
+@pytest.mark.parametrize("error", [DataError("bad row"), ValueError("the user's")])
+def test_what_a_new_attempt_cannot_mend_fails_at_once(error):
+    async def body(cluster):
+        all_do(cluster, map=fail_once(error))
+        outcome = await cluster.run(job_graph([2], names=["map"]))
+        assert outcome.status == "FAILED"
+        assert outcome.failure.message.startswith(str(error))
+        assert set(attempts_of(cluster).values()) == {1}
+
+    scenario([2], body)
+
+
+def test_attempts_are_used_up_and_the_cause_is_told():
+    async def body(cluster):
+        def always(task):
+            raise ResourceError(f"attempt {task.descriptor.attempt.attempt_number}")
+
+        all_do(cluster, map=always)
+        outcome = await cluster.run(job_graph([1], names=["map"]))
+        assert (outcome.status, outcome.failure.message) == ("FAILED", "attempt 5")
+        assert attempts_of(cluster) == {("map", 0): 6}
+
+    scenario([1], body)
+
+
+def test_a_lost_task_executor_takes_its_stored_results_with_it(tmp_path):
+    """Formula: a producer runs again for each loss of its result while a consumer has still to read it."""
+
+    async def body(cluster):
+        hold = threading.Event()
+
+        def reduce(task):
+            while not hold.wait(0.02):
+                if task.cancelled.is_set():
+                    return
+
+        all_do(cluster, reduce=reduce)
+        sinks = {1: SinkSpec("csv", str(tmp_path / "out"))}
+        graph = job_graph([4, 2], [Edge(0, 1, result_type=BLOCKING)], ["map", "reduce"], sinks=sinks)
+        await cluster.gateway.ask(SubmitJob(graph))
+        outcome = asyncio.ensure_future(cluster.gateway.ask(RequestJobOutcome(graph.job_id), None))
+        deadline = time.monotonic() + 20
+        while sum(attempts_of(cluster)[("reduce", index)] for index in range(2)) < 2:
+            assert time.monotonic() < deadline
+            await asyncio.sleep(0.01)
+        lost = cluster.task_executors[0]
+        lost_maps = {
+            descriptor.subtask_index
+            for descriptor in cluster.resources[0].descriptors
+            if descriptor.vertex_name == "map"
+        }
+        assert 0 < len(lost_maps) < 4
+        cluster.rpc.dead.add(lost.address)
+        while min(attempts_of(cluster)[("reduce", index)] for index in range(2)) < 2:
+            assert time.monotonic() < deadline, attempts_of(cluster)
+            await asyncio.sleep(0.01)
+        hold.set()
+        assert (await outcome).status == "FINISHED"
+        attempts = attempts_of(cluster)
+        assert {index: attempts["map", index] for index in range(4)} == {
+            index: 2 if index in lost_maps else 1 for index in range(4)
+        }
+        assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["part-00000.csv", "part-00001.csv"]
+        cluster.rpc.dead.clear()
+
+    scenario([2, 2], body)

@@ -2,6 +2,8 @@
 
     jobmanager|taskmanager|standalonejob start|start-foreground|stop|stop-all [-D key=value]...
     cluster start|stop [-D key=value]...
+    zookeeper start|start-foreground N | stop | stop-all
+    quorum start|stop
 
 Loads neither the engine nor an event loop: what takes time is the daemons' start, and they start side by side.
 
@@ -29,6 +31,8 @@ from engine.entrypoint.daemon_control import (
 )
 from engine.entrypoint.log_files import rotate_logs
 from engine.entrypoint.places import ROOT, Places, find_places
+from engine.entrypoint.zookeeper_config import read_quorum
+from engine.errors import ConfigurationError
 
 #: seconds until a daemon must be ready
 START_TIMEOUT_S = 30.0
@@ -39,8 +43,18 @@ def main(words: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     what, verb, *arguments = sys.argv[1:] if words is None else words
     places = find_places()
+    try:
+        return _run(places, what, verb, arguments)
+    except ConfigurationError as error:
+        _complain(f"error: {error}")
+        return 1
+
+
+def _run(places: Places, what: str, verb: str, arguments: Sequence[str]) -> int:
     if what == "cluster":
         return start_cluster(places, arguments) if verb == "start" else stop_cluster(places)
+    if what == "quorum":
+        return start_quorum(places) if verb == "start" else stop_quorum(places)
     if verb in ("stop", "stop-all"):
         stop_daemons(places, what, all_of_them=verb == "stop-all")
         return 0
@@ -91,6 +105,30 @@ def stop_cluster(places: Places) -> int:
     code = max([_relay(host, process) for host, process in remote], default=0)
     stop_daemons(places, "jobmanager", all_of_them=True)
     return code
+
+
+def start_quorum(places: Places) -> int:
+    """Start the servers of ``conf/zoo.cfg``, all at the same time, and wait until they are a quorum."""
+    quorum = read_quorum(places.conf / "zoo.cfg")
+    launches: list[Launch] = []
+    remote: list[tuple[str, subprocess.Popen[str]]] = []
+    for number in quorum.servers:
+        host = quorum.host(number)
+        if host in _LOCAL_NAMES:
+            launches.append(begin_start(places, "zookeeper", [str(number), "--with-quorum"]))
+        else:
+            remote.append((host, _ssh(host, "zookeeper.sh", "start", [str(number)])))
+    code = _report(launches, is_cluster=True)
+    return max([code, *(_relay(host, process) for host, process in remote)])
+
+
+def stop_quorum(places: Places) -> int:
+    """Stop the servers of ``conf/zoo.cfg``."""
+    quorum = read_quorum(places.conf / "zoo.cfg")
+    hosts = dict.fromkeys(quorum.host(number) for number in quorum.servers)
+    remote = [(host, _ssh(host, "zookeeper.sh", "stop-all", ())) for host in hosts if host not in _LOCAL_NAMES]
+    stop_daemons(places, "zookeeper", all_of_them=True)
+    return max([_relay(host, process) for host, process in remote], default=0)
 
 
 def _report(launches: list[Launch], *, is_cluster: bool) -> int:

@@ -183,8 +183,8 @@ class RemoteInputChannel:
 
     def _open(self) -> None:
         pool = self._reads.pool()
-        peer = self._reads.connections.acquire(self.descriptor.address)
         identity = channel_identity(self._read_request())
+        peer = self._reads.connections.acquire(self.descriptor.address)
         with self._lock:
             if not self._is_released:
                 self._peer = peer

@@ -172,7 +172,9 @@ class HttpServer:
             return
         if name in _LOOPBACK_NAMES and self._is_any:
             return
-        raise HttpError(403, "the Host header names another host than this one")
+        raise HttpError(
+            403, "the Host header names another host: jobmanager.rpc.address and taskmanager.host name this one"
+        )
 
     def _endpoint(self, route: Route) -> Any:
         async def answer(request: web.Request) -> web.StreamResponse:

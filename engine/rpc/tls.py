@@ -7,7 +7,7 @@ processes and clients; both ends show theirs and check the other's: the authorit
 names the host that was called. TLS 1.3 only. The cluster's secret is asked for as well: a certificate says which
 cluster, the secret says that the request was not made by anybody else on the machine.
 
-A private key that others may read is refused.
+Relative paths begin at the configuration's folder. A private key that others may read is refused.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import ssl
 from pathlib import Path
 from typing import NamedTuple
 
-from engine.config.loader import Configuration
+from engine.config.loader import Configuration, config_directory
 from engine.config.options import SSL_CA, SSL_CERTIFICATE, SSL_ENABLED, SSL_KEY
 from engine.errors import ConfigurationError
 
@@ -39,7 +39,7 @@ def tls_contexts(configuration: Configuration) -> Tls | None:
             raise ConfigurationError(
                 f"security.ssl.enabled needs {option.key}: bin/make-certificates.sh makes the files"
             )
-        paths[option.key] = Path(value)
+        paths[option.key] = (config_directory() or Path()) / value
     return make_tls(paths[SSL_CERTIFICATE.key], paths[SSL_KEY.key], paths[SSL_CA.key])
 
 

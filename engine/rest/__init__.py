@@ -1,11 +1,21 @@
 """The REST API of a JobManager: Flink's paths and field names, so that tools written for Flink's REST read ours.
 
-routes.py           rest_routes(services): the table of all routes
-cluster_routes.py   slots, settings of a user interface, the end of the cluster
-job_list_routes.py  all jobs
-job_routes.py       submit, cancel, follow jobs
-services.py         RestServices: what handlers ask
-version.py          which program this is
+routes.py              rest_routes(services): the table of all routes
+cluster_routes.py      slots, settings of a user interface, the end of the cluster
+taskmanager_routes.py  TaskManagers: memory, metrics, log files, threads
+jobmanager_routes.py   the same of this process, and its configuration
+job_list_routes.py     all jobs
+job_routes.py          submit, cancel, follow jobs
+job_detail_routes.py   a job, its vertices and attempts; back pressure
+job_log_routes.py      log files of a job
+status_pages.py        pages for people (html.py, plan_drawing.py, quantities.py)
+prometheus_routes.py   metrics for Prometheus
+openapi.py             the description of all this
+streaming_routes.py    what there is only for streams, refused by name
+job_document.py        JobDetails as documents (vertex_document.py, job_details.py)
+log_files.py           log files as answers; metrics_answer.py: metrics as answers
+services.py            RestServices: what handlers ask
+version.py             which program this is
 
 A handler asks components through their gateways, as everybody does, and answers with plain typed data. Errors are
 ``{"errors": [text]}``: 404 for what is not known, 400 for what is malformed, 409 for what comes too late.

@@ -2,6 +2,7 @@
 
 GET    /overview   slots, and jobs by how they ended
 GET    /config     what a user interface wants to know
+GET    /datasets   results that outlive their jobs: there are none
 DELETE /cluster    ends this JobManager: 200
 """
 
@@ -38,6 +39,9 @@ def cluster_routes(services: RestServices) -> tuple[Route, ...]:
             }
         )
 
+    async def data_sets(_: HttpRequest) -> HttpResponse:
+        return answer({"dataSets": []})
+
     async def shut_down(_: HttpRequest) -> HttpResponse:
         if services.shut_down is None:
             raise HttpError(501, "this JobManager is not ended by a request: use bin/stop-cluster.sh")
@@ -47,6 +51,7 @@ def cluster_routes(services: RestServices) -> tuple[Route, ...]:
     return (
         Route("GET", "/overview", overview, Access.OPEN_GET),
         Route("GET", "/config", config, Access.OPEN_GET),
+        Route("GET", "/datasets", data_sets, Access.OPEN_GET),
         Route("DELETE", "/cluster", shut_down),
     )
 

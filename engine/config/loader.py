@@ -21,8 +21,10 @@ from engine.config.command_line import current_command_line
 from engine.config.options import ConfigOption, all_options, find_option
 from engine.errors import ConfigurationError
 
-#: variables that are not options: where files lie, how the build runs
-_OTHER_VARIABLES = frozenset({"DREY_CONF_DIR", "DREY_LOG_DIR", "DREY_PID_DIR", "DREY_BUILD", "DREY_ASAN", "DREY_HOME"})
+#: variables that are not options: where files lie, how other hosts are reached, how the build runs
+_OTHER_VARIABLES = frozenset(
+    {"DREY_CONF_DIR", "DREY_LOG_DIR", "DREY_PID_DIR", "DREY_SSH_OPTS", "DREY_BUILD", "DREY_ASAN", "DREY_HOME"}
+)
 _PREFIX = "DREY_"
 
 

@@ -8,17 +8,16 @@ Values of keys that name a secret or a password are not written. Source: the pat
 from __future__ import annotations
 
 import logging
-import re
 import sys
 from pathlib import Path
 
 from engine.config.loader import Configuration
 from engine.config.options import LOG_FILE_SIZE, LOG_FILES_MAX, LOG_LEVEL
+from engine.config.secret_keys import shown_text
 from engine.entrypoint.log_files import LogFileHandler
 from engine.task_log import install_task_logs
 
 FORMAT = "%(asctime)s %(levelname)-5s %(name)s [%(threadName)s] - %(message)s"
-_HIDDEN_KEY = re.compile(r"password|secret(?!-file)|token", re.IGNORECASE)
 _log = logging.getLogger(__name__)
 
 
@@ -46,5 +45,4 @@ def set_up_logging(configuration: Configuration, log_file: Path | None, *, to_te
 def log_configuration(configuration: Configuration) -> None:
     """Write what was set, and where; no secrets."""
     for key in sorted(configuration):
-        value = "******" if _HIDDEN_KEY.search(key) else configuration.text(key)
-        _log.info("%s: %s    [%s]", key, value, configuration.origin(key))
+        _log.info("%s: %s    [%s]", key, shown_text(configuration, key), configuration.origin(key))

@@ -66,3 +66,35 @@ def test_every_script_says_in_its_head_what_it_is():
     for path in sorted((ROOT / "bin").glob("*.sh")):
         assert re.match(r"#!/usr/bin/env bash\n# [A-Z]", path.read_text()), path
         assert subprocess.run(["bash", "-n", str(path)], check=False).returncode == 0
+
+
+FAKE_SSH = """#!/usr/bin/env bash
+# The command of another host, run here: options, host, command are noted.
+printf '%s\\n' "$@" >>"$SSH_LOG"
+exec bash -c "${@: -1}"
+"""
+
+
+def test_workers_on_other_hosts_are_started_and_stopped_over_ssh(installation, tmp_path):
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "ssh").write_text(FAKE_SSH)
+    (tmp_path / "bin" / "ssh").chmod(0o755)
+    installation.environment |= {
+        "PATH": f"{tmp_path / 'bin'}:{installation.environment['PATH']}",
+        "SSH_LOG": str(tmp_path / "ssh.log"),
+        "DREY_SSH_OPTS": "-p 2222 -o 'ConnectTimeout 5'",
+    }
+    (installation.conf / "workers").write_text("worker-1.example\n")
+    done = installation.script("start-cluster.sh", "-D", "taskmanager.numberOfTaskSlots=4")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r"worker-1\.example: Started taskmanager \d+ at localhost:\d+ with 4 slots", done.stdout)
+    words = (tmp_path / "ssh.log").read_text().splitlines()
+    assert words[:5] == ["-n", "-p", "2222", "-o", "ConnectTimeout 5"]
+    assert words[5] == "worker-1.example"
+    assert words[6].endswith("bin/taskmanager.sh start -D taskmanager.numberOfTaskSlots=4")
+    assert installation.slots() == 4
+    stopped = installation.script("stop-cluster.sh")
+    assert stopped.returncode == 0
+    assert "worker-1.example: " in stopped.stdout
+    assert (tmp_path / "ssh.log").read_text().splitlines()[-1].endswith("bin/taskmanager.sh stop-all")
+    assert [path.suffix for path in installation.pid.iterdir()] == [".epoch"]

@@ -6,7 +6,8 @@ taskmanager_routes.py  TaskManagers: memory, metrics, log files, threads
 jobmanager_routes.py   the same of this process, and its configuration
 job_list_routes.py     all jobs
 job_routes.py          submit, cancel, follow jobs
-job_detail_routes.py   a job, its vertices and attempts; back pressure
+job_detail_routes.py   a job in detail
+vertex_routes.py       its vertices, subtasks and attempts; back pressure
 job_log_routes.py      log files of a job
 status_pages.py        pages for people (html.py, plan_drawing.py, quantities.py)
 prometheus_routes.py   metrics for Prometheus

@@ -16,6 +16,7 @@ from engine.rest.services import RestServices, explained
 from engine.rest.status_pages import status_page_routes
 from engine.rest.streaming_routes import streaming_routes
 from engine.rest.taskmanager_routes import taskmanager_routes
+from engine.rest.vertex_routes import vertex_routes
 from engine.rpc.http_messages import Route
 
 
@@ -29,6 +30,7 @@ def rest_routes(services: RestServices) -> tuple[Route, ...]:
         job_routes(services),
         job_log_routes(services),
         job_detail_routes(services),
+        vertex_routes(services),
         status_page_routes(services),
         prometheus_routes(services),
         streaming_routes(),

@@ -16,8 +16,12 @@ import os
 import shlex
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
+from pathlib import Path
 
+from engine.config.loader import load_configuration
+from engine.config.options import TMP_DIRS
 from engine.entrypoint.daemon_control import (
     Launch,
     StartOutcome,
@@ -33,9 +37,12 @@ from engine.entrypoint.log_files import rotate_logs
 from engine.entrypoint.places import ROOT, Places, find_places
 from engine.entrypoint.zookeeper_config import read_quorum
 from engine.errors import ConfigurationError
+from engine.process_folder import sweep
 
 #: seconds until a daemon must be ready
 START_TIMEOUT_S = 30.0
+#: temporary folders of JobManagers and TaskManagers
+_FOLDER_PREFIXES = ("drey-spill-", "drey-data-", "drey-blobs-", "drey-jobs-")
 _LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
@@ -104,7 +111,17 @@ def stop_cluster(places: Places) -> int:
     stop_daemons(places, "taskmanager", all_of_them=True)
     code = max([_relay(host, process) for host, process in remote], default=0)
     stop_daemons(places, "jobmanager", all_of_them=True)
+    _sweep_folders_of_the_dead()
     return code
+
+
+def _sweep_folders_of_the_dead() -> None:
+    """Remove what processes that were killed have left; the next start would do so as well."""
+    configured = load_configuration().get(TMP_DIRS) or ""
+    directories = {tempfile.gettempdir(), *filter(None, map(str.strip, configured.split(",")))}
+    for directory in sorted(directories):
+        for prefix in _FOLDER_PREFIXES:
+            sweep(Path(directory), prefix)
 
 
 def start_quorum(places: Places) -> int:

@@ -5,6 +5,7 @@
     ports.py        "8081", "8081-8090"
     sizes.py        "16mb", "32 kb", "1g"
     loader.py       layers (file, environment, command line, script) -> Configuration
+    secret_keys.py  which values nobody is shown
     command_line.py what ``flink-run -D`` and ``-p`` said, for the script that runs in the same process
 
 Order, weakest first: defaults, ``conf/config.yaml``, ``DREY_*`` variables, ``-D``/``-p``, the script.

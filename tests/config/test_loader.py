@@ -1,5 +1,6 @@
 """Settings: layers, types, origins, and errors that say what to do."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from engine.config.options import (
     PARALLELISM_DEFAULT,
     SEGMENT_SIZE,
     all_options,
+    find_option,
 )
 from engine.errors import ConfigurationError
 
@@ -96,3 +98,15 @@ def test_every_option_is_described_in_the_shipped_file_with_its_own_variable():
 def test_settings_that_are_no_dict_are_refused():
     with pytest.raises(ConfigurationError, match="expected a dict"):
         load_configuration([("parallelism.default", 2)])
+
+
+def test_the_shipped_file_names_options_only_with_values_that_fit_and_their_defaults():
+    lines = (Path(__file__).parents[2] / "conf" / "config.yaml").read_text().splitlines()
+    documented = [match for line in lines if (match := re.match(r"#? ?([\w.-]+\.[\w.-]+): *([^#]*?) *(?:#.*)?$", line))]
+    assert sorted(match[1] for match in documented) == [option.key for option in all_options()], "each key once"
+    for match in documented:
+        option = find_option(match[1])
+        assert option is not None, match[0]
+        value = option.parse(match[2], "shipped file")
+        if option.default:
+            assert value == option.parse(option.default, "default"), match[0]

@@ -11,7 +11,8 @@ With ``descriptor.in_order`` a channel is read to its end before the next one; t
 
 Views are requested with the first call; producers that are not registered yet are asked for again with back-off and
 when they are registered. ``poll`` waits for a given time only and returns NOTHING_YET.
-A producer's failure is raised to the consumer as ProducerFailedError.
+A producer's failure is raised to the consumer as ProducerFailedError. Whatever is lost, the error's ``partition`` says
+what was being read: its producer may have to run again.
 
 ``update_channel`` tells where the producer of an UNKNOWN channel is: it becomes a local or a remote one.
 
@@ -24,7 +25,7 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from engine.clock import Clock, SystemClock
-from engine.errors import NotYetSupportedError, PartitionReleasedError, TaskCancelledError
+from engine.errors import NotYetSupportedError, PartitionReleasedError, ResourceError, TaskCancelledError
 from engine.exchange.buffer_pool import Buffer
 from engine.exchange.elements import OversizedRow
 from engine.exchange.input_channel import LocalInputChannel
@@ -141,9 +142,10 @@ class InputGate:
                 continue
             try:
                 element = self._poll_channel(channel_index)
-            except PartitionReleasedError as error:
-                if self._is_closed:
+            except ResourceError as error:
+                if self._is_closed and isinstance(error, PartitionReleasedError):
                     raise TaskCancelledError("the input gate was closed") from error
+                error.partition = self._channels[channel_index].descriptor.partition
                 raise
             if element is not None:
                 return element
@@ -199,7 +201,7 @@ class InputGate:
             now_ms = self._now_ms()
             self._are_all_reading = True
             for channel in self._channels:
-                channel.request(now_ms)
+                self._request(channel, now_ms)
                 if not channel.is_reading and not channel.is_consumed:
                     self._are_all_reading = False
                     if channel.retry_at_ms is not None:
@@ -207,6 +209,14 @@ class InputGate:
         if not times:
             return -1
         return max(0, int(min(times) - self._now_ms()) + 1) if min(times) > self._now_ms() else 0
+
+    @staticmethod
+    def _request(channel: LocalInputChannel | RemoteInputChannel, now_ms: float) -> None:
+        try:
+            channel.request(now_ms)
+        except ResourceError as error:
+            error.partition = channel.descriptor.partition
+            raise
 
     def _now_ms(self) -> float:
         return self._clock.monotonic_s() * 1000

@@ -111,7 +111,9 @@ class MergeRunsDriver:
     def _runs_of(self, channel: InputChannelDescriptor) -> SortedRuns:
         partition = self._context.services.partition_manager.find(channel.partition)
         if partition is None:
-            raise PartitionNotFoundError(f"result partition {channel.partition} is not registered here")
+            error = PartitionNotFoundError(f"result partition {channel.partition} is not registered here")
+            error.partition = channel.partition
+            raise error
         assert isinstance(partition, SortedPartition), f"{channel.partition} holds no sorted runs"
         return cast("SortedRuns", partition.runs)
 

@@ -121,7 +121,7 @@ def test_requests_back_off_from_100_ms_doubling_to_10_s_and_then_give_up(world: 
     clock = ManualClock()
     gate = world.gate([partition_id()], clock=clock)
     waits = []
-    with pytest.raises(PartitionNotFoundError, match=r"v0-0-0.*10000 ms"):
+    with pytest.raises(PartitionNotFoundError, match=r"v0-0-0.*10000 ms") as failure:
         while True:
             assert gate.poll(0) is NOTHING_YET
             retry_at = gate.channels[0].retry_at_ms
@@ -130,6 +130,7 @@ def test_requests_back_off_from_100_ms_doubling_to_10_s_and_then_give_up(world: 
             assert gate.channels[0].retry_at_ms == retry_at
             clock.advance(waits[-1] / 1000 + 0.0001)
     assert waits == [100, 200, 400, 800, 1600, 3200, 6400, 10_000]
+    assert failure.value.partition == partition_id()
     gate.close()
 
 
@@ -193,8 +194,9 @@ def test_a_partition_released_under_its_reader_is_an_error_of_its_own(world: Wor
     gate = world.gate([partition.id])
     assert gate.poll(0) is NOTHING_YET
     partition.release()
-    with pytest.raises(PartitionReleasedError):
+    with pytest.raises(PartitionReleasedError) as failure:
         gate.next()
+    assert failure.value.partition == partition.id
     gate.close()
 
 

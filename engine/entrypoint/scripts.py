@@ -50,9 +50,12 @@ def main(words: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     what, verb, *arguments = sys.argv[1:] if words is None else words
     places = find_places()
+    if not places.conf.is_dir():
+        _complain(f"error: there is no folder {places.conf}, which DREY_CONF_DIR names")
+        return 1
     try:
         return _run(places, what, verb, arguments)
-    except ConfigurationError as error:
+    except (ConfigurationError, OSError) as error:
         _complain(f"error: {error}")
         return 1
 

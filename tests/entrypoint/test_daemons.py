@@ -310,3 +310,16 @@ def test_a_task_manager_with_another_secret_is_refused_and_says_so(installation,
     refused = installation.run("taskmanager", "start", "-D", f"security.secret-file={other}")
     assert refused.returncode == 1
     assert f"chmod 600 {other}" in refused.stderr
+
+
+def test_folders_that_are_not_there_or_cannot_be_made_are_named(installation, tmp_path):
+    (tmp_path / "file").write_text("")
+    installation.environment["DREY_LOG_DIR"] = str(tmp_path / "file" / "log")
+    done = installation.run("jobmanager", "start")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert re.fullmatch(rf"error: .*{tmp_path}/file/log'\n", done.stderr)
+    installation.environment["DREY_CONF_DIR"] = str(tmp_path / "nowhere")
+    done = installation.run("jobmanager", "start")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"error: there is no folder {tmp_path}/nowhere, which DREY_CONF_DIR names\n"
+    assert not (tmp_path / "nowhere").exists()

@@ -2,6 +2,7 @@
 
     load_or_create(path) ─► sign(method, target, digest of the body) ─► value of the Authorization header
     verify(method, target, header) ─► the digest that the body must have, or AccessDeniedError
+    seal(header, reply) ─► 32 bytes behind the reply ─► check_seal(header, reply, seal)
     challenge() ─► prove(role, own, other's) ─► check_proof(role, own, other's, proof)          for raw sockets
 
 A signature is HMAC-SHA256 over method, target (path and query as sent), epoch, time, nonce and the SHA-256 of the body:
@@ -37,6 +38,8 @@ ACCEPTED_MS = 60_000
 #: requests of the last two minutes that are remembered: about 100 bytes each
 NONCES_MAX = 500_000
 
+SEAL_BYTES = 32
+
 _SECRET_BYTES = 32
 _SECRET_MIN_BYTES = 16
 _SECRET_FILE_MAX_BYTES = 4096
@@ -55,6 +58,7 @@ class Credentials:
         if len(secret) < _SECRET_MIN_BYTES:
             raise ConfigurationError(f"a cluster secret has at least {_SECRET_MIN_BYTES} bytes")
         self._request_key = _derived(secret, b"request")
+        self._reply_key = _derived(secret, b"reply")
         self._peer_key = _derived(secret, b"peer")
         self._clock = clock or SystemClock()
         self._nonces: set[str] = set()
@@ -118,6 +122,16 @@ class Credentials:
         self._nonces.add(nonce)
         # A signature from ACCEPTED_MS ahead of us stays valid for twice that.
         self._nonce_ends.append((now_s + 2 * ACCEPTED_MS / 1000, nonce))
+
+    def seal(self, header: str, reply: bytes) -> bytes:
+        """Return SEAL_BYTES that prove a reply to the request with that Authorization header."""
+        digest = hashlib.sha256(reply).hexdigest()
+        return hmac.new(self._reply_key, _unambiguous((header, digest)), hashlib.sha256).digest()
+
+    def check_seal(self, header: str, reply: bytes, seal: bytes) -> None:
+        """Raise AccessDeniedError unless somebody with the secret made that reply to that request."""
+        if not hmac.compare_digest(self.seal(header, reply), seal):
+            raise AccessDeniedError("the reply does not come from a process with the cluster's secret")
 
     # ---- raw sockets: each side sends a challenge, then the proof of the other's ----
 

@@ -1,7 +1,7 @@
 """Calls between processes: HttpRpcService.
 
     POST /rpc/<name>       body: a message (codec.py)      headers: signature, epoch, milliseconds until the deadline
-    200                    body: the reply, or the error that the called component raised
+    200                    body: the reply, or the error that the called component raised, and its seal (credentials.py)
 
     ask ─► same process? short way ─► [in turn per address] signed request ─► headers of the answer ─► its body
 
@@ -19,15 +19,17 @@ Thread: the event loop only.
 from __future__ import annotations
 
 import asyncio
+import functools
 import hashlib
 import ssl
 import weakref
+from collections.abc import Callable
 from typing import cast
 
 import aiohttp
 
 from engine.rpc.codec import MessageCodec
-from engine.rpc.credentials import AUTHORIZATION, Credentials
+from engine.rpc.credentials import AUTHORIZATION, SEAL_BYTES, Credentials
 from engine.rpc.endpoint import RpcEndpoint
 from engine.rpc.errors import AccessDeniedError, EndpointUnreachableError, RemoteCallError, RpcTimeoutError
 from engine.rpc.gateway import ASK_TIMEOUT_S, Gateway, R
@@ -125,9 +127,16 @@ class HttpRpcService:
             endpoint.check_epoch(epoch)
             message = self._codec.decode(request.body)
         except Exception as error:
-            return HttpResponse(body=self._codec.encode_error(error), content_type=_CONTENT_TYPE)
+            reply = self._codec.encode_error(error)
+            return HttpResponse(body=reply + self._seal(request, reply), content_type=_CONTENT_TYPE)
         call = asyncio.get_running_loop().create_task(endpoint.dispatch(epoch, message), name=f"call of {name}")
-        return HttpResponse(content_type=_CONTENT_TYPE, parts=_Reply(call, self._codec, timeout_s))
+        seal = functools.partial(self._seal, request)
+        return HttpResponse(content_type=_CONTENT_TYPE, parts=_Reply(call, self._codec, timeout_s, seal))
+
+    def _seal(self, request: HttpRequest, reply: bytes) -> bytes:
+        """Return what follows a reply: a caller that signed wants to know who answers."""
+        header = request.headers.get(AUTHORIZATION)
+        return self._credentials.seal(header, reply) if self._credentials is not None and header else b""
 
     # ---- the calling side ----
 
@@ -137,7 +146,7 @@ class HttpRpcService:
         what = type(request).__name__
         try:
             async with asyncio.timeout(timeout_s):
-                status, answer = await self._exchange(gateway, body, timeout_s)
+                status, answer, header = await self._exchange(gateway, body, timeout_s)
         except aiohttp.ClientSSLError as error:
             raise AccessDeniedError(f"{gateway.address} and this process do not trust each other: {error}") from error
         except (aiohttp.ClientError, ConnectionError) as error:
@@ -151,11 +160,15 @@ class HttpRpcService:
             raise AccessDeniedError(f"{gateway.address} refuses {what}: {_text(answer)}")
         if status != 200:
             raise RemoteCallError(f"{gateway.address} answers {what} with {status}: {_text(answer)}")
+        if self._credentials is not None:
+            answer, seal = answer[:-SEAL_BYTES], answer[-SEAL_BYTES:]
+            self._credentials.check_seal(header, answer, seal)
         if self._codec.is_error(answer):
             raise self._codec.decode_error(answer)
         return cast("R", self._codec.decode(answer))
 
-    async def _exchange(self, gateway: HttpGateway, body: bytes, timeout_s: float | None) -> tuple[int, bytes]:
+    async def _exchange(self, gateway: HttpGateway, body: bytes, timeout_s: float | None) -> tuple[int, bytes, str]:
+        """Return status and body of the answer, and the credential that it was asked for with."""
         authority, _, name = gateway.address.rpartition("/")
         target, epoch = f"/rpc/{name}", str(gateway.epoch)
         async with gateway.turn:
@@ -168,7 +181,7 @@ class HttpRpcService:
             scheme = "https" if self._tls is not None else "http"
             response = await self._client().post(f"{scheme}://{authority}{target}", data=body, headers=headers)
         async with response:
-            return response.status, await response.read()
+            return response.status, await response.read(), headers.get(AUTHORIZATION, "")
 
     def _client(self) -> aiohttp.ClientSession:
         if self._is_closed:
@@ -207,8 +220,15 @@ class HttpGateway:
 class _Reply:
     """The bytes of a call's outcome, in one part, once it has ended; ``aclose`` cancels what has not."""
 
-    def __init__(self, call: asyncio.Task[object], codec: MessageCodec, timeout_s: float | None) -> None:
+    def __init__(
+        self,
+        call: asyncio.Task[object],
+        codec: MessageCodec,
+        timeout_s: float | None,
+        seal: Callable[[bytes], bytes],
+    ) -> None:
         self._call = call
+        self._seal = seal
         self._codec = codec
         self._timeout_s = timeout_s
         self._is_told = False
@@ -220,6 +240,10 @@ class _Reply:
         if self._is_told:
             raise StopAsyncIteration
         self._is_told = True
+        reply = await self._outcome()
+        return reply + self._seal(reply)
+
+    async def _outcome(self) -> bytes:
         try:
             async with asyncio.timeout(self._timeout_s):
                 return self._codec.encode(await self._call)

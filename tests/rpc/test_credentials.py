@@ -185,3 +185,18 @@ def test_a_proof_of_another_secret_role_or_challenge_proves_nothing():
 def test_a_secret_of_less_than_sixteen_bytes_is_none():
     with pytest.raises(ConfigurationError, match="at least 16 bytes"):
         Credentials(b"short")
+
+
+def test_a_seal_belongs_to_one_reply_of_one_request():
+    client, server, _ = pair()
+    header = client.sign("POST", "/a")
+    seal = server.seal(header, b"reply")
+    client.check_seal(header, b"reply", seal)
+    for other_header, reply, other_seal in (
+        (client.sign("POST", "/a"), b"reply", seal),
+        (header, b"other", seal),
+        (header, b"reply", b""),
+        (header, b"reply", Credentials(b"another secret!!!").seal(header, b"reply")),
+    ):
+        with pytest.raises(AccessDeniedError, match="the reply does not come"):
+            client.check_seal(other_header, reply, other_seal)

@@ -15,7 +15,7 @@ import pytest
 from engine.errors import FencedError, IllegalTransitionError, JobNotFoundError
 from engine.rpc import http_service
 from engine.rpc.codec import MessageCodec
-from engine.rpc.credentials import AUTHORIZATION, Credentials
+from engine.rpc.credentials import AUTHORIZATION, SEAL_BYTES, Credentials
 from engine.rpc.errors import (
     AccessDeniedError,
     EndpointUnreachableError,
@@ -201,7 +201,7 @@ async def post(world, body, epoch, signed_epoch=None, deadline=None):
         headers["X-Drey-Deadline-Ms"] = deadline
     url = f"http://127.0.0.1:{world.servers[0].port}{target}"
     async with aiohttp.ClientSession() as session, session.post(url, data=body, headers=headers) as response:
-        return response.status, await response.read()
+        return response.status, (await response.read())[:-SEAL_BYTES]
 
 
 @pytest.mark.parametrize(("epoch", "deadline"), [("x", None), ("", None), ("1", "soon"), ("1" * 5000, None)])
@@ -290,7 +290,7 @@ def test_a_server_that_starts_again_is_reached_over_a_new_connection():
         port = world.servers[0].port
         await world.servers[0].stop()
         again = HttpServer("127.0.0.1", (port,), Credentials(SECRET))
-        service = HttpRpcService(again, CODEC, None)
+        service = HttpRpcService(again, CODEC, Credentials(SECRET))
         service.start(world.endpoint)
         await again.start()
         await gateway.ask(Add([2]))
@@ -335,5 +335,19 @@ def test_connections_are_kept_and_no_call_leaves_anything_behind():
                 await gateway.ask(Break("engine"))
         assert psutil.Process().num_fds() == fds and len(asyncio.all_tasks()) == tasks
         assert len(world.servers[0]._guard) == 1
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("secret", [b"another secret!!!", b""])
+def test_a_reply_of_somebody_without_the_secret_is_not_believed(secret):
+    """Whoever takes the port of a process that has ended must not be able to speak for it."""
+
+    async def scenario(world):
+        world.called._credentials = Credentials(secret) if secret else None
+        with pytest.raises(AccessDeniedError, match="does not come from a process with the cluster's secret"):
+            await world.gateway().ask(Add([1]))
+        with pytest.raises(AccessDeniedError, match="does not come from"):
+            await world.gateway(2).ask(Add([1]))
 
     run(scenario)

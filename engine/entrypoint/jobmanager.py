@@ -100,6 +100,7 @@ class JobManager:
         )
         await self._server.start()
         address = self._server.address
+        _log.info("starting BlobServer and REST endpoint at %s", self._server.url)
         self._rpc.start(self._leader)
         epoch_file = self._context.places.pid_file("jobmanager").with_suffix(".epoch")
         services = create_ha_services("NONE", address, next_epoch(epoch_file, self._clock))

@@ -33,7 +33,7 @@ class Past:
         return time.monotonic()
 
 
-def daemon_of(kind, tmp_path, bind_host):
+def daemon_of(kind, tmp_path, bind_host, further=None):
     settings = {
         "rest.port": "0",
         "jobmanager.bind-host": bind_host,
@@ -41,6 +41,7 @@ def daemon_of(kind, tmp_path, bind_host):
         "jobmanager.rpc.address": "localhost",
         "taskmanager.host": "localhost",
         "taskmanager.memory.process.size": "256mb",
+        **(further or {}),
     }
     context = SimpleNamespace(
         configuration=configuration_from_texts(settings, "test"),

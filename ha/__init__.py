@@ -4,6 +4,7 @@
     information.py  LeaderInformation: epoch, session, address
     embedded.py     one process: grants at once, with an epoch that only grows
     standalone.py   one fixed leader at a known address
+    zookeeper_*.py  several processes: _session (connection, thread, lease), _election, _retrieval, _record, _settings
     services.py     HaServices by type
 
 A component acts only between ``grant_leadership`` and ``revoke_leadership``. The epoch it was granted stands in every

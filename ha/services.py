@@ -2,6 +2,7 @@
 
     create_ha_services("embedded")                                    MiniCluster
     create_ha_services("NONE", address="http://host:6123", epoch=n)   one standalone JobManager
+    create_ha_services("ZOOKEEPER", zookeeper=ZooKeeperSettings(...)) several, of which ZooKeeper elects one
 
 One latch elects all components of a process together, so there is one election and one retrieval.
 """
@@ -15,6 +16,7 @@ from ha.embedded import EmbeddedLeaderService
 from ha.information import LeaderInformation
 from ha.interfaces import LeaderElection, LeaderRetrieval
 from ha.standalone import StandaloneElection, StandaloneRetrieval
+from ha.zookeeper_settings import ZooKeeperSettings
 
 
 class HaServices(Protocol):
@@ -44,11 +46,20 @@ class StandaloneHaServices:
         return StandaloneRetrieval(self._information)
 
 
-def create_ha_services(kind: str, address: str = "", epoch: int = 1) -> HaServices:
+def create_ha_services(
+    kind: str, address: str = "", epoch: int = 1, zookeeper: ZooKeeperSettings | None = None
+) -> HaServices:
     """Return the services of that type; an unknown one raises ValueError naming those there are."""
     lowered = kind.lower()
     if lowered == "embedded":
         return EmbeddedLeaderService()
     if lowered in ("none", "standalone"):
         return StandaloneHaServices(address, epoch)
-    raise ValueError(f"high-availability.type {kind!r} is not one of NONE, embedded")
+    if lowered == "zookeeper":
+        if zookeeper is None:
+            raise ValueError("high-availability.type ZOOKEEPER needs settings of its quorum")
+        # Only who needs ZooKeeper waits for its client to load.
+        from ha.zookeeper_services import ZooKeeperHaServices  # noqa: PLC0415
+
+        return ZooKeeperHaServices(zookeeper)
+    raise ValueError(f"high-availability.type {kind!r} is not one of NONE, ZOOKEEPER, embedded")

@@ -105,5 +105,5 @@ def test_a_standalone_leader_is_fixed_and_alone():
 
 
 def test_an_unknown_type_names_those_there_are():
-    with pytest.raises(ValueError, match="'mesos' is not one of NONE, embedded"):
+    with pytest.raises(ValueError, match="'mesos' is not one of NONE, ZOOKEEPER, embedded"):
         create_ha_services("mesos")

@@ -1,0 +1,244 @@
+"""ZooKeeperElection: the first of a line of latch nodes leads, under the number of the transaction that made its node.
+
+    line up ──► latch/<token>-0000000007   ephemeral, ours when its owner is our session
+    look    ──► is it the first? ── yes ──► grant(epoch = czxid)      while the lease runs
+                     └─ no ──► watch the one before it only; look again when that is gone
+    lease or session ends, or the node is gone ──► revoke; line up again with a new node
+
+A node is led from once: whoever was revoked gets a new one, so epochs only grow. The token finds a node whose making
+was confirmed to nobody. The leader's record is replaced in one transaction with a check of the latch node, whose path
+is never used twice, so that only who leads can publish.
+
+Source: Curator's LeaderLatch and Flink's ZooKeeperLeaderElectionDriver.
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+from kazoo.exceptions import NodeExistsError, NoNodeError
+from kazoo.security import OPEN_ACL_UNSAFE
+
+from ha.information import LeaderInformation
+from ha.interfaces import LeaderContender
+from ha.zookeeper_record import encode_leader
+from ha.zookeeper_session import ZooKeeperSession
+
+_log = logging.getLogger(__name__)
+_SEQUENCE_DIGITS = 10
+
+
+class ZooKeeperElection:
+    """One contender's part. Public methods: any thread; the rest: the session's."""
+
+    def __init__(self, session: ZooKeeperSession) -> None:
+        self._session = session
+        self._settings = session.settings
+        self._contender: LeaderContender | None = None
+        #: of the leadership that is granted now, 0: none. Read by any thread.
+        self._epoch = 0
+        self._token = uuid.uuid4().hex
+        #: tokens of nodes that were led from
+        self._left: set[str] = set()
+        self._path = ""
+        #: epoch for which this contender is the first in the line, 0: it is not
+        self._next_epoch = 0
+        self._information: LeaderInformation | None = None
+        self._is_published = True
+        #: answers and watches of before are of no use after it has grown
+        self._round = 0
+
+    def start(self, contender: LeaderContender) -> None:
+        """Line up; leadership comes when it comes."""
+        self._contender = contender
+        self._session.attach(self)
+
+    def confirm(self, information: LeaderInformation) -> None:
+        """Publish where the leader is, when it still leads under that epoch."""
+        self._session.post(lambda: self._confirm(information))
+
+    def has_leadership(self, epoch: int) -> bool:
+        """Return whether ``epoch`` is granted now, and the lease runs."""
+        return epoch > 0 and self._epoch == epoch and self._session.is_alive()
+
+    def close(self) -> None:
+        """Leave the line; leadership is revoked before."""
+        if self._contender is not None:
+            self._session.detach(self, self._end)
+            self._contender = None
+
+    # ---- Driver ----
+
+    def connected(self) -> None:
+        """Look from the beginning, at what ZooKeeper's leader knows."""
+        self._round += 1
+        self._ask(lambda client: client.sync_async("/"), lambda _: self._look())
+
+    def expired(self) -> None:
+        """All nodes are gone with the session."""
+        self._left.clear()
+        self._line_up_again("its ZooKeeper session has ended")
+        self._left.clear()
+
+    def check(self) -> None:
+        """Revoke when the lease has ended, grant when it runs, publish what is not yet."""
+        if self._epoch and not self._session.is_alive():
+            self._line_up_again("its lease has ended")
+            if self._session.is_connected:
+                self.connected()
+        elif self._next_epoch and not self._epoch and self._session.is_alive():
+            self._epoch = self._next_epoch
+            _log.info("granted leadership under epoch %d", self._epoch)
+            assert self._contender is not None, "a driver that is attached has a contender"
+            self._contender.grant_leadership(self._epoch, uuid.uuid4())
+
+    def failed(self, error: Exception) -> None:
+        """Tell the contender."""
+        if self._contender is not None:
+            self._contender.handle_error(error)
+
+    # ---- the line ----
+
+    def _ask(
+        self,
+        request: Callable[[Any], Any],
+        done: Callable[[Any], None],
+        failed: Callable[[Exception], None] | None = None,
+    ) -> None:
+        """Ask for this round: answers that come after it are dropped."""
+        of_this_round = self._this_round
+        self._session.ask(request, of_this_round(done), of_this_round(failed) if failed is not None else None)
+
+    def _this_round(self, action: Callable[[Any], None]) -> Callable[[Any], None]:
+        now = self._round
+
+        def act(value: Any) -> None:
+            if now == self._round:
+                action(value)
+
+        return act
+
+    def _look(self) -> None:
+        self._ask(lambda client: client.get_children_async(self._settings.latch_folder), self._see, self._no_folder)
+
+    def _no_folder(self, error: Exception) -> None:
+        if not isinstance(error, NoNodeError):
+            self.failed(error)
+            return
+        names = self._settings.latch_folder.strip("/").split("/")
+        paths = ["/" + "/".join(names[: depth + 1]) for depth in range(len(names))]
+        # The root is open, so that clusters with other secrets can share it.
+        open_depth = len(self._settings.root.strip("/").split("/"))
+
+        def make(depth: int) -> None:
+            if depth == len(paths):
+                self._look()
+                return
+            acl = OPEN_ACL_UNSAFE if depth < open_depth else self._session.acl
+            self._ask(
+                lambda client: client.create_async(paths[depth], b"", acl=acl),
+                lambda _: make(depth + 1),
+                lambda error: make(depth + 1) if isinstance(error, NodeExistsError) else self.failed(error),
+            )
+
+        make(0)
+
+    def _see(self, names: list[str]) -> None:
+        folder = self._settings.latch_folder
+        for name in names:
+            if name.partition("-")[0] in self._left:
+                self._ask(lambda client, path=f"{folder}/{name}": client.delete_async(path), _ignore, _ignore)  # type: ignore[misc]
+        line = sorted(names, key=lambda name: name[-_SEQUENCE_DIGITS:])
+        mine = next((name for name in line if name.partition("-")[0] == self._token), None)
+        if mine is None:
+            if self._path:
+                self._line_up_again("its node is gone")
+            self._ask(
+                lambda client: client.create_async(
+                    f"{folder}/{self._token}-", b"", acl=self._session.acl, ephemeral=True, sequence=True
+                ),
+                lambda _: self._look(),
+                self._no_folder,
+            )
+            return
+        self._path = f"{folder}/{mine}"
+        place = line.index(mine)
+        watched = self._path if place == 0 else f"{folder}/{line[place - 1]}"
+        fired = self._this_round(lambda _: self._look())
+        self._ask(
+            lambda client: client.exists_async(watched, watch=self._session.watch(lambda: fired(None))),
+            self._is_first if place == 0 else self._is_behind,
+        )
+
+    def _is_behind(self, stat: Any) -> None:
+        if stat is None:
+            self._look()
+
+    def _is_first(self, stat: Any) -> None:
+        if stat is None:
+            self._look()
+        elif stat.ephemeralOwner != self._session.session_id:
+            # It has our token, but was made by a session that is gone: it will go as well.
+            self._line_up_again("its node belongs to another session")
+            self._look()
+        else:
+            self._next_epoch = stat.czxid
+            if self._epoch:
+                self._publish()
+
+    def _line_up_again(self, reason: str) -> None:
+        """Give leadership and place up; the next node gets another token, and so another epoch."""
+        self._round += 1
+        self._left.add(self._token)
+        self._token, self._path, self._next_epoch = uuid.uuid4().hex, "", 0
+        epoch, self._epoch = self._epoch, 0
+        self._information, self._is_published = None, True
+        if epoch and self._contender is not None:
+            _log.warning("revoked leadership under epoch %d: %s", epoch, reason)
+            self._contender.revoke_leadership()
+
+    def _end(self) -> None:
+        """Leave; a node that another driver's session keeps would hold the line up."""
+        path = self._path
+        self._line_up_again("it has left")
+        if path:
+            self._session.ask(lambda client: client.delete_async(path), _ignore, _ignore)
+
+    # ---- the record ----
+
+    def _confirm(self, information: LeaderInformation) -> None:
+        if self._epoch and information.epoch == self._epoch:
+            self._information, self._is_published = information, False
+            self._publish()
+
+    def _publish(self) -> None:
+        if self._information is None or self._is_published:
+            return
+        path, latch = self._settings.information_path, self._path
+        content = encode_leader(self._information, self._settings)
+
+        def replace(stat: Any) -> None:
+            self._ask(lambda client: request(client, stat).commit_async(), written)
+
+        def request(client: Any, stat: Any) -> Any:
+            transaction = client.transaction()
+            transaction.check(latch, 0)
+            if stat is not None:
+                transaction.delete(path, stat.version)
+            transaction.create(path, content, acl=self._session.acl, ephemeral=True)
+            return transaction
+
+        def written(results: list[Any]) -> None:
+            self._is_published = not any(isinstance(result, Exception) for result in results)
+            if not self._is_published:
+                # The latch is gone, or another record came in between.
+                self._look()
+
+        self._ask(lambda client: client.exists_async(path), replace)
+
+
+def _ignore(_: object) -> None:
+    """Do nothing."""

@@ -1,0 +1,300 @@
+"""ZooKeeperSession: one connection to ZooKeeper, one thread that owns it, and the lease.
+
+    session.attach(driver) ─► driver.connected() ─ driver.check() again and again ─ driver.expired() ... detach(driver)
+    session.ask(request, done, failed)       on the thread; ``request`` uses a call of kazoo that does not wait
+
+             kazoo's threads                            the thread
+    states, answers, watches ── post ──► inbox ── one after the other ──► drivers ──► contenders, listeners
+
+Nothing on the thread ever waits for ZooKeeper, so that a leader is told in time that its lease has ended; few requests
+are under way at once (kazoo blocks its caller when there are hundreds).
+
+The lease: every sixth of the session time-out a ``sync`` goes to ZooKeeper's leader. Its good answer proves that the
+session lived when it was sent, so it lives for a session time-out from then, and the lease ends at three quarters of
+that: CLOCK_BOOTTIME, which runs on while the machine or the process sleeps. A lost connection alone changes nothing;
+kazoo does not tell a session's end before it reaches a server again, which is too late.
+
+Source: Curator's connection states; the lease is ours.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from kazoo.client import KazooClient, KazooState
+from kazoo.exceptions import AuthFailedError, ConnectionClosedError, KazooException, NoAuthError
+from kazoo.exceptions import ConnectionLoss as ConnectionLossError
+from kazoo.exceptions import SessionExpiredError as ExpiredError
+from kazoo.security import CREATOR_ALL_ACL, OPEN_ACL_UNSAFE
+
+from ha.zookeeper_settings import ZooKeeperSettings
+
+_log = logging.getLogger(__name__)
+
+_LEASE_SHARE = 0.75
+_HEARTBEATS = 6
+_PAUSE_MAX_S = 0.5
+_JOIN_S = 10.0
+#: these are told by a state, too: what was asked is asked again then
+_PASSING = (ConnectionLossError, ConnectionClosedError, ExpiredError)
+
+
+def boot_time_s() -> float:
+    """Return the time since the machine's start, with the time in which it slept."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+class Driver(Protocol):
+    """Works on the session's thread, which calls all of this."""
+
+    def connected(self) -> None:
+        """Look again: anything may have happened, and no watch is left."""
+
+    def expired(self) -> None:
+        """Hear that the session and its ephemeral nodes are gone."""
+
+    def check(self) -> None:
+        """Do what is due; comes at every event, and often enough."""
+
+    def failed(self, error: Exception) -> None:
+        """Hear what the session cannot survive."""
+
+
+class ZooKeeperSession:
+    """For all elections and retrievals of a process. ``attach``, ``detach``, ``post``, ``is_alive``: any thread."""
+
+    def __init__(self, settings: ZooKeeperSettings) -> None:
+        self.settings = settings
+        self.is_connected = False
+        self.session_id = 0
+        self.acl = CREATOR_ALL_ACL if settings.is_private else OPEN_ACL_UNSAFE
+        #: watches that fired, for tests
+        self.watches_fired = 0
+        self._lock = threading.Lock()
+        # guarded by: self._lock
+        self._users = 0
+        self._client: Any = None
+        self._thread: threading.Thread | None = None
+        self._inbox: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        # written on the thread only
+        self._drivers: list[Driver] = []
+        self._lease_end_s = 0.0
+        self._negotiated_s = 0.0
+        self._is_asking = False
+        self._next_heartbeat_s = 0.0
+        self._connect_by_s = 0.0
+
+    # ---- any thread ----
+
+    def attach(self, driver: Driver) -> None:
+        """Add a driver; the first one opens the connection."""
+        with self._lock:
+            self._users += 1
+            if self._users == 1:
+                self._open()
+        self.post(lambda: self._add(driver))
+
+    def detach(self, driver: Driver, last: Callable[[], None]) -> None:
+        """Call ``last`` on the thread and remove the driver; the last one closes the connection. Not on the thread."""
+        removed = threading.Event()
+
+        def remove() -> None:
+            last()
+            self._drivers.remove(driver)
+            removed.set()
+
+        self.post(remove)
+        if not removed.wait(_JOIN_S):
+            _log.error("the ZooKeeper thread does not answer")
+        with self._lock:
+            self._users -= 1
+            if self._users == 0:
+                self._close()
+
+    def post(self, action: Callable[[], None]) -> None:
+        """Have the thread do something."""
+        self._inbox.put(action)
+
+    def is_alive(self) -> bool:
+        """Whether the lease runs: the session lives for certain."""
+        return boot_time_s() < self._lease_end_s
+
+    # ---- on the thread ----
+
+    def ask(
+        self,
+        request: Callable[[Any], Any],
+        done: Callable[[Any], None],
+        failed: Callable[[Exception], None] | None = None,
+    ) -> None:
+        """Send a request; ``done`` or ``failed`` is called with what comes of it.
+
+        An answer that a lost connection took away is told to nobody: ``connected`` or ``expired`` follows.
+        """
+        try:
+            answer = request(self._client)
+        except _PASSING:
+            return
+        answer.rawlink(lambda answer: self.post(lambda: self._answered(answer, done, failed)))
+
+    def watch(self, fired: Callable[[], None]) -> Callable[[object], None]:
+        """Return a watch for kazoo that calls ``fired`` on the thread."""
+
+        def note() -> None:
+            self.watches_fired += 1
+            fired()
+
+        return lambda event: self.post(note)
+
+    def _answered(self, answer: Any, done: Callable[[Any], None], failed: Callable[[Exception], None] | None) -> None:
+        error = answer.exception
+        if error is None:
+            done(answer.value)
+        elif isinstance(error, _PASSING):
+            return
+        elif isinstance(error, NoAuthError | AuthFailedError):
+            folder = self.settings.folder
+            self._fail(PermissionError(f"ZooKeeper's node {folder} belongs to processes with another cluster secret"))
+        elif failed is not None:
+            failed(error)
+        else:
+            self._fail(error)
+
+    def _fail(self, error: Exception) -> None:
+        _log.error("ZooKeeper: %s", error)
+        for driver in tuple(self._drivers):
+            driver.failed(error)
+
+    def _add(self, driver: Driver) -> None:
+        self._drivers.append(driver)
+        if self.is_connected:
+            driver.connected()
+
+    # ---- the connection ----
+
+    def _open(self) -> None:
+        settings = self.settings
+        logger = logging.getLogger(f"{__name__}.kazoo")
+        logger.setLevel(logging.ERROR)
+        client = self._client = KazooClient(
+            hosts=settings.hosts,
+            timeout=settings.session_timeout_s,
+            auth_data=[("digest", f"drey:{settings.key(b'digest').hex()}")],
+            connection_retry={"max_tries": -1, "delay": 0.05, "max_delay": _PAUSE_MAX_S},
+            logger=logger,
+        )
+        client.add_listener(self._state_changed)
+        self._note_negotiated(client)
+        self._connect_by_s = boot_time_s() + settings.connection_timeout_s
+        self._thread = threading.Thread(target=self._run, name="drey-zookeeper", daemon=True)
+        self._thread.start()
+        client.start_async()
+
+    def _close(self) -> None:
+        self._inbox.put(None)
+        assert self._thread is not None, "an open session has a thread"
+        self._thread.join()
+        try:
+            self._client.stop()
+        except KazooException as error:  # its thread waits for a server that does not answer, and ends by itself
+            _log.warning("the connection to ZooKeeper does not close: %r", error)
+        self._client.close()
+        self._client = self._thread = None
+        self.is_connected, self.session_id, self._lease_end_s = False, 0, 0.0
+        self._inbox = queue.SimpleQueue()
+
+    def _note_negotiated(self, client: Any) -> None:
+        """Have kazoo tell the time-out that the server has granted, which it keeps to itself."""
+        connect = client._connection._connect
+
+        def noted(*arguments: Any) -> tuple[float, float]:
+            read_timeout_ms, connect_timeout_ms = connect(*arguments)
+            # kazoo reads for two thirds of the session time-out
+            self.post(lambda: self._granted(read_timeout_ms * 1.5 / 1000))
+            return read_timeout_ms, connect_timeout_ms
+
+        client._connection._connect = noted
+
+    def _granted(self, timeout_s: float) -> None:
+        self._negotiated_s = timeout_s
+        self._next_heartbeat_s = 0.0
+
+    def _state_changed(self, state: str) -> None:
+        """Come on kazoo's thread: only posts."""
+        session_id = self._client.client_id[0] if state == KazooState.CONNECTED else 0
+        self.post(lambda: self._now(state, session_id))
+
+    def _now(self, state: str, session_id: int) -> None:
+        self.is_connected = state == KazooState.CONNECTED
+        self._is_asking = False
+        is_gone = self.session_id != 0 and (state == KazooState.LOST or session_id not in (0, self.session_id))
+        if is_gone:
+            self.session_id, self._lease_end_s = 0, 0.0
+            _log.warning("the ZooKeeper session has ended")
+            for driver in tuple(self._drivers):
+                driver.expired()
+        if self.is_connected:
+            self.session_id = session_id
+            for driver in tuple(self._drivers):
+                driver.connected()
+        elif not is_gone:
+            _log.info("the connection to ZooKeeper is interrupted; the lease runs")
+
+    # ---- the thread ----
+
+    def _run(self) -> None:
+        while True:
+            try:
+                action = self._inbox.get(timeout=self._pause_s())
+            except queue.Empty:
+                pass
+            else:
+                if action is None:
+                    return
+                self._guarded(action)
+            self._guarded(self._check)
+
+    def _guarded(self, action: Callable[[], None]) -> None:
+        try:
+            action()
+        except Exception as error:
+            _log.exception("the leader services failed")
+            self._fail(error)
+
+    def _pause_s(self) -> float:
+        until_s = min(self._next_heartbeat_s, self._lease_end_s) if self.is_alive() else self._next_heartbeat_s
+        return min(max(until_s - boot_time_s(), 0.005), _PAUSE_MAX_S)
+
+    def _check(self) -> None:
+        now_s = boot_time_s()
+        if self.session_id == 0 and now_s > self._connect_by_s > 0:
+            self._connect_by_s = 0.0
+            settings = self.settings
+            text = f"no ZooKeeper of {settings.hosts} has answered for {settings.connection_timeout_s:g} s"
+            self._fail(ConnectionError(f"{text}: does it run (bin/start-zookeeper-quorum.sh)?"))
+        elif self.session_id:
+            self._connect_by_s = 0.0
+        for driver in tuple(self._drivers):
+            driver.check()
+        if not self.is_connected or self._negotiated_s == 0 or self._is_asking:
+            self._next_heartbeat_s = max(self._next_heartbeat_s, now_s + _PAUSE_MAX_S)
+        elif now_s >= self._next_heartbeat_s:
+            self._heartbeat()
+
+    def _heartbeat(self) -> None:
+        sent_s, session_id = boot_time_s(), self.session_id
+        self._is_asking = True
+        self._next_heartbeat_s = sent_s + self._negotiated_s / _HEARTBEATS
+
+        def lives(answer: object) -> None:
+            if session_id == self.session_id:
+                self._is_asking = False
+                self._next_heartbeat_s = sent_s + self._negotiated_s / _HEARTBEATS
+                self._lease_end_s = max(self._lease_end_s, sent_s + _LEASE_SHARE * self._negotiated_s)
+
+        self.ask(lambda client: client.sync_async("/"), lives)

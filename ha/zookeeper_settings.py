@@ -1,0 +1,44 @@
+"""ZooKeeperSettings: which quorum, which cluster in it, how long a silence is a loss, and the secret.
+
+``/drey`` (root, open) ─ ``<cluster id>`` (of the holders of the secret) ─ ``leader`` ─┬ ``latch/<token>-<sequence>``
+                                                                                   └ ``connection_info``
+Both leaves are ephemeral: they end with the session of the process that made them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class ZooKeeperSettings:
+    """``secret`` signs what a leader publishes and, with ``is_private``, is the way to read it. Times in seconds."""
+
+    hosts: str
+    secret: bytes = field(repr=False)
+    root: str = "/drey"
+    cluster_id: str = "default"
+    session_timeout_s: float = 6.0
+    connection_timeout_s: float = 15.0
+    is_private: bool = True
+
+    @property
+    def folder(self) -> str:
+        """The node of the leader's election."""
+        return f"/{self.root.strip('/')}/{self.cluster_id.strip('/')}/leader"
+
+    @property
+    def latch_folder(self) -> str:
+        """The node whose children are the candidates, in the order in which they came."""
+        return f"{self.folder}/latch"
+
+    @property
+    def information_path(self) -> str:
+        """The node that tells where the leader is."""
+        return f"{self.folder}/connection_info"
+
+    def key(self, purpose: bytes) -> bytes:
+        """Return a key that says nothing of the secret."""
+        return hmac.new(self.secret, b"zookeeper/" + purpose, hashlib.sha256).digest()

@@ -294,7 +294,7 @@ JOB_STORE_CACHE = _option(
     "jobstore.cache-size", "size", "50mb", "Details of ended jobs that the JobManager keeps in memory."
 )
 JOB_STORE_EXPIRATION = _option(
-    "jobstore.expiration-time", "duration", "1 h", "Time after which an ended job is forgotten.", minimum=1
+    "jobstore.expiration-time", "duration", "7 d", "Time after which an ended job is forgotten.", minimum=1
 )
 JOB_STORE_CAPACITY = _option(
     "jobstore.max-capacity", "int", "1000", "Ended jobs that are kept; the oldest one goes first.", minimum=1

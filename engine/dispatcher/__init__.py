@@ -1,5 +1,6 @@
 """The Dispatcher: takes jobs and starts a JobMaster for each.
 
-dispatcher.py  Dispatcher: the endpoint
-job_store.py   jobs that have ended, the latest ones (pure)
+dispatcher.py   Dispatcher: the endpoint
+job_store.py    jobs that have ended, the latest ones
+job_archive.py  the same as files, which outlive the process
 """

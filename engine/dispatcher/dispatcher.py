@@ -15,7 +15,8 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
-from engine.dispatcher.job_store import EndedJob, JobStore
+from engine.dispatcher.job_archive import EndedJob
+from engine.dispatcher.job_store import JobStore
 from engine.errors import JobNotFoundError
 from engine.fault_points import reach
 from engine.gateways.dispatcher import DispatcherGateway
@@ -63,6 +64,7 @@ class Dispatcher(RpcEndpoint):
         job_master_factory: JobMasterFactory,
         on_fatal: Callable[[BaseException], None] | None = None,
         remove_blobs: Callable[[JobId], Awaitable[None]] | None = None,
+        ended: JobStore | None = None,
     ) -> None:
         super().__init__(DISPATCHER_ADDRESS, LeaderFence(epoch), on_fatal)
         self._rpc = rpc
@@ -70,7 +72,7 @@ class Dispatcher(RpcEndpoint):
         self._job_master_factory = job_master_factory
         self._remove_blobs = remove_blobs
         self._job_masters: dict[JobId, JobMaster] = {}
-        self._ended = JobStore()
+        self._ended = ended or JobStore()
 
     @property
     def running_job_ids(self) -> tuple[JobId, ...]:
@@ -97,7 +99,8 @@ class Dispatcher(RpcEndpoint):
         del self._job_masters[job_id]
         self._rpc.stop(job_master)
         await job_master.stop()
-        if self._remove_blobs is not None:
+        # The next leader goes on with a suspended job.
+        if self._remove_blobs is not None and outcome.status != "SUSPENDED":
             await self._remove_blobs(job_id)
 
     async def cancel_job(self, request: CancelJob) -> Acknowledge:

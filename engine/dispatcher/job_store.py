@@ -1,44 +1,113 @@
-"""Jobs that have ended: their outcome stays known for a while, for clients that ask late.
+"""JobStore: jobs that have ended stay known for a while, for clients that ask late and for people.
 
-At most ``limit`` outcomes are kept; the oldest goes first. Pure. Source: Flink's ExecutionGraphInfoStore.
+    add(job) ─► get(job_id), overviews ─► forgotten: too many (the oldest first), or too old
+
+With an archive jobs lie in files, those asked for last in memory as well up to ``cache_bytes``, and a store that is
+made over the same folder later knows them. Without one they are in memory only. A job that was only suspended here
+has not ended: another leader goes on with it, so it is kept in no file.
+
+Source: Flink's ExecutionGraphInfoStore.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import OrderedDict
 
-from engine.gateways.job_details import JobDetails
-from engine.gateways.messages import JobOutcome, JobOverview
+from engine.clock import Clock, SystemClock
+from engine.dispatcher.job_archive import EndedJob, JobArchive
+from engine.gateways.messages import JobOverview
 from engine.ids import JobId
 
-
-@dataclass(frozen=True)
-class EndedJob:
-    """What is kept of a job."""
-
-    overview: JobOverview
-    outcome: JobOutcome
-    details: JobDetails
+_SUSPENDED = "SUSPENDED"
 
 
 class JobStore:
-    """The latest ended jobs, oldest first."""
+    """The latest ended jobs, oldest first.
 
-    def __init__(self, limit: int = 256) -> None:
+    Args:
+        limit: jobs that are kept.
+        archive: where they outlive the process; None: nowhere.
+        cache_bytes: of files that are kept in memory as well.
+        expiration_ms: a job is forgotten so long after its end; None: never.
+        clock: tells how late it is.
+    """
+
+    def __init__(
+        self,
+        limit: int = 256,
+        archive: JobArchive | None = None,
+        cache_bytes: int = 0,
+        expiration_ms: int | None = None,
+        clock: Clock | None = None,
+    ) -> None:
         self._limit = limit
-        self._jobs: dict[JobId, EndedJob] = {}
+        self._archive = archive
+        self._cache_bytes = cache_bytes
+        self._expiration_ms = expiration_ms
+        self._clock = clock or SystemClock()
+        self._overviews: dict[JobId, JobOverview] = {}
+        #: in the order of their last use, each with the size of its file
+        self._cache: OrderedDict[JobId, tuple[EndedJob, int]] = OrderedDict()
+        self._cached_bytes = 0
+        if archive is not None:
+            self._overviews = {overview.job_id: overview for overview in archive.overviews()}
+            self._forget_some()
 
     def add(self, job: EndedJob) -> None:
         """Keep a job; the oldest one goes when there are too many."""
-        self._jobs[job.outcome.job_id] = job
-        if len(self._jobs) > self._limit:
-            del self._jobs[next(iter(self._jobs))]
+        job_id = job.overview.job_id
+        self._forget(job_id)
+        self._overviews[job_id] = job.overview
+        is_written = self._archive is not None and job.overview.status != _SUSPENDED
+        # What is in no file has size 0 and stays in memory: there is no other copy.
+        self._remember(job, self._archive.write(job) if self._archive is not None and is_written else 0)
+        self._forget_some()
 
     def get(self, job_id: JobId) -> EndedJob | None:
         """Return a job, or None."""
-        return self._jobs.get(job_id)
+        self._forget_some()
+        cached = self._cache.get(job_id)
+        if cached is not None:
+            self._cache.move_to_end(job_id)
+            return cached[0]
+        if self._archive is None or job_id not in self._overviews:
+            return None
+        job = self._archive.read(job_id)
+        if job is None:
+            self._forget(job_id)
+            return None
+        self._remember(job, self._archive.size(job_id))
+        return job
 
     @property
     def overviews(self) -> tuple[JobOverview, ...]:
         """All jobs, oldest first."""
-        return tuple(job.overview for job in self._jobs.values())
+        self._forget_some()
+        return tuple(self._overviews.values())
+
+    def _remember(self, job: EndedJob, size: int) -> None:
+        self._cache[job.overview.job_id] = (job, size)
+        self._cached_bytes += size
+        for job_id, (_, other_size) in list(self._cache.items()):
+            if self._cached_bytes <= self._cache_bytes:
+                break
+            if other_size:
+                del self._cache[job_id]
+                self._cached_bytes -= other_size
+
+    def _forget_some(self) -> None:
+        """Forget who is too old, and the oldest where there are too many."""
+        oldest_ms = None if self._expiration_ms is None else self._clock.wall_ms() - self._expiration_ms
+        while self._overviews:
+            job_id, overview = next(iter(self._overviews.items()))
+            is_expired = oldest_ms is not None and 0 <= overview.end_ms < oldest_ms
+            if not is_expired and len(self._overviews) <= self._limit:
+                return
+            self._forget(job_id)
+            if self._archive is not None:
+                self._archive.remove(job_id)
+
+    def _forget(self, job_id: JobId) -> None:
+        self._overviews.pop(job_id, None)
+        _, size = self._cache.pop(job_id, (None, 0))
+        self._cached_bytes -= size

@@ -153,6 +153,7 @@ class JobManager:
             lambda: self._election.has_leadership(epoch),
             self._context.on_fatal,
             self._blobs,
+            self._context.places.log / "history",
         )
         self._components.start()
         information = LeaderInformation(epoch, session, self._server.address)

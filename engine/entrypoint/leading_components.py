@@ -16,8 +16,18 @@ from pathlib import Path
 from engine.blob.blob_server import BlobServer
 from engine.clock import Clock
 from engine.config.loader import Configuration, configuration_from_texts
-from engine.config.options import HEARTBEAT_INTERVAL, HEARTBEAT_TIMEOUT, SLOT_REQUEST_TIMEOUT
+from engine.config.options import (
+    HEARTBEAT_INTERVAL,
+    HEARTBEAT_TIMEOUT,
+    JOB_STORE_CACHE,
+    JOB_STORE_CAPACITY,
+    JOB_STORE_EXPIRATION,
+    JOB_STORE_FOLDER,
+    SLOT_REQUEST_TIMEOUT,
+)
 from engine.dispatcher.dispatcher import Dispatcher
+from engine.dispatcher.job_archive import JobArchive
+from engine.dispatcher.job_store import JobStore
 from engine.graph.job_graph import JobGraph
 from engine.jobmaster.job_master import JobMaster, JobMasterSettings
 from engine.jobmaster.restart_strategy import RestartStrategy, restart_strategy
@@ -25,6 +35,17 @@ from engine.resourcemanager.resource_manager import RESOURCE_MANAGER_ADDRESS, Re
 from engine.rpc.gateway import RpcService
 
 _log = logging.getLogger(__name__)
+
+
+def job_store(configuration: Configuration, folder: Path, clock: Clock) -> JobStore:
+    """Return the ended jobs that lie in ``jobstore.dir``, by default ``folder``; in memory where that cannot be."""
+    folder = Path(configuration.get(JOB_STORE_FOLDER) or folder)
+    capacity, expiration_ms = configuration.get(JOB_STORE_CAPACITY), configuration.get(JOB_STORE_EXPIRATION)
+    try:
+        return JobStore(capacity, JobArchive(folder), configuration.get(JOB_STORE_CACHE), expiration_ms, clock)
+    except OSError as error:
+        _log.warning("ended jobs will be forgotten with this process: %s: %s", folder, error)
+        return JobStore(capacity, expiration_ms=expiration_ms, clock=clock)
 
 
 class LeadingComponents:
@@ -41,6 +62,7 @@ class LeadingComponents:
         is_leading: Callable[[], bool],
         on_fatal: Callable[[BaseException], None],
         blobs: BlobServer,
+        history_folder: Path,
     ) -> None:
         self.epoch = epoch
         self._rpc = rpc
@@ -56,7 +78,8 @@ class LeadingComponents:
         self.resource_manager = ResourceManager(
             rpc, epoch, self._heartbeat_interval_s, self._heartbeat_timeout_s, clock, on_fatal
         )
-        self.dispatcher = Dispatcher(rpc, epoch, self._job_master, on_fatal, blobs.remove_job)
+        ended = job_store(configuration, history_folder, clock)
+        self.dispatcher = Dispatcher(rpc, epoch, self._job_master, on_fatal, blobs.remove_job, ended)
 
     def start(self) -> None:
         """Make them reachable."""

@@ -42,6 +42,8 @@ class JobOverview(msgspec.Struct, frozen=True):
     status: str
     start_ms: int
     end_ms: int
+    #: number of tasks in each execution state, by state name
+    tasks: dict[str, int] = {}
 
 
 class JobList(msgspec.Struct, frozen=True):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 
 from engine.clock import Clock
 from engine.gateways.job_details import JobDetails, JobExceptions, JobFailure, RequestJobDetails, RequestJobExceptions
@@ -76,7 +77,9 @@ class JobReport:
     @property
     def overview(self) -> JobOverview:
         """The job in a list."""
-        return JobOverview(self.job_graph.job_id, self.job_graph.name, self._status.value, self._start_ms, self._end_ms)
+        tasks = dict(Counter(vertex.current.state.value for vertex in self._graph))
+        job = self.job_graph
+        return JobOverview(job.job_id, job.name, self._status.value, self._start_ms, self._end_ms, tasks)
 
     @property
     def details(self) -> JobDetails:

@@ -10,7 +10,8 @@ import pytest
 
 from engine.clock import SystemClock
 from engine.dispatcher.dispatcher import DISPATCHER_ADDRESS, Dispatcher
-from engine.dispatcher.job_store import EndedJob, JobStore
+from engine.dispatcher.job_archive import EndedJob
+from engine.dispatcher.job_store import JobStore
 from engine.errors import FencedError, JobNotFoundError
 from engine.gateways.job_details import JobDetails
 from engine.gateways.messages import (

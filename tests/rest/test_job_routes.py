@@ -51,6 +51,7 @@ def test_jobs_are_listed_with_state_times_and_tasks():
             "tasks",
         }
         assert (line["jid"], line["name"], line["state"]) == (graph.job_id.value, "prices", "FINISHED")
+        assert (line["tasks"]["total"], line["tasks"]["finished"]) == (3, 3) and len(line["tasks"]) == 11
         assert line["end-time"] - line["start-time"] == line["duration"]
 
     scenario(body)

@@ -1,0 +1,134 @@
+"""Ended jobs: bounded by number and age, and in files that outlive the store."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from engine.clock import ManualClock
+from engine.dispatcher.job_archive import EndedJob, JobArchive
+from engine.dispatcher.job_store import JobStore
+from engine.gateways.job_details import JobDetails
+from engine.gateways.messages import JobOutcome, JobOverview
+from engine.ids import JobId
+
+
+def ended(letter: str, end_ms: int = 1, status: str = "FINISHED", name: str = "prices") -> EndedJob:
+    job_id = JobId(letter * 32)
+    return EndedJob(
+        JobOverview(job_id, name, status, 0, end_ms, {status: 3}),
+        JobOutcome(job_id, name, status, 1, ()),
+        JobDetails(job_id, name, status, 0, end_ms, {status: end_ms}, ()),
+    )
+
+
+def names(store: JobStore) -> str:
+    return "".join(overview.job_id.value[0] for overview in store.overviews)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return tmp_path / "history"
+
+
+def test_jobs_outlive_the_store_over_the_same_folder(folder):
+    jobs = [ended("b", 5), ended("a", 7, "FAILED")]
+    store = JobStore(archive=JobArchive(folder), cache_bytes=1 << 20)
+    for job in jobs:
+        store.add(job)
+    again = JobStore(archive=JobArchive(folder), cache_bytes=1 << 20)
+    assert names(again) == "ba"
+    assert [again.get(job.overview.job_id) for job in jobs] == jobs
+    assert again.get(JobId("f" * 32)) is None
+
+
+@pytest.mark.parametrize("cache_bytes", [0, 400, 1 << 20])
+def test_memory_is_bounded_and_every_job_is_found_all_the_same(folder, cache_bytes):
+    store = JobStore(archive=JobArchive(folder), cache_bytes=cache_bytes)
+    jobs = [ended(letter, position + 1) for position, letter in enumerate("abcdef")]
+    for job in jobs:
+        store.add(job)
+    for job in [*jobs, *reversed(jobs)]:
+        assert store.get(job.overview.job_id) == job
+        assert store._cached_bytes <= cache_bytes
+    assert store._cached_bytes == sum(size for _, size in store._cache.values())
+
+
+def test_the_oldest_jobs_go_when_there_are_too_many_also_their_files(folder):
+    store = JobStore(limit=2, archive=JobArchive(folder))
+    for position, letter in enumerate("abc"):
+        store.add(ended(letter, position + 1))
+    assert names(store) == "bc" and store.get(JobId("a" * 32)) is None
+    assert sorted(path.name[0] for path in folder.iterdir()) == ["b", "c"]
+    assert names(JobStore(limit=1, archive=JobArchive(folder))) == "c"
+    assert [path.name[0] for path in folder.iterdir()] == ["c"]
+
+
+@pytest.mark.parametrize("is_archived", [True, False])
+def test_a_job_is_forgotten_when_it_is_too_old(folder, is_archived):
+    clock = ManualClock(1.0)
+    archive = JobArchive(folder) if is_archived else None
+    store = JobStore(archive=archive, expiration_ms=5000, clock=clock)
+    begin_ms = clock.wall_ms()
+    store.add(ended("a", begin_ms))
+    clock.advance(4.0)
+    store.add(ended("b", clock.wall_ms()))
+    assert names(store) == "ab"
+    clock.advance(2.0)
+    assert names(store) == "b" and store.get(JobId("a" * 32)) is None
+    assert not is_archived or [path.name[0] for path in folder.iterdir()] == ["b"]
+
+
+def test_a_job_that_was_only_suspended_is_kept_in_no_file(folder):
+    store = JobStore(archive=JobArchive(folder))
+    store.add(ended("a", status="SUSPENDED"))
+    assert names(store) == "a" and list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"\0\0", b"\0\0\0\5abc", b"\xff\xff\xff\xff", "cut", "flipped"], ids=["0", "2", "3", "4", "5", "6"]
+)
+def test_a_damaged_file_counts_as_none_and_goes(folder, content):
+    JobStore(archive=JobArchive(folder)).add(ended("a"))
+    JobStore(archive=JobArchive(folder)).add(ended("b"))
+    path = folder / f"{'a' * 32}.job"
+    whole = path.read_bytes()
+    damaged = {"cut": whole[:-3], "flipped": whole[:-8] + b"\xc1" + whole[-7:]}
+    path.write_bytes(damaged[content] if isinstance(content, str) else content)
+    store = JobStore(archive=JobArchive(folder))
+    assert store.get(JobId("a" * 32)) is None and names(store) == "b"
+    assert not path.exists()
+
+
+def test_what_is_no_job_is_left_alone_and_what_was_half_written_goes(folder):
+    archive = JobArchive(folder)
+    (folder / "notes.txt").write_text("mine")
+    (folder / f"{'a' * 32}.job.4711.part").write_text("half")
+    (folder / f"{'c' * 32}.job").write_bytes(b"")
+    archive.write(ended("b"))
+    # A file under another job's name is not that job.
+    (folder / f"{'d' * 32}.job").write_bytes((folder / f"{'b' * 32}.job").read_bytes())
+    assert names(JobStore(archive=JobArchive(folder))) == "b"
+    assert (folder / "notes.txt").exists() and not (folder / f"{'a' * 32}.job.4711.part").exists()
+
+
+def test_files_are_for_their_owner_only(folder):
+    JobArchive(folder).write(ended("a"))
+    assert folder.stat().st_mode & 0o077 == 0
+    assert (folder / f"{'a' * 32}.job").stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root writes anywhere")
+def test_a_folder_that_cannot_be_written_leaves_jobs_in_memory(folder):
+    store = JobStore(archive=JobArchive(folder))
+    folder.chmod(0o500)
+    store.add(ended("a"))
+    assert store.get(JobId("a" * 32)) == ended("a")
+
+
+def test_a_folder_that_is_gone_leaves_jobs_in_memory(folder):
+    store = JobStore(archive=JobArchive(folder))
+    folder.rmdir()
+    store.add(ended("a"))
+    assert store.get(JobId("a" * 32)) == ended("a") and names(store) == "a"

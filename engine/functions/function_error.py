@@ -40,6 +40,12 @@ class UserFunctionError(JobExecutionError):
         self.row = row
 
 
+class WorkerKilledError(UserFunctionError):
+    """A worker was ended by a signal from outside (out of memory, a shutdown); the function may be fine."""
+
+    retryable = True
+
+
 class BadOutputError(Exception):
     """What the function returned does not fit the output schema."""
 

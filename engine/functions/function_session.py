@@ -28,7 +28,7 @@ from typing import NamedTuple, Protocol
 import pyarrow as pa
 
 from engine.errors import JobCancelledError
-from engine.functions.function_error import UserFunctionError
+from engine.functions.function_error import UserFunctionError, WorkerKilledError
 from engine.functions.shared_batches import SharedBatches
 from engine.functions.worker_process import Worker
 from engine.functions.worker_protocol import (
@@ -53,6 +53,8 @@ from engine.graph.operator_descriptor import PythonOperator
 STOP_TIMEOUT_S = 1.0
 #: a batch of this size is not prepared while the worker has another one
 _LARGE_BYTES = 8 << 20
+#: what others send, the out-of-memory killer among them; a crash of the function itself is another signal
+_SIGNALS_FROM_OUTSIDE = frozenset({signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
 
 
 class FunctionPlan(NamedTuple):
@@ -285,7 +287,8 @@ class WorkerSession:
         else:
             how = f"exited with code {exit_code}"
         operator = self._operator
-        return UserFunctionError(
+        error_class = WorkerKilledError if -exit_code in _SIGNALS_FROM_OUTSIDE else UserFunctionError
+        return error_class(
             "WorkerDied",
             f"the Python worker {how} while running {operator.function_name}",
             operator.function_name,

@@ -15,6 +15,7 @@ from engine.functions.function_error import UserFunctionError
 from engine.functions.function_runner import FunctionRunner
 from engine.functions.function_session import FunctionPlan
 from engine.functions.row import row_class
+from engine.gateways.failure_info import failure_info
 from engine.graph.operator_descriptor import PythonOperator
 
 IN = pa.schema([("k", pa.int64()), ("name", pa.string())])
@@ -147,13 +148,14 @@ def test_a_partition_function_gives_each_row_a_channel_from_its_keys(runner):
 
 
 @pytest.mark.parametrize(
-    ("end", "text"),
+    ("end", "text", "is_retried"),
     [
-        (lambda: os._exit(7), "exited with code 7"),
-        (lambda: os.kill(os.getpid(), 11), "signal 11 (SIGSEGV)"),
+        (lambda: os._exit(7), "exited with code 7", False),
+        (lambda: os.kill(os.getpid(), 11), "signal 11 (SIGSEGV)", False),
+        (lambda: os.kill(os.getpid(), 9), "signal 9 (SIGKILL)", True),
     ],
 )
-def test_a_worker_that_dies_is_an_error_that_says_how_and_the_next_session_works(runner, end, text):
+def test_a_worker_that_dies_is_an_error_that_says_how_and_the_next_session_works(runner, end, text, is_retried):
     def dies(row):
         end()
 
@@ -161,6 +163,7 @@ def test_a_worker_that_dies_is_an_error_that_says_how_and_the_next_session_works
     with pytest.raises(UserFunctionError, match="the Python worker") as caught:
         run(session, [batch_of(4)])
     assert text in str(caught.value)
+    assert failure_info(caught.value).retryable is is_retried
     session.close()
     session = open_session(runner, lambda row: (row.k, row.name))
     assert len(run(session, [batch_of(3)])) == 3

@@ -1,7 +1,7 @@
 """BlobStore: content-addressed files in one folder per job.
 
     <folder>/<job id>/<SHA-256 in hex>            mode 0600, complete and right, or not there
-    <folder>/<job id>/.<key>.<random>             being written; swept at the next start
+    <folder>/<job id>/.<key>.<random>             being written; swept at a start an hour later
 
     with store.writer(job_id, key) as writer: writer.write(chunk) * ─► writer.commit()
     store.path(job_id, key) ─► Path or None         store.remove_job(job_id)
@@ -15,6 +15,8 @@ Thread: every method from any thread; a writer by one at a time.
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import hashlib
 import logging
 import os
@@ -25,12 +27,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from engine.clock import SystemClock
 from engine.errors import DiskFullError, EngineError, ResourceError, SpillError
 from engine.ids import JobId
 
 _JOB_ID = re.compile(r"[0-9a-f]{32}")
 _KEY = re.compile(r"[0-9a-f]{64}")
-_FULL_DISK = (28, 122)  # ENOSPC, EDQUOT
+_FULL_DISK = (errno.ENOSPC, errno.EDQUOT)
+#: what is being written is not older
+_UNFINISHED_S = 3600.0
 
 _log = logging.getLogger(__name__)
 
@@ -50,8 +55,14 @@ class BlobStore:
         self._folder = folder
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         folder.chmod(0o700)
-        for unfinished in folder.glob("*/.*"):
-            unfinished.unlink(missing_ok=True)
+        self._sweep(SystemClock().wall_ms() / 1000 - _UNFINISHED_S)
+
+    def _sweep(self, before_s: float) -> None:
+        """Remove what a process that died has not finished; another one may be writing to the same folder."""
+        for unfinished in self._folder.glob("*/.*"):
+            with contextlib.suppress(FileNotFoundError):
+                if unfinished.stat().st_mtime < before_s:
+                    unfinished.unlink()
 
     def path(self, job_id: str, key: str) -> Path | None:
         """Return the file of a blob, or None when it is not here."""

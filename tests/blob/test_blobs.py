@@ -206,13 +206,16 @@ def test_a_server_that_is_gone_is_asked_for_a_while_and_wherever_it_is_then(runn
     assert not cache._fetching
 
 
-def test_a_store_sweeps_what_was_not_finished(tmp_path):
+def test_a_store_sweeps_what_was_not_finished_long_ago(tmp_path):
     store = BlobStore(tmp_path)
     job_id, key = JobId.random().value, key_of(b"x")
     writer = store.writer(job_id, key)
     writer.write(b"x")
     os.close(writer._file)
     assert len(files(tmp_path)) == 1 and store.path(job_id, key) is None
+    BlobStore(tmp_path)
+    assert len(files(tmp_path)) == 1, "another process may be writing it"
+    os.utime(tmp_path / files(tmp_path)[0], (0, 0))
     BlobStore(tmp_path)
     assert files(tmp_path) == []
 

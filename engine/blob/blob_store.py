@@ -88,17 +88,14 @@ class BlobStore:
     def remove_job(self, job_id: str) -> None:
         """Remove all blobs of a job; what cannot be removed is logged."""
         folder = self.job_folder(job_id)
-        shutil.rmtree(folder, onerror=_removal_failed)
+        shutil.rmtree(folder, ignore_errors=True)
+        if folder.exists():
+            _log.warning("%s of an ended job could not be removed", folder)
 
     def _path(self, job_id: str, key: str) -> Path:
         if _KEY.fullmatch(key) is None:
             raise BlobNameError("a blob's key is its SHA-256 in 64 hexadecimal digits")
         return self.job_folder(job_id) / key
-
-
-def _removal_failed(function: object, path: str, error: tuple[type[BaseException], BaseException, object]) -> None:
-    if not isinstance(error[1], FileNotFoundError):
-        _log.warning("%s of an ended job stays: %s", path, error[1])
 
 
 class BlobWriter:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from engine.config.loader import Configuration
 
@@ -13,6 +14,11 @@ _SECRET_KEY = re.compile(r"password|passwd|secret(?!-file)|token|api-?key|creden
 def is_secret(key: str) -> bool:
     """Whether the value of a key must not be shown."""
     return _SECRET_KEY.search(key) is not None
+
+
+def shown_settings(settings: Mapping[str, str]) -> dict[str, str]:
+    """Return settings by key, secrets hidden."""
+    return {key: HIDDEN if is_secret(key) else settings[key] for key in sorted(settings)}
 
 
 def shown_text(configuration: Configuration, key: str) -> str | None:

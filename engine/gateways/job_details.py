@@ -84,6 +84,8 @@ class JobDetails(msgspec.Struct, frozen=True):
     decisions: tuple[RunTimeDecision, ...] = ()
     #: latest first
     failures: tuple[JobFailure, ...] = ()
+    #: what was set for this job, by key; secrets are not hidden here
+    configuration: dict[str, str] = {}
 
 
 class RequestJobDetails(Request[JobDetails], frozen=True):

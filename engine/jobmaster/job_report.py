@@ -94,6 +94,7 @@ class JobReport:
             vertex_details(self._graph),
             self._planner.decisions,
             self.exceptions.failures,
+            self.job_graph.configuration,
         )
 
     @property

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from engine.config.secret_keys import shown_settings
 from engine.gateways.job_details import JobDetails, RequestJobExceptions
 from engine.gateways.messages import RequestJobStatus
 from engine.rest.job_details import job_details
@@ -66,11 +67,11 @@ def _config_document(job: JobDetails, _: int) -> dict[str, object]:
         "jid": job.job_id.value,
         "name": job.name,
         "execution-config": {
-            "execution-mode": "BATCH",
-            "restart-strategy": "Cluster level default restart strategy",
+            "execution-mode": job.configuration.get("execution.mode", "BATCH"),
+            "restart-strategy": job.configuration.get("restart-strategy.type", "that of the cluster"),
             "job-parallelism": max((vertex.parallelism for vertex in job.vertices), default=-1),
             "object-reuse-mode": False,
-            "user-config": {},
+            "user-config": shown_settings(job.configuration),
         },
     }
 

@@ -8,7 +8,7 @@ A page of what still goes on loads itself again every few seconds.
 
 from __future__ import annotations
 
-from engine.gateways.job_details import AttemptDetails, JobDetails, VertexDetails
+from engine.gateways.job_details import AttemptDetails, JobDetails
 from engine.gateways.messages import JobList, JobOverview, ListJobs, ListTaskExecutors, TaskExecutorList
 from engine.rest.cluster_routes import overview_document
 from engine.rest.html import Html, join, page, table, tag
@@ -145,7 +145,7 @@ def job_page(job: JobDetails, now_ms: int) -> Html:
         tag("h2", "Vertices"),
         _vertices_table(job, now_ms),
         tag("h2", "Subtasks"),
-        *(_subtasks(vertex, now_ms) for vertex in job.vertices),
+        *(_subtasks(job, position, now_ms) for position in range(len(job.vertices))),
         tag(
             "p",
             _link(f"/jobs/{job.job_id}", "as JSON"),
@@ -209,7 +209,8 @@ def _vertices_table(job: JobDetails, now_ms: int) -> Html:
     return table(("vertex", "state", "finished#", "duration#", *_NUMBER_HEADS), rows)
 
 
-def _subtasks(vertex: VertexDetails, now_ms: int) -> Html:
+def _subtasks(job: JobDetails, position: int, now_ms: int) -> Html:
+    vertex = job.vertices[position]
     shown = sorted((*vertex.subtasks, *vertex.prior), key=lambda each: (each.index, each.attempt))[:_SUBTASKS_SHOWN]
     rows = (
         (
@@ -218,10 +219,11 @@ def _subtasks(vertex: VertexDetails, now_ms: int) -> Html:
             each.task_manager[:8],
             duration_text(duration_ms(each.start_ms, each.end_ms, now_ms)),
             *_numbers((each,)),
+            _link(f"/jobs/{job.job_id}/logs/v{position}-{each.index}-{each.attempt}.log", "log"),
         )
         for each in shown
     )
-    heads = ("subtask", "state", "TaskManager", "duration#", *_NUMBER_HEADS)
+    heads = ("subtask", "state", "TaskManager", "duration#", *_NUMBER_HEADS, "")
     return tag("details", tag("summary", f"{vertex.name} ({len(vertex.subtasks)})"), table(heads, rows))
 
 

@@ -6,6 +6,8 @@ import asyncio
 import re
 import threading
 
+import msgspec
+
 from engine.gateways.insight import TaskActivity
 from engine.ids import JobId
 from tests.jobmaster.job_graphs import BLOCKING, Edge, job_graph
@@ -17,6 +19,8 @@ GRAPH_EDGES = [Edge(0, 1, result_type=BLOCKING)]
 def test_a_finished_job_is_told_in_every_detail():
     async def body(world):
         graph = job_graph([2, 1], GRAPH_EDGES, ["scan", "write"], name="prices")
+        settings = {"parallelism.default": "2", "my.password": "hunter2"}
+        graph = msgspec.structs.replace(graph, configuration=settings)
         assert await world.run(graph) == "FINISHED"
         base = f"/jobs/{graph.job_id}"
         job = await world.get(base)
@@ -35,7 +39,8 @@ def test_a_finished_job_is_told_in_every_detail():
         result = await world.get(f"{base}/execution-result")
         assert result["job-execution-result"]["application-status"] == "SUCCEEDED"
         assert (await world.get(f"{base}/exceptions"))["all-exceptions"] == []
-        assert (await world.get(f"{base}/config"))["jid"] == graph.job_id.value
+        config = (await world.get(f"{base}/config"))["execution-config"]["user-config"]
+        assert config == {"my.password": "******", "parallelism.default": "2"}
         assert (await world.get(f"{base}/accumulators"))["user-task-accumulators"] == []
         names = {metric["id"] for metric in await world.get(f"{base}/metrics")}
         assert "numRestarts" in names

@@ -1,0 +1,52 @@
+"""What a cluster of real processes tells over its REST API: a job while it is known, also after a restart."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import urllib.request
+
+from tests.entrypoint.conftest import until
+
+JOB = """
+import sys
+import pyarrow as pa
+from engine import Environment, sum_
+
+env = Environment()
+schema = pa.schema([("k", pa.int64()), ("x", pa.int64())])
+rows = env.from_rows([(n % 7, n) for n in range(1000)], schema)
+rows.map(lambda row: (row.k, 2 * row.x), schema).group_by("k").agg(s=sum_("x")).write_csv(sys.argv[1])
+env.execute("sums")
+"""
+
+
+def test_a_job_is_told_in_full_and_outlives_the_job_manager(installation, tmp_path):
+    (tmp_path / "job.py").write_text(JOB)
+
+    def text(path):
+        with urllib.request.urlopen(f"http://localhost:{installation.port}{path}", timeout=30) as response:
+            return response.read().decode()
+
+    started = installation.run("cluster", "start")
+    assert started.returncode == 0, started.stderr + started.stdout
+    words = ("job", "submit", "-t", "cluster", str(tmp_path / "job.py"), str(tmp_path / "out"))
+    done = installation.run(*words, command=(sys.executable, "-m", "engine.cli.main"))
+    assert done.returncode == 0, done.stderr
+    job_id = re.search("JobID ([0-9a-f]{32})", done.stdout)[1]
+    job = json.loads(text(f"/jobs/{job_id}"))
+    assert (job["name"], job["state"]) == ("sums", "FINISHED")
+    assert sum(vertex["metrics"]["write-records"] for vertex in job["vertices"]) >= 7
+    logs = json.loads(text(f"/jobs/{job_id}/logs"))["logs"]
+    assert logs and job_id in text(f"/jobs/{job_id}/logs/{logs[0]['name']}")
+    (executor,) = json.loads(text("/taskmanagers"))["taskmanagers"]
+    assert "registers" in text("/jobmanager/log") and executor["id"] in text(f"/taskmanagers/{executor['id']}/log")
+    assert json.loads(text("/overview"))["managed-bytes-per-slot"] > 0
+    page = text(f"/jobs/{job_id}/page")
+    assert installation.run("jobmanager", "stop").returncode == 0
+    assert installation.run("jobmanager", "start").returncode == 0
+    again = json.loads(text(f"/jobs/{job_id}"))
+    assert {**again, "now": 0} == {**job, "now": 0} and text(f"/jobs/{job_id}/page") == page
+    until(lambda: json.loads(text("/overview"))["slots-total"] == 2, "the TaskManager's return")
+    assert installation.run("cluster", "stop").returncode == 0

@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from engine.config.loader import load_configuration
-from engine.config.options import TMP_DIRS
+from engine.config.options import PROCESS_SIZE, TMP_DIRS
 from engine.entrypoint.daemon_control import (
     Launch,
     StartOutcome,
@@ -43,6 +43,8 @@ from engine.process_folder import sweep
 START_TIMEOUT_S = 30.0
 #: temporary folders of JobManagers and TaskManagers
 _FOLDER_PREFIXES = ("drey-spill-", "drey-data-", "drey-blobs-", "drey-jobs-")
+#: a TaskManager with less does little but spill
+_PROCESS_MB_MIN = 128
 _LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
@@ -92,15 +94,27 @@ def start_cluster(places: Places, arguments: Sequence[str]) -> int:
     """Start a JobManager here and a TaskManager for each line of ``conf/workers``, all at the same time."""
     launches = [begin_start(places, "jobmanager", arguments)]
     remote: list[tuple[str, subprocess.Popen[str]]] = []
-    for host in _hosts(places, "workers"):
+    hosts = _hosts(places, "workers")
+    local = [*arguments, *_share_of_memory(arguments, sum(host in _LOCAL_NAMES for host in hosts))]
+    for host in hosts:
         if host in _LOCAL_NAMES:
-            launches.append(begin_start(places, "taskmanager", arguments))
+            launches.append(begin_start(places, "taskmanager", local))
         else:
             remote.append((host, _ssh(host, "taskmanager.sh", "start", arguments)))
     code = _report(launches, is_cluster=True)
     for host, process in remote:
         code = max(code, _relay(host, process))
     return code
+
+
+def _share_of_memory(arguments: Sequence[str], count: int) -> list[str]:
+    """Divide half of the machine's memory among several TaskManagers here, unless somebody said how much one has."""
+    is_said = any(word.removeprefix("-D").startswith(f"{PROCESS_SIZE.key}=") for word in arguments)
+    if count < 2 or is_said or load_configuration().get(PROCESS_SIZE) is not None:
+        return []
+    machine_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    share_mb = max(_PROCESS_MB_MIN, machine_bytes // 2 // count >> 20)
+    return ["-D", f"{PROCESS_SIZE.key}={share_mb}mb"]
 
 
 def stop_cluster(places: Places) -> int:

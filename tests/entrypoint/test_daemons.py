@@ -325,3 +325,15 @@ def test_folders_that_are_not_there_or_cannot_be_made_are_named(installation, tm
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == f"error: there is no folder {tmp_path}/nowhere, which DREY_CONF_DIR names\n"
     assert not (tmp_path / "nowhere").exists()
+
+
+def test_task_managers_of_one_machine_share_its_memory_unless_somebody_says_how(installation):
+    (installation.conf / "workers").write_text("localhost\nlocalhost\n")
+    (installation.conf / "config.yaml").write_text(f"rest.port: {installation.port}\n")
+    started(installation.run("cluster", "start"), "jobmanager")
+    share_mb = psutil.virtual_memory().total // 4 >> 20
+    for number in range(2):
+        assert f"taskmanager.memory.process.size: {share_mb}mb" in installation.log_text("taskmanager", number)
+    installation.run("cluster", "stop")
+    started(installation.run("cluster", "start", "-D", "taskmanager.memory.process.size=300mb"), "jobmanager")
+    assert "taskmanager.memory.process.size: 300mb" in installation.log_text("taskmanager", 1)

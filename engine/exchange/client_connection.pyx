@@ -107,7 +107,7 @@ cdef class ReceiverChannel(BufferRecycler):
         is_filled = self._state.filled.count > 0
         if is_filled:
             slot = ring_take(&self._state.filled)
-        has_more = self._state.filled.count > 0
+        has_more = self._state.filled.count > 0 or self._state.phase == CHANNEL_ENDED   # the end, or an error
         monitor_unlock(&self._connection._table.lock)
         self.top_up()
         if not is_filled:

@@ -113,7 +113,7 @@ def test_remote_readers_get_the_rows_that_local_ones_get(
     remote = [read_all(world.near, world.gate([far.id], index, result_type)) for index in range(count)]
     local = [read_all(world.near, world.near.gate([near.id], index, result_type)) for index in range(count)]
     world.join()
-    if kind == "SHUFFLE":
+    if kind in ("SHUFFLE", "REBALANCE"):  # begin at a random channel
         remote, local = ([[batch for one in side for batch in one]] for side in (remote, local))
     assert [rows_of(one) for one in remote] == [rows_of(one) for one in local]
     assert sum(len(rows_of(one)) for one in remote) == (count if kind == "BROADCAST" else 1) * 3005
@@ -247,8 +247,10 @@ def test_cancel_wakes_a_waiting_reader_and_lets_the_producer_go(world: RemoteWor
 @pytest.mark.parametrize("end", ["server", "client"])
 def test_a_broken_connection_names_partition_and_peer_and_a_new_one_is_opened(world: RemoteWorld, end: str) -> None:
     first, second = (world.far.partition(descriptor(1, "GLOBAL", identity=partition_id(n))) for n in range(2))
+    writer = world.far.writer(first, SCHEMA, timeout_ms=0)
+    writer.emit(batch_of(1))
     gate = world.gate([first.id])
-    assert gate.poll(0) is NOTHING_YET
+    gate.next().recycle()
     if end == "server":
         (server,) = world.far_plane.server._servers
         server.shut_down("pulled out")
@@ -258,6 +260,7 @@ def test_a_broken_connection_names_partition_and_peer_and_a_new_one_is_opened(wo
         gate.next()
     assert str(first.id) in str(caught.value)
     assert world.far_plane.address in str(caught.value)
+    writer.close()
     produce(world.far, second)
     got = read_all(world.near, world.gate([second.id]))
     world.join()
@@ -319,7 +322,7 @@ def test_a_stalled_channel_holds_its_buffers_and_nobody_elses(world: RemoteWorld
         count_pages(1)
     sent = stalled.total_buffers
     with_neighbour = count_pages(2000)
-    assert stalled.total_buffers - sent <= 1, "the stalled channel went on"
+    assert stalled.total_buffers - sent <= 4 + 2 + 8 + 1, "the stalled channel went on"
     assert with_neighbour - alone <= 2 + 8, "more than its exclusive and floating buffers"
     busy_gate.close()
     stalled_gate.close()

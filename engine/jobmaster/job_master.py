@@ -283,7 +283,7 @@ class JobMaster(JobReport, RpcEndpoint):
             self._tell(address, ReleasePartitions(partitions))
         self._failures.mended()
         self._enter(JobStatus.RUNNING)
-        self._schedule()
+        self._advance()
 
     def _cancel_tasks(self, subtasks: Iterable[ExecutionVertex]) -> None:
         for vertex in subtasks:

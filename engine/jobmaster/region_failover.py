@@ -11,7 +11,10 @@ A producer deals its rows out *repeatably* when which row goes to which consumer
 rows from its input alone; else its consumers run again with it, also those that are FINISHED:
 
     dealt in turn                     SHUFFLE, REBALANCE, RESCALE, nulls spread, heavy keys spread
-    rows of its own choice            Python functions (they may draw random numbers), limits
+    rows of its own choice            Python functions (they may draw random numbers), limits, first and last values
+
+What follows from such rows is no more repeatable than they are: neither what others of the same region make of them,
+nor what a region writes that reads them again.
 
 A BLOCKING result that was dropped because all consumers had finished is produced again when one of them runs again.
 
@@ -22,9 +25,9 @@ all consumers; Yuan et al., OSDI 2014, for testing each handler.
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
-from engine.graph.operator_descriptor import LimitOperator, PythonOperator
+from engine.graph.operator_descriptor import HashAggregateOperator, LimitOperator, PhysicalOperator, PythonOperator
 from engine.ids import ResultPartitionId
 from engine.jobmaster.execution_graph import ExecutionGraph
 from engine.jobmaster.execution_state import ExecutionState
@@ -33,18 +36,25 @@ from engine.jobmaster.restart_strategy import RestartStrategy
 from engine.jobmaster.scheduler import RegionState, Scheduler, SchedulingRegion
 
 _DEALT_IN_TURN = frozenset({"SHUFFLE", "REBALANCE", "RESCALE"})
+#: aggregates that depend on the order of rows
+_ORDER_DEPENDENT = frozenset({"first", "last"})
 
 
 def is_repeatable(partition: IntermediateResultPartition) -> bool:
-    """Whether another attempt of the producer gives each consumer the same rows."""
+    """Whether another attempt of the producer, given the same rows, gives each consumer the same."""
     partitioner = partition.data_set.partitioner
     is_dealt_in_turn = (
         partitioner.kind in _DEALT_IN_TURN
         or partitioner.spread_nulls
         or (partitioner.heavy is not None and bool(partitioner.heavy.spread))
     )
-    chain = partition.producer.job_vertex.chain
-    return not is_dealt_in_turn and not any(isinstance(step.operator, PythonOperator | LimitOperator) for step in chain)
+    return not is_dealt_in_turn and not any(_chooses(step.operator) for step in partition.producer.job_vertex.chain)
+
+
+def _chooses(operator: PhysicalOperator) -> bool:
+    if isinstance(operator, HashAggregateOperator):
+        return any(call.function in _ORDER_DEPENDENT for call in operator.calls)
+    return isinstance(operator, PythonOperator | LimitOperator)
 
 
 def is_available(partition: IntermediateResultPartition) -> bool:
@@ -54,20 +64,34 @@ def is_available(partition: IntermediateResultPartition) -> bool:
 
 def regions_to_restart(scheduler: Scheduler, seeds: Iterable[ExecutionVertex]) -> tuple[SchedulingRegion, ...]:
     """Return the regions that must run again when those of ``seeds`` do, none of which waits to be started."""
-    chosen: dict[int, SchedulingRegion] = {}
-    queue = deque(scheduler.region_of(seed) for seed in seeds)
+    #: regions that were chosen, by whether what they write comes out differently
+    chosen: dict[SchedulingRegion, bool] = {}
+    queue: deque[tuple[SchedulingRegion, bool]] = deque((scheduler.region_of(seed), False) for seed in seeds)
     while queue:
-        region = queue.popleft()
-        if id(region) in chosen or region.state is RegionState.WAITING:
+        region, reads_other_rows = queue.popleft()
+        if region.state is RegionState.WAITING or chosen.get(region, False):
             continue
-        chosen[id(region)] = region
+        differs = reads_other_rows or not _repeats_inside(region)
+        if region in chosen and not differs:
+            continue
+        chosen[region] = differs
         for subtask in region.subtasks:
-            queue.extend(_producers_to_restart(scheduler, subtask))
-            queue.extend(_consumers_to_restart(scheduler, subtask))
-    return tuple(region for region in scheduler.regions if id(region) in chosen)
+            queue.extend((producer, False) for producer in _producers_to_restart(scheduler, subtask))
+            queue.extend(_consumers_to_restart(scheduler, subtask, differs))
+    return tuple(region for region in scheduler.regions if region in chosen)
 
 
-def _producers_to_restart(scheduler: Scheduler, subtask: ExecutionVertex) -> Iterable[SchedulingRegion]:
+def _repeats_inside(region: SchedulingRegion) -> bool:
+    """Whether the subtasks of a region give each other the same rows at every attempt."""
+    return all(
+        is_repeatable(partition)
+        for subtask in region.subtasks
+        for partition in subtask.partitions
+        if partition.data_set.result_type.is_pipelined
+    )
+
+
+def _producers_to_restart(scheduler: Scheduler, subtask: ExecutionVertex) -> Iterator[SchedulingRegion]:
     for edges in subtask.inputs:
         for edge in edges:
             partition = edge.partition
@@ -77,14 +101,17 @@ def _producers_to_restart(scheduler: Scheduler, subtask: ExecutionVertex) -> Ite
                 yield scheduler.region_of(partition.producer)
 
 
-def _consumers_to_restart(scheduler: Scheduler, subtask: ExecutionVertex) -> Iterable[SchedulingRegion]:
+def _consumers_to_restart(
+    scheduler: Scheduler, subtask: ExecutionVertex, differs: bool
+) -> Iterator[tuple[SchedulingRegion, bool]]:
+    """Yield regions that read what a subtask writes, with whether they read other rows at their next attempt."""
     for partition in subtask.partitions:
         if partition.data_set.result_type.is_pipelined:
             continue
+        has_other_rows = differs or not is_repeatable(partition)
         for edge in partition.consumers:
-            if edge.consumer.current.state is ExecutionState.FINISHED and is_repeatable(partition):
-                continue
-            yield scheduler.region_of(edge.consumer)
+            if has_other_rows or edge.consumer.current.state is not ExecutionState.FINISHED:
+                yield scheduler.region_of(edge.consumer), has_other_rows
 
 
 class RegionFailover:

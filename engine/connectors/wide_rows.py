@@ -43,6 +43,15 @@ def give_back() -> None:
     _PARQUET_POOL.release_unused()
 
 
+def _share_one_pool() -> None:
+    """Take all of Arrow's memory from one allocator from now on: what two have freed lies in memory twice.
+
+    They differ where a script has loaded pyarrow before the engine could choose for Parquet as well.
+    """
+    if pa.default_memory_pool().backend_name != _PARQUET_POOL.backend_name:
+        pa.set_memory_pool(_PARQUET_POOL)
+
+
 class Turns:
     """The turns of a process. Thread: any."""
 
@@ -58,7 +67,11 @@ class Turns:
     def turn(self, row_bytes: float) -> Iterator[None]:
         """Hold the turn while rows of this width are handled; does nothing for narrow ones and inside a turn."""
         thread = threading.get_ident()
-        if row_bytes < WIDE_BYTES or self._holder == thread or not self._take(thread):
+        if row_bytes < WIDE_BYTES:
+            yield
+            return
+        _share_one_pool()
+        if self._holder == thread or not self._take(thread):
             yield
             return
         try:

@@ -306,6 +306,17 @@ JOB_STORE_FOLDER = _option(
     None,
     "Folder for ended jobs, which outlive the JobManager there. Default: history among the log files.",
 )
+HISTORY_ADDRESS = _option(
+    "historyserver.web.address", "string", "localhost", "Host name or address that the history server listens at."
+)
+HISTORY_PORT = _option("historyserver.web.port", "ports", "8082", "Port of the history server, or a range.")
+HISTORY_REFRESH_INTERVAL = _option(
+    "historyserver.archive.fs.refresh-interval",
+    "duration",
+    "10 s",
+    "How often the history server looks for jobs that have ended.",
+    minimum=1,
+)
 SECRET_FILE = _option(
     "security.secret-file",
     "string",

@@ -1,6 +1,6 @@
 """JobStore: jobs that have ended stay known for a while, for clients that ask late and for people.
 
-    add(job) ─► get(job_id), overviews ─► forgotten: too many (the oldest first), or too old
+    add(job), refresh() ─► get(job_id), overviews ─► forgotten: too many (the oldest first), or too old
 
 With an archive jobs lie in files, those asked for last in memory as well up to ``cache_bytes``, and a store that is
 made over the same folder later knows them. Without one they are in memory only. A job that was only suspended here
@@ -84,6 +84,15 @@ class JobStore:
         """All jobs, oldest first."""
         self._forget_some()
         return tuple(self._overviews.values())
+
+    def refresh(self) -> None:
+        """Look what the archive holds now: another process may have written to it."""
+        if self._archive is None:
+            return
+        self._overviews = {overview.job_id: overview for overview in self._archive.overviews()}
+        for job_id in [job_id for job_id in self._cache if job_id not in self._overviews]:
+            self._forget(job_id)
+        self._forget_some()
 
     def _remember(self, job: EndedJob, size: int) -> None:
         self._cache[job.overview.job_id] = (job, size)

@@ -7,6 +7,7 @@ standalone_epoch.py    the epoch of a JobManager without a quorum
 taskmanager.py         python -m engine.entrypoint.taskmanager: a TaskManager's process
 standalone_job.py      python -m engine.entrypoint.standalone_job: one job on a JobManager of its own
 parent_death.py        a process that ends with its parent
+historyserver.py       python -m engine.entrypoint.historyserver: shows jobs that have ended
 servers.py             HTTP server, message service and secret of a process
 daemon.py              the life of a process: settings, logging, signals, exit code
 logging_setup.py       what is logged where

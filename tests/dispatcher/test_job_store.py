@@ -113,6 +113,18 @@ def test_what_is_no_job_is_left_alone_and_what_was_half_written_goes(folder):
     assert (folder / "notes.txt").exists() and not (folder / f"{'a' * 32}.job.4711.part").exists()
 
 
+def test_what_another_process_wrote_or_removed_is_seen_after_a_refresh(folder):
+    store, archive = JobStore(archive=JobArchive(folder), cache_bytes=1 << 20), JobArchive(folder)
+    archive.write(ended("a", 1))
+    archive.write(ended("b", 2))
+    assert names(store) == ""
+    store.refresh()
+    assert names(store) == "ab" and store.get(JobId("a" * 32)) == ended("a", 1)
+    archive.remove(JobId("a" * 32))
+    store.refresh()
+    assert names(store) == "b" and store.get(JobId("a" * 32)) is None
+
+
 def test_files_are_for_their_owner_only(folder):
     JobArchive(folder).write(ended("a"))
     assert folder.stat().st_mode & 0o077 == 0

@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import re
 import sys
+import urllib.error
 import urllib.request
 
-from tests.entrypoint.conftest import until
+import pytest
+
+from tests.entrypoint.conftest import free_port, until
 
 JOB = """
 import sys
@@ -25,8 +28,8 @@ env.execute("sums")
 def test_a_job_is_told_in_full_and_outlives_the_job_manager(installation, tmp_path):
     (tmp_path / "job.py").write_text(JOB)
 
-    def text(path):
-        with urllib.request.urlopen(f"http://localhost:{installation.port}{path}", timeout=30) as response:
+    def text(path, port=installation.port):
+        with urllib.request.urlopen(f"http://localhost:{port}{path}", timeout=30) as response:
             return response.read().decode()
 
     started = installation.run("cluster", "start")
@@ -50,3 +53,11 @@ def test_a_job_is_told_in_full_and_outlives_the_job_manager(installation, tmp_pa
     assert {**again, "now": 0} == {**job, "now": 0} and text(f"/jobs/{job_id}/page") == page
     until(lambda: json.loads(text("/overview"))["slots-total"] == 2, "the TaskManager's return")
     assert installation.run("cluster", "stop").returncode == 0
+    port = free_port()
+    started = installation.run("historyserver", "start", "-D", f"historyserver.web.port={port}")
+    assert started.returncode == 0, started.stderr + started.stdout
+    assert json.loads(text(f"/jobs/{job_id}", port))["vertices"] == job["vertices"]
+    assert text(f"/jobs/{job_id}/page", port) == page and job_id in text("/", port)
+    with pytest.raises(urllib.error.HTTPError, match="405"):
+        urllib.request.urlopen(f"http://localhost:{port}/jobs", data=b"a job", timeout=30)
+    assert installation.run("historyserver", "stop").returncode == 0

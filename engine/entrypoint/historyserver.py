@@ -1,0 +1,116 @@
+"""``python -m engine.entrypoint.historyserver``: shows jobs that have ended, while no cluster need be there.
+
+    folder of ended jobs (jobstore.dir) ── read again every few seconds ─► JobStore ─► GET routes of the REST API
+
+It has a Dispatcher that knows ended jobs only and a ResourceManager that nobody registers at, so that every page looks
+as it did on the JobManager. What changes something is not served. Source: Flink's HistoryServer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from engine.clock import SystemClock
+from engine.config.options import (
+    HISTORY_ADDRESS,
+    HISTORY_PORT,
+    HISTORY_REFRESH_INTERVAL,
+    JOB_STORE_CACHE,
+    JOB_STORE_CAPACITY,
+    JOB_STORE_EXPIRATION,
+    JOB_STORE_FOLDER,
+)
+from engine.dispatcher.dispatcher import DISPATCHER_ADDRESS, Dispatcher
+from engine.dispatcher.job_archive import JobArchive
+from engine.dispatcher.job_store import JobStore
+from engine.entrypoint.daemon import DaemonContext, build_parser, run_daemon
+from engine.entrypoint.servers import ProcessServer, load_credentials
+from engine.errors import NotYetSupportedError
+from engine.graph.job_graph import JobGraph
+from engine.insight.log_folder import LogFolder
+from engine.jobmaster.job_master import JobMaster
+from engine.resourcemanager.resource_manager import RESOURCE_MANAGER_ADDRESS, ResourceManager
+from engine.rest.routes import rest_routes
+from engine.rest.services import RestServices
+from engine.rpc.local_gateway import LocalRpcService
+
+_log = logging.getLogger("engine.entrypoint.historyserver")  # not __main__
+
+_EPOCH = 0
+_HEARTBEAT_S = 3600.0
+
+
+class HistoryServer:
+    """Everything in a history server's process."""
+
+    def __init__(self, context: DaemonContext) -> None:
+        self._context = context
+        configuration = context.configuration
+        clock = SystemClock()
+        self._store = JobStore(
+            configuration.get(JOB_STORE_CAPACITY),
+            JobArchive(Path(configuration.get(JOB_STORE_FOLDER) or context.places.log / "history")),
+            configuration.get(JOB_STORE_CACHE),
+            configuration.get(JOB_STORE_EXPIRATION),
+            clock,
+        )
+        rpc = LocalRpcService()
+        self._dispatcher = Dispatcher(rpc, _EPOCH, _no_job, context.on_fatal, ended=self._store)
+        self._resource_manager = ResourceManager(
+            rpc, _EPOCH, _HEARTBEAT_S, 2 * _HEARTBEAT_S, clock, context.on_fatal
+        )
+        for endpoint in (self._dispatcher, self._resource_manager):
+            rpc.start(endpoint)
+        host = configuration.get(HISTORY_ADDRESS)
+        credentials = load_credentials(configuration, context.places)
+        self._server = ProcessServer(configuration, credentials, host, configuration.get(HISTORY_PORT), host)
+        services = RestServices(
+            lambda: rpc.connect(DISPATCHER_ADDRESS, _EPOCH),
+            lambda: rpc.connect(RESOURCE_MANAGER_ADDRESS, _EPOCH),
+            configuration,
+            clock,
+            LogFolder(context.log_file),
+        )
+        self._server.http.add_routes(route for route in rest_routes(services) if route.method == "GET")
+
+    async def start(self) -> None:
+        """Listen, and look for new jobs from time to time."""
+        await self._server.start()
+        self._dispatcher.spawn(self._refresh(), "refresh")
+        self._context.readiness.ready(self._server.url)
+
+    async def _refresh(self) -> None:
+        interval_s = self._context.configuration.get(HISTORY_REFRESH_INTERVAL) / 1000
+        while True:
+            await asyncio.sleep(interval_s)
+            try:
+                self._store.refresh()
+            except OSError as error:
+                _log.warning("ended jobs could not be read again: %s", error)
+
+    async def stop(self, reason: str) -> None:
+        """Stop serving."""
+        _log.info("the history server ends: %s", reason)
+        await self._server.stop()
+        await self._dispatcher.stop()
+        await self._resource_manager.stop()
+
+
+def _no_job(job_graph: JobGraph) -> JobMaster:
+    raise NotYetSupportedError(f"running {job_graph.name} on a history server")
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Run a history server to its end and return the exit code."""
+    return run_daemon("historyserver", HistoryServer, build_parser("historyserver").parse_args(words))
+
+
+if __name__ == "__main__":
+    code = main()
+    sys.stdout.flush()
+    os._exit(code)

@@ -61,9 +61,7 @@ class HistoryServer:
         )
         rpc = LocalRpcService()
         self._dispatcher = Dispatcher(rpc, _EPOCH, _no_job, context.on_fatal, ended=self._store)
-        self._resource_manager = ResourceManager(
-            rpc, _EPOCH, _HEARTBEAT_S, 2 * _HEARTBEAT_S, clock, context.on_fatal
-        )
+        self._resource_manager = ResourceManager(rpc, _EPOCH, _HEARTBEAT_S, 2 * _HEARTBEAT_S, clock, context.on_fatal)
         for endpoint in (self._dispatcher, self._resource_manager):
             rpc.start(endpoint)
         host = configuration.get(HISTORY_ADDRESS)

@@ -1,6 +1,7 @@
 """Where the leading JobManager is, for a client: ``-m``, or the configuration.
 
     -m host:port            wins
+    ZooKeeper               else, with high-availability.type ZOOKEEPER
     rest.address:rest.port  else; rest.address is jobmanager.rpc.address where nobody set it, of a range of ports each
                             is tried
 
@@ -16,12 +17,14 @@ from pathlib import Path
 from engine.client.cluster_client import ClusterClient
 from engine.config.command_line import current_command_line
 from engine.config.loader import Configuration, config_directory
-from engine.config.options import JOB_MANAGER_ADDRESS, REST_ADDRESS, REST_PORT, SECRET_FILE
+from engine.config.options import HA_TYPE, JOB_MANAGER_ADDRESS, REST_ADDRESS, REST_PORT, SECRET_FILE
 from engine.rpc.credentials import Credentials
 from engine.rpc.tls import tls_contexts
 
 #: seconds for which a client goes on asking when the JobManager it talked to is gone
 PATIENCE_S = 10.0
+#: how a JobManager begins to say that it is not the one to ask
+NOT_LEADING = "this JobManager does not lead"
 _PROBE_S = 1.0
 
 
@@ -45,6 +48,11 @@ def leader_address(configuration: Configuration) -> str:
     master = current_command_line().master
     if master:
         return master
+    if configuration.get(HA_TYPE) == "ZOOKEEPER":
+        # Its client takes longer to load than most commands to run.
+        from engine.client.elected_leader import elected_leader_address  # noqa: PLC0415
+
+        return elected_leader_address(configuration, _credentials(configuration))
     host = configuration.get(REST_ADDRESS) or configuration.get(JOB_MANAGER_ADDRESS)
     ports = list(configuration.get(REST_PORT))
     for port in ports if len(ports) > 1 else ():

@@ -1,6 +1,7 @@
 """``python -m engine.entrypoint.jobmanager``: a JobManager's process.
 
     start   blob server, HTTP server (messages, REST, blobs), leader services ─ grant ─► components lead ─► ready
+                                                                              └─ another one leads ─► ready, too
     stop    components (jobs are suspended), leader services, servers
 
 It loads neither pyarrow nor any user's code. Source: Flink's ClusterEntrypoint.
@@ -22,9 +23,12 @@ from pathlib import Path
 
 from engine.blob.blob_server import BlobServer
 from engine.blob.blob_store import BlobStore
+from engine.client.elected_leader import zookeeper_settings
+from engine.client.leader_address import NOT_LEADING
 from engine.clock import SystemClock
 from engine.config.options import (
     BLOB_SIZE_MAX,
+    HA_TYPE,
     HEARTBEAT_INTERVAL,
     HEARTBEAT_TIMEOUT,
     JOB_MANAGER_ADDRESS,
@@ -46,6 +50,7 @@ from engine.rest.routes import rest_routes
 from engine.rest.services import RestServices
 from engine.rpc.gateway import Gateway
 from ha.information import LeaderInformation
+from ha.interfaces import LeaderElection, LeaderRetrieval
 from ha.services import create_ha_services
 
 _log = logging.getLogger("engine.entrypoint.jobmanager")  # not __main__
@@ -63,14 +68,18 @@ class JobManager:
         self._loop = asyncio.get_running_loop()
         self._components: LeadingComponents | None = None
         self._leader = LeaderEndpoint()
+        self._election: LeaderElection | None = None
+        self._retrieval: LeaderRetrieval | None = None
+        self._is_stopping = False
         self._changes: set[asyncio.Task[None]] = set()
         sweep(Path(tempfile.gettempdir()), _STORAGE_PREFIX)
         #: decisions and results of jobs: as long as this process
         self._storage = ProcessFolder.create(Path(tempfile.gettempdir()), _STORAGE_PREFIX)
         self._blocking_work = ThreadPoolExecutor(max_workers=4, thread_name_prefix="drey-blocking")
+        self._credentials = load_credentials(context.configuration, context.places)
         self._server = ProcessServer(
             context.configuration,
-            load_credentials(context.configuration, context.places),
+            self._credentials,
             context.configuration.get(JOB_MANAGER_BIND_HOST),
             context.configuration.get(REST_PORT),
             context.configuration.get(JOB_MANAGER_ADDRESS),
@@ -102,20 +111,25 @@ class JobManager:
         address = self._server.address
         _log.info("starting BlobServer and REST endpoint at %s", self._server.url)
         self._rpc.start(self._leader)
-        epoch_file = self._context.places.pid_file("jobmanager").with_suffix(".epoch")
-        services = create_ha_services("NONE", address, next_epoch(epoch_file, self._clock))
-        _log.info("starting HighAvailabilityServices: NONE, at %s", address)
+        kind = self._configuration.get(HA_TYPE)
+        _log.info("starting HighAvailabilityServices: %s, at %s", kind, address)
+        if kind == "ZOOKEEPER":
+            services = create_ha_services(kind, zookeeper=zookeeper_settings(self._configuration, self._credentials))
+            self._retrieval = services.retrieval()
+            self._retrieval.start(self)
+        else:
+            epoch_file = self._context.places.pid_file("jobmanager").with_suffix(".epoch")
+            services = create_ha_services(kind, address, next_epoch(epoch_file, self._clock))
         self._election = services.election()
         self._election.start(self)
 
     async def stop(self, reason: str) -> None:
         """Stop everything in reverse; every step runs, the first error is raised."""
         components, self._components = self._components, None
+        self._is_stopping = True
+        steps: list[Callable[[], Awaitable[None]]] = [self._leave_election, self._server.stop]
         if components is not None:
-            self._election.close()
-        steps: list[Callable[[], Awaitable[None]]] = [self._server.stop]
-        if components is not None:
-            steps.insert(0, components.stop)
+            steps.insert(1, components.stop)
         first_error: Exception | None = None
         for step in steps:
             try:
@@ -128,7 +142,13 @@ class JobManager:
         if first_error is not None:
             raise first_error
 
-    # ---- LeaderContender: calls may come in any thread ----
+    async def _leave_election(self) -> None:
+        """Have another JobManager lead; closing may wait for ZooKeeper."""
+        for part in (self._election, self._retrieval):
+            if part is not None:
+                await asyncio.to_thread(part.close)
+
+    # ---- LeaderContender and LeaderRetrievalListener: calls may come in any thread ----
 
     def grant_leadership(self, epoch: int, session: uuid.UUID) -> None:
         """Start the leading components under the epoch and say where they are."""
@@ -142,7 +162,24 @@ class JobManager:
         """Give the process up."""
         self._loop.call_soon_threadsafe(self._context.on_fatal, error)
 
+    def notify_leader(self, information: LeaderInformation | None) -> None:
+        """Hear who leads; a standby is ready when it knows whom to name."""
+        self._loop.call_soon_threadsafe(self._know, information)
+
+    def _know(self, information: LeaderInformation | None) -> None:
+        if self._components is None and not self._is_stopping:
+            self._leader.leader = information
+            if information is not None:
+                self._context.readiness.ready(self._server.url)
+
     def _lead(self, epoch: int, session: uuid.UUID) -> None:
+        for change in self._changes:
+            # The components of the leadership before are still stopping.
+            change.add_done_callback(lambda _: self._lead(epoch, session))
+            return
+        election = self._election
+        if self._is_stopping or election is None or not election.has_leadership(epoch):
+            return
         self._components = LeadingComponents(
             self._rpc,
             epoch,
@@ -150,7 +187,7 @@ class JobManager:
             self._storage.path,
             self._clock,
             self._blocking_work,
-            lambda: self._election.has_leadership(epoch),
+            lambda: election.has_leadership(epoch),
             self._context.on_fatal,
             self._blobs,
             self._context.places.log / "history",
@@ -158,14 +195,16 @@ class JobManager:
         self._components.start()
         information = LeaderInformation(epoch, session, self._server.address)
         self._leader.leader = information
-        self._election.confirm(information)
+        election.confirm(information)
         _log.info("leads at %s under epoch %d", self._server.address, epoch)
         self._context.readiness.ready(self._server.url)
 
     def _gateway(self, name: str) -> Gateway:
         """Return a leading component; raises ResourceError when none leads here."""
         if self._components is None:
-            raise ResourceError("this JobManager does not lead")
+            leader = self._leader.leader
+            who = f"{leader.address} does" if leader is not None else "nobody does at present"
+            raise ResourceError(f"{NOT_LEADING}: {who}")
         return self._rpc.connect(self._rpc.address_of(name), self._components.epoch)
 
     def _follow(self) -> None:

@@ -1,12 +1,15 @@
 """LeaderEndpoint: tells processes that know only a JobManager's address who leads, and under which epoch.
 
 Without a quorum this is how a TaskManager finds the leader and its epoch: the JobManager at the configured address is
-asked (``StandaloneLeaderFinder``). It answers calls of any epoch, since who asks does not know one yet.
+asked (``StandaloneLeaderFinder``). It answers calls of any epoch, since who asks does not know one yet. With a quorum
+the TaskManager watches that itself (``ElectedLeaderFinder``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+import contextlib
+from collections.abc import Callable, Sequence
 
 from engine.errors import EngineError, ResourceError
 from engine.gateways.leader import LEADER_ADDRESS, LeaderGateway
@@ -62,3 +65,29 @@ class StandaloneLeaderFinder:
             else:
                 return Leader(f"{reply.address}/{RESOURCE_MANAGER_ADDRESS}", reply.epoch)
         raise failure
+
+
+class ElectedLeaderFinder:
+    """Knows what a watch on the quorum tells. A LeaderRetrievalListener; ``find`` on the event loop."""
+
+    def __init__(self, on_change: Callable[[], None]) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._on_change = on_change
+        self._leader: LeaderInformation | None = None
+
+    def notify_leader(self, information: LeaderInformation | None) -> None:
+        """Hear of a leader, on any thread."""
+        with contextlib.suppress(RuntimeError):  # the loop has ended
+            self._loop.call_soon_threadsafe(self._hear, information)
+
+    def _hear(self, information: LeaderInformation | None) -> None:
+        self._leader = information
+        # That nobody leads says nothing of the one that led: its record may be on its way.
+        if information is not None:
+            self._on_change()
+
+    async def find(self) -> Leader:
+        """Return the leader; ResourceError when none is known."""
+        if self._leader is None:
+            raise ResourceError("ZooKeeper knows no JobManager that leads")
+        return Leader(f"{self._leader.address}/{RESOURCE_MANAGER_ADDRESS}", self._leader.epoch)

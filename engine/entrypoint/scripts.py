@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from engine.config.loader import load_configuration
-from engine.config.options import PROCESS_SIZE, TMP_DIRS
+from engine.config.options import HA_TYPE, PROCESS_SIZE, TMP_DIRS
 from engine.entrypoint.daemon_control import (
     Launch,
     StartOutcome,
@@ -91,9 +91,17 @@ def start_foreground(places: Places, daemon: str, arguments: Sequence[str]) -> i
 
 
 def start_cluster(places: Places, arguments: Sequence[str]) -> int:
-    """Start a JobManager here and a TaskManager for each line of ``conf/workers``, all at the same time."""
-    launches = [begin_start(places, "jobmanager", arguments)]
+    """Start a JobManager here and a TaskManager for each line of ``conf/workers``, all at the same time.
+
+    With ``high-availability.type`` ZOOKEEPER each line of ``conf/masters`` is a JobManager.
+    """
+    launches: list[Launch] = []
     remote: list[tuple[str, subprocess.Popen[str]]] = []
+    for host, address in _masters(places, arguments):
+        if host in _LOCAL_NAMES:
+            launches.append(begin_start(places, "jobmanager", [*arguments, *address]))
+        else:
+            remote.append((host, _ssh(host, "jobmanager.sh", "start", [*arguments, *address])))
     hosts = _hosts(places, "workers")
     local = [*arguments, *_share_of_memory(arguments, sum(host in _LOCAL_NAMES for host in hosts))]
     for host in hosts:
@@ -127,6 +135,9 @@ def stop_cluster(places: Places) -> int:
     ]
     stop_daemons(places, "taskmanager", all_of_them=True)
     code = max([_relay(host, process) for host, process in remote], default=0)
+    masters = dict.fromkeys(host for host, _ in _masters(places, ()))
+    remote = [(host, _ssh(host, "jobmanager.sh", "stop-all", ())) for host in masters if host not in _LOCAL_NAMES]
+    code = max([code, *(_relay(host, process) for host, process in remote)])
     stop_daemons(places, "jobmanager", all_of_them=True)
     _sweep_folders_of_the_dead()
     return code
@@ -139,6 +150,18 @@ def _sweep_folders_of_the_dead() -> None:
     for directory in sorted(directories):
         for prefix in _FOLDER_PREFIXES:
             sweep(Path(directory), prefix)
+
+
+def _masters(places: Places, arguments: Sequence[str]) -> list[tuple[str, list[str]]]:
+    """Return where JobManagers are: host, and what each is told of its address."""
+    said = dict(word.removeprefix("-D").split("=", 1) for word in arguments if "=" in word)
+    if (said.get(HA_TYPE.key) or load_configuration().get(HA_TYPE)) != "ZOOKEEPER":
+        return [("localhost", [])]
+    masters = []
+    for line in _hosts(places, "masters"):
+        host, separator, port = line.rpartition(":")
+        masters.append((host, [host, port]) if separator else (line, [line]))
+    return masters
 
 
 def start_quorum(places: Places) -> int:

@@ -22,10 +22,12 @@ import psutil
 from engine.blob.blob_cache import BlobCache
 from engine.blob.blob_store import BlobStore
 from engine.blob.module_store import BlobModuleStore
+from engine.client.elected_leader import zookeeper_settings
 from engine.clock import SystemClock
 from engine.config.options import (
     BLOB_SIZE_MAX,
     CANCELLATION_TIMEOUT,
+    HA_TYPE,
     HEARTBEAT_INTERVAL,
     HEARTBEAT_TIMEOUT,
     JOB_MANAGER_ADDRESS,
@@ -41,7 +43,7 @@ from engine.config.options import (
     TASK_MANAGER_RPC_PORT,
 )
 from engine.entrypoint.daemon import DaemonContext, build_parser, run_daemon
-from engine.entrypoint.leader_endpoint import StandaloneLeaderFinder
+from engine.entrypoint.leader_endpoint import ElectedLeaderFinder, StandaloneLeaderFinder
 from engine.entrypoint.servers import ProcessServer, free_port, load_credentials, numeric_host
 from engine.errors import NotYetSupportedError
 from engine.exchange.data_plane import DataPlaneSettings
@@ -52,9 +54,11 @@ from engine.insight.process_insight import ProcessInsight
 from engine.memory.process_memory import ProcessMemory
 from engine.process_folder import ProcessFolder, sweep
 from engine.rpc.http_server import is_loopback
-from engine.taskexecutor.registration import Leader, Registration, RegistrationSettings
+from engine.taskexecutor.registration import Leader, LeaderFinder, Registration, RegistrationSettings
 from engine.taskexecutor.task_executor import TaskExecutor, TaskExecutorSettings
 from engine.taskexecutor.task_resources import ProcessResources
+from ha.interfaces import LeaderRetrieval
+from ha.services import create_ha_services
 
 _log = logging.getLogger("engine.entrypoint.taskmanager")  # not __main__
 
@@ -100,6 +104,7 @@ class TaskManager:
         self._resources: ProcessResources | None = None
         self._task_executor: TaskExecutor | None = None
         self._registering: asyncio.Task[None] | None = None
+        self._retrieval: LeaderRetrieval | None = None
 
     async def start(self) -> None:
         """Take memory and disk, listen, and begin to register."""
@@ -131,9 +136,10 @@ class TaskManager:
         self._insight = ProcessInsight(self._resource_id, logs, self._blocking_work, task_executor.activities)
         self._server.rpc.start(self._insight)
         _log.info("TaskManager %s listens at %s", self._resource_id, self._server.address)
+        finder = self._leader_finder(lambda: registration.leader_changed())  # noqa: PLW0108 - not there yet
         registration = Registration(
             task_executor,
-            self._leader_finder(),
+            finder,
             self._registration_settings(),
             self._clock,
             self._registered,
@@ -161,6 +167,8 @@ class TaskManager:
         assert self._task_executor is not None, "only a started TaskManager leaves"
         if self._registering is not None:
             self._registering.cancel()
+        if self._retrieval is not None:
+            await asyncio.to_thread(self._retrieval.close)
         await self._task_executor.disconnect(reason)
         await self._task_executor.stop()
         self._server.rpc.stop(self._task_executor)
@@ -199,8 +207,14 @@ class TaskManager:
         slots = f"{self._slot_count} slot{'s' if self._slot_count > 1 else ''}"
         self._context.readiness.ready(f"{self._server.address} with {slots}")
 
-    def _leader_finder(self) -> StandaloneLeaderFinder:
+    def _leader_finder(self, on_change: Callable[[], None]) -> LeaderFinder:
         configuration = self._configuration
+        if configuration.get(HA_TYPE) == "ZOOKEEPER":
+            finder = ElectedLeaderFinder(on_change)
+            settings = zookeeper_settings(configuration, self._credentials)
+            self._retrieval = create_ha_services("ZOOKEEPER", zookeeper=settings).retrieval()
+            self._retrieval.start(finder)
+            return finder
         ports = configuration.get(JOB_MANAGER_RPC_PORT) or configuration.get(REST_PORT)
         return StandaloneLeaderFinder(self._server.rpc, configuration.get(JOB_MANAGER_ADDRESS), ports)
 

@@ -60,6 +60,7 @@ class Credentials:
         self._request_key = _derived(secret, b"request")
         self._reply_key = _derived(secret, b"reply")
         self._peer_key = _derived(secret, b"peer")
+        self._other_key = _derived(secret, b"other")
         self._clock = clock or SystemClock()
         self._nonces: set[str] = set()
         #: (time on our clock at which it may be forgotten, nonce), oldest first
@@ -82,6 +83,10 @@ class Credentials:
         if not path.exists():
             _write_secret(path)
         return cls.load(path, clock)
+
+    def key(self, purpose: bytes) -> bytes:
+        """Return a key for one purpose outside of this room, which says nothing of the secret."""
+        return _derived(self._other_key, purpose)
 
     # ---- requests ----
 

@@ -19,11 +19,11 @@ from pathlib import Path
 
 import msgspec
 
-from engine.client.cluster_client import ClusterClient, Overview
+from engine.client.cluster_client import ClusterClient, ClusterUnreachableError, Overview
 from engine.client.failure_text import job_error
 from engine.client.job_listener import JobListener, current_listener
 from engine.client.job_result import JobResult, job_result
-from engine.client.leader_address import cluster_client
+from engine.client.leader_address import NOT_LEADING, cluster_client
 from engine.config.command_line import current_command_line
 from engine.config.loader import Configuration
 from engine.config.options import (
@@ -36,7 +36,7 @@ from engine.config.options import (
     SEGMENT_SIZE,
     SLOTS,
 )
-from engine.errors import EngineError, JobCancelledError, PlanError, ResourceError
+from engine.errors import EngineError, JobCancelledError, JobNotFoundError, PlanError, ResourceError
 from engine.gateways.messages import JobOutcome
 from engine.graph.exchange_mode import ExecutionMode
 from engine.graph.job_graph import JobArtifact, JobGraph
@@ -152,7 +152,12 @@ def _with_modules(job_graph: JobGraph, client: ClusterClient) -> JobGraph:
 def _await_result(client: ClusterClient, job_id: JobId, listener: JobListener) -> JobResult:
     try:
         outcome = _await_outcome(client, job_id, listener)
-    except (ResourceError, EngineError):
+    except EngineError as error:
+        if isinstance(error, ClusterUnreachableError | JobNotFoundError) or NOT_LEADING in str(error):
+            raise ResourceError(
+                f"job {job_id} was lost with its JobManager: jobs do not survive one in this version, so submit it "
+                f"again when another JobManager leads ({error})"
+            ) from error
         raise
     except BaseException:
         # The caller goes away (Ctrl-C, or its own callback failed): nobody is left who wants the job.

@@ -16,9 +16,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from engine.clock import Clock
 from engine.errors import EngineError, ResourceError
@@ -76,12 +76,19 @@ class Registration:
         self._pause_s = settings.first_pause_s
         self._connected_s = clock.monotonic_s()
         self._last_reason = ""
+        self._is_new = asyncio.Event()
+
+    def leader_changed(self) -> None:
+        """Look for the leader at once: it is another one. On the event loop."""
+        self._pause_s = self._settings.first_pause_s
+        self._is_new.set()
 
     async def run(self) -> None:
         """Register, stay registered, and register again; raises RegistrationError after the time-out."""
         while True:
+            self._is_new.clear()
             try:
-                await self._connect_and_stay()
+                await self._until_new(self._connect_and_stay())
             except EngineError as error:
                 self._note(error)
             without_s = self._clock.monotonic_s() - self._connected_s
@@ -90,8 +97,21 @@ class Registration:
                     f"no JobManager took this TaskManager for {without_s:.0f} s: {self._last_reason}"
                 )
             # A little apart, so that all TaskManagers do not come back at the same moment.
-            await asyncio.sleep(self._pause_s * random.uniform(0.75, 1.0))  # noqa: S311
+            await self._until_new(asyncio.sleep(self._pause_s * random.uniform(0.75, 1.0)))  # noqa: S311
             self._pause_s = min(self._pause_s * 2, self._settings.last_pause_s)
+
+    async def _until_new(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do something until it is done, or until another one leads."""
+        doing = asyncio.ensure_future(work)
+        changing = asyncio.ensure_future(self._is_new.wait())
+        try:
+            await asyncio.wait({doing, changing}, return_when=asyncio.FIRST_COMPLETED)
+            if doing.done():
+                doing.result()
+        finally:
+            for future in (doing, changing):
+                future.cancel()
+            await asyncio.gather(doing, changing, return_exceptions=True)
 
     async def _connect_and_stay(self) -> None:
         leader = await self._finder.find()

@@ -21,9 +21,9 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("cli",),
 )
 
-#: what a room may use of ``ha``: interfaces; the composition roots may use the services
+#: what a room may use of ``ha``: interfaces; the composition roots and a client, which asks who leads, may use the services
 HA_INTERFACES_FROM = frozenset({"jobmaster", "dispatcher", "resourcemanager", "taskexecutor", "client"})
-HA_SERVICES_FROM = frozenset({"entrypoint", "minicluster"})
+HA_SERVICES_FROM = frozenset({"entrypoint", "minicluster", "client"})
 
 #: rooms that a JobManager loads, and what they must not
 PURE_ROOMS = frozenset(

@@ -1,0 +1,124 @@
+"""Several JobManagers over a real ZooKeeper: one leads, TaskManagers and clients find it, the next one takes over."""
+
+import json
+import os
+import re
+import signal
+import sys
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from tests.entrypoint.conftest import until
+from tests.ha.quorum import Quorum, free_ports, needs_quorum
+
+
+@pytest.fixture(scope="module")
+def quorum(tmp_path_factory):
+    made = Quorum(tmp_path_factory.mktemp("quorum"), 1)
+    made.start()
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def ports(installation, quorum, tmp_path):
+    first = free_ports(2)
+    (installation.conf / "masters").write_text(f"localhost:{first}\nlocalhost:{first + 1}\n")
+    installation.configure(
+        **{
+            "high-availability.type": "ZOOKEEPER",
+            "high-availability.cluster-id": tmp_path.name,
+            "high-availability.zookeeper.quorum": quorum.hosts,
+            "high-availability.zookeeper.client.session-timeout": "2 s",
+            "high-availability.zookeeper.client.connection-timeout": "30 s",
+        },
+    )
+    return first, first + 1
+
+
+def overview(port):
+    """Return what a JobManager says: (status, document)."""
+    try:
+        with urllib.request.urlopen(f"http://localhost:{port}/overview", timeout=30) as answer:
+            return answer.status, json.loads(answer.read())
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, json.loads(error.read())
+    except OSError:
+        return 0, {}
+
+
+def leader_of(ports):
+    """Return the port that leads, or None."""
+    return next((port for port in ports if overview(port)[0] == 200), None)
+
+
+def pid_at(installation, port):
+    """Return the process of the JobManager that was started for a port."""
+    for pid in installation.pids("jobmanager"):
+        if str(port) in Path(f"/proc/{pid}/cmdline").read_text().split("\0"):
+            return pid
+    raise AssertionError(f"no JobManager for {port}")
+
+
+@needs_quorum
+def test_the_next_job_manager_leads_when_the_first_was_killed_and_all_find_it(installation, ports):
+    done = installation.run("cluster", "start")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert len(re.findall(r"Started jobmanager \d+ at ", done.stdout)) == 2
+    until(lambda: leader_of(ports) is not None, "a leader")
+    leader = leader_of(ports)
+    standby = sum(ports) - leader
+    status, answer = overview(standby)
+    assert status == 503
+    assert answer["errors"] == [f"this JobManager does not lead: localhost:{leader} does"]
+    until(lambda: overview(leader)[1].get("slots-total") == 2, "the TaskManager's registration")
+    asked = installation.run("job", "list", command=(sys.executable, "-m", "engine.cli.main"))
+    assert asked.returncode == 0, asked.stdout + asked.stderr
+    os.kill(pid_at(installation, leader), signal.SIGKILL)
+    until(lambda: overview(standby)[1].get("slots-total") == 2, "the TaskManager at the next leader")
+    asked = installation.run("job", "list", command=(sys.executable, "-m", "engine.cli.main"))
+    assert asked.returncode == 0, asked.stdout + asked.stderr
+    assert installation.run("cluster", "stop").returncode == 0
+    assert list(installation.tmp.iterdir()) == []
+
+
+@needs_quorum
+def test_a_job_manager_that_was_stopped_past_its_lease_leads_no_more_and_stands_by(installation, ports):
+    for port in ports:
+        assert installation.run("jobmanager", "start", "localhost", str(port)).returncode == 0
+    leader = leader_of(ports)
+    standby = sum(ports) - leader
+    pid = pid_at(installation, leader)
+    os.kill(pid, signal.SIGSTOP)
+    until(lambda: overview(standby)[0] == 200, "the next leader")
+    os.kill(pid, signal.SIGCONT)
+    until(lambda: overview(leader)[0] == 503, "the end of the first leadership")
+    until(lambda: f"localhost:{standby} does" in overview(leader)[1]["errors"][0], "the news")
+    assert installation.run("jobmanager", "stop-all").returncode == 0
+
+
+@needs_quorum
+def test_a_job_manager_without_zookeeper_ends_and_says_so(installation, ports):
+    done = installation.run(
+        "jobmanager",
+        "start",
+        "-D",
+        "high-availability.zookeeper.quorum=127.0.0.1:1",
+        "-D",
+        "high-availability.zookeeper.client.connection-timeout=300 ms",
+    )
+    assert done.returncode == 1
+    assert "no ZooKeeper of 127.0.0.1:1 has answered" in done.stderr
+    assert installation.pids("jobmanager") == []
+
+
+@needs_quorum
+def test_a_client_says_that_nobody_leads(installation, ports):
+    words = ("job", "list")
+    asked = installation.run(*words, command=(sys.executable, "-m", "engine.cli.main"))
+    assert asked.returncode != 0
+    assert "security.secret-file" in asked.stderr

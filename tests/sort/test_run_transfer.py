@@ -1,0 +1,98 @@
+"""Ranges of sorted runs on their way to another process: pages in order, and the runs that are made of them there."""
+
+import pyarrow as pa
+import pytest
+
+from engine.errors import CorruptBlockError
+from engine.graph.sort_key import SortKey
+from engine.memory.segment import MemorySegment
+from engine.sort.run_transfer import RangePages, RunReceiver
+from tests.sort.test_external_sorter import make_table, same
+from tests.sort.test_sorted_runs import bounds_of, read_range, take_runs
+
+PAGE = 4096
+
+
+def pages_of(runs, lower=None, upper=None, page_bytes=PAGE):
+    pages, page = RangePages(runs, lower, upper), bytearray(page_bytes)
+    while used := pages.fill(page):
+        if used > 0:
+            yield bytes(page[:used])
+        else:
+            row = bytearray(-used)
+            assert pages.fill(row) == -used
+            yield bytes(row)
+    pages.close()
+    assert pages.fill(page) == 0
+
+
+def receive(receiver, pages):
+    for page in pages:
+        if len(page) > PAGE:
+            receiver.add_row(page)
+        else:
+            segment = MemorySegment(PAGE)
+            segment.put_bytes(0, page)
+            receiver.add_page(segment, len(page))
+    receiver.end_run()
+
+
+@pytest.mark.parametrize("type_name", ["int64", "string", "decimal"])
+@pytest.mark.parametrize("force_spill", [False, True])
+@pytest.mark.parametrize("fractions", [(None, None), (0.2, 0.7), (None, 0.5), (0.5, 0.5)])
+def test_what_was_sent_merges_as_what_is_here(workshop, type_name, force_spill, fractions):
+    table = make_table(type_name, 700)
+    keys = (SortKey("key", descending=True), SortKey("number"))
+    bounds = [None if fraction is None else bounds_of(table, keys, [fraction])[0] for fraction in fractions]
+    with (
+        workshop.operator(300) as (pool, space),
+        workshop.operator(300) as (other_pool, other_space),
+        workshop.operator(6) as (merge_pool, merge_space),
+    ):
+        senders = [
+            take_runs(table.slice(0, 400), keys, pool, space, force_spill=force_spill),
+            take_runs(table.slice(400), keys, other_pool, other_space, force_spill=force_spill),
+        ]
+        receiver = RunReceiver(table.schema, keys, merge_space, 4096)
+        for runs in senders:
+            receive(receiver, pages_of(runs, *bounds))
+        received = receiver.take_runs()
+        expected = read_range(senders, merge_pool, *bounds)
+        assert receiver.rows == len(expected)
+        assert (len(expected) == 700) == (fractions == (None, None))
+        assert same(read_range([received], merge_pool, *bounds), expected)
+        for runs in (*senders, received):
+            runs.release()
+
+
+def test_a_row_larger_than_a_page_is_asked_for_on_its_own(workshop):
+    texts = ["a", "b" * 30_000, "c", "d" * 9000]
+    table = pa.table({"key": pa.array([3, 1, 2, 0], pa.int64()), "text": texts})
+    with workshop.operator(60) as (pool, space), workshop.operator(20) as (merge_pool, merge_space):
+        runs = take_runs(table, (SortKey("key"),), pool, space)
+        receiver = RunReceiver(table.schema, (SortKey("key"),), merge_space, 4096)
+        sizes = [len(page) for page in pages_of(runs)]
+        assert sum(size > PAGE for size in sizes) == 2
+        receive(receiver, pages_of(runs))
+        received = receiver.take_runs()
+        found = [row["text"] for row in read_range([received], merge_pool)]
+        assert found == [texts[3], texts[1], texts[2], texts[0]]
+        runs.release()
+        received.release()
+
+
+def test_bytes_that_are_no_rows_are_refused(workshop):
+    with workshop.operator(6) as (_, space):
+        receiver = RunReceiver(pa.schema([("key", pa.int64())]), (SortKey("key"),), space, 4096)
+        with pytest.raises(CorruptBlockError, match="whole rows"):
+            receiver.add_row(b"\xff" * 40)
+        receiver.take_runs().release()
+
+
+def test_nothing_received_is_a_merge_of_nothing(workshop):
+    with workshop.operator(6) as (pool, space):
+        receiver = RunReceiver(pa.schema([("key", pa.int64())]), (SortKey("key"),), space, 4096)
+        receiver.end_run()
+        received = receiver.take_runs()
+        assert read_range([received], pool) == []
+        received.release()

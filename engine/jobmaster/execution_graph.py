@@ -110,16 +110,6 @@ class ExecutionGraph:
             if partition.id == partition_id:
                 partition.is_damaged = True
 
-    def attempts_on(self, resource_id: ResourceId) -> list[Execution]:
-        """Return the current attempts that were deployed to a TaskExecutor and not finished."""
-        return [
-            vertex.current
-            for vertex in self
-            if vertex.current.slot is not None
-            and vertex.current.slot.resource_id == resource_id
-            and vertex.current.state is not ExecutionState.FINISHED
-        ]
-
     def lose_task_executor(self, resource_id: ResourceId, clock: Clock) -> list[ExecutionVertex]:
         """Note the loss of a TaskExecutor; return the subtasks that it hurts.
 

@@ -45,7 +45,7 @@ from engine.gateways.messages import (
 )
 from engine.graph.deployment import FailureInfo, TaskReport
 from engine.graph.job_graph import JobGraph
-from engine.ids import ExecutionAttemptId, ResourceId
+from engine.ids import AllocationId, ResourceId
 from engine.jobmaster.deployment import build_descriptor
 from engine.jobmaster.execution_graph import build_execution_graph
 from engine.jobmaster.execution_state import ExecutionState
@@ -115,8 +115,8 @@ class JobMaster(JobReport, RpcEndpoint):
         self._pool = SlotPool()
         self._commit = JobCommit(job_graph, epoch, is_leading, settings.storage_folder)
         self._staging: dict[int, str] = {}
-        #: attempts on TaskExecutors that were lost
-        self._lost: dict[ResourceId, list[ExecutionAttemptId]] = {}
+        #: slots on TaskExecutors that were lost
+        self._lost: dict[ResourceId, list[AllocationId]] = {}
         self._failover = RegionFailover(self._graph, self._scheduler, settings.restart_strategy(job_graph))
         self._slot_deadline = SlotDeadline(
             settings.slot_request_timeout_s, lambda: self.spawn(self._slots_timed_out(), "slot time-out")
@@ -237,9 +237,7 @@ class JobMaster(JobReport, RpcEndpoint):
         if decisions:
             self.job_graph = self._graph.job_graph
             self._commit.revise(self.job_graph)
-            for request_id in self._scheduler.revise():
-                self._pool.close_request(request_id)
-                self._tell_resource_manager(WithdrawSlotRequests(self.job_graph.job_id, request_id))
+            self._withdraw_requests(self._scheduler.revise())
 
     def _fail(self, failure: FailureInfo, subtasks: Sequence[ExecutionVertex] = ()) -> None:
         """Run the regions of ``subtasks`` again, if that may help, or end the job."""
@@ -262,6 +260,7 @@ class JobMaster(JobReport, RpcEndpoint):
         pause_s = self._failover.begin(subtasks, self._clock.monotonic_s())
         if pause_s is None:
             return False
+        self._withdraw_requests(self._scheduler.withdraw_requests())
         if self._status is JobStatus.RUNNING:
             _log.info("restart in %.1f s: %s: %s", pause_s, failure.type_name, failure.message)
             self._slot_deadline.watch(is_stuck=False)
@@ -320,6 +319,8 @@ class JobMaster(JobReport, RpcEndpoint):
         elif self._status is JobStatus.RESTARTING:
             if self._failover.is_quiet and not self._is_pausing:
                 self._run_again()
+            else:
+                self._schedule()
         elif self._status in (JobStatus.FAILING, JobStatus.CANCELLING) and self._graph.is_quiet:
             self._is_ending = True
             self.spawn(self._end_unfinished(), "end")
@@ -331,8 +332,9 @@ class JobMaster(JobReport, RpcEndpoint):
             if region.request_id is not None and self._pool.close_request(region.request_id):
                 self._tell_resource_manager(WithdrawSlotRequests(self.job_graph.job_id, region.request_id))
         for vertex in self._scheduler.deployable():
-            self._deploy(vertex)
-            if self._status is not JobStatus.RUNNING:
+            if vertex.current.state is ExecutionState.SCHEDULED:  # none before it failed and took it along
+                self._deploy(vertex)
+            if self._status not in _GOING_ON:
                 return
         for slot in self._pool.release_idle():
             self._tell(slot.address, FreeSlot(slot.allocation_id))
@@ -341,12 +343,18 @@ class JobMaster(JobReport, RpcEndpoint):
             if region.request_id is None:
                 region.request_id = self._pool.open_request(region.slot_count)
                 self._request_slots(region.request_id, region.slot_count)
-        self._slot_deadline.watch(bool(waiting) and self._graph.active_count == 0)
+        is_running = self._status is JobStatus.RUNNING
+        self._slot_deadline.watch(is_running and bool(waiting) and self._graph.active_count == 0)
 
     def _request_slots(self, request_id: int, count: int) -> None:
         job = self.job_graph
         address = self._rpc.address_of(self.address)
         self._tell_resource_manager(RequestSlots(job.job_id, job.name, address, request_id, count))
+
+    def _withdraw_requests(self, request_ids: Iterable[int]) -> None:
+        for request_id in request_ids:
+            self._pool.close_request(request_id)
+            self._tell_resource_manager(WithdrawSlotRequests(self.job_graph.job_id, request_id))
 
     async def _slots_timed_out(self) -> None:
         gateway = self._rpc.connect(self._settings.resource_manager_address, self._epoch)
@@ -454,6 +462,8 @@ class JobMaster(JobReport, RpcEndpoint):
 
     def _lose_task_executor(self, resource_id: ResourceId, reason: str) -> None:
         self._task_executors.forget(resource_id)
+        slots = [slot.allocation_id for slot in self._pool.slots if slot.resource_id == resource_id]
+        self._lost.setdefault(resource_id, []).extend(slots)
         hurt_requests = self._pool.remove_task_executor(resource_id)
         for region in self._scheduler.waiting:
             if region.request_id in hurt_requests:
@@ -464,11 +474,10 @@ class JobMaster(JobReport, RpcEndpoint):
         for vertex in hurt:
             self._scheduler.subtask_ended(vertex, self._pool)
         if hurt:
-            self._lost[resource_id] = [execution.attempt for execution in self._graph.attempts_on(resource_id)]
             self._fail(lost_task_executor(str(resource_id), reason, hurt[0].name), hurt)
         self._advance()
 
     def _end_what_was_lost(self, resource_id: ResourceId, address: str) -> None:
-        """Have a TaskExecutor that is back end what it ran when it was lost."""
-        for attempt in self._lost.pop(resource_id, ()):
-            self._tell(address, CancelTask(attempt))
+        """Have a TaskExecutor that is back end what it ran when it was lost: its slots can be used again."""
+        for allocation_id in self._lost.pop(resource_id, ()):
+            self._tell(address, FreeSlot(allocation_id))

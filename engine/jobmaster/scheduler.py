@@ -130,6 +130,15 @@ class Scheduler:
             and all(producer.current.state in _PRODUCING for producer in vertex.pipelined_producers)
         ]
 
+    def withdraw_requests(self) -> tuple[int, ...]:
+        """Return the slot requests of regions whose inputs are missing again; they ask anew when they are ready."""
+        withdrawn = []
+        for region in self._not_started:
+            if region.request_id is not None and not region.is_ready:
+                withdrawn.append(region.request_id)
+                region.request_id = None
+        return tuple(withdrawn)
+
     def restart(self, region: SchedulingRegion) -> None:
         """Let a region whose attempts have all ended wait for its turn again, in its place."""
         assert region.state is not RegionState.RUNNING, "its slots were given back"

@@ -180,9 +180,7 @@ class ClusterClient:
                 return status, answer
             raise self._refusal(status, answer, target)
 
-    def _ask_once(
-        self, method: str, target: str, body: bytes, content_type: str, answer_s: float
-    ) -> tuple[int, bytes]:
+    def _ask_once(self, method: str, target: str, body: bytes, content_type: str, answer_s: float) -> tuple[int, bytes]:
         is_reused = self._connection is not None
         try:
             return self._exchange(method, target, body, content_type, answer_s)

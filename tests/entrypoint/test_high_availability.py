@@ -32,7 +32,7 @@ def ports(installation, quorum, tmp_path):
             "high-availability.type": "ZOOKEEPER",
             "high-availability.cluster-id": tmp_path.name,
             "high-availability.zookeeper.quorum": quorum.hosts,
-            "high-availability.zookeeper.client.session-timeout": "2 s",
+            "high-availability.zookeeper.client.session-timeout": "3 s",
             "high-availability.zookeeper.client.connection-timeout": "30 s",
         },
     )

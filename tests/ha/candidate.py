@@ -11,15 +11,20 @@ from ha.services import create_ha_services
 from ha.zookeeper_settings import ZooKeeperSettings
 
 SECRET = b"a secret for tests"
-SESSION_S = 2.0
+#: long enough for a loaded machine to keep it, short enough to wait for its end
+SESSION_S = 3.0
 
 
 def settings_of(hosts, cluster, **changes):
     return ZooKeeperSettings(hosts, SECRET, cluster_id=cluster, **({"session_timeout_s": SESSION_S} | changes))
 
 
-def say(text):
-    sys.stdout.write(f"{time.clock_gettime(time.CLOCK_BOOTTIME):.3f} {text}\n")
+def now():
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+def say(text, at_s=None):
+    sys.stdout.write(f"{at_s or now():.3f} {text}\n")
     sys.stdout.flush()
 
 
@@ -45,8 +50,9 @@ def main():
     candidate = Candidate(name, election)
     election.start(candidate)
     while True:
+        at_s = now()  # before the question: the process may be stopped after any line
         if election.has_leadership(candidate.epoch):
-            say(f"acted {candidate.epoch}")
+            say(f"acted {candidate.epoch}", at_s)
         time.sleep(0.01)
 
 

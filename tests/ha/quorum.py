@@ -44,7 +44,7 @@ def free_ports(count):
 class Quorum:
     """Servers on this machine, in a folder."""
 
-    def __init__(self, folder, servers, settings=""):
+    def __init__(self, folder, servers):
         self.servers = range(1, servers + 1)
         self.port = free_ports(3 * servers)
         self.folder = folder
@@ -53,7 +53,7 @@ class Quorum:
         first = self.port + servers
         lines = [f"server.{n}=localhost:{first + 2 * n - 2}:{first + 2 * n - 1}\n" for n in self.servers]
         (folder / "conf" / "zoo.cfg").write_text(
-            f"dataDir={folder}/data\nclientPort={self.port}\ntickTime=200\nsyncLimit=5\n{settings}{''.join(lines)}"
+            f"dataDir={folder}/data\nclientPort={self.port}\ntickTime=200\nsyncLimit=5\nmaxSessionTimeout=60000\n{''.join(lines)}"
         )
         self.environment = {name: value for name, value in os.environ.items() if not name.startswith("DREY_")} | {
             "DREY_CONF_DIR": str(folder / "conf"),

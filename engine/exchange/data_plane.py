@@ -10,35 +10,19 @@ Both ends of a channel:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engine.exchange.connection_manager import ConnectionManager
-from engine.exchange.data_server import DataServer
+from engine.exchange.data_server import DataPlaneSettings, DataServer
 from engine.exchange.remote_input_channel import RemoteReads
 
 if TYPE_CHECKING:
     from engine.exchange.buffer_pool import NetworkBufferPool
     from engine.exchange.partition_manager import ResultPartitionManager
     from engine.graph.deployment import KeyRange
-    from engine.rpc.credentials import Credentials
 
 
-@dataclass(frozen=True)
-class DataPlaneSettings:
-    """Who may read, and where from."""
-
-    #: name that both sides must agree on
-    cluster: str = "drey"
-    #: the cluster's secret; None only on loopback
-    credentials: Credentials | None = None
-    #: TCP socket, port 0: any free one; bind_host None: no TCP
-    bind_host: str | None = "127.0.0.1"
-    port: int = 0
-    #: that others reach this machine by; "": bind_host
-    host: str = ""
-    #: whether readers on this host find a UNIX socket
-    with_unix: bool = True
+__all__ = ["DataPlane", "DataPlaneSettings"]
 
 
 class DataPlane:

@@ -22,6 +22,7 @@ import socket
 import tempfile
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -41,7 +42,7 @@ from engine.exchange.sorted_partition import SortedPartition
 from engine.process_folder import ProcessFolder, sweep
 
 if TYPE_CHECKING:
-    from engine.exchange.data_plane import DataPlaneSettings
+    from engine.rpc.credentials import Credentials
 
 _log = logging.getLogger(__name__)
 #: connections at a time, those that have not greeted yet included
@@ -54,6 +55,23 @@ _FOLDER_PREFIX: Final = "drey-data-"
 def channel_identity(request: ReadRequest) -> int:
     """Return the number that marks the data of a partition and attempt."""
     return int.from_bytes(partition_identity(request.partition)[:8], "little")
+
+
+@dataclass(frozen=True)
+class DataPlaneSettings:
+    """Who may read, and where from."""
+
+    #: name that both sides must agree on
+    cluster: str = "drey"
+    #: the cluster's secret; None only on loopback
+    credentials: Credentials | None = None
+    #: TCP socket, port 0: any free one; bind_host None: no TCP
+    bind_host: str | None = "127.0.0.1"
+    port: int = 0
+    #: that others reach this machine by; "": bind_host
+    host: str = ""
+    #: whether readers on this host find a UNIX socket
+    with_unix: bool = True
 
 
 class PartitionSource:

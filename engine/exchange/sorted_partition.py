@@ -42,7 +42,7 @@ _BACKLOG: Final = 8
 
 
 class OrderedPages(Protocol):
-    """Rows of a range in order: ``engine.sort.run_transfer.RangePages``."""
+    """Rows of a range in order: ``engine.sort.sorted_runs.RangePages``."""
 
     def fill(self, target: bytearray | memoryview) -> int:
         """Copy whole rows: their bytes, 0 at the end, or minus the bytes of a row that needs more."""

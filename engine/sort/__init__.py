@@ -10,6 +10,6 @@ sorted_runs       all runs of a sorter: ranges for readers, spilled for others' 
 run_merger        k-way merge of slices of runs
 loser_tree        kernel: which of k cursors has the smallest row
 merged_batches    the rows of one range of many runs as Arrow batches
-run_transfer      a range on its way to another process: row pages in order, and the runs made of them there
+run_transfer      runs made of rows that come in order from another process
 merge_plan        how many runs may be merged at once, and which, in which order
 """

@@ -1,6 +1,6 @@
-"""Sorted runs on their way to another process: RangePages reads a range in order, RunReceiver makes runs of it there.
+"""RunReceiver: sorted runs of rows that come in order from another process.
 
-    producer   pages = RangePages(runs, lower, upper) ─► pages.fill(memory)* until 0 ─► pages.close()
+    producer   pages = runs.range_pages(lower, upper) ─► pages.fill(memory)* until 0 ─► pages.close()
     consumer   receiver = RunReceiver(schema, keys, space, block_size)
                (receiver.add_page(...) | add_row(...))* ─► receiver.end_run()    for each producer
                receiver.take_runs() ─► MergedBatches, beside the runs of this process ─► release()
@@ -17,61 +17,15 @@ Limits: a row that is larger than the page is asked for on its own (``fill`` say
 cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.stdlib cimport free, malloc
-from libc.string cimport memcpy
 
 from engine.memory.segment cimport MemorySegment
-from engine.records.row_codec cimport row_size, rows_of_page
-from engine.sort.run_merger cimport RunMerger
+from engine.records.row_codec cimport rows_of_page
 from engine.sort.sorted_run cimport RunWriter
 from engine.sort.sorted_runs cimport SortedRuns
 
 from engine.errors import CorruptBlockError
 
 cdef int64_t MIN_ROW_BYTES = 8
-
-
-@cython.final
-cdef class RangePages:
-    """Args: runs: read as long as this is; lower, upper: key bytes, lower <= key < upper; None: no bound."""
-
-    cdef SortedRuns _runs
-    cdef RunMerger _merger          # None: no row in the range, or closed
-
-    def __cinit__(self, SortedRuns runs not None, bytes lower=None, bytes upper=None):
-        self._runs = runs
-        slices = runs.slices(lower, upper)
-        if slices:
-            runs.begin_read()
-            try:
-                self._merger = runs.merger(slices)
-            finally:
-                runs.end_read()
-
-    def fill(self, uint8_t[::1] target not None):
-        """Copy as many whole rows as fit: their bytes, 0 at the end, or minus the bytes of one that needs more."""
-        cdef int64_t used = 0
-        cdef int64_t size
-        if self._merger is None:
-            return 0
-        self._runs.begin_read()
-        try:
-            self._merger.follow_to_disk()
-            while self._merger.head() != NULL:
-                size = row_size(self._merger.head())
-                if used + size > target.shape[0]:
-                    return used if used > 0 else -size
-                memcpy(&target[used], self._merger.head(), <size_t> size)
-                used += size
-                self._merger.advance()
-        finally:
-            self._runs.end_read()
-        return used
-
-    def close(self):
-        """Close the files; idempotent. The runs stay."""
-        merger, self._merger = self._merger, None
-        if merger is not None:
-            merger.close()
 
 
 @cython.final

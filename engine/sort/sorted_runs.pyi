@@ -1,9 +1,8 @@
 from collections.abc import Callable
-from typing import final
+from typing import Self, final
 
 import pyarrow as pa
-
-from engine.sort.run_transfer import RangePages
+from typing_extensions import Buffer
 
 @final
 class SortedRuns:
@@ -27,3 +26,9 @@ class SortedRuns:
     def owned_by(self, on_memory_free: Callable[[], None], on_release: Callable[[], None]) -> None: ...
     def spill(self) -> None: ...
     def release(self) -> None: ...
+
+@final
+class RangePages:
+    def __new__(cls, runs: SortedRuns, lower: bytes | None = None, upper: bytes | None = None) -> Self: ...
+    def fill(self, target: Buffer) -> int: ...
+    def close(self) -> None: ...

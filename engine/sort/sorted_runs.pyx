@@ -18,11 +18,12 @@ Source: Flink's SpillableSubpartition has the same three faces for buffers; here
 """
 
 cimport cython
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.string cimport memcpy
 
 from engine.records.comparator cimport RowComparator
 from engine.records.normalized_key cimport NormalizedKey
-from engine.records.row_codec cimport RowCodec
+from engine.records.row_codec cimport RowCodec, row_size
 from engine.sort.key_bytes cimport KeyBytes
 from engine.sort.run_merger cimport RunMerger
 from engine.sort.sorted_run cimport RunSlice, RunWriter, SortedRun, whole_run
@@ -149,7 +150,6 @@ cdef class SortedRuns:
 
     def range_pages(self, bytes lower, bytes upper):
         """Return RangePages: the rows of a range in order, for another process."""
-        from engine.sort.run_transfer import RangePages     # which is made of this class
         return RangePages(self, lower, upper)
 
     cdef int begin_read(self) except -1:
@@ -236,3 +236,47 @@ cdef class SortedRuns:
         on_memory_free, self._on_memory_free = self._on_memory_free, None
         if on_memory_free is not None:
             on_memory_free()
+
+
+@cython.final
+cdef class RangePages:
+    """Args: runs: read as long as this is; lower, upper: key bytes, lower <= key < upper; None: no bound."""
+
+    cdef SortedRuns _runs
+    cdef RunMerger _merger          # None: no row in the range, or closed
+
+    def __cinit__(self, SortedRuns runs not None, bytes lower=None, bytes upper=None):
+        self._runs = runs
+        slices = runs.slices(lower, upper)
+        if slices:
+            runs.begin_read()
+            try:
+                self._merger = runs.merger(slices)
+            finally:
+                runs.end_read()
+
+    def fill(self, uint8_t[::1] target not None):
+        """Copy as many whole rows as fit: their bytes, 0 at the end, or minus the bytes of one that needs more."""
+        cdef int64_t used = 0
+        cdef int64_t size
+        if self._merger is None:
+            return 0
+        self._runs.begin_read()
+        try:
+            self._merger.follow_to_disk()
+            while self._merger.head() != NULL:
+                size = row_size(self._merger.head())
+                if used + size > target.shape[0]:
+                    return used if used > 0 else -size
+                memcpy(&target[used], self._merger.head(), <size_t> size)
+                used += size
+                self._merger.advance()
+        finally:
+            self._runs.end_read()
+        return used
+
+    def close(self):
+        """Close the files; idempotent. The runs stay."""
+        merger, self._merger = self._merger, None
+        if merger is not None:
+            merger.close()

@@ -6,7 +6,8 @@ import pytest
 from engine.errors import CorruptBlockError
 from engine.graph.sort_key import SortKey
 from engine.memory.segment import MemorySegment
-from engine.sort.run_transfer import RangePages, RunReceiver
+from engine.sort.run_transfer import RunReceiver
+from engine.sort.sorted_runs import RangePages
 from tests.sort.test_external_sorter import make_table, same
 from tests.sort.test_sorted_runs import bounds_of, read_range, take_runs
 

@@ -29,7 +29,9 @@ td.number { font-variant-numeric: tabular-nums; white-space: nowrap; } .quiet { 
 pre { background: var(--soft); border: 1px solid var(--line); border-radius: 8px; overflow: auto; padding: 12px; }
 details { margin: 6px 0; } summary { cursor: pointer; } code { font-size: 13px; }
 svg { display: block; max-width: 100%; } svg text { fill: currentColor; font: 12px system-ui, sans-serif; }
-svg rect { fill: var(--soft); stroke: var(--line); } svg path { fill: none; stroke: currentColor; opacity: .45; }
+svg rect { fill: var(--soft); stroke: var(--line); stroke-width: 1.5; }
+rect.RUNNING { stroke: #2563eb; } rect.FINISHED { stroke: #15803d; } rect.FAILED { stroke: #b91c1c; }
+svg path { fill: none; stroke: currentColor; opacity: .45; }
 """.strip()
 
 

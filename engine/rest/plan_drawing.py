@@ -49,7 +49,7 @@ def _box(vertex: VertexDetails, x: int, y: int) -> Html:
     return tag(
         "g",
         tag("title", vertex.name),
-        tag("rect", x=x, y=y, width=_BOX_WIDTH, height=_BOX_HEIGHT, rx=6),
+        tag("rect", x=x, y=y, width=_BOX_WIDTH, height=_BOX_HEIGHT, rx=6, class_=vertex.status),
         tag("text", name, x=x + 10, y=y + 22, font_weight="bold"),
         tag("text", f"{vertex.parallelism}× {vertex.status.lower()}, {rows:,} rows", x=x + 10, y=y + 42),
     )

@@ -180,7 +180,7 @@ def _decisions(job: JobDetails) -> Html:
     return join((tag("h2", "Decided while it ran"), listed))
 
 
-_NUMBER_HEADS = ("rows in#", "rows out#", "read#", "written#", "spilled#", "memory#")
+_NUMBER_HEADS = ("rows in#", "rows out#", "read#", "written#", "spilled#", "memory#", "waited for input#", "for room#")
 
 
 def _numbers(attempts: tuple[AttemptDetails, ...]) -> tuple[str, ...]:
@@ -192,6 +192,8 @@ def _numbers(attempts: tuple[AttemptDetails, ...]) -> tuple[str, ...]:
         bytes_text(sum(each.bytes_out for each in counters)),
         bytes_text(sum(each.spilled_bytes for each in counters)),
         bytes_text(max((each.managed_bytes_peak for each in counters), default=0)),
+        duration_text(sum(each.idle_ms for each in counters)),
+        duration_text(sum(each.back_pressured_ms for each in counters)),
     )
 
 

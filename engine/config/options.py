@@ -355,7 +355,7 @@ HA_STORAGE_FOLDER = _option(
     "high-availability.storageDir",
     "string",
     None,
-    "Folder that every JobManager reaches, for what outlives one of them.",
+    "Folder that every JobManager reaches, for what outlives one of them; nothing does yet: jobs end with theirs.",
 )
 HA_QUORUM = _option(
     "high-availability.zookeeper.quorum",

@@ -88,11 +88,12 @@ cdef class ExternalSorter:
     cdef readonly int64_t waited_ns         # ... and of that, how long filling waited for it
 
     def __cinit__(self, schema, keys, PagePool pool not None, space, limit=None, bint force_spill=False,
-                  int32_t reader_count=1):
+                  int32_t reader_count=1, bint has_values_inside=False):
         self.schema = schema
         self._pool = pool
         self._reader_count = reader_count
-        self._runs = SortedRuns(schema, keys, space, block_size_bytes(pool.page_limit * pool.page_size // reader_count))
+        self._runs = SortedRuns(schema, keys, space, block_size_bytes(pool.page_limit * pool.page_size // reader_count),
+                                has_values_inside)
         self._row_limit = FORCED_RUN_ROWS if force_spill else 0
         if limit is None and pool.page_limit >= 2 * HALF_PAGES_MIN:
             self._worker = SortWorker(self._runs)

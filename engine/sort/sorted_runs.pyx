@@ -36,15 +36,21 @@ from engine.sort.merge_plan import next_window
 
 @cython.final
 cdef class SortedRuns:
-    """Args: schema, keys: of the rows; space: SpillSpace; block_size: of runs on disk, bytes."""
+    """Args: schema, keys: of the rows; space: SpillSpace; block_size: of runs on disk, bytes.
 
-    def __cinit__(self, schema, keys, space, int64_t block_size):
+    has_values_inside: wide values stay in their rows, for readers in other processes.
+    """
+
+    def __cinit__(self, schema, keys, space, int64_t block_size, bint has_values_inside=False):
         cdef int32_t index
         self.schema = schema
         self.codec = RowCodec(schema)
         self.normalized_key = NormalizedKey(self.codec, keys)
         self.comparator = RowComparator(self.codec, keys)
-        self.codec.let_outside(space, [self.comparator.columns[index] for index in range(self.comparator.column_count)])
+        self.codec.let_outside(
+            None if has_values_inside else space,
+            [self.comparator.columns[index] for index in range(self.comparator.column_count)],
+        )
         self.key_bytes = KeyBytes(schema, keys)
         self.runs = []
         self.space = space

@@ -73,7 +73,7 @@ PARTITION_PAGES_MIN = 4
 LEVEL_MAX = 6
 #: partial: more new groups than this share of the rows, over PASS_ROWS rows, means that grouping does not pay
 PASS_RATIO = 0.8
-PASS_ROWS = 32768
+PASS_ROWS = 131072
 _ALL = -1
 
 

@@ -73,12 +73,13 @@ def test_states_of_two_phases_merge(workshop, memory, force_spill):
     assert operator.spilled_bytes > 0 or not force_spill
 
 
-def test_rows_that_pass_through_are_states_of_one_value(workshop):
-    table = make(*TYPES["int64"], rows=40000, distinct=10**6, seed=5)
+def test_rows_that_pass_through_are_states_of_one_value(workshop, monkeypatch):
+    monkeypatch.setattr("engine.aggregate.hash_aggregate.PASS_ROWS", 2000)
+    table = make(*TYPES["int64"], rows=4000, distinct=10**6, seed=5)
     keys = pa.array([key if key else index + 10**7 for index, key in enumerate(table["key"].to_pylist())])
     table = table.set_column(0, "key", keys)
     table = pa.concat_tables([table, table.slice(100)])
-    result, _, partial = two_phases(workshop, 3000, table, ("key",), CALLS, batch_rows=4000)
+    result, _, partial = two_phases(workshop, 3000, table, ("key",), CALLS, batch_rows=400)
     assert partial.num_rows > result.num_rows
     check(result, table)
 

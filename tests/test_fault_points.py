@@ -42,9 +42,7 @@ def test_an_armed_point_kills_its_process(tmp_path):
     assert subprocess.run(command, capture_output=True, text=True, check=False).stdout == "alive\n"
 
 
-@pytest.mark.parametrize(
-    "text", ["task.running", "task.running:kill", "no:kill:/m", "task.running:hurt:/m"]
-)
+@pytest.mark.parametrize("text", ["task.running", "task.running:kill", "no:kill:/m", "task.running:hurt:/m"])
 def test_what_is_no_fault_point_is_refused(text):
     with pytest.raises(ConfigurationError, match="POINT:kill"):
         arm(text)

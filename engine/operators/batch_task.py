@@ -243,9 +243,7 @@ class BatchTask:
         for gate in self._descriptor.gates:
             by_input[gate.input_index].append(gate)
         with self._lock:
-            self._inputs = {
-                index: TaskInput(gates, self._services) for index, gates in by_input.items()
-            }
+            self._inputs = {index: TaskInput(gates, self._services) for index, gates in by_input.items()}
         self._context.check_cancelled()
 
     def _open_chain(self) -> None:

@@ -1,6 +1,6 @@
 """The embedded cluster of this process as a target, and the target that only explains.
 
-    Plan ─► optimizer ─► JobGraph ─► MiniCluster ─► JobResult, or the job's error
+Plan ─► optimizer ─► JobGraph ─► MiniCluster ─► JobResult, or the job's error
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("cli",),
 )
 
-#: what a room may use of ``ha``: interfaces; the composition roots and a client, which asks who leads, may use the services
+#: what a room may use of ``ha``: interfaces; the composition roots, and a client that asks who leads, the services too
 HA_INTERFACES_FROM = frozenset({"jobmaster", "dispatcher", "resourcemanager", "taskexecutor", "client"})
 HA_SERVICES_FROM = frozenset({"entrypoint", "minicluster", "client"})
 

@@ -22,7 +22,8 @@ asan:             ## tests of the native rooms under the address sanitizer
 	    tests/join tests/aggregate tests/exchange tests/connectors tests/operators tests/integration
 
 chaos: build      ## kills processes of real clusters; SEED=n repeats one schedule, SHORT=1 runs a part
-	CHAOS=$(if $(SHORT),short,all) $(if $(SEED),CHAOS_SEED=$(SEED)) bin/run-tests -q tests/chaos
+	CHAOS=$(if $(SHORT),short,all) $(if $(SEED),CHAOS_SEED=$(SEED)) bin/run-tests -q tests/chaos tests/entrypoint \
+	    tests/ha tests/integration/test_scripts.py
 
 torture: build    ## every combination of conditions, then the builds that look inside; hours. PART=1/10: a tenth of it
 ifdef T           ## make torture T=tests/join N=200: one test many times

@@ -21,6 +21,25 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 _WAIT_S = 3.0
 
+#: start clusters and quorums of real processes: left out when everything runs, for they take minutes together; they
+#: run when they are named, and with CHAOS=short or CHAOS=all
+WHOLE_CLUSTERS = (
+    "tests/entrypoint/test_daemons.py",
+    "tests/entrypoint/test_high_availability.py",
+    "tests/entrypoint/test_zookeeper.py",
+    "tests/ha/test_zookeeper.py",
+    "tests/integration/test_scripts.py",
+)
+
+
+def pytest_ignore_collect(collection_path, config):
+    """Leave out what starts whole clusters unless it was asked for."""
+    is_everything = config.args == config.getini("testpaths")
+    if is_everything and not os.environ.get("CHAOS"):
+        place = collection_path.relative_to(config.rootpath).as_posix()
+        return True if place in WHOLE_CLUSTERS else None
+    return None
+
 
 def _threads():
     return {thread for thread in threading.enumerate() if thread.is_alive() and not thread.name.startswith("pydev")}

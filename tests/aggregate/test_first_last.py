@@ -5,7 +5,7 @@ import random
 import pyarrow as pa
 import pytest
 
-from tests.aggregate.test_hash_aggregate import (
+from tests.aggregate.group_oracle import (
     VALUE_TYPES,
     input_table,
     make_calls,

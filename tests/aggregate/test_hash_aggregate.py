@@ -1,7 +1,5 @@
 """HashAggregate against plain Python, pyarrow and DuckDB."""
 
-import datetime
-import decimal
 import math
 import random
 
@@ -10,173 +8,26 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from engine.aggregate import hash_aggregate
-from engine.aggregate.functions import argument_column, result_schema, state_schema
+from engine.aggregate.functions import result_schema, state_schema
 from engine.aggregate.hash_aggregate import HashAggregate
-from engine.errors import CorruptBlockError, DataError, SchemaError
+from engine.errors import CorruptBlockError, SchemaError
 from engine.graph.expression import AggregateCall, ColumnRef
 from engine.memory.segment import MemorySegment
 from engine.records.row_codec import RowCodec
-
-MEMORIES = {"fits": 600, "half": 66, "minimum": 6}
-ALL = ("sum", "count", "count_all", "min", "max", "avg", "first", "last")
-VALUE_TYPES = {
-    "bool": (pa.bool_(), lambda r: r.random() < 0.5),
-    "int8": (pa.int8(), lambda r: r.randrange(-128, 128)),
-    "int64": (pa.int64(), lambda r: r.randrange(-(2**40), 2**40)),
-    "uint8": (pa.uint8(), lambda r: r.randrange(256)),
-    "uint64": (pa.uint64(), lambda r: r.randrange(2**40)),
-    "float": (pa.float32(), lambda r: r.choice([float(r.randrange(-8, 8)), math.nan])),
-    "double": (pa.float64(), lambda r: float(r.randrange(-1000, 1000))),
-    "decimal": (pa.decimal128(12, 2), lambda r: decimal.Decimal(r.randrange(-(10**9), 10**9)) / 100),
-    "decimal256": (pa.decimal256(50, 2), lambda r: decimal.Decimal(r.randrange(-(10**30), 10**30)) / 100),
-    "date": (pa.date32(), lambda r: datetime.date(2020, 1, 1) + datetime.timedelta(r.randrange(999))),
-    "timestamp": (pa.timestamp("us"), lambda r: datetime.datetime(2020, 1, 1) + datetime.timedelta(r.randrange(999))),
-    "string": (pa.string(), lambda r: "äz"[r.randrange(2)] * r.choice([0, 1, 3, 20, 200])),
-    "large": (pa.large_string(), lambda r: str(r.randrange(10**6))),
-    "binary": (pa.binary(), lambda r: r.randbytes(r.randrange(9))),
-    "fixed": (pa.binary(3), lambda r: r.randbytes(3)),
-}
-NUMBERS = ("int8", "int64", "uint8", "uint64", "float", "double", "decimal", "decimal256")
-
-
-def canonical(value):
-    """One value for what is equal as a key."""
-    if isinstance(value, float):
-        return "nan" if math.isnan(value) else value + 0.0
-    return value
-
-
-def order_of(value):
-    if isinstance(value, float):
-        return (1, 0.0) if math.isnan(value) else (0, value)
-    return value.encode() if isinstance(value, str) else value
-
-
-def evaluate(function, values, data_type):
-    """The aggregate of a group's values, nulls included."""
-    present = [value for value in values if value is not None]
-    if function == "count_all":
-        return len(values)
-    if function == "count":
-        return len(present)
-    if function in ("first", "last"):
-        return values[0 if function == "first" else -1] if values else None
-    if not present:
-        return None
-    if function == "min":
-        return min(present, key=order_of)
-    if function == "max":
-        return max(present, key=order_of)
-    with decimal.localcontext(prec=120):
-        total = sum(present)
-        if function == "sum":
-            return total
-        if pa.types.is_decimal(data_type):
-            step = decimal.Decimal(1).scaleb(-data_type.scale)
-            return (total / len(present)).quantize(step, rounding=decimal.ROUND_HALF_UP)
-    return total / len(present)
-
-
-def oracle(table, keys, calls):
-    """Rows of the result as a sorted list of texts."""
-    groups = {}
-    for row in table.to_pylist():
-        groups.setdefault(tuple(canonical(row[key]) for key in keys), []).append(row)
-    if not keys and not groups:
-        groups[()] = []
-    result = []
-    for key, rows in groups.items():
-        cells = list(key)
-        for index, call in enumerate(calls):
-            name = argument_column(index)
-            data_type = None if call.argument is None else table.schema.field(name).type
-            cells.append(canonical(evaluate(call.function, [row.get(name) for row in rows], data_type)))
-        result.append(repr(tuple(cells)))
-    return sorted(result)
-
-
-def rows_of(table):
-    return sorted(repr(tuple(canonical(value) for value in row.values())) for row in table.to_pylist())
-
-
-def make_calls(functions):
-    return tuple(
-        AggregateCall(function, None if function == "count_all" else ColumnRef("x"), f"{function}_{index}")
-        for index, function in enumerate(functions)
-    )
-
-
-def functions_for(type_name):
-    return ALL if type_name in NUMBERS else ("count", "count_all", "min", "max", "first", "last")
-
-
-def input_table(keys, key_types, calls, argument_types, columns):
-    """Key columns, then the arguments by their names in the contract."""
-    fields = list(zip(keys, key_types, strict=True))
-    for index, call in enumerate(calls):
-        if call.argument is not None:
-            fields.append((argument_column(index), argument_types[index]))
-    schema = pa.schema(fields)
-    return pa.table([pa.array(column, t) for column, t in zip(columns, schema.types, strict=True)], schema=schema)
-
-
-def argument_types_of(table, calls):
-    return [
-        None if call.argument is None else table.schema.field(argument_column(index)).type
-        for index, call in enumerate(calls)
-    ]
-
-
-def aggregate(phase, table, keys, calls, output, pool, space, batch_rows=100, **options):
-    """Run one phase; returns (output table, the closed aggregate)."""
-    operator = HashAggregate(phase, table.schema, keys, calls, output, pool, space, **options)
-    try:
-        batches = []
-        for batch in table.to_batches(max_chunksize=batch_rows):
-            batches.extend(operator.add_batch(batch))
-        batches.extend(operator.finish())
-        assert operator.rows_in == table.num_rows
-        result = pa.Table.from_batches(batches, output)
-        assert operator.group_count == result.num_rows
-        return result, operator
-    finally:
-        operator.close()
-
-
-def single(workshop, pages, table, keys, calls, batch_rows=100, **options):
-    output = result_schema([table.schema.field(key) for key in keys], calls, argument_types_of(table, calls))
-    with workshop.operator(pages) as (pool, space):
-        return aggregate("single", table, keys, calls, output, pool, space, batch_rows, **options)
-
-
-def two_phases(workshop, pages, table, keys, calls, batch_rows=100, **options):
-    fields = [table.schema.field(key) for key in keys]
-    types = argument_types_of(table, calls)
-    states = state_schema(fields, calls, types)
-    with workshop.operator(pages) as (pool, space):
-        partial, _ = aggregate("partial", table, keys, calls, states, pool, space, batch_rows, **options)
-    output = result_schema(fields, calls, types)
-    with workshop.operator(pages) as (pool, space):
-        final, operator = aggregate("final", partial, keys, calls, output, pool, space, batch_rows, **options)
-    return final, operator, partial
-
-
-def make_table(key_type, value_type, count, distinct, null_share=0.1, seed=0):
-    rng = random.Random(seed)
-    key_data_type, make_key = VALUE_TYPES[key_type]
-    value_data_type, make_value = VALUE_TYPES[value_type]
-    calls = make_calls(functions_for(value_type))
-    pool = [make_key(rng) for _ in range(distinct)]
-
-    def some(make):
-        return [None if rng.random() < null_share else make() for _ in range(count)]
-
-    values = some(lambda: make_value(rng))
-    columns = [some(lambda: rng.choice(pool)), *[values for call in calls if call.argument is not None]]
-    types = [None if call.argument is None else value_data_type for call in calls]
-    return input_table(("key",), [key_data_type], calls, types, columns), calls
-
+from tests.aggregate.group_oracle import (
+    ALL,
+    MEMORIES,
+    VALUE_TYPES,
+    aggregate,
+    argument_types_of,
+    input_table,
+    make_calls,
+    make_table,
+    oracle,
+    rows_of,
+    single,
+    two_phases,
+)
 
 # --------------------------------------------------------------------------------------------------- types and memory
 
@@ -382,112 +233,7 @@ def test_only_some_partitions_are_spilled_when_the_memory_nearly_suffices(worksh
     assert 0 < operator.spilled_bytes < everything.spilled_bytes / 2
 
 
-# ------------------------------------------------------------------------------------------------------------- partial
-
-
-def test_a_partial_that_does_not_reduce_passes_rows_through(workshop, monkeypatch):
-    monkeypatch.setattr(hash_aggregate, "PASS_ROWS", 200)
-    for value_type in ("int8", "uint64", "float", "decimal", "string"):
-        table, calls = make_table(value_type, value_type, 50, 40)
-        rng = random.Random(2)
-        unique = [f"{i}-{rng.random()}" for i in range(1000)]
-        values = [None if i % 7 == 0 else VALUE_TYPES[value_type][1](rng) for i in range(1000)]
-        types = [None if call.argument is None else VALUE_TYPES[value_type][0] for call in calls]
-        columns = [unique, *[values for call in calls if call.argument is not None]]
-        table = input_table(("key",), [pa.string()], calls, types, columns)
-        for force_spill in (False, True):
-            result, _, partial = two_phases(workshop, 100, table, ("key",), calls, 100, force_spill=force_spill)
-            assert partial.num_rows == 1000
-            assert rows_of(result) == oracle(table, ("key",), calls)
-
-
-def test_a_partial_that_reduces_keeps_on_grouping(workshop, monkeypatch):
-    monkeypatch.setattr(hash_aggregate, "PASS_ROWS", 200)
-    table, calls = make_table("int64", "int64", 3000, 30)
-    _, _, partial = two_phases(workshop, 100, table, ("key",), calls)
-    assert partial.num_rows == 31
-
-
-def test_a_full_partial_gives_out_states_and_writes_no_file(workshop):
-    table, calls = make_table("int64", "string", 3000, 700)
-    states = state_schema([table.schema.field("key")], calls, argument_types_of(table, calls))
-    with workshop.operator(6) as (pool, space):
-        operator = HashAggregate("partial", table.schema, ("key",), calls, states, pool, space)
-        early = sum(batch.num_rows for part in table.to_batches(500) for batch in operator.add_batch(part))
-        late = sum(batch.num_rows for batch in operator.finish())
-        operator.close()
-        assert operator.spilled_bytes == 0
-    assert early > 0
-    assert 700 < early + late <= 3000
-
-
-# -------------------------------------------------------------------------------------------------------------- errors
-
-
-def test_an_integer_sum_that_overflows_is_an_error_that_names_it(workshop):
-    calls = make_calls(["sum"])
-    for values, data_type in (
-        ([2**62, 2**62], pa.int64()),
-        ([-(2**63), -1], pa.int64()),
-        ([2**63], pa.uint64()),
-    ):
-        table = input_table(("key",), [pa.int8()], calls, [data_type], [[1] * len(values), values])
-        with pytest.raises(DataError, match=r"^sum\(x\) overflows int64$"):
-            single(workshop, 6, table, ("key",), calls)
-        table = input_table((), [], calls, [data_type], [values])
-        with pytest.raises(DataError, match=r"sum\(x\) overflows int64"):
-            single(workshop, 6, table, (), calls)
-
-
-def test_the_largest_sums_and_averages_do_not_overflow(workshop):
-    calls = make_calls(["sum", "avg"])
-    values = [2**63 - 1, 0, None]
-    table = input_table((), [], calls, [pa.int64()] * 2, [values, [2**63 - 1, 2**63 - 1, 2**63 - 2]])
-    result, _, _ = two_phases(workshop, 6, table, (), calls)
-    assert result.to_pylist() == [{"sum_0": 2**63 - 1, "avg_1": float(2**63)}]
-
-
-def test_a_decimal_sum_beyond_38_digits_is_an_error(workshop):
-    calls = make_calls(["sum"])
-    most = decimal.Decimal("9" * 36 + ".99")
-    table = input_table((), [], calls, [pa.decimal128(38, 2)], [[most]])
-    assert single(workshop, 6, table, (), calls)[0].to_pylist() == [{"sum_0": most}]
-    table = input_table((), [], calls, [pa.decimal128(38, 2)], [[most, decimal.Decimal("0.01")]])
-    with pytest.raises(DataError, match=r"sum\(x\) overflows decimal128\(38, 2\)"):
-        single(workshop, 6, table, (), calls)
-
-
-def test_decimal_averages_are_rounded_half_away_from_zero(workshop):
-    calls = make_calls(["avg"])
-    for values, mean in ((["0.01", "0.02"], "0.02"), (["-0.01", "-0.02"], "-0.02"), (["1.00", "0", "0"], "0.33")):
-        column = [decimal.Decimal(value) for value in values]
-        table = input_table((), [], calls, [pa.decimal128(5, 2)], [column])
-        assert single(workshop, 6, table, (), calls)[0].to_pylist() == [{"avg_0": decimal.Decimal(mean)}]
-
-
-@pytest.mark.parametrize("phases", [single, two_phases])
-def test_wide_decimals_add_up_to_76_digits_and_not_beyond(workshop, phases):
-    calls = make_calls(["sum", "avg"])
-    most = decimal.Decimal(10**76 - 1).scaleb(-2, decimal.Context(prec=80))
-    for sign in (1, -1):
-        with decimal.localcontext(prec=120):
-            values = [sign * most, -sign * decimal.Decimal("0.02"), None, sign * decimal.Decimal("0.02")]
-            mean = (sign * most / 3).quantize(decimal.Decimal("0.01"), rounding=decimal.ROUND_HALF_UP)
-        table = input_table((), [], calls, [pa.decimal256(76, 2)] * 2, [values] * 2)
-        assert phases(workshop, 6, table, (), calls)[0].to_pylist() == [{"sum_0": values[0], "avg_1": mean}]
-        over = input_table((), [], calls, [pa.decimal256(76, 2)] * 2, [[values[0], values[3]]] * 2)
-        with pytest.raises(DataError, match=r"x\) overflows decimal256\(76, 2\)"):
-            phases(workshop, 6, over, (), calls)
-
-
-@pytest.mark.parametrize(
-    ("values", "mean"),
-    [(["0.01", "0.02"], "0.02"), (["-0.01", "-0.02"], "-0.02"), (["1.00", "0", "0"], "0.33"), (["0"], "0.00")],
-)
-def test_averages_of_wide_decimals_are_rounded_half_away_from_zero(workshop, values, mean):
-    calls = make_calls(["avg"])
-    table = input_table((), [], calls, [pa.decimal256(50, 2)], [[decimal.Decimal(value) for value in values]])
-    assert single(workshop, 6, table, (), calls)[0].to_pylist() == [{"avg_0": decimal.Decimal(mean)}]
+# -------------------------------------------------------------------------------------------------- inputs and closing
 
 
 def test_wrong_schemas_phases_and_functions_are_refused_before_memory_is_taken(workshop):

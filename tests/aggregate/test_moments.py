@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from engine.aggregate.state_columns import moments_of_values
-from tests.aggregate.test_hash_aggregate import MEMORIES, input_table, make_calls, single, two_phases
+from tests.aggregate.group_oracle import MEMORIES, input_table, make_calls, single, two_phases
 
 CALLS = make_calls(["variance", "stddev", "count"])
 

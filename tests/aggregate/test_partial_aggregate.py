@@ -1,0 +1,54 @@
+"""A partial aggregate: reduces in memory alone, gives up where rows do not repeat, never writes a file."""
+
+import random
+
+import pyarrow as pa
+
+from engine.aggregate import hash_aggregate
+from engine.aggregate.functions import state_schema
+from engine.aggregate.hash_aggregate import HashAggregate
+from tests.aggregate.group_oracle import (
+    VALUE_TYPES,
+    argument_types_of,
+    input_table,
+    make_table,
+    oracle,
+    rows_of,
+    two_phases,
+)
+
+
+def test_a_partial_that_does_not_reduce_passes_rows_through(workshop, monkeypatch):
+    monkeypatch.setattr(hash_aggregate, "PASS_ROWS", 200)
+    for value_type in ("int8", "uint64", "float", "decimal", "string"):
+        table, calls = make_table(value_type, value_type, 50, 40)
+        rng = random.Random(2)
+        unique = [f"{i}-{rng.random()}" for i in range(1000)]
+        values = [None if i % 7 == 0 else VALUE_TYPES[value_type][1](rng) for i in range(1000)]
+        types = [None if call.argument is None else VALUE_TYPES[value_type][0] for call in calls]
+        columns = [unique, *[values for call in calls if call.argument is not None]]
+        table = input_table(("key",), [pa.string()], calls, types, columns)
+        for force_spill in (False, True):
+            result, _, partial = two_phases(workshop, 100, table, ("key",), calls, 100, force_spill=force_spill)
+            assert partial.num_rows == 1000
+            assert rows_of(result) == oracle(table, ("key",), calls)
+
+
+def test_a_partial_that_reduces_keeps_on_grouping(workshop, monkeypatch):
+    monkeypatch.setattr(hash_aggregate, "PASS_ROWS", 200)
+    table, calls = make_table("int64", "int64", 3000, 30)
+    _, _, partial = two_phases(workshop, 100, table, ("key",), calls)
+    assert partial.num_rows == 31
+
+
+def test_a_full_partial_gives_out_states_and_writes_no_file(workshop):
+    table, calls = make_table("int64", "string", 3000, 700)
+    states = state_schema([table.schema.field("key")], calls, argument_types_of(table, calls))
+    with workshop.operator(6) as (pool, space):
+        operator = HashAggregate("partial", table.schema, ("key",), calls, states, pool, space)
+        early = sum(batch.num_rows for part in table.to_batches(500) for batch in operator.add_batch(part))
+        late = sum(batch.num_rows for batch in operator.finish())
+        operator.close()
+        assert operator.spilled_bytes == 0
+    assert early > 0
+    assert 700 < early + late <= 3000

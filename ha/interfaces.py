@@ -12,13 +12,18 @@ Invariants: grant and revoke alternate; epochs grow from grant to grant; no call
 has returned. Calls come on a thread of the service (for embedded and standalone: the caller's own), so a contender
 hands them to its event loop and returns.
 
-Source: Flink's LeaderContender, LeaderElection, LeaderRetrievalService and LeaderRetrievalListener.
+    store.create(epoch, name, content) ─► replace(epoch, name, content, version) ... remove(epoch, name)
+
+The store keeps small handles (where something large lies, and what became of it), written by who leads, read by who
+leads next. A write under an epoch that is not in force any more changes nothing.
+
+Source: Flink's LeaderContender, LeaderElection, LeaderRetrievalService, LeaderRetrievalListener and StateHandleStore.
 """
 
 from __future__ import annotations
 
 import uuid
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from ha.information import LeaderInformation
 
@@ -76,4 +81,50 @@ class LeaderRetrieval(Protocol):
 
     def close(self) -> None:
         """Stop watching."""
+        ...
+
+
+class StaleEpochError(Exception):
+    """The epoch of a write is not granted any more: another one leads, or nobody."""
+
+
+class StateUnavailableError(Exception):
+    """The store did not answer in time; whether something was written is not known."""
+
+
+class ForeignStateError(Exception):
+    """A content was not written by this cluster, or is damaged."""
+
+
+class StoredState(NamedTuple):
+    """A content, and the version that it has."""
+
+    content: bytes
+    version: int
+
+
+class StateHandleStore(Protocol):
+    """Small contents by name. Blocking and bounded in time; from any thread but the leader services' own.
+
+    All raise StateUnavailableError. A lost answer is looked up before that is said.
+    """
+
+    def names(self) -> tuple[str, ...]:
+        """Return the names that there are, sorted."""
+        ...
+
+    def read(self, name: str) -> StoredState | None:
+        """Return a content, or None; raises ForeignStateError."""
+        ...
+
+    def create(self, epoch: int, name: str, content: bytes) -> bool:
+        """Store a content under a new name; return False when the name is there. Raises StaleEpochError."""
+        ...
+
+    def replace(self, epoch: int, name: str, content: bytes, version: int) -> bool:
+        """Change a content that still has that version; return False when it has not. Raises StaleEpochError."""
+        ...
+
+    def remove(self, epoch: int, name: str) -> None:
+        """Remove a name; one that is gone is no error. Raises StaleEpochError."""
         ...

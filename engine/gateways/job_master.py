@@ -23,7 +23,13 @@ from engine.gateways.messages import (
     TaskExecutorLost,
     UpdateTaskState,
 )
+from engine.ids import JobId
 from engine.rpc.request import Acknowledge
+
+
+def job_master_name(job_id: JobId) -> str:
+    """Return the name of the endpoint of a job's JobMaster."""
+    return f"jobmaster-{job_id}"
 
 
 class JobMasterGateway(Protocol):

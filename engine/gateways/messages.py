@@ -9,6 +9,7 @@
     TaskExecutor ── UpdateTaskState, PartitionConsumable, ReportProgress ──► JobMaster
     JobMaster ── FreeSlot, ReleaseJob ──► TaskExecutor ── NotifySlotFree ──► ResourceManager
     ResourceManager, JobMaster ── Heartbeat ──► TaskExecutor
+    JobMaster (of the next leader) ── ReattachJob ──► TaskExecutor               what goes on under it
     TaskExecutor ── StayConnected (held open), DisconnectTaskExecutor ──► ResourceManager
     TaskExecutor ── RequestLeader ──► JobManager                                 who leads, under which epoch
 
@@ -139,6 +140,8 @@ class RegistrationReply(msgspec.Struct, frozen=True):
     """The ResourceManager knows the TaskExecutor now."""
 
     resource_id: ResourceId
+    #: of the jobs that it named, those that this leader does not know: nobody will ask for them
+    unknown_jobs: tuple[JobId, ...] = ()
 
 
 class TaskExecutorHardware(msgspec.Struct, frozen=True):
@@ -163,6 +166,8 @@ class RegisterTaskExecutor(Request[RegistrationReply], frozen=True):
     #: where other TaskExecutors read its partitions
     data_address: str = ""
     hardware: TaskExecutorHardware = TaskExecutorHardware()
+    #: of which it holds anything
+    jobs: tuple[JobId, ...] = ()
 
 
 class StayConnected(Request[Acknowledge], frozen=True):
@@ -324,6 +329,29 @@ class ReleaseJob(Request[Acknowledge], frozen=True):
     job_id: JobId
 
 
+class AttachedJob(msgspec.Struct, frozen=True):
+    """What a TaskExecutor holds of a job, of all that a new JobMaster asked for."""
+
+    resource_id: ResourceId
+    slots: tuple[AllocationId, ...]
+    #: the last of each attempt that runs, or ran, here
+    reports: tuple[TaskReport, ...]
+    partitions: tuple[ResultPartitionId, ...]
+
+
+class ReattachJob(Request[AttachedJob], frozen=True):
+    """To a TaskExecutor: a JobMaster goes on with a job that another one began.
+
+    What the TaskExecutor has of the job and is not named here is cancelled, dropped and freed.
+    """
+
+    job_id: JobId
+    job_master_address: str
+    attempts: tuple[ExecutionAttemptId, ...]
+    partitions: tuple[ResultPartitionId, ...]
+    slots: tuple[AllocationId, ...]
+
+
 class HeartbeatReply(msgspec.Struct, frozen=True):
     """A sign of life."""
 
@@ -371,6 +399,7 @@ class TaskExecutorLost(Request[Acknowledge], frozen=True):
 
 MESSAGE_TYPES: tuple[type[msgspec.Struct], ...] = (
     Acknowledge,
+    AttachedJob,
     CancelJob,
     CancelTask,
     DisconnectTaskExecutor,
@@ -387,6 +416,7 @@ MESSAGE_TYPES: tuple[type[msgspec.Struct], ...] = (
     NotifySlotFree,
     OfferSlots,
     PartitionConsumable,
+    ReattachJob,
     RegisterTaskExecutor,
     RegistrationReply,
     ReleaseJob,

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Protocol
 
 from engine.gateways.messages import (
+    AttachedJob,
     CancelTask,
     FreeSlot,
     Heartbeat,
     HeartbeatReply,
+    ReattachJob,
     ReleaseJob,
     ReleasePartitions,
     RequestSlot,
@@ -42,6 +44,10 @@ class TaskExecutorGateway(Protocol):
 
     async def release_job(self, request: ReleaseJob) -> Acknowledge:
         """Drop everything of a job."""
+        ...
+
+    async def reattach_job(self, request: ReattachJob) -> AttachedJob:
+        """Go on with a job under another JobMaster; what it does not name is dropped."""
         ...
 
     async def heartbeat(self, request: Heartbeat) -> HeartbeatReply:

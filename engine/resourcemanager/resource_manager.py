@@ -19,6 +19,7 @@ from collections.abc import Callable
 
 from engine.clock import Clock
 from engine.errors import EngineError, ResourceError
+from engine.gateways.job_master import job_master_name
 from engine.gateways.messages import (
     DisconnectTaskExecutor,
     Heartbeat,
@@ -66,6 +67,7 @@ class ResourceManager(RpcEndpoint):
         heartbeat_timeout_s: float,
         clock: Clock,
         on_fatal: Callable[[BaseException], None] | None = None,
+        is_known_job: Callable[[JobId], bool] = lambda job_id: True,
     ) -> None:
         super().__init__(RESOURCE_MANAGER_ADDRESS, LeaderFence(epoch), on_fatal)
         self._rpc = rpc
@@ -76,6 +78,7 @@ class ResourceManager(RpcEndpoint):
         #: when each was last heard of
         self._seen_ms: dict[ResourceId, int] = {}
         self._clock = clock
+        self._is_known_job = is_known_job
         self._job_masters: dict[JobId, str] = {}
         #: heartbeats in a row that found nobody
         self._unreachable: Counter[ResourceId] = Counter()
@@ -97,7 +100,8 @@ class ResourceManager(RpcEndpoint):
         del self._unreachable[request.resource_id]
         self._slots.register(request.resource_id, request.slots)
         self._assign()
-        return RegistrationReply(request.resource_id)
+        unknown = tuple(job_id for job_id in request.jobs if not self._is_known_job(job_id))
+        return RegistrationReply(request.resource_id, unknown)
 
     async def stay_connected(self, request: StayConnected) -> Acknowledge:
         """Hold the call for a heartbeat's interval; a caller that goes away meanwhile is looked after at once."""
@@ -222,9 +226,9 @@ class ResourceManager(RpcEndpoint):
         self._heartbeats.unwatch(resource_id)
         del self._unreachable[resource_id]
         for job_id in self._slots.unregister(resource_id):
-            address = self._job_masters.get(job_id)
-            if address is not None:
-                self.spawn(self._tell_lost(address, resource_id, reason), f"lost {resource_id}")
+            # One that goes on with a job of a former leader need not have asked for slots here yet.
+            address = self._job_masters.get(job_id) or self._rpc.address_of(job_master_name(job_id))
+            self.spawn(self._tell_lost(address, resource_id, reason), f"lost {resource_id}")
         self._assign()
 
     async def _tell_lost(self, job_master_address: str, resource_id: ResourceId, reason: str) -> None:

@@ -38,6 +38,11 @@ class TaskSlot:
     state: SlotState = SlotState.ALLOCATED
     attempts: set[ExecutionAttemptId] = field(default_factory=set)
 
+    @property
+    def is_releasing(self) -> bool:
+        """Whether it becomes free as soon as its tasks have ended."""
+        return self.state is SlotState.RELEASING
+
 
 class SlotTable:
     """``slot_count`` slots that share ``pages_total`` pages."""

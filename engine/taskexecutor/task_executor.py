@@ -1,14 +1,16 @@
 """TaskExecutor: the endpoint that runs attempts.
 
-    connect ─► registers its slots at the ResourceManager; what ran under an older epoch is dropped first
+    connect ─► registers its slots at the ResourceManager; jobs that the leader does not know are dropped
     stay_connected ─► returns while the ResourceManager is there and knows it, else raises
     disconnect ─► tells the ResourceManager that it leaves
     RequestSlot ─► slot ALLOCATED ─► offered to the JobMaster ─► ACTIVE ─► SubmitTask * ─► FreeSlot ─► told to the RM
     SubmitTask ─► Task (a thread) ─► reports ─► JobMaster
     ReleaseJob ─► tasks cancelled, threads ended, partitions and workers of the job gone, slots free
+    ReattachJob ─► the next leader's JobMaster goes on with what runs and lies here; what it does not name is dropped
 
-It serves whoever leads: the highest epoch seen is in force, lower ones are refused. A JobMaster that stops sending
-heartbeats is lost: its tasks are cancelled and its slots given back.
+It serves whoever leads: the highest epoch seen is in force, lower ones are refused. While nobody leads tasks run on
+and reports wait. A JobMaster that stops sending heartbeats though its leader is there, and one that does not come
+after its predecessor's leader was replaced, is lost: its tasks are cancelled and its slots given back.
 
 Source: Flink's TaskExecutor.
 """
@@ -27,6 +29,7 @@ from engine.errors import EngineError, ResourceError
 from engine.fault_points import reach
 from engine.gateways.insight import TaskActivity
 from engine.gateways.messages import (
+    AttachedJob,
     CancelTask,
     DisconnectTaskExecutor,
     FreeSlot,
@@ -34,6 +37,7 @@ from engine.gateways.messages import (
     HeartbeatReply,
     NotifySlotFree,
     OfferSlots,
+    ReattachJob,
     RegisterTaskExecutor,
     ReleaseJob,
     ReleasePartitions,
@@ -44,13 +48,14 @@ from engine.gateways.messages import (
     TaskExecutorHardware,
 )
 from engine.gateways.task_executor import TaskExecutorGateway
-from engine.graph.deployment import TaskDeploymentDescriptor
+from engine.graph.deployment import TaskDeploymentDescriptor, TaskReport
 from engine.ids import ExecutionAttemptId, JobId, ResourceId, ResultPartitionId
 from engine.rpc.endpoint import RpcEndpoint
 from engine.rpc.fencing import FollowerFence
 from engine.rpc.gateway import Gateway, RpcService
 from engine.rpc.heartbeat import HeartbeatMonitor
 from engine.rpc.request import ACKNOWLEDGE, Acknowledge
+from engine.taskexecutor.job_table import JobTable
 from engine.taskexecutor.slot_table import SlotTable, TaskSlot
 from engine.taskexecutor.task import Invokable, Task
 from engine.taskexecutor.task_reporter import TaskReporter
@@ -70,6 +75,10 @@ class TaskResources(Protocol):
         self, descriptor: TaskDeploymentDescriptor, on_consumable: Callable[[ResultPartitionId], None]
     ) -> Invokable:
         """Make what a task runs; called in the task's thread."""
+        ...
+
+    def held_partitions(self, attempts: Iterable[ExecutionAttemptId]) -> list[ResultPartitionId]:
+        """Return the partitions of those attempts that are here."""
         ...
 
     def release_partition(self, partition: ResultPartitionId) -> None:
@@ -93,6 +102,8 @@ class TaskExecutorSettings:
     #: where partitions are read from by other processes; "": by nobody
     data_address: str = ""
     hardware: TaskExecutorHardware = field(default_factory=TaskExecutorHardware)
+    #: what runs and lies here is kept so long for the JobMaster of a new leader; 0: jobs end with their JobMaster
+    reattach_timeout_s: float = 0.0
 
 
 class TaskExecutor(RpcEndpoint):
@@ -120,10 +131,11 @@ class TaskExecutor(RpcEndpoint):
         self._blocking_work = blocking_work
         self._resource_manager = ""
         self._registered_epoch = 0
+        #: whether the ResourceManager is there, as far as is known
+        self._is_led = False
         self._tasks: dict[ExecutionAttemptId, Task] = {}
-        #: every attempt of a job that ran here, until the job is released
-        self._attempts: dict[JobId, list[ExecutionAttemptId]] = {}
-        self._reporter = TaskReporter(self._gateway)
+        self._jobs = JobTable()
+        self._reporter = TaskReporter(self._gateway, lambda task: task.descriptor.job_id in self._jobs)
         self._heartbeats = HeartbeatMonitor[str](settings.heartbeat_interval_s, settings.heartbeat_timeout_s, clock)
 
     def start(self) -> None:
@@ -134,17 +146,24 @@ class TaskExecutor(RpcEndpoint):
     async def connect(self, resource_manager_address: str, epoch: int) -> None:
         """Register at a leading ResourceManager."""
         self._fence.check(epoch)
-        if epoch != self._registered_epoch:
-            for job_id in self._job_ids():
-                await self._drop_job(job_id)
+        is_new = epoch != self._registered_epoch
+        held = self._job_ids()
         self._resource_manager = resource_manager_address
-        await self._register()
-        self._registered_epoch = epoch
+        unknown = await self._register(held)
+        self._registered_epoch, self._is_led = epoch, True
+        for job_id in unknown & held:
+            await self._drop_job(job_id)
+        for job_id in held - unknown if is_new else ():
+            self.spawn(self._await_job_master(job_id, epoch), f"JobMaster of job {job_id}")
 
     async def stay_connected(self) -> None:
         """Hold a call at the ResourceManager for a heartbeat's interval; raises EngineError when it is not there."""
         timeout_s = self._heartbeats.interval_s + self._settings.heartbeat_timeout_s
-        await self._gateway(self._resource_manager).ask(StayConnected(self.resource_id), timeout_s)
+        try:
+            await self._gateway(self._resource_manager).ask(StayConnected(self.resource_id), timeout_s)
+        except EngineError:
+            self._is_led = False
+            raise
 
     async def disconnect(self, reason: str) -> None:
         """Tell the ResourceManager that this TaskExecutor leaves, if it listens."""
@@ -158,13 +177,17 @@ class TaskExecutor(RpcEndpoint):
     async def resize(self, slot_count: int) -> None:
         """Change the number of slots, all of which are free, and tell the ResourceManager."""
         self.slot_table.resize(slot_count)
-        await self._register()
+        await self._register(self._job_ids())
 
-    async def _register(self) -> None:
+    async def _register(self, held: set[JobId]) -> set[JobId]:
+        """Tell the ResourceManager of slots and jobs; return the jobs that nobody there knows."""
         address, settings = self._rpc.address_of(self.address), self._settings
         slots = self.slot_table.statuses()
-        request = RegisterTaskExecutor(self.resource_id, address, slots, settings.data_address, settings.hardware)
-        await self._gateway(self._resource_manager).ask(request)
+        request = RegisterTaskExecutor(
+            self.resource_id, address, slots, settings.data_address, settings.hardware, tuple(sorted(held))
+        )
+        reply = await self._gateway(self._resource_manager).ask(request)
+        return set(reply.unknown_jobs)
 
     # ---- slots ----
 
@@ -225,7 +248,7 @@ class TaskExecutor(RpcEndpoint):
         descriptor = request.descriptor
         if descriptor.attempt in self._tasks:
             return ACKNOWLEDGE
-        if descriptor.attempt in self._attempts.get(descriptor.job_id, ()):
+        if self._jobs.has(descriptor.job_id, descriptor.attempt):
             raise ResourceError(f"attempt {descriptor.attempt} has run here already")
         self.slot_table.add_task(descriptor.allocation_id, descriptor.job_id, descriptor.attempt)
         task = Task(
@@ -233,16 +256,20 @@ class TaskExecutor(RpcEndpoint):
             request.job_master_address,
             self.resource_id,
             self._resources.create_invokable,
-            self._reporter.report,
+            self._report,
             self._partition_consumable,
         )
         self._tasks[descriptor.attempt] = task
-        self._attempts.setdefault(descriptor.job_id, []).append(descriptor.attempt)
+        self._jobs.add(descriptor.job_id, descriptor.attempt)
         self.spawn(self._reporter.send_reports(task), f"reports of {task.name}")
         self.spawn(self._await_end(task), f"end of {task.name}")
         reach("task.submitted")
         task.start()
         return ACKNOWLEDGE
+
+    def _report(self, task: Task, report: TaskReport) -> None:
+        self._jobs.note(task.descriptor.job_id, report)
+        self._reporter.report(task, report)
 
     def _partition_consumable(self, task: Task, partition: ResultPartitionId) -> None:
         if not self._is_stopped:
@@ -304,14 +331,14 @@ class TaskExecutor(RpcEndpoint):
         return ACKNOWLEDGE
 
     async def _drop_job(self, job_id: JobId) -> None:
-        tasks = [task for task in self._tasks.values() if task.descriptor.job_id == job_id]
+        tasks = self._tasks_of(job_id)
         for task in tasks:
             self._cancel(task)
         for task in tasks:
             await task.ended.wait()
         for slot in self.slot_table.slots_of(job_id):
             self._free(slot)
-        attempts = self._attempts.pop(job_id, [])
+        attempts = self._jobs.forget(job_id)
         await asyncio.get_running_loop().run_in_executor(
             self._blocking_work, self._resources.release_attempts, job_id, attempts
         )
@@ -327,15 +354,77 @@ class TaskExecutor(RpcEndpoint):
         while True:
             await asyncio.sleep(self._heartbeats.interval_s)
             for address in self._heartbeats.poll():
+                if self._settings.reattach_timeout_s and not self._is_led:
+                    # Its leader is not there: the next one's JobMaster goes on with the tasks.
+                    self._heartbeats.watch(address)
+                    continue
                 _log.warning("%s has sent no heartbeats; its tasks are cancelled", address)
                 jobs = {slot.job_id for slot in self._slots_of_job_master(address)}
                 for job_id in jobs:
                     self.spawn(self._drop_job(job_id), f"drop job {job_id}")
 
+    async def _await_job_master(self, job_id: JobId, epoch: int) -> None:
+        """Keep a job for the JobMaster of a new leader, for a while."""
+        if self._jobs.is_attached(job_id, epoch):
+            return
+        for slot in self.slot_table.slots_of(job_id):
+            self._heartbeats.unwatch(slot.job_master_address)
+        await asyncio.sleep(self._settings.reattach_timeout_s)
+        if self._fence.epoch == epoch and not self._jobs.is_attached(job_id, epoch) and job_id in self._job_ids():
+            _log.warning("no JobMaster goes on with job %s; what is here of it is dropped", job_id)
+            await self._drop_job(job_id)
+
+    async def reattach_job(self, request: ReattachJob) -> AttachedJob:
+        """Go on with a job under another JobMaster; what it does not name is dropped."""
+        job_id, address = request.job_id, request.job_master_address
+        self._jobs.attach(job_id, self._fence.epoch)
+        for slot in self.slot_table.slots_of(job_id):
+            self._heartbeats.unwatch(slot.job_master_address)
+            slot.job_master_address = address
+            if slot.allocation_id not in request.slots:
+                self._free(slot)
+        for task in self._tasks_of(job_id):
+            task.job_master_address = address
+        await self.complete(self._drop_unnamed(request))
+        slots = tuple(slot.allocation_id for slot in self.slot_table.slots_of(job_id) if not slot.is_releasing)
+        if slots:
+            self._heartbeats.watch(address)
+        held = self._resources.held_partitions(request.attempts)
+        wanted = set(request.partitions)
+        return AttachedJob(
+            self.resource_id,
+            slots,
+            self._jobs.reports(job_id, request.attempts),
+            tuple(partition for partition in held if partition in wanted),
+        )
+
+    async def _drop_unnamed(self, request: ReattachJob) -> None:
+        """End and drop what a job has here and its JobMaster did not name."""
+        job_id, named, wanted = request.job_id, set(request.attempts), set(request.partitions)
+        unnamed = [attempt for attempt in self._jobs.attempts(job_id) if attempt not in named]
+        tasks = [self._tasks[attempt] for attempt in unnamed if attempt in self._tasks]
+        for task in tasks:
+            _log.info("%s is cancelled: the JobMaster that goes on does not know it", task.name)
+            self._cancel(task)
+        for task in tasks:
+            await task.ended.wait()
+        held = self._resources.held_partitions(self._jobs.attempts(job_id))
+        await self._drop_partitions(
+            [
+                partition
+                for partition in held
+                # A running attempt's partitions are its own business.
+                if partition.producer not in self._tasks and partition not in wanted
+            ]
+        )
+
+    def _tasks_of(self, job_id: JobId) -> list[Task]:
+        return [task for task in self._tasks.values() if task.descriptor.job_id == job_id]
+
     def _job_ids(self) -> set[JobId]:
         """Return the jobs that have anything here."""
         held = {status.job_id for status in self.slot_table.statuses() if status.job_id is not None}
-        return held | set(self._attempts)
+        return held | set(self._jobs)
 
     def _slots_of_job_master(self, address: str) -> list[TaskSlot]:
         statuses = [status.allocation_id for status in self.slot_table.statuses()]

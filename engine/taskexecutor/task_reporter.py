@@ -3,8 +3,8 @@
     state changes of one task ─► its queue ─► one sender: the next is sent when the last was acknowledged
     counters of running tasks ─► every 200 ms, one message for each JobMaster
 
-A report that cannot be delivered is tried again; a JobMaster that is fenced off or gone is given up: its tasks are
-cancelled by whoever notices (heartbeats, the next leader).
+A report is tried again until a JobMaster has it: the one that began the task, or the next leader's that goes on with
+it, to which the task's address is changed meanwhile. When the job is released here, nobody waits for reports.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 
-from engine.errors import EngineError
+from engine.errors import EngineError, FencedError
 from engine.gateways.messages import PartitionConsumable, ReportProgress, TaskProgress, UpdateTaskState
 from engine.graph.deployment import TaskReport
 from engine.ids import ResultPartitionId
-from engine.rpc.errors import RpcTimeoutError
+from engine.rpc.errors import EndpointUnreachableError, RpcTimeoutError
 from engine.rpc.gateway import Gateway
 from engine.rpc.request import Acknowledge, Request
 from engine.taskexecutor.task import Task
@@ -27,14 +27,21 @@ from engine.taskexecutor.task_state import TaskState
 _log = logging.getLogger(__name__)
 
 PROGRESS_INTERVAL_S = 0.2
-_TRIES = 3
+_FIRST_PAUSE_S = 0.1
+_LAST_PAUSE_S = 2.0
 
 
 class TaskReporter:
-    """Sends what tasks report to their JobMasters."""
+    """Sends what tasks report to their JobMasters.
 
-    def __init__(self, gateway_of: Callable[[str], Gateway]) -> None:
+    Args:
+        gateway_of: connects to an address.
+        is_wanted: whether the job of a task has not been released.
+    """
+
+    def __init__(self, gateway_of: Callable[[str], Gateway], is_wanted: Callable[[Task], bool]) -> None:
         self._gateway_of = gateway_of
+        self._is_wanted = is_wanted
         self._queues: dict[Task, asyncio.Queue[TaskReport]] = {}
 
     def report(self, task: Task, report: TaskReport) -> None:
@@ -44,11 +51,10 @@ class TaskReporter:
     async def send_reports(self, task: Task) -> None:
         """Send the reports of a task until its last one is delivered."""
         queue = self._queues.setdefault(task, asyncio.Queue())
-        gateway = self._gateway_of(task.job_master_address)
         try:
             while True:
                 report = await queue.get()
-                await self._deliver(gateway, UpdateTaskState(report))
+                await self._deliver(task, UpdateTaskState(report))
                 if TaskState(report.state).is_terminal:
                     return
         finally:
@@ -56,11 +62,10 @@ class TaskReporter:
 
     async def tell_consumable(self, task: Task, partition: ResultPartitionId) -> None:
         """Tell the JobMaster that a PIPELINED partition can be read; it acknowledges."""
-        gateway = self._gateway_of(task.job_master_address)
-        await self._deliver(gateway, PartitionConsumable(task.descriptor.job_id, partition))
+        await self._deliver(task, PartitionConsumable(task.descriptor.job_id, partition))
 
     async def send_progress(self, tasks: Callable[[], Iterable[Task]]) -> None:
-        """Send counters of running tasks for ever."""
+        """Send counters of running tasks for ever; what is not delivered is followed by later ones."""
         while True:
             await asyncio.sleep(PROGRESS_INTERVAL_S)
             by_job_master: dict[str, list[TaskProgress]] = defaultdict(list)
@@ -70,16 +75,24 @@ class TaskReporter:
                         TaskProgress(task.descriptor.attempt, task.counters())
                     )
             for address, progress in by_job_master.items():
-                await self._deliver(self._gateway_of(address), ReportProgress(tuple(progress)))
+                try:
+                    await self._gateway_of(address).ask(ReportProgress(tuple(progress)))
+                except EngineError as error:
+                    _log.debug("%s has no use for progress: %s", address, error)
 
-    async def _deliver(self, gateway: Gateway, request: Request[Acknowledge]) -> None:
-        for _ in range(_TRIES):
+    async def _deliver(self, task: Task, request: Request[Acknowledge]) -> None:
+        pause_s, told = _FIRST_PAUSE_S, ""
+        while self._is_wanted(task):
+            address = task.job_master_address
             try:
-                await gateway.ask(request)
+                await self._gateway_of(address).ask(request)
                 return
-            except RpcTimeoutError:
-                continue
+            except (RpcTimeoutError, EndpointUnreachableError, FencedError) as error:
+                if told != address:
+                    _log.warning("%s does not take %s: %s", address, type(request).__name__, error)
+                told = address
             except EngineError as error:
-                _log.warning("%s refuses %s: %s", gateway.address, type(request).__name__, error)
+                _log.warning("%s refuses %s: %s", address, type(request).__name__, error)
                 return
-        _log.warning("%s does not answer %s", gateway.address, type(request).__name__)
+            await asyncio.sleep(pause_s)
+            pause_s = min(2 * pause_s, _LAST_PAUSE_S)

@@ -131,6 +131,11 @@ class ProcessResources:
         """Make the BatchTask of an attempt."""
         return BatchTask(descriptor, self._services, on_consumable)
 
+    def held_partitions(self, attempts: Iterable[ExecutionAttemptId]) -> list[ResultPartitionId]:
+        """Return the partitions of those attempts that are here."""
+        wanted = set(attempts)
+        return [held for held in self._services.partition_manager.partition_ids if held.producer in wanted]
+
     def release_partition(self, partition: ResultPartitionId) -> None:
         """Drop one result partition; unknown ones are ignored."""
         self._services.partition_manager.release(partition)

@@ -6,30 +6,11 @@ import runpy
 import signal
 import sys
 import traceback
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
-from types import FrameType
 
+from engine.client.termination import TerminatedError, leaving_on_termination
 from engine.errors import EngineError, JobExecutionError
-
-
-class _TerminatedError(KeyboardInterrupt):
-    """The process was asked to end: like Ctrl-C, so that jobs are cancelled and leave nothing behind."""
-
-
-def _terminate(_signal: int, _frame: FrameType | None) -> None:
-    raise _TerminatedError
-
-
-@contextmanager
-def _cancelling_on_termination() -> Iterator[None]:
-    """Take SIGTERM, which would end the process at once, for Ctrl-C."""
-    previous = signal.signal(signal.SIGTERM, _terminate)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, previous)
 
 
 def run_script(script: Path, arguments: Sequence[str], module_path: Sequence[str]) -> int:
@@ -50,13 +31,15 @@ def run_script(script: Path, arguments: Sequence[str], module_path: Sequence[str
     sys.argv = [str(script), *arguments]
     sys.path.insert(0, str(script.resolve().parent))
     try:
-        with _cancelling_on_termination():
+        with leaving_on_termination():
             runpy.run_path(str(script), run_name="__main__")
     except SystemExit as leaving:
+        if isinstance(leaving, TerminatedError):
+            print("cancelled", file=sys.stderr)
         return _exit_code(leaving)
-    except KeyboardInterrupt as interrupt:
+    except KeyboardInterrupt:
         print("cancelled", file=sys.stderr)
-        return 128 + (signal.SIGTERM if isinstance(interrupt, _TerminatedError) else signal.SIGINT)
+        return 128 + signal.SIGINT
     except EngineError as error:
         report_error(error)
         return 1

@@ -2,6 +2,7 @@
 
 local.py            the embedded cluster of this process (``engine.minicluster``)
 cluster.py          a standalone cluster, over REST
+planned_job.py      what both do with a plan: optimize, hand over, wait, tell the listener
 shipped_modules.py  what a job's functions import, packed to travel with it
 spark               the same plan as DataFrame operations: not yet
 

@@ -26,27 +26,17 @@ from engine.client.job_result import JobResult, job_result
 from engine.client.leader_address import NOT_LEADING, cluster_client
 from engine.config.command_line import current_command_line
 from engine.config.loader import Configuration
-from engine.config.options import (
-    ADAPTIVE,
-    ADAPTIVE_BYTES_PER_TASK,
-    ADAPTIVE_PARALLELISM,
-    EXECUTION_MODE,
-    LEGACY_ESTIMATES,
-    PARALLELISM_DEFAULT,
-    SEGMENT_SIZE,
-    SLOTS,
-)
-from engine.errors import EngineError, JobCancelledError, JobNotFoundError, PlanError, ResourceError
+from engine.config.options import PARALLELISM_DEFAULT, SLOTS
+from engine.errors import EngineError, JobNotFoundError, PlanError, ResourceError
 from engine.gateways.messages import JobOutcome
 from engine.graph.exchange_mode import ExecutionMode
 from engine.graph.job_graph import JobArtifact, JobGraph
+from engine.graph.operator_descriptor import PythonOperator
 from engine.graph.plan import Plan, Source
 from engine.graph.source_spec import ArrowSource
 from engine.ids import JobId
-from engine.optimizer.explain import split_lines
-from engine.optimizer.job_graph_generator import generate_job_graph
-from engine.optimizer.optimizer import optimize
 from engine.optimizer.settings import OptimizerSettings
+from engine.targets.planned_job import plan_job, planner_settings, run_to_end
 from engine.targets.shipped_modules import shipped_modules
 from engine.taskexecutor.task_resources import configured_sizes
 
@@ -82,17 +72,9 @@ class ClusterExecutor:
         if slot_bytes == 0 or page_bytes == 0:  # no TaskManager yet: what one with these settings would have
             slots = configuration.get(SLOTS)
             sizes = configured_sizes(configuration, slots)
-            slot_bytes, page_bytes = sizes.managed_bytes // slots, sizes.page_bytes or configuration.get(SEGMENT_SIZE)
-        return OptimizerSettings(
-            parallelism=self.default_parallelism(configuration),
-            execution_mode=ExecutionMode(configuration.get(EXECUTION_MODE) or ExecutionMode.BATCH),
-            legacy_estimates=configuration.get(LEGACY_ESTIMATES),
-            managed_bytes_per_slot=slot_bytes,
-            segment_size_bytes=page_bytes,
-            is_adaptive=configuration.get(ADAPTIVE),
-            adaptive_bytes_per_subtask=(
-                configuration.get(ADAPTIVE_BYTES_PER_TASK) if configuration.get(ADAPTIVE_PARALLELISM) else 0
-            ),
+            slot_bytes, page_bytes = sizes.managed_bytes // slots, sizes.page_bytes
+        return planner_settings(
+            configuration, self.default_parallelism(configuration), ExecutionMode.BATCH, slot_bytes, page_bytes
         )
 
     def execute(self, plan: Plan, configuration: Configuration) -> JobResult:
@@ -100,23 +82,19 @@ class ClusterExecutor:
         is_detached = current_command_line().is_detached
         if is_detached:
             _check_detached(plan)
-        optimized = optimize(plan, self.optimizer_settings(configuration))
-        job_graph = generate_job_graph(optimized, JobId.random(), plan.name, configuration.as_texts())
-        listener = current_listener()
+        job = plan_job(plan, self.optimizer_settings(configuration), configuration)
+        job_id, name = job.graph.job_id, job.graph.name
         with closing(cluster_client(configuration)) as client:
-            client.submit(_with_modules(job_graph, client))
-            listener.on_submitted(job_graph.job_id.value, job_graph.name)
             if is_detached:
-                return JobResult(job_graph.job_id.value, job_graph.name, "CREATED", 0, ())
-            try:
-                result = _await_result(client, job_graph.job_id, listener)
-            except BaseException as error:
-                is_cancel = isinstance(error, JobCancelledError | KeyboardInterrupt)
-                listener.on_failed(job_graph.job_id.value, "CANCELED" if is_cancel else "FAILED", error)
-                raise
-        result = msgspec.structs.replace(result, splits=split_lines(optimized))
-        listener.on_finished(result)
-        return result
+                client.submit(_with_modules(job.graph, client))
+                current_listener().on_submitted(job_id.value, name)
+                return JobResult(job_id.value, name, "CREATED", 0, ())
+            return run_to_end(
+                job,
+                lambda: client.submit(_with_modules(job.graph, client)),
+                lambda listener: _await_result(client, job_id, listener),
+                lambda: _abandon(client, job_id),
+            )
 
     def _slots(self, configuration: Configuration) -> Overview:
         now_s = time.monotonic()
@@ -138,7 +116,7 @@ def _check_detached(plan: Plan) -> None:
 
 def _with_modules(job_graph: JobGraph, client: ClusterClient) -> JobGraph:
     """Upload the modules that functions of the job import; return the graph that names them."""
-    if not any(step.operator.__class__.__name__ == "PythonOperator" for v in job_graph.vertices for step in v.chain):
+    if not any(isinstance(step.operator, PythonOperator) for vertex in job_graph.vertices for step in vertex.chain):
         return job_graph
     command_line = current_command_line()
     script = command_line.script or (Path(sys.argv[0]) if sys.argv and os.path.isfile(sys.argv[0]) else None)  # noqa: PTH113
@@ -158,10 +136,6 @@ def _await_result(client: ClusterClient, job_id: JobId, listener: JobListener) -
                 f"job {job_id} was lost with its JobManager: jobs do not survive one in this version, so submit it "
                 f"again when another JobManager leads ({error})"
             ) from error
-        raise
-    except BaseException:
-        # The caller goes away (Ctrl-C, or its own callback failed): nobody is left who wants the job.
-        _abandon(client, job_id)
         raise
     if outcome.status != "FINISHED":
         raise job_error(outcome)

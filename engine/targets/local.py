@@ -8,30 +8,17 @@ from __future__ import annotations
 import os
 import sys
 
-import msgspec
-
 from engine.api.executor import TARGETS, register_executor
-from engine.client.job_listener import current_listener
 from engine.client.job_result import JobResult
-from engine.client.termination import leaving_on_termination
 from engine.config.loader import Configuration
-from engine.config.options import (
-    ADAPTIVE,
-    ADAPTIVE_BYTES_PER_TASK,
-    ADAPTIVE_PARALLELISM,
-    EXECUTION_MODE,
-    LEGACY_ESTIMATES,
-    PARALLELISM_DEFAULT,
-)
-from engine.errors import JobCancelledError
+from engine.config.options import PARALLELISM_DEFAULT
 from engine.graph.exchange_mode import ExecutionMode
 from engine.graph.plan import Plan
-from engine.ids import JobId
 from engine.minicluster.mini_cluster import mini_cluster, release_mini_clusters
-from engine.optimizer.explain import explain, split_lines, summary
-from engine.optimizer.job_graph_generator import generate_job_graph
+from engine.optimizer.explain import explain, summary
 from engine.optimizer.optimizer import optimize
 from engine.optimizer.settings import OptimizerSettings
+from engine.targets.planned_job import plan_job, planner_settings, run_to_end
 from engine.taskexecutor.task_resources import configured_sizes
 
 
@@ -52,35 +39,20 @@ class LocalExecutor:
         """Return what the planner needs to know of the embedded cluster."""
         parallelism = self.default_parallelism(configuration)
         sizes = configured_sizes(configuration, parallelism)
-        return OptimizerSettings(
-            parallelism=parallelism,
-            execution_mode=ExecutionMode(configuration.get(EXECUTION_MODE) or ExecutionMode.PIPELINED),
-            legacy_estimates=configuration.get(LEGACY_ESTIMATES),
-            managed_bytes_per_slot=sizes.managed_bytes // parallelism,
-            segment_size_bytes=sizes.page_bytes,
-            is_adaptive=configuration.get(ADAPTIVE),
-            adaptive_bytes_per_subtask=(
-                configuration.get(ADAPTIVE_BYTES_PER_TASK) if configuration.get(ADAPTIVE_PARALLELISM) else 0
-            ),
+        return planner_settings(
+            configuration, parallelism, ExecutionMode.PIPELINED, sizes.managed_bytes // parallelism, sizes.page_bytes
         )
 
     def execute(self, plan: Plan, configuration: Configuration) -> JobResult:
         """Run a plan to its end; the process's listener is told what happens."""
-        optimized = optimize(plan, self.optimizer_settings(configuration))
-        job_graph = generate_job_graph(optimized, JobId.random(), plan.name, configuration.as_texts())
-        listener = current_listener()
+        job = plan_job(plan, self.optimizer_settings(configuration), configuration)
         cluster = mini_cluster(configuration.as_texts(), owner=configuration)
-        listener.on_submitted(job_graph.job_id.value, job_graph.name)
-        try:
-            with leaving_on_termination():
-                result = cluster.submit(job_graph, listener.on_progress if listener.wants_progress else None)
-        except BaseException as error:
-            is_cancel = isinstance(error, JobCancelledError | KeyboardInterrupt | SystemExit)
-            listener.on_failed(job_graph.job_id.value, "CANCELED" if is_cancel else "FAILED", error)
-            raise
-        result = msgspec.structs.replace(result, splits=split_lines(optimized))
-        listener.on_finished(result)
-        return result
+        return run_to_end(
+            job,
+            lambda: None,
+            lambda listener: cluster.submit(job.graph, listener.on_progress if listener.wants_progress else None),
+            lambda: None,  # the wait for a job of this process cancels it itself
+        )
 
 
 class ExplainExecutor(LocalExecutor):

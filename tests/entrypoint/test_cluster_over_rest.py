@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import signal
+import subprocess
 import sys
 import urllib.error
 import urllib.request
@@ -61,3 +63,45 @@ def test_a_job_is_told_in_full_and_outlives_the_job_manager(installation, tmp_pa
     with pytest.raises(urllib.error.HTTPError, match="405"):
         urllib.request.urlopen(f"http://localhost:{port}/jobs", data=b"a job", timeout=30)
     assert installation.run("historyserver", "stop").returncode == 0
+
+
+SLEEPY_JOB = """
+import sys
+import pyarrow as pa
+from engine import Environment
+
+def sleep(row):
+    import time
+    time.sleep(600)
+
+env = Environment(target="cluster")
+schema = pa.schema([("a", pa.int64())])
+env.from_rows([(1,)], schema).map(sleep, schema).write_csv(sys.argv[1])
+env.execute("sleepy")
+"""
+
+
+@pytest.mark.parametrize("way", ["python", "flink-run"])
+def test_a_script_that_is_asked_to_end_cancels_its_job_on_the_cluster(installation, tmp_path, way):
+    (tmp_path / "job.py").write_text(SLEEPY_JOB)
+    assert installation.run("cluster", "start").returncode == 0
+
+    def states():
+        with urllib.request.urlopen(f"http://localhost:{installation.port}/jobs", timeout=30) as response:
+            return [job["status"] for job in json.load(response)["jobs"]]
+
+    command = [sys.executable, *(("-m", "engine.cli.main") if way == "flink-run" else ())]
+    script = subprocess.Popen(
+        [*command, str(tmp_path / "job.py"), str(tmp_path / "out")],
+        env=installation.environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    until(lambda: states() == ["RUNNING"], "the job's start")
+    script.send_signal(signal.SIGTERM)
+    _, errors = script.communicate(timeout=60)
+    assert script.returncode == 143, errors
+    assert states() == ["CANCELED"]
+    assert installation.run("cluster", "stop").returncode == 0
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,106 @@
+"""A job on its way: planned for a target, handed over, and waited for, with the process's listener told.
+
+    settings = planner_settings(configuration, ...)     what the planner must know of a target
+    job = plan_job(plan, settings, configuration)       optimized, and the JobGraph that is submitted
+    run_to_end(job, submit, wait, give_up)              on_submitted, then on_finished or on_failed
+
+Whatever takes the caller away (Ctrl-C, SIGTERM, an error of its own) gives the job up: nobody is left who wants it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import msgspec
+
+from engine.client.job_listener import JobListener, current_listener
+from engine.client.job_result import JobResult
+from engine.client.termination import leaving_on_termination
+from engine.config.loader import Configuration
+from engine.config.options import (
+    ADAPTIVE,
+    ADAPTIVE_BYTES_PER_TASK,
+    ADAPTIVE_PARALLELISM,
+    EXECUTION_MODE,
+    LEGACY_ESTIMATES,
+)
+from engine.errors import EngineError, JobCancelledError
+from engine.graph.exchange_mode import ExecutionMode
+from engine.graph.job_graph import JobGraph
+from engine.graph.plan import Plan
+from engine.ids import JobId
+from engine.optimizer.explain import split_lines
+from engine.optimizer.job_graph_generator import generate_job_graph
+from engine.optimizer.optimizer import optimize
+from engine.optimizer.settings import OptimizerSettings
+
+
+class PlannedJob(NamedTuple):
+    """What is submitted, and the lines on heavy keys that the planner split."""
+
+    graph: JobGraph
+    splits: tuple[str, ...]
+
+
+def planner_settings(
+    configuration: Configuration,
+    parallelism: int,
+    default_mode: ExecutionMode,
+    managed_bytes_per_slot: int,
+    segment_size_bytes: int,
+) -> OptimizerSettings:
+    """Return what the planner needs to know: the configuration's part, and the target's."""
+    return OptimizerSettings(
+        parallelism=parallelism,
+        execution_mode=ExecutionMode(configuration.get(EXECUTION_MODE) or default_mode),
+        legacy_estimates=configuration.get(LEGACY_ESTIMATES),
+        managed_bytes_per_slot=managed_bytes_per_slot,
+        segment_size_bytes=segment_size_bytes,
+        is_adaptive=configuration.get(ADAPTIVE),
+        adaptive_bytes_per_subtask=(
+            configuration.get(ADAPTIVE_BYTES_PER_TASK) if configuration.get(ADAPTIVE_PARALLELISM) else 0
+        ),
+    )
+
+
+def plan_job(plan: Plan, settings: OptimizerSettings, configuration: Configuration) -> PlannedJob:
+    """Optimize a plan and make the graph of a new job."""
+    optimized = optimize(plan, settings)
+    job_graph = generate_job_graph(optimized, JobId.random(), plan.name, configuration.as_texts())
+    return PlannedJob(job_graph, split_lines(optimized))
+
+
+def run_to_end(
+    job: PlannedJob,
+    submit: Callable[[], None],
+    wait: Callable[[JobListener], JobResult],
+    give_up: Callable[[], None],
+) -> JobResult:
+    """Hand a job over and return its result.
+
+    Args:
+        job: what ``submit`` hands over.
+        submit: raises EngineError when the job is refused; the listener hears nothing of it then.
+        wait: returns when the job has finished, raises its error when it has not.
+        give_up: cancels the job; called when the caller is interrupted, also in the middle of ``submit``.
+    """
+    listener = current_listener()
+    job_id = job.graph.job_id.value
+    is_submitted = False
+    try:
+        with leaving_on_termination():
+            submit()
+            is_submitted = True
+            listener.on_submitted(job_id, job.graph.name)
+            result = wait(listener)
+    except BaseException as error:
+        if not isinstance(error, EngineError):
+            give_up()
+        if is_submitted:
+            is_cancel = isinstance(error, JobCancelledError | KeyboardInterrupt | SystemExit)
+            listener.on_failed(job_id, "CANCELED" if is_cancel else "FAILED", error)
+        raise
+    result = msgspec.structs.replace(result, splits=job.splits)
+    listener.on_finished(result)
+    return result

@@ -12,13 +12,12 @@ loopback can be asked.
 from __future__ import annotations
 
 import socket
-from pathlib import Path
 
 from engine.client.cluster_client import ClusterClient
 from engine.config.command_line import current_command_line
-from engine.config.loader import Configuration, config_directory
-from engine.config.options import HA_TYPE, JOB_MANAGER_ADDRESS, REST_ADDRESS, REST_PORT, SECRET_FILE
-from engine.rpc.credentials import Credentials
+from engine.config.loader import Configuration
+from engine.config.options import HA_TYPE, JOB_MANAGER_ADDRESS, REST_ADDRESS, REST_PORT
+from engine.rpc.credentials import Credentials, secret_file
 from engine.rpc.tls import tls_contexts
 
 #: seconds for which a client goes on asking when the JobManager it talked to is gone
@@ -37,9 +36,7 @@ def cluster_client(configuration: Configuration) -> ClusterClient:
 
 
 def _credentials(configuration: Configuration) -> Credentials | None:
-    chosen = configuration.get(SECRET_FILE)
-    folder = config_directory()
-    path = Path(chosen) if chosen else folder / "cluster.secret" if folder is not None else None
+    path = secret_file(configuration)
     return Credentials.load(path) if path is not None and path.exists() else None
 
 

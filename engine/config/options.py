@@ -322,7 +322,7 @@ SECRET_FILE = _option(
     "string",
     None,
     "File with the secret that the processes of a cluster and its clients share; made at the first start. "
-    "Default: cluster.secret beside config.yaml.",
+    "Default: cluster.secret. A relative path begins beside config.yaml.",
 )
 SSL_ENABLED = _option(
     "security.ssl.enabled",
@@ -356,6 +356,20 @@ HA_STORAGE_FOLDER = _option(
     "string",
     None,
     "Folder that every JobManager reaches, for what outlives one of them; nothing does yet: jobs end with theirs.",
+)
+JOB_RECOVERY_TASK_MANAGER_TIMEOUT = _option(
+    "high-availability.job-recovery.task-manager-timeout",
+    "duration",
+    "30 s",
+    "A new leader waits so long for the TaskManagers of a job it goes on with; what is lost then runs again.",
+    minimum=1,
+)
+JOB_RECOVERY_JOB_MANAGER_TIMEOUT = _option(
+    "high-availability.job-recovery.job-manager-timeout",
+    "duration",
+    "1 min",
+    "A TaskManager keeps tasks and results of a job so long for the new leader that has taken it over.",
+    minimum=1,
 )
 HA_QUORUM = _option(
     "high-availability.zookeeper.quorum",

@@ -65,7 +65,7 @@ class HistoryServer:
         for endpoint in (self._dispatcher, self._resource_manager):
             rpc.start(endpoint)
         host = configuration.get(HISTORY_ADDRESS)
-        credentials = load_credentials(configuration, context.places)
+        credentials = load_credentials(configuration)
         self._server = ProcessServer(configuration, credentials, host, configuration.get(HISTORY_PORT), host)
         services = RestServices(
             lambda: rpc.connect(DISPATCHER_ADDRESS, _EPOCH),

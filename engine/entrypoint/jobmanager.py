@@ -76,7 +76,7 @@ class JobManager:
         #: decisions and results of jobs: as long as this process
         self._storage = ProcessFolder.create(Path(tempfile.gettempdir()), _STORAGE_PREFIX)
         self._blocking_work = ThreadPoolExecutor(max_workers=4, thread_name_prefix="drey-blocking")
-        self._credentials = load_credentials(context.configuration, context.places)
+        self._credentials = load_credentials(context.configuration)
         self._server = ProcessServer(
             context.configuration,
             self._credentials,

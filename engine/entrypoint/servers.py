@@ -8,24 +8,24 @@ from __future__ import annotations
 import contextlib
 import socket
 from collections.abc import Sequence
-from pathlib import Path
 
 from engine.config.loader import Configuration
-from engine.config.options import CHECK_GATEWAYS, SECRET_FILE
-from engine.entrypoint.places import Places
+from engine.config.options import CHECK_GATEWAYS
 from engine.errors import ConfigurationError
 from engine.gateways.messages import MESSAGE_TYPES
 from engine.rpc.codec import MessageCodec
-from engine.rpc.credentials import Credentials
+from engine.rpc.credentials import Credentials, secret_file
 from engine.rpc.http_server import HttpServer
 from engine.rpc.http_service import HttpRpcService
 from engine.rpc.tls import tls_contexts
 
 
-def load_credentials(configuration: Configuration, places: Places) -> Credentials:
+def load_credentials(configuration: Configuration) -> Credentials:
     """Return the cluster's secret; the first process of a cluster makes its file."""
-    chosen = configuration.get(SECRET_FILE)
-    return Credentials.load_or_create(Path(chosen) if chosen else places.conf / "cluster.secret")
+    path = secret_file(configuration)
+    if path is None:
+        raise ConfigurationError("there is no conf folder, where the cluster's secret lies: set DREY_CONF_DIR")
+    return Credentials.load_or_create(path)
 
 
 def numeric_host(host: str) -> str:

@@ -27,11 +27,13 @@ from engine.clock import SystemClock
 from engine.config.options import (
     BLOB_SIZE_MAX,
     CANCELLATION_TIMEOUT,
+    HA_STORAGE_FOLDER,
     HA_TYPE,
     HEARTBEAT_INTERVAL,
     HEARTBEAT_TIMEOUT,
     JOB_MANAGER_ADDRESS,
     JOB_MANAGER_RPC_PORT,
+    JOB_RECOVERY_JOB_MANAGER_TIMEOUT,
     REGISTRATION_FIRST_PAUSE,
     REGISTRATION_LAST_PAUSE,
     REGISTRATION_TIMEOUT,
@@ -75,7 +77,7 @@ class TaskManager:
         self._slot_count: int = configuration.get(SLOTS)
         self._resource_id = ResourceId.random()
         self._blocking_work = ThreadPoolExecutor(max_workers=4, thread_name_prefix="drey-blocking")
-        credentials = self._credentials = load_credentials(configuration, context.places)
+        credentials = self._credentials = load_credentials(configuration)
         self._server = ProcessServer(
             configuration,
             credentials,
@@ -124,6 +126,7 @@ class TaskManager:
                 cancellation_timeout_s=configuration.get(CANCELLATION_TIMEOUT) / 1000,
                 data_address=resources.data_address,
                 hardware=self._hardware(resources.sizes),
+                reattach_timeout_s=self._reattach_timeout_s,
             ),
             resources,
             self._clock,
@@ -190,6 +193,13 @@ class TaskManager:
             port=free_port(bind_host, configuration.get(TASK_MANAGER_DATA_PORT)),
             host=configuration.get(TASK_MANAGER_HOST),
         )
+
+    @property
+    def _reattach_timeout_s(self) -> float:
+        """Seconds; 0 where jobs end with their JobManager."""
+        configuration = self._configuration
+        is_recovered = configuration.get(HA_TYPE) == "ZOOKEEPER" or configuration.get(HA_STORAGE_FOLDER) is not None
+        return configuration.get(JOB_RECOVERY_JOB_MANAGER_TIMEOUT) / 1000 if is_recovered else 0.0
 
     def _hardware(self, sizes: ProcessMemory) -> TaskExecutorHardware:
         return TaskExecutorHardware(

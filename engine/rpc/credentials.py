@@ -1,5 +1,6 @@
 """Credentials: the cluster's secret, and what it proves.
 
+    secret_file(configuration) ─► path
     load_or_create(path) ─► sign(method, target, digest of the body) ─► value of the Authorization header
     verify(method, target, header) ─► the digest that the body must have, or AccessDeniedError
     seal(header, reply) ─► 32 bytes behind the reply ─► check_seal(header, reply, seal)
@@ -27,6 +28,8 @@ from collections import deque
 from pathlib import Path
 
 from engine.clock import Clock, SystemClock
+from engine.config.loader import Configuration, config_directory
+from engine.config.options import SECRET_FILE
 from engine.errors import ConfigurationError
 from engine.rpc.errors import AccessDeniedError
 
@@ -49,6 +52,20 @@ _DIGEST_LENGTH = 64
 
 #: the digest of no body
 EMPTY_DIGEST = hashlib.sha256(b"").hexdigest()
+
+_DEFAULT_FILE = "cluster.secret"
+
+
+def secret_file(configuration: Configuration) -> Path | None:
+    """Return where the secret lies: ``security.secret-file``, a relative one beside config.yaml.
+
+    None when it is relative and there is no folder of configuration.
+    """
+    path = Path(configuration.get(SECRET_FILE) or _DEFAULT_FILE)
+    folder = config_directory()
+    if path.is_absolute():
+        return path
+    return folder / path if folder is not None else None
 
 
 class Credentials:

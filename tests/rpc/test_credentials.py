@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.clock import ManualClock
+from engine.config.loader import configuration_from_texts
 from engine.errors import ConfigurationError
 from engine.rpc import credentials as module
-from engine.rpc.credentials import EMPTY_DIGEST, SCHEME, Credentials
+from engine.rpc.credentials import EMPTY_DIGEST, SCHEME, Credentials, secret_file
 from engine.rpc.errors import AccessDeniedError
 
 SECRET = b"0123456789abcdef"
@@ -200,3 +201,21 @@ def test_a_seal_belongs_to_one_reply_of_one_request():
     ):
         with pytest.raises(AccessDeniedError, match="the reply does not come"):
             client.check_seal(other_header, reply, other_seal)
+
+
+def test_the_secret_lies_beside_the_configuration_wherever_the_command_runs(tmp_path, monkeypatch):
+    conf, elsewhere = tmp_path / "conf", tmp_path / "elsewhere"
+    conf.mkdir()
+    elsewhere.mkdir()
+    monkeypatch.setenv("DREY_CONF_DIR", str(conf))
+    monkeypatch.chdir(elsewhere)
+
+    def found(path=None):
+        return secret_file(configuration_from_texts({} if path is None else {"security.secret-file": path}))
+
+    assert found() == conf / "cluster.secret"
+    assert found("keys/mine") == conf / "keys" / "mine"
+    assert found("/etc/drey.secret").as_posix() == "/etc/drey.secret"
+    monkeypatch.setenv("DREY_CONF_DIR", str(tmp_path / "nowhere"))
+    assert found() is None
+    assert found("/etc/drey.secret").as_posix() == "/etc/drey.secret"

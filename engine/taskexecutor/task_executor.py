@@ -196,6 +196,8 @@ class TaskExecutor(RpcEndpoint):
         slot = self.slot_table.allocate(
             request.index, request.job_id, request.allocation_id, request.job_master_address
         )
+        # Whoever wants new slots goes on with the job.
+        self._jobs.attach(request.job_id, self._fence.epoch)
         self.spawn(self._offer(slot, request.request_id), f"offer slot {slot.index}")
         return ACKNOWLEDGE
 

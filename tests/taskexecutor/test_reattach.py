@@ -302,6 +302,25 @@ def test_a_job_whose_job_master_does_not_come_is_dropped_after_a_while():
     run(work())
 
 
+def test_a_job_that_gets_new_slots_is_not_waited_for():
+    async def work():
+        job_id = JobId.random()
+        async with House(reattach_timeout_s=0.05) as house:
+            (master,) = await house.lead(1, job_id)
+            await house.executor.connect("resourcemanager", 1)
+            first, _ = await house.run_task(master, job_id, 1, 0)
+            house.resources.invokables[first].finish.set()
+            await master.heard(first, "FINISHED")
+            (master,) = await house.lead(2, job_id)
+            await house.executor.connect("resourcemanager", 2)
+            second, _ = await house.run_task(master, job_id, 2, 1)
+            await asyncio.sleep(0.2)
+            assert not house.resources.invokables[second].is_cancelled
+            assert house.resources.released_jobs == []
+
+    run(work())
+
+
 def test_the_former_leader_is_refused_once_the_next_one_was_heard():
     async def work():
         job_id = JobId.random()

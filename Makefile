@@ -1,5 +1,5 @@
 # Everyday verbs. Each works from a fresh checkout: the environment is made where it is missing.
-.PHONY: build debug test tidy chaos torture coverage asan bench quickstart clean
+.PHONY: build debug test tidy chaos soak torture coverage asan bench quickstart clean
 
 PYTHON = .venv/bin/python
 
@@ -24,6 +24,9 @@ asan:             ## tests of the native rooms under the address sanitizer
 chaos: build      ## kills processes of real clusters; SEED=n repeats one schedule, SHORT=1 runs a part
 	CHAOS=$(if $(SHORT),short,all) $(if $(SEED),CHAOS_SEED=$(SEED)) bin/run-tests -q tests/chaos tests/entrypoint \
 	    tests/ha tests/integration/test_scripts.py
+
+soak: build       ## one session of a real cluster for long, and a consumer that stands still: JOBS=200 STALL_S=300
+	CHAOS=all SOAK_JOBS=$(or $(JOBS),200) SOAK_STALL_S=$(or $(STALL_S),300) bin/run-tests -q -s tests/chaos/test_soak.py
 
 torture: build    ## every combination of conditions, then the builds that look inside; hours. PART=1/10: a tenth of it
 ifdef T           ## make torture T=tests/join N=200: one test many times

@@ -22,6 +22,9 @@ from pathlib import Path
 
 import psutil
 
+from engine.client.cluster_client import ClusterClient
+from engine.rpc.credentials import Credentials
+
 ROOT = Path(__file__).resolve().parents[2]
 WAIT_S = 60.0
 
@@ -102,7 +105,7 @@ class ChaosCluster:
 
     def __enter__(self):
         try:
-            self.script("cluster", "start")
+            self.start()
             self.await_task_managers(self._line_count())
         except BaseException:
             self.kill_all()
@@ -124,6 +127,10 @@ class ChaosCluster:
 
     def _line_count(self):
         return len((self.folder / "conf" / "workers").read_text().splitlines())
+
+    def start(self):
+        """Start all processes."""
+        self.script("cluster", "start")
 
     # ---- the scripts that people use ----
 
@@ -147,6 +154,10 @@ class ChaosCluster:
         )
 
     # ---- what an operator sees ----
+
+    def client(self):
+        """Return a client that has the cluster's secret; to be closed."""
+        return ClusterClient(f"localhost:{self.port}", Credentials.load(self.folder / "conf" / "cluster.secret"))
 
     def get(self, path):
         """Return the JSON of a GET."""

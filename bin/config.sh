@@ -6,6 +6,7 @@
 #   usage TEXT           say how a command is called and end
 #   ensure_environment   make or refresh .venv: create, install, build; seconds when nothing has changed
 #   ensure_java          JAVA_HOME of a Java 17 or 21: the machine's, or the one from PyPI
+#   control_daemon NAME WORDS "$@"   start or stop a daemon here; WORDS: what start takes besides options
 
 DREY_HOME="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)"
 export DREY_HOME
@@ -123,4 +124,16 @@ WRAPPER
     fi
     JAVA_HOME="$wrapper"
     export JAVA_HOME
+}
+
+# Only a start needs a fresh environment: what runs can be stopped with any.
+control_daemon() {
+    local daemon="$1" words="$2"
+    shift 2
+    case "${1:-}" in
+        start | start-foreground) ensure_environment ;;
+        stop | stop-all) ;;
+        *) usage "$(basename "$0") (start|start-foreground) [-D key=value]...${words:+ $words} | stop | stop-all" ;;
+    esac
+    exec "$DREY_PYTHON" -m engine.entrypoint.scripts "$daemon" "$@"
 }

@@ -3,9 +3,4 @@
 #   bin/standalone-job.sh (start|start-foreground) [-D key=value]... JOB.py [args] | stop | stop-all
 set -euo pipefail
 source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/config.sh"
-case "${1:-}" in
-    start | start-foreground) ensure_environment ;;
-    stop | stop-all) ;;
-    *) usage "standalone-job.sh (start|start-foreground) [-D key=value]... JOB.py [args] | stop | stop-all" ;;
-esac
-exec "$DREY_PYTHON" -m engine.entrypoint.scripts standalonejob "$@"
+control_daemon standalonejob "JOB.py [args]" "$@"

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import signal
 import sys
 import tempfile
 from collections.abc import Awaitable, Callable, Sequence
@@ -132,6 +133,7 @@ class TaskManager:
             self._clock,
             self._blocking_work,
             self._context.on_fatal,
+            lambda: os.kill(os.getpid(), signal.SIGTERM),
         )
         self._server.rpc.start(task_executor)
         task_executor.start()

@@ -9,6 +9,7 @@
     TaskExecutor ── UpdateTaskState, PartitionConsumable, ReportProgress ──► JobMaster
     JobMaster ── FreeSlot, ReleaseJob ──► TaskExecutor ── NotifySlotFree ──► ResourceManager
     ResourceManager, JobMaster ── Heartbeat ──► TaskExecutor
+    REST ── EndTaskExecutors ──► ResourceManager ── EndProcess ──► TaskExecutor  the cluster is shut down
     JobMaster (of the next leader) ── ReattachJob ──► TaskExecutor               what goes on under it
     TaskExecutor ── StayConnected (held open), DisconnectTaskExecutor ──► ResourceManager
     TaskExecutor ── RequestLeader ──► JobManager                                 who leads, under which epoch
@@ -193,6 +194,18 @@ class LeaderReply(msgspec.Struct, frozen=True):
 
 class RequestLeader(Request[LeaderReply], frozen=True):
     """Ask a JobManager who leads."""
+
+
+class EndTaskExecutors(Request[Acknowledge], frozen=True):
+    """The cluster is shut down: every TaskExecutor that is registered is asked to end its process."""
+
+    reason: str
+
+
+class EndProcess(Request[Acknowledge], frozen=True):
+    """To a TaskExecutor: its process ends, as when it is stopped by a signal."""
+
+    reason: str
 
 
 class RequestSlots(Request[Acknowledge], frozen=True):
@@ -403,6 +416,8 @@ MESSAGE_TYPES: tuple[type[msgspec.Struct], ...] = (
     CancelJob,
     CancelTask,
     DisconnectTaskExecutor,
+    EndProcess,
+    EndTaskExecutors,
     FreeSlot,
     Heartbeat,
     HeartbeatReply,

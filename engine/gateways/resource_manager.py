@@ -9,6 +9,7 @@ from typing import Protocol
 
 from engine.gateways.messages import (
     DisconnectTaskExecutor,
+    EndTaskExecutors,
     ListTaskExecutors,
     NotifySlotFree,
     RegisterTaskExecutor,
@@ -36,6 +37,10 @@ class ResourceManagerGateway(Protocol):
 
     async def disconnect_task_executor(self, request: DisconnectTaskExecutor) -> Acknowledge:
         """Forget a TaskExecutor that leaves."""
+        ...
+
+    async def end_task_executors(self, request: EndTaskExecutors) -> Acknowledge:
+        """Ask every TaskExecutor to end its process; those that do not answer are left alone."""
         ...
 
     async def request_slots(self, request: RequestSlots) -> Acknowledge:

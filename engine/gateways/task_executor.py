@@ -7,6 +7,7 @@ from typing import Protocol
 from engine.gateways.messages import (
     AttachedJob,
     CancelTask,
+    EndProcess,
     FreeSlot,
     Heartbeat,
     HeartbeatReply,
@@ -52,4 +53,8 @@ class TaskExecutorGateway(Protocol):
 
     async def heartbeat(self, request: Heartbeat) -> HeartbeatReply:
         """Answer with a sign of life."""
+        ...
+
+    async def end_process(self, request: EndProcess) -> Acknowledge:
+        """Begin to end the process; the answer comes before its end."""
         ...

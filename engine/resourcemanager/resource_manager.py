@@ -22,6 +22,8 @@ from engine.errors import EngineError, ResourceError
 from engine.gateways.job_master import job_master_name
 from engine.gateways.messages import (
     DisconnectTaskExecutor,
+    EndProcess,
+    EndTaskExecutors,
     Heartbeat,
     ListTaskExecutors,
     NotifySlotFree,
@@ -52,6 +54,8 @@ _log = logging.getLogger(__name__)
 RESOURCE_MANAGER_ADDRESS = "resourcemanager"
 #: heartbeats in a row that could not be delivered, after which a TaskExecutor counts as lost
 _UNREACHABLE_MAX = 2
+#: seconds in which a TaskExecutor must answer that it ends
+_END_S = 5.0
 
 
 class ResourceManager(RpcEndpoint):
@@ -122,6 +126,18 @@ class ResourceManager(RpcEndpoint):
         if request.resource_id in self._addresses:
             self._lose(request.resource_id, request.reason)
         return ACKNOWLEDGE
+
+    async def end_task_executors(self, request: EndTaskExecutors) -> Acknowledge:
+        """Ask every TaskExecutor to end its process; those that do not answer are left alone."""
+        _log.info("%d TaskManagers are asked to end: %s", len(self._addresses), request.reason)
+        await asyncio.gather(*(self._end(known, request.reason) for known in tuple(self._addresses)))
+        return ACKNOWLEDGE
+
+    async def _end(self, resource_id: ResourceId, reason: str) -> None:
+        try:
+            await self._rpc.connect(self._addresses[resource_id], self._epoch).ask(EndProcess(reason), _END_S)
+        except EngineError as error:
+            _log.warning("TaskManager %s was not told to end: %s", resource_id, error)
 
     async def request_slots(self, request: RequestSlots) -> Acknowledge:
         """Queue a wish for slots."""

@@ -3,7 +3,7 @@
 GET    /overview   slots, and jobs by how they ended
 GET    /config     what a user interface wants to know
 GET    /datasets   results that outlive their jobs: there are none
-DELETE /cluster    ends this JobManager: 200
+DELETE /cluster    ends all TaskManagers and this JobManager, which leads: 200
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 
-from engine.gateways.messages import JobList, ListJobs, ListTaskExecutors, TaskExecutorList
+from engine.gateways.messages import EndTaskExecutors, JobList, ListJobs, ListTaskExecutors, TaskExecutorList
 from engine.rest.services import RestServices, answer
 from engine.rest.version import version
 from engine.rpc.http_messages import Access, HttpError, HttpRequest, HttpResponse, Route
@@ -45,6 +45,7 @@ def cluster_routes(services: RestServices) -> tuple[Route, ...]:
     async def shut_down(_: HttpRequest) -> HttpResponse:
         if services.shut_down is None:
             raise HttpError(501, "this JobManager is not ended by a request: use bin/stop-cluster.sh")
+        await services.ask_resource_manager(EndTaskExecutors("the cluster was shut down by a request"))
         services.shut_down()
         return answer({})
 

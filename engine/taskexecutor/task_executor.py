@@ -32,6 +32,7 @@ from engine.gateways.messages import (
     AttachedJob,
     CancelTask,
     DisconnectTaskExecutor,
+    EndProcess,
     FreeSlot,
     Heartbeat,
     HeartbeatReply,
@@ -120,9 +121,12 @@ class TaskExecutor(RpcEndpoint):
         clock: Clock,
         blocking_work: Executor,
         on_fatal: Callable[[BaseException], None] | None = None,
+        end_process: Callable[[], None] | None = None,
     ) -> None:
         self._fence: FollowerFence
         super().__init__(f"taskexecutor-{resource_id}", FollowerFence(), on_fatal)
+        #: begins to end this process; None: it is not the cluster's to end
+        self._end_process = end_process
         self.resource_id = resource_id
         self.slot_table = SlotTable(settings.slot_count, settings.managed_pages)
         self._rpc = rpc
@@ -188,6 +192,14 @@ class TaskExecutor(RpcEndpoint):
         )
         reply = await self._gateway(self._resource_manager).ask(request)
         return set(reply.unknown_jobs)
+
+    async def end_process(self, request: EndProcess) -> Acknowledge:
+        """Begin to end the process; the answer comes before its end."""
+        if self._end_process is None:
+            raise ResourceError("this TaskManager is part of another process, which the cluster does not end")
+        _log.info("the process ends: %s", request.reason)
+        self._end_process()
+        return ACKNOWLEDGE
 
     # ---- slots ----
 

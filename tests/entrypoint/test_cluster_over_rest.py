@@ -12,6 +12,8 @@ import urllib.request
 
 import pytest
 
+from engine.entrypoint.pid_file import process_identity
+from engine.rpc.credentials import AUTHORIZATION, Credentials
 from tests.entrypoint.conftest import free_port, until
 
 JOB = """
@@ -105,3 +107,21 @@ def test_a_script_that_is_asked_to_end_cancels_its_job_on_the_cluster(installati
     assert states() == ["CANCELED"]
     assert installation.run("cluster", "stop").returncode == 0
     assert not (tmp_path / "out").exists()
+
+
+def test_a_request_shuts_the_whole_cluster_down(installation):
+    (installation.conf / "workers").write_text("localhost\nlocalhost\n")
+    assert installation.run("cluster", "start").returncode == 0
+    pids = [*installation.pids("taskmanager"), *installation.pids("jobmanager")]
+    assert len(pids) == 3
+    credentials = Credentials.load(installation.conf / "cluster.secret")
+    request = urllib.request.Request(f"http://localhost:{installation.port}/cluster", method="DELETE")
+    request.add_header(AUTHORIZATION, credentials.sign("DELETE", "/cluster"))
+    with urllib.request.urlopen(request, timeout=30) as response:
+        assert response.status == 200
+    until(lambda: not any(process_identity(pid) for pid in pids), "the end of all processes")
+    assert "2 TaskManagers are asked to end" in installation.log_text("jobmanager")
+    for number in range(2):
+        assert "taskmanager ends with exit code 0" in installation.log_text("taskmanager", number)
+    assert "jobmanager ends with exit code 0" in installation.log_text("jobmanager")
+    assert list(installation.tmp.iterdir()) == []

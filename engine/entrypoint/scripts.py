@@ -5,6 +5,9 @@
     zookeeper start|start-foreground N | stop | stop-all
     quorum start|stop
 
+Exit codes: 0 done, 1 failed. A TaskManager that runs and has found no JobManager yet is no failure of its own start,
+which may come before the JobManager's; it is one of a cluster's start.
+
 Loads neither the engine nor an event loop: what takes time is the daemons' start, and they start side by side.
 
 Source: jobmanager.sh, taskmanager.sh, start-cluster.sh, stop-cluster.sh of Flink.
@@ -210,11 +213,14 @@ def _say_outcome(launch: Launch, outcome: StartOutcome, *, is_cluster: bool) -> 
     if outcome.state is StartState.FAILED:
         _complain(f"{name} did not start: {outcome.text}")
         return 1
-    _complain(f"{name} is not ready after {START_TIMEOUT_S:g} s: {outcome.text}; log: {launch.log_file}")
+    if launch.daemon == "taskmanager":
+        waits = f"runs, but has found no JobManager within {START_TIMEOUT_S:g} s and goes on looking"
+    else:
+        waits = f"is not ready after {START_TIMEOUT_S:g} s"
+    _complain(f"{name} {waits}: {outcome.text}; log: {launch.log_file}")
     if launch.daemon == "jobmanager":
         launch.end()
         return 1
-    # A TaskManager that found no JobManager yet goes on looking for it.
     return 1 if is_cluster else 0
 
 

@@ -151,6 +151,22 @@ def test_a_task_manager_waits_for_its_job_manager(installation):
     assert task_manager.returncode == 0, rest
 
 
+def test_starting_one_without_a_job_manager_says_so_and_leaves_it_looking(installation):
+    impatient = (
+        "import sys; from engine.entrypoint import scripts; scripts.START_TIMEOUT_S = 2.0; sys.exit(scripts.main())"
+    )
+    done = installation.run("taskmanager", "start", command=(sys.executable, "-c", impatient))
+    (pid,) = installation.pids("taskmanager")
+    assert done.returncode == 0
+    assert done.stderr.startswith(
+        f"taskmanager {pid} runs, but has found no JobManager within 2 s and goes on looking: "
+    )
+    assert f"localhost:{installation.port}" in done.stderr and str(installation.log) in done.stderr
+    started(installation.run("jobmanager", "start"), "jobmanager")
+    until(lambda: installation.slots() == 2)
+    installation.run("cluster", "stop")
+
+
 def test_one_that_finds_no_job_manager_gives_up(installation):
     task_manager = installation.daemon("taskmanager", "-D", "taskmanager.registration.timeout=200 ms")
     output = task_manager.communicate(timeout=WAIT_S)[0]

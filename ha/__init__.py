@@ -1,10 +1,12 @@
 """Leader services: who may act, under which number, and where the leader is found.
 
-    interfaces.py   LeaderContender, LeaderElection, LeaderRetrievalListener, LeaderRetrieval: protocols
+    interfaces.py   LeaderContender, LeaderElection, LeaderRetrieval and its listener, StateHandleStore: protocols
     information.py  LeaderInformation: epoch, session, address
     embedded.py     one process: grants at once, with an epoch that only grows
     standalone.py   one fixed leader at a known address
-    zookeeper_*.py  several processes: _session (connection, thread, lease), _election, _retrieval, _record, _settings
+    zookeeper_*.py  several processes: _session (connection, thread, lease), _election, _retrieval, _state, _record,
+                    _settings
+    memory_state.py, zookeeper_state.py   what leaders keep for those who lead next
     services.py     HaServices by type
 
 A component acts only between ``grant_leadership`` and ``revoke_leadership``. The epoch it was granted stands in every

@@ -2,6 +2,7 @@
 
     EmbeddedLeaderService ── election() ──► LeaderElection of one contender
                           ── retrieval() ─► LeaderRetrieval of one listener
+                          ── state_store() ─► contents of the process
 
 Every grant has an epoch one higher than the last, so that fencing works here exactly as it does over ZooKeeper.
 Thread safe; contenders and listeners are called outside the lock, in the thread that caused the change.
@@ -15,7 +16,8 @@ import threading
 import uuid
 
 from ha.information import LeaderInformation
-from ha.interfaces import LeaderContender, LeaderElection, LeaderRetrieval, LeaderRetrievalListener
+from ha.interfaces import LeaderContender, LeaderElection, LeaderRetrieval, LeaderRetrievalListener, StateHandleStore
+from ha.memory_state import MemoryStateStore
 
 
 class EmbeddedLeaderService:
@@ -29,6 +31,7 @@ class EmbeddedLeaderService:
         self._leader: _EmbeddedElection | None = None
         self._information: LeaderInformation | None = None
         self._listeners: list[LeaderRetrievalListener] = []
+        self._store = MemoryStateStore(self._is_granted)
 
     def election(self) -> LeaderElection:
         """Return an election for one contender."""
@@ -37,6 +40,10 @@ class EmbeddedLeaderService:
     def retrieval(self) -> LeaderRetrieval:
         """Return a retrieval for one listener."""
         return _EmbeddedRetrieval(self)
+
+    def state_store(self) -> StateHandleStore:
+        """Return the contents, which end with this process."""
+        return self._store
 
     def enter(self, election: _EmbeddedElection) -> None:
         """Line up; grants when nobody leads."""
@@ -76,6 +83,10 @@ class EmbeddedLeaderService:
         """Return whether the election holds that epoch."""
         with self._lock:
             return self._leader is election and self._epoch == epoch
+
+    def _is_granted(self, epoch: int) -> bool:
+        with self._lock:
+            return self._leader is not None and self._epoch == epoch
 
     def watch(self, listener: LeaderRetrievalListener) -> None:
         """Add a listener and tell it the present leader."""

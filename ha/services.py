@@ -14,13 +14,14 @@ from typing import Protocol
 
 from ha.embedded import EmbeddedLeaderService
 from ha.information import LeaderInformation
-from ha.interfaces import LeaderElection, LeaderRetrieval
+from ha.interfaces import LeaderElection, LeaderRetrieval, StateHandleStore
+from ha.memory_state import MemoryStateStore
 from ha.standalone import StandaloneElection, StandaloneRetrieval
 from ha.zookeeper_settings import ZooKeeperSettings
 
 
 class HaServices(Protocol):
-    """Makes elections and retrievals."""
+    """Makes elections and retrievals, and has the contents that leaders keep."""
 
     def election(self) -> LeaderElection:
         """Return the election of this process's components."""
@@ -30,20 +31,30 @@ class HaServices(Protocol):
         """Return a watch on the leader."""
         ...
 
+    def state_store(self) -> StateHandleStore:
+        """Return the contents; only an epoch that an election of these services holds can change them."""
+        ...
+
 
 class StandaloneHaServices:
     """A fixed leader at ``address``."""
 
     def __init__(self, address: str, epoch: int) -> None:
         self._information = LeaderInformation(epoch, uuid.uuid4(), address)
+        self._election = StandaloneElection(epoch)
+        self._store = MemoryStateStore(self._election.has_leadership)
 
     def election(self) -> LeaderElection:
         """Return an election whose only contender leads at once."""
-        return StandaloneElection(self._information.epoch)
+        return self._election
 
     def retrieval(self) -> LeaderRetrieval:
         """Return a watch that tells the fixed address."""
         return StandaloneRetrieval(self._information)
+
+    def state_store(self) -> StateHandleStore:
+        """Return the contents, which end with this process."""
+        return self._store
 
 
 def create_ha_services(

@@ -64,6 +64,10 @@ class ZooKeeperElection:
         """Return whether ``epoch`` is granted now, and the lease runs."""
         return epoch > 0 and self._epoch == epoch and self._session.is_alive()
 
+    def latch_path(self, epoch: int) -> str:
+        """Return the node that is there as long as ``epoch`` leads, "" when it is not granted. On the thread only."""
+        return self._path if self.has_leadership(epoch) else ""
+
     def close(self) -> None:
         """Leave the line; leadership is revoked before."""
         if self._contender is not None:

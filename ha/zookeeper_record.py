@@ -1,6 +1,7 @@
-"""What a leader writes into its node: JSON with a MAC, so that nobody without the secret can lead others astray.
+"""What a leader writes into nodes: with a MAC, so that nobody without the secret can lead others astray.
 
     {"record": {"cluster": ..., "epoch": 17179869186, "session": <uuid>, "address": "host:port"}, "mac": <hex>}
+    {"cluster": ..., "name": ..., "write": <hex>, "mac": <hex>} newline, content: of any bytes, the MAC is over all
 
 Nothing is believed before the MAC fits; a node of another cluster does not fit either.
 """
@@ -11,12 +12,13 @@ import hashlib
 import hmac
 import json
 import uuid
+from typing import NamedTuple
 
 from ha.information import LeaderInformation
+from ha.state_limits import CONTENT_MAX_BYTES
 from ha.zookeeper_settings import ZooKeeperSettings
 
-#: a node of a megabyte breaks the connection; half of it is far more than an address
-NODE_MAX_BYTES = 512 << 10
+NODE_MAX_BYTES = CONTENT_MAX_BYTES
 
 
 def encode_leader(information: LeaderInformation, settings: ZooKeeperSettings) -> bytes:
@@ -44,6 +46,41 @@ def decode_leader(content: bytes, settings: ZooKeeperSettings) -> LeaderInformat
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{settings.information_path} is not a leader's record") from error
     raise ValueError(f"{settings.information_path} was written with another cluster secret")
+
+
+class StateRecord(NamedTuple):
+    """A content; ``write`` is the number of the write that it came with."""
+
+    write: str
+    content: bytes
+
+
+def encode_state(record: StateRecord, settings: ZooKeeperSettings, name: str) -> bytes:
+    """Return the node of a content."""
+    header: dict[str, object] = {"cluster": settings.cluster_id, "name": name, "write": record.write}
+    sealed = json.dumps(header | {"mac": _state_mac(header, record.content, settings)}).encode()
+    return sealed + b"\n" + record.content
+
+
+def decode_state(node: bytes, settings: ZooKeeperSettings, name: str) -> StateRecord:
+    """Return the content of a node; ValueError when it is not from a holder of this cluster's secret."""
+    line, _, content = node.partition(b"\n")
+    if len(content) > CONTENT_MAX_BYTES:
+        raise ValueError(f"{len(node)} bytes are more than this cluster writes")
+    try:
+        header = json.loads(line)
+        mac, write = str(header.pop("mac")), str(header["write"])
+        fits = hmac.compare_digest(mac.encode(), _state_mac(header, content, settings).encode())
+        if fits and (header["cluster"], header["name"]) == (settings.cluster_id, name):
+            return StateRecord(write, content)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise ValueError("this cluster did not write it") from error
+    raise ValueError("it was changed, or written with another cluster secret or under another name")
+
+
+def _state_mac(header: dict[str, object], content: bytes, settings: ZooKeeperSettings) -> str:
+    text = json.dumps(header, sort_keys=True, separators=(",", ":")).encode()
+    return hmac.new(settings.key(b"state"), text + b"\n" + content, hashlib.sha256).hexdigest()
 
 
 def _mac(record: dict[str, object], settings: ZooKeeperSettings) -> str:

@@ -1,12 +1,13 @@
-"""ZooKeeperHaServices: elections and retrievals of a process, over one connection that is open while one is in use."""
+"""ZooKeeperHaServices: all leader services of a process, over one connection that is open while one is in use."""
 
 from __future__ import annotations
 
-from ha.interfaces import LeaderElection, LeaderRetrieval
+from ha.interfaces import LeaderElection, LeaderRetrieval, StateHandleStore
 from ha.zookeeper_election import ZooKeeperElection
 from ha.zookeeper_retrieval import ZooKeeperRetrieval
 from ha.zookeeper_session import ZooKeeperSession
 from ha.zookeeper_settings import ZooKeeperSettings
+from ha.zookeeper_state import ZooKeeperStateStore
 
 
 class ZooKeeperHaServices:
@@ -14,11 +15,22 @@ class ZooKeeperHaServices:
 
     def __init__(self, settings: ZooKeeperSettings) -> None:
         self.session = ZooKeeperSession(settings)
+        self._elections: list[ZooKeeperElection] = []
+        self._store = ZooKeeperStateStore(self.session, self._latch_of)
 
     def election(self) -> LeaderElection:
         """Return an election for one contender."""
-        return ZooKeeperElection(self.session)
+        election = ZooKeeperElection(self.session)
+        self._elections.append(election)
+        return election
 
     def retrieval(self) -> LeaderRetrieval:
         """Return a retrieval for one listener."""
         return ZooKeeperRetrieval(self.session)
+
+    def state_store(self) -> StateHandleStore:
+        """Return the contents that the leader keeps in ZooKeeper."""
+        return self._store
+
+    def _latch_of(self, epoch: int) -> str:
+        return next((path for election in self._elections if (path := election.latch_path(epoch))), "")

@@ -41,7 +41,7 @@ _HEARTBEATS = 6
 _PAUSE_MAX_S = 0.5
 _JOIN_S = 10.0
 #: these are told by a state, too: what was asked is asked again then
-_PASSING = (ConnectionLossError, ConnectionClosedError, ExpiredError)
+PASSING = (ConnectionLossError, ConnectionClosedError, ExpiredError)
 
 
 def boot_time_s() -> float:
@@ -136,11 +136,17 @@ class ZooKeeperSession:
 
         An answer that a lost connection took away is told to nobody: ``connected`` or ``expired`` follows.
         """
+        self.ask_all(request, lambda value, error: self._answered(value, error, done, failed))
+
+    def ask_all(self, request: Callable[[Any], Any], answered: Callable[[Any, Exception | None], None]) -> None:
+        """Send a request; ``answered`` is called in any case, also when the answer was lost (one of PASSING)."""
         try:
             answer = request(self._client)
-        except _PASSING:
-            return
-        answer.rawlink(lambda answer: self.post(lambda: self._answered(answer, done, failed)))
+        except PASSING as error:
+            lost = error
+            self.post(lambda: answered(None, lost))
+        else:
+            answer.rawlink(lambda answer: self.post(lambda: answered(answer.value, answer.exception)))
 
     def watch(self, fired: Callable[[], None]) -> Callable[[object], None]:
         """Return a watch for kazoo that calls ``fired`` on the thread."""
@@ -151,11 +157,16 @@ class ZooKeeperSession:
 
         return lambda event: self.post(note)
 
-    def _answered(self, answer: Any, done: Callable[[Any], None], failed: Callable[[Exception], None] | None) -> None:
-        error = answer.exception
+    def _answered(
+        self,
+        value: Any,
+        error: Exception | None,
+        done: Callable[[Any], None],
+        failed: Callable[[Exception], None] | None,
+    ) -> None:
         if error is None:
-            done(answer.value)
-        elif isinstance(error, _PASSING):
+            done(value)
+        elif isinstance(error, PASSING):
             return
         elif isinstance(error, NoAuthError | AuthFailedError):
             folder = self.settings.folder

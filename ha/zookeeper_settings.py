@@ -2,7 +2,8 @@
 
 ``/drey`` (root, open) ─ ``<cluster id>`` (of the holders of the secret) ─ ``leader`` ─┬ ``latch/<token>-<sequence>``
                                                                                    └ ``connection_info``
-Both leaves are ephemeral: they end with the session of the process that made them.
+Both leaves are ephemeral: they end with the session of the process that made them. Beside ``leader`` is ``jobs``,
+whose children are contents that last (``ZooKeeperStateStore``).
 """
 
 from __future__ import annotations
@@ -33,6 +34,11 @@ class ZooKeeperSettings:
     def latch_folder(self) -> str:
         """The node whose children are the candidates, in the order in which they came."""
         return f"{self.folder}/latch"
+
+    @property
+    def jobs_folder(self) -> str:
+        """The node whose children are contents by name."""
+        return f"/{self.root.strip('/')}/{self.cluster_id.strip('/')}/jobs"
 
     @property
     def information_path(self) -> str:

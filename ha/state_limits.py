@@ -1,0 +1,22 @@
+"""What every store of contents takes: names of hexadecimal digits, contents that ZooKeeper can hold."""
+
+from __future__ import annotations
+
+import re
+
+_NAME = re.compile(r"[0-9a-f]{1,64}")
+#: a node of a megabyte breaks the connection to ZooKeeper; half of it is far more than a handle
+CONTENT_MAX_BYTES = 512 << 10
+
+
+def is_name(name: str) -> bool:
+    """Return whether a content may be called so."""
+    return _NAME.fullmatch(name) is not None
+
+
+def check_write(name: str, content: bytes = b"") -> None:
+    """Raise ValueError for what no store takes."""
+    if not is_name(name):
+        raise ValueError(f"{name!r} is not a name for a content: write 1 to 64 hexadecimal digits")
+    if len(content) > CONTENT_MAX_BYTES:
+        raise ValueError(f"the content of {name} has {len(content)} bytes, more than {CONTENT_MAX_BYTES}")

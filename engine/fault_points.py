@@ -10,9 +10,13 @@ and ``fail`` (InjectedFaultError).
 The points, in the order in which a job passes them:
 
     job.accepted      Dispatcher: the JobMaster has started          task.finishing    before FINISHED is reported
-    task.submitted    TaskExecutor: before the thread starts         sink.deciding     before the decision is recorded
-    task.running      in the task's thread                           sink.decided      before anything is published
-    partition.stored  a BLOCKING result is complete                  sink.published    before the result is recorded
+    job.prepared      staging is there, nobody knows                 sink.deciding     before the decision is recorded
+    job.scheduled     slots are written down, no task is sent        sink.decided      before anything is published
+    task.submitted    TaskExecutor: before the thread starts         sink.published    before the result is recorded
+    task.running      in the task's thread                           job.recorded      before anything is given back
+    partition.stored  a BLOCKING result is complete                  job.released      before staging is removed
+    job.reported      a task has ended, which is not written down    job.ended         before it is forgotten
+    job.reattaching   of a recovered job: before it asks             job.reattached    before it goes on
 """
 
 from __future__ import annotations
@@ -26,6 +30,8 @@ from engine.errors import ConfigurationError, ResourceError
 
 POINTS = (
     "job.accepted",
+    "job.prepared",
+    "job.scheduled",
     "task.submitted",
     "task.running",
     "partition.stored",
@@ -33,6 +39,12 @@ POINTS = (
     "sink.deciding",
     "sink.decided",
     "sink.published",
+    "job.recorded",
+    "job.released",
+    "job.ended",
+    "job.reported",
+    "job.reattaching",
+    "job.reattached",
 )
 _SIGNALS = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP}
 

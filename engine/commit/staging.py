@@ -5,7 +5,7 @@
         <sink>-<subtask>-<nonce>.ext  files of attempts
         decision.json  output/  ...   see decision.py and publish.py
 
-    create ─► (attempts write) ─► abort, or publish removes it
+    create ─► (attempts write, another process adopts it) ─► abort, or publish removes it
     sweep_stale(target)           removes those whose process is dead
 
 A process that was killed leaves its staging behind. The next job with the same target sweeps it, when owner.json says
@@ -73,6 +73,17 @@ def create_staging(target: Path, job_id: JobId) -> Path:
     owner = msgspec.structs.replace(_this_process(), created_parents=tuple(str(parent) for parent in missing))
     replace_file(staging / OWNER_FILE, msgspec.json.encode(owner))
     return staging
+
+
+def adopt_staging(staging: Path) -> None:
+    """Answer for a staging folder that another process made for a job which goes on here.
+
+    One that is gone is made again: what was written there is missed when it is published.
+    """
+    made = _read_owner(staging)
+    owner = msgspec.structs.replace(_this_process(), created_parents=made.created_parents if made is not None else ())
+    staging.mkdir(parents=True, exist_ok=True)
+    replace_file(staging / OWNER_FILE, msgspec.json.encode(owner))
 
 
 def remove_staging(staging: Path) -> None:

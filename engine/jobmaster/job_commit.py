@@ -1,22 +1,28 @@
 """The outputs of one job: prepared before it starts, decided and published at its end, or aborted.
 
     prepare() ─► staging folder of each sink        PlanError when an output exists
+    adopt(staging)                                  the same of a job that another leader prepared
     commit(staged files)                            decide, publish, staging is gone
-    abort()                                         staging is gone; idempotent
-    record(status, ...)                             how the job ended, once and for all: it never runs again
+    publish_again(decision)                         what another leader decided
+    record(end)                                     how the job ended, once and for all: it never runs again
+    abort()                                         staging is gone; idempotent; only after the end is recorded
 
-Blocking: runs in the JobMaster's executor, one call at a time.
+Blocking: runs in the JobMaster's executor, one call at a time. The storage refuses who does not lead any more, so a
+stale leader repeats at most what is in force: it publishes what was decided, and removes no staging before it has
+recorded an end.
+
+FolderStorage (one leader at a time; without a folder the decision lies in the first sink's staging folder, and nothing
+is recorded):
 
     <storage folder>/decisions/<job id>.json        created before publication, removed with the record
     <storage folder>/results/<job id>.json          created last
-
-Without a storage folder the decision lies in the first sink's staging folder, and nothing is recorded.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import Protocol
 
 import msgspec
 
@@ -31,21 +37,85 @@ from engine.commit.decision import (
 from engine.commit.output_check import check_outputs, resolve_target, sinks_of
 from engine.commit.publish import publish
 from engine.commit.result_record import JobResultRecord, JobResultStore
-from engine.commit.staging import create_staging, remove_staging, sweep_stale
+from engine.commit.staging import adopt_staging, create_staging, remove_staging, staging_path, sweep_stale
 from engine.connectors.records_manifest import MANIFEST_NAME
 from engine.connectors.records_parts import WrittenPart, records_manifest
-from engine.errors import FencedError, JobExecutionError, PlanError
+from engine.errors import FencedError, JobExecutionError, PlanError, ResourceError
 from engine.fault_points import reach
+from engine.gateways.job_details import JobDetails
+from engine.gateways.messages import JobOutcome, JobOverview
 from engine.graph.deployment import StagedFile
 from engine.graph.job_graph import JobGraph
 from engine.graph.source_spec import SinkSpec
+from engine.ids import JobId
+
+
+class JobEnd(msgspec.Struct, frozen=True):
+    """How a job ended: the record, and what is kept of it for people."""
+
+    record: JobResultRecord
+    overview: JobOverview
+    outcome: JobOutcome
+    details: JobDetails
+
+
+class StorageUnavailableError(ResourceError):
+    """The storage of decisions and results does not answer for now."""
+
+
+class JobStorage(Protocol):
+    """Where decision and end of one job are kept, under the epoch of one leader.
+
+    Blocking. What has been kept is never changed. FencedError: another leader is in force, nothing was changed.
+    StorageUnavailableError: no answer, it may have been kept; the JobMaster asks again while it leads. OSError: it
+    could not be kept.
+    """
+
+    def ended(self) -> JobResultRecord | None:
+        """Return how the job ended, or None."""
+        ...
+
+    def decide(self, decision: Decision) -> Decision:
+        """Keep a decision unless there is one; return the one in force."""
+        ...
+
+    def record(self, end: JobEnd) -> None:
+        """Keep how the job ended unless that is known."""
+        ...
+
+
+class FolderStorage:
+    """Decisions and results of jobs in a folder, written by one leader at a time."""
+
+    def __init__(self, folder: Path, job_id: JobId) -> None:
+        self._folder = folder
+        self._job_id = job_id
+
+    def ended(self) -> JobResultRecord | None:
+        """Return how the job ended, or None."""
+        return self._results().read(self._job_id)
+
+    def decide(self, decision: Decision) -> Decision:
+        """Keep a decision unless there is one; return the one in force."""
+        return self._decisions().decide(decision)
+
+    def record(self, end: JobEnd) -> None:
+        """Keep how the job ended; FencedError when a later leader has recorded it."""
+        self._results().write(end.record)
+        self._decisions().path(self._job_id).unlink(missing_ok=True)
+
+    def _decisions(self) -> DecisionStore:
+        return DecisionStore(_made(self._folder / "decisions"))
+
+    def _results(self) -> JobResultStore:
+        return JobResultStore(_made(self._folder / "results"))
 
 
 class JobCommit:
     """Staging, decision and publication of a job's outputs."""
 
     def __init__(
-        self, job_graph: JobGraph, epoch: int, is_leading: Callable[[], bool], storage_folder: Path | None = None
+        self, job_graph: JobGraph, epoch: int, is_leading: Callable[[], bool], storage: JobStorage | None = None
     ) -> None:
         self._job_id = job_graph.job_id
         self._sinks = sinks_of(job_graph)
@@ -53,8 +123,7 @@ class JobCommit:
         self.revise(job_graph)
         self._epoch = epoch
         self._is_leading = is_leading
-        self._name = job_graph.name
-        self._storage_folder = storage_folder
+        self._storage = storage
         self._staging: dict[int, Path] = {}
         # Resolved once: the working folder may change while the job runs.
         self._targets = {sink.sink_index: resolve_target(sink.spec.path) for sink in self._sinks}
@@ -73,8 +142,11 @@ class JobCommit:
 
         Raises: PlanError when an output exists, or when the job has ended before.
         """
-        self._refuse_ended()
+        ended = self._storage.ended() if self._storage is not None else None
+        if ended is not None:
+            raise PlanError(f"job {self._job_id} has run before: it is {ended.status}")
         check_outputs(sink.spec for sink in self._sinks)
+        self._check_leading()
         for sink in self._sinks:
             target = self._targets[sink.sink_index]
             sweep_stale(target)
@@ -84,12 +156,12 @@ class JobCommit:
                 raise JobExecutionError(f"output {sink.spec.path} cannot be staged: {error}") from error
         return {sink_index: str(path) for sink_index, path in self._staging.items()}
 
-    def _refuse_ended(self) -> None:
-        if self._storage_folder is None:
-            return
-        ended = JobResultStore(_made(self._storage_folder / "results")).read(self._job_id)
-        if ended is not None:
-            raise PlanError(f"job {self._job_id} has run before: it is {ended.status}")
+    def adopt(self, staging: Mapping[int, str]) -> None:
+        """Answer for the staging that another leader of this job has prepared."""
+        self._check_leading()
+        for sink_index, path in staging.items():
+            adopt_staging(Path(path))
+            self._staging[sink_index] = Path(path)
 
     def commit(self, staged: Iterable[StagedFile]) -> None:
         """Decide and publish; raises FencedError when this leader is one no more."""
@@ -107,31 +179,40 @@ class JobCommit:
             staging = self._staging[sink.sink_index]
             output = decided_output(sink.sink_index, target, staging, sink.spec.overwrite, own)
             outputs.append(_with_manifest(output, sink.spec, own))
-        if not self._is_leading():
-            raise FencedError(self._epoch + 1, self._epoch)
         reach("sink.deciding")
-        decision = self._store().decide(Decision(self._job_id, self._epoch, tuple(outputs)))
+        self._check_leading()
+        self.publish_again(self._decide(Decision(self._job_id, self._epoch, tuple(outputs))))
+
+    def publish_again(self, decision: Decision) -> None:
+        """Publish what was decided, by this leader or one before it."""
         reach("sink.decided")
+        self._check_leading()
         publish(decision)
         reach("sink.published")
 
+    def record(self, end: JobEnd) -> None:
+        """Record how the job ended; FencedError when this leader is one no more."""
+        self._check_leading()
+        if self._storage is not None:
+            self._storage.record(end)
+        reach("job.recorded")
+
     def abort(self) -> None:
-        """Remove staging."""
-        for path in self._staging.values():
-            remove_staging(path)
+        """Remove staging, also what is left of a job that was never prepared here."""
+        for sink in self._sinks:
+            by_name = staging_path(self._targets[sink.sink_index], self._job_id)
+            staging = self._staging.get(sink.sink_index, by_name)
+            if staging.is_dir():
+                remove_staging(staging)
 
-    def record(self, status: str, runtime_ms: int, message: str = "") -> None:
-        """Record how the job ended; FencedError when a later leader has recorded it."""
-        if self._storage_folder is None:
-            return
-        record = JobResultRecord(self._job_id, self._name, status, self._epoch, runtime_ms, message)
-        JobResultStore(_made(self._storage_folder / "results")).write(record)
-        self._store().path(self._job_id).unlink(missing_ok=True)
+    def _decide(self, decision: Decision) -> Decision:
+        if self._storage is not None:
+            return self._storage.decide(decision)
+        return DecisionStore(self._staging[self._sinks[0].sink_index], DECISION_FILE).decide(decision)
 
-    def _store(self) -> DecisionStore:
-        if self._storage_folder is not None:
-            return DecisionStore(_made(self._storage_folder / "decisions"))
-        return DecisionStore(self._staging[self._sinks[0].sink_index], DECISION_FILE)
+    def _check_leading(self) -> None:
+        if not self._is_leading():
+            raise FencedError(self._epoch + 1, self._epoch)
 
 
 def _with_manifest(output: DecidedOutput, spec: SinkSpec, staged: Iterable[StagedFile]) -> DecidedOutput:

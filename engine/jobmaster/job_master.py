@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine.clock import Clock
-from engine.errors import EngineError, MemoryBudgetError, SlotTimeoutError
+from engine.errors import EngineError, FencedError, MemoryBudgetError, SlotTimeoutError
 from engine.gateways.failure_info import cancelled_elsewhere, failure_info, lost_task_executor
 from engine.gateways.job_master import JobMasterGateway
 from engine.gateways.messages import (
@@ -50,7 +50,7 @@ from engine.jobmaster.deployment import build_descriptor
 from engine.jobmaster.execution_graph import build_execution_graph
 from engine.jobmaster.execution_state import ExecutionState
 from engine.jobmaster.execution_vertex import ExecutionVertex
-from engine.jobmaster.job_commit import JobCommit
+from engine.jobmaster.job_commit import FolderStorage, JobCommit, JobStorage, StorageUnavailableError
 from engine.jobmaster.job_report import JobReport
 from engine.jobmaster.job_status import JobStatus
 from engine.jobmaster.partition_tracker import partitions_to_release
@@ -73,6 +73,8 @@ _CANCEL_TRIES = 3
 _GOING_ON = (JobStatus.RUNNING, JobStatus.RESTARTING)
 #: seconds in which a TaskExecutor ends all tasks of a job and gives everything back
 _RELEASE_TIMEOUT_S = 60.0
+#: between two questions to a storage that does not answer
+_STORAGE_PAUSE_S = 1.0
 
 
 @dataclass(frozen=True)
@@ -104,6 +106,7 @@ class JobMaster(JobReport, RpcEndpoint):
         blocking_work: Executor,
         is_leading: Callable[[], bool] = lambda: True,
         on_fatal: Callable[[BaseException], None] | None = None,
+        storage: JobStorage | None = None,
     ) -> None:
         JobReport.__init__(self, job_graph, build_execution_graph(job_graph), clock)
         RpcEndpoint.__init__(self, f"jobmaster-{job_graph.job_id}", LeaderFence(epoch), on_fatal)
@@ -113,7 +116,9 @@ class JobMaster(JobReport, RpcEndpoint):
         self._blocking_work = blocking_work
         self._scheduler = Scheduler(self._graph)
         self._pool = SlotPool()
-        self._commit = JobCommit(job_graph, epoch, is_leading, settings.storage_folder)
+        if storage is None and settings.storage_folder is not None:
+            storage = FolderStorage(settings.storage_folder, job_graph.job_id)
+        self._commit = JobCommit(job_graph, epoch, is_leading, storage)
         self._staging: dict[int, str] = {}
         #: slots on TaskExecutors that were lost
         self._lost: dict[ResourceId, list[AllocationId]] = {}
@@ -394,41 +399,62 @@ class JobMaster(JobReport, RpcEndpoint):
 
     async def _finish(self) -> None:
         staged = [file for vertex in self._graph for file in vertex.current.staged_files]
-        loop = asyncio.get_running_loop()
         try:
-            await loop.run_in_executor(self._blocking_work, self._commit.commit, staged)
+            await self._ask_storage(lambda: self._commit.commit(staged))
+        except FencedError as error:
+            self._leave(error)
+            return
         except Exception as error:  # whatever it is, it is why the job fails
             self._failures.add(failure_info(error))
             self._enter(JobStatus.FAILING)
             await self._end_unfinished()
             return
-        await self._release()
-        await self._record(JobStatus.FINISHED, None)
-        self._end(JobStatus.FINISHED, None)
-
-    async def _record(self, status: JobStatus, failure: FailureInfo | None) -> None:
-        """Record how the job ended; what was published stays published when that is not possible."""
-        message = "" if failure is None else f"{failure.type_name}: {failure.message}"
-        loop = asyncio.get_running_loop()
-        try:
-            await loop.run_in_executor(
-                self._blocking_work, self._commit.record, status.value, self._runtime_ms, message
-            )
-        except (OSError, EngineError) as error:
-            _log.warning("the result of job %s could not be recorded: %s", self.job_graph.job_id, error)
+        if await self._record(JobStatus.FINISHED, None):
+            await self._release()
+            self._end(JobStatus.FINISHED, None)
 
     async def _end_unfinished(self) -> None:
-        await self._release()
-        loop = asyncio.get_running_loop()
-        try:
-            await loop.run_in_executor(self._blocking_work, self._commit.abort)
-        except OSError as error:
-            _log.warning("staging of job %s could not be removed: %s", self.job_graph.job_id, error)
         is_cancelled = self._status is JobStatus.CANCELLING
         status = JobStatus.CANCELED if is_cancelled else JobStatus.FAILED
         failure = None if is_cancelled else self._failures.root
-        await self._record(status, failure)
+        # Staging goes when nobody else can go on with the job: a stale leader would take it from its successor.
+        if not await self._record(status, failure):
+            return
+        await self._release()
+        try:
+            await asyncio.get_running_loop().run_in_executor(self._blocking_work, self._commit.abort)
+        except OSError as error:
+            _log.warning("staging of job %s could not be removed: %s", self.job_graph.job_id, error)
         self._end(status, failure)
+
+    async def _record(self, status: JobStatus, failure: FailureInfo | None) -> bool:
+        """Record how the job ended; return whether this leader may end it.
+
+        What was published stays published when that is not possible.
+        """
+        end = self._job_end(status, failure, self._epoch)
+        try:
+            await self._ask_storage(lambda: self._commit.record(end))
+        except FencedError as error:
+            self._leave(error)
+            return False
+        except (OSError, EngineError) as error:
+            _log.warning("the result of job %s could not be recorded: %s", self.job_graph.job_id, error)
+        return True
+
+    async def _ask_storage(self, work: Callable[[], None]) -> None:
+        """Do what may be done twice, again and again while the storage does not answer."""
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                return await loop.run_in_executor(self._blocking_work, work)
+            except StorageUnavailableError as error:
+                _log.warning("job %s waits for its storage: %s", self.job_graph.job_id, error)
+                await asyncio.sleep(_STORAGE_PAUSE_S)
+
+    def _leave(self, error: FencedError) -> None:
+        """Do no more: another leader goes on with the job, and this one is about to be stopped."""
+        _log.warning("job %s is left to another leader: %s", self.job_graph.job_id, error)
 
     async def _release(self) -> None:
         """Give back everything that the job holds on TaskExecutors and at the ResourceManager."""

@@ -9,7 +9,10 @@ import asyncio
 import logging
 from collections import Counter
 
+import msgspec
+
 from engine.clock import Clock
+from engine.commit.result_record import JobResultRecord
 from engine.gateways.job_details import JobDetails, JobExceptions, JobFailure, RequestJobDetails, RequestJobExceptions
 from engine.gateways.messages import (
     JobOutcome,
@@ -23,6 +26,7 @@ from engine.graph.deployment import FailureInfo
 from engine.graph.job_graph import JobGraph
 from engine.jobmaster.execution_graph import ExecutionGraph
 from engine.jobmaster.failure_history import FailureHistory
+from engine.jobmaster.job_commit import JobEnd
 from engine.jobmaster.job_details import vertex_details
 from engine.jobmaster.job_status import JobStatus, check_job_transition
 from engine.jobmaster.job_summary import vertex_progress, vertex_results
@@ -58,20 +62,35 @@ class JobReport:
         end_s = self._clock.monotonic_s() if self._end_s is None else self._end_s
         return int((end_s - self._start_s) * 1000)
 
+    def _job_end(self, status: JobStatus, failure: FailureInfo | None, epoch: int) -> JobEnd:
+        """Return how the job ends, at this moment."""
+        if self._end_s is None:
+            self._end_s = self._clock.monotonic_s()
+        job, text = self.job_graph, "" if failure is None else f"{failure.type_name}: {failure.message}"
+        times = {**self._timestamps_ms, status.value: self._clock.wall_ms()}
+        return JobEnd(
+            JobResultRecord(job.job_id, job.name, status.value, epoch, self._runtime_ms, text),
+            msgspec.structs.replace(self.overview, status=status.value),
+            self._outcome(status, failure),
+            msgspec.structs.replace(self.details, status=status.value, timestamps_ms=times),
+        )
+
     def _end(self, status: JobStatus, failure: FailureInfo | None) -> None:
         """Enter the last status and tell who waits for it."""
         self._enter(status)
-        self._end_s = self._clock.monotonic_s()
-        self.outcome.set_result(
-            JobOutcome(
-                self.job_graph.job_id,
-                self.job_graph.name,
-                status.value,
-                self._runtime_ms,
-                vertex_results(self._graph),
-                failure,
-                self._planner.decisions,
-            )
+        if self._end_s is None:
+            self._end_s = self._clock.monotonic_s()
+        self.outcome.set_result(self._outcome(status, failure))
+
+    def _outcome(self, status: JobStatus, failure: FailureInfo | None) -> JobOutcome:
+        return JobOutcome(
+            self.job_graph.job_id,
+            self.job_graph.name,
+            status.value,
+            self._runtime_ms,
+            vertex_results(self._graph),
+            failure,
+            self._planner.decisions,
         )
 
     @property

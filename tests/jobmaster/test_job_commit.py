@@ -6,18 +6,30 @@ import msgspec
 import pytest
 
 from engine.commit.decision import DecisionStore
-from engine.commit.result_record import JobResultStore
+from engine.commit.result_record import JobResultRecord, JobResultStore
 from engine.connectors.records_manifest import RecordsColumn, RecordsFile, read_manifest
 from engine.connectors.records_parts import PartColumn, PartStatistics
 from engine.errors import FencedError, PlanError
+from engine.gateways.job_details import JobDetails
+from engine.gateways.messages import JobOutcome, JobOverview
 from engine.graph.deployment import StagedFile
 from engine.graph.source_spec import SinkSpec
-from engine.jobmaster.job_commit import JobCommit
+from engine.jobmaster.job_commit import FolderStorage, JobCommit, JobEnd
 from tests.jobmaster.job_graphs import job_graph
 
 
+def end_of(graph, status, runtime_ms, epoch=1):
+    record = JobResultRecord(graph.job_id, graph.name, status, epoch, runtime_ms)
+    return JobEnd(
+        record,
+        JobOverview(graph.job_id, graph.name, status, 0, runtime_ms),
+        JobOutcome(graph.job_id, graph.name, status, runtime_ms, ()),
+        JobDetails(graph.job_id, graph.name, status, 0, runtime_ms, {}, ()),
+    )
+
+
 def committed(graph, tmp_path, epoch=1):
-    commit = JobCommit(graph, epoch, lambda: True, tmp_path / "storage")
+    commit = JobCommit(graph, epoch, lambda: True, FolderStorage(tmp_path / "storage", graph.job_id))
     staging = commit.prepare()
     for path in staging.values():
         Path(path, "0-00000-x.csv").write_text("1\n")
@@ -31,7 +43,7 @@ def test_a_finished_job_is_published_then_recorded_and_its_decision_goes(tmp_pat
     storage = tmp_path / "storage"
     assert (tmp_path / "out" / "part-00000.csv").read_text() == "1\n"
     assert [path.name for path in (storage / "decisions").iterdir()] == [f"{graph.job_id}.json"]
-    commit.record("FINISHED", 12)
+    commit.record(end_of(graph, "FINISHED", 12))
     assert list((storage / "decisions").iterdir()) == []
     record = JobResultStore(storage / "results").read(graph.job_id)
     assert (record.status, record.epoch, record.runtime_ms) == ("FINISHED", 1, 12)
@@ -39,7 +51,7 @@ def test_a_finished_job_is_published_then_recorded_and_its_decision_goes(tmp_pat
 
 def test_records_get_their_manifest_with_the_decision(tmp_path):
     graph = job_graph([1], sinks={0: SinkSpec("records", str(tmp_path / "out"), schema_ipc=b"schema")})
-    commit = JobCommit(graph, 1, lambda: True, tmp_path / "storage")
+    commit = JobCommit(graph, 1, lambda: True, FolderStorage(tmp_path / "storage", graph.job_id))
     Path(commit.prepare()[0], "0-00000-x.parquet").write_bytes(b"rows")
     column = PartColumn(1, 5, null_count=0, heavy_keys=(("1", 0.5),))
     statistics = msgspec.json.encode(PartStatistics(7, columns={"k": column})).decode()
@@ -55,14 +67,14 @@ def test_records_get_their_manifest_with_the_decision(tmp_path):
 
 def test_a_recorded_job_does_not_run_again_also_under_a_later_leader(tmp_path):
     graph = job_graph([1], sinks={0: SinkSpec("csv", str(tmp_path / "out"), overwrite=True)})
-    committed(graph, tmp_path).record("FINISHED", 12)
+    committed(graph, tmp_path).record(end_of(graph, "FINISHED", 12))
     with pytest.raises(PlanError, match="has run before: it is FINISHED"):
-        JobCommit(graph, 2, lambda: True, tmp_path / "storage").prepare()
+        JobCommit(graph, 2, lambda: True, FolderStorage(tmp_path / "storage", graph.job_id)).prepare()
 
 
 def test_a_leader_of_an_older_epoch_cannot_record_what_a_later_one_has(tmp_path):
     graph = job_graph([1], sinks={0: SinkSpec("csv", str(tmp_path / "out"))})
-    old = JobCommit(graph, 1, lambda: True, tmp_path / "storage")
-    JobCommit(graph, 2, lambda: True, tmp_path / "storage").record("CANCELED", 5)
+    old = JobCommit(graph, 1, lambda: True, FolderStorage(tmp_path / "storage", graph.job_id))
+    JobCommit(graph, 2, lambda: True, FolderStorage(tmp_path / "storage", graph.job_id)).record(end_of(graph, "CANCELED", 5, 2))
     with pytest.raises(FencedError):
-        old.record("FINISHED", 9)
+        old.record(end_of(graph, "FINISHED", 9))

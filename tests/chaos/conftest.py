@@ -10,6 +10,7 @@ import random
 import pytest
 
 from tests.chaos.workload import JOB, RATE, expected_rows, rows_of, write_data
+from tests.ha.quorum import Quorum
 
 __all__ = ["IS_SHORT", "JOB", "RATE", "rows_of"]
 
@@ -41,3 +42,14 @@ def seed(request):
     chosen = int(os.environ.get("CHAOS_SEED", request.param))
     print(f"seed {chosen}")
     return random.Random(chosen)
+
+
+@pytest.fixture
+def quorum(tmp_path):
+    """Three servers of ZooKeeper of the test's own."""
+    folder = tmp_path / "quorum"
+    folder.mkdir()
+    made = Quorum(folder, 3)
+    made.start()
+    yield made
+    made.stop()

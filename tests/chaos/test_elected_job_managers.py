@@ -9,20 +9,10 @@ import pytest
 from tests.chaos.cluster import ChaosCluster
 from tests.chaos.conftest import IS_SHORT, JOB, RATE, rows_of
 from tests.ha.candidate import SESSION_S, settings_of
-from tests.ha.quorum import Quorum, needs_quorum, until
+from tests.ha.quorum import needs_quorum, until
 from tests.ha.test_zookeeper import Process
 
 pytestmark = needs_quorum
-
-
-@pytest.fixture
-def quorum(tmp_path):
-    folder = tmp_path / "quorum"
-    folder.mkdir()
-    made = Quorum(folder, 3)
-    made.start()
-    yield made
-    made.stop()
 
 
 def elected(quorum):

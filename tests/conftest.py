@@ -12,6 +12,8 @@ import hypothesis
 import psutil
 import pytest
 
+from tests.sampling import keep_samples
+
 hypothesis.settings.register_profile("drey", deadline=None, derandomize=bool(os.environ.get("CI")))
 hypothesis.settings.load_profile("drey")
 
@@ -41,11 +43,23 @@ def pytest_ignore_collect(collection_path, config):
     return None
 
 
+def pytest_configure(config):
+    config.addinivalue_line("markers", "sample(of): the default run takes few of the parameters, see tests/sampling.py")
+
+
+def pytest_collection_modifyitems(config, items):
+    keep_samples(config, items)
+
+
 def _threads():
     return {thread for thread in threading.enumerate() if thread.is_alive() and not thread.name.startswith("pydev")}
 
 
 def _children():
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return set()  # a look at every process of the machine costs more than most tests
     return {child.pid for child in psutil.Process().children(recursive=True)}
 
 

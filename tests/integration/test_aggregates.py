@@ -50,6 +50,7 @@ def table(request):
 # --------------------------------------------------------------------------------------------------- count distinct
 
 
+@pytest.mark.sample("values")
 @pytest.mark.parametrize("keys", [(), ("k", "s")], ids=len)
 def test_count_distinct_alone(any_environment, table, keys):
     result = any_environment.from_arrow(table).group_by(*keys).agg(n=count_distinct("t"))
@@ -59,6 +60,7 @@ def test_count_distinct_alone(any_environment, table, keys):
     assert_same_rows(rows_of(result.to_arrow()), expected)
 
 
+@pytest.mark.sample("values")
 @pytest.mark.parametrize("keys", [(), ("k",)], ids=len)
 def test_counts_of_several_arguments_mix_with_other_aggregates(any_environment, table, keys):
     data = any_environment.from_arrow(table)
@@ -85,6 +87,7 @@ def test_counts_of_several_arguments_mix_with_other_aggregates(any_environment, 
     assert_same_rows(rows_of(found), expected)
 
 
+@pytest.mark.sample("values")
 @TYPES
 def test_count_distinct_of_every_type_and_by_every_type(two_environments, data_type):
     table = key_table(data_type, 200)
@@ -139,6 +142,7 @@ def assert_close_rows(actual, expected):
         assert list(one) == wanted
 
 
+@pytest.mark.sample("values")
 @pytest.mark.parametrize("keys", [(), ("k", "s")], ids=len)
 def test_variance_and_standard_deviation(any_environment, table, keys):
     money = pa.decimal128(9, 2)
@@ -165,6 +169,7 @@ def test_a_large_mean_does_not_eat_the_deviations(any_environment):
 # ------------------------------------------------------------------------------------------------------- first, last
 
 
+@pytest.mark.sample("values")
 @pytest.mark.parametrize("keys", [(), ("k", "s")], ids=len)
 def test_first_and_last_follow_a_sort(any_environment, table, keys):
     ordered = any_environment.from_arrow(table).sort("i")
@@ -175,6 +180,7 @@ def test_first_and_last_follow_a_sort(any_environment, table, keys):
     assert_same_rows(rows_of(result.to_arrow()), expected)
 
 
+@pytest.mark.sample("values")
 @TYPES
 def test_first_and_last_of_every_type_are_values_of_their_group(two_environments, data_type):
     table = key_table(data_type, 200)

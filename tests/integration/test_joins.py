@@ -38,6 +38,11 @@ def two(request, open_environment):
     return open_environment(**ENVIRONMENTS[request.param])
 
 
+@pytest.fixture(scope="module", params=["three, spilling", "one, batch, spilling"])
+def spilling(request, open_environment):
+    return open_environment(**ENVIRONMENTS[request.param])
+
+
 def rows_by_tag(data_sets):
     """Run data sets of one schema as one job; return the rows of each under its tag."""
     tagged = [data.with_columns(tag=lit(tag)) for tag, data in data_sets.items()]
@@ -73,6 +78,7 @@ def expected_on(how, condition="true"):
     return duck(f"SELECT coalesce(l.k, r.k), a, l.l, b, r.r FROM l {WORD[how]} r ON {key}", l=LEFT, r=RIGHT)
 
 
+@pytest.mark.sample("values")
 @pytest.mark.parametrize("how", KEYED)
 def test_on_gives_one_key_of_the_side_that_is_there(env, how):
     left, right = env.from_arrow(LEFT), env.from_arrow(RIGHT)
@@ -83,6 +89,7 @@ def test_on_gives_one_key_of_the_side_that_is_there(env, how):
         assert_same_rows(rows, expected_on(how))
 
 
+@pytest.mark.sample("values")
 @pytest.mark.parametrize("how", KEYED)
 def test_a_condition_is_part_of_the_match(two, how):
     left, right = two.from_arrow(LEFT), two.from_arrow(RIGHT)
@@ -92,6 +99,7 @@ def test_a_condition_is_part_of_the_match(two, how):
         assert_same_rows(rows, expected_on(how, "a < b AND l.k <> 3"))
 
 
+@pytest.mark.sample("values")
 @pytest.mark.parametrize("how", KEYED)
 def test_left_on_and_right_on_keep_both_keys(two, how):
     left, right = two.from_arrow(LEFT), two.from_arrow(RIGHT).rename(k="k2")
@@ -110,6 +118,7 @@ ONE_SIDED = {
 }
 
 
+@pytest.mark.sample("values")
 @pytest.mark.parametrize("how", KEYED)
 def test_a_condition_over_one_side_keeps_the_rows_that_an_outer_join_returns(two, how):
     left, right = two.from_arrow(LEFT), two.from_arrow(RIGHT)
@@ -159,6 +168,7 @@ def test_an_equality_behind_a_cross_join_is_its_key(two):
     assert_same_rows(data.collect(), expected)
 
 
+@pytest.mark.sample("values")
 @pytest.mark.parametrize("how", KEYED)
 def test_empty_sides(two, how):
     sides = {
@@ -177,6 +187,7 @@ def test_empty_sides(two, how):
         assert_same_rows(rows, duck(f"SELECT {column}, a FROM l {WORD[how]} r ON l.k = r.k", l=left, r=right))
 
 
+@pytest.mark.sample("values")
 @pytest.mark.parametrize("how", KEYED)
 def test_groups_of_a_joined_key_are_whole(two, how):
     """Null keys are spread over subtasks before a join and are one group behind it."""
@@ -195,6 +206,7 @@ def test_groups_of_a_joined_key_are_whole(two, how):
         assert_same_rows(rows, expected)
 
 
+@pytest.mark.sample("values")
 @pytest.mark.parametrize("how", KEYED)
 def test_filters_behind_a_join_mean_what_they_say(two, how):
     joined = two.from_arrow(LEFT).join(two.from_arrow(RIGHT), on="k", how=how)
@@ -213,9 +225,10 @@ def test_filters_behind_a_join_mean_what_they_say(two, how):
         assert_same_rows(found[name], [(row[1], row[0]) for row in expected_on(how) if keeps(row)])
 
 
+@pytest.mark.sample("values")
 @pytest.mark.parametrize("data_type", KEY_VALUES, ids=str)
-def test_keys_of_every_type_merge_and_hash_alike(open_environment, data_type):
-    env = open_environment(**ENVIRONMENTS["three, spilling"])
+def test_keys_of_every_type_merge_and_hash_alike(spilling, data_type):
+    env = spilling
     left, right = key_table(data_type, 60), key_table(data_type, 50, seed=2).rename_columns(["k", "m"])
     found = rows_by_tag(
         {
@@ -231,6 +244,7 @@ def test_keys_of_every_type_merge_and_hash_alike(open_environment, data_type):
         assert found[f"{how} REPARTITION_SORT_MERGE"]
 
 
+@pytest.mark.sample("values")
 @pytest.mark.parametrize("how", KEYED)
 def test_keys_widen_and_several_match_together(two, how):
     left = LEFT.set_column(0, "k", LEFT["k"].cast(pa.int32()))
@@ -284,6 +298,7 @@ def large():
     return rows(20_000, 0.6, "l"), rows(3000, 0.1, "r")
 
 
+@pytest.mark.sample("values")
 @pytest.mark.parametrize("how", ["full", "anti", "semi", "right"])
 @pytest.mark.parametrize("size", ["16mb", "1mb"])
 def test_sort_merge_of_a_heavy_key_in_little_memory(open_environment, large, how, size):

@@ -19,6 +19,7 @@ ROWS = 240
 TYPES = pytest.mark.parametrize("data_type", KEY_VALUES, ids=str)
 
 
+@pytest.mark.sample("values")
 @TYPES
 def test_rows_come_back_as_they_went_in(two_environments, data_type):
     table = key_table(data_type, ROWS)
@@ -27,6 +28,7 @@ def test_rows_come_back_as_they_went_in(two_environments, data_type):
     assert_same_rows(rows_of(result), rows_of(table))
 
 
+@pytest.mark.sample("values")
 @TYPES
 @pytest.mark.parametrize("nulls_last", [False, True])
 @pytest.mark.parametrize("descending", [False, True])
@@ -56,6 +58,7 @@ def grouped(rows):
         )
 
 
+@pytest.mark.sample("values")
 @TYPES
 def test_groups_of_every_type_with_nulls_as_one_group(two_environments, data_type):
     table = key_table(data_type, ROWS)
@@ -72,6 +75,7 @@ def test_groups_of_every_type_with_nulls_as_one_group(two_environments, data_typ
     assert_same_rows(rows_of(result), grouped(rows_of(table)))
 
 
+@pytest.mark.sample("values")
 @TYPES
 def test_min_and_max_of_every_type(two_environments, data_type):
     table = key_table(data_type, ROWS)
@@ -89,6 +93,7 @@ def test_min_and_max_of_every_type(two_environments, data_type):
     assert_same_rows(rows_of(result), expected)
 
 
+@pytest.mark.sample("values")
 @TYPES
 def test_distinct_keeps_one_of_equal_rows(two_environments, data_type):
     table = key_table(data_type, ROWS).select(["k"])
@@ -107,6 +112,7 @@ def joined(left, right, how):
         yield from ((key, None, tag) for key, tag in right if key is None or plain(key) not in keys)
 
 
+@pytest.mark.sample("pairs")
 @TYPES
 @pytest.mark.parametrize("how", ["inner", "left", "right"])
 @pytest.mark.parametrize("ship", ["broadcast", "repartition"])
@@ -127,6 +133,7 @@ def test_join_on_keys_of_every_type_never_matches_nulls(two_environments, data_t
 WRONG_PAIRS = {("left", JoinHint.BROADCAST_HASH_FIRST), ("right", JoinHint.BROADCAST_HASH_SECOND)}
 
 
+@pytest.mark.sample("pairs")
 @pytest.mark.parametrize("hint", [h for h in JoinHint if h != "REPARTITION_SORT_MERGE"], ids=lambda hint: hint.value)
 @pytest.mark.parametrize("how", ["inner", "left", "right"])
 def test_every_hint_gives_the_same_rows(any_environment, how, hint):
@@ -222,6 +229,7 @@ def test_with_columns_replaces_a_column_in_its_place(any_environment):
     assert rows_of(result) == [(2, "x", None)]
 
 
+@pytest.mark.sample("values")
 @pytest.mark.parametrize("limit", [0, 1, 7, ROWS, ROWS + 1])
 def test_limit_is_global(any_environment, limit):
     table = key_table(pa.int32(), ROWS)

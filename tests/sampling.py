@@ -1,0 +1,62 @@
+"""Samples of the tests that a parametrization makes: the default run needs few of what ``make torture`` runs whole.
+
+``@pytest.mark.sample("values")``: every value of every parameter, fixtures with parameters among them, is in at least
+one of the tests that are kept; ``"pairs"``: every two values of two parameters are. Operators meet types, nulls, skew
+and memory in pairs in tests/property already; what is marked here asks whether each value gets through a mechanism.
+
+The choice is greedy and the same every time. ``TORTURE=1`` keeps everything, ``TORTURE_PART=2/10`` with it the second
+tenth, and a command line that names a test with its parameters turns sampling off.
+"""
+
+import itertools
+from collections import Counter, defaultdict
+
+from tests.property.matrix import IS_TORTURE, PART, PARTS
+
+SIZES = {"values": 1, "pairs": 2}
+
+
+def keep_samples(config, items):
+    """Take the tests out of ``items`` that a sample leaves out."""
+    if any("[" in argument for argument in config.args):
+        return
+    groups = defaultdict(list)
+    for item in items:
+        mark = item.get_closest_marker("sample")
+        if mark is not None and hasattr(item, "callspec"):
+            groups[item.path, item.originalname, SIZES[mark.args[0]]].append(item)
+    dropped = set()
+    for (_, _, size), tests in groups.items():
+        cases = [tuple((name, id(value)) for name, value in test.callspec.params.items()) for test in tests]
+        chosen = set(range(PART - 1, len(cases), PARTS)) if IS_TORTURE else sample(cases, size)
+        dropped.update(test for index, test in enumerate(tests) if index not in chosen)
+    if dropped:
+        config.hook.pytest_deselected(items=list(dropped))
+        items[:] = [item for item in items if item not in dropped]
+
+
+def sample(cases, size):
+    """Return indices of cases, tuples of the same length, such that every ``size`` members are together in one.
+
+    Of the cases that add as much, the one is taken whose members have met each other least.
+    """
+    parts = [list(itertools.combinations(case, min(size, len(case)))) for case in cases]
+    missing = {part for of_case in parts for part in of_case}
+    met, chosen = Counter(), set()
+    while missing:
+        best = max(
+            (index for index in range(len(cases)) if index not in chosen),
+            key=lambda index: (
+                sum(part in missing for part in parts[index]),
+                -sum(met[pair] for pair in meetings(cases[index])),
+                -index,
+            ),
+        )
+        chosen.add(best)
+        missing.difference_update(parts[best])
+        met.update(meetings(cases[best]))
+    return chosen
+
+
+def meetings(case):
+    return itertools.combinations_with_replacement(case, 2)

@@ -1,0 +1,292 @@
+"""The journal of a job: its events as a file of the leader that writes them, read by the next one.
+
+    FileJournal.create(path, job id, epoch, events so far)       blocking; durable when it returns
+        ─► append(event) * ─► await flush() ─► await close()     on the loop; one thread writes
+    read_journal(path) ─► JournalContent
+
+    header   magic "DREYJRNL" │ u16 format │ u64 epoch │ 16 bytes job id │ u32 crc32c of all that
+    frame    u32 length │ u32 crc32c │ msgpack of a JobEvent                                     big-endian
+
+Frames that are appended while others are being written are written and synchronised together. A frame that is cut off
+or damaged is the end of the journal: what comes before it is a state that the job really had. A damaged header is an
+error: the file is none of that job.
+
+A journal that cannot be written (disk full, read-only, no answer for ``patience_s``) is given up with one warning: the
+job goes on, and its next leader will know less. Nothing is written after what could not be written, so the file is a
+beginning of the events in any case.
+
+Source: Flink's FileSystemJobEventStore, which writes now and then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import os
+import queue
+import struct
+import threading
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple, Protocol, Self
+
+import msgspec
+
+from engine.commit.durable_file import fsync_folder
+from engine.errors import CorruptBlockError
+from engine.ids import JobId
+from engine.iomanager.crc32c import crc32c
+from engine.jobmaster.job_event import JobEvent, decode_event, encode_event
+
+_log = logging.getLogger(__name__)
+
+_MAGIC = b"DREYJRNL"
+_FORMAT = 1
+_HEADER = struct.Struct(">8sHQ16s")
+_CHECKSUM = struct.Struct(">I")
+_FRAME = struct.Struct(">II")
+#: a frame that says to be longer is damaged
+_FRAME_BYTES_MAX = 1 << 28
+
+
+class Journal(Protocol):
+    """Where a JobMaster writes its events. On the loop."""
+
+    @property
+    def is_durable(self) -> bool:
+        """Whether there is nothing to wait for."""
+        ...
+
+    def append(self, event: JobEvent) -> None:
+        """Write an event after those before it, soon."""
+        ...
+
+    async def flush(self) -> None:
+        """Wait until all events so far are durable, or the journal was given up."""
+        ...
+
+    async def close(self) -> None:
+        """Write what was appended, and write no more."""
+        ...
+
+
+class NoJournal:
+    """Of a job that ends with its JobMaster."""
+
+    is_durable = True
+
+    def append(self, event: JobEvent) -> None:
+        """Forget an event."""
+
+    async def flush(self) -> None:
+        """Wait for nothing."""
+
+    async def close(self) -> None:
+        """Do nothing."""
+
+
+class JournalContent(NamedTuple):
+    """What a journal says. ``damage`` is why it ends where it does, "" when it ends with a whole frame."""
+
+    job_id: JobId
+    epoch: int
+    events: tuple[JobEvent, ...]
+    damage: str = ""
+
+
+class FileJournal:
+    """One file, written by one leader; ``create`` makes it."""
+
+    def __init__(self, path: Path, descriptor: int, patience_s: float) -> None:
+        self._path = path
+        self._descriptor = descriptor
+        self._patience_s = patience_s
+        self._frames: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._appended = 0
+        #: set by the writer
+        self._written = 0
+        self._failure = ""
+        self._is_given_up = self._is_closed = False
+        self._waiting: list[tuple[int, asyncio.Future[None]]] = []
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._writer = threading.Thread(target=self._write, name=f"journal {path.name}", daemon=True)
+
+    @classmethod
+    def create(
+        cls, path: Path, job_id: JobId, epoch: int, events: Iterable[JobEvent] = (), patience_s: float = 10.0
+    ) -> Self:
+        """Make the file with what was known before; raises OSError."""
+        head = _HEADER.pack(_MAGIC, _FORMAT, epoch, bytes.fromhex(job_id.value))
+        content = head + _CHECKSUM.pack(crc32c(head)) + b"".join(_frame(event) for event in events)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        try:
+            _write_all(descriptor, content)
+            os.fsync(descriptor)
+            fsync_folder(path.parent)
+        except OSError:
+            os.close(descriptor)
+            raise
+        return cls(path, descriptor, patience_s)
+
+    @property
+    def is_durable(self) -> bool:
+        """Whether there is nothing to wait for."""
+        return self._is_given_up or self.is_written
+
+    @property
+    def is_written(self) -> bool:
+        """Whether all events are in the file."""
+        return self._written >= self._appended
+
+    def append(self, event: JobEvent) -> None:
+        """Write an event after those before it, soon."""
+        if self._is_given_up or self._is_closed:
+            return
+        if self._loop is None:
+            self._loop = asyncio.get_running_loop()
+            self._writer.start()
+        self._appended += 1
+        self._frames.put(_frame(event))
+
+    async def flush(self) -> None:
+        """Wait until all events so far are durable, or the journal was given up."""
+        if self.is_durable:
+            return
+        done = asyncio.get_running_loop().create_future()
+        self._waiting.append((self._appended, done))
+        try:
+            async with asyncio.timeout(self._patience_s):
+                await done
+        except TimeoutError:
+            self._give_up(f"it has not been written for {self._patience_s:g} s")
+
+    async def close(self) -> None:
+        """Write what was appended, and write no more; idempotent."""
+        if self._is_closed:
+            return
+        await self.flush()
+        self._is_closed = True
+        if self._loop is None:
+            os.close(self._descriptor)
+            return
+        self._frames.put(None)
+        if self.is_written or self._failure:
+            self._writer.join(self._patience_s)  # it has nothing to do
+
+    # ---- results of the writer, on the loop ----
+
+    def _progressed(self) -> None:
+        if self._failure:
+            self._give_up(self._failure)
+        for count, done in self._waiting:
+            if not done.done() and (self._written >= count or self._is_given_up):
+                done.set_result(None)
+        self._waiting = [each for each in self._waiting if not each[1].done()]
+
+    def _give_up(self, reason: str) -> None:
+        if self._is_given_up:
+            return
+        self._is_given_up = True
+        _log.warning(
+            "%s is not written any more: %s; the job goes on, but after a fail-over of its JobManager it repeats "
+            "what it does from now on",
+            self._path,
+            reason,
+        )
+        self._progressed()
+
+    # ---- the writer's thread ----
+
+    def _write(self) -> None:
+        frames: list[bytes] | None
+        while (frames := self._take()) is not None:
+            if not self._failure:
+                try:
+                    _write_all(self._descriptor, b"".join(frames))
+                    os.fdatasync(self._descriptor)
+                    self._written += len(frames)
+                except OSError as error:  # never tried again: what a failed synchronisation left is not known
+                    self._failure = error.strerror or str(error)
+            self._tell_loop()
+        os.close(self._descriptor)
+
+    def _take(self) -> list[bytes] | None:
+        """Wait for a frame and return it with those behind it; None at the end."""
+        frames: list[bytes] = []
+        frame = self._frames.get()
+        while frame is not None:
+            frames.append(frame)
+            try:
+                frame = self._frames.get_nowait()
+            except queue.Empty:
+                return frames
+        if frames:
+            self._frames.put(None)
+        return frames or None
+
+    def _tell_loop(self) -> None:
+        assert self._loop is not None, "the writer is started by append"
+        try:
+            self._loop.call_soon_threadsafe(self._progressed)
+        except RuntimeError:  # the loop is closed, and nobody waits
+            _log.debug("%s: nobody waits", self._path)
+
+
+def _frame(event: JobEvent) -> bytes:
+    content = encode_event(event)
+    return _FRAME.pack(len(content), crc32c(content)) + content
+
+
+def _write_all(descriptor: int, content: bytes) -> None:
+    rest = memoryview(content)
+    while rest:
+        count = os.write(descriptor, rest)
+        if count == 0:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        rest = rest[count:]
+
+
+def read_journal(path: Path) -> JournalContent:
+    """Return what a journal says; CorruptBlockError when it is none, OSError when it cannot be read."""
+    content = path.read_bytes()
+    job_id, epoch = _read_header(path, content)
+    events: list[JobEvent] = []
+    offset, damage = _HEADER.size + _CHECKSUM.size, ""
+    while offset < len(content):
+        try:
+            end = _frame_end(content, offset)
+            events.append(decode_event(memoryview(content)[offset + _FRAME.size : end]))
+        except (ValueError, msgspec.MsgspecError) as error:
+            damage = f"{path} ends at offset {offset} of {len(content)}: {error}"
+            _log.warning("%s; what came after that is done again", damage)
+            break
+        offset = end
+    return JournalContent(job_id, epoch, tuple(events), damage)
+
+
+def _read_header(path: Path, content: bytes) -> tuple[JobId, int]:
+    size = _HEADER.size + _CHECKSUM.size
+    if len(content) < size:
+        raise CorruptBlockError(f"{path} is not a journal: it has {len(content)} bytes, its header {size} at offset 0")
+    magic, version, epoch, job_id = _HEADER.unpack_from(content)
+    if magic != _MAGIC:
+        raise CorruptBlockError(f"{path} is not a journal: offset 0 holds {magic!r}")
+    if _CHECKSUM.unpack_from(content, _HEADER.size)[0] != crc32c(content[: _HEADER.size]):
+        raise CorruptBlockError(f"{path}: the header at offset 0 is damaged, its checksum is another one")
+    if version != _FORMAT:
+        raise CorruptBlockError(f"{path} has format {version} at offset 8, this version reads {_FORMAT}")
+    return JobId(job_id.hex()), epoch
+
+
+def _frame_end(content: bytes, offset: int) -> int:
+    """Return where the frame at ``offset`` ends; ValueError when it is cut off or damaged."""
+    if offset + _FRAME.size > len(content):
+        raise ValueError("a frame is cut off")
+    length, checksum = _FRAME.unpack_from(content, offset)
+    end = int(offset + _FRAME.size + length)
+    if length > _FRAME_BYTES_MAX or end > len(content):
+        raise ValueError("a frame is cut off")
+    if crc32c(memoryview(content)[offset + _FRAME.size : end]) != checksum:
+        raise ValueError("the checksum of a frame is another one")
+    return end

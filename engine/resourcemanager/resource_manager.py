@@ -130,12 +130,12 @@ class ResourceManager(RpcEndpoint):
     async def end_task_executors(self, request: EndTaskExecutors) -> Acknowledge:
         """Ask every TaskExecutor to end its process; those that do not answer are left alone."""
         _log.info("%d TaskManagers are asked to end: %s", len(self._addresses), request.reason)
-        await asyncio.gather(*(self._end(known, request.reason) for known in tuple(self._addresses)))
+        await asyncio.gather(*(self._end(*known, request.reason) for known in tuple(self._addresses.items())))
         return ACKNOWLEDGE
 
-    async def _end(self, resource_id: ResourceId, reason: str) -> None:
+    async def _end(self, resource_id: ResourceId, address: str, reason: str) -> None:
         try:
-            await self._rpc.connect(self._addresses[resource_id], self._epoch).ask(EndProcess(reason), _END_S)
+            await self._rpc.connect(address, self._epoch).ask(EndProcess(reason), _END_S)
         except EngineError as error:
             _log.warning("TaskManager %s was not told to end: %s", resource_id, error)
 

@@ -23,6 +23,7 @@ import fcntl
 import logging
 import os
 import shutil
+from enum import StrEnum
 from pathlib import Path
 
 from engine.clock import SystemClock
@@ -32,6 +33,21 @@ _LOG = logging.getLogger(__name__)
 LOCK_NAME = "lock"
 #: a folder without a lock file is left alone for so long
 _YOUNG_FOLDER_MS = 60_000
+
+
+class FolderPrefix(StrEnum):
+    """How the temporary folders of each kind begin."""
+
+    #: spilled blocks
+    SPILL = "drey-spill-"
+    #: socket of the data plane
+    DATA = "drey-data-"
+    #: files that came with jobs, in a TaskManager
+    BLOBS = "drey-blobs-"
+    #: what a JobManager keeps of its jobs
+    JOBS = "drey-jobs-"
+    #: what a script's environment ships
+    CLIENT = "drey-client-"
 
 
 def sweep(directory: Path, prefix: str) -> list[Path]:

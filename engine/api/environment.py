@@ -45,9 +45,8 @@ from engine.connectors.text_source import text_source
 from engine.errors import NotYetSupportedError, PlanError
 from engine.graph.plan import Sink, Source
 from engine.graph.source_spec import SinkSpec, SourceSpec, SourceStatistics
-from engine.process_folder import ProcessFolder, sweep
+from engine.process_folder import FolderPrefix, ProcessFolder, sweep
 
-_FOLDER_PREFIX = "drey-client-"
 Paths = PathLike | Iterable[PathLike]
 
 
@@ -221,8 +220,8 @@ class Environment:
             raise PlanError("the environment is closed")
         if self._folder is None:
             temporary = Path(tempfile.gettempdir())
-            sweep(temporary, _FOLDER_PREFIX)
-            own = ProcessFolder.create(temporary, _FOLDER_PREFIX)
+            sweep(temporary, FolderPrefix.CLIENT)
+            own = ProcessFolder.create(temporary, FolderPrefix.CLIENT)
             self._folder = own.path
             self._remove_folder = weakref.finalize(self, own.close)
         return self._folder

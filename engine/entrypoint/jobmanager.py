@@ -44,7 +44,7 @@ from engine.entrypoint.servers import ProcessServer, load_credentials
 from engine.entrypoint.standalone_epoch import next_epoch
 from engine.errors import ResourceError
 from engine.insight.log_folder import LogFolder
-from engine.process_folder import ProcessFolder, sweep
+from engine.process_folder import FolderPrefix, ProcessFolder, sweep
 from engine.resourcemanager.resource_manager import RESOURCE_MANAGER_ADDRESS
 from engine.rest.routes import rest_routes
 from engine.rest.services import RestServices
@@ -54,8 +54,6 @@ from ha.interfaces import LeaderElection, LeaderRetrieval
 from ha.services import create_ha_services
 
 _log = logging.getLogger("engine.entrypoint.jobmanager")  # not __main__
-
-_STORAGE_PREFIX = "drey-jobs-"
 
 
 class JobManager:
@@ -72,9 +70,9 @@ class JobManager:
         self._retrieval: LeaderRetrieval | None = None
         self._is_stopping = False
         self._changes: set[asyncio.Task[None]] = set()
-        sweep(Path(tempfile.gettempdir()), _STORAGE_PREFIX)
+        sweep(Path(tempfile.gettempdir()), FolderPrefix.JOBS)
         #: decisions and results of jobs: as long as this process
-        self._storage = ProcessFolder.create(Path(tempfile.gettempdir()), _STORAGE_PREFIX)
+        self._storage = ProcessFolder.create(Path(tempfile.gettempdir()), FolderPrefix.JOBS)
         self._blocking_work = ThreadPoolExecutor(max_workers=4, thread_name_prefix="drey-blocking")
         self._credentials = load_credentials(context.configuration)
         self._server = ProcessServer(

@@ -40,12 +40,10 @@ from engine.entrypoint.log_files import rotate_logs
 from engine.entrypoint.places import ROOT, Places, find_places
 from engine.entrypoint.zookeeper_config import read_quorum
 from engine.errors import ConfigurationError
-from engine.process_folder import sweep
+from engine.process_folder import FolderPrefix, sweep
 
 #: seconds until a daemon must be ready
 START_TIMEOUT_S = 30.0
-#: temporary folders of JobManagers and TaskManagers
-_FOLDER_PREFIXES = ("drey-spill-", "drey-data-", "drey-blobs-", "drey-jobs-")
 #: a TaskManager with less does little but spill
 _PROCESS_MB_MIN = 128
 _LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -55,6 +53,10 @@ def main(words: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     what, verb, *arguments = sys.argv[1:] if words is None else words
     places = find_places()
+    # Daemons work in another folder than this one, and what they start reads the same variables.
+    for name, path in (("DREY_CONF_DIR", places.conf), ("DREY_LOG_DIR", places.log), ("DREY_PID_DIR", places.pid)):
+        if os.environ.get(name):
+            os.environ[name] = str(path)
     if not places.conf.is_dir():
         _complain(f"error: there is no folder {places.conf}, which DREY_CONF_DIR names")
         return 1
@@ -151,7 +153,7 @@ def _sweep_folders_of_the_dead() -> None:
     configured = load_configuration().get(TMP_DIRS) or ""
     directories = {tempfile.gettempdir(), *filter(None, map(str.strip, configured.split(",")))}
     for directory in sorted(directories):
-        for prefix in _FOLDER_PREFIXES:
+        for prefix in FolderPrefix:
             sweep(Path(directory), prefix)
 
 

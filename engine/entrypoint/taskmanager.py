@@ -55,7 +55,7 @@ from engine.ids import ResourceId
 from engine.insight.log_folder import LogFolder
 from engine.insight.process_insight import ProcessInsight
 from engine.memory.process_memory import ProcessMemory
-from engine.process_folder import ProcessFolder, sweep
+from engine.process_folder import FolderPrefix, ProcessFolder, sweep
 from engine.rpc.http_server import is_loopback
 from engine.taskexecutor.registration import Leader, LeaderFinder, Registration, RegistrationSettings
 from engine.taskexecutor.task_executor import TaskExecutor, TaskExecutorSettings
@@ -64,8 +64,6 @@ from ha.interfaces import LeaderRetrieval
 from ha.services import create_ha_services
 
 _log = logging.getLogger("engine.entrypoint.taskmanager")  # not __main__
-
-_BLOB_PREFIX = "drey-blobs-"
 
 
 class TaskManager:
@@ -91,8 +89,8 @@ class TaskManager:
                 "TLS on data between TaskManagers of several machines (security.ssl.enabled with "
                 f"{TASK_MANAGER_BIND_HOST.key}: {configuration.get(TASK_MANAGER_BIND_HOST)})"
             )
-        sweep(Path(tempfile.gettempdir()), _BLOB_PREFIX)
-        self._blob_folder = ProcessFolder.create(Path(tempfile.gettempdir()), _BLOB_PREFIX)
+        sweep(Path(tempfile.gettempdir()), FolderPrefix.BLOBS)
+        self._blob_folder = ProcessFolder.create(Path(tempfile.gettempdir()), FolderPrefix.BLOBS)
         #: host:port of the JobManager that leads
         self._leader_address = ""
         self._modules = BlobModuleStore(

@@ -17,9 +17,9 @@ from pathlib import Path
 
 from engine.errors import SpillError
 from engine.iomanager.request_queue import RequestQueue
-from engine.process_folder import ProcessFolder
+from engine.process_folder import FolderPrefix, ProcessFolder
 
-FOLDER_PREFIX = "drey-spill-"
+FOLDER_PREFIX = FolderPrefix.SPILL
 
 
 class SpillDirectory:

@@ -25,14 +25,12 @@ from engine.graph.job_graph import JobGraph
 from engine.ids import ResourceId
 from engine.jobmaster.job_master import JobMaster, JobMasterSettings
 from engine.jobmaster.restart_strategy import RestartStrategy, restart_strategy
-from engine.process_folder import ProcessFolder, sweep
+from engine.process_folder import FolderPrefix, ProcessFolder, sweep
 from engine.resourcemanager.resource_manager import RESOURCE_MANAGER_ADDRESS, ResourceManager
 from engine.rpc.gateway import Gateway, RpcService
 from engine.taskexecutor.task_executor import TaskExecutor, TaskExecutorSettings, TaskResources
 from ha.information import LeaderInformation
 from ha.services import create_ha_services
-
-_STORAGE_PREFIX = "drey-jobs-"
 
 
 class ClusterResources(TaskResources, Protocol):
@@ -80,9 +78,9 @@ class ClusterComponents:
         self._settings = settings
         self._clock = clock
         self._on_fatal = on_fatal
-        sweep(Path(tempfile.gettempdir()), _STORAGE_PREFIX)
+        sweep(Path(tempfile.gettempdir()), FolderPrefix.JOBS)
         #: decisions and results of jobs: as long as the cluster, which is as long as anybody can ask
-        self._storage = ProcessFolder.create(Path(tempfile.gettempdir()), _STORAGE_PREFIX)
+        self._storage = ProcessFolder.create(Path(tempfile.gettempdir()), FolderPrefix.JOBS)
         self._blocking_work = ThreadPoolExecutor(max_workers=4, thread_name_prefix="drey-blocking")
         self.task_executor = TaskExecutor(
             resource_id,

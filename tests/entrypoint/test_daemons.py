@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from engine.entrypoint.pid_file import PidFile, process_identity
-from tests.entrypoint.conftest import WAIT_S, until
+from tests.entrypoint.conftest import ROOT, WAIT_S, until
 
 JOB_MANAGER_MB_MAX = 80
 #: more than the idle process has: other machines have other libraries
@@ -328,6 +328,21 @@ def test_a_task_manager_with_another_secret_is_refused_and_says_so(installation,
     refused = installation.run("taskmanager", "start", "-D", f"security.secret-file={other}")
     assert refused.returncode == 1
     assert f"chmod 600 {other}" in refused.stderr
+
+
+def test_folders_may_be_named_from_where_the_command_runs(installation, tmp_path):
+    installation.environment |= {
+        "DREY_CONF_DIR": "conf",
+        "DREY_LOG_DIR": "log",
+        "DREY_PID_DIR": "pid",
+        "PYTHONPATH": str(ROOT),
+    }
+    command = ("env", "-C", str(tmp_path), sys.executable, "-m", "engine.entrypoint.scripts")
+    done = installation.run("jobmanager", "start", command=command)
+    assert len(started(done, "jobmanager")) == 1
+    assert installation.slots() == 0, "it reads the configuration that was named"
+    assert installation.run("jobmanager", "stop", command=command).returncode == 0
+    assert installation.pids("jobmanager") == []
 
 
 def test_folders_that_are_not_there_or_cannot_be_made_are_named(installation, tmp_path):

@@ -64,7 +64,8 @@ def test_many_jobs_of_a_session_leave_a_cluster_as_it_was(tmp_path, data, expect
     number = seed.randrange(10**6)
     ends = {"finished": 0, "failed": 0, "cancelled": 0}
     # What is kept of ended jobs on purpose has its bound soon.
-    with ChaosCluster(tmp_path / "cluster", jobstore__max_capacity=20, jobstore__cache_size="1mb") as cluster:
+    settings = {"jobstore.max-capacity": 20, "jobstore.cache-size": "1mb"}
+    with ChaosCluster(tmp_path / "cluster", **settings) as cluster:
         footprint, canceller = Footprint(cluster), Canceller(cluster, random.Random(number))
         footprint.take()
         try:

@@ -36,6 +36,7 @@ class Past:
 def daemon_of(kind, tmp_path, bind_host, further=None):
     settings = {
         "rest.port": "0",
+        "security.secret-file": str(tmp_path / "cluster.secret"),
         "jobmanager.bind-host": bind_host,
         "taskmanager.bind-host": bind_host,
         "jobmanager.rpc.address": "localhost",

@@ -1,6 +1,9 @@
-"""The Dispatcher: takes jobs and starts a JobMaster for each.
+"""The Dispatcher: takes jobs, starts a JobMaster for each, and keeps what the next leader needs to go on with them.
 
 dispatcher.py   Dispatcher: the endpoint
+job_keeper.py   JobKeeper: storage, history and blobs of jobs, from the event loop
+job_storage.py  StoredJobs: graphs, journals, decisions, results as files; a handle for each job
+job_handle.py   JobHandle: what is in force of a job, and the files that it names
 job_store.py    jobs that have ended, the latest ones
 job_archive.py  the same as files, which outlive the process
 """

@@ -1,10 +1,15 @@
 """Dispatcher: the endpoint that clients submit to.
 
-    SubmitJob ─► JobMaster (one for each job, in this process) ─► its outcome ─► JobStore
+    SubmitJob ─► stored ─► JobMaster (one for each job, in this process) ─► its end ─► history ─► nothing is left of it
+    recover   ─► what the leader before has stored ─► start ─► JobMasters that go on with it
 
-Submission is idempotent by job id: a client that got no answer sends the same JobGraph again. Questions about a
-running job go to its JobMaster, about an ended one to the store. When the Dispatcher stops, so do its JobMasters:
-their jobs are SUSPENDED here, for the next leader to take up.
+Submission is idempotent by job id: a client that got no answer sends the same JobGraph again, to this leader or to the
+next one. Questions about a running job go to its JobMaster, about an ended one to the store. Who waits for the end of
+a job hears of it when nothing is left but its history, or after some seconds where that takes longer. When the
+Dispatcher stops, so do its JobMasters: their jobs are SUSPENDED here, for the next leader to take up.
+
+A stored job that cannot be read is tried again and again; one that is damaged is FAILED, or FINISHED where its outcome
+was decided. Others do not wait for either.
 
 Source: Flink's Dispatcher.
 """
@@ -13,11 +18,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 
 from engine.dispatcher.job_archive import EndedJob
+from engine.dispatcher.job_handle import BrokenJobError, StoredEnd, TakenJob
+from engine.dispatcher.job_keeper import JobKeeper, pauses_s
 from engine.dispatcher.job_store import JobStore
-from engine.errors import JobNotFoundError
+from engine.errors import FencedError, JobNotFoundError, ResourceError
 from engine.fault_points import reach
 from engine.gateways.dispatcher import DispatcherGateway
 from engine.gateways.job_details import JobDetails, JobExceptions, RequestJobDetails, RequestJobExceptions
@@ -37,19 +44,34 @@ from engine.gateways.messages import (
 )
 from engine.graph.job_graph import JobGraph
 from engine.ids import JobId
+from engine.jobmaster.job_journal import Journal
 from engine.jobmaster.job_master import JobMaster
 from engine.jobmaster.job_summary import add_counters
 from engine.rpc.endpoint import RpcEndpoint
 from engine.rpc.fencing import LeaderFence
 from engine.rpc.gateway import Gateway, RpcService
 from engine.rpc.request import ACKNOWLEDGE, Acknowledge
+from ha.interfaces import ForeignStateError
 
 _log = logging.getLogger(__name__)
 
 DISPATCHER_ADDRESS = "dispatcher"
+#: seconds until a job whose files are slow to read keeps the others waiting no more
+_RECOVERY_S = 10.0
+#: seconds for which the news of a job's end waits for its remains to be removed
+_REMAINS_S = 5.0
 
-#: makes the JobMaster of a job under the Dispatcher's epoch
-JobMasterFactory = Callable[[JobGraph], JobMaster]
+#: makes the JobMaster of a job under the Dispatcher's epoch: of a new one, or of one that was taken over
+JobMasterFactory = Callable[[JobGraph, Journal, TakenJob | None], JobMaster]
+
+
+class _RunningJob:
+    """A job that has a JobMaster."""
+
+    def __init__(self, job_master: JobMaster) -> None:
+        self.job_master = job_master
+        #: set when others may know how it ended
+        self.outcome: asyncio.Future[JobOutcome] = asyncio.get_running_loop().create_future()
 
 
 class Dispatcher(RpcEndpoint):
@@ -63,51 +85,174 @@ class Dispatcher(RpcEndpoint):
         epoch: int,
         job_master_factory: JobMasterFactory,
         on_fatal: Callable[[BaseException], None] | None = None,
-        remove_blobs: Callable[[JobId], Awaitable[None]] | None = None,
-        ended: JobStore | None = None,
+        keeper: JobKeeper | None = None,
     ) -> None:
         super().__init__(DISPATCHER_ADDRESS, LeaderFence(epoch), on_fatal)
         self._rpc = rpc
         self._epoch = epoch
         self._job_master_factory = job_master_factory
-        self._remove_blobs = remove_blobs
-        self._job_masters: dict[JobId, JobMaster] = {}
-        self._ended = ended or JobStore()
+        self._keeper = keeper or JobKeeper(JobStore())
+        self._ended = self._keeper.ended
+        self._running: dict[JobId, _RunningJob] = {}
+        #: set when a submission is over
+        self._submissions: dict[JobId, asyncio.Event] = {}
+        #: stored jobs that could not be read yet, and why
+        self._unread: dict[JobId, str] = {}
+        #: recovered, for ``start`` to start
+        self._recovered: list[TakenJob] = []
+        self._is_started = False
+
+    # ---- what the leader before has left ----
+
+    async def recover(self) -> None:
+        """Read what is stored. What is known then is all that there is, so others may hear that this one leads."""
+        job_ids = await self._keeper.job_ids()
+        self._unread = dict.fromkeys(job_ids, "it is being read")
+        reading = [self.spawn(self._recover(job_id), f"recovery of {job_id}") for job_id in job_ids]
+        if reading:
+            await asyncio.wait(reading, timeout=_RECOVERY_S)
+            _log.info("%d of %d stored jobs are recovered", len(reading) - len(self._unread), len(reading))
+
+    def start(self) -> None:
+        """Start the recovered jobs; all components can be reached."""
+        self._is_started = True
+        for taken in self._recovered:
+            self._go_on(taken)
+        self._recovered.clear()
+
+    def is_known_job(self, job_id: JobId) -> bool:
+        """Whether a job is not over: TaskExecutors keep what they have of it."""
+        return job_id in self._running or job_id in self._unread or job_id in self._submissions
 
     @property
     def running_job_ids(self) -> tuple[JobId, ...]:
-        """Jobs that have a JobMaster."""
-        return tuple(self._job_masters)
+        """Jobs that are not over."""
+        return (*self._running, *self._unread, *self._submissions)
+
+    async def _recover(self, job_id: JobId) -> None:
+        """Try once, and where that fails again and again beside everything else."""
+        if not await self._is_read(job_id):
+            self.spawn(self._recover_later(job_id), f"recovery of {job_id}")
+
+    async def _recover_later(self, job_id: JobId) -> None:
+        for pause_s in pauses_s():
+            await asyncio.sleep(pause_s)
+            if job_id not in self._unread or await self._is_read(job_id):
+                return
+
+    async def _is_read(self, job_id: JobId) -> bool:
+        """Read a stored job and do what it needs; return whether that is over."""
+        try:
+            found = await self._keeper.take(job_id)
+        except FencedError:
+            return True
+        except ForeignStateError as error:
+            _log.error("a stored job is not of this cluster and is left alone: %s", error)
+        except BrokenJobError as error:
+            _log.error("%s", error)
+            self.spawn(self._end_broken(error), f"end of {job_id}")
+            return True
+        except Exception as error:  # whatever is wrong with one job is nothing to the others
+            if self._unread[job_id] != str(error):
+                _log.error("job %s cannot be recovered yet: %r", job_id, error)
+            self._unread[job_id] = str(error)
+            return False
+        else:
+            if isinstance(found, StoredEnd):
+                self._ended.add(found.job)
+                self.spawn(self._keeper.forget(found.job, found.journal), f"remains of {job_id}")
+            elif found is not None and not self._is_started:
+                self._recovered.append(found)
+                return True  # known as unread until ``start``
+            elif found is not None:
+                self._go_on(found)
+        self._unread.pop(job_id, None)
+        return True
+
+    def _go_on(self, taken: TakenJob) -> None:
+        stored, job_id = taken.stored, taken.stored.handle.job_id
+        try:
+            self._run(stored.job_graph, taken.journal, taken)
+        except Exception as error:  # whatever is wrong with one job is nothing to the others
+            _log.exception("job %s cannot go on", job_id)
+            self.spawn(taken.journal.close(), f"journal of {job_id}")
+            self.spawn(self._end_broken(BrokenJobError(stored.handle, stored.journal, repr(error))), f"end of {job_id}")
+            return
+        self._unread.pop(job_id, None)
+        if stored.handle.is_cancelled:
+            self.spawn(self._cancel(job_id), f"cancel {job_id}")
+
+    async def _end_broken(self, error: BrokenJobError) -> None:
+        """End a job that nobody can run any more."""
+        ended = await self._keeper.end_broken(error)
+        if ended is not None:
+            self._ended.add(ended.job)
+            self._unread.pop(error.handle.job_id, None)
+            await self._keeper.forget(ended.job, ended.journal)
+
+    # ---- jobs ----
 
     async def submit_job(self, request: SubmitJob) -> SubmitReply:
-        """Start a job, unless one of that id is known already."""
+        """Store and start a job, unless one of that id is known already."""
         job_id = request.job_graph.job_id
-        if job_id in self._job_masters or self._ended.get(job_id) is not None:
+        while (submission := self._submissions.get(job_id)) is not None:
+            await submission.wait()
+        if self.is_known_job(job_id) or self._ended.get(job_id) is not None:
             return SubmitReply(job_id, is_new=False)
-        _log.info("job %s (%s) is submitted", job_id, request.job_graph.name)
-        job_master = self._job_master_factory(request.job_graph)
-        self._job_masters[job_id] = job_master
-        self._rpc.start(job_master)
-        job_master.start()
+        self._submissions[job_id] = asyncio.Event()
+        return await self.complete(self._submit(request.job_graph))
+
+    async def _submit(self, job_graph: JobGraph) -> SubmitReply:
+        job_id = job_graph.job_id
+        try:
+            journal = await self._keeper.put(job_graph)
+            if journal is None:
+                return SubmitReply(job_id, is_new=False)
+            _log.info("job %s (%s) is submitted", job_id, job_graph.name)
+            try:
+                self._run(job_graph, journal, None)
+            except Exception:
+                await journal.close()
+                await self._keeper.drop(job_id)
+                raise
+        finally:
+            self._submissions.pop(job_id).set()
         reach("job.accepted")
-        self.spawn(self._await_end(job_id, job_master), f"end of job {job_id}")
         return SubmitReply(job_id, is_new=True)
 
-    async def _await_end(self, job_id: JobId, job_master: JobMaster) -> None:
+    def _run(self, job_graph: JobGraph, journal: Journal, taken: TakenJob | None) -> None:
+        job_id = job_graph.job_id
+        job_master = self._job_master_factory(job_graph, journal, taken)
+        running = self._running[job_id] = _RunningJob(job_master)
+        self._rpc.start(job_master)
+        job_master.start()
+        self.spawn(self._await_end(job_id, running), f"end of job {job_id}")
+
+    async def _await_end(self, job_id: JobId, running: _RunningJob) -> None:
+        job_master = running.job_master
         outcome = await asyncio.shield(job_master.outcome)
-        self._ended.add(EndedJob(job_master.overview, outcome, job_master.details))
-        del self._job_masters[job_id]
+        ended = EndedJob(job_master.overview, outcome, job_master.details)
+        self._ended.add(ended)
+        if outcome.status != "SUSPENDED":  # the next leader goes on with a suspended job
+            removal = self.spawn(self._keeper.forget(ended), f"remains of {job_id}")
+            await asyncio.wait({removal}, timeout=_REMAINS_S)
+        if not running.outcome.done():
+            running.outcome.set_result(outcome)
+        del self._running[job_id]
         self._rpc.stop(job_master)
         await job_master.stop()
-        # The next leader goes on with a suspended job.
-        if self._remove_blobs is not None and outcome.status != "SUSPENDED":
-            await self._remove_blobs(job_id)
 
     async def cancel_job(self, request: CancelJob) -> Acknowledge:
-        """Begin to cancel a job; one that has ended stays as it is."""
-        if self._ended_job(request.job_id) is None:
-            return await self._gateway(request.job_id).ask(request)
+        """Begin to cancel a job, whoever leads; one that has ended stays as it is."""
+        job_id = request.job_id
+        if self._ended_job(job_id) is None:
+            await self._keeper.cancel(job_id)
+            await self._cancel(job_id)
         return ACKNOWLEDGE
+
+    async def _cancel(self, job_id: JobId) -> None:
+        if job_id in self._running:
+            await self._gateway(job_id).ask(CancelJob(job_id))
 
     async def request_job_status(self, request: RequestJobStatus) -> JobOverview:
         """Return a job's state."""
@@ -146,28 +291,38 @@ class Dispatcher(RpcEndpoint):
         return JobExceptions(ended.details.failures)
 
     async def request_job_outcome(self, request: RequestJobOutcome) -> JobOutcome:
-        """Return how a job ended, once it has."""
+        """Return how a job ended, once it has and nothing is left of it."""
+        running = self._running.get(request.job_id)
+        if running is not None:
+            return await asyncio.shield(running.outcome)
         ended = self._ended_job(request.job_id)
         return ended.outcome if ended is not None else await self._gateway(request.job_id).ask(request, None)
 
     async def list_jobs(self, request: ListJobs) -> JobList:
         """Return all jobs, those that run last."""
-        running = tuple(job_master.overview for job_master in self._job_masters.values())
+        running = [job.job_master.overview for job_id, job in self._running.items() if self._ended.get(job_id) is None]
         return JobList((*self._ended.overviews, *running))
 
     def _ended_job(self, job_id: JobId) -> EndedJob | None:
         """Return the job if it has ended; raises JobNotFoundError when nobody knows it."""
         ended = self._ended.get(job_id)
-        if ended is None and job_id not in self._job_masters:
+        if ended is None and not self.is_known_job(job_id):
             raise JobNotFoundError(f"there is no job {job_id}")
         return ended
 
     def _gateway(self, job_id: JobId) -> Gateway:
-        return self._rpc.connect(self._job_masters[job_id].address, self._epoch)
+        running = self._running.get(job_id)
+        if running is None:
+            raise ResourceError(f"job {job_id} waits to be recovered: {self._unread.get(job_id, 'it is being stored')}")
+        return self._rpc.connect(running.job_master.address, self._epoch)
 
     async def stop(self) -> None:
         """Stop all JobMasters, then this endpoint."""
-        for job_master in tuple(self._job_masters.values()):
-            self._rpc.stop(job_master)
-            await job_master.stop()
+        for running in tuple(self._running.values()):
+            self._rpc.stop(running.job_master)
+            await running.job_master.stop()
+            if not running.outcome.done():
+                running.outcome.set_result(running.job_master.outcome.result())
+        for taken in self._recovered:
+            await taken.journal.close()
         await super().stop()

@@ -23,6 +23,7 @@ from typing import TypeVar
 
 import msgspec
 
+from engine.commit.durable_file import fsync_folder
 from engine.gateways.job_details import JobDetails
 from engine.gateways.messages import JobOutcome, JobOverview
 from engine.ids import JobId
@@ -82,7 +83,7 @@ class JobArchive:
         return sorted(found, key=lambda overview: (overview.end_ms, overview.job_id))
 
     def write(self, job: EndedJob) -> int:
-        """Keep a job; returns the size of its file, 0 when it could not be written."""
+        """Keep a job, synchronised, and return the size of its file; raises OSError. Any thread."""
         overview = msgspec.msgpack.encode(job.overview)
         rest = msgspec.msgpack.encode(_Rest(job.outcome, job.details))
         path = self._path(job.overview.job_id)
@@ -91,11 +92,13 @@ class JobArchive:
             descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
             with os.fdopen(descriptor, "wb") as file:
                 file.write(_HEAD.pack(len(overview), zlib.crc32(overview), zlib.crc32(rest)) + overview + rest)
+                file.flush()
+                os.fsync(file.fileno())
             temporary.replace(path)
-        except OSError as error:
-            _log.warning("job %s is not kept in %s: %s", job.overview.job_id, self._folder, error)
+        except OSError:
             temporary.unlink(missing_ok=True)
-            return 0
+            raise
+        fsync_folder(self._folder)
         return _HEAD.size + len(overview) + len(rest)
 
     def read(self, job_id: JobId) -> EndedJob | None:

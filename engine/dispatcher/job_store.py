@@ -1,6 +1,7 @@
 """JobStore: jobs that have ended stay known for a while, for clients that ask late and for people.
 
     add(job), refresh() ─► get(job_id), overviews ─► forgotten: too many (the oldest first), or too old
+    write(job) in any thread ─► written(job_id, size): it is in a file, memory may forget it
 
 With an archive jobs lie in files, those asked for last in memory as well up to ``cache_bytes``, and a store that is
 made over the same folder later knows them. Without one they are in memory only. A job that was only suspended here
@@ -54,14 +55,24 @@ class JobStore:
             self._forget_some()
 
     def add(self, job: EndedJob) -> None:
-        """Keep a job; the oldest one goes when there are too many."""
+        """Keep a job, in memory until it is written; the oldest one goes when there are too many."""
         job_id = job.overview.job_id
         self._forget(job_id)
         self._overviews[job_id] = job.overview
-        is_written = self._archive is not None and job.overview.status != _SUSPENDED
         # What is in no file has size 0 and stays in memory: there is no other copy.
-        self._remember(job, self._archive.write(job) if self._archive is not None and is_written else 0)
+        self._remember(job, 0)
         self._forget_some()
+
+    def write(self, job: EndedJob) -> int:
+        """Write a job to its file, in any thread, and return the size of that; raises OSError."""
+        return self._archive.write(job) if self._archive is not None and job.overview.status != _SUSPENDED else 0
+
+    def written(self, job_id: JobId, size: int) -> None:
+        """Take note that a job is in a file; memory may forget it."""
+        job, _ = self._cache.get(job_id, (None, 0))
+        if job is not None and size:
+            del self._cache[job_id]
+            self._remember(job, size)
 
     def get(self, job_id: JobId) -> EndedJob | None:
         """Return a job, or None."""

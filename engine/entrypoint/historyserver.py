@@ -13,7 +13,6 @@ import logging
 import os
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from engine.clock import SystemClock
 from engine.config.options import (
@@ -23,16 +22,19 @@ from engine.config.options import (
     JOB_STORE_CACHE,
     JOB_STORE_CAPACITY,
     JOB_STORE_EXPIRATION,
-    JOB_STORE_FOLDER,
 )
 from engine.dispatcher.dispatcher import DISPATCHER_ADDRESS, Dispatcher
 from engine.dispatcher.job_archive import JobArchive
+from engine.dispatcher.job_handle import TakenJob
+from engine.dispatcher.job_keeper import JobKeeper
 from engine.dispatcher.job_store import JobStore
 from engine.entrypoint.daemon import DaemonContext, build_parser, run_daemon
 from engine.entrypoint.servers import ProcessServer, load_credentials
+from engine.entrypoint.storage_places import history_folder
 from engine.errors import NotYetSupportedError
 from engine.graph.job_graph import JobGraph
 from engine.insight.log_folder import LogFolder
+from engine.jobmaster.job_journal import Journal
 from engine.jobmaster.job_master import JobMaster
 from engine.resourcemanager.resource_manager import RESOURCE_MANAGER_ADDRESS, ResourceManager
 from engine.rest.routes import rest_routes
@@ -54,13 +56,13 @@ class HistoryServer:
         clock = SystemClock()
         self._store = JobStore(
             configuration.get(JOB_STORE_CAPACITY),
-            JobArchive(Path(configuration.get(JOB_STORE_FOLDER) or context.places.log / "history")),
+            JobArchive(history_folder(configuration, context.places)),
             configuration.get(JOB_STORE_CACHE),
             configuration.get(JOB_STORE_EXPIRATION),
             clock,
         )
         rpc = LocalRpcService()
-        self._dispatcher = Dispatcher(rpc, _EPOCH, _no_job, context.on_fatal, ended=self._store)
+        self._dispatcher = Dispatcher(rpc, _EPOCH, _no_job, context.on_fatal, JobKeeper(self._store))
         self._resource_manager = ResourceManager(rpc, _EPOCH, _HEARTBEAT_S, 2 * _HEARTBEAT_S, clock, context.on_fatal)
         for endpoint in (self._dispatcher, self._resource_manager):
             rpc.start(endpoint)
@@ -99,7 +101,7 @@ class HistoryServer:
         await self._resource_manager.stop()
 
 
-def _no_job(job_graph: JobGraph) -> JobMaster:
+def _no_job(job_graph: JobGraph, journal: Journal, taken: TakenJob | None) -> JobMaster:
     raise NotYetSupportedError(f"running {job_graph.name} on a history server")
 
 

@@ -42,7 +42,8 @@ from engine.entrypoint.leader_endpoint import LeaderEndpoint
 from engine.entrypoint.leading_components import LeadingComponents
 from engine.entrypoint.servers import ProcessServer, load_credentials
 from engine.entrypoint.standalone_epoch import next_epoch
-from engine.errors import ResourceError
+from engine.entrypoint.storage_places import storage_places
+from engine.errors import FencedError, ResourceError
 from engine.insight.log_folder import LogFolder
 from engine.process_folder import FolderPrefix, ProcessFolder, sweep
 from engine.resourcemanager.resource_manager import RESOURCE_MANAGER_ADDRESS
@@ -69,11 +70,14 @@ class JobManager:
         self._election: LeaderElection | None = None
         self._retrieval: LeaderRetrieval | None = None
         self._is_stopping = False
-        self._changes: set[asyncio.Task[None]] = set()
+        #: leaderships that have not ended, and the one that is in force
+        self._leaderships: set[asyncio.Task[None]] = set()
+        self._leadership: asyncio.Task[None] | None = None
         sweep(Path(tempfile.gettempdir()), FolderPrefix.JOBS)
-        #: decisions and results of jobs: as long as this process
-        self._storage = ProcessFolder.create(Path(tempfile.gettempdir()), FolderPrefix.JOBS)
-        self._blocking_work = ThreadPoolExecutor(max_workers=4, thread_name_prefix="drey-blocking")
+        self._own_folder = ProcessFolder.create(Path(tempfile.gettempdir()), FolderPrefix.JOBS)
+        self._storage = storage_places(context.configuration, context.places, self._own_folder.path)
+        # Several of them may wait for a slow disk, or for ZooKeeper.
+        self._blocking_work = ThreadPoolExecutor(max_workers=16, thread_name_prefix="drey-blocking")
         self._credentials = load_credentials(context.configuration)
         self._server = ProcessServer(
             context.configuration,
@@ -84,7 +88,7 @@ class JobManager:
             context.configuration.get(JOB_MANAGER_RPC_PORT),
         )
         self._rpc = self._server.rpc
-        blob_store = BlobStore(self._storage.path / "blobs")
+        blob_store = BlobStore(self._storage.blobs)
         self._blobs = BlobServer(blob_store, context.configuration.get(BLOB_SIZE_MAX), self._clock)
         self._server.http.add_routes(self._blobs.routes)
         services = RestServices(
@@ -118,16 +122,14 @@ class JobManager:
         else:
             epoch_file = self._context.places.pid_file("jobmanager").with_suffix(".epoch")
             services = create_ha_services(kind, address, next_epoch(epoch_file, self._clock))
+        self._handles = services.state_store()
         self._election = services.election()
         self._election.start(self)
 
     async def stop(self, reason: str) -> None:
         """Stop everything in reverse; every step runs, the first error is raised."""
-        components, self._components = self._components, None
         self._is_stopping = True
-        steps: list[Callable[[], Awaitable[None]]] = [self._leave_election, self._server.stop]
-        if components is not None:
-            steps.insert(1, components.stop)
+        steps: list[Callable[[], Awaitable[None]]] = [self._leave_election, self._end_leaderships, self._server.stop]
         first_error: Exception | None = None
         for step in steps:
             try:
@@ -136,7 +138,7 @@ class JobManager:
                 _log.exception("a part of the JobManager did not stop cleanly")
                 first_error = first_error or error
         self._blocking_work.shutdown(wait=True)
-        self._storage.close()
+        self._own_folder.close()
         if first_error is not None:
             raise first_error
 
@@ -145,6 +147,12 @@ class JobManager:
         for part in (self._election, self._retrieval):
             if part is not None:
                 await asyncio.to_thread(part.close)
+
+    async def _end_leaderships(self) -> None:
+        """Stop the leading components."""
+        self._follow()
+        if self._leaderships:
+            await asyncio.wait(self._leaderships)
 
     # ---- LeaderContender and LeaderRetrievalListener: calls may come in any thread ----
 
@@ -171,31 +179,45 @@ class JobManager:
                 self._context.readiness.ready(self._server.url)
 
     def _lead(self, epoch: int, session: uuid.UUID) -> None:
-        for change in self._changes:
-            # The components of the leadership before are still stopping.
-            change.add_done_callback(lambda _: self._lead(epoch, session))
-            return
+        if not self._is_stopping:
+            self._leadership = self._loop.create_task(self._lead_until_revoked(epoch, session))
+            self._leaderships.add(self._leadership)
+            self._leadership.add_done_callback(self._leaderships.discard)
+
+    async def _lead_until_revoked(self, epoch: int, session: uuid.UUID) -> None:
+        """One leadership: it ends by being cancelled, whatever it is doing then."""
+        earlier = self._leaderships - {asyncio.current_task()}
+        if earlier:  # its components are still stopping
+            await asyncio.wait(earlier)
         election = self._election
-        if self._is_stopping or election is None or not election.has_leadership(epoch):
+        if election is None or not election.has_leadership(epoch):
             return
-        self._components = LeadingComponents(
+        components = LeadingComponents(
             self._rpc,
             epoch,
             self._configuration,
-            self._storage.path,
+            self._storage,
+            self._handles,
             self._clock,
             self._blocking_work,
             lambda: election.has_leadership(epoch),
             self._context.on_fatal,
             self._blobs,
-            self._context.places.log / "history",
         )
-        self._components.start()
-        information = LeaderInformation(epoch, session, self._server.address)
-        self._leader.leader = information
-        election.confirm(information)
-        _log.info("leads at %s under epoch %d", self._server.address, epoch)
-        self._context.readiness.ready(self._server.url)
+        try:
+            await components.start()
+            self._components = components
+            self._leader.leader = LeaderInformation(epoch, session, self._server.address)
+            election.confirm(self._leader.leader)
+            _log.info("leads at %s under epoch %d", self._server.address, epoch)
+            self._context.readiness.ready(self._server.url)
+            await self._loop.create_future()
+        except FencedError:
+            _log.info("leads no more (epoch %d), before it was ready", epoch)
+        except Exception as error:
+            self._context.on_fatal(error)
+        finally:
+            await components.stop()
 
     def _gateway(self, name: str) -> Gateway:
         """Return a leading component; raises ResourceError when none leads here."""
@@ -206,13 +228,13 @@ class JobManager:
         return self._rpc.connect(self._rpc.address_of(name), self._components.epoch)
 
     def _follow(self) -> None:
+        leadership, self._leadership = self._leadership, None
         components, self._components = self._components, None
-        self._leader.leader = None
         if components is not None:
+            self._leader.leader = None
             _log.info("leads no more (epoch %d)", components.epoch)
-            change = self._loop.create_task(components.stop())
-            self._changes.add(change)
-            change.add_done_callback(self._changes.discard)
+        if leadership is not None:
+            leadership.cancel()
 
 
 def main(words: Sequence[str] | None = None) -> int:

@@ -1,12 +1,16 @@
 """What a JobManager runs while it leads: ResourceManager, Dispatcher, and a JobMaster for each job, under one epoch.
 
-    components = LeadingComponents(...) ─► start ─► (messages come) ─► await stop()
+    components = LeadingComponents(...) ─► await start() ─► (messages come) ─► await stop()
 
-The next leadership gets new components. Source: Flink's DispatcherResourceManagerComponent.
+``start`` recovers what the leader before has stored, and returns when all components can be reached: only then may
+others hear who leads. It may be cancelled. The next leadership gets new components.
+
+Source: Flink's DispatcherResourceManagerComponent.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import random
 from collections.abc import Callable
@@ -22,24 +26,29 @@ from engine.config.options import (
     JOB_STORE_CACHE,
     JOB_STORE_CAPACITY,
     JOB_STORE_EXPIRATION,
-    JOB_STORE_FOLDER,
     SLOT_REQUEST_TIMEOUT,
 )
 from engine.dispatcher.dispatcher import Dispatcher
 from engine.dispatcher.job_archive import JobArchive
+from engine.dispatcher.job_handle import TakenJob
+from engine.dispatcher.job_keeper import JobKeeper
+from engine.dispatcher.job_storage import StoredJobs
 from engine.dispatcher.job_store import JobStore
+from engine.entrypoint.storage_places import StoragePlaces
 from engine.graph.job_graph import JobGraph
+from engine.jobmaster.job_journal import Journal
 from engine.jobmaster.job_master import JobMaster, JobMasterSettings
 from engine.jobmaster.restart_strategy import RestartStrategy, restart_strategy
 from engine.resourcemanager.resource_manager import RESOURCE_MANAGER_ADDRESS, ResourceManager
+from engine.rpc.endpoint import RpcEndpoint
 from engine.rpc.gateway import RpcService
+from ha.interfaces import StateHandleStore
 
 _log = logging.getLogger(__name__)
 
 
 def job_store(configuration: Configuration, folder: Path, clock: Clock) -> JobStore:
-    """Return the ended jobs that lie in ``jobstore.dir``, by default ``folder``; in memory where that cannot be."""
-    folder = Path(configuration.get(JOB_STORE_FOLDER) or folder)
+    """Return the ended jobs that lie in ``folder``; in memory where that cannot be."""
     capacity, expiration_ms = configuration.get(JOB_STORE_CAPACITY), configuration.get(JOB_STORE_EXPIRATION)
     try:
         return JobStore(capacity, JobArchive(folder), configuration.get(JOB_STORE_CACHE), expiration_ms, clock)
@@ -56,18 +65,19 @@ class LeadingComponents:
         rpc: RpcService,
         epoch: int,
         configuration: Configuration,
-        storage_folder: Path,
+        places: StoragePlaces,
+        handles: StateHandleStore,
         clock: Clock,
         blocking_work: Executor,
         is_leading: Callable[[], bool],
         on_fatal: Callable[[BaseException], None],
         blobs: BlobServer,
-        history_folder: Path,
     ) -> None:
         self.epoch = epoch
         self._rpc = rpc
         self._configuration = configuration
-        self._storage_folder = storage_folder
+        self._places = places
+        self._storage = StoredJobs(places.folder, handles, epoch, is_leading, places.is_durable)
         self._clock = clock
         self._blocking_work = blocking_work
         self._is_leading = is_leading
@@ -75,30 +85,45 @@ class LeadingComponents:
         self._blobs = blobs
         self._heartbeat_interval_s = configuration.get(HEARTBEAT_INTERVAL) / 1000
         self._heartbeat_timeout_s = configuration.get(HEARTBEAT_TIMEOUT) / 1000
-        self.resource_manager = ResourceManager(
-            rpc, epoch, self._heartbeat_interval_s, self._heartbeat_timeout_s, clock, on_fatal
-        )
-        ended = job_store(configuration, history_folder, clock)
-        self.dispatcher = Dispatcher(rpc, epoch, self._job_master, on_fatal, blobs.remove_job, ended)
+        self._endpoints: list[RpcEndpoint] = []
 
-    def start(self) -> None:
-        """Make them reachable."""
+    async def start(self) -> None:
+        """Recover jobs, then make everything reachable; FencedError when this process leads no more."""
+        loop = asyncio.get_running_loop()
+        ended = await loop.run_in_executor(
+            self._blocking_work, job_store, self._configuration, self._places.history, self._clock
+        )
+        keeper = JobKeeper(ended, self._storage, self._blocking_work, self._blobs.remove_job)
+        dispatcher = Dispatcher(self._rpc, self.epoch, self._job_master, self._on_fatal, keeper)
+        self._endpoints.append(dispatcher)
+        await dispatcher.recover()
         _log.info("starting ResourceManager under epoch %d", self.epoch)
-        self._rpc.start(self.resource_manager)
-        self.resource_manager.start()
+        resource_manager = ResourceManager(
+            self._rpc,
+            self.epoch,
+            self._heartbeat_interval_s,
+            self._heartbeat_timeout_s,
+            self._clock,
+            self._on_fatal,
+            dispatcher.is_known_job,
+        )
+        self._endpoints.append(resource_manager)
+        self._rpc.start(resource_manager)
+        resource_manager.start()
         _log.info("starting Dispatcher under epoch %d", self.epoch)
-        self._rpc.start(self.dispatcher)
-        self.dispatcher.spawn(self._blobs.sweep(lambda: self.dispatcher.running_job_ids), "blobs of no job")
+        self._rpc.start(dispatcher)
+        dispatcher.start()
+        dispatcher.spawn(self._blobs.sweep(lambda: dispatcher.running_job_ids), "blobs of no job")
 
     async def stop(self) -> None:
         """Stop them; jobs that run are suspended."""
-        for endpoint in (self.dispatcher, self.resource_manager):
+        for endpoint in self._endpoints:
             try:
                 await endpoint.stop()
             finally:
                 self._rpc.stop(endpoint)
 
-    def _job_master(self, job_graph: JobGraph) -> JobMaster:
+    def _job_master(self, job_graph: JobGraph, journal: Journal, taken: TakenJob | None) -> JobMaster:
         return JobMaster(
             job_graph,
             self._rpc,
@@ -108,13 +133,13 @@ class LeadingComponents:
                 heartbeat_interval_s=self._heartbeat_interval_s,
                 heartbeat_timeout_s=self._heartbeat_timeout_s,
                 resource_manager_address=self._rpc.address_of(RESOURCE_MANAGER_ADDRESS),
-                storage_folder=self._storage_folder,
                 restart_strategy=self._restart_strategy,
             ),
             self._clock,
             self._blocking_work,
             self._is_leading,
             self._on_fatal,
+            self._storage.of(job_graph.job_id),
         )
 
     def _restart_strategy(self, job_graph: JobGraph) -> RestartStrategy:

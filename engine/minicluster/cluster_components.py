@@ -20,6 +20,9 @@ from typing import Protocol
 from engine.clock import Clock
 from engine.config.loader import configuration_from_texts
 from engine.dispatcher.dispatcher import DISPATCHER_ADDRESS, Dispatcher
+from engine.dispatcher.job_keeper import JobKeeper
+from engine.dispatcher.job_storage import StoredJobs
+from engine.dispatcher.job_store import JobStore
 from engine.errors import EngineError
 from engine.graph.job_graph import JobGraph
 from engine.ids import ResourceId
@@ -98,6 +101,7 @@ class ClusterComponents:
             on_fatal,
         )
         services = create_ha_services("embedded")
+        self._handles = services.state_store()
         self._election = services.election()
         self._retrieval = services.retrieval()
         self._leader: LeaderInformation | None = None
@@ -154,8 +158,16 @@ class ClusterComponents:
             self._clock,
             self._on_fatal,
         )
+        jobs = StoredJobs(
+            self._storage.path, self._handles, epoch, lambda: self._election.has_leadership(epoch), is_durable=False
+        )
+        jobs.open()
         self._dispatcher = Dispatcher(
-            self._rpc, epoch, lambda job_graph: self._job_master(job_graph, epoch), self._on_fatal
+            self._rpc,
+            epoch,
+            lambda job_graph, *_: self._job_master(job_graph, epoch, jobs),
+            self._on_fatal,
+            JobKeeper(JobStore(), jobs, self._blocking_work),
         )
         self._rpc.start(self._resource_manager)
         self._rpc.start(self._dispatcher)
@@ -174,7 +186,7 @@ class ClusterComponents:
         """Note who leads."""
         self._leader = information
 
-    def _job_master(self, job_graph: JobGraph, epoch: int) -> JobMaster:
+    def _job_master(self, job_graph: JobGraph, epoch: int, jobs: StoredJobs) -> JobMaster:
         settings = self._settings
         return JobMaster(
             job_graph,
@@ -185,13 +197,13 @@ class ClusterComponents:
                 heartbeat_interval_s=settings.heartbeat_interval_s,
                 heartbeat_timeout_s=settings.heartbeat_timeout_s,
                 resource_manager_address=RESOURCE_MANAGER_ADDRESS,
-                storage_folder=self._storage.path,
                 restart_strategy=_restart_strategy,
             ),
             self._clock,
             self._blocking_work,
             lambda: self._election.has_leadership(epoch),
             self._on_fatal,
+            jobs.of(job_graph.job_id),
         )
 
 

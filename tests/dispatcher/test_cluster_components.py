@@ -78,7 +78,7 @@ class Cluster:
             for index, count in enumerate(slots)
         ]
 
-    def _job_master(self, graph):
+    def _job_master(self, graph, journal, taken):
         settings = JobMasterSettings(0.3, self.heartbeat_s, 4 * self.heartbeat_s, RESOURCE_MANAGER_ADDRESS)
         return JobMaster(graph, self.rpc, EPOCH, settings, self.clock, self.work, lambda: True, self.faults.append)
 

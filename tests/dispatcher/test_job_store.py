@@ -23,6 +23,12 @@ def ended(letter: str, end_ms: int = 1, status: str = "FINISHED", name: str = "p
     )
 
 
+def keep(store, job):
+    """What a Dispatcher does, in one thread."""
+    store.add(job)
+    store.written(job.overview.job_id, store.write(job))
+
+
 def names(store: JobStore) -> str:
     return "".join(overview.job_id.value[0] for overview in store.overviews)
 
@@ -36,7 +42,7 @@ def test_jobs_outlive_the_store_over_the_same_folder(folder):
     jobs = [ended("b", 5), ended("a", 7, "FAILED")]
     store = JobStore(archive=JobArchive(folder), cache_bytes=1 << 20)
     for job in jobs:
-        store.add(job)
+        keep(store, job)
     again = JobStore(archive=JobArchive(folder), cache_bytes=1 << 20)
     assert names(again) == "ba"
     assert [again.get(job.overview.job_id) for job in jobs] == jobs
@@ -48,7 +54,7 @@ def test_memory_is_bounded_and_every_job_is_found_all_the_same(folder, cache_byt
     store = JobStore(archive=JobArchive(folder), cache_bytes=cache_bytes)
     jobs = [ended(letter, position + 1) for position, letter in enumerate("abcdef")]
     for job in jobs:
-        store.add(job)
+        keep(store, job)
     for job in [*jobs, *reversed(jobs)]:
         assert store.get(job.overview.job_id) == job
         assert store._cached_bytes <= cache_bytes
@@ -58,7 +64,7 @@ def test_memory_is_bounded_and_every_job_is_found_all_the_same(folder, cache_byt
 def test_the_oldest_jobs_go_when_there_are_too_many_also_their_files(folder):
     store = JobStore(limit=2, archive=JobArchive(folder))
     for position, letter in enumerate("abc"):
-        store.add(ended(letter, position + 1))
+        keep(store, ended(letter, position + 1))
     assert names(store) == "bc" and store.get(JobId("a" * 32)) is None
     assert sorted(path.name[0] for path in folder.iterdir()) == ["b", "c"]
     assert names(JobStore(limit=1, archive=JobArchive(folder))) == "c"
@@ -71,9 +77,9 @@ def test_a_job_is_forgotten_when_it_is_too_old(folder, is_archived):
     archive = JobArchive(folder) if is_archived else None
     store = JobStore(archive=archive, expiration_ms=5000, clock=clock)
     begin_ms = clock.wall_ms()
-    store.add(ended("a", begin_ms))
+    keep(store, ended("a", begin_ms))
     clock.advance(4.0)
-    store.add(ended("b", clock.wall_ms()))
+    keep(store, ended("b", clock.wall_ms()))
     assert names(store) == "ab"
     clock.advance(2.0)
     assert names(store) == "b" and store.get(JobId("a" * 32)) is None
@@ -82,7 +88,7 @@ def test_a_job_is_forgotten_when_it_is_too_old(folder, is_archived):
 
 def test_a_job_that_was_only_suspended_is_kept_in_no_file(folder):
     store = JobStore(archive=JobArchive(folder))
-    store.add(ended("a", status="SUSPENDED"))
+    keep(store, ended("a", status="SUSPENDED"))
     assert names(store) == "a" and list(folder.iterdir()) == []
 
 
@@ -90,8 +96,8 @@ def test_a_job_that_was_only_suspended_is_kept_in_no_file(folder):
     "content", [b"", b"\0\0", b"\0\0\0\5abc", b"\xff\xff\xff\xff", "cut", "flipped"], ids=["0", "2", "3", "4", "5", "6"]
 )
 def test_a_damaged_file_counts_as_none_and_goes(folder, content):
-    JobStore(archive=JobArchive(folder)).add(ended("a"))
-    JobStore(archive=JobArchive(folder)).add(ended("b"))
+    keep(JobStore(archive=JobArchive(folder)), ended("a"))
+    keep(JobStore(archive=JobArchive(folder)), ended("b"))
     path = folder / f"{'a' * 32}.job"
     whole = path.read_bytes()
     damaged = {"cut": whole[:-3], "flipped": whole[:-8] + b"\xc1" + whole[-7:]}
@@ -135,12 +141,14 @@ def test_files_are_for_their_owner_only(folder):
 def test_a_folder_that_cannot_be_written_leaves_jobs_in_memory(folder):
     store = JobStore(archive=JobArchive(folder))
     folder.chmod(0o500)
-    store.add(ended("a"))
+    with pytest.raises(PermissionError):
+        keep(store, ended("a"))
     assert store.get(JobId("a" * 32)) == ended("a")
 
 
 def test_a_folder_that_is_gone_leaves_jobs_in_memory(folder):
     store = JobStore(archive=JobArchive(folder))
     folder.rmdir()
-    store.add(ended("a"))
+    with pytest.raises(FileNotFoundError):
+        keep(store, ended("a"))
     assert store.get(JobId("a" * 32)) == ended("a") and names(store) == "a"

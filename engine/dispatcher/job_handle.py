@@ -1,0 +1,139 @@
+"""What a handle says of a job, and the files that it names.
+
+A handle is small (names and digests of files, never content), so that it fits into a node of ZooKeeper. Everything a
+handle names is a file of the job's folder; names are checked before they become part of a path. Pure but for
+``checked_content``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from engine.clock import SystemClock
+from engine.commit.decision import Decision
+from engine.dispatcher.job_archive import EndedJob
+from engine.errors import EngineError, ResourceError
+from engine.gateways.job_details import JobDetails, JobFailure
+from engine.gateways.messages import JobOutcome, JobOverview
+from engine.graph.deployment import FailureInfo
+from engine.graph.job_graph import JobGraph
+from engine.ids import JobId
+from engine.jobmaster.job_event import JobEvent
+from engine.jobmaster.job_journal import Journal
+from ha.interfaces import ForeignStateError
+
+_FILE = re.compile(r"[a-z]+-[0-9a-f]+(\.json)?|[0-9a-f]{32}-[0-9a-f]+\.json")
+
+
+class DamagedJobError(EngineError):
+    """What is stored of a job is not what was written."""
+
+
+class BrokenJobError(DamagedJobError):
+    """A stored job that nobody can run any more."""
+
+    def __init__(self, handle: JobHandle, journal: Path, reason: str) -> None:
+        super().__init__(f"job {handle.job_id} ({handle.name}) is lost: {reason}")
+        self.handle = handle
+        self.journal = journal
+
+
+class StorageElsewhereError(ResourceError):
+    """A job lies in another storage folder than this process's."""
+
+
+class StoredFile(msgspec.Struct, frozen=True):
+    """A file that a handle names, and the SHA-256 of its content."""
+
+    file: str
+    sha256: str
+
+
+class StoredResult(msgspec.Struct, frozen=True):
+    """How a job ended; without a file where there was no room for one."""
+
+    status: str
+    file: StoredFile | None
+
+
+class JobHandle(msgspec.Struct, frozen=True):
+    """What is in force of a job."""
+
+    job_id: JobId
+    name: str
+    #: identity of the folder that its files lie in
+    storage: str
+    #: of the leader that has it
+    epoch: int
+    graph: StoredFile
+    journal: str
+    decision: StoredFile | None = None
+    result: StoredResult | None = None
+    #: somebody has asked to cancel it
+    is_cancelled: bool = False
+
+
+class StoredJob(NamedTuple):
+    """A job that has not ended."""
+
+    handle: JobHandle
+    job_graph: JobGraph
+    decision: Decision | None
+    #: of the leader before; it need not be there
+    journal: Path
+
+
+class TakenJob(NamedTuple):
+    """A stored job that is this leader's: what its JobMaster goes on with."""
+
+    stored: StoredJob
+    events: tuple[JobEvent, ...]
+    journal: Journal
+
+
+class StoredEnd(NamedTuple):
+    """A job that has ended and of which not everything is removed."""
+
+    handle: JobHandle
+    job: EndedJob
+    journal: Path
+
+
+def decode_handle(job_id: JobId, content: bytes) -> JobHandle:
+    """Return a handle; ForeignStateError when it is none of that job."""
+    try:
+        handle = msgspec.json.decode(content, type=JobHandle)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise ForeignStateError(f"the handle of job {job_id} is none: {error}") from error
+    result = handle.result.file if handle.result is not None else None
+    files = [stored.file for stored in (handle.graph, handle.decision, result) if stored is not None]
+    if handle.job_id != job_id or any(_FILE.fullmatch(name) is None for name in (*files, handle.journal)):
+        raise ForeignStateError(f"the handle of job {job_id} is of another job, or names files that are not ours")
+    return handle
+
+
+def bare_end(job_id: JobId, name: str, status: str, failure: FailureInfo | None = None) -> EndedJob:
+    """Return the end of a job of which nothing else is known."""
+    now_ms = SystemClock().wall_ms()
+    failures = () if failure is None else (JobFailure(now_ms, failure),)
+    return EndedJob(
+        JobOverview(job_id, name, status, now_ms, now_ms),
+        JobOutcome(job_id, name, status, 0, (), failure),
+        JobDetails(job_id, name, status, now_ms, now_ms, {status: now_ms}, (), (), failures),
+    )
+
+
+def checked_content(path: Path, stored: StoredFile) -> bytes:
+    """Return the content of a file that a handle names; raises DamagedJobError, OSError."""
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError as error:
+        raise DamagedJobError(f"{path} is missing") from error
+    if hashlib.sha256(content).hexdigest() != stored.sha256:
+        raise DamagedJobError(f"{path} is damaged: its SHA-256 is another one than when it was written")
+    return content

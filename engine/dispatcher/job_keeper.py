@@ -1,0 +1,159 @@
+"""JobKeeper: what a Dispatcher keeps of its jobs, on the event loop; the work itself is done in threads.
+
+    put, cancel, job_ids, take          a storage that does not answer is asked again while this process leads
+    forget(job)                         history, blobs, storage: each step until it is done, beside everything else
+
+Without a storage jobs end with the process, and only their history is kept.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable
+from concurrent.futures import Executor
+from pathlib import Path
+from typing import ParamSpec, TypeVar
+
+from engine.dispatcher.job_archive import EndedJob
+from engine.dispatcher.job_handle import BrokenJobError, StoredEnd, StoredJob, TakenJob
+from engine.dispatcher.job_storage import StoredJobs
+from engine.dispatcher.job_store import JobStore
+from engine.errors import FencedError, ResourceError
+from engine.graph.job_graph import JobGraph
+from engine.ids import JobId
+from engine.jobmaster.job_commit import StorageUnavailableError
+from engine.jobmaster.job_journal import Journal, NoJournal
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
+
+_FIRST_PAUSE_S = 0.2
+_LAST_PAUSE_S = 30.0
+
+
+def pauses_s() -> Iterable[float]:
+    """Return how long to wait between tries, for ever."""
+    pause_s = _FIRST_PAUSE_S
+    while True:
+        yield pause_s
+        pause_s = min(2 * pause_s, _LAST_PAUSE_S)
+
+
+class JobKeeper:
+    """Storage, history and blobs of the jobs of one leader.
+
+    Args:
+        ended: jobs that have ended.
+        storage: of jobs that have not; None: nowhere.
+        blocking_work: threads; None: the loop's own.
+        remove_blobs: of a job that has ended.
+    """
+
+    def __init__(
+        self,
+        ended: JobStore,
+        storage: StoredJobs | None = None,
+        blocking_work: Executor | None = None,
+        remove_blobs: Callable[[JobId], Awaitable[None]] | None = None,
+    ) -> None:
+        self.ended = ended
+        self._storage = storage
+        self._blocking_work = blocking_work
+        self._remove_blobs = remove_blobs
+
+    async def put(self, job_graph: JobGraph) -> Journal | None:
+        """Store a job and return its journal; None when there is one of that id. Raises ResourceError."""
+        storage = self._storage
+        if storage is None:
+            return NoJournal()
+        if not await self._ask(storage.put, job_graph):
+            return None
+        return await self._run(storage.new_journal, job_graph.job_id)
+
+    async def drop(self, job_id: JobId) -> None:
+        """Remove a job that was stored and could not be started."""
+        if self._storage is not None:
+            await self._ask(self._storage.clean, job_id)
+
+    async def cancel(self, job_id: JobId) -> None:
+        """Store that a job is to be cancelled."""
+        if self._storage is not None:
+            await self._ask(self._storage.cancel, job_id)
+
+    async def job_ids(self) -> tuple[JobId, ...]:
+        """Open the storage and return what it holds; waits for one that cannot be read or written."""
+        if self._storage is None:
+            return ()
+        for pause_s in pauses_s():
+            try:
+                await self._ask(self._storage.open)
+                return await self._ask(self._storage.job_ids)
+            except OSError as error:
+                _log.error("jobs cannot be recovered yet, and this JobManager cannot lead: %s", error)
+            await asyncio.sleep(pause_s)
+        raise AssertionError("pauses do not end")
+
+    async def take(self, job_id: JobId) -> TakenJob | StoredEnd | None:
+        """Load a stored job and take it over; raises what ``StoredJobs.load`` does."""
+        storage = self._storage
+        assert storage is not None, "there is nothing to take"
+        found = await self._ask(storage.load, job_id)
+        if not isinstance(found, StoredJob):
+            return found
+        events = await self._run(storage.events, job_id, found.journal)
+        journal = await self._run(storage.new_journal, job_id, events)
+        if not isinstance(journal, NoJournal):
+            try:
+                await self._ask(storage.take_over, found)
+            except BaseException:
+                await journal.close()
+                raise
+        return TakenJob(found, events, journal)
+
+    async def end_broken(self, error: BrokenJobError) -> StoredEnd | None:
+        """Record the end of a job that cannot be run; None when this process leads no more."""
+        assert self._storage is not None, "there is nothing stored"
+        for pause_s in pauses_s():
+            try:
+                return await self._ask(self._storage.end_broken, error)
+            except FencedError:
+                return None
+            except OSError as failure:
+                _log.error("the end of job %s is not complete: %s", error.handle.job_id, failure)
+            await asyncio.sleep(pause_s)
+        raise AssertionError("pauses do not end")
+
+    async def forget(self, job: EndedJob, journal: Path | None = None) -> None:
+        """Keep the history of a job that has ended, and remove everything else; ``journal``: of one recovered."""
+        job_id = job.overview.job_id
+        for pause_s in pauses_s():
+            try:
+                size = await self._run(self.ended.write, job)
+                self.ended.written(job_id, size)
+                if self._remove_blobs is not None:
+                    await self._remove_blobs(job_id)
+                if self._storage is not None:
+                    await self._ask(self._storage.clean, job_id, journal)
+                return
+            except FencedError:
+                return  # the next leader goes on with it
+            except (OSError, ResourceError) as error:
+                _log.warning("job %s has ended, but not all of it could be removed: %s", job_id, error)
+            await asyncio.sleep(pause_s)
+
+    async def _ask(self, call: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
+        """Ask the storage until it answers; FencedError when this process leads no more."""
+        for pause_s in pauses_s():
+            try:
+                return await self._run(call, *arguments, **named)
+            except StorageUnavailableError as error:
+                _log.warning("%s; asking again", error)
+            await asyncio.sleep(min(pause_s, 2.0))
+        raise AssertionError("pauses do not end")
+
+    async def _run(self, call: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._blocking_work, lambda: call(*arguments, **named))

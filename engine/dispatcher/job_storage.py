@@ -1,0 +1,407 @@
+"""StoredJobs: what a leader keeps of its jobs, so that the next one goes on where it was.
+
+    <folder>/identity                                which storage this is
+    <folder>/jobs/<job id>/graph-<sha256[:16]>       msgpack JobGraph
+    <folder>/jobs/<job id>/journal-<epoch>           events; only the one that the handle names counts
+    <folder>/jobs/<job id>/decision-<epoch>.json     in force only when the handle names it
+    <folder>/results/<job id>-<epoch>.json           JobEnd, likewise
+
+    handle of a job: {job id, name, storage, epoch, graph, journal, decision, result}, in a StateHandleStore
+
+The handle is the one point at which a job changes for everybody: it is created, its journal taken over, its outcome
+decided, its end recorded, each in one write that the store refuses to whoever leads no more. What a handle names is
+on the disk before (file and folder synchronised), so a leader finds the old state or the new one.
+
+    submit    put ──► new_journal ──► (JobMaster) ──► answer
+    recover   job_ids ──► load ─┬─► StoredJob ──► events ──► new_journal ──► take_over ──► (JobMaster)
+                                └─► StoredEnd ──► (history) ──► clean
+    end       decide ──► record ──► (history) ──► clean: staging, files, handle, result file
+
+Blocking, for any thread; one call at a time for a job. Nothing is guessed: a handle store that does not answer is
+a StorageUnavailableError, and every call may be repeated until it does, or until it is a FencedError because this
+process leads no more. The digest of every file is compared; what is damaged is a DamagedJobError, what cannot be read
+or written at present an OSError.
+
+Source: Flink's JobGraphStore, JobResultStore and their StateHandleStore.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import logging
+import re
+import secrets
+import shutil
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from engine.commit.decision import Decision, encode_decision
+from engine.commit.durable_file import create_if_absent, fsync_folder, replace_file
+from engine.commit.publish import publish
+from engine.commit.result_record import JobResultRecord
+from engine.commit.staging import remove_staging
+from engine.dispatcher.job_archive import EndedJob
+from engine.dispatcher.job_handle import (
+    BrokenJobError,
+    DamagedJobError,
+    JobHandle,
+    StorageElsewhereError,
+    StoredEnd,
+    StoredFile,
+    StoredJob,
+    StoredResult,
+    bare_end,
+    checked_content,
+    decode_handle,
+)
+from engine.errors import CorruptBlockError, EngineError, FencedError, PlanError, ResourceError
+from engine.gateways.failure_info import failure_info
+from engine.graph.job_graph import JobGraph
+from engine.ids import JobId
+from engine.jobmaster.job_commit import JobEnd, JobStorage, StorageUnavailableError
+from engine.jobmaster.job_event import JobEvent, Prepared
+from engine.jobmaster.job_journal import FileJournal, Journal, NoJournal, read_journal
+from ha.interfaces import ForeignStateError, StaleEpochError, StateHandleStore, StateUnavailableError
+
+T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
+
+_JOB_ID = re.compile(r"[0-9a-f]{32}")
+_IDENTITY = "identity"
+_NAME_CHARACTERS_MAX = 1000
+
+
+class StoredJobs:
+    """The jobs of a cluster, under the epoch of one leader.
+
+    Args:
+        folder: of this cluster alone; made when it is not there.
+        handles: where the handles are.
+        epoch: under which everything is written.
+        is_leading: whether it is worth to ask again.
+        is_durable: False where nothing need outlive the process: then nothing is synchronised.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        handles: StateHandleStore,
+        epoch: int,
+        is_leading: Callable[[], bool] = lambda: True,
+        is_durable: bool = True,
+    ) -> None:
+        self._folder = folder
+        self._handles = handles
+        self._epoch = epoch
+        self._is_leading = is_leading
+        self._is_durable = is_durable
+        self._identity = ""
+
+    # ---- one leader after the other ----
+
+    def open(self) -> None:
+        """Make the folder where it is not there; raises OSError."""
+        for folder in (self._folder, self._folder / "jobs", self._folder / "results"):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # Where it is there already, nothing is written: a full disk keeps nobody from leading.
+        if not self._read_identity():
+            create_if_absent(self._folder / _IDENTITY, secrets.token_hex(16).encode())
+        self._identity = self._read_identity()
+
+    def job_ids(self) -> tuple[JobId, ...]:
+        """Return the jobs that have handles; others' nodes are left alone."""
+        names = self._ask(self._handles.names)
+        foreign = [name for name in names if _JOB_ID.fullmatch(name) is None]
+        if foreign:
+            _log.warning("these are no handles of jobs, they are left alone: %s", ", ".join(foreign))
+        return tuple(JobId(name) for name in names if _JOB_ID.fullmatch(name) is not None)
+
+    def load(self, job_id: JobId) -> StoredJob | StoredEnd | None:
+        """Return a job, or how it ended; None when its handle is gone.
+
+        Raises: ForeignStateError (not one of our handles), BrokenJobError, StorageElsewhereError, OSError.
+        """
+        handle, _ = self._read(job_id)
+        if handle is None:
+            return None
+        if handle.result is not None:
+            journal = self._path(job_id, handle.journal)
+            return StoredEnd(handle, self._ended_job(handle, handle.result), journal)
+        if handle.storage != self._identity or self._read_identity() != self._identity:
+            raise StorageElsewhereError(
+                f"job {job_id} ({handle.name}) lies in another folder than {self._folder}: every JobManager needs the "
+                "same high-availability.storageDir; is it mounted?"
+            )
+        journal = self._path(job_id, handle.journal)
+        try:
+            return StoredJob(handle, self._graph(handle), self._decision(handle), journal)
+        except DamagedJobError as error:
+            raise BrokenJobError(handle, journal, str(error)) from error
+
+    def events(self, job_id: JobId, journal: Path) -> tuple[JobEvent, ...]:
+        """Return what a journal says; nothing where there is none. Raises OSError."""
+        try:
+            return read_journal(journal).events
+        except FileNotFoundError:
+            return ()
+        except CorruptBlockError as error:
+            _log.warning("job %s begins anew: %s", job_id, error)
+            return ()
+
+    def new_journal(self, job_id: JobId, events: Iterable[JobEvent] = ()) -> Journal:
+        """Return this leader's journal of a job, with what it knows; on a full disk one that keeps nothing."""
+        if not self._is_durable:
+            return NoJournal()
+        try:
+            return FileJournal.create(self.journal_path(job_id), job_id, self._epoch, events)
+        except OSError as error:
+            _log.warning("job %s runs without a journal, and a new leader would repeat what it does: %s", job_id, error)
+            return NoJournal()
+
+    def take_over(self, stored: StoredJob) -> None:
+        """Make this leader's journal the one in force: it is written."""
+        own = self.journal_path(stored.handle.job_id)
+        self._change(
+            stored.handle.job_id,
+            lambda now: msgspec.structs.replace(now, journal=own.name, epoch=self._epoch),
+        )
+        if stored.journal != own:
+            stored.journal.unlink(missing_ok=True)
+
+    # ---- the life of a job ----
+
+    def put(self, job_graph: JobGraph) -> bool:
+        """Store a job; return False when one of that id is stored already and is not this leader's.
+
+        Raises: ResourceError when it cannot be stored, and nothing is then.
+        """
+        job_id = job_graph.job_id
+        content = msgspec.msgpack.encode(job_graph)
+        digest = hashlib.sha256(content).hexdigest()
+        graph = StoredFile(f"graph-{digest[:16]}", digest)
+        handle = JobHandle(
+            job_id,
+            job_graph.name[:_NAME_CHARACTERS_MAX],
+            self._identity,
+            self._epoch,
+            graph,
+            self.journal_path(job_id).name,
+        )
+        folder = self._job_folder(job_id)
+        try:
+            folder.mkdir(mode=0o700, exist_ok=True)
+            self._sync(folder.parent)
+            self._write(folder / graph.file, content)
+        except OSError as error:
+            raise ResourceError(
+                f"job {job_id} cannot be stored in {self._folder}: {error.strerror or error}"
+            ) from error
+        if self._ask(lambda: self._handles.create(self._epoch, job_id.value, msgspec.json.encode(handle))):
+            return True
+        try:
+            in_force, _ = self._read(job_id)
+        except ForeignStateError as error:
+            raise ResourceError(f"job {job_id} cannot be stored: {error}") from error
+        # Its own submission, whose answer was lost on the way to or from the store.
+        return in_force == handle
+
+    def journal_path(self, job_id: JobId) -> Path:
+        """Return where this leader's journal of a job lies."""
+        return self._path(job_id, f"journal-{self._epoch:x}")
+
+    def of(self, job_id: JobId) -> JobStorage:
+        """Return the storage of one job, for its JobMaster."""
+        return _StorageOfJob(self, job_id)
+
+    def cancel(self, job_id: JobId) -> None:
+        """Note that a job is to be cancelled, whoever leads."""
+        with contextlib.suppress(_NoHandleError):
+            self._change(job_id, lambda now: msgspec.structs.replace(now, is_cancelled=True))
+
+    def ended(self, job_id: JobId) -> JobResultRecord | None:
+        """Return how a job ended, or None."""
+        handle, _ = self._read(job_id)
+        if handle is None or handle.result is None:
+            return None
+        return JobResultRecord(job_id, handle.name, handle.result.status, handle.epoch, 0)
+
+    def decide(self, decision: Decision) -> Decision:
+        """Make a decision the one in force unless there is one; return that one."""
+        job_id = decision.job_id
+        handle, _ = self._existing(job_id)
+        if handle.decision is None:
+            name = f"decision-{self._epoch:x}.json"
+            content = encode_decision(decision)
+            self._write(self._path(job_id, name), content)
+            file = StoredFile(name, hashlib.sha256(content).hexdigest())
+            handle = self._change(
+                job_id,
+                lambda now: now if now.decision is not None else msgspec.structs.replace(now, decision=file),
+            )
+        in_force = self._decision(handle)
+        assert in_force is not None, "a decision that was taken stays"
+        return in_force
+
+    def record(self, end: JobEnd) -> None:
+        """Make this the end of a job unless it has one."""
+        job_id = end.record.job_id
+        content = msgspec.json.encode(end)
+        name = f"{job_id}-{self._epoch:x}.json"
+        file: StoredFile | None = StoredFile(name, hashlib.sha256(content).hexdigest())
+        try:
+            self._write(self._folder / "results" / name, content)
+        except OSError as error:
+            _log.warning("details of the end of job %s are not stored: %s", job_id, error)
+            file = None
+        result = StoredResult(end.record.status, file)
+        self._change(job_id, lambda now: now if now.result is not None else msgspec.structs.replace(now, result=result))
+
+    def end_broken(self, error: BrokenJobError) -> StoredEnd:
+        """Record the end of a job whose files are damaged: what was decided is published, anything else has failed."""
+        handle = error.handle
+        try:
+            decision = self._decision(handle)
+        except DamagedJobError:
+            decision = None
+        if decision is not None:
+            publish(decision)
+            job = bare_end(handle.job_id, handle.name, "FINISHED")
+        else:
+            job = bare_end(handle.job_id, handle.name, "FAILED", failure_info(error))
+        record = JobResultRecord(handle.job_id, handle.name, job.outcome.status, self._epoch, 0, str(error))
+        self.record(JobEnd(record, job.overview, job.outcome, job.details))
+        return StoredEnd(handle, job, error.journal)
+
+    def clean(self, job_id: JobId, journal: Path | None = None) -> None:
+        """Remove everything of a job that has ended, the handle before its result; idempotent. Raises OSError.
+
+        ``journal`` is of a leader that died before it had removed staging.
+        """
+        for event in self.events(job_id, journal) if journal is not None else ():
+            for staging in event.staging.values() if isinstance(event, Prepared) else ():
+                remove_staging(Path(staging))
+        folder = self._job_folder(job_id)
+        with contextlib.suppress(FileNotFoundError):
+            shutil.rmtree(folder)
+        self._ask(lambda: self._handles.remove(self._epoch, job_id.value))
+        for path in (self._folder / "results").glob(f"{job_id}-*.json"):
+            path.unlink(missing_ok=True)
+
+    # ---- handles ----
+
+    def _existing(self, job_id: JobId) -> tuple[JobHandle, int]:
+        handle, version = self._read(job_id)
+        if handle is None:
+            raise _NoHandleError(f"job {job_id} is not stored any more")
+        return handle, version
+
+    def _read(self, job_id: JobId) -> tuple[JobHandle | None, int]:
+        state = self._ask(lambda: self._handles.read(job_id.value))
+        if state is None:
+            return None, 0
+        return decode_handle(job_id, state.content), state.version
+
+    def _change(self, job_id: JobId, change: Callable[[JobHandle], JobHandle]) -> JobHandle:
+        """Change a handle as it is now, and return what is in force."""
+        while True:
+            now, version = self._existing(job_id)
+            new = change(now)
+            content = msgspec.json.encode(new)
+            if new == now or self._ask(self._replacing(job_id, content, version)):
+                return new
+
+    def _replacing(self, job_id: JobId, content: bytes, version: int) -> Callable[[], bool]:
+        return lambda: self._handles.replace(self._epoch, job_id.value, content, version)
+
+    def _ask(self, request: Callable[[], T]) -> T:
+        try:
+            return request()
+        except StaleEpochError as error:
+            raise FencedError(self._epoch + 1, self._epoch) from error
+        except StateUnavailableError as error:
+            if not self._is_leading():
+                raise FencedError(self._epoch + 1, self._epoch) from error
+            raise StorageUnavailableError(f"handles of jobs cannot be reached: {error}") from error
+
+    # ---- files ----
+
+    def _job_folder(self, job_id: JobId) -> Path:
+        return self._folder / "jobs" / job_id.value
+
+    def _path(self, job_id: JobId, name: str) -> Path:
+        return self._job_folder(job_id) / name
+
+    def _write(self, path: Path, content: bytes) -> None:
+        if self._is_durable:
+            replace_file(path, content)
+        else:
+            path.write_bytes(content)
+
+    def _sync(self, folder: Path) -> None:
+        if self._is_durable:
+            fsync_folder(folder)
+
+    def _read_identity(self) -> str:
+        try:
+            return (self._folder / _IDENTITY).read_text()
+        except FileNotFoundError:
+            return ""
+
+    def _graph(self, handle: JobHandle) -> JobGraph:
+        path = self._path(handle.job_id, handle.graph.file)
+        try:
+            graph = msgspec.msgpack.decode(checked_content(path, handle.graph), type=JobGraph)
+            graph.validate()
+        except (msgspec.MsgspecError, UnicodeDecodeError, PlanError) as error:
+            raise DamagedJobError(f"{path} is not a JobGraph: {error}") from error
+        if graph.job_id != handle.job_id:
+            raise DamagedJobError(f"{path} is the graph of job {graph.job_id}")
+        return graph
+
+    def _decision(self, handle: JobHandle) -> Decision | None:
+        if handle.decision is None:
+            return None
+        path = self._path(handle.job_id, handle.decision.file)
+        try:
+            return msgspec.json.decode(checked_content(path, handle.decision), type=Decision)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            raise DamagedJobError(f"{path} is not a decision: {error}") from error
+
+    def _ended_job(self, handle: JobHandle, result: StoredResult) -> EndedJob:
+        if result.file is not None:
+            path = self._folder / "results" / result.file.file
+            try:
+                end = msgspec.json.decode(checked_content(path, result.file), type=JobEnd)
+                return EndedJob(end.overview, end.outcome, end.details)
+            except (OSError, ValueError, DamagedJobError) as error:
+                _log.warning("details of the end of job %s are lost: %s", handle.job_id, error)
+        return bare_end(handle.job_id, handle.name, result.status)
+
+
+class _NoHandleError(EngineError):
+    """A job is cleaned already."""
+
+
+class _StorageOfJob:
+    """A JobStorage."""
+
+    def __init__(self, jobs: StoredJobs, job_id: JobId) -> None:
+        self._jobs = jobs
+        self._job_id = job_id
+
+    def ended(self) -> JobResultRecord | None:
+        """Return how the job ended, or None."""
+        return self._jobs.ended(self._job_id)
+
+    def decide(self, decision: Decision) -> Decision:
+        """Keep a decision unless there is one; return the one in force."""
+        return self._jobs.decide(decision)
+
+    def record(self, end: JobEnd) -> None:
+        """Keep how the job ended unless that is known."""
+        self._jobs.record(end)

@@ -1,0 +1,63 @@
+"""Where a JobManager keeps what outlives a leader: jobs, blobs, history.
+
+    <high-availability.storageDir>/<cluster id>/{jobs,results,blobs,history}     with ZooKeeper
+    <process's own folder>/{jobs,results,blobs}, <log>/history                    else: jobs end with the process
+
+Without ``high-availability.storageDir`` it is a folder beside the logs, which is enough for JobManagers of one machine;
+those of several need one that all of them reach.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from engine.config.loader import Configuration
+from engine.config.options import HA_CLUSTER_ID, HA_STORAGE_FOLDER, HA_TYPE, JOB_STORE_FOLDER
+from engine.entrypoint.places import ROOT, Places
+from engine.errors import ConfigurationError
+
+
+@dataclass(frozen=True)
+class StoragePlaces:
+    """Folders; ``is_durable``: they outlive the process."""
+
+    folder: Path
+    history: Path
+    is_durable: bool
+
+    @property
+    def blobs(self) -> Path:
+        """What ships with jobs."""
+        return self.folder / "blobs"
+
+
+def shared_folder(configuration: Configuration, places: Places) -> Path | None:
+    """Return the folder of this cluster that its JobManagers share, or None where jobs end with theirs."""
+    if configuration.get(HA_TYPE) != "ZOOKEEPER":
+        return None
+    chosen = configuration.get(HA_STORAGE_FOLDER)
+    folder = ROOT / chosen if chosen else places.log / "high-availability"
+    cluster_id: str = configuration.get(HA_CLUSTER_ID)
+    return folder / cluster_id.strip("/").replace("/", "_")
+
+
+def history_folder(configuration: Configuration, places: Places) -> Path:
+    """Return where ended jobs lie."""
+    chosen = configuration.get(JOB_STORE_FOLDER)
+    return Path(chosen) if chosen else (shared_folder(configuration, places) or places.log) / "history"
+
+
+def storage_places(configuration: Configuration, places: Places, own: Path) -> StoragePlaces:
+    """Return the folders; ``own`` is the process's. ConfigurationError where they cannot be made."""
+    shared = shared_folder(configuration, places)
+    history = history_folder(configuration, places)
+    if shared is None:
+        return StoragePlaces(own, history, is_durable=False)
+    try:
+        shared.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigurationError(
+            f"{HA_STORAGE_FOLDER.key}: {shared} cannot be made: {error.strerror or error}"
+        ) from error
+    return StoragePlaces(shared, history, is_durable=True)

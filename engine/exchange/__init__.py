@@ -24,8 +24,10 @@
                                 the producers' end: views of partitions to frames, as credits allow
     connection_manager  client_connection  receiving
                                 the consumers' end: frames to the buffers of channels, credits for free ones
-    handshake  read_request     how a connection begins; what is asked for and refused
-    frames  credit              bytes on the wire; who may send how much
+    handshake  greeting_channel  read_request
+                                how a connection begins, plain or within TLS; what is asked for and refused
+    frames  credit              what is on the wire; who may send how much
+    wire                        its bytes: a plain socket, or TLS
     input_gate                  InputGate: one native ready queue, fair across channels
     ready_queue  monitor        that queue; mutex and condition (pxd only)
     page_reader                 gate_batches: small pages to batches of useful size

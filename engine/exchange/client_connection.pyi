@@ -4,6 +4,7 @@ from typing_extensions import Buffer as ReadableBuffer
 
 from engine.exchange.buffer_pool import Buffer, BufferRecycler, LocalBufferPool
 from engine.exchange.ready_queue import ReadyQueue
+from engine.exchange.wire import TlsSession
 
 @final
 class ReceiverChannel(BufferRecycler):
@@ -20,7 +21,7 @@ class ReceiverChannel(BufferRecycler):
 class ClientConnection:
     peer: str
     broken: str | None
-    def __new__(cls, descriptor: int, peer: str) -> ClientConnection: ...
+    def __new__(cls, descriptor: int, peer: str, tls: TlsSession | None = None) -> ClientConnection: ...
     def open_channel(
         self, ready: ReadyQueue, ready_channel: int, pool: LocalBufferPool, exclusive: int, identity: int
     ) -> ReceiverChannel: ...

@@ -1,6 +1,6 @@
 """ClientConnection and ReceiverChannel: the consumers' end of the one connection to another TaskManager.
 
-    connection = ClientConnection(descriptor, peer)     an authenticated socket, whose owner closes it at the end
+    connection = ClientConnection(descriptor, peer, tls)  an authenticated socket, whose owner closes it at the end
     read_loop(), write_loop()                           each in a thread of its own, until the connection ends
     channel = connection.open_channel(ready, index, pool, exclusive, identity)
     channel.request(payload) ─► poll()* ─► release()    in the consumer's thread
@@ -32,8 +32,7 @@ from engine.exchange.credit cimport (
     CREDIT_OK, CreditStatus, credit_text, receiver_add_buffer, receiver_begin, receiver_free, receiver_wanted,
 )
 from engine.exchange.frames cimport (
-    FRAME_AVAILABLE, FRAME_CANCEL_REQUEST, FRAME_PARTITION_REQUEST, FrameHeader, WIRE_OK, WireStatus, begin_frame,
-    seal_frame, wire_text,
+    FRAME_AVAILABLE, FRAME_CANCEL_REQUEST, FRAME_PARTITION_REQUEST, FrameHeader, begin_frame, seal_frame, wire_text,
 )
 from engine.exchange.monitor cimport monitor_destroy, monitor_init, monitor_lock, monitor_unlock
 from engine.exchange.ready_queue cimport ReadyQueue
@@ -42,6 +41,7 @@ from engine.exchange.receiving cimport (
     READ_CREDIT, READ_ORPHAN, SCRATCH_BYTES, ReadOutcome, ReceiverSlot, ReceiverState, ReceiverTable, read_frames,
     ring_move, ring_put, ring_take, send_sealed, write_credits,
 )
+from engine.exchange.wire cimport WIRE_OK, TlsSession, WireStatus, begin_wire
 from engine.memory.segment cimport MemorySegment, allocate_segment
 
 from engine.errors import TaskCancelledError
@@ -245,20 +245,22 @@ cdef class ReceiverChannel(BufferRecycler):
 
 @cython.final
 cdef class ClientConnection:
-    """Args: descriptor: of a connected socket, not closed here; peer: for messages."""
+    """Args: descriptor: of a connected socket, not closed here; peer: for messages; tls: None: plain."""
 
     cdef readonly str peer
     #: why the connection ended, or None
     cdef readonly object broken
     cdef ReceiverTable _table
+    cdef TlsSession _tls                    # what the table's wire points to
     cdef list _channels                     # ReceiverChannel or None, keeps the states alive
     cdef ReadyQueue _outgoing               # channels with credit to announce
 
-    def __cinit__(self, int descriptor, str peer not None):
+    def __cinit__(self, int descriptor, str peer not None, TlsSession tls=None):
         monitor_init(&self._table.lock)
         monitor_init(&self._table.send_lock)
         self.peer = peer
-        self._table.descriptor = descriptor
+        self._tls = tls
+        begin_wire(&self._table.wire, descriptor, tls)
         self._channels = []
         self._table.orphan = -1
         self._outgoing = ReadyQueue(16)
@@ -336,7 +338,7 @@ cdef class ClientConnection:
         if self.broken is not None:
             return
         self.broken = reason
-        c_shutdown(self._table.descriptor, SHUT_RDWR)
+        c_shutdown(self._table.wire.descriptor, SHUT_RDWR)
         self._outgoing.close()
         for channel in list(self._channels):
             if channel is None:
@@ -355,7 +357,7 @@ cdef class ClientConnection:
         """Say that the socket is about to be closed: nothing is sent any more. After both loops have ended."""
         with nogil:
             monitor_lock(&self._table.send_lock)
-            self._table.descriptor = -1
+            self._table.wire.descriptor = -1
             monitor_unlock(&self._table.send_lock)
 
     # ------------------------------------------------------------------------------------------------------- private

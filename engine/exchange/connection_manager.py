@@ -19,9 +19,12 @@ from engine.errors import PartitionConnectionError
 from engine.exchange.client_connection import ClientConnection
 from engine.exchange.data_address import DataAddress
 from engine.exchange.data_server import prepare_socket
+from engine.exchange.greeting_channel import GreetingChannel
 from engine.exchange.handshake import HANDSHAKE_S, greet_as_reader
 
 if TYPE_CHECKING:
+    import ssl
+
     from engine.rpc.credentials import Credentials
 
 CONNECT_S: Final = 5.0
@@ -30,18 +33,21 @@ CONNECT_S: Final = 5.0
 class Peer:
     """An open connection with its two threads."""
 
-    def __init__(self, address: str, cluster: str, credentials: Credentials | None) -> None:
+    def __init__(self, address: str, cluster: str, credentials: Credentials | None, tls: ssl.SSLContext | None) -> None:
         self.address = address
         self.user_count = 0
-        self._socket, name = _connect(DataAddress.parse(address), address)
+        parsed = DataAddress.parse(address)
+        self._socket, name = _connect(parsed, address)
         try:
-            self._socket.settimeout(HANDSHAKE_S)
-            greet_as_reader(self._socket, cluster, credentials)
+            channel = GreetingChannel(self._socket, HANDSHAKE_S)
+            if tls is not None and self._socket.family != socket.AF_UNIX:
+                channel.secure_as_reader(tls, parsed.host)
+            greet_as_reader(channel, cluster, credentials)
             prepare_socket(self._socket)
         except (OSError, PartitionConnectionError) as error:
             self._socket.close()
             raise PartitionConnectionError(f"no data connection to the TaskManager at {name}: {error}") from error
-        self.connection = ClientConnection(self._socket.fileno(), name)
+        self.connection = ClientConnection(self._socket.fileno(), name, channel.session())
         self._threads = [
             threading.Thread(target=loop, name=f"data-{verb}-{name}", daemon=True)
             for verb, loop in (("read", self.connection.read_loop), ("write", self.connection.write_loop))
@@ -61,8 +67,9 @@ class Peer:
 class ConnectionManager:
     """Connections by address. Thread: any."""
 
-    def __init__(self, cluster: str, credentials: Credentials | None = None) -> None:
+    def __init__(self, cluster: str, credentials: Credentials | None = None, tls: ssl.SSLContext | None = None) -> None:
         self._cluster = cluster
+        self._tls = tls
         self._credentials = credentials
         self._lock = threading.Lock()
         # guarded by: self._lock
@@ -83,7 +90,7 @@ class ConnectionManager:
                 peer = self._usable(address)
             if peer is not None:
                 return peer
-            peer = Peer(address, self._cluster, self._credentials)
+            peer = Peer(address, self._cluster, self._credentials, self._tls)
             with self._lock:
                 if not self._is_closed:
                     self._peers[address] = peer

@@ -30,7 +30,8 @@ class DataPlane:
 
     def __init__(self, manager: ResultPartitionManager, settings: DataPlaneSettings) -> None:
         self.server = DataServer(manager, settings)
-        self.connections = ConnectionManager(settings.cluster, settings.credentials)
+        client_tls = None if settings.tls is None else settings.tls.client
+        self.connections = ConnectionManager(settings.cluster, settings.credentials, client_tls)
 
     def start(self) -> None:
         """Listen from now on."""

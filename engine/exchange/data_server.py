@@ -7,8 +7,9 @@
 One thread accepts on each socket; a connection's reader thread greets first, in bounded time. A partition that is not
 registered yet is refused, and the reader told when it is there.
 
-Off loopback nothing listens without credentials. The UNIX socket lies in a folder of its own that only this user may
-enter, and that the next one sweeps when this process is killed.
+Off loopback nothing listens without credentials or mutual TLS. The UNIX socket lies in a folder of its own that only
+this user may enter, and that the next one sweeps when this process is killed. It is never within TLS: what it carries
+does not leave the kernel of this machine, and who could listen there could read the processes' memory as well.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ import pyarrow as pa
 
 from engine.errors import ConfigurationError, EngineError, PartitionNotFoundError
 from engine.exchange.data_address import DataAddress
+from engine.exchange.greeting_channel import GreetingChannel
 from engine.exchange.handshake import HANDSHAKE_S, greet_as_writer
 from engine.exchange.partition_file import partition_identity
 from engine.exchange.partition_manager import ResultPartitionManager
@@ -39,17 +41,18 @@ from engine.exchange.ready_queue import ReadyQueue
 from engine.exchange.result_partition import SubpartitionView
 from engine.exchange.server_connection import ServerConnection
 from engine.exchange.sorted_partition import SortedPartition
-from engine.process_folder import FolderPrefix, ProcessFolder, sweep
+from engine.process_folder import ProcessFolder, sweep
 
 if TYPE_CHECKING:
     from engine.rpc.credentials import Credentials
+    from engine.rpc.tls import Tls
 
 _log = logging.getLogger(__name__)
 #: connections at a time, those that have not greeted yet included
 CONNECTIONS_MAX: Final = 1024
 #: bytes of a UNIX socket's path, by the operating system
 _UNIX_PATH_MAX: Final = 107
-_FOLDER_PREFIX: Final = FolderPrefix.DATA
+_FOLDER_PREFIX: Final = "drey-data-"
 
 
 def channel_identity(request: ReadRequest) -> int:
@@ -72,6 +75,8 @@ class DataPlaneSettings:
     host: str = ""
     #: whether readers on this host find a UNIX socket
     with_unix: bool = True
+    #: TCP within mutual TLS; the UNIX socket stays plain
+    tls: Tls | None = None
 
 
 class PartitionSource:
@@ -124,10 +129,11 @@ class DataServer:
     """Accepts connections of other TaskManagers."""
 
     def __init__(self, manager: ResultPartitionManager, settings: DataPlaneSettings) -> None:
-        if settings.bind_host is not None and settings.credentials is None and not _is_loopback(settings.bind_host):
+        is_open = settings.credentials is None and settings.tls is None
+        if settings.bind_host is not None and is_open and not _is_loopback(settings.bind_host):
             raise ConfigurationError(
                 f"the data server does not listen on {settings.bind_host} without the cluster's secret "
-                "(security.secret-file)"
+                "(security.secret-file) or TLS (security.ssl.enabled)"
             )
         self._source = PartitionSource(manager)
         self._settings = settings
@@ -232,10 +238,12 @@ class DataServer:
 
     def _serve(self, connection: socket.socket, peer: str) -> None:
         try:
-            connection.settimeout(HANDSHAKE_S)
-            greet_as_writer(connection, self._settings.cluster, self._settings.credentials)
+            channel = GreetingChannel(connection, HANDSHAKE_S)
+            if self._settings.tls is not None and connection.family != socket.AF_UNIX:
+                channel.secure_as_writer(self._settings.tls.server)
+            greet_as_writer(channel, self._settings.cluster, self._settings.credentials)
             prepare_socket(connection)
-            self._run(ServerConnection(connection.fileno(), peer, self._source))
+            self._run(ServerConnection(connection.fileno(), peer, self._source, channel.session()))
         except (OSError, EngineError) as error:
             _log.warning("a data connection from %s was refused: %s", peer, error)
         finally:

@@ -1,7 +1,8 @@
-# Frames of the data plane: see frames.pyx for the drawing. Kernels to make, check, send and receive them.
+# Frames of the data plane: see frames.pyx for the drawing. Kernels to make, check and receive them.
 
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
-from posix.uio cimport iovec
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+
+from engine.exchange.wire cimport Wire, WireStatus
 
 
 cdef enum:
@@ -48,30 +49,12 @@ cdef packed struct FrameHeader:
     uint32_t header_checksum        # of all bytes before it
 
 
-cdef enum WireStatus:
-    WIRE_OK = 0
-    WIRE_CLOSED = 1                 # the peer closed, or this side shut the socket down
-    WIRE_FAILED = 2                 # errno says why
-    WIRE_BAD_MAGIC = 3
-    WIRE_BAD_VERSION = 4
-    WIRE_BAD_HEADER = 5             # checksum, or a type that nobody knows
-    WIRE_BAD_PAYLOAD = 6            # checksum
-    WIRE_TOO_LARGE = 7
-
-
 # All but the checksums.
 cdef void begin_frame(FrameHeader* header, uint8_t type, uint32_t channel, uint32_t size) noexcept nogil
 # Checksums of a header that is complete otherwise; payload may be NULL when size is 0.
 cdef void seal_frame(FrameHeader* header, const uint8_t* payload) noexcept nogil
 cdef WireStatus check_header(const FrameHeader* header) noexcept nogil
 cdef WireStatus check_payload(const FrameHeader* header, const uint8_t* payload) noexcept nogil
-# Blocking; `parts` are used up.
-cdef WireStatus send_parts(int descriptor, iovec* parts, int32_t count) noexcept nogil
-cdef WireStatus receive_bytes(int descriptor, uint8_t* target, int64_t size) noexcept nogil
-# Like receive_bytes, and what has come of the `more_size` bytes behind it; *more_count says how much.
-cdef WireStatus receive_ahead(
-    int descriptor, uint8_t* target, int64_t size, uint8_t* more, int64_t more_size, int64_t* more_count
-) noexcept nogil
-# Bytes from the socket up to a whole header in `header`, of which `have` bytes are there.
-cdef WireStatus receive_header(int descriptor, FrameHeader* header, int64_t have) noexcept nogil
+# Bytes from the wire up to a whole header in `header`, of which `have` bytes are there.
+cdef WireStatus receive_header(Wire* wire, FrameHeader* header, int64_t have) noexcept nogil
 cdef str wire_text(WireStatus status, int error_number)

@@ -25,28 +25,17 @@ Sockets block; whoever must be woken is woken by shutting the socket down.
 Source: Flink's NettyMessage, with checksums and without Netty.
 """
 
-from libc.errno cimport EINTR, errno
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.string cimport memset
-from posix.uio cimport iovec
 
 import os
 from enum import IntEnum
 
+from engine.exchange.wire cimport (
+    WIRE_BAD_HEADER, WIRE_BAD_MAGIC, WIRE_BAD_PAYLOAD, WIRE_BAD_RECORD, WIRE_BAD_VERSION, WIRE_CLOSED, WIRE_FAILED,
+    WIRE_OK, WIRE_TOO_LARGE, Wire, WireStatus, receive_bytes,
+)
 from engine.iomanager.crc32c cimport crc32c_update
-
-cdef extern from "<sys/socket.h>" nogil:
-    cdef struct msghdr:
-        iovec* msg_iov
-        size_t msg_iovlen
-    ssize_t c_sendmsg "sendmsg"(int descriptor, const msghdr* message, int flags)
-    ssize_t c_recvmsg "recvmsg"(int descriptor, msghdr* message, int flags)
-    ssize_t c_recv "recv"(int descriptor, void* target, size_t size, int flags)
-    int MSG_NOSIGNAL
-    int MSG_WAITALL
-
-cdef enum:
-    PARTS_MAX = 64                  # of one call to the system
 
 
 class FrameKind(IntEnum):
@@ -104,75 +93,8 @@ cdef WireStatus check_payload(const FrameHeader* header, const uint8_t* payload)
     return WIRE_OK if checksum == header.payload_checksum else WIRE_BAD_PAYLOAD
 
 
-cdef WireStatus send_parts(int descriptor, iovec* parts, int32_t count) noexcept nogil:
-    cdef msghdr message
-    cdef ssize_t sent
-    memset(&message, 0, sizeof(msghdr))
-    while count > 0:
-        message.msg_iov = parts
-        message.msg_iovlen = <size_t> min(count, <int32_t> PARTS_MAX)
-        sent = c_sendmsg(descriptor, &message, MSG_NOSIGNAL)
-        if sent < 0:
-            if errno == EINTR:
-                continue
-            return WIRE_FAILED
-        while count > 0 and sent >= <ssize_t> parts.iov_len:
-            sent -= <ssize_t> parts.iov_len
-            parts += 1
-            count -= 1
-        if count > 0:
-            parts.iov_base = <uint8_t*> parts.iov_base + sent
-            parts.iov_len -= <size_t> sent
-    return WIRE_OK
-
-
-cdef WireStatus receive_bytes(int descriptor, uint8_t* target, int64_t size) noexcept nogil:
-    cdef ssize_t count
-    while size > 0:
-        count = c_recv(descriptor, target, <size_t> size, MSG_WAITALL)
-        if count == 0:
-            return WIRE_CLOSED
-        if count < 0:
-            if errno == EINTR:
-                continue
-            return WIRE_FAILED
-        target += count
-        size -= count
-    return WIRE_OK
-
-
-cdef WireStatus receive_ahead(
-    int descriptor, uint8_t* target, int64_t size, uint8_t* more, int64_t more_size, int64_t* more_count
-) noexcept nogil:
-    cdef iovec[2] parts
-    cdef msghdr message
-    cdef ssize_t count
-    more_count[0] = 0
-    memset(&message, 0, sizeof(msghdr))
-    message.msg_iov = parts
-    message.msg_iovlen = 2
-    while size > 0:
-        parts[0].iov_base = target
-        parts[0].iov_len = <size_t> size
-        parts[1].iov_base = more
-        parts[1].iov_len = <size_t> more_size
-        count = c_recvmsg(descriptor, &message, 0)
-        if count == 0:
-            return WIRE_CLOSED
-        if count < 0:
-            if errno == EINTR:
-                continue
-            return WIRE_FAILED
-        if count > size:
-            more_count[0] = count - size
-            return WIRE_OK
-        target += count
-        size -= count
-    return WIRE_OK
-
-
-cdef WireStatus receive_header(int descriptor, FrameHeader* header, int64_t have) noexcept nogil:
-    cdef WireStatus status = receive_bytes(descriptor, <uint8_t*> header + have, FRAME_HEADER_BYTES - have)
+cdef WireStatus receive_header(Wire* wire, FrameHeader* header, int64_t have) noexcept nogil:
+    cdef WireStatus status = receive_bytes(wire, <uint8_t*> header + have, FRAME_HEADER_BYTES - have)
     if status != WIRE_OK:
         return status
     return check_header(header)
@@ -191,6 +113,8 @@ cdef str wire_text(WireStatus status, int error_number):
         return "a damaged frame header (wrong checksum)"
     if status == WIRE_BAD_PAYLOAD:
         return "a damaged frame (wrong checksum)"
+    if status == WIRE_BAD_RECORD:
+        return "what came is not what was sent (TLS)"
     return "a frame larger than is allowed"
 
 

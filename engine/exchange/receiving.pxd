@@ -4,9 +4,10 @@ from cpython.ref cimport PyObject
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 from engine.exchange.credit cimport CreditStatus, ReceiverCredit
-from engine.exchange.frames cimport FrameHeader, WireStatus
+from engine.exchange.frames cimport FrameHeader
 from engine.exchange.monitor cimport Monitor
 from engine.exchange.ready_queue cimport ReadyState
+from engine.exchange.wire cimport Wire, WireStatus
 
 
 cdef enum:
@@ -58,7 +59,7 @@ cdef struct ReceiverState:
 
 
 cdef struct ReceiverTable:          # of one connection
-    int descriptor                  # -1: nothing is sent any more
+    Wire wire
     Monitor lock                    # for channels and credits, held for some instructions
     Monitor send_lock
     ReceiverState** states          # [capacity], by channel number; NULL: none. Guarded by lock.

@@ -22,11 +22,11 @@ from posix.uio cimport iovec
 from engine.exchange.credit cimport CREDIT_MAX, CREDIT_OK, CreditStatus, receiver_announce, receiver_on_frame
 from engine.exchange.frames cimport (
     DATA_END, FRAME_ADD_CREDIT, FRAME_BACKLOG_ANNOUNCEMENT, FRAME_BUFFER_RESPONSE, FRAME_HEADER_BYTES, FrameHeader,
-    WIRE_OK, WireStatus, begin_frame, check_payload, receive_ahead, receive_bytes, receive_header, seal_frame,
-    send_parts,
+    begin_frame, check_payload, receive_header, seal_frame,
 )
 from engine.exchange.monitor cimport monitor_lock, monitor_unlock
 from engine.exchange.ready_queue cimport POP_CLOSED, ReadyState, ready_pop, ready_push
+from engine.exchange.wire cimport WIRE_OK, WireStatus, receive_ahead, receive_bytes, send_parts
 
 cdef enum:
     CREDITS_AT_ONCE = 32            # AddCredit frames of one call to the system
@@ -64,7 +64,7 @@ cdef WireStatus send_sealed(ReceiverTable* table, FrameHeader* header, const uin
     parts[1].iov_base = <void*> payload
     parts[1].iov_len = header.size
     monitor_lock(&table.send_lock)
-    status = send_parts(table.descriptor, parts, 2 if header.size > 0 else 1)
+    status = send_parts(&table.wire, parts, 2 if header.size > 0 else 1)
     monitor_unlock(&table.send_lock)
     return status
 
@@ -97,7 +97,7 @@ cdef WireStatus write_credits(ReceiverTable* table, ReadyState* outgoing) noexce
             part.iov_base = headers
             part.iov_len = <size_t> count * FRAME_HEADER_BYTES
             monitor_lock(&table.send_lock)
-            status = send_parts(table.descriptor, &part, 1)
+            status = send_parts(&table.wire, &part, 1)
             monitor_unlock(&table.send_lock)
             if status != WIRE_OK:
                 table.error_number = errno
@@ -110,7 +110,7 @@ cdef ReadOutcome read_frames(ReceiverTable* table, WireStatus* wire, CreditStatu
     cdef ReadOutcome outcome
     while True:
         header[0] = table.next_header
-        wire[0] = receive_header(table.descriptor, header, table.header_have)
+        wire[0] = receive_header(&table.wire, header, table.header_have)
         table.header_have = 0
         if wire[0] != WIRE_OK:
             table.error_number = errno
@@ -122,7 +122,7 @@ cdef ReadOutcome read_frames(ReceiverTable* table, WireStatus* wire, CreditStatu
         elif header.type == FRAME_BACKLOG_ANNOUNCEMENT:
             note_backlog(table, header)
         else:
-            wire[0] = receive_bytes(table.descriptor, table.scratch, header.size)
+            wire[0] = receive_bytes(&table.wire, table.scratch, header.size)
             if wire[0] == WIRE_OK:
                 wire[0] = check_payload(header, table.scratch)
             if wire[0] != WIRE_OK:
@@ -190,7 +190,7 @@ cdef ReadOutcome receive_data(
             table.error_number = errno
             return READ_BROKEN
         return READ_CONTROL
-    wire[0] = receive_ahead(table.descriptor, slot.data, header.size, <uint8_t*> &table.next_header,
+    wire[0] = receive_ahead(&table.wire, slot.data, header.size, <uint8_t*> &table.next_header,
                             FRAME_HEADER_BYTES, &table.header_have)
     table.error_number = errno
     if wire[0] == WIRE_OK:
@@ -227,6 +227,6 @@ cdef WireStatus throw_away(ReceiverTable* table, int64_t size) noexcept nogil:
     cdef int64_t piece
     while size > 0 and status == WIRE_OK:
         piece = min(size, <int64_t> SCRATCH_BYTES)
-        status = receive_bytes(table.descriptor, table.scratch, piece)
+        status = receive_bytes(&table.wire, table.scratch, piece)
         size -= piece
     return status

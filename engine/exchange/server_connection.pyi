@@ -1,6 +1,7 @@
 from typing import Any, Protocol, final
 
 from engine.exchange.ready_queue import ReadyQueue
+from engine.exchange.wire import TlsSession
 
 class ViewSource(Protocol):
     def open_view(
@@ -14,7 +15,9 @@ class ServerConnection:
     peer: str
     broken: str | None
     channel_count: int
-    def __new__(cls, descriptor: int, peer: str, source: ViewSource) -> ServerConnection: ...
+    def __new__(
+        cls, descriptor: int, peer: str, source: ViewSource, tls: TlsSession | None = None
+    ) -> ServerConnection: ...
     def read_loop(self) -> None: ...
     def write_loop(self) -> None: ...
     def shut_down(self, reason: str) -> None: ...

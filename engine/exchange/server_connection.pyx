@@ -1,6 +1,6 @@
 """ServerConnection: the producers' end of a connection from another TaskManager, for all channels that it reads.
 
-    connection = ServerConnection(descriptor, peer, source)     an authenticated socket, closed by its owner
+    connection = ServerConnection(descriptor, peer, source, tls)   an authenticated socket, closed by its owner
     read_loop(), write_loop()                                   each in a thread of its own, until the connection ends
     connection.shut_down(reason)                                from any thread
 
@@ -34,11 +34,14 @@ from engine.exchange.credit cimport (
 from engine.exchange.frames cimport (
     DATA_BATCH, DATA_END, DATA_LAST_BATCH, FRAME_ADD_CREDIT, FRAME_AVAILABLE, FRAME_BACKLOG_ANNOUNCEMENT,
     FRAME_BUFFER_RESPONSE, FRAME_CANCEL_REQUEST, FRAME_CLOSE_REQUEST, FRAME_CONTROL_BYTES_MAX, FRAME_ERROR_RESPONSE,
-    FRAME_HEADER_BYTES, FRAME_PARTITION_REQUEST, FrameHeader, WIRE_CLOSED, WIRE_OK, WIRE_TOO_LARGE, WireStatus,
-    begin_frame, check_payload, receive_bytes, receive_header, seal_frame, send_parts, wire_text,
+    FRAME_HEADER_BYTES, FRAME_PARTITION_REQUEST, FrameHeader, begin_frame, check_payload, receive_header, seal_frame,
+    wire_text,
 )
 from engine.exchange.monitor cimport Monitor, monitor_destroy, monitor_init, monitor_lock, monitor_unlock
 from engine.exchange.ready_queue cimport POP_CLOSED, ReadyQueue, ReadyState, ready_pop, ready_push
+from engine.exchange.wire cimport (
+    WIRE_CLOSED, WIRE_OK, WIRE_TOO_LARGE, TlsSession, Wire, WireStatus, begin_wire, receive_bytes, send_parts,
+)
 
 from engine.exchange.elements import END_OF_PARTITION
 
@@ -79,13 +82,16 @@ cdef class SenderChannel:
 
 @cython.final
 cdef class ServerConnection:
-    """Args: descriptor: of a connected socket, not closed here; peer: its name; source: opens views, names errors."""
+    """Args: descriptor: of a connected socket, not closed here; peer: its name; source: opens views, names errors;
+    tls: None: plain.
+    """
 
     cdef readonly str peer
     #: why the connection ended, or None
     cdef readonly object broken
     cdef object _source
-    cdef int _descriptor
+    cdef Wire _wire
+    cdef TlsSession _tls                    # what the wire points to
     cdef Monitor _lock
     cdef Monitor _send_lock
     cdef SenderEntry* _entries              # [_capacity], by channel number; guarded by _lock
@@ -99,12 +105,13 @@ cdef class ServerConnection:
     cdef FrameHeader _header                # the reader's
     cdef int32_t _error_number
 
-    def __cinit__(self, int descriptor, str peer not None, source not None):
+    def __cinit__(self, int descriptor, str peer not None, source not None, TlsSession tls=None):
         monitor_init(&self._lock)
         monitor_init(&self._send_lock)
         self.peer = peer
         self._source = source
-        self._descriptor = descriptor
+        self._tls = tls
+        begin_wire(&self._wire, descriptor, tls)
         self._channels = []
         self._owners = []
         self._ended = []
@@ -128,14 +135,14 @@ cdef class ServerConnection:
         """End both loops. Idempotent. Thread: any."""
         if self.broken is None:
             self.broken = reason
-            c_shutdown(self._descriptor, SHUT_RDWR)
+            c_shutdown(self._wire.descriptor, SHUT_RDWR)
             self._ready.close()
 
     def forget_descriptor(self):
         """Say that the socket is about to be closed: nothing is sent any more. After both loops have ended."""
         with nogil:
             monitor_lock(&self._send_lock)
-            self._descriptor = -1
+            self._wire.descriptor = -1
             monitor_unlock(&self._send_lock)
 
     def announce_available(self, uint32_t number):
@@ -251,7 +258,7 @@ cdef class ServerConnection:
         parts[1].iov_len = header.size
         with nogil:
             monitor_lock(&self._send_lock)
-            status = send_parts(self._descriptor, parts, 2 if header.size > 0 else 1)
+            status = send_parts(&self._wire, parts, 2 if header.size > 0 else 1)
             monitor_unlock(&self._send_lock)
         if status != WIRE_OK:
             self.shut_down(wire_text(status, errno))
@@ -440,7 +447,7 @@ cdef WireStatus read_requests(ServerConnection connection, ReadyState* ready, Cr
     cdef FrameHeader* header = &connection._header
     cdef WireStatus status
     while True:
-        status = receive_header(connection._descriptor, header, 0)
+        status = receive_header(&connection._wire, header, 0)
         if status == WIRE_OK and header.type == FRAME_ADD_CREDIT and header.size == 0:
             credit[0] = add_credit(connection, ready, header)
             if credit[0] != CREDIT_OK:
@@ -449,7 +456,7 @@ cdef WireStatus read_requests(ServerConnection connection, ReadyState* ready, Cr
         if status == WIRE_OK and header.size > <uint32_t> FRAME_CONTROL_BYTES_MAX:
             status = WIRE_TOO_LARGE
         if status == WIRE_OK:
-            status = receive_bytes(connection._descriptor, connection._scratch, header.size)
+            status = receive_bytes(&connection._wire, connection._scratch, header.size)
         if status == WIRE_OK:
             status = check_payload(header, connection._scratch)
         if status != WIRE_OK:
@@ -486,7 +493,7 @@ cdef WireStatus send_frames(ServerConnection connection) noexcept nogil:
             parts[count].iov_len = out.headers[frame].size
             count += 1
     monitor_lock(&connection._send_lock)
-    status = send_parts(connection._descriptor, parts, count)
+    status = send_parts(&connection._wire, parts, count)
     connection._error_number = errno
     monitor_unlock(&connection._send_lock)
     return status

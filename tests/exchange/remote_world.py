@@ -16,14 +16,24 @@ from tests.exchange.world import NO_SCHEMA, PIPELINED, World
 
 
 class RemoteWorld:
-    def __init__(self, folder: Path, with_unix: bool = True, segments: int = 64, **options: Any) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        with_unix: bool = True,
+        segments: int = 64,
+        segment_size: int = 4096,
+        near_options: dict[str, Any] | None = None,
+        **options: Any,
+    ) -> None:
         (folder / "near").mkdir()
         (folder / "far").mkdir()
-        self.near = World(folder / "near", segments)
-        self.far = World(folder / "far", segments)
+        self.near = World(folder / "near", segments, segment_size)
+        self.far = World(folder / "far", segments, segment_size)
         settings = DataPlaneSettings("test", bind_host=None if with_unix else "127.0.0.1", with_unix=with_unix)
         self.far_plane = DataPlane(self.far.manager, dataclasses.replace(settings, **options))
-        self.near_plane = DataPlane(self.near.manager, dataclasses.replace(settings, **options))
+        self.near_plane = DataPlane(
+            self.near.manager, dataclasses.replace(settings, **{**options, **(near_options or {})})
+        )
         self.far_plane.start()
         self.run = self.near.run
 

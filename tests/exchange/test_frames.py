@@ -8,6 +8,7 @@ import pytest
 
 from engine.errors import PartitionConnectionError
 from engine.exchange.frames import HEADER_BYTES, FrameKind, check_frame_payload, decode_header, encode_frame
+from engine.exchange.greeting_channel import GreetingChannel
 from engine.exchange.handshake import greet_as_reader, greet_as_writer
 from engine.rpc.credentials import Credentials
 from tests.exchange.world import World
@@ -83,20 +84,18 @@ def test_both_sides_prove_that_they_belong_to_the_cluster(
     world: World, reader: tuple, writer: tuple, complaint: str | None
 ) -> None:
     ours, theirs = socket.socketpair()
-    ours.settimeout(30)
-    theirs.settimeout(30)
 
     def answer() -> None:
         with theirs:
-            greet_as_writer(theirs, *writer)
+            greet_as_writer(GreetingChannel(theirs, 30), *writer)
 
     world.run(answer)
     with ours:
         if complaint is None:
-            greet_as_reader(ours, *reader)
+            greet_as_reader(GreetingChannel(ours, 30), *reader)
         else:
             with pytest.raises(PartitionConnectionError, match=complaint):
-                greet_as_reader(ours, *reader)
+                greet_as_reader(GreetingChannel(ours, 30), *reader)
     world.join(60)
     assert bool(world.failures) == (complaint is not None)
     if complaint == "closed":
@@ -105,15 +104,13 @@ def test_both_sides_prove_that_they_belong_to_the_cluster(
 
 def test_a_reader_without_the_secret_is_refused(world: World) -> None:
     ours, theirs = socket.socketpair()
-    ours.settimeout(30)
-    theirs.settimeout(30)
 
     def answer() -> None:
         with theirs:
-            greet_as_writer(theirs, "one", SECRET)
+            greet_as_writer(GreetingChannel(theirs, 30), "one", SECRET)
 
     world.run(answer)
     with ours, pytest.raises(PartitionConnectionError, match="closed"):
-        greet_as_reader(ours, "one", None)
+        greet_as_reader(GreetingChannel(ours, 30), "one", None)
     world.join(60)
     assert "secret" in str(world.failures[0])

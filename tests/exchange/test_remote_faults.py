@@ -41,6 +41,7 @@ class FlippingProxy:
         self._flip_at = flip_at
         self._towards_reader = towards_reader
         self._sockets: list[socket.socket] = []
+        self.seen = bytearray()
         self._threads = [threading.Thread(target=self._serve, daemon=True)]
         self._threads[0].start()
 
@@ -60,6 +61,7 @@ class FlippingProxy:
                 if flips and 0 <= self._flip_at - position < len(piece):
                     piece[self._flip_at - position] ^= 0x10
                 position += len(piece)
+                self.seen += piece
                 target.sendall(piece)
         for end in (source, target):
             with contextlib.suppress(OSError):

@@ -1,0 +1,161 @@
+"""GreetingChannel: the bytes of a data connection until it is greeted, plain or within TLS, by a deadline for all.
+
+    channel = GreetingChannel(socket, seconds) ─► secure_as_reader(context, host) | secure_as_writer(context)
+        ─► send, receive (handshake.py) ─► session(): what the connection goes on with, None when it is plain
+
+TLS 1.3 with certificates on both sides: the reader checks that the writer's names the host that was called, both check
+the authority and the dates. Whoever is refused learns why from the other side's alert where there is one; a reader's
+certificate is judged after its own handshake has ended, so the reason meets its first ``receive``.
+
+Every failure is a PartitionConnectionError with one line of text.
+
+Thread: one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import ssl
+import time
+from typing import Final, NoReturn
+
+from engine.errors import PartitionConnectionError
+from engine.exchange.wire import TlsSession
+
+_PIECE_BYTES: Final = 16 << 10
+#: first bytes of a TLS alert, which answers a greeting that is not TLS
+_ALERT: Final = b"\x15\x03"
+#: fatal, protocol_version: what a peer is told that does not speak TLS, of which OpenSSL says nothing
+_SPEAK_TLS: Final = _ALERT + b"\x03\x00\x02\x02\x46"
+_NOT_TLS: Final = frozenset({"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "HTTPS_PROXY_REQUEST", "UNEXPECTED_MESSAGE"})
+
+
+class GreetingChannel:
+    """Args: connection: connected, closed by its owner; seconds: for everything until ``session``."""
+
+    def __init__(self, connection: socket.socket, seconds: float) -> None:
+        self._connection = connection
+        self._deadline = time.monotonic() + seconds
+        self._seconds = seconds
+        self._tls: ssl.SSLObject | None = None
+        self._incoming = ssl.MemoryBIO()
+        self._outgoing = ssl.MemoryBIO()
+
+    def secure_as_reader(self, context: ssl.SSLContext, host: str) -> None:
+        """Begin TLS with a writer that was called by that name."""
+        self._tls = context.wrap_bio(self._incoming, self._outgoing, server_hostname=host)
+        self._shake_hands()
+
+    def secure_as_writer(self, context: ssl.SSLContext) -> None:
+        """Begin TLS with whoever has connected."""
+        self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
+        self._shake_hands()
+
+    def send(self, data: bytes) -> None:
+        """Send all of it."""
+        if self._tls is not None:
+            self._tls.write(data)
+            data = self._outgoing.read()
+        self._to_socket(data)
+
+    def receive(self, size: int) -> bytes:
+        """Return exactly that many bytes."""
+        parts = bytearray()
+        while len(parts) < size:
+            piece = self._receive_some(size - len(parts))
+            if not piece:
+                if self._tls is None and parts.startswith(_ALERT):
+                    raise PartitionConnectionError(
+                        "the other side speaks TLS: set security.ssl.enabled on all machines"
+                    )
+                raise PartitionConnectionError("the other side closed the connection instead of greeting")
+            parts += piece
+        return bytes(parts)
+
+    def session(self) -> TlsSession | None:
+        """Return what seals and opens from now on; None: the connection is plain."""
+        if self._tls is None:
+            return None
+        return TlsSession(self._tls, self._incoming, self._outgoing)
+
+    def _receive_some(self, size: int) -> bytes:
+        if self._tls is None:
+            return self._from_socket(size)
+        while True:
+            try:
+                return self._tls.read(size)
+            except ssl.SSLWantReadError:
+                piece = self._from_socket(_PIECE_BYTES)
+                if not piece:
+                    return b""
+                self._incoming.write(piece)
+            except ssl.SSLError as error:
+                raise PartitionConnectionError(_refusal(error)) from error
+
+    def _shake_hands(self) -> None:
+        while not self._is_shaken():
+            piece = self._from_socket(_PIECE_BYTES)
+            if not piece:
+                raise PartitionConnectionError("the other side closed the connection during the TLS handshake")
+            self._incoming.write(piece)
+
+    def _is_shaken(self) -> bool:
+        """Go on with the handshake; False: the other side has to say something first."""
+        assert self._tls is not None
+        is_shaken = True
+        try:
+            self._tls.do_handshake()
+        except ssl.SSLWantReadError:
+            is_shaken = False
+        except ssl.SSLError as error:
+            with contextlib.suppress(PartitionConnectionError):
+                self._to_socket(self._outgoing.read() or _SPEAK_TLS)  # the alert says why
+            raise PartitionConnectionError(_refusal(error)) from error
+        if self._outgoing.pending:
+            self._to_socket(self._outgoing.read())
+        return is_shaken
+
+    def _to_socket(self, data: bytes) -> None:
+        self._wait()
+        try:
+            self._connection.sendall(data)
+        except TimeoutError:
+            self._raise_late()
+        except OSError as error:
+            raise PartitionConnectionError(f"the connection failed: {error.strerror or error}") from error
+
+    def _from_socket(self, size: int) -> bytes:
+        self._wait()
+        try:
+            return self._connection.recv(size)
+        except TimeoutError:
+            self._raise_late()
+        except ConnectionResetError:
+            return b""
+        except OSError as error:
+            raise PartitionConnectionError(f"the connection failed: {error.strerror or error}") from error
+
+    def _wait(self) -> None:
+        """Have the next operation end by the deadline."""
+        left_s = self._deadline - time.monotonic()
+        if left_s <= 0:
+            self._raise_late()
+        self._connection.settimeout(left_s)
+
+    def _raise_late(self) -> NoReturn:
+        raise PartitionConnectionError(f"the other side did not greet within {self._seconds:g} s")
+
+
+def _refusal(error: ssl.SSLError) -> str:
+    """Return in one line who does not trust whom."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"this process does not trust the other side's certificate: {error.verify_message}"
+    reason = str(error.reason or error)
+    if "ALERT" in reason:
+        return f"the other side refuses the certificate of this process, or TLS with it ({reason})"
+    if reason == "PEER_DID_NOT_RETURN_A_CERTIFICATE":
+        return "the other side shows no certificate"
+    if reason in _NOT_TLS:
+        return f"the other side does not speak TLS: set security.ssl.enabled on all machines ({reason})"
+    return f"no TLS with the other side ({reason})"

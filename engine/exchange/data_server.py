@@ -41,7 +41,7 @@ from engine.exchange.ready_queue import ReadyQueue
 from engine.exchange.result_partition import SubpartitionView
 from engine.exchange.server_connection import ServerConnection
 from engine.exchange.sorted_partition import SortedPartition
-from engine.process_folder import ProcessFolder, sweep
+from engine.process_folder import FolderPrefix, ProcessFolder, sweep
 
 if TYPE_CHECKING:
     from engine.rpc.credentials import Credentials
@@ -52,7 +52,7 @@ _log = logging.getLogger(__name__)
 CONNECTIONS_MAX: Final = 1024
 #: bytes of a UNIX socket's path, by the operating system
 _UNIX_PATH_MAX: Final = 107
-_FOLDER_PREFIX: Final = "drey-data-"
+_FOLDER_PREFIX: Final = FolderPrefix.DATA
 
 
 def channel_identity(request: ReadRequest) -> int:

@@ -250,6 +250,8 @@ class StoredJobs:
     def record(self, end: JobEnd) -> None:
         """Make this the end of a job unless it has one."""
         job_id = end.record.job_id
+        if self._existing(job_id)[0].result is not None:
+            return
         content = msgspec.json.encode(end)
         name = f"{job_id}-{self._epoch:x}.json"
         file: StoredFile | None = StoredFile(name, hashlib.sha256(content).hexdigest())

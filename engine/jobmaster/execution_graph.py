@@ -22,7 +22,7 @@ from engine.graph.job_graph import IntermediateDataSet, JobGraph, JobVertex
 from engine.graph.source_spec import SourceSplit
 from engine.ids import ExecutionAttemptId, IntermediateDataSetId, ResourceId, ResultPartitionId
 from engine.jobmaster.edge_pattern import producers_of, subpartition_count, subpartition_index
-from engine.jobmaster.execution_state import ExecutionState, state_after_report
+from engine.jobmaster.execution_state import ExecutionState, state_after_report, states_towards
 from engine.jobmaster.execution_vertex import Execution, ExecutionEdge, ExecutionVertex, IntermediateResultPartition
 from engine.jobmaster.split_assignment import assign_splits
 
@@ -154,16 +154,18 @@ class ExecutionGraph:
     def update(self, report: TaskReport, clock: Clock) -> ExecutionVertex | None:
         """Apply a report to the current attempt it names; return its subtask when that changed the state.
 
-        Reports of other attempts, late ones (the attempt has ended) and repeated ones return None.
+        Reports of other attempts, late ones (the attempt has ended, or is further) and repeated ones return None.
         """
         vertex = self.vertex_of(report.attempt)
         if vertex is None or vertex.current.state.is_terminal:
             return None
         execution = vertex.current
         target = state_after_report(execution.state, ExecutionState(report.state))
-        if target is execution.state or (execution.state is ExecutionState.CANCELING and not target.is_terminal):
+        states = states_towards(execution.state, target)
+        if not states:
             return None
-        execution.transition(target, clock)
+        for state in states:
+            execution.transition(state, clock)
         execution.counters = report.counters
         execution.failure = report.failure
         execution.staged_files = report.staged_files

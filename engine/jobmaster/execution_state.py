@@ -6,7 +6,8 @@
     CREATED ─► RECONCILING ─► RUNNING | FINISHED | CANCELED | FAILED            (after a JobManager fail-over)
 
 A very fast task is FINISHED when the JobMaster still thinks it is DEPLOYING. A FINISHED report that meets CANCELING
-means CANCELED. Terminal states are never left. Pure.
+means CANCELED. Terminal states are never left. After a fail-over reports may tell of states that were passed unseen,
+or come after the one that followed them: ``states_towards`` enters what was skipped and ignores what is behind. Pure.
 
 Source: Flink's ExecutionState and Execution.
 """
@@ -65,6 +66,18 @@ def check_execution_transition(current: ExecutionState, target: ExecutionState) 
     """Raise IllegalTransitionError when the table has no such move."""
     if target not in EXECUTION_TRANSITIONS[current]:
         raise IllegalTransitionError(f"an execution does not go from {current} to {target}")
+
+
+_WAY = (_S.CREATED, _S.SCHEDULED, _S.DEPLOYING, _S.INITIALIZING, _S.RUNNING)
+
+
+def states_towards(current: ExecutionState, target: ExecutionState) -> tuple[ExecutionState, ...]:
+    """Return the states to enter, in order, from a SCHEDULED attempt on; () when the attempt is there or beyond."""
+    if current not in _WAY:
+        return (target,) if target.is_terminal else ()
+    if target in _WAY:
+        return _WAY[_WAY.index(current) + 1 : _WAY.index(target) + 1]
+    return (_S.DEPLOYING, target) if current is _S.SCHEDULED else (target,)
 
 
 def state_after_report(current: ExecutionState, reported: ExecutionState) -> ExecutionState:

@@ -49,11 +49,11 @@ class FailureHistory:
         self._kept: deque[PastFailure] = deque(maxlen=KEPT_MAX)
         self._count = 0
 
-    def add(self, failure: FailureInfo) -> None:
-        """Take note of a failure."""
+    def add(self, failure: FailureInfo, time_ms: int | None = None) -> None:
+        """Take note of a failure, which came now or at a time."""
         self._open.append(failure)
         self._count += 1
-        self._kept.append(PastFailure(self._clock.wall_ms(), failure))
+        self._kept.append(PastFailure(self._clock.wall_ms() if time_ms is None else time_ms, failure))
 
     def mended(self) -> None:
         """Take note that a restart overcame what was open."""

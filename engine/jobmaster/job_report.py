@@ -11,7 +11,6 @@ from collections import Counter
 
 import msgspec
 
-from engine.clock import Clock
 from engine.commit.result_record import JobResultRecord
 from engine.gateways.job_details import JobDetails, JobExceptions, JobFailure, RequestJobDetails, RequestJobExceptions
 from engine.gateways.messages import (
@@ -23,14 +22,11 @@ from engine.gateways.messages import (
     RequestJobStatus,
 )
 from engine.graph.deployment import FailureInfo
-from engine.graph.job_graph import JobGraph
-from engine.jobmaster.execution_graph import ExecutionGraph
-from engine.jobmaster.failure_history import FailureHistory
 from engine.jobmaster.job_commit import JobEnd
 from engine.jobmaster.job_details import vertex_details
+from engine.jobmaster.job_recovery import JobState
 from engine.jobmaster.job_status import JobStatus, check_job_transition
 from engine.jobmaster.job_summary import vertex_progress, vertex_results
-from engine.jobmaster.run_time_planner import RunTimePlanner
 
 _log = logging.getLogger(__name__)
 
@@ -38,15 +34,15 @@ _log = logging.getLogger(__name__)
 class JobReport:
     """Status, times and numbers of one job; ``outcome`` is set at its end."""
 
-    def __init__(self, job_graph: JobGraph, graph: ExecutionGraph, clock: Clock) -> None:
-        self.job_graph = job_graph
-        self._clock = clock
-        self._graph = graph
-        self._planner = RunTimePlanner(graph)
-        self._failures = FailureHistory(clock)
+    def __init__(self, state: JobState) -> None:
+        self.job_graph = state.graph.job_graph
+        self._clock = clock = state.clock
+        self._graph = state.graph
+        self._planner = state.planner
+        self._failures = state.failures
         self._status = JobStatus.INITIALIZING
-        self._start_ms = clock.wall_ms()
-        self._start_s = clock.monotonic_s()
+        self._start_ms = state.start_ms
+        self._start_s = clock.monotonic_s() - max(0, clock.wall_ms() - state.start_ms) / 1000
         self._end_s: float | None = None
         self._timestamps_ms = {JobStatus.INITIALIZING.value: self._start_ms}
         self.outcome: asyncio.Future[JobOutcome] = asyncio.get_running_loop().create_future()
@@ -67,12 +63,13 @@ class JobReport:
         if self._end_s is None:
             self._end_s = self._clock.monotonic_s()
         job, text = self.job_graph, "" if failure is None else f"{failure.type_name}: {failure.message}"
+        end_ms = self._start_ms + self._runtime_ms
         times = {**self._timestamps_ms, status.value: self._clock.wall_ms()}
         return JobEnd(
             JobResultRecord(job.job_id, job.name, status.value, epoch, self._runtime_ms, text),
-            msgspec.structs.replace(self.overview, status=status.value),
+            msgspec.structs.replace(self.overview, status=status.value, end_ms=end_ms),
             self._outcome(status, failure),
-            msgspec.structs.replace(self.details, status=status.value, timestamps_ms=times),
+            msgspec.structs.replace(self.details, status=status.value, end_ms=end_ms, timestamps_ms=times),
         )
 
     def _end(self, status: JobStatus, failure: FailureInfo | None) -> None:
@@ -126,7 +123,7 @@ class JobReport:
 
     @property
     def _end_ms(self) -> int:
-        return -1 if self._end_s is None else self._start_ms + self._runtime_ms
+        return self._start_ms + self._runtime_ms if self._status.is_terminal else -1
 
     # ---- messages ----
 

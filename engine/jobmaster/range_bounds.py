@@ -18,7 +18,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from engine.graph.deployment import KeyRange, RangeSamples
-from engine.jobmaster.execution_vertex import ExecutionEdge
+from engine.graph.ship_strategy import SORTED_RUNS
+from engine.ids import IntermediateDataSetId
+from engine.jobmaster.execution_vertex import ExecutionEdge, ExecutionVertex
 
 
 def pick_bounds(samples: Iterable[RangeSamples], range_count: int) -> tuple[bytes, ...]:
@@ -52,3 +54,15 @@ def consumer_range(edges: Sequence[ExecutionEdge]) -> KeyRange:
         ]
         first.range_bounds = pick_bounds(samples, consumer.job_vertex.parallelism)
     return range_of(first.range_bounds, consumer.subtask_index)
+
+
+def choose_bounds(subtasks: Iterable[ExecutionVertex]) -> list[tuple[IntermediateDataSetId, tuple[bytes, ...]]]:
+    """Choose the bounds of the sorted results that these subtasks read, and return those that nobody had chosen."""
+    chosen: list[tuple[IntermediateDataSetId, tuple[bytes, ...]]] = []
+    for edges in [edges for subtask in subtasks for edges in subtask.inputs]:
+        partition = edges[0].partition
+        if partition.data_set.partitioner.kind == SORTED_RUNS and partition.range_bounds is None:
+            consumer_range(edges)
+            assert partition.range_bounds is not None, "consumer_range chooses them"
+            chosen.append((partition.data_set.id, partition.range_bounds))
+    return chosen

@@ -151,6 +151,13 @@ class RegionFailover:
                 self._graph.withdraw_output(subtask)
         return pause_s
 
+    def adopt(self, subtasks: Iterable[ExecutionVertex], now_s: float) -> None:
+        """Repeat a restart of an earlier leader: these subtasks, which have ended, get new attempts."""
+        self._strategy.next_delay_s(now_s)
+        self.restart_count += 1
+        self._regions = {id(region): region for region in map(self._scheduler.region_of, subtasks)}
+        self.finish()
+
     @property
     def subtasks(self) -> list[ExecutionVertex]:
         """Subtasks of the regions that are about to run again."""

@@ -48,6 +48,16 @@ class RunTimePlanner:
             self.decisions += decided
         return decided
 
+    def some_measured(self) -> ExecutionVertex | None:
+        """Return a subtask that has a result whose size is known, if there is any."""
+        measured = (result for result in self._graph.results.values() if is_measured(result))
+        return next((result.partitions[0].producer for result in measured), None)
+
+    def adopt(self, decisions: tuple[RunTimeDecision, ...]) -> None:
+        """Apply what an earlier leader of the job decided; PlanError when that does not fit."""
+        revise(self._graph, replay(self._graph.job_graph, decisions))
+        self.decisions += decisions
+
 
 def is_measured(result: IntermediateResult) -> bool:
     """Whether the real size of a result is known and stays: BLOCKING and finished."""

@@ -20,6 +20,7 @@ Source: Flink's PipelinedRegionSchedulingStrategy and SlotSharingExecutionSlotAl
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -120,6 +121,24 @@ class Scheduler:
             self._running.extend(started)
         return started
 
+    def resume(self, subtasks: Sequence[ExecutionVertex]) -> None:
+        """Take note of a region that was started before; its attempts are SCHEDULED and have their slots."""
+        region = self._region_of[subtasks[0].id]
+        if region.state is not RegionState.WAITING or _members(region.subtasks) != _members(subtasks):
+            raise ValueError(f"{subtasks[0].name} and {len(subtasks) - 1} others are no region that waits")
+        slots = {
+            subtask.current.slot.allocation_id: subtask.current.slot for subtask in subtasks if subtask.current.slot
+        }
+        region.slots = tuple(slots.values())
+        region.state = RegionState.RUNNING
+        self._not_started.remove(region)
+        self._running.append(region)
+
+    @property
+    def used_slots(self) -> tuple[AllocatedSlot, ...]:
+        """Slots of the regions that run."""
+        return tuple(slot for region in self._running for slot in region.slots)
+
     def deployable(self) -> list[ExecutionVertex]:
         """Return the SCHEDULED subtasks whose PIPELINED producers run, in topological order."""
         return [
@@ -162,7 +181,7 @@ class Scheduler:
         return is_done
 
 
-def _members(subtasks: tuple[ExecutionVertex, ...]) -> frozenset[int]:
+def _members(subtasks: Iterable[ExecutionVertex]) -> frozenset[int]:
     return frozenset(id(subtask) for subtask in subtasks)
 
 

@@ -4,7 +4,8 @@
 
 A request is for all slots of one pipelined region; what is offered for it is kept for it. When a region has ended its
 slots are idle: another region that is ready may take them at once, else they are released, so that no job keeps slots
-idle while it waits for more (two jobs would wait for each other).
+idle while it waits for more (two jobs would wait for each other). The ids of requests begin after a given one, so
+that no slot which was meant for a request of an earlier leader is taken for another.
 
 Pure bookkeeping. Invariant: an allocation is collected, in use or idle, never two of them.
 
@@ -40,9 +41,9 @@ class _SlotRequest:
 class SlotPool:
     """Collected, used and idle slots of a job."""
 
-    def __init__(self) -> None:
+    def __init__(self, last_request_id: int = 0) -> None:
         self._requests: dict[int, _SlotRequest] = {}
-        self._request_count = 0
+        self._last_request_id = last_request_id
         self._idle: dict[AllocationId, AllocatedSlot] = {}
         self._used: dict[AllocationId, AllocatedSlot] = {}
 
@@ -54,9 +55,9 @@ class SlotPool:
 
     def open_request(self, count: int) -> int:
         """Begin to collect slots; return the request's id."""
-        self._request_count += 1
-        self._requests[self._request_count] = _SlotRequest(count)
-        return self._request_count
+        self._last_request_id += 1
+        self._requests[self._last_request_id] = _SlotRequest(count)
+        return self._last_request_id
 
     def offer(self, request_id: int, slot: AllocatedSlot) -> bool:
         """Collect a slot for a request; return False when the request is closed or has all of its slots."""
@@ -93,6 +94,10 @@ class SlotPool:
             assert request_id is not None
             del self._requests[request_id]
         return taken
+
+    def adopt(self, slot: AllocatedSlot) -> None:
+        """Take note of a slot that is in use already."""
+        self._used[slot.allocation_id] = slot
 
     def give_back(self, slot: AllocatedSlot) -> None:
         """Make a used slot idle; a slot that is gone stays gone."""

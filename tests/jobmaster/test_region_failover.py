@@ -22,7 +22,7 @@ class RestartingCluster(Cluster):
 
     attempts = 5
 
-    def _job_master(self, graph):
+    def _job_master(self, graph, *_):
         settings = JobMasterSettings(
             5.0,
             self.heartbeat_s,

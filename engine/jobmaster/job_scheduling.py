@@ -1,0 +1,168 @@
+"""JobScheduling: slots are asked for, regions start, tasks are sent. A part of the JobMaster.
+
+    regions that are ready ─► slots: of the pool, else asked for ─► Scheduled is in the journal ─► SubmitTask
+
+A task is sent when the next leader would know where: what it does not know of is cancelled by its TaskExecutor.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Executor
+
+from engine.errors import EngineError, MemoryBudgetError, SlotTimeoutError
+from engine.fault_points import reach
+from engine.gateways.failure_info import failure_info
+from engine.gateways.messages import FreeSlot, RequestSlotOverview, RequestSlots, SubmitTask, WithdrawSlotRequests
+from engine.graph.deployment import FailureInfo, TaskReport
+from engine.jobmaster.deployment import build_descriptor
+from engine.jobmaster.execution_state import ExecutionState
+from engine.jobmaster.execution_vertex import ExecutionVertex
+from engine.jobmaster.job_commit import JobCommit
+from engine.jobmaster.job_ending import JobEnding
+from engine.jobmaster.job_event import BoundsChosen, Scheduled, ScheduledAttempt
+from engine.jobmaster.job_journal import Journal
+from engine.jobmaster.job_recovery import JobState
+from engine.jobmaster.job_status import JobStatus
+from engine.jobmaster.range_bounds import choose_bounds
+from engine.jobmaster.scheduler import SchedulingRegion
+from engine.jobmaster.slot_timeout import SlotDeadline, slot_timeout_text
+from engine.rpc.gateway import RpcService
+
+_log = logging.getLogger(__name__)
+
+#: a failure may be mended, slots are of use
+GOING_ON = (JobStatus.RUNNING, JobStatus.RESTARTING)
+
+
+class JobScheduling(JobEnding):
+    """Regions, slots and tasks of one job, whose JobMaster this is a part of."""
+
+    def __init__(
+        self,
+        state: JobState,
+        rpc: RpcService,
+        epoch: int,
+        resource_manager_address: str,
+        commit: JobCommit,
+        journal: Journal,
+        blocking_work: Executor,
+        on_fatal: Callable[[BaseException], None] | None,
+        slot_request_timeout_s: float,
+    ) -> None:
+        super().__init__(state, rpc, epoch, resource_manager_address, commit, journal, blocking_work, on_fatal)
+        self._scheduler = state.scheduler
+        self._pool = state.pool
+        self._staging: dict[int, str] = {}
+        #: regions whose slots are not in the journal yet
+        self._unwritten: set[int] = set()
+        self._slot_request_timeout_s = slot_request_timeout_s
+        self._slot_deadline = SlotDeadline(
+            slot_request_timeout_s, lambda: self.spawn(self._slots_timed_out(), "slot time-out")
+        )
+
+    def _advance(self) -> None:
+        """Do what has become possible."""
+        raise NotImplementedError
+
+    def _report(self, report: TaskReport) -> None:
+        """Act on a report."""
+        raise NotImplementedError
+
+    def _fail(self, failure: FailureInfo, subtasks: Sequence[ExecutionVertex] = ()) -> None:
+        """Act on a failure."""
+        raise NotImplementedError
+
+    def _schedule(self) -> None:
+        started = self._scheduler.start_regions(self._pool, self._clock)
+        for region in started:
+            if region.request_id is not None and self._pool.close_request(region.request_id):
+                self._tell_resource_manager(WithdrawSlotRequests(self.job_graph.job_id, region.request_id))
+            self._write_down(region)
+        if not self._journal.is_durable and started:
+            self._unwritten |= {id(region) for region in started}
+            self.spawn(self._await_journal(started), "slots are written down")
+        for vertex in self._scheduler.deployable():
+            is_written = id(self._scheduler.region_of(vertex)) not in self._unwritten
+            if (
+                is_written and vertex.current.state is ExecutionState.SCHEDULED
+            ):  # none before it failed and took it along
+                self._deploy(vertex)
+            if self._status not in GOING_ON:
+                return
+        for slot in self._pool.release_idle():
+            self._tell(slot.address, FreeSlot(slot.allocation_id))
+        waiting = self._scheduler.waiting
+        for region in waiting:
+            if region.request_id is None:
+                region.request_id = self._pool.open_request(region.slot_count)
+                self._request_slots(region.request_id, region.slot_count)
+        is_running = self._status is JobStatus.RUNNING
+        self._slot_deadline.watch(is_running and bool(waiting) and self._graph.active_count == 0)
+
+    def _write_down(self, region: SchedulingRegion) -> None:
+        for data_set, bounds in choose_bounds(region.subtasks):
+            self._journal.append(BoundsChosen(data_set, bounds))
+        placed = [(each.current.attempt, each.current.slot) for each in region.subtasks]
+        attempts = tuple(ScheduledAttempt(attempt, slot) for attempt, slot in placed if slot is not None)
+        self._journal.append(Scheduled(attempts, self._clock.wall_ms()))
+
+    async def _await_journal(self, regions: Iterable[SchedulingRegion]) -> None:
+        await self._journal.flush()
+        reach("job.scheduled")
+        self._unwritten -= {id(region) for region in regions}
+        self._advance()
+
+    def _request_slots(self, request_id: int, count: int) -> None:
+        job = self.job_graph
+        address = self._rpc.address_of(self.address)
+        self._tell_resource_manager(RequestSlots(job.job_id, job.name, address, request_id, count))
+
+    def _withdraw_requests(self, request_ids: Iterable[int]) -> None:
+        for request_id in request_ids:
+            self._pool.close_request(request_id)
+            self._tell_resource_manager(WithdrawSlotRequests(self.job_graph.job_id, request_id))
+
+    async def _slots_timed_out(self) -> None:
+        gateway = self._rpc.connect(self._resource_manager_address, self._epoch)
+        overview = await gateway.ask(RequestSlotOverview())
+        waiting = self._scheduler.waiting
+        if self._status is JobStatus.RUNNING and waiting and self._graph.active_count == 0:
+            text = slot_timeout_text(waiting[0].slot_count, overview, self._slot_request_timeout_s)
+            self._fail(failure_info(SlotTimeoutError(text), task=waiting[0].subtasks[0].name))
+
+    def _deploy(self, vertex: ExecutionVertex) -> None:
+        execution = vertex.current
+        assert execution.slot is not None, f"{vertex.name} has no slot"
+        execution.transition(ExecutionState.DEPLOYING, self._clock)
+        try:
+            descriptor = build_descriptor(
+                vertex, self.job_graph, self._scheduler.region_of(vertex).subtasks, self._staging
+            )
+        except MemoryBudgetError as error:
+            self._deployment_failed(vertex, error)
+            return
+        request = SubmitTask(descriptor, self._rpc.address_of(self.address))
+        self.spawn(self._submit_task(vertex, execution.slot.address, request), f"deploy {vertex.name}")
+
+    async def _submit_task(self, vertex: ExecutionVertex, address: str, request: SubmitTask) -> None:
+        try:
+            await self._rpc.connect(address, self._epoch).ask(request)
+        except EngineError as error:
+            if vertex.current.attempt == request.descriptor.attempt:
+                self._deployment_failed(vertex, error)
+
+    def _deployment_failed(self, vertex: ExecutionVertex, error: EngineError) -> None:
+        slot = vertex.current.slot
+        failure = failure_info(error, vertex.name, str(slot.resource_id) if slot is not None else "")
+        self._report(TaskReport(vertex.current.attempt, ExecutionState.FAILED.value, failure=failure))
+
+    async def _release(self) -> None:
+        self._slot_deadline.watch(is_stuck=False)
+        await super()._release()
+
+    async def stop(self) -> None:
+        """Stop answering; a job that has not ended is SUSPENDED here."""
+        self._slot_deadline.watch(is_stuck=False)
+        await super().stop()

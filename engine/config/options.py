@@ -328,8 +328,8 @@ SSL_ENABLED = _option(
     "security.ssl.enabled",
     "bool",
     "false",
-    "Mutual TLS on messages, REST and files between processes; bin/make-certificates.sh makes the files. Data between "
-    "TaskManagers is not encrypted, so with this they listen on loopback only.",
+    "Mutual TLS on messages, REST, files and data between machines; bin/make-certificates.sh makes the files. Between "
+    "TaskManagers of one machine data goes through a UNIX socket of this user, and is not encrypted.",
 )
 SSL_CERTIFICATE = _option(
     "security.ssl.certificate", "string", None, "File with the certificate that a process or client shows."

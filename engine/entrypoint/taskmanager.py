@@ -48,7 +48,6 @@ from engine.config.options import (
 from engine.entrypoint.daemon import DaemonContext, build_parser, run_daemon
 from engine.entrypoint.leader_endpoint import ElectedLeaderFinder, StandaloneLeaderFinder
 from engine.entrypoint.servers import ProcessServer, free_port, load_credentials, numeric_host
-from engine.errors import NotYetSupportedError
 from engine.exchange.data_plane import DataPlaneSettings
 from engine.gateways.messages import TaskExecutorHardware
 from engine.ids import ResourceId
@@ -56,7 +55,6 @@ from engine.insight.log_folder import LogFolder
 from engine.insight.process_insight import ProcessInsight
 from engine.memory.process_memory import ProcessMemory
 from engine.process_folder import FolderPrefix, ProcessFolder, sweep
-from engine.rpc.http_server import is_loopback
 from engine.taskexecutor.registration import Leader, LeaderFinder, Registration, RegistrationSettings
 from engine.taskexecutor.task_executor import TaskExecutor, TaskExecutorSettings
 from engine.taskexecutor.task_resources import ProcessResources
@@ -84,11 +82,6 @@ class TaskManager:
             configuration.get(TASK_MANAGER_RPC_PORT),
             configuration.get(TASK_MANAGER_HOST),
         )
-        if self._server.tls is not None and not is_loopback(configuration.get(TASK_MANAGER_BIND_HOST)):
-            raise NotYetSupportedError(
-                "TLS on data between TaskManagers of several machines (security.ssl.enabled with "
-                f"{TASK_MANAGER_BIND_HOST.key}: {configuration.get(TASK_MANAGER_BIND_HOST)})"
-            )
         sweep(Path(tempfile.gettempdir()), FolderPrefix.BLOBS)
         self._blob_folder = ProcessFolder.create(Path(tempfile.gettempdir()), FolderPrefix.BLOBS)
         #: host:port of the JobManager that leads
@@ -192,6 +185,7 @@ class TaskManager:
             bind_host=bind_host,
             port=free_port(bind_host, configuration.get(TASK_MANAGER_DATA_PORT)),
             host=configuration.get(TASK_MANAGER_HOST),
+            tls=self._server.tls,
         )
 
     @property

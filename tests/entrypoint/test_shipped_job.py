@@ -6,12 +6,8 @@ import sys
 from pathlib import Path
 
 import psutil
-import pytest
 
-from engine.entrypoint.taskmanager import TaskManager
-from engine.errors import NotYetSupportedError
 from tests.entrypoint.conftest import until
-from tests.entrypoint.test_every_route import daemon_of
 from tests.rpc.test_tls import made
 
 JOB = """
@@ -68,9 +64,3 @@ def test_modules_of_a_job_reach_its_workers_over_tls_and_go_with_it(installation
     assert refused.returncode != 0 and not Path(tmp_path / "again").exists()
     installation.configure(**tls)
     assert installation.run("cluster", "stop").returncode == 0
-
-
-def test_a_task_manager_off_loopback_says_that_tls_does_not_cover_its_data(tmp_path):
-    settings = dict(line.split(": ", 1) for line in made(tmp_path / "tls").splitlines())
-    with pytest.raises(NotYetSupportedError, match="TLS on data between TaskManagers"):
-        daemon_of(TaskManager, tmp_path, "0.0.0.0", settings)

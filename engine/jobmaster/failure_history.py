@@ -60,6 +60,11 @@ class FailureHistory:
         self._open.clear()
 
     @property
+    def unmended(self) -> tuple[FailureInfo, ...]:
+        """Those that are open."""
+        return tuple(self._open)
+
+    @property
     def root(self) -> FailureInfo:
         """The cause among the failures that are open, of which there is at least one."""
         return root_failure(self._open)

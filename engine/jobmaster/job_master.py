@@ -253,7 +253,7 @@ class JobMaster(JobScheduling):
         # What cannot be mended ends the job, unless it came of what is mended.
         for vertex, failure in sorted(failures, key=lambda pair: not pair[1].retryable):
             if not self._failover.covers(vertex):
-                self._fail(failure, [vertex])
+                self._fail(failure, [vertex], is_new=failure not in self._failures.unmended)
 
     # ---- messages ----
 
@@ -365,9 +365,10 @@ class JobMaster(JobScheduling):
             self._commit.revise(self.job_graph)
             self._withdraw_requests(self._scheduler.revise())
 
-    def _fail(self, failure: FailureInfo, subtasks: Sequence[ExecutionVertex] = ()) -> None:
+    def _fail(self, failure: FailureInfo, subtasks: Sequence[ExecutionVertex] = (), is_new: bool = True) -> None:
         """Run the regions of ``subtasks`` again, if that may help, or end the job."""
-        self._note_failure(failure)
+        if is_new:
+            self._note_failure(failure)
         if self._status not in (JobStatus.CREATED, JobStatus.RECONCILING, *GOING_ON) or self._is_ending:
             return
         if subtasks and self._restart(failure, subtasks):

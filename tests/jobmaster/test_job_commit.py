@@ -75,6 +75,8 @@ def test_a_recorded_job_does_not_run_again_also_under_a_later_leader(tmp_path):
 def test_a_leader_of_an_older_epoch_cannot_record_what_a_later_one_has(tmp_path):
     graph = job_graph([1], sinks={0: SinkSpec("csv", str(tmp_path / "out"))})
     old = JobCommit(graph, 1, lambda: True, FolderStorage(tmp_path / "storage", graph.job_id))
-    JobCommit(graph, 2, lambda: True, FolderStorage(tmp_path / "storage", graph.job_id)).record(end_of(graph, "CANCELED", 5, 2))
+    JobCommit(graph, 2, lambda: True, FolderStorage(tmp_path / "storage", graph.job_id)).record(
+        end_of(graph, "CANCELED", 5, 2)
+    )
     with pytest.raises(FencedError):
         old.record(end_of(graph, "FINISHED", 9))

@@ -116,34 +116,66 @@ def test_the_programs_own_exit_code_is_passed_through(run, job, ending, code):
         assert "runpy" not in done.stderr
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["job", "submit", "--no-such-option", "job.py"],
-        ["job", "submit"],
-        ["job", "jump"],
-        ["job", "submit", "missing.py"],
-        ["job", "submit", "-D", "nonsense", "job.py"],
-        ["job", "submit", "-D", "no.such.key=1", "job.py"],
-        ["job", "submit", "-p", "many", "job.py"],
-        ["job", "submit", "-p", "0", "job.py"],
-        ["job", "submit", "-t", "moon", "job.py"],
-        ["job", "submit", "-t", "cluster", "job.py"],
-        ["job", "submit", "-d", "job.py"],
-        ["job", "list"],
-        ["job", "status", "0" * 32],
-        ["ha", "gc"],
-    ],
-    ids=" ".join,
-)
-def test_what_cannot_be_done_exits_with_1_and_one_clear_line(run, job, tmp_path, arguments):
+#: runs each command line of a list in one process and prints a JSON list of [exit code, output, errors]
+EACH = """
+import contextlib, io, json, os, sys
+from engine.cli.main import main
+
+done = []
+for words, variables in json.loads(sys.argv[1]):
+    os.environ.update(variables)
+    output, errors, code = io.StringIO(), io.StringIO(), None
+    with contextlib.redirect_stdout(output), contextlib.redirect_stderr(errors):
+        try:
+            code = main(words)
+        except SystemExit as exit_:
+            code = exit_.code
+    done.append([code, output.getvalue(), errors.getvalue()])
+print(json.dumps(done))
+"""
+
+
+@pytest.fixture
+def run_each(run):
+    """Return a function that runs command lines, [words, variables], one after the other in one process."""
+
+    def run_them(*lines):
+        done = run("-c", EACH, json.dumps(lines))
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    return run_them
+
+
+REFUSED = [
+    ["job", "submit", "--no-such-option", "job.py"],
+    ["job", "submit"],
+    ["job", "jump"],
+    ["job", "submit", "missing.py"],
+    ["job", "submit", "-D", "nonsense", "job.py"],
+    ["job", "submit", "-D", "no.such.key=1", "job.py"],
+    ["job", "submit", "-p", "many", "job.py"],
+    ["job", "submit", "-p", "0", "job.py"],
+    ["job", "submit", "-t", "moon", "job.py"],
+    ["job", "submit", "-t", "cluster", "job.py"],
+    ["job", "submit", "-d", "job.py"],
+    ["job", "list"],
+    ["job", "status", "0" * 32],
+    ["ha", "gc"],
+]
+
+
+def test_what_cannot_be_done_exits_with_1_and_one_clear_line(run, run_each, job, tmp_path):
     job()
-    done = run(*FLINK_RUN, *arguments)
-    assert done.returncode == 1, done.stdout
-    assert done.stderr
-    assert "Traceback" not in done.stderr
-    assert len(done.stderr.splitlines()) <= 5, done.stderr
+    for words, (code, output, errors) in zip(REFUSED, run_each(*([words, {}] for words in REFUSED)), strict=True):
+        assert code == 1, (words, output)
+        assert errors, words
+        assert "Traceback" not in errors, words
+        assert len(errors.splitlines()) <= 5, (words, errors)
     assert not (tmp_path / "out").exists()
+    alone = run(*FLINK_RUN, *REFUSED[0])
+    assert (alone.returncode, alone.stdout) == (1, "")
+    assert "--no-such-option" in alone.stderr
 
 
 def test_info_shows_the_plan_and_runs_nothing(run, job, tmp_path):
@@ -220,17 +252,18 @@ def test_the_file_beats_the_default_and_show_says_where_a_value_comes_from(run, 
     assert len(described.stdout.splitlines()) > len(shown.stdout.splitlines())
 
 
-@pytest.mark.parametrize(
-    "text", ["no.such.key: 1\n", "parallelism.default: [1, 2]\n", "a: b: c\n", "parallelism.default: many\n"]
-)
-def test_a_wrong_configuration_file_is_an_error_that_names_it(run, job, tmp_path, text):
-    conf = tmp_path / "conf"
-    conf.mkdir()
-    (conf / "config.yaml").write_text(text)
-    done = run(*FLINK_RUN, job(), DREY_CONF_DIR=str(conf))
-    assert done.returncode == 1
-    assert "config.yaml" in done.stderr or "parallelism.default" in done.stderr
-    assert "Traceback" not in done.stderr
+def test_a_wrong_configuration_file_is_an_error_that_names_it(run_each, job, tmp_path):
+    texts = ["no.such.key: 1\n", "parallelism.default: [1, 2]\n", "a: b: c\n", "parallelism.default: many\n"]
+    lines = []
+    for number, text in enumerate(texts):
+        conf = tmp_path / f"conf{number}"
+        conf.mkdir()
+        (conf / "config.yaml").write_text(text)
+        lines.append([[job()], {"DREY_CONF_DIR": str(conf)}])
+    for text, (code, _, errors) in zip(texts, run_each(*lines), strict=True):
+        assert code == 1, text
+        assert "config.yaml" in errors or "parallelism.default" in errors, text
+        assert "Traceback" not in errors, text
 
 
 def test_py_files_are_importable_by_script_and_functions(run, job, tmp_path):

@@ -41,6 +41,7 @@ MALFORMED = {
 }
 
 
+@pytest.mark.sample("values")
 @pytest.mark.parametrize("case", MALFORMED)
 def test_the_error_names_file_line_column_and_value(any_environment, write, case):
     text, line, column, value = MALFORMED[case]
@@ -56,6 +57,7 @@ def test_the_error_names_file_line_column_and_value(any_environment, write, case
     assert len(message.splitlines()) <= 15
 
 
+@pytest.mark.sample("values")
 @pytest.mark.parametrize("case", MALFORMED)
 def test_skipping_leaves_only_the_malformed_record_out(any_environment, write, case):
     text, _, _, _ = MALFORMED[case]

@@ -93,6 +93,7 @@ READERS = {
 }
 
 
+@pytest.mark.sample("values")
 @pytest.mark.parametrize("reader", READERS)
 def test_a_function_may_read_as_much_of_a_group_as_it_likes(two_environments, reader):
     rows = [(n % 13, n) for n in range(3000)]
@@ -166,6 +167,7 @@ def left_after_a_look(left, right):
     yield from left
 
 
+@pytest.mark.sample("values")
 @pytest.mark.parametrize("reader", [both, right_first, in_turn, left_after_a_look])
 def test_co_group_sides_may_be_read_in_any_order(two_environments, reader):
     left = [(n % 17 or None, n) for n in range(2000)]

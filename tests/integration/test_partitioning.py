@@ -45,6 +45,7 @@ CALLS = {
 }
 
 
+@pytest.mark.sample("values")
 @pytest.mark.parametrize("kind", CALLS)
 def test_every_row_arrives_once_in_every_mode(any_environment, rows, kind):
     data = any_environment.from_arrow(rows)

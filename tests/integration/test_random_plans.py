@@ -1,4 +1,7 @@
-"""Random programs: every operator on top of every other, as a plan and as SQL side by side, the rows compared."""
+"""Random programs: every operator on top of every other, as a plan and as SQL side by side, the rows compared.
+
+``TORTURE=1``: hundreds of them in each mode.
+"""
 
 import random
 
@@ -8,8 +11,9 @@ import pytest
 from engine import JoinHint, PlanError, col, count, lit, max_, min_, sum_, when
 from tests.integration.conftest import MODES
 from tests.integration.row_oracle import assert_same_rows, duck
+from tests.property.matrix import IS_TORTURE
 
-PROGRAMS_PER_MODE = 40
+PROGRAMS_PER_MODE = 400 if IS_TORTURE else 12
 STEPS = 7
 TEXTS = ["", "a", "b", "ab", "long text that does not fit into a prefix", "ä", None]
 HINTS = list(JoinHint)

@@ -110,6 +110,7 @@ def test_nested_types_are_refused_as_keys(environment, data_type):
 # ---- numbers
 
 
+@pytest.mark.sample("values")
 @pytest.mark.parametrize(
     "expression",
     [col("a") + 1, col("a") * 2, lit(0) - col("a") - 2, (col("a") - 1) + 2, -(lit(0) - col("a") - 1)],

@@ -299,6 +299,7 @@ def test_two_sinks_of_one_source_in_one_job(env, tmp_path):
     assert env.read_csv(str(tmp_path / "all"), schema=SCHEMA).count() == 1000
 
 
+@pytest.mark.sample("values")
 @pytest.mark.parametrize("settings", [{}, {"execution.mode": "BATCH"}, {"debug.force-spill": True}], ids=str)
 @pytest.mark.parametrize("hint", [JoinHint.OPTIMIZER_CHOOSES, JoinHint.REPARTITION_HASH_SECOND], ids=lambda h: h.value)
 def test_diamonds_neither_hang_nor_lose_rows(open_environment, settings, hint):
@@ -352,6 +353,7 @@ NATIVE_JOB = """
 """
 
 
+@pytest.mark.sample("values")
 @pytest.mark.parametrize("way", ["python", "python terminated", "flink-run", "flink-run terminated"])
 @pytest.mark.parametrize("job", ["python function after a spilled sort", "native join"])
 def test_an_interrupt_leaves_nothing_behind(start, tmp_path, way, job):

@@ -68,6 +68,7 @@ def assert_same_table(actual, expected):
             assert rows == [], f"only in {one}"
 
 
+@pytest.mark.sample("pairs")
 @pytest.mark.parametrize("how", HOW)
 @pytest.mark.parametrize("skew", SKEWS)
 @pytest.mark.parametrize("hint", [FIRST, SECOND])
@@ -82,6 +83,7 @@ def test_every_join_with_every_skew_gives_the_rows_of_duckdb(open_environment, h
     assert_same_table(joined.to_arrow(), joined_by_duck(left, right, how))
 
 
+@pytest.mark.sample("pairs")
 @pytest.mark.parametrize("remain", [0, 1])
 @pytest.mark.parametrize("how", HOW)
 @pytest.mark.parametrize("heavy", ["left", "right"])

@@ -195,6 +195,7 @@ def test_the_job_gives_the_rows_of_duckdb_from_every_format_with_every_hint(
     data.check(actual)
 
 
+@pytest.mark.sample("pairs")
 @pytest.mark.parametrize("join_type", HINTS)
 @pytest.mark.parametrize("file_format", ["csv", "parquet", "records"])
 def test_nulls_unknown_and_doubled_currencies_and_other_seeds(

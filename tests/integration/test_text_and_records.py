@@ -213,7 +213,8 @@ def test_a_replicated_side_may_be_selected_and_filtered(environment, sides):
 
 @pytest.mark.parametrize("how", ["inner", "left", "right", "full", "semi", "anti", "cross"])
 def test_replication_never_makes_rows_twice(environment, sides, how):
-    large, small = sides
+    _, small = sides
+    large = environment.from_arrow(numbered(200, keys=10)).rebalance().set_parallelism(4)
     other = small.rename(k="r").filter(col("r") > 2)
     keys = {} if how == "cross" else {"left_on": "k", "right_on": "r"}
     plain = environment.from_arrow(other.to_arrow())

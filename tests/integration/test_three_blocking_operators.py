@@ -55,6 +55,7 @@ def check(rows, expected):
     assert [(*row[:4], round(row[4], 6)) for row in rows] == expected
 
 
+@pytest.mark.sample("pairs")
 @pytest.mark.parametrize("parallelism", [1, 2, 3])
 @pytest.mark.parametrize("hint", HINTS, ids=lambda hint: hint.value)
 @pytest.mark.parametrize("size", ["16mb", "1mb"])
@@ -63,6 +64,7 @@ def test_three_blocking_operators_in_little_memory(open_environment, tables, exp
     check(build(env, tables, hint).collect(), expected)
 
 
+@pytest.mark.sample("values")
 @pytest.mark.parametrize("mode", ["PIPELINED", "BATCH"])
 @pytest.mark.parametrize("hint", HINTS[:3], ids=lambda hint: hint.value)
 def test_three_blocking_operators_that_all_spill(open_environment, tables, expected, hint, mode):

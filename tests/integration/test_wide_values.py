@@ -83,6 +83,7 @@ def test_rows_are_sorted_by_a_wide_column_and_by_a_narrow_one(
         assert present == sorted(present)
 
 
+@pytest.mark.sample("pairs")
 @pytest.mark.parametrize("force_spill", [False, True])
 @pytest.mark.parametrize("how", ["inner", "left", "right", "full", "semi", "anti"])
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 
 from engine.errors import EngineError, LogNotFoundError
-from engine.gateways.insight import ListLogs, LogList, LogPart, ReadLog
+from engine.gateways.insight import ListLogs, LogFile, LogList, LogPart, ReadLog
 from engine.gateways.messages import ListTaskExecutors, RequestJobStatus, TaskExecutorOverview
 from engine.ids import JobId
 from engine.rest.log_files import log_answer
@@ -49,6 +49,13 @@ def job_log_routes(services: RestServices) -> tuple[Route, ...]:
         Route("GET", "/jobs/{job_id}/logs", logs, Access.OPEN_GET),
         Route("GET", "/jobs/{job_id}/logs/{name}", log, Access.OPEN_GET),
     )
+
+
+async def job_log_files(services: RestServices, job_id: JobId) -> list[LogFile]:
+    """Return the log files of a job that is known, by name."""
+    await services.ask_dispatcher(RequestJobStatus(job_id))
+    listed = [file for _, files in await _files_of(services, job_id) for file in files.files]
+    return [each for _, each in sorted({file.name: file for file in listed}.items())]
 
 
 async def _known_job(services: RestServices, request: HttpRequest) -> JobId:

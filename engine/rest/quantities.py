@@ -1,4 +1,4 @@
-"""Numbers as people read them."""
+"""Numbers and names as people read them."""
 
 from __future__ import annotations
 
@@ -42,3 +42,8 @@ def duration_text(duration_ms: int) -> str:
 def time_text(time_ms: int) -> str:
     """Return a moment in this machine's zone; "" when there is none."""
     return "" if time_ms < 0 else time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(time_ms / 1000))
+
+
+def chain_text(name: str) -> str:
+    """Return the name of a vertex, its operators joined by arrows that are not broken in two."""
+    return name.replace(" -> ", " → ")

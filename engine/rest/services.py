@@ -37,6 +37,11 @@ class RestServices:
     #: ends this process; None: a request cannot do that
     shut_down: Callable[[], None] | None = None
 
+    @property
+    def is_history(self) -> bool:
+        """Whether only jobs that have ended are known here, and no TaskManagers."""
+        return self.connect is None
+
     async def ask_dispatcher(self, request: Request[R], timeout_s: float | None = ASK_TIMEOUT_S) -> R:
         """Ask the Dispatcher."""
         return await self.dispatcher().ask(request, timeout_s)

@@ -61,7 +61,9 @@ def test_a_job_is_told_in_full_and_outlives_the_job_manager(installation, tmp_pa
     started = installation.run("historyserver", "start", "-D", f"historyserver.web.port={port}")
     assert started.returncode == 0, started.stderr + started.stdout
     assert json.loads(text(f"/jobs/{job_id}", port))["vertices"] == job["vertices"]
-    assert text(f"/jobs/{job_id}/page", port) == page and job_id in text("/", port)
+    past = text(f"/jobs/{job_id}/page", port)
+    assert job_id in past and "FINISHED" in past and job_id in text("/", port)
+    assert "/taskmanagers/" in page and "/taskmanagers/" not in past + text("/", port)
     with pytest.raises(urllib.error.HTTPError, match="405"):
         urllib.request.urlopen(f"http://localhost:{port}/jobs", data=b"a job", timeout=30)
     assert installation.run("historyserver", "stop").returncode == 0

@@ -97,7 +97,7 @@ def test_a_failed_job_tells_what_went_wrong_and_where():
 def test_what_is_not_known_is_404_and_what_is_for_streams_is_refused_by_name():
     async def body(world):
         nobody = f"/jobs/{JobId.random()}"
-        for path in ("", "/status", "/plan", "/exceptions", "/vertices/0", "/execution-result", "/page"):
+        for path in ("", "/status", "/plan", "/exceptions", "/vertices/0", "/execution-result"):
             assert "errors" in await world.get(f"{nobody}{path}", 404)
         await world.get("/no/such/path", 404)
         for path in (f"{nobody}/checkpoints", "/jars"):

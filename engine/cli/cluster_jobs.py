@@ -32,7 +32,7 @@ _CANCEL_S = 30.0
 
 def add_cluster_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what every command that asks a JobManager understands."""
-    parser.add_argument("-m", "--master", metavar="HOST:PORT", help="JobManager to talk to; default: rest.address")
+    parser.add_argument("-m", "--master", metavar="HOST:PORT,...", help="JobManager to talk to; default: rest.address")
     parser.add_argument("--json", action="store_true", help="print the JobManager's answer as JSON")
 
 
@@ -43,10 +43,14 @@ def asking(
 
     def run(options: argparse.Namespace) -> int:
         install_command_line(CommandLine(master=options.master))
-        with closing(cluster_client(load_configuration())) as client:
+        with closing(cluster_client(load_configuration(), _say_waiting)) as client:
             return command(options, client)
 
     return run
+
+
+def _say_waiting(reason: str) -> None:
+    print(f"Waiting for a JobManager that leads: {reason}", file=sys.stderr)
 
 
 def list_jobs(options: argparse.Namespace, client: ClusterClient) -> int:

@@ -60,7 +60,7 @@ def build_parser() -> Parser:
     )
     submitting = jobs.add_parser("submit", help="run a job and follow it to its end")
     submitting.add_argument("-d", "--detached", action="store_true", help="return once the job is accepted (cluster)")
-    submitting.add_argument("-m", "--master", metavar="HOST:PORT", help="JobManager to talk to (cluster)")
+    submitting.add_argument("-m", "--master", metavar="HOST:PORT,...", help="JobManager to talk to (cluster)")
     submitting.add_argument("--json", action="store_true", help="one JSON object on standard output")
     add_script_arguments(submitting)
     submitting.set_defaults(run=submit)

@@ -40,6 +40,11 @@ class SubmitListener:
         """Print the job's id."""
         self._say(f"Job has been submitted with JobID {job_id}")
 
+    def on_waiting(self, reason: str) -> None:
+        """Say that the job goes on when there is a leader."""
+        self._progress.stop()
+        self._say(f"Waiting for a JobManager that leads: {reason}")
+
     @property
     def wants_progress(self) -> bool:
         """Whether there is a terminal to show it on."""

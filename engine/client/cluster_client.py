@@ -1,6 +1,6 @@
 """ClusterClient: what a client asks of a JobManager, over its REST API and nothing else.
 
-    client = ClusterClient("localhost:8081", credentials)
+    client = ClusterClient("localhost:8081", credentials)      or a LeaderSource, which knows where the leader is
     client.submit(job_graph)                 the same job again changes nothing, so a lost answer is asked for again
     client.outcome(job_id, wait_s)           None while the job runs; the server answers as soon as it has ended
     client.progress(job_id)  cancel(job_id)  overview()  jobs()
@@ -9,6 +9,9 @@
 Blocking, on one connection that is kept open; for one thread at a time. What changes something, and everything off
 loopback, is signed with the cluster secret. Standard library only: a command that lists jobs should not load an event
 loop.
+
+Every question may be asked twice, so a client whose JobManager is gone follows the leader: it asks again, where that
+is then, until its patience ends. JobNotFoundError can be believed: only who has recovered all jobs leads.
 
 Errors: ClusterUnreachableError when nobody answers; JobNotFoundError; what the JobManager refuses
 as EngineError with its own words.
@@ -20,12 +23,14 @@ import hashlib
 import http.client
 import ssl
 import time
+from collections.abc import Callable
 from typing import Any, TypeVar
 from urllib.parse import quote
 
 import msgspec
 
-from engine.errors import ConfigurationError, EngineError, JobNotFoundError, ResourceError
+from engine.client.leader_source import FixedAddresses, LeaderSource
+from engine.errors import EngineError, JobNotFoundError, ResourceError
 from engine.gateways.messages import JobOutcome, JobProgress, SubmitJob
 from engine.graph.job_graph import JobGraph
 from engine.ids import JobId
@@ -35,12 +40,22 @@ T = TypeVar("T")
 
 #: seconds for an answer that is not waited for on purpose
 _ANSWER_S = 30.0
-_FIRST_PAUSE_S = 0.1
-_LAST_PAUSE_S = 2.0
+_FIRST_PAUSE_S = 0.05
+_LAST_PAUSE_S = 1.0
+#: how a JobManager begins to say that it is not the one to ask
+NOT_LEADING = "this JobManager does not lead"
+#: what a leader says of a job whose files it cannot read yet
+NOT_RECOVERED = "waits to be recovered"
+#: seconds from which on somebody wants to know that there is nobody
+_SILENCE_S = 0.5
 
 
 class ClusterUnreachableError(ResourceError, ConnectionError):
-    """No JobManager answers at the address."""
+    """No JobManager answers, or none that leads."""
+
+
+class _NobodyError(Exception):
+    """One try has found no leader; ``str()`` is why."""
 
 
 class Overview(msgspec.Struct, frozen=True, rename="kebab"):
@@ -81,24 +96,32 @@ class ClusterClient:
     """One JobManager, seen from a client.
 
     Args:
-        address: ``host:port`` of its server.
+        leader: ``host:port`` of its server, or who knows where it is.
         credentials: the cluster secret; None: only what is open can be asked.
         tls: client context when the server speaks TLS.
-        patience_s: how long to go on asking when nobody answers any more; one that never answered is not waited for.
+        patience_s: how long to go on asking when nobody answers any more.
+        first_patience_s: the same when nobody has answered yet.
+        on_waiting: told once, with a reason, that there is nobody to ask at present.
     """
 
     def __init__(
         self,
-        address: str,
+        leader: LeaderSource | str,
         credentials: Credentials | None = None,
         tls: ssl.SSLContext | None = None,
         patience_s: float = 0.0,
+        first_patience_s: float = 0.0,
+        on_waiting: Callable[[str], None] = lambda reason: None,
     ) -> None:
-        self.address = address
+        self._leader = FixedAddresses(leader) if isinstance(leader, str) else leader
         self._credentials = credentials
         self._tls = tls
         self._patience_s = patience_s
+        self._first_patience_s = first_patience_s
+        self._on_waiting = on_waiting
         self._connection: http.client.HTTPConnection | None = None
+        #: where the connection goes
+        self._address = ""
         self._has_answered = False
 
     # ---- jobs ----
@@ -147,11 +170,20 @@ class ClusterClient:
 
     # ---- transport ----
 
-    def close(self) -> None:
-        """Close the connection; idempotent. The next question opens another."""
+    def limit_patience(self, seconds: float) -> None:
+        """Wait no longer than that from now on."""
+        self._patience_s, self._first_patience_s = min(self._patience_s, seconds), min(self._first_patience_s, seconds)
+
+    def disconnect(self) -> None:
+        """Close the connection; the next question opens another."""
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
+
+    def close(self) -> None:
+        """Ask nothing more; idempotent."""
+        self.disconnect()
+        self._leader.close()
 
     def _get(self, path: str, reply: type[T]) -> T:
         return msgspec.json.decode(self._ask("GET", path)[1], type=reply)
@@ -159,33 +191,65 @@ class ClusterClient:
     def _ask(
         self, method: str, target: str, body: bytes = b"", content_type: str = "", answer_s: float = _ANSWER_S
     ) -> tuple[int, bytes]:
-        """Ask until somebody answers or patience ends; every question here may be asked twice."""
-        deadline = time.monotonic() + (self._patience_s if self._has_answered else 0.0)
-        pause_s = _FIRST_PAUSE_S
+        """Ask until a leader answers or patience ends; every question here may be asked twice."""
+        began_s = time.monotonic()
+        tries, pause_s, is_told = 0, _FIRST_PAUSE_S, False
         while True:
+            tries += 1
             try:
-                status, answer = self._ask_once(method, quote(target, safe="/?&=:.,-_%"), body, content_type, answer_s)
-            except (OSError, http.client.HTTPException) as error:
-                self.close()
-                if time.monotonic() + pause_s > deadline:
+                status, answer = self._ask_leader(
+                    method, quote(target, safe="/?&=:.,-_%"), body, content_type, answer_s
+                )
+            except _NobodyError as nobody:
+                self.disconnect()
+                waited_s = time.monotonic() - began_s
+                patience_s = self._patience_s if self._has_answered else self._first_patience_s
+                if waited_s + pause_s > patience_s and tries >= self._leader.count:
+                    waited = f" for {waited_s:.0f} s" if waited_s > 1 else ""
                     raise ClusterUnreachableError(
-                        f"no JobManager answers at {self.address} ({_reason(error)}): start one with "
+                        f"no JobManager that leads has answered{waited} ({nobody}): start one with "
                         "bin/start-cluster.sh, or name another with -m host:port"
-                    ) from error
-                time.sleep(pause_s)
-                pause_s = min(2 * pause_s, _LAST_PAUSE_S)
+                    ) from nobody
+                if waited_s > _SILENCE_S and not is_told:
+                    is_told = True
+                    self._on_waiting(str(nobody))
+                if tries >= self._leader.count:
+                    self._leader.wait(pause_s)
+                    pause_s = min(2 * pause_s, _LAST_PAUSE_S)
                 continue
-            self._has_answered = True
             if status < http.client.BAD_REQUEST:
                 return status, answer
             raise self._refusal(status, answer, target)
+
+    def _ask_leader(
+        self, method: str, target: str, body: bytes, content_type: str, answer_s: float
+    ) -> tuple[int, bytes]:
+        """Ask once; _NobodyError when that found no leader."""
+        address = self._leader.address()
+        if address is None:
+            raise _NobodyError("nobody leads at present")
+        if address != self._address:
+            self.disconnect()
+            self._address = address
+        try:
+            status, answer = self._ask_once(method, target, body, content_type, answer_s)
+        except (OSError, http.client.HTTPException) as error:
+            self._leader.failed(address)
+            raise _NobodyError(f"{address}: {_reason(error)}") from error
+        self._has_answered = True
+        if status == http.client.SERVICE_UNAVAILABLE:
+            text = _error_text(status, answer)
+            if NOT_LEADING in text or NOT_RECOVERED in text:
+                self._leader.failed(address)
+                raise _NobodyError(f"{address}: {text}")
+        return status, answer
 
     def _ask_once(self, method: str, target: str, body: bytes, content_type: str, answer_s: float) -> tuple[int, bytes]:
         is_reused = self._connection is not None
         try:
             return self._exchange(method, target, body, content_type, answer_s)
         except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError):
-            self.close()
+            self.disconnect()
             if not is_reused:
                 raise
         # A kept connection may have been closed by the server meanwhile: that says nothing about the server.
@@ -207,22 +271,25 @@ class ClusterClient:
         return response.status, response.read()
 
     def _connect(self, answer_s: float) -> http.client.HTTPConnection:
-        host, _, port = self.address.rpartition(":")
-        if not host or not port.isdigit():
-            raise ConfigurationError(f"{self.address!r} is not an address: write host:port")
+        host, _, port = self._address.rpartition(":")
+        host = host.strip("[]")
         if self._tls is not None:
             return http.client.HTTPSConnection(host, int(port), timeout=answer_s, context=self._tls)
         return http.client.HTTPConnection(host, int(port), timeout=answer_s)
 
     def _refusal(self, status: int, answer: bytes, target: str) -> EngineError:
-        try:
-            text = "; ".join(msgspec.json.decode(answer, type=_Errors).errors)
-        except msgspec.MsgspecError:
-            text = f"{status} {http.client.responses.get(status, '')}"
+        text = _error_text(status, answer)
         if status == http.client.NOT_FOUND and target.startswith("/jobs/") and "job" in text:
             return JobNotFoundError(text)
-        return EngineError(f"the JobManager at {self.address} refuses: {text}")
+        return EngineError(f"the JobManager at {self._address} refuses: {text}")
 
 
 def _reason(error: BaseException) -> str:
     return str(getattr(error, "strerror", None) or error or type(error).__name__)
+
+
+def _error_text(status: int, answer: bytes) -> str:
+    try:
+        return "; ".join(msgspec.json.decode(answer, type=_Errors).errors)
+    except msgspec.MsgspecError:
+        return f"{status} {http.client.responses.get(status, '')}"

@@ -1,11 +1,11 @@
-"""The leader that ZooKeeper has elected: how its quorum is asked, and one question of a client.
+"""The leader that ZooKeeper has elected: how its quorum is asked, and what a client hears of it.
 
 Loaded only where ``high-availability.type`` is ZOOKEEPER: commands of other clusters do not wait for its client.
 """
 
 from __future__ import annotations
 
-import queue
+import threading
 
 from engine.config.loader import Configuration
 from engine.config.options import (
@@ -19,6 +19,7 @@ from engine.config.options import (
 from engine.errors import ConfigurationError, ResourceError
 from engine.rpc.credentials import Credentials
 from ha.information import LeaderInformation
+from ha.interfaces import LeaderRetrieval
 from ha.services import create_ha_services
 from ha.zookeeper_settings import ZooKeeperSettings
 
@@ -36,38 +37,54 @@ def zookeeper_settings(configuration: Configuration, credentials: Credentials) -
     )
 
 
-class _Heard:
-    """Keeps what is told."""
+class ElectedLeader:
+    """A LeaderSource: what a watch on the quorum tells. It is opened by the first question."""
 
-    def __init__(self) -> None:
-        self.leaders: queue.SimpleQueue[LeaderInformation | None] = queue.SimpleQueue()
+    count = 1
+
+    def __init__(self, configuration: Configuration, credentials: Credentials | None) -> None:
+        if credentials is None:
+            raise ConfigurationError(
+                "the leader's record in ZooKeeper is sealed with the cluster secret, which this user does not have: "
+                "set security.secret-file, or name a JobManager with -m host:port"
+            )
+        self._settings = zookeeper_settings(configuration, credentials)
+        self._retrieval: LeaderRetrieval | None = None
+        self._news = threading.Condition()
+        # guarded by: self._news
+        self._has_answered = False
+        self._leader: LeaderInformation | None = None
 
     def notify_leader(self, information: LeaderInformation | None) -> None:
-        """Note a leader."""
-        self.leaders.put(information)
+        """Hear who leads, on the thread of the leader services."""
+        with self._news:
+            self._has_answered, self._leader = True, information
+            self._news.notify_all()
 
+    def address(self) -> str | None:
+        """Return ``host:port`` of the leader; None while there is none. Raises ResourceError when nobody can tell."""
+        if self._retrieval is None:
+            self._retrieval = create_ha_services("ZOOKEEPER", zookeeper=self._settings).retrieval()
+            self._retrieval.start(self)
+        with self._news:
+            if not self._news.wait_for(lambda: self._has_answered, self._settings.connection_timeout_s):
+                raise ResourceError(
+                    f"ZooKeeper at {self._settings.hosts} does not answer, or not to this cluster secret: "
+                    "bin/start-zookeeper-quorum.sh starts one; -m host:port names a JobManager"
+                )
+            return None if self._leader is None else self._leader.address
 
-def elected_leader_address(configuration: Configuration, credentials: Credentials | None) -> str:
-    """Return ``host:port`` of the leader; waits for one, as long as for a connection."""
-    if credentials is None:
-        raise ConfigurationError(
-            "the leader's record in ZooKeeper is sealed with the cluster secret, which this user does not have: set "
-            "security.secret-file, or name a JobManager with -m host:port"
-        )
-    settings = zookeeper_settings(configuration, credentials)
-    retrieval = create_ha_services("ZOOKEEPER", zookeeper=settings).retrieval()
-    heard = _Heard()
-    retrieval.start(heard)
-    try:
-        has_answered = False
-        while True:
-            leader = heard.leaders.get(timeout=settings.connection_timeout_s)
-            if leader is not None:
-                return leader.address
-            has_answered = True
-    except queue.Empty:
-        who = f"ZooKeeper at {settings.hosts}"
-        what = "knows no JobManager that leads" if has_answered else "does not answer, or not to this cluster secret"
-        raise ResourceError(f"{who} {what}: bin/start-cluster.sh starts them; -m host:port names one") from None
-    finally:
-        retrieval.close()
+    def failed(self, address: str) -> None:
+        """Go on: only ZooKeeper knows better."""
+
+    def wait(self, seconds: float) -> None:
+        """Return after a time, or when another one leads."""
+        with self._news:
+            before = self._leader
+            self._news.wait_for(lambda: self._leader != before, seconds)
+
+    def close(self) -> None:
+        """End the watch."""
+        retrieval, self._retrieval = self._retrieval, None
+        if retrieval is not None:
+            retrieval.close()

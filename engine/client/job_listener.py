@@ -1,6 +1,7 @@
 """Who watches jobs that this process runs: the command line installs a listener, scripts run without one.
 
 on_submitted(job_id, name)      once the job is handed to the cluster
+on_waiting(reason)              nobody leads the cluster at present; the job goes on when somebody does
 on_progress(progress)           several times a second, in the thread that waits for the job
 on_finished(result)             terminal: FINISHED
 on_failed(job_id, state, error) terminal: FAILED or CANCELED
@@ -27,6 +28,10 @@ class JobListener(Protocol):
         """Take note of a job."""
         ...
 
+    def on_waiting(self, reason: str) -> None:
+        """Hear that the next leader is waited for."""
+        ...
+
     def on_progress(self, progress: JobProgress) -> None:
         """Take live numbers."""
         ...
@@ -46,6 +51,9 @@ class SilentListener:
     wants_progress = False
 
     def on_submitted(self, job_id: str, name: str) -> None:
+        """Ignore it."""
+
+    def on_waiting(self, reason: str) -> None:
         """Ignore it."""
 
     def on_progress(self, progress: JobProgress) -> None:

@@ -1,6 +1,6 @@
 """Where the leading JobManager is, for a client: ``-m``, or the configuration.
 
-    -m host:port            wins
+    -m host:port,...        wins; each is tried
     ZooKeeper               else, with high-availability.type ZOOKEEPER
     rest.address:rest.port  else; rest.address is jobmanager.rpc.address where nobody set it, of a range of ports each
                             is tried
@@ -12,27 +12,55 @@ loopback can be asked.
 from __future__ import annotations
 
 import socket
+from collections.abc import Callable
 
 from engine.client.cluster_client import ClusterClient
+from engine.client.leader_source import FixedAddresses, LeaderSource
 from engine.config.command_line import current_command_line
 from engine.config.loader import Configuration
-from engine.config.options import HA_TYPE, JOB_MANAGER_ADDRESS, REST_ADDRESS, REST_PORT
+from engine.config.options import (
+    CLIENT_TIMEOUT,
+    HA_CONNECTION_TIMEOUT,
+    HA_TYPE,
+    JOB_MANAGER_ADDRESS,
+    REST_ADDRESS,
+    REST_PORT,
+)
 from engine.rpc.credentials import Credentials, secret_file
 from engine.rpc.tls import tls_contexts
 
-#: seconds for which a client goes on asking when the JobManager it talked to is gone
-PATIENCE_S = 10.0
-#: how a JobManager begins to say that it is not the one to ask
-NOT_LEADING = "this JobManager does not lead"
+#: seconds for which a client goes on asking a JobManager whose jobs end with it
+_PATIENCE_S = 10.0
 _PROBE_S = 1.0
 
 
-def cluster_client(configuration: Configuration) -> ClusterClient:
-    """Return a client of the leading JobManager; nothing is asked yet."""
+def cluster_client(
+    configuration: Configuration, on_waiting: Callable[[str], None] = lambda reason: None
+) -> ClusterClient:
+    """Return a client of the leading JobManager; nothing is asked yet. ``on_waiting`` hears that it waits for one."""
     tls = tls_contexts(configuration)
+    credentials = _credentials(configuration)
+    is_elected = configuration.get(HA_TYPE) == "ZOOKEEPER"
     return ClusterClient(
-        leader_address(configuration), _credentials(configuration), tls.client if tls is not None else None, PATIENCE_S
+        _leader_source(configuration, credentials),
+        credentials,
+        tls.client if tls is not None else None,
+        configuration.get(CLIENT_TIMEOUT) / 1000 if is_elected else _PATIENCE_S,
+        configuration.get(HA_CONNECTION_TIMEOUT) / 1000 if is_elected and not current_command_line().master else 0.0,
+        on_waiting,
     )
+
+
+def _leader_source(configuration: Configuration, credentials: Credentials | None) -> LeaderSource:
+    master = current_command_line().master
+    if master:
+        return FixedAddresses(master)
+    if configuration.get(HA_TYPE) == "ZOOKEEPER":
+        # Its client takes longer to load than most commands to run.
+        from engine.client.elected_leader import ElectedLeader  # noqa: PLC0415
+
+        return ElectedLeader(configuration, credentials)
+    return FixedAddresses(_configured_address(configuration))
 
 
 def _credentials(configuration: Configuration) -> Credentials | None:
@@ -40,16 +68,7 @@ def _credentials(configuration: Configuration) -> Credentials | None:
     return Credentials.load(path) if path is not None and path.exists() else None
 
 
-def leader_address(configuration: Configuration) -> str:
-    """Return ``host:port`` of the JobManager to talk to."""
-    master = current_command_line().master
-    if master:
-        return master
-    if configuration.get(HA_TYPE) == "ZOOKEEPER":
-        # Its client takes longer to load than most commands to run.
-        from engine.client.elected_leader import elected_leader_address  # noqa: PLC0415
-
-        return elected_leader_address(configuration, _credentials(configuration))
+def _configured_address(configuration: Configuration) -> str:
     host = configuration.get(REST_ADDRESS) or configuration.get(JOB_MANAGER_ADDRESS)
     ports = list(configuration.get(REST_PORT))
     for port in ports if len(ports) > 1 else ():

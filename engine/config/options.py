@@ -304,7 +304,8 @@ JOB_STORE_FOLDER = _option(
     "jobstore.dir",
     "string",
     None,
-    "Folder for ended jobs, which outlive the JobManager there. Default: history among the log files.",
+    "Folder for ended jobs, which outlive the JobManager there. Default: history among the log files; with ZooKeeper "
+    "among what the JobManagers share.",
 )
 HISTORY_ADDRESS = _option(
     "historyserver.web.address", "string", "localhost", "Host name or address that the history server listens at."
@@ -341,6 +342,13 @@ SSL_CA = _option(
 BLOB_SIZE_MAX = _option(
     "blob.max-size", "size", "256mb", "Largest file that may come with a job: Python modules, archives.", minimum=1
 )
+CLIENT_TIMEOUT = _option(
+    "client.timeout",
+    "duration",
+    "3 min",
+    "A client whose JobManager is gone looks so long for the next leader (with ZooKeeper) before it gives up.",
+    minimum=1,
+)
 HA_TYPE = _option(
     "high-availability.type",
     "string",
@@ -355,7 +363,8 @@ HA_STORAGE_FOLDER = _option(
     "high-availability.storageDir",
     "string",
     None,
-    "Folder that every JobManager reaches, for what outlives one of them; nothing does yet: jobs end with theirs.",
+    "Folder that every JobManager reaches: jobs, their files and results, for the next leader (with ZooKeeper). "
+    "Default: high-availability among the log files, which is enough on one machine.",
 )
 JOB_RECOVERY_TASK_MANAGER_TIMEOUT = _option(
     "high-availability.job-recovery.task-manager-timeout",

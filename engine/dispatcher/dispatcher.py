@@ -20,6 +20,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 
+from engine.client.cluster_client import NOT_RECOVERED
 from engine.dispatcher.job_archive import EndedJob
 from engine.dispatcher.job_handle import BrokenJobError, StoredEnd, TakenJob
 from engine.dispatcher.job_keeper import JobKeeper, pauses_s
@@ -313,7 +314,7 @@ class Dispatcher(RpcEndpoint):
     def _gateway(self, job_id: JobId) -> Gateway:
         running = self._running.get(job_id)
         if running is None:
-            raise ResourceError(f"job {job_id} waits to be recovered: {self._unread.get(job_id, 'it is being stored')}")
+            raise ResourceError(f"job {job_id} {NOT_RECOVERED}: {self._unread.get(job_id, 'it is being stored')}")
         return self._rpc.connect(running.job_master.address, self._epoch)
 
     async def stop(self) -> None:

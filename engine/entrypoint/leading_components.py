@@ -23,6 +23,7 @@ from engine.config.loader import Configuration, configuration_from_texts
 from engine.config.options import (
     HEARTBEAT_INTERVAL,
     HEARTBEAT_TIMEOUT,
+    JOB_RECOVERY_TASK_MANAGER_TIMEOUT,
     JOB_STORE_CACHE,
     JOB_STORE_CAPACITY,
     JOB_STORE_EXPIRATION,
@@ -38,6 +39,7 @@ from engine.entrypoint.storage_places import StoragePlaces
 from engine.graph.job_graph import JobGraph
 from engine.jobmaster.job_journal import Journal
 from engine.jobmaster.job_master import JobMaster, JobMasterSettings
+from engine.jobmaster.job_recovery import RecoveredJob
 from engine.jobmaster.restart_strategy import RestartStrategy, restart_strategy
 from engine.resourcemanager.resource_manager import RESOURCE_MANAGER_ADDRESS, ResourceManager
 from engine.rpc.endpoint import RpcEndpoint
@@ -134,12 +136,15 @@ class LeadingComponents:
                 heartbeat_timeout_s=self._heartbeat_timeout_s,
                 resource_manager_address=self._rpc.address_of(RESOURCE_MANAGER_ADDRESS),
                 restart_strategy=self._restart_strategy,
+                reattach_timeout_s=self._configuration.get(JOB_RECOVERY_TASK_MANAGER_TIMEOUT) / 1000,
             ),
             self._clock,
             self._blocking_work,
             self._is_leading,
             self._on_fatal,
             self._storage.of(job_graph.job_id),
+            journal,
+            RecoveredJob(taken.events, taken.stored.decision) if taken is not None else None,
         )
 
     def _restart_strategy(self, job_graph: JobGraph) -> RestartStrategy:

@@ -2,8 +2,8 @@
 
     Plan ─► optimizer (told of the cluster's slots) ─► JobGraph ─► POST /jobs ─► outcome, progress, cancel over REST
 
-The job's id is chosen here, so a submission whose answer was lost is sent again and starts nothing twice. An attached
-client whose connection breaks goes on asking for a while: the JobManager may be back, or another one lead.
+The job's id is chosen here, so a submission whose answer was lost is sent again, to whoever leads then, and starts
+nothing twice. An attached client whose JobManager is gone goes on with the next one for as long as its patience lasts.
 
 Default execution mode is BATCH: every repartitioning is stored, any job finishes on one slot, and a lost TaskManager
 costs little.
@@ -23,7 +23,7 @@ from engine.client.cluster_client import ClusterClient, ClusterUnreachableError,
 from engine.client.failure_text import job_error
 from engine.client.job_listener import JobListener, current_listener
 from engine.client.job_result import JobResult, job_result
-from engine.client.leader_address import NOT_LEADING, cluster_client
+from engine.client.leader_address import cluster_client
 from engine.config.command_line import current_command_line
 from engine.config.loader import Configuration
 from engine.config.options import PARALLELISM_DEFAULT, SLOTS
@@ -41,6 +41,7 @@ from engine.targets.shipped_modules import shipped_modules
 from engine.taskexecutor.task_resources import configured_sizes
 
 _PROGRESS_INTERVAL_S = 0.2
+_SUSPENDED = "SUSPENDED"
 #: seconds of one question how the job ended
 _OUTCOME_WAIT_S = 10.0
 #: seconds that an interrupted client waits for its job's end
@@ -84,7 +85,7 @@ class ClusterExecutor:
             _check_detached(plan)
         job = plan_job(plan, self.optimizer_settings(configuration), configuration)
         job_id, name = job.graph.job_id, job.graph.name
-        with closing(cluster_client(configuration)) as client:
+        with closing(cluster_client(configuration, current_listener().on_waiting)) as client:
             if is_detached:
                 client.submit(_with_modules(job.graph, client))
                 current_listener().on_submitted(job_id.value, name)
@@ -130,13 +131,16 @@ def _with_modules(job_graph: JobGraph, client: ClusterClient) -> JobGraph:
 def _await_result(client: ClusterClient, job_id: JobId, listener: JobListener) -> JobResult:
     try:
         outcome = _await_outcome(client, job_id, listener)
-    except EngineError as error:
-        if isinstance(error, ClusterUnreachableError | JobNotFoundError) or NOT_LEADING in str(error):
-            raise ResourceError(
-                f"job {job_id} was lost with its JobManager: jobs do not survive one in this version, so submit it "
-                f"again when another JobManager leads ({error})"
-            ) from error
-        raise
+    except ClusterUnreachableError as error:
+        raise ResourceError(
+            f"what became of job {job_id} is not known: {error}. With high-availability.type ZOOKEEPER it goes on with "
+            f"the next JobManager (flink-run job status {job_id}), else it was lost with this one"
+        ) from error
+    except JobNotFoundError as error:
+        raise ResourceError(
+            f"job {job_id} was lost with its JobManager: without high-availability.type ZOOKEEPER all jobs are, so "
+            f"submit it again ({error})"
+        ) from error
     if outcome.status != "FINISHED":
         raise job_error(outcome)
     return job_result(outcome)
@@ -146,14 +150,17 @@ def _await_outcome(client: ClusterClient, job_id: JobId, listener: JobListener) 
     wait_s = _PROGRESS_INTERVAL_S if listener.wants_progress else _OUTCOME_WAIT_S
     while True:
         outcome = client.outcome(job_id, wait_s)
-        if outcome is not None:
+        if outcome is not None and outcome.status != _SUSPENDED:
             return outcome
-        if listener.wants_progress:
+        if outcome is not None:  # its JobManager is about to lead no more
+            time.sleep(_PROGRESS_INTERVAL_S)
+        elif listener.wants_progress:
             listener.on_progress(client.progress(job_id))
 
 
 def _abandon(client: ClusterClient, job_id: JobId) -> None:
-    client.close()  # an answer may be on its way on the old connection
+    client.disconnect()  # an answer may be on its way on the old connection
+    client.limit_patience(_CANCEL_S)
     try:
         client.cancel(job_id)
         client.outcome(job_id, _CANCEL_S)

@@ -1,0 +1,71 @@
+"""Where a client asks: one JobManager, several of which each is tried in turn, or whoever ZooKeeper says leads.
+
+source.address() ─► host:port, or None while nobody leads
+    ─ nobody answers there, or not as a leader ─► source.failed(address) ─► source.wait(seconds) ─► address() ...
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Protocol
+
+from engine.errors import ConfigurationError
+
+
+class LeaderSource(Protocol):
+    """Tells where to ask. For one thread."""
+
+    @property
+    def count(self) -> int:
+        """Addresses that are worth a try at once."""
+        ...
+
+    def address(self) -> str | None:
+        """Return ``host:port``, or None while nobody is known to lead."""
+        ...
+
+    def failed(self, address: str) -> None:
+        """Hear that no leader answers there."""
+        ...
+
+    def wait(self, seconds: float) -> None:
+        """Return after a time, or when there is news."""
+        ...
+
+    def close(self) -> None:
+        """Look no more; idempotent."""
+        ...
+
+
+class FixedAddresses:
+    """``host:port``, or several separated by commas: one after the other until one is the leader."""
+
+    def __init__(self, text: str) -> None:
+        self._addresses = [address.strip() for address in text.split(",") if address.strip()]
+        if not self._addresses:
+            raise ConfigurationError(f"{text!r} is not an address: write host:port")
+        for address in self._addresses:
+            host, _, port = address.rpartition(":")
+            if not host or not port.isdigit():
+                raise ConfigurationError(f"{address!r} is not an address: write host:port")
+
+    @property
+    def count(self) -> int:
+        """All of them."""
+        return len(self._addresses)
+
+    def address(self) -> str:
+        """Return the one whose turn it is."""
+        return self._addresses[0]
+
+    def failed(self, address: str) -> None:
+        """Have the next one's turn."""
+        if address == self._addresses[0]:
+            self._addresses.append(self._addresses.pop(0))
+
+    def wait(self, seconds: float) -> None:
+        """Return after the time."""
+        time.sleep(seconds)
+
+    def close(self) -> None:
+        """Do nothing."""

@@ -1,14 +1,16 @@
-"""Log files of task attempts: what is logged in a task's thread, and what its functions print in their worker.
+"""Log files of task attempts: what is logged and printed in a task's thread, and what its functions print elsewhere.
 
     <log folder>/jobs/<job id>/<vertex>-<subtask>-<attempt>.log
 
     install_task_logs(folder)                          once, at the start of a process that keeps logs
     with task_log(job_id, attempt, name): ...          in the task's thread
         current_task_log() -> Path | None              for whoever works for this thread elsewhere (Python workers)
+        carried = carry_task_log()                     for another thread that works for this one: with carried: ...
 
 The file is opened for appending, so the thread and its workers write to it side by side. What is logged there stands
-in the log of the process as well. Without ``install_task_logs`` (embedded), or when the file cannot be made, nothing
-is kept: a log is not worth a task. Folders of the oldest jobs go when there are more than JOBS_KEPT.
+in the log of the process as well; what is printed there does not. Without ``install_task_logs`` (embedded), or when
+the file cannot be made, nothing is kept: a log is not worth a task. Folders of the oldest jobs go when there are more
+than JOBS_KEPT.
 """
 
 from __future__ import annotations
@@ -16,10 +18,11 @@ from __future__ import annotations
 import contextlib
 import logging
 import shutil
+import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 from engine.ids import ExecutionAttemptId, JobId
 
@@ -31,6 +34,29 @@ JOBS_KEPT = 200
 class _Current(threading.local):
     path: Path | None = None
     file: TextIO | None = None
+
+
+class _Output:
+    """Standard output or error: what a task's thread writes goes to its file, all else where it went before."""
+
+    def __init__(self, process: TextIO) -> None:
+        self._process = process
+
+    def write(self, text: str) -> int:
+        """Write a text."""
+        file = _current.file
+        if file is not None:
+            with contextlib.suppress(OSError):  # a log is not worth a task
+                return file.write(text)
+        return self._process.write(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        """Write texts."""
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._process, name)
 
 
 class TaskLogHandler(logging.Handler):
@@ -59,7 +85,15 @@ def install_task_logs(folder: Path, formatter: logging.Formatter | None = None) 
     handler = TaskLogHandler()
     handler.setFormatter(formatter)
     logging.getLogger().addHandler(handler)
+    divide_output()
     return handler
+
+
+def divide_output() -> None:
+    """Send what tasks' threads print to their logs from now on."""
+    for name in ("stdout", "stderr"):
+        if not isinstance(getattr(sys, name), _Output):
+            setattr(sys, name, _Output(getattr(sys, name)))
 
 
 def task_log_path(folder: Path, job_id: JobId, attempt: ExecutionAttemptId) -> Path:
@@ -70,6 +104,20 @@ def task_log_path(folder: Path, job_id: JobId, attempt: ExecutionAttemptId) -> P
 def current_task_log() -> Path | None:
     """Return the log file of the task whose thread this is."""
     return _current.path
+
+
+def carry_task_log() -> contextlib.AbstractContextManager[None]:
+    """Return what makes this thread's log that of another one, which enters it and leaves it before this one ends."""
+    return _carried(_current.path, _current.file)
+
+
+@contextlib.contextmanager
+def _carried(path: Path | None, file: TextIO | None) -> Iterator[None]:
+    _current.path, _current.file = path, file
+    try:
+        yield
+    finally:
+        _current.path = _current.file = None
 
 
 @contextlib.contextmanager

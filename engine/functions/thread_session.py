@@ -14,7 +14,7 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from typing import TypeAlias
 
 import cloudpickle
@@ -24,6 +24,7 @@ from engine.functions.function_body import FunctionBody
 from engine.functions.function_error import FunctionStopped, UserFunctionError
 from engine.functions.function_session import FunctionPlan, FunctionSession
 from engine.functions.user_function import FunctionContext
+from engine.task_log import carry_task_log
 
 
 def open_thread_session(plan: FunctionPlan) -> FunctionSession:
@@ -152,7 +153,9 @@ class StreamThreadSession:
     def _until_input_wanted(self) -> Iterator[pa.RecordBatch]:
         """Yield results until the function waits for a batch or has ended."""
         if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="python function", daemon=True)
+            self._thread = threading.Thread(
+                target=self._run, args=(carry_task_log(),), name="python function", daemon=True
+            )
             self._thread.start()
         while not self._waits_for_input and not self._has_ended:
             event = self._events.get()
@@ -168,11 +171,12 @@ class StreamThreadSession:
 
     # in the function's thread ----------------------------------------------------------------------------------
 
-    def _run(self) -> None:
+    def _run(self, task_log: AbstractContextManager[None]) -> None:
         failure: BaseException | None = None
         try:
-            for result in self._body.run(self._batches()):
-                self._ask(result)
+            with task_log:
+                for result in self._body.run(self._batches()):
+                    self._ask(result)
         except FunctionStopped:
             pass
         except BaseException as error:

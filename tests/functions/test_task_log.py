@@ -1,6 +1,7 @@
 """Each task attempt has a log file of its own, also for what its functions print in their worker."""
 
 import logging
+import sys
 import threading
 
 import pytest
@@ -8,14 +9,16 @@ import pytest
 import engine.task_log as task_log_module
 from engine import Environment
 from engine.ids import ExecutionAttemptId, JobId, JobVertexId
-from engine.task_log import current_task_log, install_task_logs, task_log, task_log_path
+from engine.task_log import current_task_log, divide_output, install_task_logs, task_log, task_log_path
 
 
 @pytest.fixture
 def folder(tmp_path):
+    before = sys.stdout, sys.stderr
     handler = install_task_logs(tmp_path, logging.Formatter("%(levelname)s %(message)s"))
     yield tmp_path
     logging.getLogger().removeHandler(handler)
+    sys.stdout, sys.stderr = before
     task_log_module._folder = None
 
 
@@ -86,3 +89,31 @@ def pa_schema():
     import pyarrow as pa
 
     return pa.schema([("n", pa.int64())])
+
+
+@pytest.mark.parametrize("kind", ["by row", "over all rows"])
+def test_what_a_function_prints_in_the_thread_of_its_task_is_in_the_log_of_its_task(capsys, folder, kind):
+    def shout(row):
+        import sys
+
+        print("printed", row.n)
+        print("to standard error", row.n, file=sys.stderr)
+        return (row.n + 1,)
+
+    def shout_all(rows):
+        for row in rows:
+            yield shout(row)
+
+    divide_output()  # pytest has taken it back since the fixture
+    with Environment({"parallelism.default": 1, "python.execution-mode": "thread"}) as env:
+        data = env.from_rows([(1,), (2,)], pa_schema())
+        mapped = data.map(shout, pa_schema()) if kind == "by row" else data.map_partition(shout_all, pa_schema())
+        assert sorted(mapped.collect()) == [(2,), (3,)]
+    print("by nobody")
+    (job,) = (folder / "jobs").iterdir()
+    text = "".join(path.read_text() for path in job.iterdir())
+    for line in ("printed 1", "printed 2", "to standard error 1", "to standard error 2"):
+        assert f"{line}\n" in text
+    captured = capsys.readouterr()
+    assert "by nobody" in captured.out and "by nobody" not in text
+    assert "printed" not in captured.out and "to standard error" not in captured.err

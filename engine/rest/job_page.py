@@ -84,7 +84,10 @@ def _failures(job: JobDetails) -> Html:
     listed = [
         tag(
             "details",
-            tag("summary", f"{time_text(each.time_ms)} {each.failure.task or 'the job'}: {each.failure.type_name}"),
+            tag(
+                "summary",
+                f"{time_text(each.time_ms)} {chain_text(each.failure.task or 'the job')}: {each.failure.type_name}",
+            ),
             tag("pre", stack_trace(each.failure), tabindex=0),
             **({"open": "open"} if position == 0 else {}),
         )
@@ -96,7 +99,7 @@ def _failures(job: JobDetails) -> Html:
 def _decisions(job: JobDetails) -> Html:
     if not job.decisions:
         return Html("")
-    listed = tag("ul", *(tag("li", decision.text) for decision in job.decisions))
+    listed = tag("ul", *(tag("li", chain_text(decision.text)) for decision in job.decisions))
     return join((tag("h2", "Decided while it ran"), listed))
 
 

@@ -46,6 +46,8 @@ _LAST_PAUSE_S = 1.0
 NOT_LEADING = "this JobManager does not lead"
 #: what a leader says of a job whose files it cannot read yet
 NOT_RECOVERED = "waits to be recovered"
+#: in what a process says that leads no more, or not yet
+_PASSING = (NOT_LEADING, NOT_RECOVERED, "fenced: ", " has stopped")
 #: seconds from which on somebody wants to know that there is nobody
 _SILENCE_S = 0.5
 
@@ -204,7 +206,7 @@ class ClusterClient:
                 self.disconnect()
                 waited_s = time.monotonic() - began_s
                 patience_s = self._patience_s if self._has_answered else self._first_patience_s
-                if waited_s + pause_s > patience_s and tries >= self._leader.count:
+                if waited_s >= patience_s and tries >= self._leader.count:
                     waited = f" for {waited_s:.0f} s" if waited_s > 1 else ""
                     raise ClusterUnreachableError(
                         f"no JobManager that leads has answered{waited} ({nobody}): start one with "
@@ -214,7 +216,7 @@ class ClusterClient:
                     is_told = True
                     self._on_waiting(str(nobody))
                 if tries >= self._leader.count:
-                    self._leader.wait(pause_s)
+                    self._leader.wait(min(pause_s, patience_s - waited_s))
                     pause_s = min(2 * pause_s, _LAST_PAUSE_S)
                 continue
             if status < http.client.BAD_REQUEST:
@@ -237,9 +239,11 @@ class ClusterClient:
             self._leader.failed(address)
             raise _NobodyError(f"{address}: {_reason(error)}") from error
         self._has_answered = True
-        if status == http.client.SERVICE_UNAVAILABLE:
+        if status == http.client.SERVICE_UNAVAILABLE or (
+            status == http.client.GATEWAY_TIMEOUT and "/logs" not in target
+        ):
             text = _error_text(status, answer)
-            if NOT_LEADING in text or NOT_RECOVERED in text:
+            if status == http.client.GATEWAY_TIMEOUT or any(sign in text for sign in _PASSING):
                 self._leader.failed(address)
                 raise _NobodyError(f"{address}: {text}")
         return status, answer

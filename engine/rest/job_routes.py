@@ -8,7 +8,7 @@ PATCH /jobs/{job_id}?mode=cancel    202; 409 when it has ended
 
 from __future__ import annotations
 
-from engine.errors import EngineError
+from engine.errors import EngineError, FencedError, ResourceError
 from engine.gateways.messages import (
     CancelJob,
     RequestJobOutcome,
@@ -34,6 +34,8 @@ def job_routes(services: RestServices) -> tuple[Route, ...]:
         try:
             message.job_graph.validate()
             reply = await services.ask_dispatcher(message)
+        except (ResourceError, FencedError):  # another leader, or another time, may take it
+            raise
         except EngineError as error:
             raise HttpError(400, f"{type(error).__name__}: {error}") from error
         return answer({"jobid": reply.job_id.value, "is-new": reply.is_new}, 202)

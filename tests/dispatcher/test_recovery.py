@@ -1,0 +1,264 @@
+"""Dispatchers over the same storage, one after the other: what one accepted the next one runs to its end, once."""
+
+import asyncio
+
+import pytest
+
+from engine.dispatcher.dispatcher import Dispatcher
+from engine.dispatcher.job_archive import JobArchive
+from engine.dispatcher.job_keeper import JobKeeper
+from engine.dispatcher.job_store import JobStore
+from engine.errors import FencedError, JobNotFoundError, ResourceError
+from engine.gateways.messages import CancelJob, ListJobs, RequestJobOutcome, RequestJobStatus, SubmitJob
+from engine.ids import JobId
+from engine.jobmaster.job_master import JobMaster, JobMasterSettings
+from engine.jobmaster.job_recovery import RecoveredJob
+from engine.resourcemanager.resource_manager import RESOURCE_MANAGER_ADDRESS
+from tests.dispatcher.stored import World, end_of
+from tests.dispatcher.test_cluster_components import EPOCH, Cluster
+from tests.jobmaster.job_graphs import job_graph
+
+WAIT_S = 30
+
+
+class Leading(Cluster):
+    """One leader: a Dispatcher over the world's storage, with TaskExecutors of its own."""
+
+    def __init__(self, world, slots=(2,)):
+        super().__init__(list(slots))
+        self.jobs = world.leader()
+        self.removed_blobs = []
+        self.history = JobStore(archive=JobArchive(world.folder / "history"))
+        keeper = JobKeeper(self.history, self.jobs, self.work, self._remove_blobs)
+        self.dispatcher = Dispatcher(self.rpc, EPOCH, self._make, self.faults.append, keeper)
+        self.made = []
+
+    async def _remove_blobs(self, job_id):
+        self.removed_blobs.append(job_id)
+
+    def _make(self, graph, journal, taken):
+        self.made.append(graph.job_id)
+        return JobMaster(
+            graph,
+            self.rpc,
+            EPOCH,
+            JobMasterSettings(0.3, 0.05, 0.2, RESOURCE_MANAGER_ADDRESS, reattach_timeout_s=0.2),
+            self.clock,
+            self.work,
+            lambda: True,
+            self.faults.append,
+            self.jobs.of(graph.job_id),
+            journal,
+            RecoveredJob(taken.events, taken.stored.decision) if taken is not None else None,
+        )
+
+    async def __aenter__(self):
+        await self.dispatcher.recover()
+        await super().__aenter__()
+        self.dispatcher.start()
+        return self
+
+    async def end(self, graph):
+        return await self.gateway.ask(RequestJobOutcome(graph.job_id), None)
+
+
+@pytest.fixture
+def world(tmp_path):
+    return World(tmp_path / "storage")
+
+
+def run(body):
+    asyncio.run(asyncio.wait_for(body, 4 * WAIT_S))
+
+
+async def until(condition):
+    async with asyncio.timeout(WAIT_S):
+        while not condition():
+            await asyncio.sleep(0.01)
+
+
+def left(world):
+    """What is stored of jobs, but for their history."""
+    return [name for name in world.files() if not name.startswith("history")] + list(world.handles.names())
+
+
+def test_a_job_is_stored_when_it_is_acknowledged_and_nothing_is_left_when_its_end_is_told(world):
+    async def body():
+        async with Leading(world) as leader:
+            graph = job_graph([2])
+            assert (await leader.gateway.ask(SubmitJob(graph))).is_new
+            assert world.handles.names() == (graph.job_id.value,)
+            assert (await leader.end(graph)).status == "FINISHED"
+            assert left(world) == [] and leader.removed_blobs == [graph.job_id]
+            assert not (await leader.gateway.ask(SubmitJob(graph))).is_new
+            assert leader.faults == []
+
+    run(body())
+
+
+def test_the_same_job_submitted_twice_at_once_runs_once(world):
+    async def body():
+        async with Leading(world) as leader:
+            graph = job_graph([1])
+            replies = await asyncio.gather(*(leader.gateway.ask(SubmitJob(graph)) for _ in range(5)))
+            assert sorted(reply.is_new for reply in replies) == [False] * 4 + [True]
+            await leader.end(graph)
+            assert leader.made == [graph.job_id]
+
+    run(body())
+
+
+def test_the_next_leader_runs_what_was_accepted_and_knows_what_has_ended(world):
+    async def body():
+        waiting, done = job_graph([2]), job_graph([1])
+        async with Leading(world, slots=(1,)) as first:
+            await first.run(done)
+            await first.gateway.ask(SubmitJob(waiting))  # it needs one slot more than there is
+        async with Leading(world) as second:
+            assert second.dispatcher.is_known_job(waiting.job_id)
+            assert (await second.end(waiting)).status == "FINISHED"
+            assert (await second.end(done)).status == "FINISHED"
+            assert not (await second.gateway.ask(SubmitJob(done))).is_new
+            assert second.made == [waiting.job_id] and left(world) == []
+
+    run(body())
+
+
+def test_an_end_that_was_recorded_is_told_by_the_next_leader_and_its_remains_go(world):
+    async def body():
+        graph = job_graph([1])
+        first = world.leader()
+        first.put(graph)
+        first.record(end_of(graph, "CANCELED"))
+        async with Leading(world) as second:
+            assert (await second.end(graph)).status == "CANCELED"
+            assert not second.dispatcher.is_known_job(graph.job_id)
+            await until(lambda: left(world) == [])
+            assert second.made == [] and second.removed_blobs == [graph.job_id]
+        async with Leading(world) as third:
+            assert (await third.end(graph)).status == "CANCELED"
+
+    run(body())
+
+
+def test_a_job_that_was_cancelled_ends_so_under_the_next_leader(world):
+    async def body():
+        graph = job_graph([1])
+        first = world.leader()
+        first.put(graph)
+        first.cancel(graph.job_id)
+        async with Leading(world, slots=()) as second:
+            assert (await second.end(graph)).status == "CANCELED"
+            assert left(world) == []
+
+    run(body())
+
+
+def test_damage_and_rubbish_fail_one_job_and_nobody_else(world):
+    async def body():
+        good, bad, foreign = job_graph([1]), job_graph([1]), "f" * 32
+        first = world.leader()
+        first.put(good)
+        first.put(bad)
+        world.handles.create(world.handles.epoch, foreign, b"rubbish")
+        path = next((world.folder / "jobs" / bad.job_id.value).glob("graph-*"))
+        path.write_bytes(b"\0" + path.read_bytes()[1:])
+        async with Leading(world) as second:
+            assert (await second.end(good)).status == "FINISHED"
+            outcome = await second.end(bad)
+            assert outcome.status == "FAILED" and str(path) in outcome.failure.message
+            with pytest.raises(JobNotFoundError):
+                await second.gateway.ask(RequestJobStatus(JobId(foreign)))
+            await until(lambda: left(world) == [foreign])
+            assert second.faults == []
+
+    run(body())
+
+
+def test_a_job_that_cannot_be_read_yet_keeps_nobody_waiting_and_runs_when_it_can(world):
+    async def body():
+        graph, other = job_graph([1]), job_graph([1])
+        first = world.leader()
+        first.put(graph)
+        first.put(other)
+        folder = world.folder / "jobs" / graph.job_id.value
+        path = next(folder.glob("graph-*"))
+        content = path.read_bytes()
+        path.unlink()
+        path.mkdir()  # an OSError whoever reads
+        async with Leading(world) as second:
+            assert (await second.end(other)).status == "FINISHED"
+            assert second.dispatcher.is_known_job(graph.job_id)
+            assert not (await second.gateway.ask(SubmitJob(graph))).is_new
+            with pytest.raises(ResourceError, match=r"waits to be recovered: .*directory"):
+                await second.gateway.ask(RequestJobStatus(graph.job_id))
+            path.rmdir()
+            path.write_bytes(content)
+            await until(lambda: graph.job_id in second.made)
+            assert (await second.end(graph)).status == "FINISHED"
+            assert left(world) == [] and second.faults == []
+
+    run(body())
+
+
+def test_handles_that_do_not_answer_are_asked_again(world):
+    async def body():
+        graph = job_graph([1])
+        world.leader().put(graph)
+        world.handles.silent = 3
+        async with Leading(world) as second:
+            assert (await second.end(graph)).status == "FINISHED"
+            world.handles.silent, world.handles.is_lost = 1, True
+            another = job_graph([1])
+            assert (await second.gateway.ask(SubmitJob(another))).is_new
+            assert (await second.end(another)).status == "FINISHED"
+            assert left(world) == [] and second.faults == []
+
+    run(body())
+
+
+def test_a_job_that_cannot_be_stored_is_refused_with_the_reason_and_others_go_on(world):
+    async def body():
+        async with Leading(world) as leader:
+            graph, other = job_graph([1]), job_graph([1])
+            (world.folder / "jobs" / graph.job_id.value).write_text("in the way")
+            with pytest.raises(ResourceError, match=r"cannot be stored in .*storage"):
+                await leader.gateway.ask(SubmitJob(graph))
+            with pytest.raises(JobNotFoundError):
+                await leader.gateway.ask(RequestJobStatus(graph.job_id))
+            assert (await leader.run(other)).status == "FINISHED"
+            (world.folder / "jobs" / graph.job_id.value).unlink()
+            assert (await leader.run(graph)).status == "FINISHED"
+            assert leader.faults == []
+
+    run(body())
+
+
+def test_history_that_cannot_be_written_keeps_the_end_of_the_job_until_it_can(world):
+    async def body():
+        async with Leading(world) as leader:
+            graph = job_graph([1])
+            (world.folder / "history").rename(world.folder / "away")
+            assert (await leader.run(graph)).status == "FINISHED"  # told after some seconds
+            assert world.handles.names() == (graph.job_id.value,)
+            (world.folder / "away").rename(world.folder / "history")
+            await until(lambda: left(world) == [])
+            assert len((await leader.gateway.ask(ListJobs())).jobs) == 1
+
+    run(body())
+
+
+def test_who_leads_no_more_neither_ends_a_job_nor_removes_anything(world):
+    async def body():
+        graph = job_graph([1])
+        async with Leading(world, slots=()) as first:
+            await first.gateway.ask(SubmitJob(graph))
+            world.leader()
+            files = left(world)
+            ending = asyncio.ensure_future(first.end(graph))
+            with pytest.raises(FencedError):
+                await first.gateway.ask(CancelJob(graph.job_id))
+            assert left(world) == files and not ending.done()
+        assert (await ending).status == "SUSPENDED"
+
+    run(body())

@@ -20,6 +20,7 @@ Source: Curator's connection states; the lease is ours.
 from __future__ import annotations
 
 import logging
+import os
 import queue
 import threading
 import time
@@ -32,6 +33,7 @@ from kazoo.exceptions import ConnectionLoss as ConnectionLossError
 from kazoo.exceptions import SessionExpiredError as ExpiredError
 from kazoo.security import CREATOR_ALL_ACL, OPEN_ACL_UNSAFE
 
+from ha.session_end import SessionHandle
 from ha.zookeeper_settings import ZooKeeperSettings
 
 _log = logging.getLogger(__name__)
@@ -88,6 +90,8 @@ class ZooKeeperSession:
         self._is_asking = False
         self._next_heartbeat_s = 0.0
         self._connect_by_s = 0.0
+        # written on kazoo's thread only
+        self._handed_over = 0
 
     # ---- any thread ----
 
@@ -237,8 +241,21 @@ class ZooKeeperSession:
 
     def _state_changed(self, state: str) -> None:
         """Come on kazoo's thread: only posts."""
-        session_id = self._client.client_id[0] if state == KazooState.CONNECTED else 0
+        session_id, password = self._client.client_id if state == KazooState.CONNECTED else (0, b"")
+        if session_id != self._handed_over and session_id:
+            self._hand_over(session_id, password)
         self.post(lambda: self._now(state, session_id))
+
+    def _hand_over(self, session_id: int, password: bytes) -> None:
+        """Tell the guardian of this process what closes its session."""
+        self._handed_over = session_id
+        settings = self.settings
+        if settings.guardian_pipe is not None:
+            handle = SessionHandle(settings.hosts, session_id, password, settings.session_timeout_s)
+            try:
+                os.write(settings.guardian_pipe, handle.encode())
+            except OSError as error:  # without it the session ends by itself, later
+                _log.warning("the supervisor does not take the session: %s", error)
 
     def _now(self, state: str, session_id: int) -> None:
         self.is_connected = state == KazooState.CONNECTED

@@ -24,6 +24,8 @@ class ZooKeeperSettings:
     session_timeout_s: float = 6.0
     connection_timeout_s: float = 15.0
     is_private: bool = True
+    #: a pipe to the guardian that closes the session of this process when the process dies, or None
+    guardian_pipe: int | None = None
 
     @property
     def folder(self) -> str:

@@ -24,8 +24,10 @@ from ha.services import create_ha_services
 from ha.zookeeper_settings import ZooKeeperSettings
 
 
-def zookeeper_settings(configuration: Configuration, credentials: Credentials) -> ZooKeeperSettings:
-    """Return what the options say."""
+def zookeeper_settings(
+    configuration: Configuration, credentials: Credentials, guardian_pipe: int | None = None
+) -> ZooKeeperSettings:
+    """Return what the options say; ``guardian_pipe``: to whoever closes the session when this process dies."""
     return ZooKeeperSettings(
         hosts=configuration.get(HA_QUORUM),
         secret=credentials.key(b"high-availability"),
@@ -34,6 +36,7 @@ def zookeeper_settings(configuration: Configuration, credentials: Credentials) -
         session_timeout_s=configuration.get(HA_SESSION_TIMEOUT) / 1000,
         connection_timeout_s=configuration.get(HA_CONNECTION_TIMEOUT) / 1000,
         is_private=configuration.get(HA_ACL) == "creator",
+        guardian_pipe=guardian_pipe,
     )
 
 

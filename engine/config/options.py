@@ -380,6 +380,30 @@ JOB_RECOVERY_JOB_MANAGER_TIMEOUT = _option(
     "A TaskManager keeps tasks and results of a job so long for the new leader that has taken it over.",
     minimum=1,
 )
+SUPERVISOR_ENABLED = _option(
+    "jobmanager.supervisor.enabled",
+    "bool",
+    None,
+    "Whether a small process starts a JobManager that has died again, and hands its leadership over at once. Default: "
+    "with high-availability.type ZOOKEEPER.",
+)
+SUPERVISOR_DELAY = _option(
+    "jobmanager.supervisor.restart-delay",
+    "duration",
+    "1 s",
+    "Pause before a JobManager that died is started again; doubled each time, until one was ready for 3 s.",
+    minimum=1,
+)
+SUPERVISOR_DELAY_MAX = _option(
+    "jobmanager.supervisor.restart-delay.max", "duration", "1 min", "The longest such pause.", minimum=1
+)
+SUPERVISOR_ATTEMPTS = _option(
+    "jobmanager.supervisor.restart-attempts",
+    "int",
+    None,
+    "A JobManager that died so often, without having been ready for 3 s in between, is given up. Default: never.",
+    minimum=0,
+)
 HA_QUORUM = _option(
     "high-availability.zookeeper.quorum",
     "string",

@@ -5,6 +5,7 @@
 
     0    ended because it was asked to         1    did not start
     2    something in it failed                143  had to be ended by force: a second signal, or stop() takes too long
+    3    did not start: it is configured wrongly
 
 Source: Flink's ClusterEntrypoint and TaskManagerRunner, with their exit codes.
 """
@@ -36,6 +37,7 @@ _log = logging.getLogger(__name__)
 
 EXIT_NOT_STARTED = 1
 EXIT_FAILED = 2
+EXIT_MISCONFIGURED = 3
 EXIT_FORCED = 143
 #: seconds for a polite end
 STOP_TIMEOUT_S = 10.0
@@ -64,6 +66,8 @@ class DaemonContext:
     log_file: Path | None
     #: called with what a component cannot survive
     on_fatal: Callable[[BaseException], None]
+    #: pipe to the supervisor, for what ends the process's ZooKeeper session in its place
+    session_pipe: int | None = None
 
 
 def build_parser(daemon: str) -> argparse.ArgumentParser:
@@ -74,6 +78,7 @@ def build_parser(daemon: str) -> argparse.ArgumentParser:
     parser.add_argument("--ready-fd", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--foreground", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--parent", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--session-fd", type=int, help=argparse.SUPPRESS)
     return parser
 
 
@@ -94,17 +99,27 @@ def run_daemon(
         logging.basicConfig()
         _log.error("%s", error)
         readiness.failed(str(error))
-        return EXIT_NOT_STARTED
+        return EXIT_MISCONFIGURED
     _log.info("starting %s, process %d", name, os.getpid())
     log_configuration(configuration)
     life = _Life(name, readiness)
-    context = DaemonContext(configuration, find_places(), readiness, arguments.log_file, life.fail)
+    context = DaemonContext(
+        configuration, find_places(), readiness, arguments.log_file, life.fail, _own(arguments.session_fd)
+    )
     # What was imported stays: the collector need not look at it again and again.
     gc.freeze()
     code = asyncio.run(life.run(lambda: create(context)))
     _log.info("%s ends with exit code %d", name, code)
     logging.shutdown()
     return code
+
+
+def _own(descriptor: int | None) -> int | None:
+    """Keep a pipe from the children of this process, and from making it wait."""
+    if descriptor is not None:
+        os.set_inheritable(descriptor, False)
+        os.set_blocking(descriptor, False)
+    return descriptor
 
 
 def _key_and_value(text: str) -> tuple[str, str]:

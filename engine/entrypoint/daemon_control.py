@@ -6,6 +6,7 @@
 
 A daemon is a session of its own without terminal, works in the root of the installation, and writes a log file and,
 beside it, ``.out``: what it prints outside of the log. The files of the run before are kept under ``.1`` and so on.
+One that is supervised is started by its supervisor, who enters it in the pid file and is asked to end it.
 
 Source: flink-daemon.sh. It returns at once and says nothing of a start that fails; waiting for the process to be
 ready, and showing why it is not, is ours.
@@ -13,6 +14,7 @@ ready, and showing why it is not, is ours.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import signal
@@ -58,9 +60,13 @@ def say(text: str) -> None:
     sys.stdout.flush()
 
 
-def daemon_command(daemon: str, arguments: Sequence[str]) -> list[str]:
-    """Return the command of a daemon's process."""
-    return [sys.executable, "-m", f"engine.entrypoint.{_MODULES.get(daemon, daemon)}", *arguments]
+def daemon_command(
+    daemon: str, life: Sequence[str], arguments: Sequence[str], supervision: Sequence[str] | None = None
+) -> list[str]:
+    """Return the command of a daemon's process, or of its supervisor's. ``life``: where it logs and whom it tells."""
+    if supervision is not None:
+        return [sys.executable, "-m", "engine.entrypoint.supervisor", *life, *supervision, daemon, *arguments]
+    return [sys.executable, "-m", f"engine.entrypoint.{_MODULES.get(daemon, daemon)}", *life, *arguments]
 
 
 def working_directory(daemon: str) -> Path:
@@ -107,6 +113,12 @@ class Launch:
         self.process.wait()
         self._forget()
 
+    @property
+    def pid(self) -> int:
+        """The daemon's process; it may have a supervisor, which is ``process`` then."""
+        lines = PidFile(self.places.pid_file(self.daemon)).read()
+        return next((line.pid for line in lines if line.supervisor == self.process.pid), self.process.pid)
+
     def close(self) -> None:
         """Wait no more."""
         os.close(self.pipe)
@@ -125,7 +137,8 @@ class Launch:
 
     def _forget(self) -> None:
         with PidFile(self.places.pid_file(self.daemon)).locked() as processes:
-            processes[:] = [process for process in processes if process.pid != self.process.pid]
+            mine = self.process.pid
+            processes[:] = [process for process in processes if mine not in (process.pid, process.supervisor)]
 
 
 def _last_lines(path: Path) -> list[str]:
@@ -151,8 +164,13 @@ def _prepare_entry(places: Places, daemon: str, processes: list[DaemonProcess]) 
     return next(number for number in range(len(used) + 1) if number not in used)
 
 
-def begin_start(places: Places, daemon: str, arguments: Sequence[str]) -> Launch:
-    """Start a daemon and enter it in the pid file; does not wait for it to be ready."""
+def begin_start(
+    places: Places, daemon: str, arguments: Sequence[str], supervision: Sequence[str] | None = None
+) -> Launch:
+    """Start a daemon and enter it in the pid file; does not wait for it to be ready.
+
+    ``supervision``: what its supervisor is told; None: it has none.
+    """
     places.log.mkdir(parents=True, exist_ok=True)
     with PidFile(places.pid_file(daemon)).locked() as processes:
         number = _prepare_entry(places, daemon, processes)
@@ -163,7 +181,9 @@ def begin_start(places: Places, daemon: str, arguments: Sequence[str]) -> Launch
         reading, writing = os.pipe()
         with output_file.open("ab") as output:
             process = subprocess.Popen(
-                daemon_command(daemon, ["--log-file", str(log_file), "--ready-fd", str(writing), *arguments]),
+                daemon_command(
+                    daemon, ["--log-file", str(log_file), "--ready-fd", str(writing)], arguments, supervision
+                ),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
@@ -207,10 +227,11 @@ def _end_processes(processes: Sequence[DaemonProcess]) -> None:
 
 
 def _signal(process: DaemonProcess, number: signal.Signals) -> None:
-    if process.is_alive:
-        try:
-            os.kill(process.pid, number)
-        except ProcessLookupError:
+    """Send a signal; a supervisor passes SIGTERM on, and what is killed must have nobody who starts it again."""
+    for pid in process.living_pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
+        if number == signal.SIGTERM:
             return
 
 

@@ -1,13 +1,15 @@
 """PidFile: which daemons of one kind this user has started here.
 
     $DREY_PID_DIR/flink-<user>-taskmanager.pid             one pid a line, the latest one last; flock'd while it is used
-    $DREY_PID_DIR/flink-<user>-taskmanager.pid.processes   pid, number of the log files, identity of the process
+    $DREY_PID_DIR/flink-<user>-taskmanager.pid.processes   pid, number of the log files, identity of the process, and
+                                                           pid and identity of its supervisor where it has one
 
     with PidFile(path).locked() as processes:      list[DaemonProcess], living and dead; written back on exit
         ...
 
 A pid alone says little: it may belong to another process by now. The identity is the boot of the machine and the
 start time of the process in it; a line whose process has another one is stale. Both files go when the last line does.
+A line whose supervisor runs is alive even while its process is dead: the supervisor will start the next one.
 
 Source: flink-daemon.sh, whose pid files have the same names and lines; identities are ours.
 """
@@ -31,12 +33,24 @@ class DaemonProcess:
     pid: int
     number: int
     identity: str
+    supervisor: int = 0
+    supervisor_identity: str = ""
 
     @property
     def is_alive(self) -> bool:
-        """Whether the very process of this line still runs."""
-        now = process_identity(self.pid)
-        return now != "" and self.identity in ("", now)
+        """Whether the very process of this line, or its supervisor, still runs."""
+        return bool(self.living_pids)
+
+    @property
+    def living_pids(self) -> tuple[int, ...]:
+        """The supervisor first, then the process, of those that run."""
+        both = ((self.supervisor, self.supervisor_identity), (self.pid, self.identity))
+        return tuple(pid for pid, identity in both if pid and _runs(pid, identity))
+
+
+def _runs(pid: int, identity: str) -> bool:
+    now = process_identity(pid)
+    return now != "" and identity in ("", now)
 
 
 def process_identity(pid: int) -> str:
@@ -85,11 +99,13 @@ class PidFile:
             os.close(descriptor)  # whoever had the lock has removed the file
 
     def _read(self) -> list[DaemonProcess]:
-        known: dict[int, tuple[int, str]] = {}
+        known: dict[int, DaemonProcess] = {}
         for line in _lines(self._identities):
-            pid, number, identity = line.split()
-            known[int(pid)] = (int(number), identity)
-        return [DaemonProcess(int(line), *known.get(int(line), (0, ""))) for line in _lines(self.path)]
+            pid, number, identity, *supervisor = line.split()
+            known[int(pid)] = DaemonProcess(int(pid), int(number), identity)
+            if supervisor:
+                known[int(pid)] = DaemonProcess(int(pid), int(number), identity, int(supervisor[0]), supervisor[1])
+        return [known.get(int(line)) or DaemonProcess(int(line), 0, "") for line in _lines(self.path)]
 
     def _write(self, descriptor: int, processes: list[DaemonProcess]) -> None:
         if not processes:
@@ -97,10 +113,15 @@ class PidFile:
             self.path.unlink(missing_ok=True)
             return
         known = [process for process in processes if process.identity]
-        self._identities.write_text("".join(f"{line.pid} {line.number} {line.identity}\n" for line in known))
+        self._identities.write_text("".join(map(_identity_line, known)))
         content = "".join(f"{process.pid}\n" for process in processes).encode()
         os.pwrite(descriptor, content, 0)
         os.ftruncate(descriptor, len(content))
+
+
+def _identity_line(process: DaemonProcess) -> str:
+    supervisor = f" {process.supervisor} {process.supervisor_identity}" if process.supervisor else ""
+    return f"{process.pid} {process.number} {process.identity}{supervisor}\n"
 
 
 def _lines(path: Path) -> list[str]:

@@ -23,8 +23,16 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from engine.config.loader import load_configuration
-from engine.config.options import HA_TYPE, PROCESS_SIZE, TMP_DIRS
+from engine.config.loader import Configuration, load_configuration
+from engine.config.options import (
+    HA_TYPE,
+    PROCESS_SIZE,
+    SUPERVISOR_ATTEMPTS,
+    SUPERVISOR_DELAY,
+    SUPERVISOR_DELAY_MAX,
+    SUPERVISOR_ENABLED,
+    TMP_DIRS,
+)
 from engine.entrypoint.daemon_control import (
     Launch,
     StartOutcome,
@@ -82,7 +90,7 @@ def _run(places: Places, what: str, verb: str, arguments: Sequence[str]) -> int:
 
 def start(places: Places, daemon: str, arguments: Sequence[str]) -> int:
     """Start a daemon and wait until it is ready."""
-    return _report([begin_start(places, daemon, arguments)], is_cluster=False)
+    return _report([begin_start(places, daemon, arguments, _supervision(daemon, arguments))], is_cluster=False)
 
 
 def start_foreground(places: Places, daemon: str, arguments: Sequence[str]) -> int:
@@ -91,7 +99,8 @@ def start_foreground(places: Places, daemon: str, arguments: Sequence[str]) -> i
     log_file = places.log_file(daemon, enter(places, daemon, os.getpid()))
     rotate_logs(log_file)
     os.chdir(working_directory(daemon))
-    command = daemon_command(daemon, ["--log-file", str(log_file), "--foreground", *arguments])
+    life = ["--log-file", str(log_file), "--foreground"]
+    command = daemon_command(daemon, life, arguments, _supervision(daemon, arguments))
     os.execv(command[0], command)  # noqa: S606 - this is what foreground means
 
 
@@ -104,7 +113,8 @@ def start_cluster(places: Places, arguments: Sequence[str]) -> int:
     remote: list[tuple[str, subprocess.Popen[str]]] = []
     for host, address in _masters(places, arguments):
         if host in _LOCAL_NAMES:
-            launches.append(begin_start(places, "jobmanager", [*arguments, *address]))
+            words = [*arguments, *address]
+            launches.append(begin_start(places, "jobmanager", words, _supervision("jobmanager", words)))
         else:
             remote.append((host, _ssh(host, "jobmanager.sh", "start", [*arguments, *address])))
     hosts = _hosts(places, "workers")
@@ -159,14 +169,39 @@ def _sweep_folders_of_the_dead() -> None:
 
 def _masters(places: Places, arguments: Sequence[str]) -> list[tuple[str, list[str]]]:
     """Return where JobManagers are: host, and what each is told of its address."""
-    said = dict(word.removeprefix("-D").split("=", 1) for word in arguments if "=" in word)
-    if (said.get(HA_TYPE.key) or load_configuration().get(HA_TYPE)) != "ZOOKEEPER":
+    if _configured(arguments).get(HA_TYPE) != "ZOOKEEPER":
         return [("localhost", [])]
     masters = []
     for line in _hosts(places, "masters"):
         host, separator, port = line.rpartition(":")
         masters.append((host, [host, port]) if separator else (line, [line]))
     return masters
+
+
+def _configured(arguments: Sequence[str]) -> Configuration:
+    """Return the configuration of a daemon that is started with these arguments."""
+    configuration = load_configuration()
+    for word in arguments:
+        key, separator, value = word.removeprefix("-D").partition("=")
+        if separator:
+            configuration.set(key, value, "command line")
+    return configuration
+
+
+def _supervision(daemon: str, arguments: Sequence[str]) -> list[str] | None:
+    """Return what the supervisor of a daemon is told; None when it has none."""
+    if daemon != "jobmanager":
+        return None
+    try:
+        configuration = _configured(arguments)
+    except ConfigurationError:
+        return None  # the daemon says what is wrong, where everybody looks for it
+    is_chosen = configuration.get(SUPERVISOR_ENABLED)
+    if not (configuration.get(HA_TYPE) == "ZOOKEEPER" if is_chosen is None else is_chosen):
+        return None
+    delays = [str(configuration.get(option) / 1000) for option in (SUPERVISOR_DELAY, SUPERVISOR_DELAY_MAX)]
+    attempts = configuration.get(SUPERVISOR_ATTEMPTS)
+    return ["--delay", *delays, *(["--attempts", str(attempts)] if attempts is not None else [])]
 
 
 def start_quorum(places: Places) -> int:
@@ -208,7 +243,7 @@ def _report(launches: list[Launch], *, is_cluster: bool) -> int:
 
 
 def _say_outcome(launch: Launch, outcome: StartOutcome, *, is_cluster: bool) -> int:
-    name = f"{launch.daemon} {launch.process.pid}"
+    name = f"{launch.daemon} {launch.pid}"
     if outcome.state is StartState.READY:
         say(f"Started {name} at {outcome.text}")
         return 0

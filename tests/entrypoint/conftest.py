@@ -117,7 +117,8 @@ class Installation:
         for path in self.pid.glob("*.pid"):
             for process in PidFile(path).read():
                 if process.identity and process.is_alive:
-                    os.kill(process.pid, signal.SIGKILL)
+                    for pid in process.living_pids:  # a supervisor first
+                        os.kill(pid, signal.SIGKILL)
                     until(lambda gone=process: not gone.is_alive)
 
 

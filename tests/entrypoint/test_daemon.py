@@ -104,7 +104,7 @@ def test_a_fault_of_the_program_is_logged_with_its_place(run):
 def test_settings_that_are_wrong_are_told_before_anything_starts(run):
     process = run(words=("-D", "rest.prt=1"))
     code, output = end(process)
-    assert code == 1
+    assert code == 3
     assert "started" not in output
     assert run.told() == "failed unknown key 'rest.prt' (command line); did you mean rest.port?\n"
 

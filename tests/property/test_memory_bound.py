@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SLOTS = 2
 MEGABYTE = 1 << 20
 #: managed memory, and the megabytes of rows that are a hundred times as much
-SIZES = {"4mb": 400, "16mb": 1600, "64mb": 6400} if IS_TORTURE else {"256kb": 26}
+SIZES = {"4mb": 400, "16mb": 1600, "64mb": 6400} if IS_TORTURE else {"160kb": 16}
 JOBS = {
     "sort": "SELECT * FROM 'facts.parquet'",
     "group": "SELECT v, count(*) AS rows, sum(k) AS total, max(text) AS text FROM 'facts.parquet' GROUP BY v",

@@ -12,10 +12,13 @@ import pytest
 
 from engine import col, count, count_distinct, max_, min_, sum_
 from tests.integration.row_oracle import assert_same_order, assert_same_rows, plain, rows_of
-from tests.property.matrix import combinations, name_of
+from tests.property.matrix import IS_TORTURE, combinations, name_of
 from tests.property.rows import TYPES, table
 
 ROWS, OTHER_ROWS = 500, 60
+#: the first rows come in batches as small as a case says, the others in batches of LARGE_BATCH or more
+SMALL_BATCH_ROWS = ROWS if IS_TORTURE else 100
+LARGE_BATCH = 49
 #: pages of 4 KiB for each subtask; the rows of a test are about twelve
 PAGES = {"fits": None, "half": 8, "minimum": 6}
 
@@ -44,7 +47,9 @@ def left_table(case, rows=ROWS):
 
 
 def read(environment, rows, case):
-    return environment.from_arrow(pa.Table.from_batches(rows.to_batches(case["batch"]), rows.schema))
+    small = rows.slice(0, SMALL_BATCH_ROWS).to_batches(case["batch"])
+    large = rows.slice(SMALL_BATCH_ROWS).to_batches(max(case["batch"], LARGE_BATCH))
+    return environment.from_arrow(pa.Table.from_batches([*small, *large], rows.schema))
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import hashlib
+import re
 import threading
 import time
 
@@ -215,8 +216,11 @@ def test_headers_that_are_no_numbers_are_refused(epoch, deadline):
 
 def test_a_deadline_ends_the_waiting_and_the_handler():
     async def scenario(world):
-        with pytest.raises(RpcTimeoutError, match=r"did not answer Sleep within 0\.1 s"):
-            await world.gateway().ask(Sleep(WAIT_S), timeout_s=0.1)
+        for timeout_s in (0.1, 1.5, 12.5):  # where everything is slow a deadline may end before the call arrives
+            with pytest.raises(RpcTimeoutError, match=re.escape(f"did not answer Sleep within {timeout_s} s")):
+                await world.gateway().ask(Sleep(WAIT_S), timeout_s=timeout_s)
+            if world.endpoint.began.is_set():
+                break
         assert await world.endpoint.ended == "cancelled"
         await world.gateway().ask(Add([1]))
 

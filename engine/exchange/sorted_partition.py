@@ -76,6 +76,10 @@ class KeptRuns(Protocol):
         """Return the rows of a range of keys, in order."""
         ...
 
+    def belong_to(self, partition: ResultPartitionId) -> None:
+        """Name this partition in errors of reading."""
+        ...
+
     def release(self) -> None:
         """Give memory and files back; idempotent."""
         ...
@@ -96,7 +100,9 @@ class SortedPartition(ResultPartition):
         """
         runs = self._runs
         if self.state is PartitionState.RELEASED:
-            raise PartitionReleasedError(f"partition {self.id} was released and cannot be read")
+            error = PartitionReleasedError(f"partition {self.id} was released and cannot be read")
+            error.partition = self.id
+            raise error
         if self.state is not PartitionState.FINISHED or runs is None:
             raise IllegalTransitionError(f"partition {self.id} is {self.state.name} and cannot be read")
         return runs
@@ -114,6 +120,7 @@ class SortedPartition(ResultPartition):
     def keep(self, runs: KeptRuns) -> None:
         """Take all rows; they are released in any case."""
         self._runs = runs
+        runs.belong_to(self.id)
         try:
             self.check_producing()
         except BaseException:

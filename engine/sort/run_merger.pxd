@@ -53,5 +53,6 @@ cdef class RunMerger:
 
     cdef int _open(self, int32_t leaf, int64_t begin) except -1
     cdef int _load(self, int32_t leaf) except -1
+    cdef int _read(self, int32_t leaf) except -1
     cdef int _step(self) noexcept nogil
     cdef int _load_winner(self, int status) except -1

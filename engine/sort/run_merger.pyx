@@ -13,7 +13,8 @@ The address of a row in memory is good while its run is; that of a row on disk p
 when that run's next block is read, so ``collect`` copies it. ``follow_to_disk`` is for runs that lose their pages to
 somebody else between two batches: their cursors go on in the file, at the same row.
 
-Errors: CorruptBlockError when the sizes of rows do not add up to their block; what a SpillReader raises.
+Errors: CorruptBlockError when the sizes of rows do not add up to their block; what a SpillReader raises. Both name
+the result partition that the run is a part of.
 """
 
 cimport cython
@@ -29,7 +30,7 @@ from engine.sort.loser_tree cimport tree_build, tree_create, tree_destroy, tree_
 from engine.sort.radix_sort cimport IndexEntry
 from engine.sort.sorted_run cimport RunSlice, RunWriter, SortedRun
 
-from engine.errors import CorruptBlockError
+from engine.errors import CorruptBlockError, ResourceError
 
 cdef extern from *:
     void prefetch "__builtin_prefetch" (const void* address) noexcept nogil
@@ -118,9 +119,13 @@ cdef class RunMerger:
             self._load(leaf)
             return 0
         first_block = run.block_of_row(begin)
-        self._readers[leaf] = run.file.reader(
-            prefetch=1, first_block=first_block, block_count=run.block_of_row(slice.end - 1) + 1 - first_block
-        )
+        try:
+            self._readers[leaf] = run.file.reader(
+                prefetch=1, first_block=first_block, block_count=run.block_of_row(slice.end - 1) + 1 - first_block
+            )
+        except ResourceError as error:
+            run.blame(error)
+            raise
         skip = begin - run.first_rows[first_block]
         cursor.left += skip
         self._load(leaf)
@@ -137,6 +142,13 @@ cdef class RunMerger:
 
     cdef int _load(self, int32_t leaf) except -1:
         """Open the leaf's next rows, reading its next block if need be; NULL at the end of the slice."""
+        try:
+            return self._read(leaf)
+        except ResourceError as error:
+            (<RunSlice> self._slices[leaf]).run.blame(error)
+            raise
+
+    cdef int _read(self, int32_t leaf) except -1:
         cdef RunCursor* cursor = &self._cursors[leaf]
         cdef SpillReader reader
         cdef int status = cursor_fill(cursor, self._normalized_key)

@@ -19,6 +19,7 @@ cdef class SortedRun:
     cdef readonly int64_t row_bytes         # of all rows in binary form
     cdef RecordSorter memory                # None: on disk
     cdef object file                        # SpillFile; None: in memory
+    cdef object partition                   # id of the result partition that it is a part of, or None
     cdef int64_t block_count                # of the sparse index
     cdef int64_t _capacity
     cdef int64_t* first_rows                # [block_count]
@@ -28,6 +29,8 @@ cdef class SortedRun:
 
     # The number of the first row whose key is not below the bound.
     cdef int64_t row_of_bound(self, bytes bound, KeyBytes key_bytes) except -1
+    # Say in an error of reading the run which result partition has to be produced again.
+    cdef int blame(self, error) except -1
     # The block in which a row lies.
     cdef int64_t block_of_row(self, int64_t row) noexcept nogil
     # Become a run on disk: other holds the same rows, and is not to be used any more.

@@ -10,6 +10,9 @@ block, which is read once a bound, whoever asks. A run in memory is searched its
 
 Memory: 73 bytes a block lie outside the budget, 3 in 10 000 of blocks of 256 KiB.
 
+A run that is a part of a result partition names it in the errors of its file: reading again would not help, its producer
+has to run again.
+
 Limits: keys are compared as KeyBytes cuts them; rows that differ behind the cut count as equal here.
 
 Source: the index file of Flink's sort-shuffle; the keys in it are ours.
@@ -51,6 +54,11 @@ cdef class SortedRun:
         memcpy(self._keys + self.block_count * KEY_BYTES_MAX, key, <size_t> key_size)
         self._key_sizes[self.block_count] = <uint8_t> key_size
         self.block_count += 1
+        return 0
+
+    cdef int blame(self, error) except -1:
+        if self.partition is not None:
+            error.partition = self.partition
         return 0
 
     cdef int64_t block_of_row(self, int64_t row) noexcept nogil:

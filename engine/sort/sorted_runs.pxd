@@ -22,6 +22,7 @@ cdef class SortedRuns:
     cdef list runs                          # SortedRun in order of arrival, those in memory last
     cdef object space
     cdef int64_t block_size                 # of runs on disk, bytes
+    cdef object _partition                  # ResultPartitionId, or None
     cdef object _on_memory_free
     cdef object _on_release
     cdef object _changed                    # threading.Condition; guards the next three

@@ -30,7 +30,7 @@ from engine.sort.sorted_run cimport RunSlice, RunWriter, SortedRun, whole_run
 
 import threading
 
-from engine.errors import PartitionReleasedError
+from engine.errors import PartitionReleasedError, ResourceError
 from engine.sort.merge_plan import next_window
 
 
@@ -144,10 +144,14 @@ cdef class SortedRuns:
             found = []
             for run in self.runs:
                 slice = whole_run(run)
-                if lower is not None:
-                    slice.begin = run.row_of_bound(lower, self.key_bytes)
-                if upper is not None:
-                    slice.end = run.row_of_bound(upper, self.key_bytes)
+                try:
+                    if lower is not None:
+                        slice.begin = run.row_of_bound(lower, self.key_bytes)
+                    if upper is not None:
+                        slice.end = run.row_of_bound(upper, self.key_bytes)
+                except ResourceError as error:
+                    run.blame(error)
+                    raise
                 if slice.begin < slice.end:
                     found.append(slice)
             return found
@@ -163,7 +167,9 @@ cdef class SortedRuns:
             while self._is_spilling:
                 self._changed.wait()
             if self._is_released:
-                raise PartitionReleasedError("the sorted runs were released and cannot be read")
+                error = PartitionReleasedError("the sorted runs were released and cannot be read")
+                error.partition = self._partition
+                raise error
             self._readers += 1
         return 0
 
@@ -180,6 +186,13 @@ cdef class SortedRuns:
         """Have these called, once each: when no run holds pages any more, and when the files are gone too."""
         self._on_memory_free = on_memory_free
         self._on_release = on_release
+
+    def belong_to(self, partition):
+        """Have errors of reading name this result partition from now on."""
+        cdef SortedRun run
+        self._partition = partition
+        for run in self.runs:
+            run.partition = partition
 
     def spill(self):
         """Write the runs in memory to files and give their pages back. Thread: any; idempotent.

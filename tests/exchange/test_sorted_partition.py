@@ -26,6 +26,9 @@ class Runs:
         keys = [bytes([index >> 8, index & 255]) for index in range(self.row_count)]
         return keys[::-1], [10] * self.row_count
 
+    def belong_to(self, partition):
+        self.partition = partition
+
     def release(self):
         self.releases += 1
 

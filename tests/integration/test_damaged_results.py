@@ -1,0 +1,141 @@
+"""A stored result that is damaged on disk is produced again, by its own producer alone, and the rows come out right."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections import defaultdict
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from engine import Environment, JobExecutionError, col, count, sum_
+from engine.exchange.result_partition import ResultPartition
+from engine.exchange.sorted_partition import SortedPartition
+from engine.optimizer import sort_planning
+
+ROWS = 3000
+
+
+class Damage:
+    """Flips one bit in a file of the first result of a kind that is stored, before anybody reads it."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, kind: type[ResultPartition], is_lasting: bool):
+        self.flips = 0
+        #: attempts that have stored a result, by vertex and subtask
+        self.attempts: dict[tuple[str, int], list[int]] = defaultdict(list)
+        self.victim: tuple[str, int] | None = None
+        self._folder = folder
+        self._lock = threading.Lock()
+        finish = ResultPartition.finish
+
+        def finish_and_damage(partition: ResultPartition) -> None:
+            if type(partition) is not kind:
+                finish(partition)
+                return
+            producer = partition.id.producer
+            subtask = str(producer.vertex), producer.subtask_index
+            with self._lock:
+                self.attempts[subtask].append(producer.attempt_number)
+                self.victim = self.victim or subtask
+                is_victim = self.victim == subtask and (is_lasting or not self.flips)
+            if not is_victim:
+                finish(partition)
+                return
+            if partition.data is not None:
+                partition.data.spill()
+            notify, partition._on_consumable = partition._on_consumable, None
+            finish(partition)
+            self._flip(f"v{producer.vertex.index}-{producer.subtask_index}-{producer.attempt_number}")
+            if notify is not None:
+                notify(partition.id)
+
+        monkeypatch.setattr(ResultPartition, "finish", finish_and_damage)
+
+    def _flip(self, attempt: str) -> None:
+        """Flip a bit in the middle of the largest file of an attempt."""
+        paths = [path for path in self._folder.rglob(f"*{attempt}*") if path.suffix in (".spill", ".data")]
+        path = max(paths, key=lambda each: each.stat().st_size)
+        content = bytearray(path.read_bytes())
+        content[len(content) // 2] ^= 0x20
+        path.write_bytes(content)
+        self.flips += 1
+
+
+@pytest.fixture
+def make_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(sort_planning, "SMALL_SORT_BYTES", 0)
+    made = []
+
+    def make(attempts: int) -> Environment:
+        made.append(
+            Environment(
+                config={
+                    "parallelism.default": 2,
+                    "execution.mode": "BATCH",
+                    "debug.force-spill": True,
+                    "io.tmp.dirs": str(tmp_path / "spill"),
+                    "restart-strategy.type": "fixed-delay",
+                    "restart-strategy.fixed-delay.attempts": attempts,
+                    "restart-strategy.fixed-delay.delay": "10 ms",
+                }
+            )
+        )
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.close()
+
+
+@pytest.fixture
+def rows(tmp_path: Path) -> pa.Table:
+    (tmp_path / "spill").mkdir()
+    (tmp_path / "in").mkdir()
+    chance = random.Random(3)
+    table = pa.table({"x": [chance.randrange(10_000) for _ in range(ROWS)], "n": list(range(ROWS))})
+    for part in range(2):
+        pq.write_table(table.slice(part * ROWS // 2, ROWS // 2), tmp_path / "in" / f"{part}.parquet")
+    return table
+
+
+KINDS = {"sorted runs": SortedPartition, "buffers": ResultPartition}
+
+
+def run(env: Environment, folder: Path, kind: str) -> list[dict]:
+    data = env.read_parquet(str(folder / "in"))
+    if kind == "sorted runs":
+        return data.sort(["x", "n"]).collect()
+    return data.group_by("n").agg(x=sum_(col("x")), rows=count()).sort("n").collect()
+
+
+def expected(rows: pa.Table, kind: str) -> list[tuple]:
+    if kind == "sorted runs":
+        return sorted((row["x"], row["n"]) for row in rows.to_pylist())
+    return [(row["n"], row["x"], 1) for row in rows.to_pylist()]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_producer_of_a_damaged_file_runs_again_and_nobody_elses(
+    make_environment, rows: pa.Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    damage = Damage(tmp_path / "spill", monkeypatch, KINDS[kind], is_lasting=False)
+    found = run(make_environment(3), tmp_path, kind)
+    assert [tuple(row) for row in found] == expected(rows, kind)
+    assert damage.flips == 1
+    assert damage.attempts.pop(damage.victim) == [0, 1]
+    assert len(damage.attempts) >= 1
+    assert set(map(tuple, damage.attempts.values())) == {(0,)}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_disk_that_damages_every_time_is_given_up_with_file_and_offset(
+    make_environment, rows: pa.Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    damage = Damage(tmp_path / "spill", monkeypatch, KINDS[kind], is_lasting=True)
+    with pytest.raises(JobExecutionError, match=r"^CorruptBlockError: .*offset.*") as caught:
+        run(make_environment(2), tmp_path, kind)
+    assert damage.flips == 3
+    assert len(str(caught.value).splitlines()) <= 15

@@ -49,10 +49,11 @@ class CorruptBlobError(ResourceError):
 
 
 class BlobStore:
-    """The blobs of one process."""
+    """The blobs of one process, or (``is_durable``: names outlive the machine's end, too) of a cluster."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, is_durable: bool = False) -> None:
         self._folder = folder
+        self._is_durable = is_durable
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         folder.chmod(0o700)
         self._sweep(SystemClock().wall_ms() / 1000 - _UNFINISHED_S)
@@ -72,8 +73,13 @@ class BlobStore:
     def writer(self, job_id: str, key: str) -> BlobWriter:
         """Begin to write a blob."""
         path = self._path(job_id, key)
-        path.parent.mkdir(mode=0o700, exist_ok=True)
-        return BlobWriter(path)
+        try:
+            path.parent.mkdir(mode=0o700, exist_ok=True)
+            if self._is_durable:
+                _synchronise(self._folder)
+        except OSError as error:
+            raise _blob_error(path, error) from error
+        return BlobWriter(path, self._is_durable)
 
     def job_folder(self, job_id: str) -> Path:
         """Return the folder of a job; it need not exist."""
@@ -101,8 +107,9 @@ class BlobStore:
 class BlobWriter:
     """A blob that is being written; leaving the ``with`` without ``commit`` drops it."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, is_durable: bool = False) -> None:
         self._path = path
+        self._is_durable = is_durable
         self._temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
         self._sha = hashlib.sha256()
         self._file = self._opened()
@@ -111,7 +118,7 @@ class BlobWriter:
         try:
             return os.open(self._temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         except OSError as error:
-            raise self._error(error) from error
+            raise _blob_error(self._path, error) from error
 
     def write(self, chunk: bytes) -> None:
         """Append content."""
@@ -121,7 +128,7 @@ class BlobWriter:
             while view:
                 view = view[os.write(self._file, view) :]
         except OSError as error:
-            raise self._error(error) from error
+            raise _blob_error(self._path, error) from error
 
     def commit(self) -> Path:
         """Make the blob appear; CorruptBlobError when its content is not that of its key."""
@@ -130,16 +137,11 @@ class BlobWriter:
         try:
             os.fsync(self._file)
             self._temporary.rename(self._path)
+            if self._is_durable:
+                _synchronise(self._path.parent)
         except OSError as error:
-            raise self._error(error) from error
+            raise _blob_error(self._path, error) from error
         return self._path
-
-    def _error(self, error: OSError) -> EngineError:
-        if error.errno in _FULL_DISK:
-            return DiskFullError(f"no room for a blob in {self._path.parent}: {error.strerror}")
-        if isinstance(error, FileNotFoundError):
-            return ResourceError(f"blob {self._path.name} came after the end of its job")
-        return SpillError(f"cannot write a blob to {self._path.parent}: {error.strerror}")
 
     def __enter__(self) -> Self:
         return self
@@ -149,3 +151,19 @@ class BlobWriter:
     ) -> None:
         os.close(self._file)
         self._temporary.unlink(missing_ok=True)
+
+
+def _blob_error(path: Path, error: OSError) -> EngineError:
+    if error.errno in _FULL_DISK:
+        return DiskFullError(f"no room for a blob in {path.parent}: {error.strerror}")
+    if isinstance(error, FileNotFoundError):
+        return ResourceError(f"blob {path.name} came after the end of its job")
+    return SpillError(f"cannot write a blob to {path.parent}: {error.strerror}")
+
+
+def _synchronise(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

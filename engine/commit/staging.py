@@ -1,15 +1,16 @@
 """The staging folder of one sink and job: beside the target, on the same file system, so that a rename is enough.
 
     <parent>/.<target name>.drey-<job id>/
-        owner.json                    who made it: host, boot, process, folders made on the way
+        owner.json                    who made it: host, boot, process, cluster; folders made on the way
         <sink>-<subtask>-<nonce>.ext  files of attempts
         decision.json  output/  ...   see decision.py and publish.py
 
     create ─► (attempts write, another process adopts it) ─► abort, or publish removes it
-    sweep_stale(target)           removes those whose process is dead
+    sweep_stale(target)           removes those that nobody goes on with
 
 A process that was killed leaves its staging behind. The next job with the same target sweeps it, when owner.json says
-that it belonged to a process of this machine that is gone. Staging of other machines is never touched.
+that it belonged to a process of this machine that is gone. Staging of other machines is never touched. Where jobs
+outlive their process, staging is the cluster's: only that sweeps it, and only of jobs that are over.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import contextlib
 import os
 import shutil
 import socket
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -43,6 +45,8 @@ class StagingOwner(msgspec.Struct, frozen=True):
     started_s: float
     #: folders above the target that were created for it, innermost first
     created_parents: tuple[str, ...] = ()
+    #: whose next leader goes on with the job; "": nobody does when the process is dead
+    cluster: str = ""
 
 
 def staging_path(target: Path, job_id: JobId) -> Path:
@@ -50,7 +54,7 @@ def staging_path(target: Path, job_id: JobId) -> Path:
     return target.with_name(f".{target.name}.drey-{job_id}")
 
 
-def create_staging(target: Path, job_id: JobId) -> Path:
+def create_staging(target: Path, job_id: JobId, cluster: str = "") -> Path:
     """Create the staging folder, and the folders above the target that are missing; return its path.
 
     Raises: PlanError where that cannot be; the folders made for it are gone then.
@@ -70,20 +74,17 @@ def create_staging(target: Path, job_id: JobId) -> Path:
             with contextlib.suppress(OSError):
                 parent.rmdir()
         raise PlanError(f"output {target} cannot be created: {error.strerror or error}") from error
-    owner = msgspec.structs.replace(_this_process(), created_parents=tuple(str(parent) for parent in missing))
-    replace_file(staging / OWNER_FILE, msgspec.json.encode(owner))
+    _own(staging, tuple(str(parent) for parent in missing), cluster)
     return staging
 
 
-def adopt_staging(staging: Path) -> None:
+def adopt_staging(staging: Path, cluster: str = "") -> None:
     """Answer for a staging folder that another process made for a job which goes on here.
 
     One that is gone is made again: what was written there is missed when it is published.
     """
-    made = _read_owner(staging)
-    owner = msgspec.structs.replace(_this_process(), created_parents=made.created_parents if made is not None else ())
     staging.mkdir(parents=True, exist_ok=True)
-    replace_file(staging / OWNER_FILE, msgspec.json.encode(owner))
+    _own(staging, (), cluster)
 
 
 def remove_staging(staging: Path) -> None:
@@ -114,18 +115,33 @@ def remove_path(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def sweep_stale(target: Path) -> list[Path]:
-    """Remove staging folders of the target whose process is dead; return them."""
+def sweep_stale(target: Path, cluster: str = "", is_over: Callable[[JobId], bool] = lambda job_id: False) -> list[Path]:
+    """Remove staging folders of the target that nobody goes on with; return them.
+
+    ``is_over`` tells of other jobs of ``cluster``, which is this process's, whether they have ended.
+    """
     prefix = f".{target.name}.drey-"
     swept = []
     with contextlib.suppress(FileNotFoundError):
         for entry in os.scandir(target.parent):
             if entry.name.startswith(prefix) and entry.is_dir(follow_symlinks=False):
                 owner = _read_owner(Path(entry.path))
-                if owner is not None and _is_dead(owner):
+                if owner is not None and owner.cluster:
+                    is_stale = owner.cluster == cluster and is_over(JobId(entry.name.removeprefix(prefix)))
+                else:
+                    is_stale = owner is not None and _is_dead(owner)
+                if is_stale:
                     remove_staging(Path(entry.path))
                     swept.append(Path(entry.path))
     return swept
+
+
+def _own(staging: Path, created_parents: tuple[str, ...], cluster: str) -> None:
+    """Answer for a staging folder; what was made for it before stays known."""
+    before = _read_owner(staging)
+    parents = created_parents or (before.created_parents if before is not None else ())
+    owner = msgspec.structs.replace(_this_process(), created_parents=parents, cluster=cluster)
+    replace_file(staging / OWNER_FILE, msgspec.json.encode(owner))
 
 
 def _restore_replaced(staging: Path) -> None:

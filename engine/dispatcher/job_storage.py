@@ -41,9 +41,10 @@ import msgspec
 
 from engine.commit.decision import Decision, encode_decision
 from engine.commit.durable_file import create_if_absent, fsync_folder, replace_file
+from engine.commit.output_check import resolve_target, sinks_of
 from engine.commit.publish import publish
 from engine.commit.result_record import JobResultRecord
-from engine.commit.staging import remove_staging
+from engine.commit.staging import remove_staging, staging_path
 from engine.dispatcher.job_archive import EndedJob
 from engine.dispatcher.job_handle import (
     BrokenJobError,
@@ -201,12 +202,9 @@ class StoredJobs:
             raise ResourceError(
                 f"job {job_id} cannot be stored in {self._folder}: {error.strerror or error}"
             ) from error
-        if self._ask(lambda: self._handles.create(self._epoch, job_id.value, msgspec.json.encode(handle))):
+        if self._ask_own(lambda: self._handles.create(self._epoch, job_id.value, msgspec.json.encode(handle))):
             return True
-        try:
-            in_force, _ = self._read(job_id)
-        except ForeignStateError as error:
-            raise ResourceError(f"job {job_id} cannot be stored: {error}") from error
+        in_force, _ = self._ask_own(lambda: self._read(job_id))
         # Its own submission, whose answer was lost on the way to or from the store.
         return in_force == handle
 
@@ -223,9 +221,18 @@ class StoredJobs:
         with contextlib.suppress(_NoHandleError):
             self._change(job_id, lambda now: msgspec.structs.replace(now, is_cancelled=True))
 
+    @property
+    def cluster(self) -> str:
+        """Identity of the storage; "" where nothing outlives the process."""
+        return self._identity if self._is_durable else ""
+
+    def is_over(self, job_id: JobId) -> bool:
+        """Whether a job is stored no more, or was never."""
+        return self._ask_own(lambda: self._handles.read(job_id.value)) is None
+
     def ended(self, job_id: JobId) -> JobResultRecord | None:
         """Return how a job ended, or None."""
-        handle, _ = self._read(job_id)
+        handle, _ = self._ask_own(lambda: self._read(job_id))
         if handle is None or handle.result is None:
             return None
         return JobResultRecord(job_id, handle.name, handle.result.status, handle.epoch, 0)
@@ -284,20 +291,34 @@ class StoredJobs:
 
         ``journal`` is of a leader that died before it had removed staging.
         """
-        for event in self.events(job_id, journal) if journal is not None else ():
-            for staging in event.staging.values() if isinstance(event, Prepared) else ():
-                remove_staging(Path(staging))
+        for staging in self._stagings(job_id, journal) if journal is not None else ():
+            remove_staging(staging)
         folder = self._job_folder(job_id)
         with contextlib.suppress(FileNotFoundError):
             shutil.rmtree(folder)
-        self._ask(lambda: self._handles.remove(self._epoch, job_id.value))
+        self._ask_own(lambda: self._handles.remove(self._epoch, job_id.value))
         for path in (self._folder / "results").glob(f"{job_id}-*.json"):
             path.unlink(missing_ok=True)
+
+    def _stagings(self, job_id: JobId, journal: Path) -> set[Path]:
+        """Return where a job may have staged: as its journal says, and by the names of its outputs."""
+        found = {
+            Path(staging)
+            for event in self.events(job_id, journal)
+            if isinstance(event, Prepared)
+            for staging in event.staging.values()
+        }
+        with contextlib.suppress(DamagedJobError, ForeignStateError):
+            handle, _ = self._read(job_id)
+            if handle is not None:
+                targets = (resolve_target(sink.spec.path) for sink in sinks_of(self._graph(handle)))
+                found |= {staging_path(target, job_id) for target in targets}
+        return {path for path in found if path.is_dir()}
 
     # ---- handles ----
 
     def _existing(self, job_id: JobId) -> tuple[JobHandle, int]:
-        handle, version = self._read(job_id)
+        handle, version = self._ask_own(lambda: self._read(job_id))
         if handle is None:
             raise _NoHandleError(f"job {job_id} is not stored any more")
         return handle, version
@@ -314,7 +335,7 @@ class StoredJobs:
             now, version = self._existing(job_id)
             new = change(now)
             content = msgspec.json.encode(new)
-            if new == now or self._ask(self._replacing(job_id, content, version)):
+            if new == now or self._ask_own(self._replacing(job_id, content, version)):
                 return new
 
     def _replacing(self, job_id: JobId, content: bytes, version: int) -> Callable[[], bool]:
@@ -329,6 +350,13 @@ class StoredJobs:
             if not self._is_leading():
                 raise FencedError(self._epoch + 1, self._epoch) from error
             raise StorageUnavailableError(f"handles of jobs cannot be reached: {error}") from error
+
+    def _ask_own(self, request: Callable[[], T]) -> T:
+        """Ask for the handle of a job of ours: that it is none any more keeps it from going on."""
+        try:
+            return self._ask(request)
+        except ForeignStateError as error:
+            raise ResourceError(f"the handle of a job is damaged: {error}") from error
 
     # ---- files ----
 
@@ -395,6 +423,15 @@ class _StorageOfJob:
     def __init__(self, jobs: StoredJobs, job_id: JobId) -> None:
         self._jobs = jobs
         self._job_id = job_id
+
+    @property
+    def cluster(self) -> str:
+        """Whose next leader goes on with the job."""
+        return self._jobs.cluster
+
+    def is_over(self, job_id: JobId) -> bool:
+        """Whether nobody goes on with another job of this cluster."""
+        return self._jobs.is_over(job_id)
 
     def ended(self) -> JobResultRecord | None:
         """Return how the job ended, or None."""

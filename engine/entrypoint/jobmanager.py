@@ -47,6 +47,7 @@ from engine.errors import FencedError, ResourceError
 from engine.insight.log_folder import LogFolder
 from engine.process_folder import FolderPrefix, ProcessFolder, sweep
 from engine.resourcemanager.resource_manager import RESOURCE_MANAGER_ADDRESS
+from engine.rest.forwarding import forwarded
 from engine.rest.routes import rest_routes
 from engine.rest.services import RestServices
 from engine.rpc.gateway import Gateway
@@ -88,9 +89,9 @@ class JobManager:
             context.configuration.get(JOB_MANAGER_RPC_PORT),
         )
         self._rpc = self._server.rpc
-        blob_store = BlobStore(self._storage.blobs)
+        blob_store = BlobStore(self._storage.blobs, self._storage.is_durable)
         self._blobs = BlobServer(blob_store, context.configuration.get(BLOB_SIZE_MAX), self._clock)
-        self._server.http.add_routes(self._blobs.routes)
+        self._server.http.add_routes(forwarded(self._blobs.routes, self._leader_elsewhere, self._server.forwarder))
         services = RestServices(
             lambda: self._gateway(DISPATCHER_ADDRESS),
             lambda: self._gateway(RESOURCE_MANAGER_ADDRESS),
@@ -100,7 +101,7 @@ class JobManager:
             lambda address: self._rpc.connect(address, 0),
             lambda: os.kill(os.getpid(), signal.SIGTERM),
         )
-        self._server.http.add_routes(rest_routes(services))
+        self._server.http.add_routes(forwarded(rest_routes(services), self._leader_elsewhere, self._server.forwarder))
 
     async def start(self) -> None:
         """Start the servers, then enter the election; ready when it leads."""
@@ -116,9 +117,7 @@ class JobManager:
         kind = self._configuration.get(HA_TYPE)
         _log.info("starting HighAvailabilityServices: %s, at %s", kind, address)
         if kind == "ZOOKEEPER":
-            services = create_ha_services(
-                kind, zookeeper=zookeeper_settings(self._configuration, self._credentials, self._context.session_pipe)
-            )
+            services = create_ha_services(kind, zookeeper=zookeeper_settings(self._configuration, self._credentials))
             self._retrieval = services.retrieval()
             self._retrieval.start(self)
         else:
@@ -220,6 +219,13 @@ class JobManager:
             self._context.on_fatal(error)
         finally:
             await components.stop()
+
+    def _leader_elsewhere(self) -> str | None:
+        """Return who leads in place of this process: "" when nobody does, None when it leads itself."""
+        if self._components is not None:
+            return None
+        leader = self._leader.leader
+        return leader.address if leader is not None and leader.address != self._server.address else ""
 
     def _gateway(self, name: str) -> Gateway:
         """Return a leading component; raises ResourceError when none leads here."""

@@ -9,6 +9,7 @@ those of several need one that all of them reach.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -60,4 +61,6 @@ def storage_places(configuration: Configuration, places: Places, own: Path) -> S
         raise ConfigurationError(
             f"{HA_STORAGE_FOLDER.key}: {shared} cannot be made: {error.strerror or error}"
         ) from error
+    if not os.access(shared, os.W_OK | os.X_OK):
+        raise ConfigurationError(f"{HA_STORAGE_FOLDER.key}: {shared} cannot be written by this user")
     return StoragePlaces(shared, history, is_durable=True)

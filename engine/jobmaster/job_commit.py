@@ -71,6 +71,15 @@ class JobStorage(Protocol):
     could not be kept.
     """
 
+    @property
+    def cluster(self) -> str:
+        """Whose next leader goes on with the job; "": nobody does."""
+        ...
+
+    def is_over(self, job_id: JobId) -> bool:
+        """Whether nobody goes on with another job of this cluster."""
+        ...
+
     def ended(self) -> JobResultRecord | None:
         """Return how the job ended, or None."""
         ...
@@ -90,6 +99,12 @@ class FolderStorage:
     def __init__(self, folder: Path, job_id: JobId) -> None:
         self._folder = folder
         self._job_id = job_id
+
+    cluster = ""
+
+    def is_over(self, job_id: JobId) -> bool:
+        """Return False: there are no clusters here."""
+        return False
 
     def ended(self) -> JobResultRecord | None:
         """Return how the job ended, or None."""
@@ -149,9 +164,12 @@ class JobCommit:
         self._check_leading()
         for sink in self._sinks:
             target = self._targets[sink.sink_index]
-            sweep_stale(target)
+            if self._storage is None:
+                sweep_stale(target)
+            else:
+                sweep_stale(target, self._cluster, self._storage.is_over)
             try:
-                self._staging[sink.sink_index] = create_staging(target, self._job_id)
+                self._staging[sink.sink_index] = create_staging(target, self._job_id, self._cluster)
             except OSError as error:
                 raise JobExecutionError(f"output {sink.spec.path} cannot be staged: {error}") from error
         return {sink_index: str(path) for sink_index, path in self._staging.items()}
@@ -160,7 +178,7 @@ class JobCommit:
         """Answer for the staging that another leader of this job has prepared."""
         self._check_leading()
         for sink_index, path in staging.items():
-            adopt_staging(Path(path))
+            adopt_staging(Path(path), self._cluster)
             self._staging[sink_index] = Path(path)
 
     def commit(self, staged: Iterable[StagedFile]) -> None:
@@ -204,6 +222,10 @@ class JobCommit:
             staging = self._staging.get(sink.sink_index, by_name)
             if staging.is_dir():
                 remove_staging(staging)
+
+    @property
+    def _cluster(self) -> str:
+        return self._storage.cluster if self._storage is not None else ""
 
     def _decide(self, decision: Decision) -> Decision:
         if self._storage is not None:

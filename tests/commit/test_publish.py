@@ -21,7 +21,15 @@ from engine.commit.decision import (
 )
 from engine.commit.publish import OutputTakenError, publish
 from engine.commit.result_record import JobResultRecord, JobResultStore
-from engine.commit.staging import OWNER_FILE, StagingOwner, create_staging, remove_staging, staging_path, sweep_stale
+from engine.commit.staging import (
+    OWNER_FILE,
+    StagingOwner,
+    adopt_staging,
+    create_staging,
+    remove_staging,
+    staging_path,
+    sweep_stale,
+)
 from engine.errors import CorruptBlockError, FencedError, JobExecutionError
 from engine.graph.deployment import StagedFile
 from engine.ids import JobId
@@ -304,6 +312,28 @@ def test_staging_of_dead_processes_is_swept_and_that_of_the_living_and_of_strang
     shutil.copytree(dead, other_target)
     assert set(sweep_stale(target)) == {dead, reused, rebooted}
     assert set(tmp_path.iterdir()) == {mine, foreign, unknown, other_target}
+
+
+def test_staging_of_a_cluster_is_swept_by_that_alone_and_only_when_its_job_is_over(tmp_path):
+    target = tmp_path / "out"
+    ids = [JobId(letter * 32) for letter in "abc"]
+    running, over, foreign = (create_staging(target, job_id, name) for job_id, name in zip(ids, "xxy", strict=True))
+    dead = {"pid": 2**22 + 1}
+    for staging in (running, over, foreign):
+        owner = msgspec.json.decode((staging / OWNER_FILE).read_bytes(), type=StagingOwner)
+        (staging / OWNER_FILE).write_bytes(msgspec.json.encode(msgspec.structs.replace(owner, **dead)))
+    assert sweep_stale(target) == sweep_stale(target, "z", lambda job_id: True) == []
+    assert sweep_stale(target, "x", lambda job_id: job_id == ids[1]) == [over]
+    assert set(tmp_path.iterdir()) == {running, foreign}
+
+
+def test_who_adopts_staging_knows_the_folders_that_were_made_for_it(tmp_path):
+    staging = create_staging(tmp_path / "a" / "b" / "out", JOB, "x")
+    adopt_staging(staging, "x")
+    create_staging(tmp_path / "a" / "b" / "out", JOB, "x")
+    assert sweep_stale(tmp_path / "a" / "b" / "out") == []
+    remove_staging(staging)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_exchange_and_rename_use_the_kernel_or_fall_back(tmp_path, monkeypatch):

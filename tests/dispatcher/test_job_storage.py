@@ -255,7 +255,7 @@ def test_rubbish_in_a_handle_is_foreign_and_nothing_else_suffers(world, graph, c
     world.handles.create(world.handles.epoch, name, content)
     with pytest.raises(ForeignStateError):
         jobs.load(JobId(name))
-    with pytest.raises(ResourceError, match="cannot be stored"):
+    with pytest.raises(ResourceError, match="the handle of a job is damaged"):
         jobs.put(graph.__class__(JobId(name), "mine", graph.vertices, b"", {}))
     assert jobs.load(graph.job_id).job_graph == graph
 

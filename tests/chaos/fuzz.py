@@ -20,6 +20,7 @@ import msgspec
 
 from engine.errors import EngineError
 from engine.exchange.frames import HEADER_BYTES, FrameKind, decode_header, encode_frame
+from engine.exchange.greeting_channel import GreetingChannel
 from engine.exchange.handshake import greet_as_reader
 from engine.exchange.read_request import ReadRequest
 from engine.gateways.messages import (
@@ -236,8 +237,11 @@ class DataFuzz:
             def recv(self, size):
                 return connection.recv(size)
 
+            def settimeout(self, seconds):
+                connection.settimeout(seconds)
+
         with self._connected() as connection:
-            greet_as_reader(Tap(), "drey", self._credentials)
+            greet_as_reader(GreetingChannel(Tap(), TIMEOUT_S), "drey", self._credentials)
         return b"".join(sent)
 
     def replayed(self):
@@ -257,7 +261,7 @@ class DataFuzz:
         """Frames of one who has the secret, until the other side has enough of them."""
         with self._connected() as connection:
             try:
-                greet_as_reader(connection, "drey", self._credentials)
+                greet_as_reader(GreetingChannel(connection, TIMEOUT_S), "drey", self._credentials)
             except (EngineError, OSError) as error:
                 return f"not greeted: {type(error).__name__}"
             with contextlib.suppress(ConnectionError):

@@ -12,6 +12,7 @@ import time
 import psutil
 import pytest
 
+from engine.exchange.greeting_channel import GreetingChannel
 from engine.exchange.handshake import greet_as_reader
 from engine.rpc.credentials import Credentials
 from tests.chaos.cluster import ChaosCluster
@@ -44,7 +45,7 @@ class GoodClient(threading.Thread):
                 self._cluster.get("/overview")
                 for port in self._data_ports:
                     with socket.create_connection(("127.0.0.1", port), 20) as connection:
-                        greet_as_reader(connection, "drey", self._credentials)
+                        greet_as_reader(GreetingChannel(connection, 20), "drey", self._credentials)
             except Exception as error:
                 self.failures.append(repr(error))
             self.took_s.append(time.monotonic() - began_s)

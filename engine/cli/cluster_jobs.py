@@ -1,7 +1,7 @@
 """``flink-run job list | status | cancel | logs``: jobs of a running cluster.
 
 list      running and waiting jobs (-r only running, -s only waiting, -a all that the JobManager knows)
-status    state and runtime of one job, a line for each vertex
+status    state and runtime of one job, a line for each vertex, what went wrong last
 cancel    begin to cancel, and wait until the job has ended
 logs      names of the log files of a job's task attempts; with a name, that file
 
@@ -11,11 +11,13 @@ With ``--json`` the JobManager's own answer. Exit code 1 for a job that nobody k
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import sys
 import time
 from collections.abc import Callable
 from contextlib import closing
+from typing import Any
 
 from engine.cli.progress import format_bytes, format_count
 from engine.client.cluster_client import ClusterClient, JobLine
@@ -88,18 +90,28 @@ def show_status(options: argparse.Namespace, client: ClusterClient) -> int:
     if options.json:
         print(json.dumps(client.document(f"/jobs/{job_id}")))
         return 0
-    progress = client.progress(job_id)
-    print(f"Job {progress.job_id} ({progress.name}): {progress.status}, {progress.runtime_ms} ms")
-    for vertex in progress.vertices:
-        counters = vertex.counters
-        done = vertex.subtasks.get("FINISHED", vertex.parallelism if not vertex.subtasks else 0)
+    job = client.document(f"/jobs/{job_id}")
+    print(f"Job {job_id} ({job['name']}): {job['state']}, {job['duration']} ms")
+    for vertex in job["vertices"]:
+        numbers = vertex["metrics"]
         print(
-            f"  {vertex.name}: {done}/{vertex.parallelism} subtasks, {format_count(counters.rows_in)} rows in, "
-            f"{format_count(counters.rows_out)} out, {format_bytes(counters.spilled_bytes)} spilled"
+            f"  {vertex['name']}: {vertex['tasks']['FINISHED']}/{vertex['parallelism']} subtasks, "
+            f"{format_count(numbers['read-records'])} rows in, {format_count(numbers['write-records'])} out, "
+            f"{format_bytes(numbers['spilled-bytes'])} spilled"
         )
-    for decision in progress.decisions:
-        print(f"  decided: {decision.text}")
+    for decision in job["decisions"]:
+        print(f"  decided: {decision}")
+    if job["state"] not in ("FINISHED", "CANCELED"):  # tasks of a job that is cancelled may fail on their way out
+        _print_cause(client.document(f"/jobs/{job_id}/exceptions?maxExceptions=1"))
     return 0
+
+
+def _print_cause(exceptions: dict[str, Any]) -> None:
+    """Print what went wrong last, without its traceback."""
+    for each in exceptions["all-exceptions"]:
+        place = f"  task: {each['task']} on TaskManager {each['location']}" if each["task"] else ""
+        cause = itertools.takewhile(lambda line: not line.startswith("Traceback"), each["exception"].splitlines())
+        print("\n".join([*cause, *filter(None, [place])]))
 
 
 def cancel_job(options: argparse.Namespace, client: ClusterClient) -> int:

@@ -48,7 +48,11 @@ def _run_info(options: argparse.Namespace) -> int:
 
 def build_parser() -> Parser:
     """Return the argument tree."""
-    parser = Parser(prog="flink-run", description="Run and inspect Drey jobs.")
+    parser = Parser(
+        prog="flink-run",
+        description="Run and inspect Drey jobs.",
+        epilog="flink-run JOB.py [args] is short for flink-run job submit JOB.py [args]",
+    )
     parser.add_argument("--version", action="version", version=f"Drey {VERSION}")
     parser.add_argument(
         "--print-completion", choices=("bash", "zsh", "tcsh"), help="print the completion script of a shell"
@@ -80,7 +84,7 @@ def build_parser() -> Parser:
         ("logs", "log files of a job's tasks", show_logs),
     ):
         acting = jobs.add_parser(action, help=text)
-        acting.add_argument("job_id", metavar="ID")
+        acting.add_argument("job_id", metavar="ID", help="32 digits 0-9 and a-f, as job list prints them")
         if action == "logs":
             acting.add_argument("file", nargs="?", metavar="FILE", help="print this one")
         add_cluster_arguments(acting)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from engine.gateways.messages import JobProgress
+from engine.gateways.messages import JobProgress, VertexProgress
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -31,29 +31,54 @@ def format_count(count: float) -> str:
     return f"{count:,.0f}"
 
 
-def progress_table(progress: JobProgress) -> Table:
-    """Return the table of what each vertex has done so far, and what was decided on the way."""
+#: columns of numbers, and in which order they are left out where there is no room
+_COLUMNS = ("tasks", "rows in", "rows out", "bytes out", "spilled")
+_LEFT_OUT = ("rows in", "bytes out", "spilled", "rows out")
+_NAME_WIDTH_MAX = 60
+_NAME_WIDTH_MIN = 24
+_GAP = 2
+#: left free at the end of each line: Ctrl-C shows there as ^C, and would begin a line that nobody takes away
+_FREE = 3
+
+
+def progress_table(progress: JobProgress, width: int) -> Table:
+    """Return the table of what each vertex has done so far, and what was decided on the way.
+
+    One line a vertex on a terminal of ``width`` characters: numbers that find no room are left out, names cut off.
+    """
     from rich.table import Table  # noqa: PLC0415 - only where there is a terminal
     from rich.text import Text  # noqa: PLC0415
 
-    table = Table(box=None, pad_edge=False, header_style="dim", title=None)
-    table.add_column(f"{progress.name}: {progress.status}", overflow="ellipsis", no_wrap=True, max_width=60)
-    for column in ("tasks", "rows in", "rows out", "bytes out", "spilled"):
-        table.add_column(column, justify="right")
-    for vertex in progress.vertices:
-        counters = vertex.counters
-        table.add_row(
-            vertex.name,
-            f"{vertex.subtasks.get('FINISHED', 0)}/{vertex.parallelism}",
-            format_count(counters.rows_in),
-            format_count(counters.rows_out),
-            format_bytes(counters.bytes_out),
-            format_bytes(counters.spilled_bytes) if counters.spilled_bytes else "-",
-        )
+    room = width - _FREE
+    numbers = [_numbers(vertex) for vertex in progress.vertices]
+    widths = {column: max([len(column), *(len(each[column]) for each in numbers)]) for column in _COLUMNS}
+    for column in _LEFT_OUT:
+        if room - sum(each + _GAP for each in widths.values()) < _NAME_WIDTH_MIN:
+            del widths[column]
+    name_width = max(1, min(_NAME_WIDTH_MAX, room - sum(each + _GAP for each in widths.values())))
+    table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="dim")
+    title = Text(f"{progress.name}: {progress.status}")
+    title.truncate(name_width, overflow="ellipsis")
+    table.add_column(title, overflow="ellipsis", no_wrap=True, max_width=name_width)
+    for column, column_width in widths.items():
+        table.add_column(column, justify="right", no_wrap=True, min_width=column_width)
+    for vertex, texts in zip(progress.vertices, numbers, strict=True):
+        table.add_row(Text(vertex.name), *(texts[column] for column in widths))
     if progress.decisions:
         table.caption = Text("\n".join(f"decided: {decision.text}" for decision in progress.decisions))
         table.caption_justify = "left"
     return table
+
+
+def _numbers(vertex: VertexProgress) -> dict[str, str]:
+    counters = vertex.counters
+    return {
+        "tasks": f"{vertex.subtasks.get('FINISHED', 0)}/{vertex.parallelism}",
+        "rows in": format_count(counters.rows_in),
+        "rows out": format_count(counters.rows_out),
+        "bytes out": format_bytes(counters.bytes_out),
+        "spilled": format_bytes(counters.spilled_bytes) if counters.spilled_bytes else "-",
+    }
 
 
 class TerminalProgress:
@@ -77,7 +102,7 @@ class TerminalProgress:
 
             self._live = Live(console=Console(file=sys.stderr), auto_refresh=False, transient=True)
             self._live.start()
-        self._live.update(progress_table(progress), refresh=True)
+        self._live.update(progress_table(progress, self._live.console.width), refresh=True)
 
     def stop(self) -> None:
         """Clear the lines."""

@@ -288,7 +288,7 @@ def test_progress_on_a_terminal_shows_what_was_decided():
     )
     vertices = (VertexProgress("join [k]", 2, TaskCounters(), {}),)
     shown = Console(width=200, file=StringIO())
-    shown.print(progress_table(JobProgress(JobId("a" * 32), "job", "RUNNING", 1, vertices, (decided,))))
+    shown.print(progress_table(JobProgress(JobId("a" * 32), "job", "RUNNING", 1, vertices, (decided,)), 100))
     assert "decided: join [k]: build left -> build right" in " ".join(shown.file.getvalue().split())
 
 

@@ -79,7 +79,10 @@ def _refreshing(view: View) -> Html:
 
 
 def _failures(job: JobDetails) -> Html:
-    if not job.failures:
+    # Tasks of a job that is cancelled may fail on their way out, which is nothing that went wrong.
+    cancelled_ms = job.timestamps_ms.get("CANCELLING", -1)
+    failures = [each for each in job.failures if cancelled_ms < 0 or each.time_ms < cancelled_ms]
+    if not failures:
         return Html("")
     listed = [
         tag(
@@ -91,7 +94,7 @@ def _failures(job: JobDetails) -> Html:
             tag("pre", stack_trace(each.failure), tabindex=0),
             **({"open": "open"} if position == 0 else {}),
         )
-        for position, each in enumerate(job.failures)
+        for position, each in enumerate(failures)
     ]
     return join((tag("h2", "What went wrong"), *listed))
 

@@ -124,6 +124,13 @@ def test_a_failed_attempt_shows_its_cause_and_a_history_links_to_no_process():
     assert "/taskmanagers/" not in past and "log-files" not in past and ".log" not in past
 
 
+def test_what_fails_while_a_job_is_cancelled_did_not_go_wrong():
+    cancelled = job(status="CANCELED")
+    for at_ms, is_shown in ((4000, False), (6000, True)):
+        details = replace(cancelled, timestamps_ms={**cancelled.timestamps_ms, "CANCELLING": at_ms})
+        assert ("What went wrong" in job_page(details, 11_000)) == is_shown
+
+
 def test_a_history_shows_jobs_and_speaks_of_no_task_managers():
     jobs = JobList((JobOverview(JOB_ID, "prices", "FINISHED", 900, 1900),))
     text = Outline(history_page(jobs, 11_000)).text

@@ -117,7 +117,9 @@ class JobManager:
         kind = self._configuration.get(HA_TYPE)
         _log.info("starting HighAvailabilityServices: %s, at %s", kind, address)
         if kind == "ZOOKEEPER":
-            services = create_ha_services(kind, zookeeper=zookeeper_settings(self._configuration, self._credentials))
+            services = create_ha_services(
+                kind, zookeeper=zookeeper_settings(self._configuration, self._credentials, self._context.session_pipe)
+            )
             self._retrieval = services.retrieval()
             self._retrieval.start(self)
         else:

@@ -1,0 +1,298 @@
+"""TaskExecutors without threads or data, in virtual time: they keep their promises, and break when they are told to.
+
+What an attempt writes is named by what it read, and by its own id where another attempt would write something else.
+Whoever reads what is gone says so in his report; a PIPELINED result that is read twice is a fault of the test's world.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+
+from engine.errors import EngineError, ResourceError
+from engine.gateways.messages import (
+    AttachedJob,
+    HeartbeatReply,
+    NotifySlotFree,
+    OfferSlots,
+    RegisterTaskExecutor,
+    SlotOffer,
+    SlotStatus,
+    UpdateTaskState,
+)
+from engine.gateways.task_executor import TaskExecutorGateway
+from engine.graph.deployment import FailureInfo, PartitionLocation, TaskDeploymentDescriptor, TaskReport
+from engine.ids import AllocationId, JobId, ResourceId
+from engine.resourcemanager.resource_manager import RESOURCE_MANAGER_ADDRESS
+from engine.rpc.endpoint import RpcEndpoint
+from engine.rpc.fencing import FollowerFence
+from engine.rpc.request import ACKNOWLEDGE
+
+#: what a JobMaster and a ResourceManager ask, of all that a TaskExecutor answers
+_ASKED = (
+    "request_slot",
+    "submit_task",
+    "cancel_task",
+    "free_slot",
+    "release_partitions",
+    "release_job",
+    "reattach_job",
+    "heartbeat",
+)
+_Answered = type("_Answered", (), {name: getattr(TaskExecutorGateway, name) for name in _ASKED})
+
+
+@dataclass
+class SimSlot:
+    index: int
+    allocation_id: AllocationId
+    job_id: JobId
+    address: str
+    attempts: set = field(default_factory=set)
+    is_releasing: bool = False
+
+
+@dataclass
+class SimTask:
+    descriptor: TaskDeploymentDescriptor
+    address: str
+    slot: SimSlot
+    is_cancelled: bool = False
+    is_over: bool = False
+
+
+class SimExecutor(RpcEndpoint):
+    """One process. ``world`` has: rpc, chance, executors, sizes_of(descriptor), is_repeatable(partition descriptor)."""
+
+    protocol = _Answered
+
+    def __init__(self, world, slot_count):
+        self.resource_id = ResourceId.random()
+        super().__init__(f"taskexecutor-{self.resource_id}", FollowerFence(), world.faults.append)
+        self.world = world
+        self.data_address = f"data-{self.resource_id}"
+        self.slot_count = slot_count
+        self.slots: dict[AllocationId, SimSlot] = {}
+        self.tasks = {}
+        self.reports = {}
+        #: partition id -> what is in it
+        self.partitions = {}
+        #: epoch of the last leader whose JobMaster asked
+        self.attached = 1
+
+    # ---- leaders ----
+
+    async def register(self):
+        self.check_epoch(self.world.epoch)
+        by_index = {slot.index: slot for slot in self.slots.values()}
+        statuses = tuple(
+            SlotStatus(index, by_index[index].allocation_id, by_index[index].job_id)
+            if index in by_index
+            else SlotStatus(index)
+            for index in range(self.slot_count)
+        )
+        await self.ask(RESOURCE_MANAGER_ADDRESS, RegisterTaskExecutor(self.resource_id, self.address, statuses))
+        self.spawn(self.await_job_master(self.world.epoch), "JobMaster")
+
+    async def await_job_master(self, epoch):
+        """Keep the job for the JobMaster of a new leader, for a while."""
+        await asyncio.sleep(45.0)
+        if self._fence.epoch == epoch and self.attached < epoch:
+            await self.release_job(None)
+
+    async def ask(self, address, request):
+        return await self.world.rpc.connect(address, self._fence.epoch).ask(request)
+
+    async def reattach_job(self, request):
+        self.attached = self._fence.epoch
+        for slot in list(self.slots.values()):
+            slot.address = request.job_master_address
+            if slot.allocation_id not in request.slots:
+                self.free(slot)
+        for attempt, task in list(self.tasks.items()):
+            task.address = request.job_master_address
+            if attempt not in request.attempts:
+                self.cancel(task)
+        while [attempt for attempt in self.tasks if attempt not in request.attempts]:
+            await asyncio.sleep(0.01)
+        for partition in list(self.partitions):
+            if partition.producer not in self.tasks and partition not in request.partitions:
+                del self.partitions[partition]
+        return AttachedJob(
+            self.resource_id,
+            tuple(each.allocation_id for each in self.slots.values() if not each.is_releasing),
+            tuple(self.reports[attempt] for attempt in request.attempts if attempt in self.reports),
+            tuple(partition for partition in self.partitions if partition in request.partitions),
+        )
+
+    async def heartbeat(self, request):
+        return HeartbeatReply(self.resource_id)
+
+    # ---- slots ----
+
+    async def request_slot(self, request):
+        used = {slot.index for slot in self.slots.values()}
+        if request.allocation_id not in self.slots:
+            if request.index in used or request.index >= self.slot_count:
+                raise ResourceError(f"slot {request.index} is not free")
+            slot = SimSlot(request.index, request.allocation_id, request.job_id, request.job_master_address)
+            self.slots[request.allocation_id] = slot
+            self.spawn(self.offer(slot, request.request_id), "offer")
+        return ACKNOWLEDGE
+
+    async def offer(self, slot, request_id):
+        offer = SlotOffer(slot.index, slot.allocation_id, 4096, request_id)
+        try:
+            offers = OfferSlots(self.resource_id, self.address, self.data_address, (offer,))
+            reply = await self.ask(slot.address, offers)
+        except EngineError:
+            self.free(slot)
+            return
+        if slot.allocation_id not in reply.accepted:
+            self.free(slot)
+
+    async def free_slot(self, request):
+        slot = self.slots.get(request.allocation_id)
+        if slot is not None:
+            self.free(slot)
+        return ACKNOWLEDGE
+
+    def free(self, slot):
+        slot.is_releasing = True
+        for attempt in slot.attempts:
+            self.cancel(self.tasks[attempt])
+        if not slot.attempts and self.slots.pop(slot.allocation_id, None) is not None:
+            self.spawn(self.tell_free(slot), "free")
+
+    async def tell_free(self, slot):
+        try:
+            notice = NotifySlotFree(self.resource_id, slot.index, slot.allocation_id)
+            await self.ask(RESOURCE_MANAGER_ADDRESS, notice)
+        except EngineError:
+            pass
+
+    # ---- tasks ----
+
+    async def submit_task(self, request):
+        descriptor = request.descriptor
+        attempt = descriptor.attempt
+        if attempt in self.tasks:
+            return ACKNOWLEDGE
+        slot = self.slots.get(descriptor.allocation_id)
+        if attempt in self.reports or slot is None or slot.is_releasing:
+            raise ResourceError(f"{attempt} cannot run here")
+        slot.attempts.add(attempt)
+        self.world.submitted.append(descriptor)
+        task = self.tasks[attempt] = SimTask(descriptor, request.job_master_address, slot)
+        self.reports[attempt] = TaskReport(attempt, "DEPLOYING")
+        self.spawn(self.run(task), "task")
+        return ACKNOWLEDGE
+
+    async def run(self, task):
+        for state in ("INITIALIZING", "RUNNING"):
+            await self.world.pause()
+            if not task.is_cancelled:
+                await self.report(task, TaskReport(task.descriptor.attempt, state))
+        await self.world.pause()
+        report = await self.end_of(task)
+        if report.state != "FINISHED":
+            for partition in task.descriptor.partitions:
+                self.partitions.pop(partition.id, None)
+        task.is_over = True
+        del self.tasks[task.descriptor.attempt]
+        task.slot.attempts.discard(task.descriptor.attempt)
+        if task.slot.is_releasing:
+            self.free(task.slot)
+        await self.report(task, report)
+
+    async def end_of(self, task):
+        """Wait for what the task reads, and return its last report."""
+        attempt, read = task.descriptor.attempt, {}
+        for gate in task.descriptor.gates:
+            for channel in gate.channels:
+                while not task.is_cancelled:
+                    found = self.world.find(self, channel, gate.result_type.is_pipelined)
+                    if found == "gone":
+                        failure = FailureInfo(
+                            "PartitionNotFoundError", "gone", retryable=True, partition=channel.partition
+                        )
+                        return TaskReport(attempt, "FAILED", failure=failure)
+                    if found is not None:
+                        key = (channel.partition.producer.vertex.index, channel.partition.producer.subtask_index)
+                        key += (channel.partition.data_set.output_index,)
+                        read[key] = found
+                        break
+                    await asyncio.sleep(0.05)
+        if task.is_cancelled:
+            return TaskReport(attempt, "CANCELED")
+        if self.world.fails(task.descriptor):
+            return TaskReport(attempt, "FAILED", failure=FailureInfo("ResourceError", "a disk", retryable=True))
+        self.world.read[attempt] = read
+        content = (attempt.vertex.index, attempt.subtask_index, tuple(sorted(read.items())))
+        for partition in task.descriptor.partitions:
+            own = () if self.world.is_repeatable(partition) else (attempt,)
+            self.partitions[partition.id] = (*content, own)
+        sizes = [self.world.sizes_of(partition) for partition in task.descriptor.partitions]
+        return TaskReport(
+            attempt,
+            "FINISHED",
+            partition_rows=tuple(sum(each) for each in sizes),
+            partition_bytes=tuple(sum(each) for each in sizes),
+            subpartition_bytes=tuple(
+                () if partition.result_type.is_pipelined else tuple(each)
+                for partition, each in zip(task.descriptor.partitions, sizes, strict=True)
+            ),
+        )
+
+    async def report(self, task, report):
+        self.reports[report.attempt] = report
+        while self.location(report.attempt):
+            try:
+                await self.ask(task.address, UpdateTaskState(report))
+                return
+            except EngineError:
+                await asyncio.sleep(0.2)
+
+    def location(self, attempt):
+        return attempt in self.reports
+
+    def cancel(self, task):
+        task.is_cancelled = True
+
+    async def cancel_task(self, request):
+        task = self.tasks.get(request.attempt)
+        if task is not None:
+            self.cancel(task)
+        return ACKNOWLEDGE
+
+    # ---- results and jobs ----
+
+    async def release_partitions(self, request):
+        for partition in request.partitions:
+            self.partitions.pop(partition, None)
+        return ACKNOWLEDGE
+
+    async def release_job(self, request):
+        for task in list(self.tasks.values()):
+            self.cancel(task)
+        while self.tasks:
+            await asyncio.sleep(0.01)
+        for slot in list(self.slots.values()):
+            self.free(slot)
+        self.reports.clear()
+        self.partitions.clear()
+        return ACKNOWLEDGE
+
+
+def found_partition(world, reader, channel, is_pipelined):
+    """Return what a channel brings: the content, None: not yet, "gone": never."""
+    if channel.location is PartitionLocation.LOCAL:
+        holders = [reader]
+    else:
+        holders = [each for each in world.executors if each.data_address == channel.address]
+    for holder in holders:
+        if channel.partition in holder.partitions:
+            return holder.partitions[channel.partition]
+        if is_pipelined and channel.partition.producer in holder.tasks:
+            return None
+    return "gone"

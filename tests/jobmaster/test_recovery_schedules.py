@@ -1,0 +1,138 @@
+"""Random leaders, losses and journals without their end: the job ends, and nobody has read a mixture of attempts."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from unittest import mock
+
+import pytest
+
+from engine.graph.exchange_mode import ExecutionMode
+from engine.graph.plan import JoinType
+from engine.ids import JobId
+from engine.optimizer.job_graph_generator import generate_job_graph
+from engine.optimizer.optimizer import optimize
+from engine.optimizer.settings import OptimizerSettings
+from tests.jobmaster.job_graphs import BLOCKING, PIPELINED, Edge, job_graph
+from tests.jobmaster.recovery_world import SimWorld
+from tests.jobmaster.virtual_time import run
+from tests.optimizer.plan_building import Builder, schema
+
+#: so much virtual time is a job that hangs
+LIMIT_S = 100_000.0
+
+
+def random_job(chance):
+    """Return 2 to 6 vertices, each reading one or two of those before it."""
+    count = chance.randint(2, 6)
+    edges = []
+    for consumer in range(1, count):
+        producers = chance.sample(range(consumer), min(consumer, chance.randint(1, 2)))
+        edges += [
+            Edge(producer, consumer, chance.choice(["HASH", "REBALANCE", "BROADCAST"]), kind, input_index)
+            for input_index, producer in enumerate(producers)
+            for kind in [BLOCKING if len(producers) > 1 else chance.choice([BLOCKING, BLOCKING, PIPELINED])]
+        ]
+    return job_graph([chance.randint(1, 3) for _ in range(count)], edges)
+
+
+def adaptive_job(chance):
+    """Return joins whose plan changes with the sizes of what they read."""
+    builder = Builder()
+    node = builder.python(builder.source(schema(k="int64", v="int64"), rows=1e6, path="first"), "filter")
+    for step in range(chance.randint(1, 2)):
+        side = builder.source(schema(k="int64", **{f"w{step}": "int64"}), rows=1e6, path=f"side {step}")
+        if chance.random() < 0.7:
+            side = builder.python(side, "filter")
+        how = chance.choice([JoinType.INNER, JoinType.LEFT, JoinType.FULL])
+        node = builder.join(*chance.sample([node, side], 2), on="k", how=how)
+    builder.sink(node)
+    settings = OptimizerSettings(
+        parallelism=chance.choice([2, 4]),
+        execution_mode=ExecutionMode.BATCH,
+        managed_bytes_per_slot=16 << 20,
+        adaptive_bytes_per_subtask=chance.choice([0, 1000]),
+    )
+    return generate_job_graph(optimize(builder.plan(), settings), JobId("a" * 32), "job")
+
+
+async def ends(world, graph, chance, kills, trouble, cut):
+    """Run the job to its end under leaders that are killed ``kills`` times."""
+    await world.lead(graph)
+    outcome = world.job_master.outcome
+    deadline = asyncio.get_running_loop().time() + LIMIT_S
+    while not outcome.done():
+        assert asyncio.get_running_loop().time() < deadline, "the job hangs"
+        await asyncio.wait({outcome}, timeout=chance.expovariate(0.5))
+        if outcome.done():
+            break
+        if trouble and chance.random() < 0.4:
+            trouble -= 1
+            await chance.choice([world.replace_executor, losing(world)])()
+        elif kills and chance.random() < 0.6:
+            kills -= 1
+            events = cut(await world.depose())
+            if trouble and chance.random() < 0.3:
+                trouble -= 1
+                await chance.choice([world.replace_executor, losing(world)])()
+            await asyncio.sleep(chance.expovariate(1.0))
+            await world.lead(graph, events)
+            outcome = world.job_master.outcome
+    assert world.faults == []
+    world.check()
+
+
+def losing(world):
+    async def lose():
+        world.lose_partition()
+
+    return lose
+
+
+def scenario(seed, graph_of, kills=0, trouble=0, cut=None, **settings):
+    chance = random.Random(seed)
+
+    async def main(loop):
+        world = SimWorld(loop, chance, [chance.randint(2, 4) for _ in range(3)], **settings)
+        try:
+            await ends(world, graph_of(chance), chance, kills, trouble, cut or (lambda events: events))
+        finally:
+            await world.close()
+        return world
+
+    # The same seed gives the same ids, and with them the same run.
+    with mock.patch("engine.ids.secrets.token_hex", lambda size: f"{chance.getrandbits(8 * size):0{2 * size}x}"):
+        return run(main)
+
+
+def random_cut(seed):
+    chance = random.Random(seed)
+    return lambda events: events[: chance.randint(0, len(events))]
+
+
+@pytest.mark.parametrize("block", range(10))
+@pytest.mark.parametrize("delay_s", [0.0, 0.5], ids=["at once", "late"])
+def test_nothing_is_done_twice_while_only_leaders_go(block, delay_s):
+    for seed in range(block * 10, block * 10 + 10):
+        world = scenario(seed, random_job, kills=5, journal_delay_s=delay_s)
+        assert {len(attempts) for attempts in world.attempts().values()} == {1}, seed
+
+
+@pytest.mark.parametrize("block", range(10))
+def test_losses_beside_the_leaders_cost_work_and_no_result(block):
+    for seed in range(block * 10, block * 10 + 10):
+        scenario(seed, random_job, kills=4, trouble=4, journal_delay_s=0.5, failure_rate=0.05)
+
+
+@pytest.mark.parametrize("block", range(10))
+def test_any_beginning_of_the_journal_will_do(block):
+    for seed in range(block * 10, block * 10 + 10):
+        scenario(seed, random_job, kills=4, trouble=2, cut=random_cut(seed), failure_rate=0.03)
+
+
+@pytest.mark.parametrize("block", range(6))
+def test_decisions_taken_at_run_time_stay_when_leaders_go(block):
+    for seed in range(block * 10, block * 10 + 10):
+        scenario(seed, adaptive_job, kills=4, trouble=seed % 3, journal_delay_s=0.3)
+        scenario(seed, adaptive_job, kills=4, trouble=seed % 2, cut=random_cut(seed))

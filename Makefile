@@ -32,8 +32,8 @@ torture: build    ## every combination of conditions, then the builds that look 
 ifdef T           ## make torture T=tests/join N=200: one test many times
 	for run in $$(seq $(or $(N),20)); do $(PYTHON) -m pytest -q -x $(T) || exit 1; done
 else
-	TORTURE=1 TORTURE_PART=$(or $(PART),1/1) bin/run-tests -q --timeout 3600 tests/property \
-	    tests/integration/test_random_plans.py
+	TORTURE=1 TORTURE_PART=$(or $(PART),1/1) bin/run-tests -q --timeout 3600 tests/property tests/integration \
+	    tests/join tests/aggregate
 	$(MAKE) debug
 	$(MAKE) asan
 	$(MAKE) coverage

@@ -26,6 +26,7 @@ def make(type_name, rows, distinct, nulls=0.3, seed=1):
     return input_table(("key",), [pa.int64()], CALLS, [data_type] * 2, [keys, values, values])
 
 
+@pytest.mark.sample("pairs")
 @pytest.mark.parametrize("pages", [6, 66])
 @pytest.mark.parametrize("phases", [single, two_phases])
 @pytest.mark.parametrize("type_name", ["int64", "string", "bool", "decimal256", "fixed"])

@@ -43,6 +43,7 @@ def draw(seed, rows, domain, null_share=0.1, heavy=0.0, tag="l"):
     )
 
 
+@pytest.mark.sample("pairs")
 @pytest.mark.parametrize("how", TYPES)
 @pytest.mark.parametrize("build_is_left", [False, True])
 @pytest.mark.parametrize("batch_rows", [1, 7, 49, 8192])
@@ -63,6 +64,7 @@ def test_fifty_rows_join_like_the_oracle(tmp_path, how, build_is_left, batch_row
     assert (run.counters["partitions_spilled"] > 0) == force_spill
 
 
+@pytest.mark.sample("pairs")
 @pytest.mark.parametrize("how", KEYED)
 @pytest.mark.parametrize("build_is_left", [False, True])
 @pytest.mark.parametrize("pages", [512, 40, 6], ids=["fits", "half", "six pages"])

@@ -48,6 +48,7 @@ def condition_less(left, right):
     return pair_condition(left, right, [(1, 1), (0, 1)], lambda pairs: pc.less(pairs["b"], pairs["a"]))
 
 
+@pytest.mark.sample("pairs")
 @pytest.mark.parametrize("how", ALL_TYPES)
 @pytest.mark.parametrize("build_is_left", [False, True])
 @pytest.mark.parametrize(("pages", "force_spill"), MEMORY)
@@ -200,6 +201,7 @@ def hashes_of(keys):
     return frozenset(HashSelector(1, batch.schema, ["k"]).hashes_of(batch))
 
 
+@pytest.mark.sample("pairs")
 @pytest.mark.parametrize("how", [how for how in ALL_TYPES if how is not JoinType.CROSS])
 @pytest.mark.parametrize("build_is_left", [False, True])
 @pytest.mark.parametrize("copied_is_left", [False, True])

@@ -119,6 +119,7 @@ def assert_like_oracle(folder, how, left, right, left_keys=(0,), right_keys=(0,)
     return batches, join
 
 
+@pytest.mark.sample("pairs")
 @pytest.mark.parametrize("how", KEYED)
 @pytest.mark.parametrize("batch_rows", [1, 2, 7, 49, 8192])
 @pytest.mark.parametrize("group_rows", [0, 2])
@@ -127,6 +128,7 @@ def test_fifty_rows_join_like_the_oracle(tmp_path, how, batch_rows, group_rows):
     assert_like_oracle(tmp_path, how, left, right, batch_rows=batch_rows, group_rows=group_rows, force_spill=True)
 
 
+@pytest.mark.sample("pairs")
 @pytest.mark.parametrize("how", KEYED)
 @pytest.mark.parametrize("skew", ["left", "right", "both"])
 @pytest.mark.parametrize("batch_rows", [9, 64])

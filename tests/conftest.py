@@ -3,10 +3,13 @@
 Clusters live as long as the process on purpose (one for each distinct configuration); tests that start one close it.
 """
 
+import compileall
 import os
 import signal
+import sys
 import threading
 import time
+from pathlib import Path
 
 import hypothesis
 import psutil
@@ -45,6 +48,10 @@ def pytest_ignore_collect(collection_path, config):
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "sample(of): the default run takes few of the parameters, see tests/sampling.py")
+    if sys.dont_write_bytecode:
+        # else each of the processes that tests start compiles the engine for itself
+        for room in ("engine", "ha"):
+            compileall.compile_dir(Path(__file__).parents[1] / room, quiet=2)
 
 
 def pytest_collection_modifyitems(config, items):

@@ -7,7 +7,7 @@
     record(end)                                     how the job ended, once and for all: it never runs again
     abort()                                         staging is gone; idempotent; only after the end is recorded
 
-Blocking: runs in the JobMaster's executor, one call at a time. The storage refuses who does not lead any more, so a
+Blocking: runs in the JobMaster's executor. The storage refuses who does not lead any more, so a
 stale leader repeats at most what is in force: it publishes what was decided, and removes no staging before it has
 recorded an end.
 
@@ -20,6 +20,7 @@ is recorded):
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Protocol
@@ -46,6 +47,7 @@ from engine.gateways.job_details import JobDetails
 from engine.gateways.messages import JobOutcome, JobOverview
 from engine.graph.deployment import StagedFile
 from engine.graph.job_graph import JobGraph
+from engine.graph.operator_descriptor import SinkOperator
 from engine.graph.source_spec import SinkSpec
 from engine.ids import JobId
 
@@ -140,6 +142,8 @@ class JobCommit:
         self._is_leading = is_leading
         self._storage = storage
         self._staging: dict[int, Path] = {}
+        #: a job that is cancelled while it is prepared removes what was made by then
+        self._turn = threading.RLock()
         # Resolved once: the working folder may change while the job runs.
         self._targets = {sink.sink_index: resolve_target(sink.spec.path) for sink in self._sinks}
 
@@ -161,25 +165,30 @@ class JobCommit:
         if ended is not None:
             raise PlanError(f"job {self._job_id} has run before: it is {ended.status}")
         check_outputs(sink.spec for sink in self._sinks)
-        self._check_leading()
-        for sink in self._sinks:
-            target = self._targets[sink.sink_index]
-            if self._storage is None:
-                sweep_stale(target)
-            else:
-                sweep_stale(target, self._cluster, self._storage.is_over)
-            try:
-                self._staging[sink.sink_index] = create_staging(target, self._job_id, self._cluster)
-            except OSError as error:
-                raise JobExecutionError(f"output {sink.spec.path} cannot be staged: {error}") from error
+        with self._turn:
+            self._check_leading()
+            for sink in self._sinks:
+                self._staging[sink.sink_index] = self._create_staging(sink)
         return {sink_index: str(path) for sink_index, path in self._staging.items()}
+
+    def _create_staging(self, sink: SinkOperator) -> Path:
+        target = self._targets[sink.sink_index]
+        if self._storage is None:
+            sweep_stale(target)
+        else:
+            sweep_stale(target, self._cluster, self._storage.is_over)
+        try:
+            return create_staging(target, self._job_id, self._cluster)
+        except OSError as error:
+            raise JobExecutionError(f"output {sink.spec.path} cannot be staged: {error}") from error
 
     def adopt(self, staging: Mapping[int, str]) -> None:
         """Answer for the staging that another leader of this job has prepared."""
-        self._check_leading()
-        for sink_index, path in staging.items():
-            adopt_staging(Path(path), self._cluster)
-            self._staging[sink_index] = Path(path)
+        with self._turn:
+            self._check_leading()
+            for sink_index, path in staging.items():
+                adopt_staging(Path(path), self._cluster)
+                self._staging[sink_index] = Path(path)
 
     def commit(self, staged: Iterable[StagedFile]) -> None:
         """Decide and publish; raises FencedError when this leader is one no more."""
@@ -217,11 +226,12 @@ class JobCommit:
 
     def abort(self) -> None:
         """Remove staging, also what is left of a job that was never prepared here."""
-        for sink in self._sinks:
-            by_name = staging_path(self._targets[sink.sink_index], self._job_id)
-            staging = self._staging.get(sink.sink_index, by_name)
-            if staging.is_dir():
-                remove_staging(staging)
+        with self._turn:
+            for sink in self._sinks:
+                by_name = staging_path(self._targets[sink.sink_index], self._job_id)
+                staging = self._staging.get(sink.sink_index, by_name)
+                if staging.is_dir():
+                    remove_staging(staging)
 
     @property
     def _cluster(self) -> str:

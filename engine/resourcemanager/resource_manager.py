@@ -225,6 +225,9 @@ class ResourceManager(RpcEndpoint):
             if self._unreachable[resource_id] >= _UNREACHABLE_MAX and resource_id in self._addresses:
                 self._lose(resource_id, "nobody answers at its address")
             return
+        except EngineError as error:  # whatever is wrong with one TaskExecutor is nothing to the others
+            _log.warning("TaskManager %s does not take a heartbeat: %s", resource_id, error)
+            return
         del self._unreachable[resource_id]
         self._heartbeats.received(resource_id)
         self._seen_ms[resource_id] = self._clock.wall_ms()

@@ -108,5 +108,5 @@ def decoded(body: bytes, kind: Any) -> Any:
     """Return a msgpack body as typed data; HttpError 400 when it is not."""
     try:
         return msgspec.msgpack.decode(body, type=kind)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise HttpError(400, f"the body is not a {kind.__name__}: {error}") from error

@@ -23,3 +23,10 @@ class RemoteCallError(EngineError):
 
 class AccessDeniedError(EngineError, PermissionError):
     """A credential or certificate is missing, wrong, too old or used before."""
+
+
+class UntrustedReplyError(AccessDeniedError, EndpointUnreachableError):
+    """A reply does not prove the cluster's secret: another process gave it, or it was changed on the way.
+
+    The call may have taken effect. For callers it is as if nobody had answered.
+    """

@@ -148,7 +148,7 @@ class HttpServer:
         except AccessDeniedError as error:
             return _refused(request, web.HTTPUnauthorized.status_code, str(error))
         except web.HTTPException as error:  # of the router
-            return _refused(request, error.status, f"{error.reason}: {request.method} {request.path}"[:200])
+            return _refused(request, error.status, f"{error.reason}: {request.method} {request.rel_url.raw_path}"[:200])
         except TimeoutError:
             return _refused(request, web.HTTPRequestTimeout.status_code, "the body did not come in time")
         except (web.RequestPayloadError, asyncio.IncompleteReadError):
@@ -198,6 +198,7 @@ class HttpServer:
                     digest,
                     -1 if length is None else length,
                     chunks if route.is_streamed else None,
+                    request.raw_path,
                 )
             )
             return await _sent(request, response)

@@ -7,11 +7,12 @@
 
 The called side checks the epoch before it decodes anything, starts the handler, and sends the headers at once; the
 body follows when the handler has ended. A caller sends its next call to the same address only after those headers, so
-calls start in the order they were made, as within a process, and a call that waits holds nobody up.
+calls start in the order they were made, as within a process, and a call that waits holds nobody up. A call that is
+refused was not begun: it is sent once more, for it may have been changed on the way.
 
 A deadline goes with the call: when it passes, or the caller's connection closes, the handler is cancelled (one that
 must not stop half-way uses ``RpcEndpoint.complete``). A closed socket is EndpointUnreachableError at once. Connections
-are kept and reused. Nothing is sent twice: whether a call may be repeated is the caller's to know.
+are kept and reused. Nothing else is sent twice: whether a call may be repeated is the caller's to know.
 
 Thread: the event loop only.
 """
@@ -31,7 +32,13 @@ import aiohttp
 from engine.rpc.codec import MessageCodec
 from engine.rpc.credentials import AUTHORIZATION, SEAL_BYTES, Credentials
 from engine.rpc.endpoint import RpcEndpoint
-from engine.rpc.errors import AccessDeniedError, EndpointUnreachableError, RemoteCallError, RpcTimeoutError
+from engine.rpc.errors import (
+    AccessDeniedError,
+    EndpointUnreachableError,
+    RemoteCallError,
+    RpcTimeoutError,
+    UntrustedReplyError,
+)
 from engine.rpc.gateway import ASK_TIMEOUT_S, Gateway, R
 from engine.rpc.http_messages import Access, HttpError, HttpRequest, HttpResponse, Route
 from engine.rpc.http_server import DEADLINE_HEADER, EPOCH_HEADER, HttpServer
@@ -45,6 +52,8 @@ _CONNECT_S = 5.0
 #: less than the server's, so that a call never meets a connection that is being closed
 _KEEPALIVE_S = 15.0
 _REFUSED = (401, 403)
+#: answers before a call is begun
+_NOT_BEGUN = (400, 404, 405, *_REFUSED)
 _TEXT_MAX = 500
 
 
@@ -158,30 +167,45 @@ class HttpRpcService:
             raise EndpointUnreachableError(f"nobody answers at {gateway.address}: {_reason(error)}") from error
         if status in _REFUSED:
             raise AccessDeniedError(f"{gateway.address} refuses {what}: {_text(answer)}")
-        if status != 200:
+        # A sealed reply is what it is, whatever became of its status on the way.
+        if 400 <= status < 600 or (self._credentials is None and status != 200):
             raise RemoteCallError(f"{gateway.address} answers {what} with {status}: {_text(answer)}")
         if self._credentials is not None:
             answer, seal = answer[:-SEAL_BYTES], answer[-SEAL_BYTES:]
-            self._credentials.check_seal(header, answer, seal)
+            try:
+                self._credentials.check_seal(header, answer, seal)
+            except AccessDeniedError as error:
+                raise UntrustedReplyError(f"{gateway.address} answers {what}, but {error}") from error
         if self._codec.is_error(answer):
             raise self._codec.decode_error(answer)
         return cast("R", self._codec.decode(answer))
 
     async def _exchange(self, gateway: HttpGateway, body: bytes, timeout_s: float | None) -> tuple[int, bytes, str]:
         """Return status and body of the answer, and the credential that it was asked for with."""
+        async with gateway.turn:
+            response, header = await self._send(gateway, body, timeout_s)
+            if response.status in _NOT_BEGUN:
+                response.close()
+                response, header = await self._send(gateway, body, timeout_s)
+        async with response:
+            return response.status, await response.read(), header
+
+    async def _send(
+        self, gateway: HttpGateway, body: bytes, timeout_s: float | None
+    ) -> tuple[aiohttp.ClientResponse, str]:
+        """Return the answer as far as its headers, and the credential that it was asked for with."""
         authority, _, name = gateway.address.rpartition("/")
         target, epoch = f"/rpc/{name}", str(gateway.epoch)
-        async with gateway.turn:
-            headers = {EPOCH_HEADER: epoch, "Content-Type": _CONTENT_TYPE}
-            if timeout_s is not None:
-                headers[DEADLINE_HEADER] = str(max(1, int(timeout_s * 1000)))
-            if self._credentials is not None:
-                digest = hashlib.sha256(body).hexdigest()
-                headers[AUTHORIZATION] = self._credentials.sign("POST", target, digest, epoch)
-            scheme = "https" if self._tls is not None else "http"
-            response = await self._client().post(f"{scheme}://{authority}{target}", data=body, headers=headers)
-        async with response:
-            return response.status, await response.read(), headers.get(AUTHORIZATION, "")
+        headers = {EPOCH_HEADER: epoch, "Content-Type": _CONTENT_TYPE}
+        if timeout_s is not None:
+            headers[DEADLINE_HEADER] = str(max(1, int(timeout_s * 1000)))
+        if self._credentials is not None:
+            digest = hashlib.sha256(body).hexdigest()
+            headers[AUTHORIZATION] = self._credentials.sign("POST", target, digest, epoch)
+        scheme = "https" if self._tls is not None else "http"
+        url = f"{scheme}://{authority}{target}"
+        response = await self._client().post(url, data=body, headers=headers, allow_redirects=False)
+        return response, headers.get(AUTHORIZATION, "")
 
     def _client(self) -> aiohttp.ClientSession:
         if self._is_closed:

@@ -9,7 +9,8 @@ import sys
 import pytest
 
 from engine.errors import FencedError, JobNotFoundError, LogNotFoundError, ResourceError
-from engine.rest.services import explained, job_id_of, number_of
+from engine.gateways.messages import SubmitJob
+from engine.rest.services import decoded, explained, job_id_of, number_of
 from engine.rpc.errors import EndpointUnreachableError, RpcTimeoutError
 from engine.rpc.http_messages import HttpError, HttpRequest
 
@@ -72,3 +73,12 @@ def test_a_job_manager_loads_neither_arrow_nor_pickles():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"\xc1", b"\x81\xa1\xff\x00", b"\xa1\xff", b"\x91" * 5000, b"\x81\xa9job_graph" + b"\x91" * 5000]
+)
+def test_a_body_that_is_no_message_is_the_fault_of_its_sender(body):
+    with pytest.raises(HttpError) as told:
+        decoded(body, SubmitJob)
+    assert told.value.status == 400

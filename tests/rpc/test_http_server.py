@@ -218,6 +218,13 @@ def test_refused_requests_are_logged_without_what_they_carried(running, caplog):
     assert "planted=query" not in caplog.text and SECRET.decode() not in caplog.text
 
 
+def test_no_path_of_a_stranger_begins_a_line_of_the_log(running, caplog):
+    with caplog.at_level(logging.DEBUG):
+        running.raw(head("GET", "/none%0a2026-01-01%20ERROR%20forged%00%1b[31m"))
+    refused = [record.getMessage() for record in caplog.records if "is refused with" in record.getMessage()]
+    assert refused and all(text.isprintable() for text in refused)
+
+
 # ---- those who hold connections ----
 
 

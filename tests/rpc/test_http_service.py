@@ -23,6 +23,7 @@ from engine.rpc.errors import (
     MessageCodecError,
     RemoteCallError,
     RpcTimeoutError,
+    UntrustedReplyError,
 )
 from engine.rpc.fencing import FollowerFence, LeaderFence
 from engine.rpc.http_server import EPOCH_HEADER, HttpServer
@@ -355,3 +356,85 @@ def test_a_reply_of_somebody_without_the_secret_is_not_believed(secret):
             await world.gateway(2).ask(Add([1]))
 
     run(scenario)
+
+
+class Flipping:
+    """Carries bytes between a caller and a port, and flips one bit of what goes one way, once."""
+
+    def __init__(self, port, is_reply, flip_at):
+        self._target = port
+        self._is_reply = is_reply
+        self._flip_at = flip_at
+        self.is_flipped = False
+        self._work = set()
+
+    async def __aenter__(self):
+        self._server = await asyncio.start_server(self._connected, "127.0.0.1", 0)
+        self.port = self._server.sockets[0].getsockname()[1]
+        return self
+
+    async def __aexit__(self, *_):
+        self._server.close()
+        for task in tuple(self._work):
+            task.cancel()
+        await asyncio.gather(*self._work, return_exceptions=True)
+
+    async def _connected(self, reader, writer):
+        self._work.add(asyncio.current_task())
+        there = await asyncio.open_connection("127.0.0.1", self._target)
+        try:
+            await asyncio.gather(self._carry(reader, there[1], False), self._carry(there[0], writer, True))
+        except asyncio.CancelledError:  # the end of the test; asyncio would report it
+            return
+        finally:
+            there[1].close()
+            writer.close()
+            self._work.discard(asyncio.current_task())
+
+    async def _carry(self, reader, writer, is_reply):
+        position = 0
+        try:
+            while chunk := bytearray(await reader.read(65536)):
+                if is_reply is self._is_reply and not self.is_flipped and self._flip_at - position < len(chunk):
+                    chunk[self._flip_at - position] ^= 0x04
+                    self.is_flipped = True
+                position += len(chunk)
+                writer.write(chunk)
+            writer.write_eof()
+        except OSError:
+            return
+
+
+@pytest.mark.parametrize("is_reply", [False, True])
+def test_a_bit_that_is_flipped_on_the_way_never_changes_a_call_and_looks_like_nobody_there_at_most(is_reply):
+    """Callers live with a TaskExecutor that cannot be reached; nothing else may come of a bad cable."""
+
+    async def called(world, flip_at):
+        async with Flipping(world.servers[0].port, is_reply, flip_at) as way:
+            try:
+                reply = await world.calling.connect(f"127.0.0.1:{way.port}/counter", 1).ask(Add([flip_at]), 0.5)
+            except (EndpointUnreachableError, RpcTimeoutError):
+                outcome = "unreachable"
+            else:
+                assert reply.numbers[-1] == flip_at
+                outcome = "answered"
+            return outcome, way.is_flipped
+
+    async def scenario(world):
+        outcomes = []
+        for flip_at in range(0, 700, 9):
+            outcome, is_flipped = await called(world, flip_at)
+            if not is_flipped:
+                break
+            outcomes.append(outcome)
+            assert world.endpoint.numbers.count(flip_at) <= 1
+            assert set(world.endpoint.numbers) <= set(range(flip_at + 1))
+        assert len(outcomes) > 10
+        # What is refused is sent again; what is wrong with a reply is not known.
+        assert "unreachable" in outcomes if is_reply else outcomes.count("answered") > len(outcomes) / 2
+
+    run(scenario)
+
+
+def test_a_reply_that_proves_nothing_is_as_if_nobody_had_answered():
+    assert issubclass(UntrustedReplyError, EndpointUnreachableError) and UntrustedReplyError.retryable

@@ -15,6 +15,7 @@ from engine.errors import ConfigurationError
 from engine.gateways.messages import MESSAGE_TYPES
 from engine.rpc.codec import MessageCodec
 from engine.rpc.credentials import Credentials, secret_file
+from engine.rpc.http_forwarding import HttpForwarder
 from engine.rpc.http_server import HttpServer
 from engine.rpc.http_service import HttpRpcService
 from engine.rpc.tls import tls_contexts
@@ -61,6 +62,8 @@ class ProcessServer:
         server_tls, client_tls = self.tls or (None, None)
         self.http = HttpServer(bind_host, ports, credentials, server_tls, host)
         self._further = HttpServer(bind_host, further_ports, credentials, server_tls, host) if further_ports else None
+        #: to the same routes of another process
+        self.forwarder = HttpForwarder(client_tls)
         self.rpc = HttpRpcService(
             self.http, MessageCodec(MESSAGE_TYPES), credentials, client_tls, configuration.get(CHECK_GATEWAYS)
         )
@@ -88,4 +91,5 @@ class ProcessServer:
         if self._further is not None:
             await self._further.stop()
         await self.http.stop()
+        await self.forwarder.close()
         await self.rpc.close()

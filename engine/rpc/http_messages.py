@@ -46,6 +46,8 @@ class HttpRequest:
     #: length of a streamed body; -1 when it was not said
     content_length: int = 0
     chunks: AsyncIterator[bytes] | None = None
+    #: path and query as they came, which is what was signed
+    target: str = ""
 
     def json(self) -> Any:
         """Return the body as JSON; HttpError 400 when it is not."""

@@ -112,7 +112,7 @@ def test_no_route_is_reached_without_the_secret_or_with_a_foreign_host(kind, bin
         finally:
             await server.stop()
             daemon._blocking_work.shutdown()
-            for folder in ("_storage", "_blob_folder"):
+            for folder in ("_own_folder", "_blob_folder"):
                 if hasattr(daemon, folder):
                     getattr(daemon, folder).close()
 
@@ -138,11 +138,11 @@ def test_a_good_credential_opens_what_the_others_could_not(tmp_path):
                 finally:
                     connection.close()
 
-            assert await asyncio.to_thread(status) == 404
+            assert await asyncio.to_thread(status) == 503, "nobody leads"
         finally:
             await server.stop()
             daemon._blocking_work.shutdown()
-            daemon._storage.close()
+            daemon._own_folder.close()
 
     asyncio.run(scenario())
 

@@ -223,8 +223,9 @@ class JobMaster(JobScheduling):
         reach("job.reattached")
         if self._status is not JobStatus.RECONCILING:
             return
-        for resource_id in answers:
+        for resource_id, answer in answers.items():
             self._task_executors.watch(resource_id, self._state.task_executors[resource_id])
+            self._pool.keep(resource_id, answer.slots)
         self._is_reattached = True
         self._enter(JobStatus.RUNNING)
         for report in (*(report for answer in answers.values() for report in answer.reports), *self._early_reports):

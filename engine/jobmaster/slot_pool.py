@@ -14,6 +14,7 @@ Source: Flink's SlotPool; requests for whole regions are ours.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from engine.ids import AllocationId, ResourceId
@@ -98,6 +99,10 @@ class SlotPool:
     def adopt(self, slot: AllocatedSlot) -> None:
         """Take note of a slot that is in use already."""
         self._used[slot.allocation_id] = slot
+
+    def keep(self, resource_id: ResourceId, held: Collection[AllocationId]) -> None:
+        """Forget the slots in use of a TaskExecutor that it does not hold any more."""
+        self._used = {key: slot for key, slot in self._used.items() if slot.resource_id != resource_id or key in held}
 
     def give_back(self, slot: AllocatedSlot) -> None:
         """Make a used slot idle; a slot that is gone stays gone."""

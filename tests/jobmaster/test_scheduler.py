@@ -161,3 +161,13 @@ def test_a_lost_task_executor_takes_its_slots_and_hurts_its_requests():
     pool.offer(hurt, slot(THERE))
     assert pool.remove_task_executor(THERE) == (hurt,)
     assert [each.resource_id for each in pool.slots] == [HERE]
+
+
+def test_a_slot_that_is_held_no_more_does_not_come_back():
+    pool, kept, gone, elsewhere = SlotPool(), slot(HERE), slot(HERE), slot(THERE)
+    for each in (kept, gone, elsewhere):
+        pool.adopt(each)
+    pool.keep(HERE, (kept.allocation_id,))
+    for each in (kept, gone, elsewhere):
+        pool.give_back(each)
+    assert pool.release_idle() == (kept, elsewhere)

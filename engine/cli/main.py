@@ -5,21 +5,23 @@ flink-run job info   [options] JOB.py [args]     explain its plan
 flink-run job list | status ID | cancel ID | logs ID [FILE]       jobs of a cluster
 flink-run config show                            effective settings
 flink-run --print-completion bash                completion of commands and options for a shell
-flink-run ha gc                                  (needs a cluster)
+flink-run ha gc [--delete]                       what a cluster has stored for nobody
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from pathlib import Path
 from typing import NoReturn
 
 from engine.cli.cluster_jobs import add_cluster_arguments, asking, cancel_job, list_jobs, show_logs, show_status
 from engine.cli.config_show import show_config
 from engine.cli.run_script import report_error
 from engine.cli.submit import add_script_arguments, submit
-from engine.errors import EngineError, NotYetSupportedError
+from engine.config.durations import parse_duration_ms
+from engine.errors import EngineError
 
 VERSION = "0.1.0"
 
@@ -33,17 +35,38 @@ class Parser(argparse.ArgumentParser):
         self.exit(1, f"{self.prog}: error: {message}\n")
 
 
-def _not_yet(what: str) -> Callable[[argparse.Namespace], int]:
-    def refuse(_options: argparse.Namespace) -> int:
-        raise NotYetSupportedError(what)
+def _add_gc_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--delete", action="store_true", help="remove what is listed; otherwise nothing is changed")
+    parser.add_argument(
+        "--older-than",
+        metavar="AGE",
+        type=_age_s,
+        default=600.0,
+        help="leave what was changed within this time alone, such as 30 s, 2 h (default: 10 min)",
+    )
+    parser.add_argument("--json", action="store_true", help="one JSON object on standard output")
+    parser.add_argument(
+        "outputs", nargs="*", type=Path, metavar="FOLDER", help="folders of outputs: look for staging in them as well"
+    )
 
-    return refuse
+
+def _age_s(text: str) -> float:
+    try:
+        return parse_duration_ms(text) / 1000
+    except EngineError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def _run_info(options: argparse.Namespace) -> int:
     from engine.cli.info import info  # noqa: PLC0415 - loads the whole engine; other commands start without it
 
     return info(options)
+
+
+def _run_gc(options: argparse.Namespace) -> int:
+    from engine.cli.ha_gc import collect_garbage  # noqa: PLC0415 - loads ZooKeeper's client
+
+    return collect_garbage(options)
 
 
 def build_parser() -> Parser:
@@ -100,8 +123,14 @@ def build_parser() -> Parser:
     high_availability = groups.add_parser("ha", help="high availability").add_subparsers(
         title="actions", metavar="ACTION", required=True
     )
-    collecting = high_availability.add_parser("gc", help="list and remove orphans")
-    collecting.set_defaults(run=_not_yet("ha gc (it needs a cluster)"))
+    collecting = high_availability.add_parser(
+        "gc",
+        help="list and remove what is stored for nobody",
+        description="List what a cluster has stored and nobody needs: files of jobs that no handle in ZooKeeper names, "
+        "handles whose files are missing, staging of jobs that are over. May run while the cluster does.",
+    )
+    _add_gc_arguments(collecting)
+    collecting.set_defaults(run=_run_gc)
     return parser
 
 

@@ -92,7 +92,7 @@ def remove_staging(staging: Path) -> None:
 
     A target that was set aside for its replacement goes back to its place.
     """
-    owner = _read_owner(staging)
+    owner = read_owner(staging)
     _restore_replaced(staging)
     # The owner goes last: what a crash leaves half removed can still be swept.
     with contextlib.suppress(FileNotFoundError):
@@ -125,7 +125,7 @@ def sweep_stale(target: Path, cluster: str = "", is_over: Callable[[JobId], bool
     with contextlib.suppress(FileNotFoundError):
         for entry in os.scandir(target.parent):
             if entry.name.startswith(prefix) and entry.is_dir(follow_symlinks=False):
-                owner = _read_owner(Path(entry.path))
+                owner = read_owner(Path(entry.path))
                 if owner is not None and owner.cluster:
                     is_stale = owner.cluster == cluster and is_over(JobId(entry.name.removeprefix(prefix)))
                 else:
@@ -138,7 +138,7 @@ def sweep_stale(target: Path, cluster: str = "", is_over: Callable[[JobId], bool
 
 def _own(staging: Path, created_parents: tuple[str, ...], cluster: str) -> None:
     """Answer for a staging folder; what was made for it before stays known."""
-    before = _read_owner(staging)
+    before = read_owner(staging)
     parents = created_parents or (before.created_parents if before is not None else ())
     owner = msgspec.structs.replace(_this_process(), created_parents=parents, cluster=cluster)
     replace_file(staging / OWNER_FILE, msgspec.json.encode(owner))
@@ -162,7 +162,8 @@ def _this_process() -> StagingOwner:
     return StagingOwner(socket.gethostname(), _boot(), os.getpid(), psutil.Process().create_time())
 
 
-def _read_owner(staging: Path) -> StagingOwner | None:
+def read_owner(staging: Path) -> StagingOwner | None:
+    """Return who answers for a staging folder; None where that is not known."""
     try:
         return msgspec.json.decode((staging / OWNER_FILE).read_bytes(), type=StagingOwner)
     except (OSError, msgspec.MsgspecError):

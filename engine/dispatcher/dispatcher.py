@@ -162,6 +162,8 @@ class Dispatcher(RpcEndpoint):
             if isinstance(found, StoredEnd):
                 self._ended.add(found.job)
                 self.spawn(self._keeper.forget(found.job, found.journal), f"remains of {job_id}")
+            elif found is not None and job_id not in self._unread:  # cancelled meanwhile
+                await found.journal.close()
             elif found is not None and not self._is_started:
                 self._recovered.append(found)
                 return True  # known as unread until ``start``
@@ -246,7 +248,14 @@ class Dispatcher(RpcEndpoint):
     async def cancel_job(self, request: CancelJob) -> Acknowledge:
         """Begin to cancel a job, whoever leads; one that has ended stays as it is."""
         job_id = request.job_id
-        if self._ended_job(job_id) is None:
+        if self._ended_job(job_id) is not None:
+            return ACKNOWLEDGE
+        if job_id in self._unread:
+            ended = await self._keeper.end_unread(job_id)
+            self._ended.add(ended.job)
+            self._unread.pop(job_id, None)
+            self.spawn(self._keeper.forget(ended.job, ended.journal), f"remains of {job_id}")
+        else:
             await self._keeper.cancel(job_id)
             await self._cancel(job_id)
         return ACKNOWLEDGE
@@ -258,6 +267,8 @@ class Dispatcher(RpcEndpoint):
     async def request_job_status(self, request: RequestJobStatus) -> JobOverview:
         """Return a job's state."""
         ended = self._ended_job(request.job_id)
+        if ended is None and request.job_id in self._unread:
+            return _unread_overview(request.job_id)
         return ended.overview if ended is not None else await self._gateway(request.job_id).ask(request)
 
     async def request_job_progress(self, request: RequestJobProgress) -> JobProgress:
@@ -302,7 +313,7 @@ class Dispatcher(RpcEndpoint):
     async def list_jobs(self, request: ListJobs) -> JobList:
         """Return all jobs, those that run last."""
         running = [job.job_master.overview for job_id, job in self._running.items() if self._ended.get(job_id) is None]
-        return JobList((*self._ended.overviews, *running))
+        return JobList((*self._ended.overviews, *map(_unread_overview, self._unread), *running))
 
     def _ended_job(self, job_id: JobId) -> EndedJob | None:
         """Return the job if it has ended; raises JobNotFoundError when nobody knows it."""
@@ -327,3 +338,7 @@ class Dispatcher(RpcEndpoint):
         for taken in self._recovered:
             await taken.journal.close()
         await super().stop()
+
+
+def _unread_overview(job_id: JobId) -> JobOverview:
+    return JobOverview(job_id, "(not recovered yet)", "RECONCILING", 0, -1)

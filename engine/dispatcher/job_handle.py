@@ -76,6 +76,8 @@ class JobHandle(msgspec.Struct, frozen=True):
     result: StoredResult | None = None
     #: somebody has asked to cancel it
     is_cancelled: bool = False
+    #: for people
+    created_ms: int = 0
 
 
 class StoredJob(NamedTuple):

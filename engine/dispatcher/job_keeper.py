@@ -113,6 +113,11 @@ class JobKeeper:
                 raise
         return TakenJob(found, events, journal)
 
+    async def end_unread(self, job_id: JobId) -> StoredEnd:
+        """Record that a job which cannot be read was cancelled."""
+        assert self._storage is not None, "there is nothing stored"
+        return await self._ask(self._storage.end_unread, job_id)
+
     async def end_broken(self, error: BrokenJobError) -> StoredEnd | None:
         """Record the end of a job that cannot be run; None when this process leads no more."""
         assert self._storage is not None, "there is nothing stored"

@@ -39,6 +39,7 @@ from typing import TypeVar
 
 import msgspec
 
+from engine.clock import SystemClock
 from engine.commit.decision import Decision, encode_decision
 from engine.commit.durable_file import create_if_absent, fsync_folder, replace_file
 from engine.commit.output_check import resolve_target, sinks_of
@@ -192,6 +193,7 @@ class StoredJobs:
             self._epoch,
             graph,
             self.journal_path(job_id).name,
+            created_ms=SystemClock().wall_ms(),
         )
         folder = self._job_folder(job_id)
         try:
@@ -206,7 +208,7 @@ class StoredJobs:
             return True
         in_force, _ = self._ask_own(lambda: self._read(job_id))
         # Its own submission, whose answer was lost on the way to or from the store.
-        return in_force == handle
+        return in_force is not None and (in_force.epoch, in_force.graph) == (handle.epoch, handle.graph)
 
     def journal_path(self, job_id: JobId) -> Path:
         """Return where this leader's journal of a job lies."""
@@ -269,6 +271,14 @@ class StoredJobs:
             file = None
         result = StoredResult(end.record.status, file)
         self._change(job_id, lambda now: now if now.result is not None else msgspec.structs.replace(now, result=result))
+
+    def end_unread(self, job_id: JobId) -> StoredEnd:
+        """Record that a job which cannot be read was cancelled."""
+        handle, _ = self._existing(job_id)
+        job = bare_end(job_id, handle.name, "CANCELED")
+        record = JobResultRecord(job_id, handle.name, "CANCELED", self._epoch, 0)
+        self.record(JobEnd(record, job.overview, job.outcome, job.details))
+        return StoredEnd(handle, job, self._path(job_id, handle.journal))
 
     def end_broken(self, error: BrokenJobError) -> StoredEnd:
         """Record the end of a job whose files are damaged: what was decided is published, anything else has failed."""

@@ -191,12 +191,27 @@ def test_a_job_that_cannot_be_read_yet_keeps_nobody_waiting_and_runs_when_it_can
             assert second.dispatcher.is_known_job(graph.job_id)
             assert not (await second.gateway.ask(SubmitJob(graph))).is_new
             with pytest.raises(ResourceError, match=r"waits to be recovered: .*directory"):
-                await second.gateway.ask(RequestJobStatus(graph.job_id))
+                await second.gateway.ask(RequestJobOutcome(graph.job_id), None)
+            assert (await second.gateway.ask(RequestJobStatus(graph.job_id))).status == "RECONCILING"
             path.rmdir()
             path.write_bytes(content)
             await until(lambda: graph.job_id in second.made)
             assert (await second.end(graph)).status == "FINISHED"
             assert left(world) == [] and second.faults == []
+
+    run(body())
+
+
+def test_a_job_that_cannot_be_read_can_be_cancelled(world):
+    async def body():
+        graph = job_graph([1])
+        world.leader().put(graph)
+        (world.folder / "identity").write_text("another")
+        async with Leading(world, slots=()) as second:
+            assert [job.status for job in (await second.gateway.ask(ListJobs())).jobs] == ["RECONCILING"]
+            await second.gateway.ask(CancelJob(graph.job_id))
+            assert (await second.end(graph)).status == "CANCELED"
+            await until(lambda: left(world) == [])
 
     run(body())
 

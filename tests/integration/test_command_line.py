@@ -161,7 +161,7 @@ REFUSED = [
     ["job", "submit", "-d", "job.py"],
     ["job", "list"],
     ["job", "status", "0" * 32],
-    ["ha", "gc"],
+    ["ha", "gc", "--older-than", "soon"],
 ]
 
 

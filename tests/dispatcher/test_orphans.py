@@ -1,0 +1,183 @@
+"""What nobody needs is found and can be removed; what somebody needs never is."""
+
+import argparse
+import json
+import os
+
+import pytest
+
+from engine.cli import ha_gc
+from engine.commit.staging import create_staging
+from engine.dispatcher.orphans import find_orphans, remove_orphan
+from engine.graph.source_spec import SinkSpec
+from engine.ids import JobId
+from tests.dispatcher.stored import World, decision_of, end_of
+from tests.jobmaster.job_graphs import job_graph
+
+
+@pytest.fixture
+def world(tmp_path):
+    return World(tmp_path / "storage")
+
+
+def kinds(world, *outputs):
+    return sorted((orphan.kind, orphan.job_id) for orphan in find_orphans(world.folder, world.handles, outputs))
+
+
+def writing(target):
+    return job_graph([1], sinks={0: SinkSpec("csv", str(target))})
+
+
+def blob_of(world, graph):
+    folder = world.folder / "blobs" / graph.job_id.value
+    folder.mkdir(parents=True)
+    (folder / ("a" * 64)).write_bytes(b"x" * 10)
+
+
+def forget(world, graph):
+    """What a crash between two steps leaves: no handle."""
+    world.handles.remove(world.handles.epoch, graph.job_id.value)
+
+
+def test_nothing_that_a_handle_names_is_an_orphan_at_any_point_of_a_job(world, tmp_path):
+    jobs, graph = world.leader(), writing(tmp_path / "out")
+    assert kinds(world) == []
+    jobs.put(graph)
+    blob_of(world, graph)
+    assert kinds(world) == []
+    os.close(jobs.new_journal(graph.job_id)._descriptor)
+    create_staging(tmp_path / "out", graph.job_id, jobs.cluster)
+    assert kinds(world, tmp_path) == []
+    jobs.decide(decision_of(graph, 2))
+    assert kinds(world, tmp_path) == []
+    jobs.record(end_of(graph))
+    assert kinds(world, tmp_path) == []
+
+
+def test_everything_of_a_job_without_a_handle_is_found_and_goes(world, tmp_path):
+    jobs, graph = world.leader(), writing(tmp_path / "out")
+    jobs.put(graph)
+    blob_of(world, graph)
+    jobs.record(end_of(graph))
+    create_staging(tmp_path / "out", graph.job_id, jobs.cluster)
+    forget(world, graph)
+    found = find_orphans(world.folder, world.handles)
+    assert sorted(orphan.kind for orphan in found) == ["blobs", "job", "result", "staging"]
+    assert all(orphan.job_id == graph.job_id.value and orphan.age_s < 60 for orphan in found)
+    assert next(orphan.size_bytes for orphan in found if orphan.kind == "blobs") == 10
+    assert all(remove_orphan(orphan, world.handles) for orphan in found)
+    assert world.files() == [] and [path.name for path in tmp_path.iterdir()] == ["storage"] and kinds(world) == []
+
+
+def test_files_that_another_name_was_given_for_are_found(world):
+    first, graph = world.leader(), job_graph([1])
+    first.put(graph)
+    first.journal_path(graph.job_id).write_bytes(b"old")
+    second = world.leader()
+    second.journal_path(graph.job_id).write_bytes(b"new")
+    second._change(graph.job_id, lambda now: now.__class__(**{**_fields(now), "journal": "journal-3"}))
+    (world.folder / "jobs" / graph.job_id.value / ".graph.0123").write_bytes(b"half")
+    (world.folder / "results" / f"{graph.job_id}-2.json").write_bytes(b"{}")
+    (world.folder / "results" / ".x.json.0123").write_bytes(b"half")
+    name = graph.job_id.value
+    assert kinds(world) == [("file", ""), ("file", name), ("file", name), ("result", name)]
+    for orphan in find_orphans(world.folder, world.handles):
+        assert remove_orphan(orphan, world.handles)
+    assert kinds(world) == [] and second.load(graph.job_id).job_graph == graph
+
+
+def _fields(struct):
+    return {name: getattr(struct, name) for name in struct.__struct_fields__}
+
+
+def test_what_is_needed_again_when_it_is_to_be_removed_stays(world):
+    jobs, graph = world.leader(), job_graph([1])
+    jobs.put(graph)
+    forget(world, graph)
+    found = find_orphans(world.folder, world.handles)
+    jobs.put(graph)
+    assert not any(remove_orphan(orphan, world.handles) for orphan in found)
+    assert jobs.load(graph.job_id).job_graph == graph
+
+
+def test_a_handle_whose_files_are_missing_and_one_of_others_are_told_and_stay(world):
+    jobs, graph, foreign = world.leader(), job_graph([1]), "f" * 32
+    jobs.put(graph)
+    world.handles.create(world.handles.epoch, foreign, b"rubbish")
+    next((world.folder / "jobs" / graph.job_id.value).glob("graph-*")).unlink()
+    found = find_orphans(world.folder, world.handles)
+    assert sorted((orphan.kind, orphan.job_id) for orphan in found) == [
+        ("foreign", foreign),
+        ("handle", graph.job_id.value),
+    ]
+    assert not any(remove_orphan(orphan, world.handles) for orphan in found)
+    assert len(world.handles.names()) == 2
+
+
+def test_staging_of_others_is_no_orphan_of_ours(world, tmp_path):
+    jobs = world.leader()
+    create_staging(tmp_path / "a", JobId("a" * 32), "another cluster")
+    create_staging(tmp_path / "b", JobId("b" * 32))
+    assert kinds(world, tmp_path) == []
+    create_staging(tmp_path / "c", JobId("c" * 32), jobs.cluster)
+    assert kinds(world, tmp_path) == [("staging", "c" * 32)]
+
+
+@pytest.fixture
+def command(world, monkeypatch, capsys):
+    """Run ``ha gc`` over the world; what the leader was asked to cancel is in ``cancelled``."""
+    cancelled = []
+
+    class Services:
+        def state_store(self):
+            return world.handles
+
+    monkeypatch.setattr(ha_gc, "shared_folder", lambda *_: world.folder)
+    monkeypatch.setattr(ha_gc, "load_credentials", lambda *_: None)
+    monkeypatch.setattr(ha_gc, "zookeeper_settings", lambda *_: None)
+    monkeypatch.setattr(ha_gc, "create_ha_services", lambda *_, **__: Services())
+    monkeypatch.setattr(ha_gc, "_cancel", lambda job_id, _: cancelled.append(job_id))
+
+    def run(delete=False, older_than=0.0, outputs=()):
+        options = argparse.Namespace(delete=delete, older_than=older_than, json=True, outputs=list(outputs))
+        code = ha_gc.collect_garbage(options)
+        return code, json.loads(capsys.readouterr().out)
+
+    run.cancelled = cancelled
+    return run
+
+
+def states(found):
+    return {each["kind"]: each["state"] for each in found["orphans"]}
+
+
+def test_the_command_removes_nothing_unless_it_is_told_to_and_nothing_young(world, command):
+    jobs, graph, lost = world.leader(), job_graph([1]), job_graph([1])
+    jobs.put(graph)
+    jobs.put(lost)
+    forget(world, graph)
+    next((world.folder / "jobs" / lost.job_id.value).glob("graph-*")).unlink()
+    world.handles.create(world.handles.epoch, "f" * 32, b"rubbish")
+    code, found = command()
+    assert code == 0 and [each["state"] for each in found["orphans"]] == ["listed"] * 3
+    assert found["size_bytes"] == sum(each["size_bytes"] for each in found["orphans"]) > 0
+    code, found = command(delete=True, older_than=3600.0)
+    assert states(found) == {"foreign": "listed", "handle": "young", "job": "young"}
+    code, found = command(delete=True)
+    assert code == 0
+    assert states(found) == {"foreign": "listed", "handle": "removed", "job": "removed"}
+    assert command.cancelled == [lost.job_id] and "f" * 32 in world.handles.names()
+    assert not (world.folder / "jobs" / graph.job_id.value).exists()
+
+
+def test_the_command_says_what_it_could_not_remove(world, command, monkeypatch):
+    jobs, graph = world.leader(), job_graph([1])
+    jobs.put(graph)
+    forget(world, graph)
+
+    def fail(*_):
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr(ha_gc, "remove_orphan", fail)
+    code, found = command(delete=True)
+    assert code == 1 and found["orphans"][0]["state"] == "kept"

@@ -101,6 +101,7 @@ class JobEnding(JobReport, RpcEndpoint):
             return
         if await self._record(JobStatus.FINISHED, None):
             await self._release()
+            reach("job.released")
             self._end(JobStatus.FINISHED, None)
 
     async def _end_unfinished(self) -> None:

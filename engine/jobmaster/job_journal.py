@@ -48,6 +48,8 @@ _CHECKSUM = struct.Struct(">I")
 _FRAME = struct.Struct(">II")
 #: a frame that says to be longer is damaged
 _FRAME_BYTES_MAX = 1 << 28
+#: seconds that somebody who closes a journal waits for its last events
+_CLOSE_S = 1.0
 
 
 class Journal(Protocol):
@@ -151,22 +153,27 @@ class FileJournal:
 
     async def flush(self) -> None:
         """Wait until all events so far are durable, or the journal was given up."""
+        if not await self._is_flushed(self._patience_s):
+            self._give_up(f"it has not been written for {self._patience_s:g} s")
+
+    async def _is_flushed(self, timeout_s: float) -> bool:
         if self.is_durable:
-            return
+            return True
         done = asyncio.get_running_loop().create_future()
         self._waiting.append((self._appended, done))
         try:
-            async with asyncio.timeout(self._patience_s):
+            async with asyncio.timeout(timeout_s):
                 await done
         except TimeoutError:
-            self._give_up(f"it has not been written for {self._patience_s:g} s")
+            return False
+        return True
 
     async def close(self) -> None:
-        """Write what was appended, and write no more; idempotent."""
+        """Write what was appended, and write no more; idempotent. A slow disk is not waited for: leaders change."""
         if self._is_closed:
             return
-        await self.flush()
         self._is_closed = True
+        await self._is_flushed(min(self._patience_s, _CLOSE_S))
         if self._loop is None:
             os.close(self._descriptor)
             return

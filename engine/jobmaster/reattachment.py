@@ -160,7 +160,7 @@ class Reattachment:
             # The others had as long; where nobody was waited for they are given a moment.
             others = [task for task in self._asking.values() if not task.done()]
             if others:
-                await asyncio.wait(others, timeout=_PAUSE_S)
+                await asyncio.wait(others, timeout=_REFUSALS_S)
         finally:
             for task in self._asking.values():
                 task.cancel()

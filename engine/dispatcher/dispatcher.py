@@ -237,6 +237,7 @@ class Dispatcher(RpcEndpoint):
         ended = EndedJob(job_master.overview, outcome, job_master.details)
         self._ended.add(ended)
         if outcome.status != "SUSPENDED":  # the next leader goes on with a suspended job
+            reach("job.ended")
             removal = self.spawn(self._keeper.forget(ended), f"remains of {job_id}")
             await asyncio.wait({removal}, timeout=_REMAINS_S)
         if not running.outcome.done():

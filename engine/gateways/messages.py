@@ -216,6 +216,8 @@ class RequestSlots(Request[Acknowledge], frozen=True):
     job_master_address: str
     request_id: int
     count: int
+    #: TaskExecutors whose slots are taken only when there are no others
+    avoided: tuple[ResourceId, ...] = ()
 
 
 class WithdrawSlotRequests(Request[Acknowledge], frozen=True):

@@ -29,7 +29,7 @@ import msgspec
 
 from engine.clock import Clock
 from engine.commit.decision import Decision
-from engine.errors import FencedError
+from engine.errors import DiskFullError, FencedError
 from engine.fault_points import reach
 from engine.gateways.failure_info import cancelled_elsewhere, failure_info, lost_task_executor
 from engine.gateways.job_master import JobMasterGateway
@@ -345,6 +345,9 @@ class JobMaster(JobScheduling):
         if vertex is None:
             return
         state = vertex.current.state
+        slot = vertex.current.slot
+        if report.failure is not None and report.failure.type_name == DiskFullError.__name__ and slot is not None:
+            self._pool.avoided.add(slot.resource_id)
         if state is ExecutionState.FAILED:
             self._fail(report.failure or FailureInfo("JobExecutionError", "the task failed without a reason"), [vertex])
         elif state is ExecutionState.CANCELED and self._status in GOING_ON and not self._failover.covers(vertex):

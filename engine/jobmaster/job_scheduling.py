@@ -115,9 +115,9 @@ class JobScheduling(JobEnding):
         self._advance()
 
     def _request_slots(self, request_id: int, count: int) -> None:
-        job = self.job_graph
+        job, avoided = self.job_graph, tuple(self._pool.avoided)
         address = self._rpc.address_of(self.address)
-        self._tell_resource_manager(RequestSlots(job.job_id, job.name, address, request_id, count))
+        self._tell_resource_manager(RequestSlots(job.job_id, job.name, address, request_id, count, avoided))
 
     def _withdraw_requests(self, request_ids: Iterable[int]) -> None:
         for request_id in request_ids:

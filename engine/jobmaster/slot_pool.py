@@ -47,6 +47,8 @@ class SlotPool:
         self._last_request_id = last_request_id
         self._idle: dict[AllocationId, AllocatedSlot] = {}
         self._used: dict[AllocationId, AllocatedSlot] = {}
+        #: TaskExecutors whose idle slots are rather given back than used again
+        self.avoided: set[ResourceId] = set()
 
     @property
     def slots(self) -> tuple[AllocatedSlot, ...]:
@@ -81,13 +83,12 @@ class SlotPool:
     def take(self, count: int, request_id: int | None) -> tuple[AllocatedSlot, ...] | None:
         """Return ``count`` slots, now in use: those of the request when it has them all, else idle ones; or None."""
         request = self._requests.get(request_id) if request_id is not None else None
+        source, usable = self._idle, [slot for slot in self._idle.values() if slot.resource_id not in self.avoided]
         if request is not None and len(request.collected) == request.count == count:
-            source = request.collected
-        elif len(self._idle) >= count:
-            source = self._idle
-        else:
+            source, usable = request.collected, list(request.collected.values())
+        elif len(usable) < count:
             return None
-        taken = tuple(source.values())[:count]
+        taken = tuple(usable[:count])
         for slot in taken:
             del source[slot.allocation_id]
             self._used[slot.allocation_id] = slot

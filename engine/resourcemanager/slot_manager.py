@@ -19,6 +19,8 @@ from collections import Counter
 from dataclasses import dataclass
 from enum import StrEnum
 
+import msgspec
+
 from engine.gateways.messages import RequestSlots, SlotHolder, SlotOverview, SlotStatus
 from engine.ids import AllocationId, JobId, ResourceId
 
@@ -111,13 +113,13 @@ class SlotManager:
         free.sort(key=lambda slot: (slot.resource_id, slot.index))
         while self._requests and self._requests[0].count <= len(free):
             request = self._requests.pop(0)
-            for slot in free[: request.count]:
+            for slot in sorted(free, key=lambda slot: slot.resource_id in request.avoided)[: request.count]:
                 assignment = SlotAssignment(slot.resource_id, slot.index, AllocationId.random(), request)
                 slot.state = SlotState.PENDING
                 slot.allocation_id, slot.job_id = assignment.allocation_id, request.job_id
                 self._pending[assignment.allocation_id] = assignment
                 assignments.append(assignment)
-            del free[: request.count]
+            free = [slot for slot in free if slot.state is SlotState.FREE]
         return tuple(assignments)
 
     # ---- answers ----
@@ -175,10 +177,7 @@ class SlotManager:
         if assignment is not None:
             # What was assigned and never given is still owed: one slot, before everybody else.
             request = assignment.request
-            self._requests.insert(
-                0,
-                RequestSlots(request.job_id, request.job_name, request.job_master_address, request.request_id, 1),
-            )
+            self._requests.insert(0, msgspec.structs.replace(request, count=1))
 
     def _set_free(self, slot: _Slot) -> None:
         slot.state = SlotState.FREE

@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from engine.errors import DataError, PartitionNotFoundError, ResourceError
+from engine.errors import DataError, DiskFullError, PartitionNotFoundError, ResourceError
 from engine.gateways.messages import RequestJobOutcome, SubmitJob
 from engine.graph.source_spec import SinkSpec
 from engine.jobmaster.job_master import JobMaster, JobMasterSettings
@@ -192,3 +192,26 @@ def test_a_lost_task_executor_takes_its_stored_results_with_it(tmp_path):
         cluster.rpc.dead.clear()
 
     scenario([2, 2], body)
+
+
+def test_after_a_full_disk_other_task_executors_are_tried_first():
+    async def body(cluster):
+        full = cluster.resources[0]
+
+        def map_(task):
+            if task.resources is full:
+                raise DiskFullError("no spill directory has room")
+
+        all_do(cluster, map=map_)
+        assert (await cluster.run(job_graph([2], names=["map"]))).status == "FINISHED"
+        assert max(attempts_of(cluster).values()) <= 2
+
+    scenario([2, 2], body)
+
+
+def test_after_a_full_disk_the_same_task_executor_is_used_when_there_is_no_other():
+    async def body(cluster):
+        all_do(cluster, map=fail_once(DiskFullError("no spill directory has room")))
+        assert (await cluster.run(job_graph([2], names=["map"]))).status == "FINISHED"
+
+    scenario([1], body)

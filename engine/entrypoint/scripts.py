@@ -15,6 +15,7 @@ Source: jobmanager.sh, taskmanager.sh, start-cluster.sh, stop-cluster.sh of Flin
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
 import subprocess
@@ -45,6 +46,7 @@ from engine.entrypoint.daemon_control import (
     working_directory,
 )
 from engine.entrypoint.log_files import rotate_logs
+from engine.entrypoint.pid_file import PidFile
 from engine.entrypoint.places import ROOT, Places, find_places
 from engine.entrypoint.zookeeper_config import read_quorum
 from engine.errors import ConfigurationError
@@ -205,18 +207,31 @@ def _supervision(daemon: str, arguments: Sequence[str]) -> list[str] | None:
 
 
 def start_quorum(places: Places) -> int:
-    """Start the servers of ``conf/zoo.cfg``, all at the same time, and wait until they are a quorum."""
+    """Start those servers of ``conf/zoo.cfg`` that do not run, all at the same time; wait until they are a quorum."""
     quorum = read_quorum(places.conf / "zoo.cfg")
     launches: list[Launch] = []
     remote: list[tuple[str, subprocess.Popen[str]]] = []
     for number in quorum.servers:
         host = quorum.host(number)
-        if host in _LOCAL_NAMES:
+        if host in _LOCAL_NAMES and _runs(places, str(quorum.folder(number))):
+            say(f"ZooKeeper server {number} runs already on {places.host}.")
+        elif host in _LOCAL_NAMES:
             launches.append(begin_start(places, "zookeeper", [str(number), "--with-quorum"]))
         else:
             remote.append((host, _ssh(host, "zookeeper.sh", "start", [str(number)])))
     code = _report(launches, is_cluster=True)
     return max([code, *(_relay(host, process) for host, process in remote)])
+
+
+def _runs(places: Places, folder: str) -> bool:
+    """Return whether a server of ZooKeeper that keeps its data in a folder runs here."""
+    with PidFile(places.pid_file("zookeeper")).locked() as processes:
+        pids = [process.pid for process in processes if process.is_alive]
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            if Path(f"/proc/{pid}/cmdline").read_text(errors="replace").rstrip("\0").endswith(f"{folder}/zoo.cfg"):
+                return True
+    return False
 
 
 def stop_quorum(places: Places) -> int:

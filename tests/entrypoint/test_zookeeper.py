@@ -26,6 +26,10 @@ def test_three_servers_are_a_quorum_when_the_script_returns_and_gone_when_it_sto
     assert done.returncode == 1
     assert "is taken: another ZooKeeper server?" in done.stderr
     assert len(quorum.pids()) == 3
+    quorum.kill(2)
+    said = quorum.start()
+    assert (said.count("runs already on"), said.count("Started zookeeper ")) == (2, 1)
+    assert sorted(quorum.mode(number) for number in quorum.servers) == ["follower", "follower", "leader"]
     assert quorum.stop().count("Stopping zookeeper daemon") == 3
     assert quorum.pids() == []
     assert not any(quorum.mode(number) for number in quorum.servers)

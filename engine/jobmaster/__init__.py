@@ -1,6 +1,8 @@
 """The JobMaster: one job from its JobGraph to its end.
 
-    job_master.py       JobMaster: the endpoint; reports come in, decisions go out
+    job_master.py       JobMaster: the endpoint; reports come in, decisions go out; the parts it is made of:
+    job_report.py       what a job tells those who ask         job_scheduling.py  regions start, tasks are sent
+    job_ending.py       decide, publish, record, give back, in an order that the next leader can go on from
     execution_graph.py  ExecutionGraph, ExecutionJobVertex, IntermediateResult: the job at run time
     execution_vertex.py ExecutionVertex, Execution, ExecutionEdge: one subtask, its attempts and inputs
     execution_state.py  states of an attempt, as a table       job_status.py  states of a job, as a table
@@ -13,11 +15,13 @@
     partition_tracker.py which BLOCKING partitions nobody needs any more
     run_time_planner.py real sizes of finished results -> decisions -> the graph is revised
     graph_revision.py   what has not begun follows a changed JobGraph
-    failover.py         which failure is the cause of the others
+    region_failover.py  which regions run again                failure_history.py which failure caused the others
+    job_event.py        what was decided and learned           job_journal.py     the same as a file
+    job_recovery.py     events of earlier leaders -> the job   reattachment.py    what its TaskExecutors have of it
     job_commit.py       the outputs of the job: staging before it starts, decision and publication at its end
     network_demand.py   buffers that a job can use
     job_summary.py      counters for people: progress and outcome
 
-Everything but ``job_master.py``, ``job_commit.py``, ``task_executor_watch.py`` and the timer of ``slot_timeout.py`` is
-pure: no clock, thread, socket or loop.
+Everything but the parts of the JobMaster, ``job_commit.py``, ``job_journal.py``, the questions of ``reattachment.py``,
+``task_executor_watch.py`` and the timer of ``slot_timeout.py`` is pure: no clock, thread, socket or loop.
 """

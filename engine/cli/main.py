@@ -11,6 +11,8 @@ flink-run ha gc [--delete]                       what a cluster has stored for n
 from __future__ import annotations
 
 import argparse
+import os
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -150,9 +152,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error("a command is missing: try flink-run job submit JOB.py, or --help")
     try:
         exit_code: int = options.run(options)
+        sys.stdout.flush()
     except EngineError as error:
         report_error(error)
         return 1
+    except BrokenPipeError:
+        # Whoever read the output (head, less) has seen enough. Nothing is left to be written when Python ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE
     return exit_code
 
 

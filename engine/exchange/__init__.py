@@ -14,6 +14,7 @@
     pipelined_subpartition      native bounded queue to one consumer
     blocking_data               BLOCKING: memory first, then one file; views that read again and again
     partition_file              data file with checksummed blocks, index file
+    read_ahead                  ReadAhead, DiskReaders: files read for other processes, by threads of their own
     partition_folders           where those files go
     sorted_partition            BLOCKING in order: the sorted runs of a producer, read by ranges of keys
     partition_manager           ResultPartitionManager: attempt ─► data set ─► partition

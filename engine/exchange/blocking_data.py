@@ -9,8 +9,9 @@
 
 A view has the same three faces: IN MEMORY it hands out shares of the held buffers; while SPILLING it returns nothing
 and is notified afterwards; from FILE it reads one block at a time (memory of its own, dropped when the reader recycles)
-and has the operating system read the next two ahead. A view that began in memory goes on in the file at the same
-buffer. Nothing is readable before ``finish``.
+and has the operating system read the next two ahead; for another process a disk reader does this where it
+would wait (read_ahead). A view
+that began in memory goes on in the file at the same buffer. Nothing is readable before ``finish``.
 
 Locks: one condition per partition. Files are written outside of it, in state SPILLING, when nothing else changes.
 
@@ -21,7 +22,6 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections import deque
 from collections.abc import Callable
 from enum import Enum, auto
 from typing import Final
@@ -29,7 +29,8 @@ from typing import Final
 from engine.errors import IllegalTransitionError, PartitionReleasedError, ProducerFailedError
 from engine.exchange.buffer_pool import Buffer
 from engine.exchange.elements import END_OF_PARTITION, EndOfPartitionEvent
-from engine.exchange.partition_file import PartitionFile
+from engine.exchange.partition_file import BlockEntry, PartitionFile
+from engine.exchange.read_ahead import DiskReaders, ReadAhead
 from engine.exchange.ready_queue import ReadyQueue
 
 LOGGER = logging.getLogger(__name__)
@@ -152,9 +153,11 @@ class BlockingData:
 
     # ---------------------------------------------------------------------------------------------- consumer's side
 
-    def open_view(self, subpartition: int, listener: ReadyQueue, channel: int) -> BlockingView:
+    def open_view(
+        self, subpartition: int, listener: ReadyQueue, channel: int, disk: DiskReaders | None = None
+    ) -> BlockingView:
         """Return an independent view that begins at the first buffer; the channel is pushed when there is data."""
-        view = BlockingView(self, subpartition, listener, channel)
+        view = BlockingView(self, subpartition, listener, channel, disk)
         with self._changed:
             if self.state is DataState.RELEASED:
                 raise PartitionReleasedError("the result partition was released and cannot be read")
@@ -224,16 +227,23 @@ class BlockingData:
 
 
 class BlockingView:
-    """One reader of one subpartition of a BLOCKING result partition. Used by one thread."""
+    """One reader of one subpartition of a BLOCKING result partition. Used by one thread.
 
-    def __init__(self, data: BlockingData, subpartition: int, listener: ReadyQueue, channel: int) -> None:
+    Args: disk: reads the file in place of the thread that polls.
+    """
+
+    def __init__(
+        self, data: BlockingData, subpartition: int, listener: ReadyQueue, channel: int, disk: DiskReaders | None
+    ) -> None:
         self._data = data
         self._subpartition = subpartition
         self._listener = listener
         self._channel = channel
-        self._ordinal = 0
+        #: of the buffer that is handed out next, and of the one that is read next
+        self._ordinal = self._read_ordinal = 0
         self._block_index = 0
-        self._loaded: deque[Buffer] = deque()
+        self._file: PartitionFile | None = None
+        self._ahead = ReadAhead(self._load, disk, self.notify, lambda: None, self._load_at_once)
 
     def notify(self) -> None:
         """Have the reader look: data, an error or the end may be there."""
@@ -241,16 +251,19 @@ class BlockingView:
 
     def poll(self) -> tuple[Buffer | EndOfPartitionEvent | None, bool]:
         """Return (element, more): the next element, or None while nothing is readable."""
-        if self._loaded:
-            return self._next_loaded()
-        source = self._data.source(self._subpartition, self._ordinal)
-        if source is None or isinstance(source, EndOfPartitionEvent):
-            return source, False
-        if isinstance(source, Buffer):
+        if self._file is None:
+            source = self._data.source(self._subpartition, self._ordinal)
+            if source is None or isinstance(source, EndOfPartitionEvent):
+                return source, False
+            if isinstance(source, Buffer):
+                self._ordinal += 1
+                return source, True
+            self._file, self._read_ordinal = source, self._ordinal
+        element, is_coming = self._ahead.take()
+        if element is not None:
             self._ordinal += 1
-            return source, True
-        self._load(source)
-        return self._next_loaded()
+            return element, True
+        return (None if is_coming else END_OF_PARTITION), False
 
     def backlog(self) -> int:
         """Return how many buffers are not read yet, once there are any to read."""
@@ -259,30 +272,41 @@ class BlockingView:
     def release(self) -> None:
         """Stop reading and drop what was read ahead. Idempotent."""
         self._data.close_view(self)
-        while self._loaded:
-            self._loaded.popleft().recycle()
+        self._ahead.release()
 
     def consumed(self) -> None:
         """Say that the end was read: nothing changes, the data stays readable."""
 
-    def _next_loaded(self) -> tuple[Buffer, bool]:
-        try:
-            buffer = self._loaded.popleft()
-        except IndexError:  # another thread released the view at this moment
-            raise PartitionReleasedError("the view was released") from None
-        self._ordinal += 1
-        return buffer, True
+    def _load(self) -> list[Buffer]:
+        """Read the block that holds the next buffer, if there is one; ask for the following ones."""
+        assert self._file is not None
+        entry = self._next_entry(self._file)
+        return [] if entry is None else self._behind(entry, self._file.read(self._subpartition, entry))
 
-    def _load(self, file: PartitionFile) -> None:
-        """Read the block that holds the next buffer; ask for the following ones."""
+    def _load_at_once(self) -> list[Buffer] | None:
+        """Do the same, or return None: that would wait for the disk."""
+        assert self._file is not None
+        entry = self._next_entry(self._file)
+        if entry is None:
+            return []
+        buffers = self._file.read_at_once(self._subpartition, entry)
+        return None if buffers is None else self._behind(entry, buffers)
+
+    def _next_entry(self, file: PartitionFile) -> BlockEntry | None:
         entries = file.entries[self._subpartition]
-        while entries[self._block_index].first_ordinal + entries[self._block_index].buffer_count <= self._ordinal:
+        while self._block_index < len(entries):
+            entry = entries[self._block_index]
+            if entry.first_ordinal + entry.buffer_count > self._read_ordinal:
+                for ahead in entries[self._block_index + 1 : self._block_index + 1 + READ_AHEAD_BLOCKS]:
+                    file.advise(ahead)
+                return entry
             self._block_index += 1
-        entry = entries[self._block_index]
-        for ahead in entries[self._block_index + 1 : self._block_index + 1 + READ_AHEAD_BLOCKS]:
-            file.advise(ahead)
-        buffers = file.read(self._subpartition, entry)
-        for buffer in buffers[: self._ordinal - entry.first_ordinal]:
+        return None
+
+    def _behind(self, entry: BlockEntry, buffers: list[Buffer]) -> list[Buffer]:
+        """Return those buffers of a block that have not been handed out from memory."""
+        known = self._read_ordinal - entry.first_ordinal
+        for buffer in buffers[:known]:
             buffer.recycle()
-        self._loaded.extend(buffers[self._ordinal - entry.first_ordinal :])
-        self._block_index += 1
+        self._read_ordinal = entry.first_ordinal + entry.buffer_count
+        return buffers[known:]

@@ -4,7 +4,8 @@
 
     UNIX socket ─┐            ┌─► handshake ─► ServerConnection: reader thread
     TCP socket ──┴─► accept ──┘                                  writer thread
-One thread accepts on each socket; a connection's reader thread greets first, in bounded time. A partition that is not
+One thread accepts on each socket; a connection's reader thread greets first, in bounded time. Files are read by threads
+of their own (read_ahead), so that a slow one costs its own channel only. A partition that is not
 registered yet is refused, and the reader told when it is there.
 
 Off loopback nothing listens without credentials or mutual TLS. The UNIX socket lies in a folder of its own that only
@@ -36,6 +37,7 @@ from engine.exchange.greeting_channel import GreetingChannel
 from engine.exchange.handshake import HANDSHAKE_S, greet_as_writer
 from engine.exchange.partition_file import partition_identity
 from engine.exchange.partition_manager import ResultPartitionManager
+from engine.exchange.read_ahead import DiskReaders
 from engine.exchange.read_request import ReadRequest, error_response
 from engine.exchange.ready_queue import ReadyQueue
 from engine.exchange.result_partition import SubpartitionView
@@ -84,6 +86,7 @@ class PartitionSource:
 
     def __init__(self, manager: ResultPartitionManager) -> None:
         self._manager = manager
+        self.disk = DiskReaders()
         self.error_response = error_response
         self._lock = threading.Lock()
         # guarded by: self._lock
@@ -107,8 +110,8 @@ class PartitionSource:
     def _view_of(self, request: ReadRequest, ready: ReadyQueue, number: int) -> SubpartitionView:
         partition = self._manager.find(request.partition)
         if isinstance(partition, SortedPartition) and request.key_range is not None:
-            return partition.create_range_view(request.key_range, request.buffer_size, ready, number)
-        return self._manager.create_view(request.partition, request.subpartition_index, ready, number)
+            return partition.create_range_view(request.key_range, request.buffer_size, ready, number, self.disk)
+        return self._manager.create_view(request.partition, request.subpartition_index, ready, number, self.disk)
 
     def batch_bytes(self, batch: pa.RecordBatch) -> memoryview:
         """Return a batch as an Arrow IPC stream."""
@@ -195,6 +198,7 @@ class DataServer:
                 connection.shutdown(socket.SHUT_RDWR)
         for thread in connections:
             thread.join()
+        self._source.disk.close()
         self._close_folder()
 
     def _close_folder(self) -> None:

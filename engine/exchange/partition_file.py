@@ -50,6 +50,8 @@ COUNT: Final = struct.Struct("<I")
 BLOCK_PAYLOAD_BYTES: Final = 256 << 10
 _COPY_BYTES: Final = 4 << 20
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT)
+#: also what file systems say that cannot tell
+_WOULD_WAIT: Final = (errno.EAGAIN, errno.EOPNOTSUPP, errno.EINVAL)
 
 
 class BlockEntry(NamedTuple):
@@ -166,12 +168,30 @@ class PartitionFile:
         try:
             block = os.pread(descriptor, entry.size, entry.offset)
         except OSError as error:
-            raise SpillError(f"cannot read {self.path} at offset {entry.offset}: {error}") from error
+            raise self._read_error(entry, error) from error
         finally:
             self._give_back()
         if len(block) != entry.size:
             raise CorruptBlockError(f"{self.path}: {len(block)} of {entry.size} bytes at offset {entry.offset}")
         return self._decode_block(block, subpartition, entry)
+
+    def read_at_once(self, subpartition: int, entry: BlockEntry) -> list[Buffer] | None:
+        """Return the same if the system has the block in memory; None: it would have to wait for the disk."""
+        block = bytearray(entry.size)
+        descriptor = self._borrow()
+        try:
+            if os.preadv(descriptor, [block], entry.offset, os.RWF_NOWAIT) < entry.size:
+                return None
+        except OSError as error:
+            if error.errno in _WOULD_WAIT:
+                return None
+            raise self._read_error(entry, error) from error
+        finally:
+            self._give_back()
+        return self._decode_block(block, subpartition, entry)
+
+    def _read_error(self, entry: BlockEntry, error: OSError) -> SpillError:
+        return SpillError(f"cannot read {self.path} at offset {entry.offset}: {error}")
 
     def advise(self, entry: BlockEntry) -> None:
         """Ask the operating system to read a block ahead."""
@@ -285,7 +305,7 @@ class PartitionFile:
         if magic != DATA_MAGIC or version != VERSION or identity != self.identity:
             raise CorruptBlockError(f"{self.path}: not version {VERSION} of this partition's data")
 
-    def _decode_block(self, block: bytes, subpartition: int, entry: BlockEntry) -> list[Buffer]:
+    def _decode_block(self, block: bytes | bytearray, subpartition: int, entry: BlockEntry) -> list[Buffer]:
         magic, payload_size, owner, first_ordinal, identity, count, checksum = BLOCK_HEADER.unpack_from(block)
         view = memoryview(block)
         found = (magic, owner, first_ordinal, identity, count, payload_size + BLOCK_HEADER.size)

@@ -17,11 +17,15 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from engine.errors import IllegalTransitionError, PartitionNotFoundError
 from engine.exchange.ready_queue import ReadyQueue
 from engine.exchange.result_partition import ResultPartition, SubpartitionView
 from engine.ids import ExecutionAttemptId, IntermediateDataSetId, ResultPartitionId
+
+if TYPE_CHECKING:
+    from engine.exchange.read_ahead import DiskReaders
 
 
 class ResultPartitionManager:
@@ -51,9 +55,14 @@ class ResultPartitionManager:
             callback()
 
     def create_view(
-        self, partition_id: ResultPartitionId, subpartition_index: int, listener: ReadyQueue, channel: int
+        self,
+        partition_id: ResultPartitionId,
+        subpartition_index: int,
+        listener: ReadyQueue,
+        channel: int,
+        disk: DiskReaders | None = None,
     ) -> SubpartitionView:
-        """Return a reader of a subpartition.
+        """Return a reader of a subpartition, which never waits for a file itself when there are disk readers.
 
         Raises:
             PartitionNotFoundError: not registered (not yet, of another attempt, or released).
@@ -61,7 +70,7 @@ class ResultPartitionManager:
         partition = self.find(partition_id)
         if partition is None:
             raise PartitionNotFoundError(f"result partition {partition_id} is not registered here")
-        return partition.create_view(subpartition_index, listener, channel)
+        return partition.create_view(subpartition_index, listener, channel, disk)
 
     def find(self, partition_id: ResultPartitionId) -> ResultPartition | None:
         """Return the partition of that id, or None."""

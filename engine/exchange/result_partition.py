@@ -45,6 +45,8 @@ from engine.ids import ResultPartitionId
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from engine.exchange.read_ahead import DiskReaders
+
 #: buffers of a PIPELINED partition beyond two per subpartition; with a few, producer and consumer wake each other for
 #: every batch
 FLOATING_BUFFERS: Final = 64
@@ -312,8 +314,12 @@ class ResultPartition:
 
     # ------------------------------------------------------------------------------------------------ consumer's side
 
-    def create_view(self, subpartition_index: int, listener: ReadyQueue, channel: int) -> SubpartitionView:
+    def create_view(
+        self, subpartition_index: int, listener: ReadyQueue, channel: int, disk: DiskReaders | None = None
+    ) -> SubpartitionView:
         """Return a reader of one subpartition; ``listener`` gets ``channel`` pushed when there is something to read.
+
+        Args: disk: reads files, so that ``poll`` never waits for one.
 
         Raises:
             PartitionReleasedError: too late.
@@ -324,7 +330,7 @@ class ResultPartition:
         if not 0 <= subpartition_index < self.subpartition_count:
             raise IndexError(f"partition {self.id} has no subpartition {subpartition_index}")
         if self._data is not None:
-            return self._data.open_view(0 if self.is_stored_once else subpartition_index, listener, channel)
+            return self._data.open_view(0 if self.is_stored_once else subpartition_index, listener, channel, disk)
         queue = self._queues[subpartition_index]
         queue.attach(listener, channel)
         return PipelinedView(self, queue)

@@ -14,6 +14,8 @@ otherwise, without credit, the backlog is announced.
 Row pages travel as they lie in their buffer. A RecordBatch handed over by reference becomes an Arrow IPC stream
 (``source.batch_bytes``), cut into pieces of the receiver's buffers.
 
+No view waits for a disk here: files are read elsewhere (read_ahead), and the channel is ready when something came.
+
 The writer takes the GIL once for some thirty frames, to fetch and to recycle; checksums and sending run without it. It
 alone uses the views, and releases them all at its end.
 

@@ -18,12 +18,14 @@ Source: the sort-merge BLOCKING partition of Flink (one file, read in parts) wit
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Protocol
 
 from engine.errors import IllegalTransitionError, PartitionReleasedError
 from engine.exchange.buffer_pool import Buffer, BufferKind, unpooled_buffer
 from engine.exchange.elements import END_OF_PARTITION, EndOfPartitionEvent
+from engine.exchange.read_ahead import ReadAhead
 from engine.exchange.ready_queue import ReadyQueue
 from engine.exchange.result_partition import PartitionFileSpace, PartitionState, ResultPartition, SubpartitionView
 from engine.graph.deployment import KeyRange, RangeSamples, ResultPartitionDescriptor
@@ -33,12 +35,15 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from engine.exchange.buffer_pool import LocalBufferPool
+    from engine.exchange.read_ahead import DiskReaders
     from engine.ids import ResultPartitionId
 
 #: keys of one producer that the JobMaster gets
 SAMPLES_MAX: Final = 512
 #: pages of a range that are said to be ready: nobody counts them beforehand
 _BACKLOG: Final = 8
+#: pages of a range that are merged at a time
+_PAGES_AT_ONCE: Final = 8
 
 
 class OrderedPages(Protocol):
@@ -141,15 +146,21 @@ class SortedPartition(ResultPartition):
             tuple(group[0][0] for group in groups), tuple(sum(weight for _, weight in group) for group in groups)
         )
 
-    def create_view(self, subpartition_index: int, listener: ReadyQueue, channel: int) -> SubpartitionView:
+    def create_view(
+        self, subpartition_index: int, listener: ReadyQueue, channel: int, disk: DiskReaders | None = None
+    ) -> SubpartitionView:
         """Refuse: there are no subpartitions."""
         raise IllegalTransitionError(f"the sorted result {self.id} is read by ranges of keys")
 
     def create_range_view(
-        self, key_range: KeyRange, page_bytes: int, listener: ReadyQueue, channel: int
+        self, key_range: KeyRange, page_bytes: int, listener: ReadyQueue, channel: int, disk: DiskReaders | None = None
     ) -> SubpartitionView:
-        """Return a reader of the rows in a range, in order, as pages of at most that size."""
-        view = RangeView(self.runs.range_pages(key_range.lower, key_range.upper), page_bytes)
+        """Return a reader of the rows in a range, in order, as pages of at most that size.
+
+        Args: disk: merges the runs, so that ``poll`` never waits for a file.
+        """
+        open_pages = functools.partial(self.runs.range_pages, key_range.lower, key_range.upper)
+        view = RangeView(open_pages, page_bytes, disk, functools.partial(listener.push_channel, channel))
         listener.push_channel(channel)
         return view
 
@@ -171,27 +182,27 @@ class SortedPartition(ResultPartition):
 class RangeView:
     """One reader of a range, for another process. Used by one thread."""
 
-    def __init__(self, pages: OrderedPages, page_bytes: int) -> None:
-        self._pages = pages
+    def __init__(
+        self,
+        open_pages: Callable[[], OrderedPages],
+        page_bytes: int,
+        disk: DiskReaders | None,
+        notify: Callable[[], None],
+    ) -> None:
+        self._open_pages = open_pages
+        self._pages: OrderedPages | None = None
         self._page = bytearray(page_bytes)
         self._large: memoryview | None = None
         self._is_ended = False
+        self._ahead = ReadAhead(self._load, disk, notify, self._close)
 
-    def poll(self) -> tuple[Buffer | EndOfPartitionEvent, bool]:
-        """Return (page, a fragment of a large row, or the end; whether more may follow)."""
-        if self._large is None:
-            used = self._pages.fill(self._page)
-            if used > 0:
-                return unpooled_buffer(memoryview(self._page)[:used]), True
-            if used == 0:
-                self._is_ended = True
-                return END_OF_PARTITION, False
-            row = bytearray(-used)
-            self._pages.fill(row)
-            self._large = memoryview(row)
-        fragment, rest = self._large[: len(self._page)], self._large[len(self._page) :]
-        self._large = rest if rest else None
-        return unpooled_buffer(fragment, BufferKind.FRAGMENT if rest else BufferKind.LAST_FRAGMENT), True
+    def poll(self) -> tuple[Buffer | EndOfPartitionEvent | None, bool]:
+        """Return (page, fragment of a large row, the end, or None while nothing is there; whether more may follow)."""
+        element, is_coming = self._ahead.take()
+        if element is None and not is_coming:
+            self._is_ended = True
+            return END_OF_PARTITION, False
+        return element, element is not None
 
     def backlog(self) -> int:
         """Return some pages until the end is reached."""
@@ -202,7 +213,37 @@ class RangeView:
 
     def release(self) -> None:
         """Close files. Idempotent."""
-        self._pages.close()
+        self._ahead.release()
+
+    def _load(self) -> list[Buffer]:
+        if self._pages is None:
+            self._pages = self._open_pages()
+        pages: list[Buffer] = []
+        while len(pages) < _PAGES_AT_ONCE:
+            page = self._next_page(self._pages)
+            if page is None:
+                break
+            pages.append(page)
+        return pages
+
+    def _next_page(self, pages: OrderedPages) -> Buffer | None:
+        """Return the next page, or fragment of a large row; None at the end."""
+        if self._large is None:
+            used = pages.fill(self._page)
+            if used > 0:
+                return unpooled_buffer(memoryview(self._page)[:used])
+            if used == 0:
+                return None
+            row = bytearray(-used)
+            pages.fill(row)
+            self._large = memoryview(row)
+        fragment, rest = self._large[: len(self._page)], self._large[len(self._page) :]
+        self._large = rest if rest else None
+        return unpooled_buffer(fragment, BufferKind.FRAGMENT if rest else BufferKind.LAST_FRAGMENT)
+
+    def _close(self) -> None:
+        if self._pages is not None:
+            self._pages.close()
         self._large = None
 
 

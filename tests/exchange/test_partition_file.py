@@ -60,6 +60,35 @@ def test_a_finished_file_can_be_opened_by_its_index(tmp_path: Path) -> None:
     written.delete()
 
 
+def test_what_the_system_has_in_memory_is_read_at_once_and_checked_as_well(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "p.shuffle.data"
+    file = write(path)
+    entry = file.entries[1][0]
+    preadv = os.preadv
+
+    def waits(*_: object) -> int:
+        raise OSError(errno.EAGAIN, "it would wait")
+
+    def has_a_part(descriptor: int, parts: list[bytearray], offset: int, flags: int) -> int:
+        return preadv(descriptor, parts, offset) - 1
+
+    for answer in (waits, has_a_part):
+        monkeypatch.setattr(os, "preadv", answer)
+        assert file.read_at_once(1, entry) is None
+    monkeypatch.setattr(os, "preadv", lambda descriptor, parts, offset, flags: preadv(descriptor, parts, offset))
+    buffers = file.read_at_once(1, entry)
+    assert buffers is not None
+    assert [(buffer.to_bytes(), buffer.kind) for buffer in buffers] == [(b"abcdefgh", 0), (b"12345678", 2)]
+    content = bytearray(path.read_bytes())
+    content[entry.offset + 40] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(CorruptBlockError, match="offset"):
+        file.read_at_once(1, entry)
+    file.delete()
+
+
 def test_many_buffers_become_blocks_of_some_256_kib(tmp_path: Path) -> None:
     file = PartitionFile(tmp_path / "p.shuffle.data", IDENTITY, 1)
     page = bytes(32768)

@@ -6,6 +6,7 @@
 
 TaskExecutors that leave, or stop answering heartbeats, are forgotten, and the JobMasters with slots there are told.
 Each holds one call open (StayConnected): when that breaks, the TaskExecutor is asked at once whether it is still there.
+One that refused a slot knows more of it than is known here: its next such call has it register again.
 
 Source: Flink's ResourceManager, for standalone clusters: it starts no TaskExecutors of its own.
 """
@@ -111,6 +112,8 @@ class ResourceManager(RpcEndpoint):
         """Hold the call for a heartbeat's interval; a caller that goes away meanwhile is looked after at once."""
         if request.resource_id not in self._addresses:
             raise ResourceError(f"TaskManager {request.resource_id} is not registered here")
+        if self._slots.counts_of(request.resource_id)[0] < len(self._registrations[request.resource_id].slots):
+            raise ResourceError(f"TaskManager {request.resource_id} refused a slot: it is to say again which are free")
         try:
             await asyncio.wait_for(self._ends.wait(), self._heartbeats.interval_s)
         except TimeoutError:

@@ -1,0 +1,106 @@
+"""What the ResourceManager makes of TaskExecutors that refuse, fail and are not heard."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from engine.clock import SystemClock
+from engine.errors import EngineError, ResourceError
+from engine.gateways.messages import (
+    Heartbeat,
+    RegisterTaskExecutor,
+    RequestSlot,
+    RequestSlotOverview,
+    RequestSlots,
+    SlotStatus,
+    StayConnected,
+)
+from engine.ids import JobId, ResourceId
+from engine.resourcemanager.resource_manager import ResourceManager
+from engine.rpc.errors import AccessDeniedError, RemoteCallError
+from engine.rpc.request import ACKNOWLEDGE
+
+WAIT_S = 30.0
+
+
+class Peers:
+    """An RpcService whose other side raises what it is told to."""
+
+    def __init__(self) -> None:
+        self.asked: list[object] = []
+        self.failures: dict[type, EngineError] = {}
+
+    def address_of(self, name):
+        return f"here/{name}"
+
+    def connect(self, address, epoch):
+        return self
+
+    async def ask(self, request, timeout_s=None):
+        self.asked.append(request)
+        if type(request) in self.failures:
+            raise self.failures[type(request)]
+        return ACKNOWLEDGE
+
+    def count(self, kind):
+        return sum(isinstance(request, kind) for request in self.asked)
+
+
+def run(scenario, heartbeat_s=0.01):
+    async def body():
+        fatal: list[BaseException] = []
+        peers = Peers()
+        manager = ResourceManager(peers, 1, heartbeat_s, WAIT_S, SystemClock(), fatal.append)
+        manager.start()
+        try:
+            await asyncio.wait_for(scenario(manager, peers), WAIT_S)
+        finally:
+            await manager.stop()
+        assert not fatal
+
+    asyncio.run(body())
+
+
+def registration(resource_id, slot_count):
+    free = tuple(SlotStatus(index, None, None) for index in range(slot_count))
+    return RegisterTaskExecutor(resource_id, "there/taskexecutor", free)
+
+
+async def until(condition):
+    while not condition():
+        await asyncio.sleep(0.002)
+
+
+def test_a_slot_that_was_refused_comes_back_when_its_task_executor_registers_again():
+    async def scenario(manager, peers):
+        resource_id = ResourceId.random()
+        await manager.register_task_executor(registration(resource_id, 2))
+        await manager.stay_connected(StayConnected(resource_id))
+        peers.failures[RequestSlot] = ResourceError("slot 1 of 2 is not free")
+        await manager.request_slots(RequestSlots(JobId.random(), "a job", "here/jobmaster", 1, 2))
+        while (await manager.request_slot_overview(RequestSlotOverview())).total_count:
+            await asyncio.sleep(0.002)
+        assert peers.count(RequestSlot) == 2
+        with pytest.raises(ResourceError, match="refused a slot"):
+            await manager.stay_connected(StayConnected(resource_id))
+        del peers.failures[RequestSlot]
+        await manager.register_task_executor(registration(resource_id, 2))
+        await until(lambda: peers.count(RequestSlot) == 4)
+        assert (await manager.request_slot_overview(RequestSlotOverview())).total_count == 2
+        await manager.stay_connected(StayConnected(resource_id))
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("failure", [AccessDeniedError("another secret"), RemoteCallError("500"), EngineError("odd")])
+def test_whatever_is_wrong_with_one_heartbeat_is_nothing_to_the_others(failure):
+    async def scenario(manager, peers):
+        peers.failures[Heartbeat] = failure
+        for _ in range(2):
+            await manager.register_task_executor(registration(ResourceId.random(), 1))
+        await until(lambda: peers.count(Heartbeat) > 6)
+        assert (await manager.request_slot_overview(RequestSlotOverview())).task_executor_count == 2
+
+    run(scenario)

@@ -246,7 +246,12 @@ class StoredJobs:
         if handle.decision is None:
             name = f"decision-{self._epoch:x}.json"
             content = encode_decision(decision)
-            self._write(self._path(job_id, name), content)
+            try:
+                self._write(self._path(job_id, name), content)
+            except OSError as error:
+                raise ResourceError(
+                    f"what is the output of job {job_id} cannot be stored in {self._folder}: {error.strerror or error}"
+                ) from error
             file = StoredFile(name, hashlib.sha256(content).hexdigest())
             handle = self._change(
                 job_id,

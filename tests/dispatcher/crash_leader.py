@@ -86,7 +86,9 @@ class Leader:
         self.folder = folder
         self.handles = FileHandles(folder)
         self.epoch = self.handles.epoch + 1
-        self.handles.epoch_file.write_text(str(self.epoch))
+        temporary = folder / ".epoch"
+        temporary.write_text(str(self.epoch))
+        temporary.replace(self.handles.epoch_file)
         self.jobs = StoredJobs(folder / "storage", self.handles, self.epoch)
         self.jobs.open()
         self.archive = JobArchive(folder / "history")

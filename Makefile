@@ -34,6 +34,7 @@ ifdef T           ## make torture T=tests/join N=200: one test many times
 else
 	TORTURE=1 TORTURE_PART=$(or $(PART),1/1) bin/run-tests -q --timeout 3600 tests/property tests/integration \
 	    tests/join tests/aggregate
+	FRAMES=$(or $(FRAMES),10000000) bin/run-tests -q tests/exchange/test_fuzz.py
 	$(MAKE) debug
 	$(MAKE) asan
 	$(MAKE) coverage

@@ -116,28 +116,30 @@ def test_the_programs_own_exit_code_is_passed_through(run, job, ending, code):
         assert "runpy" not in done.stderr
 
 
-#: runs each command line of a list in one process and prints a JSON list of [exit code, output, errors]
+#: runs each command line of a list in a copy of one process; prints a JSON list of [exit code, output, errors]
 EACH = """
-import contextlib, io, json, os, sys
+import json, os, sys, tempfile
+import engine.targets.local
 from engine.cli.main import main
 
 done = []
 for words, variables in json.loads(sys.argv[1]):
-    os.environ.update(variables)
-    output, errors, code = io.StringIO(), io.StringIO(), None
-    with contextlib.redirect_stdout(output), contextlib.redirect_stderr(errors):
-        try:
-            code = main(words)
-        except SystemExit as exit_:
-            code = exit_.code
-    done.append([code, output.getvalue(), errors.getvalue()])
+    with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
+        child = os.fork()
+        if not child:
+            os.environ.update(variables)
+            os.dup2(output.fileno(), 1)
+            os.dup2(errors.fileno(), 2)
+            sys.exit(main(words))
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        done.append([code, *(file.seek(0) or file.read() for file in (output, errors))])
 print(json.dumps(done))
 """
 
 
 @pytest.fixture
 def run_each(run):
-    """Return a function that runs command lines, [words, variables], one after the other in one process."""
+    """Return a function that runs command lines, [words, variables], one after the other."""
 
     def run_them(*lines):
         done = run("-c", EACH, json.dumps(lines))
@@ -187,25 +189,27 @@ def test_info_shows_the_plan_and_runs_nothing(run, job, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-def test_the_main_job_by_command_line_with_every_join_type(run, tmp_path):
+def test_the_main_job_by_command_line_with_every_join_type(run_each, tmp_path):
     generate(4000, tmp_path / "data", 5, "csv")
+    jobs = {
+        join_type: [str(SKEW_JOIN), "--input", "data", "--out", f"out-{join_type}", "--join-type", join_type]
+        for join_type in ("auto", "normal", "broadcast")
+    }
+    lines = [*jobs.values(), jobs["broadcast"], ["job", "info", *jobs["broadcast"]]]
+    *ran, again, info = run_each(*([words, {}] for words in lines))
     sizes = set()
-    for join_type in ("auto", "normal", "broadcast"):
-        arguments = ("--input", "data", "--out", f"out-{join_type}", "--join-type", join_type)
-        done = run(*FLINK_RUN, SKEW_JOIN, *arguments)
-        assert done.returncode == 0, done.stderr
-        lines = sorted(
+    for join_type, (code, _, errors) in zip(jobs, ran, strict=True):
+        assert code == 0, errors
+        rows = sorted(
             line for part in (tmp_path / f"out-{join_type}").iterdir() for line in part.read_text().splitlines()
         )
-        assert len(lines) == 4000
-        sizes.add("\n".join(lines))
+        assert len(rows) == 4000
+        sizes.add("\n".join(rows))
     assert len(sizes) == 1
-    again = run(*FLINK_RUN, SKEW_JOIN, *arguments)
-    assert again.returncode == 1
-    assert "exists" in again.stderr
-    info = run(*FLINK_RUN, "job", "info", SKEW_JOIN, *arguments)
-    assert info.returncode == 0, info.stderr
-    assert "BROADCAST" in info.stdout
+    assert again[0] == 1
+    assert "exists" in again[2]
+    assert info[0] == 0, info[2]
+    assert "BROADCAST" in info[1]
 
 
 # ---- settings
@@ -221,23 +225,28 @@ SHOW_PARALLELISM = """
 
 
 def subtasks(done):
-    assert done.returncode == 0, done.stderr
-    return int(re.search(r"subtasks (\d+)", done.stdout)[1])
+    code, output, errors = done
+    assert code == 0, errors
+    return int(re.search(r"subtasks (\d+)", output)[1])
 
 
-def test_the_script_beats_options_beat_variables_beat_the_file(run, job, tmp_path):
+def test_the_script_beats_options_beat_variables_beat_the_file(run_each, job, tmp_path):
     conf = tmp_path / "conf"
     conf.mkdir()
     (conf / "config.yaml").write_text("parallelism:\n  default: 3\n")
-    variables = {"DREY_CONF_DIR": str(conf), "DREY_PARALLELISM_DEFAULT": "4"}
     plain = job(SHOW_PARALLELISM.format(config=""), "plain.py")
     setting = job(SHOW_PARALLELISM.format(config='config={"parallelism.default": 6}'), "setting.py")
-    assert subtasks(run(*FLINK_RUN, plain, **variables)) == 4
-    assert subtasks(run(*FLINK_RUN, "job", "submit", "-D", "parallelism.default=5", plain, **variables)) == 5
-    assert subtasks(run(*FLINK_RUN, "job", "submit", "-p", "5", plain, **variables)) == 5
-    assert subtasks(run(*FLINK_RUN, "job", "submit", "-p", "5", setting, **variables)) == 6
-    shown = run(*FLINK_RUN, "config", "show", **variables)
-    assert re.search(r"(?m)^parallelism\.default: 4 .*DREY_PARALLELISM_DEFAULT", shown.stdout), shown.stdout
+    lines = [
+        [plain],
+        ["job", "submit", "-D", "parallelism.default=5", plain],
+        ["job", "submit", "-p", "5", plain],
+        ["job", "submit", "-p", "5", setting],
+        ["config", "show"],
+    ]
+    variables = {"DREY_CONF_DIR": str(conf), "DREY_PARALLELISM_DEFAULT": "4"}
+    *jobs, shown = run_each(*([words, variables] for words in lines))
+    assert [subtasks(done) for done in jobs] == [4, 5, 5, 6]
+    assert re.search(r"(?m)^parallelism\.default: 4 .*DREY_PARALLELISM_DEFAULT", shown[1]), shown
 
 
 def test_the_file_beats_the_default_and_show_says_where_a_value_comes_from(run, tmp_path):

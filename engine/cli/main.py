@@ -146,7 +146,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.print_completion:
         import shtab  # noqa: PLC0415 - for this option alone
 
-        print(shtab.complete(parser, options.print_completion))
+        script = shtab.complete(parser, options.print_completion)
+        # The short form begins with a script, and a script's own arguments may be files.
+        print(script.replace("\ncomplete -o ", "\ncomplete -o default -o "))
         return 0
     if not hasattr(options, "run"):
         parser.error("a command is missing: try flink-run job submit JOB.py, or --help")

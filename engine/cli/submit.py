@@ -22,6 +22,9 @@ from engine.config.command_line import CommandLine, install_command_line
 from engine.errors import ConfigurationError
 from engine.gateways.messages import JobProgress
 
+#: how shells complete the name of a file (shtab.FILE, which is loaded by those alone who print a completion)
+_FILES = {"bash": "_shtab_compgen_files", "zsh": "_files", "tcsh": "f"}
+
 
 class SubmitListener:
     """Prints what happens to jobs."""
@@ -92,12 +95,16 @@ def add_script_arguments(parser: argparse.ArgumentParser) -> None:
         "-D", dest="options", type=parse_option, action="append", default=[], metavar="KEY=VALUE", help="set an option"
     )
     parser.add_argument("-n", "--name", metavar="NAME", help="name of the job, instead of the script's")
-    parser.add_argument(
+    modules = parser.add_argument(
         "--py-files", default="", metavar="FILE,...", help="modules, folders or archives to import from"
     )
     parser.add_argument("--verbose", action="store_true", help="show what each vertex took, and errors whole")
-    parser.add_argument("script", type=Path, metavar="JOB.py", help="a script that builds a plan and executes it")
+    script = parser.add_argument(
+        "script", type=Path, metavar="JOB.py", help="a script that builds a plan and executes it"
+    )
     parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...", help="the script's own arguments")
+    for argument in (modules, script):
+        vars(argument)["complete"] = _FILES
 
 
 def install_settings(options: argparse.Namespace) -> None:

@@ -1,8 +1,13 @@
-"""The command as a part of a pipeline."""
+"""The command as a part of a pipeline, and its completion in a shell."""
 
 import os
 import subprocess
 import sys
+
+import pytest
+import shtab
+
+from engine.cli.submit import _FILES
 
 
 def test_a_reader_that_has_seen_enough_is_no_error():
@@ -20,3 +25,42 @@ def test_a_reader_that_has_seen_enough_is_no_error():
     finally:
         os.close(writing)
     assert (done.returncode, done.stderr) == (141, "")
+
+
+COMPLETE = r"""
+source "$1"
+COMP_WORDS=($2 "$3"); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); COMPREPLY=()
+_shtab_flink_run
+printf '%s\n' "${COMPREPLY[@]}"
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "begun", "expected"),
+    [
+        ("flink-run job", "s", {"submit", "status"}),
+        ("flink-run job submit -t", "cl", {"cluster"}),
+        ("flink-run job submit", "nightly", {"nightly_report.py"}),
+        ("flink-run job submit --py-files", "nightly", {"nightly_report.py"}),
+    ],
+    ids=str,
+)
+def test_bash_completes_commands_choices_and_files(tmp_path, words, begun, expected):
+    (tmp_path / "nightly_report.py").write_text("")
+    command = [sys.executable, "-m", "engine.cli.main", "--print-completion", "bash"]
+    script = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
+    (tmp_path / "completion").write_text(script)
+    assert "complete -o default " in script, "the short form begins with a file"
+    found = subprocess.run(
+        ["bash", "-c", COMPLETE, "bash", str(tmp_path / "completion"), words, begun],
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        cwd=tmp_path,
+    )
+    assert set(found.stdout.split()) == expected
+
+
+def test_files_are_completed_as_shtab_names_them():
+    assert _FILES.items() <= shtab.FILE.items()

@@ -20,7 +20,8 @@ from engine.cli.progress import format_bytes
 from engine.client.elected_leader import zookeeper_settings
 from engine.client.leader_address import cluster_client
 from engine.config.loader import Configuration, load_configuration
-from engine.config.options import HA_CONNECTION_TIMEOUT
+from engine.config.options import HA_CONNECTION_TIMEOUT, HA_TYPE
+from engine.dispatcher.file_handles import FileHandles
 from engine.dispatcher.orphans import Orphan, find_orphans, remove_orphan
 from engine.entrypoint.places import find_places
 from engine.entrypoint.servers import load_credentials
@@ -37,7 +38,7 @@ def collect_garbage(options: argparse.Namespace) -> int:
     folder = shared_folder(configuration, find_places())
     found: list[tuple[Orphan, str]] = []
     if folder is None:
-        _say("high-availability.type is NONE: nothing is stored of jobs", options)
+        _say("neither high-availability.type nor .storageDir is set: nothing is stored of jobs", options)
     else:
         try:
             found = _collected(folder, configuration, options)
@@ -54,8 +55,7 @@ def collect_garbage(options: argparse.Namespace) -> int:
 
 def _collected(folder: Path, configuration: Configuration, options: argparse.Namespace) -> list[tuple[Orphan, str]]:
     """Return orphans and what became of them."""
-    credentials = load_credentials(configuration)
-    store = create_ha_services("ZOOKEEPER", zookeeper=zookeeper_settings(configuration, credentials)).state_store()
+    store = _handles(folder, configuration)
     found = []
     for orphan in find_orphans(folder, store, options.outputs):
         state = "listed"
@@ -65,6 +65,13 @@ def _collected(folder: Path, configuration: Configuration, options: argparse.Nam
             state = _removed(orphan, store, configuration, options)
         found.append((orphan, state))
     return found
+
+
+def _handles(folder: Path, configuration: Configuration) -> StateHandleStore:
+    if configuration.get(HA_TYPE) != "ZOOKEEPER":
+        return FileHandles(folder / "handles", lambda epoch: False)
+    settings = zookeeper_settings(configuration, load_credentials(configuration))
+    return create_ha_services("ZOOKEEPER", zookeeper=settings).state_store()
 
 
 def _removed(orphan: Orphan, store: StateHandleStore, configuration: Configuration, options: argparse.Namespace) -> str:

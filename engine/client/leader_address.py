@@ -21,6 +21,7 @@ from engine.config.loader import Configuration
 from engine.config.options import (
     CLIENT_TIMEOUT,
     HA_CONNECTION_TIMEOUT,
+    HA_STORAGE_FOLDER,
     HA_TYPE,
     JOB_MANAGER_ADDRESS,
     REST_ADDRESS,
@@ -45,7 +46,7 @@ def cluster_client(
         _leader_source(configuration, credentials),
         credentials,
         tls.client if tls is not None else None,
-        configuration.get(CLIENT_TIMEOUT) / 1000 if is_elected else _PATIENCE_S,
+        configuration.get(CLIENT_TIMEOUT) / 1000 if is_elected or configuration.get(HA_STORAGE_FOLDER) else _PATIENCE_S,
         configuration.get(HA_CONNECTION_TIMEOUT) / 1000 if is_elected and not current_command_line().master else 0.0,
         on_waiting,
     )

@@ -363,8 +363,9 @@ HA_STORAGE_FOLDER = _option(
     "high-availability.storageDir",
     "string",
     None,
-    "Folder that every JobManager reaches: jobs, their files and results, for the next leader (with ZooKeeper). "
-    "Default: high-availability among the log files, which is enough on one machine.",
+    "Folder that every JobManager reaches: jobs, their files and results, for the next leader. Default with ZooKeeper: "
+    "high-availability among the log files, which is enough on one machine. Without ZooKeeper jobs go on when the "
+    "JobManager is started again, if this is set.",
 )
 JOB_RECOVERY_TASK_MANAGER_TIMEOUT = _option(
     "high-availability.job-recovery.task-manager-timeout",

@@ -112,7 +112,8 @@ class Dispatcher(RpcEndpoint):
         reading = [self.spawn(self._recover(job_id), f"recovery of {job_id}") for job_id in job_ids]
         if reading:
             await asyncio.wait(reading, timeout=_RECOVERY_S)
-            _log.info("%d of %d stored jobs are recovered", len(reading) - len(self._unread), len(reading))
+            unread = len(self._unread) - len(self._recovered)
+            _log.info("%d stored jobs, %d of which cannot be read yet", len(reading), unread)
 
     def start(self) -> None:
         """Start the recovered jobs; all components can be reached."""

@@ -37,6 +37,7 @@ from engine.config.options import (
     REST_PORT,
 )
 from engine.dispatcher.dispatcher import DISPATCHER_ADDRESS
+from engine.dispatcher.file_handles import FileHandles
 from engine.entrypoint.daemon import DaemonContext, build_parser, run_daemon
 from engine.entrypoint.leader_endpoint import LeaderEndpoint
 from engine.entrypoint.leading_components import LeadingComponents
@@ -125,8 +126,12 @@ class JobManager:
         else:
             epoch_file = self._context.places.pid_file("jobmanager").with_suffix(".epoch")
             services = create_ha_services(kind, address, next_epoch(epoch_file, self._clock))
-        self._handles = services.state_store()
         self._election = services.election()
+        self._handles = services.state_store()
+        if kind != "ZOOKEEPER" and self._storage.is_durable:
+            handles = FileHandles(self._storage.handles, self._election.has_leadership)
+            handles.hold()
+            self._handles = handles
         self._election.start(self)
 
     async def stop(self, reason: str) -> None:

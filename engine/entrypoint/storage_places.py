@@ -1,10 +1,11 @@
 """Where a JobManager keeps what outlives a leader: jobs, blobs, history.
 
-    <high-availability.storageDir>/<cluster id>/{jobs,results,blobs,history}     with ZooKeeper
+    <high-availability.storageDir>/<cluster id>/{jobs,results,blobs,history}     with ZooKeeper, or where it is set
     <process's own folder>/{jobs,results,blobs}, <log>/history                    else: jobs end with the process
 
-Without ``high-availability.storageDir`` it is a folder beside the logs, which is enough for JobManagers of one machine;
-those of several need one that all of them reach.
+With ZooKeeper and without ``high-availability.storageDir`` it is a folder beside the logs, which is enough for
+JobManagers of one machine; those of several need one that all of them reach. Without ZooKeeper a folder that is set
+has the handles, too: the jobs of the one JobManager go on when it is started again.
 """
 
 from __future__ import annotations
@@ -28,6 +29,11 @@ class StoragePlaces:
     is_durable: bool
 
     @property
+    def handles(self) -> Path:
+        """Of a JobManager without a quorum."""
+        return self.folder / "handles"
+
+    @property
     def blobs(self) -> Path:
         """What ships with jobs."""
         return self.folder / "blobs"
@@ -35,9 +41,9 @@ class StoragePlaces:
 
 def shared_folder(configuration: Configuration, places: Places) -> Path | None:
     """Return the folder of this cluster that its JobManagers share, or None where jobs end with theirs."""
-    if configuration.get(HA_TYPE) != "ZOOKEEPER":
-        return None
     chosen = configuration.get(HA_STORAGE_FOLDER)
+    if configuration.get(HA_TYPE) != "ZOOKEEPER" and not chosen:
+        return None
     folder = ROOT / chosen if chosen else places.log / "high-availability"
     cluster_id: str = configuration.get(HA_CLUSTER_ID)
     return folder / cluster_id.strip("/").replace("/", "_")

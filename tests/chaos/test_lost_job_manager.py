@@ -3,7 +3,7 @@
 import pytest
 
 from tests.chaos.cluster import ChaosCluster
-from tests.chaos.conftest import IS_SHORT, JOB, rows_of
+from tests.chaos.conftest import IS_SHORT, JOB, RATE, rows_of
 
 POINTS = ("job.accepted", "sink.deciding", "sink.decided", "sink.published")
 
@@ -24,3 +24,15 @@ def test_killed_at_a_fault_point(tmp_path, data, expected, point):
         again = cluster.submit(JOB, data, tmp_path / "again", 0)
         assert again.wait() == 0, again.stderr
         assert rows_of(tmp_path / "again") == expected
+
+
+def test_with_a_storage_folder_a_job_goes_on_when_its_job_manager_is_started_again(tmp_path, data, expected):
+    storage = tmp_path / "storage"
+    with ChaosCluster(tmp_path / "cluster", **{"high-availability.storageDir": storage}) as cluster:
+        job = cluster.submit(JOB, data, tmp_path / "out", RATE)
+        cluster.await_state(job.job_id(), "RUNNING")
+        cluster.kill(cluster.pids("jobmanager")[0])
+        cluster.script("jobmanager", "start")
+        assert job.wait() == 0, job.stderr
+        assert rows_of(tmp_path / "out") == expected
+        assert cluster.run("ha", "gc", "--json").stdout == '{"orphans": [], "size_bytes": 0}\n'

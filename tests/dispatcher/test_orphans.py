@@ -128,14 +128,8 @@ def command(world, monkeypatch, capsys):
     """Run ``ha gc`` over the world; what the leader was asked to cancel is in ``cancelled``."""
     cancelled = []
 
-    class Services:
-        def state_store(self):
-            return world.handles
-
     monkeypatch.setattr(ha_gc, "shared_folder", lambda *_: world.folder)
-    monkeypatch.setattr(ha_gc, "load_credentials", lambda *_: None)
-    monkeypatch.setattr(ha_gc, "zookeeper_settings", lambda *_: None)
-    monkeypatch.setattr(ha_gc, "create_ha_services", lambda *_, **__: Services())
+    monkeypatch.setattr(ha_gc, "_handles", lambda *_: world.handles)
     monkeypatch.setattr(ha_gc, "_cancel", lambda job_id, _: cancelled.append(job_id))
 
     def run(delete=False, older_than=0.0, outputs=()):

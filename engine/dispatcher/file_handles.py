@@ -1,0 +1,106 @@
+"""FileHandles: a StateHandleStore in a folder, for the one JobManager of a cluster without a quorum.
+
+    <folder>/lock              held by the process that writes
+    <folder>/<name>            version, a blank, content; replaced in one step, synchronised
+
+So the jobs of a JobManager that is started again over the same folder go on. The lock keeps a second one out, which
+a quorum would do otherwise. Thread safe. Source: Flink's FileSystemJobResultStore, for all that is kept.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from engine.commit.durable_file import fsync_folder, replace_file
+from engine.errors import ConfigurationError
+from ha.interfaces import ForeignStateError, StaleEpochError, StateUnavailableError, StoredState
+from ha.state_limits import check_write, is_name
+
+_LOCK_NAME = "lock"
+
+
+class FileHandles:
+    """Contents as files. ``is_granted`` tells whether an epoch may write."""
+
+    def __init__(self, folder: Path, is_granted: Callable[[int], bool]) -> None:
+        self._folder = folder
+        self._is_granted = is_granted
+        self._lock = threading.Lock()
+        self._file: int | None = None
+
+    def hold(self) -> None:
+        """Keep other processes out, as long as this one lives; ConfigurationError when one is in."""
+        try:
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._file = os.open(self._folder / _LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise ConfigurationError(
+                f"another JobManager keeps its jobs in {self._folder}: several need high-availability.type ZOOKEEPER"
+            ) from error
+        except OSError as error:
+            raise ConfigurationError(f"{self._folder} cannot be used: {error.strerror or error}") from error
+
+    def names(self) -> tuple[str, ...]:
+        """Return the names that there are, sorted."""
+        try:
+            return tuple(sorted(path.name for path in self._folder.iterdir() if is_name(path.name)))
+        except FileNotFoundError:
+            return ()
+        except OSError as error:
+            raise StateUnavailableError(f"{self._folder}: {error}") from error
+
+    def read(self, name: str) -> StoredState | None:
+        """Return a content, or None."""
+        try:
+            version, separator, content = (self._folder / name).read_bytes().partition(b" ")
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise StateUnavailableError(f"{self._folder / name}: {error}") from error
+        if not separator or not version.isdigit():
+            raise ForeignStateError(f"{self._folder / name} was not written by a JobManager")
+        return StoredState(content, int(version))
+
+    def create(self, epoch: int, name: str, content: bytes) -> bool:
+        """Store a content under a new name; return False when the name is there."""
+        with self._lock:
+            if self.read(name) is not None:
+                return False
+            self._write(epoch, name, 0, content)
+            return True
+
+    def replace(self, epoch: int, name: str, content: bytes, version: int) -> bool:
+        """Change a content that still has that version; return False when it has not."""
+        with self._lock:
+            found = self.read(name)
+            if found is None or found.version != version:
+                return False
+            self._write(epoch, name, version + 1, content)
+            return True
+
+    def remove(self, epoch: int, name: str) -> None:
+        """Remove a name; one that is gone is no error."""
+        with self._lock:
+            self._check(epoch, name)
+            try:
+                (self._folder / name).unlink(missing_ok=True)
+            except OSError as error:
+                raise StateUnavailableError(f"{self._folder / name}: {error}") from error
+            fsync_folder(self._folder)
+
+    def _write(self, epoch: int, name: str, version: int, content: bytes) -> None:
+        self._check(epoch, name, content)
+        try:
+            replace_file(self._folder / name, b"%d " % version + content)
+        except OSError as error:
+            raise StateUnavailableError(f"{self._folder / name}: {error}") from error
+
+    def _check(self, epoch: int, name: str, content: bytes = b"") -> None:
+        check_write(name, content)
+        if not self._is_granted(epoch):
+            raise StaleEpochError(f"{name} is not changed: epoch {epoch} leads no more")

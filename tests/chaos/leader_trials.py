@@ -40,7 +40,8 @@ class Trials:
         """Run one trial and return its record; AssertionError when a promise is broken."""
         random_ = random.Random(f"{seed}/{number}")
         point = random_.choice([None, *self.cluster.points])
-        moment_s = random_.uniform(0, MOMENT_MAX_S)
+        # A successor goes on with a job only when that has not ended.
+        moment_s = random_.uniform(0, MOMENT_MAX_S / (2 if point in SUCCESSOR_POINTS else 1))
         target = self.folder / f"out-{number}"
         cluster = self.cluster
         epoch = cluster.leaders.now.epoch

@@ -16,7 +16,7 @@ import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, TypeAlias
 
 from engine.cli.cluster_jobs import add_cluster_arguments, asking, cancel_job, list_jobs, show_logs, show_status
 from engine.cli.config_show import show_config
@@ -26,6 +26,10 @@ from engine.config.durations import parse_duration_ms
 from engine.errors import EngineError
 
 VERSION = "0.1.0"
+
+
+#: the actions of a group of commands
+_Actions: TypeAlias = "argparse._SubParsersAction[Parser]"
 
 
 class Parser(argparse.ArgumentParser):
@@ -87,33 +91,8 @@ def build_parser() -> Parser:
     jobs = groups.add_parser("job", help="submit, explain, list, cancel jobs").add_subparsers(
         title="actions", metavar="ACTION", required=True
     )
-    submitting = jobs.add_parser("submit", help="run a job and follow it to its end")
-    submitting.add_argument("-d", "--detached", action="store_true", help="return once the job is accepted (cluster)")
-    submitting.add_argument("-m", "--master", metavar="HOST:PORT,...", help="JobManager to talk to (cluster)")
-    submitting.add_argument("--json", action="store_true", help="one JSON object on standard output")
-    add_script_arguments(submitting)
-    submitting.set_defaults(run=submit)
-    explaining = jobs.add_parser("info", help="explain the plan of a job, without running it")
-    explaining.add_argument("--short", action="store_true", help="what was decided, in at most three lines")
-    add_script_arguments(explaining)
-    explaining.set_defaults(run=_run_info)
-    listing = jobs.add_parser("list", help="jobs of a cluster")
-    for flag, name, text in (("-a", "all", "those that have ended too"), ("-r", "running", "only those that run"),
-                             ("-s", "scheduled", "only those that wait")):  # fmt: skip
-        listing.add_argument(flag, dest=name, action="store_true", help=text)
-    add_cluster_arguments(listing)
-    listing.set_defaults(run=asking(list_jobs))
-    for action, text, command in (
-        ("status", "state of a job", show_status),
-        ("cancel", "cancel a job and wait for its end", cancel_job),
-        ("logs", "log files of a job's tasks", show_logs),
-    ):
-        acting = jobs.add_parser(action, help=text)
-        acting.add_argument("job_id", metavar="ID", help="32 digits 0-9 and a-f, as job list prints them")
-        if action == "logs":
-            acting.add_argument("file", nargs="?", metavar="FILE", help="print this one")
-        add_cluster_arguments(acting)
-        acting.set_defaults(run=asking(command))
+    _add_script_commands(jobs)
+    _add_cluster_commands(jobs)
 
     settings = groups.add_parser("config", help="settings").add_subparsers(
         title="actions", metavar="ACTION", required=True
@@ -134,6 +113,41 @@ def build_parser() -> Parser:
     _add_gc_arguments(collecting)
     collecting.set_defaults(run=_run_gc)
     return parser
+
+
+def _add_script_commands(jobs: _Actions) -> None:
+    """Add what runs a script."""
+    submitting = jobs.add_parser("submit", help="run a job and follow it to its end")
+    submitting.add_argument("-d", "--detached", action="store_true", help="return once the job is accepted (cluster)")
+    submitting.add_argument("-m", "--master", metavar="HOST:PORT,...", help="JobManager to talk to (cluster)")
+    submitting.add_argument("--json", action="store_true", help="one JSON object on standard output")
+    add_script_arguments(submitting)
+    submitting.set_defaults(run=submit)
+    explaining = jobs.add_parser("info", help="explain the plan of a job, without running it")
+    explaining.add_argument("--short", action="store_true", help="what was decided, in at most three lines")
+    add_script_arguments(explaining)
+    explaining.set_defaults(run=_run_info)
+
+
+def _add_cluster_commands(jobs: _Actions) -> None:
+    """Add what asks a cluster for its jobs."""
+    listing = jobs.add_parser("list", help="jobs of a cluster")
+    for flag, name, text in (("-a", "all", "those that have ended too"), ("-r", "running", "only those that run"),
+                             ("-s", "scheduled", "only those that wait")):  # fmt: skip
+        listing.add_argument(flag, dest=name, action="store_true", help=text)
+    add_cluster_arguments(listing)
+    listing.set_defaults(run=asking(list_jobs))
+    for action, text, command in (
+        ("status", "state of a job", show_status),
+        ("cancel", "cancel a job and wait for its end", cancel_job),
+        ("logs", "log files of a job's tasks", show_logs),
+    ):
+        acting = jobs.add_parser(action, help=text)
+        acting.add_argument("job_id", metavar="ID", help="32 digits 0-9 and a-f, as job list prints them")
+        if action == "logs":
+            acting.add_argument("file", nargs="?", metavar="FILE", help="print this one")
+        add_cluster_arguments(acting)
+        acting.set_defaults(run=asking(command))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -173,14 +173,15 @@ def test_a_rate_that_is_none_is_refused(environment, rate):
 # sources that everyone reads ----------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def sides(environment, tmp_path):
+@pytest.fixture(scope="module")
+def sides(environment, tmp_path_factory):
     """Return (a data set of 4000 rows, a replicated one of 40 rows in several splits)."""
+    folder = tmp_path_factory.mktemp("sides")
     for index in range(4):
         part = numbered(10, keys=10).select(["k"]).append_column("code", [[f"c{index}"] * 10])
-        environment.from_arrow(part).write_parquet(tmp_path / f"small{index}")
+        environment.from_arrow(part).write_parquet(folder / f"small{index}")
     environment.execute()
-    small = environment.read_parquet([tmp_path / f"small{index}" for index in range(4)])
+    small = environment.read_parquet([folder / f"small{index}" for index in range(4)])
     return environment.from_arrow(numbered(4_000, keys=10)).rebalance().set_parallelism(4), small.replicated()
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from tests.integration.whole_programs import WholeProgram
 
-PROGRAMS = 1500 if os.environ.get("TORTURE") == "1" else 40
+PROGRAMS = 1500 if os.environ.get("TORTURE") == "1" else 24
 CONFIGURATIONS = [
     {"parallelism.default": 1, "debug.force-spill": True},
     {"parallelism.default": 2, "execution.mode": "BATCH"},

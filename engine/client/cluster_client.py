@@ -21,6 +21,8 @@ from __future__ import annotations
 
 import hashlib
 import http.client
+import select
+import socket
 import ssl
 import time
 from collections.abc import Callable
@@ -46,6 +48,8 @@ _LAST_PAUSE_S = 1.0
 NOT_LEADING = "this JobManager does not lead"
 #: what a leader says of a job whose files it cannot read yet
 NOT_RECOVERED = "waits to be recovered"
+#: seconds between two looks who leads, while an answer is waited for
+_LOOK_S = 0.5
 #: in what a process says that leads no more, or not yet
 _PASSING = (NOT_LEADING, NOT_RECOVERED, "fenced: ", " has stopped")
 #: seconds from which on somebody wants to know that there is nobody
@@ -271,8 +275,18 @@ class ClusterClient:
             digest = hashlib.sha256(body).hexdigest()
             headers[AUTHORIZATION] = self._credentials.sign(method, target, digest)
         connection.request(method, target, body or None, headers)
+        self._await_answer(connection.sock, answer_s)
         response = connection.getresponse()
         return response.status, response.read()
+
+    def _await_answer(self, connection: socket.socket, answer_s: float) -> None:
+        """Wait for the first bytes, unless another one leads meanwhile: who hangs may never answer."""
+        deadline_s = time.monotonic() + answer_s
+        while not select.select([connection], [], [], _LOOK_S)[0]:
+            if self._leader.address() not in (None, self._address):
+                raise ConnectionError("another JobManager leads")
+            if time.monotonic() > deadline_s:
+                raise TimeoutError(f"no answer in {answer_s:g} s")
 
     def _connect(self, answer_s: float) -> http.client.HTTPConnection:
         host, _, port = self._address.rpartition(":")

@@ -40,14 +40,14 @@ def failure_text(failure: FailureInfo, job: str = "") -> str:
     """Return the lines for a person."""
     where = []
     if failure.function:
-        where.append(f"  in function {failure.function}")
+        where.append(f"  in function {_one_line(failure.function)}")
     if failure.row:
         where.append(f"  row: {_one_line(failure.row)}")
     if failure.task:
-        on = f" on TaskManager {failure.task_manager}" if failure.task_manager else ""
-        where.append(f"  task: {failure.task}{on}")
+        on = f" on TaskManager {_one_line(failure.task_manager)}" if failure.task_manager else ""
+        where.append(f"  task: {_one_line(failure.task)}{on}")
     if job:
-        where.append(f"  job: {job}")
+        where.append(f"  job: {_one_line(job)}")
     message = failure.message.strip().splitlines() or [""]
     lines = [f"{failure.type_name}: {message[0]}".rstrip(": "), *message[1:]]
     room = LINES_MAX - len(where)

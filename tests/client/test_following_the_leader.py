@@ -3,6 +3,7 @@
 import json
 import socket
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
@@ -24,6 +25,7 @@ class JobManager:
     def __init__(self, *answers, port=0):
         self.answers = list(answers)
         self.requests = []
+        self.before = lambda: None
         owner = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -32,6 +34,7 @@ class JobManager:
             def answer(self):
                 body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
                 owner.requests.append((self.command, self.path.partition("?")[0], body))
+                owner.before()
                 answer = owner.answers.pop(0) if len(owner.answers) > 1 else owner.answers[0]
                 if answer is None:
                     self.close_connection = True
@@ -165,6 +168,28 @@ def test_what_a_leader_says_is_believed_at_once(serve, answer, kind):
     assert len(leader.requests) == 1
 
 
+def test_a_leader_that_hangs_is_not_waited_for_when_another_one_leads(serve):
+    hangs = threading.Event()
+    first, second = serve((200, OVERVIEW)), serve((200, OVERVIEW))
+    first.before = lambda: hangs.wait(PATIENCE_S)
+    source = Elected(first.address)
+    client = ClusterClient(source, first_patience_s=PATIENCE_S)
+    serve.clients.append(client)
+    mover = threading.Thread(target=lambda: (until_asked(first), setattr(source, "now", second.address)))
+    mover.start()
+    try:
+        assert client.jobs() == () and len(second.requests) == 1
+    finally:
+        hangs.set()
+        mover.join()
+
+
+def until_asked(server):
+    deadline = time.monotonic() + PATIENCE_S
+    while not server.requests and time.monotonic() < deadline:
+        time.sleep(0.01)
+
+
 def test_several_addresses_are_tried_until_one_leads(serve):
     standby = serve(errors("this JobManager does not lead: another does"))
     leader = serve((200, OVERVIEW))
@@ -177,7 +202,7 @@ def test_several_addresses_are_tried_until_one_leads(serve):
 def test_patience_ends_with_the_last_reason_and_one_line_says_that_it_waits(serve):
     leader = serve((200, OVERVIEW), errors("this JobManager does not lead: nobody does at present"))
     told = []
-    client = ClusterClient(leader.address, patience_s=0.8, on_waiting=told.append)
+    client = ClusterClient(leader.address, patience_s=2.5, on_waiting=told.append)
     serve.clients.append(client)
     client.jobs()
     with pytest.raises(ClusterUnreachableError, match=r"nobody does at present.*bin/start-cluster\.sh"):
@@ -192,7 +217,7 @@ def test_who_never_answered_is_not_waited_for(serve):
         client.jobs()
     assert told == []
     nobody = Elected(f"127.0.0.1:{unused_port()}")
-    elected = ClusterClient(nobody, patience_s=3600, first_patience_s=0.7, on_waiting=told.append)
+    elected = ClusterClient(nobody, patience_s=3600, first_patience_s=2.5, on_waiting=told.append)
     with pytest.raises(ClusterUnreachableError):
         elected.jobs()
     assert len(told) == 1

@@ -21,6 +21,7 @@ RETRIED = {
     "SlotTimeoutError",
     "RpcTimeoutError",
     "EndpointUnreachableError",
+    "UntrustedReplyError",  # as if nobody had answered
 }
 CLASSES = {
     name: value

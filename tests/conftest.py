@@ -31,8 +31,12 @@ _WAIT_S = 3.0
 WHOLE_CLUSTERS = (
     "tests/entrypoint/test_daemons.py",
     "tests/entrypoint/test_high_availability.py",
+    "tests/entrypoint/test_supervisor.py",
     "tests/entrypoint/test_zookeeper.py",
+    "tests/ha/test_preflight.py",
+    "tests/ha/test_unrest.py",
     "tests/ha/test_zookeeper.py",
+    "tests/ha/test_zookeeper_state.py",
     "tests/integration/test_scripts.py",
 )
 

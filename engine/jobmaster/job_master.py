@@ -214,7 +214,8 @@ class JobMaster(JobScheduling):
             return
         reach("job.reattaching")
         address, timeout_s = self._rpc.address_of(self.address), self._settings.reattach_timeout_s
-        self._reattachment = Reattachment(self._rpc, self._epoch, address, timeout_s, self._clock, self._state)
+        watch = self._task_executors.watch
+        self._reattachment = Reattachment(self._rpc, self._epoch, address, timeout_s, self._clock, self._state, watch)
         try:
             answers = await self._reattachment.run()
         except FencedError as error:
@@ -224,7 +225,6 @@ class JobMaster(JobScheduling):
         if self._status is not JobStatus.RECONCILING:
             return
         for resource_id, answer in answers.items():
-            self._task_executors.watch(resource_id, self._state.task_executors[resource_id])
             self._pool.keep(resource_id, answer.slots)
         self._is_reattached = True
         self._enter(JobStatus.RUNNING)
@@ -303,10 +303,7 @@ class JobMaster(JobScheduling):
 
     async def task_executor_lost(self, request: TaskExecutorLost) -> Acknowledge:
         """Treat the attempts on a TaskExecutor as failed."""
-        if self._status is not JobStatus.RECONCILING:
-            self._lose_task_executor(request.resource_id, request.reason)
-        elif self._reattachment is not None:
-            self._reattachment.lose(request.resource_id)
+        self._lose_task_executor(request.resource_id, request.reason)
         return ACKNOWLEDGE
 
     async def cancel_job(self, request: CancelJob) -> Acknowledge:
@@ -466,6 +463,10 @@ class JobMaster(JobScheduling):
 
     def _lose_task_executor(self, resource_id: ResourceId, reason: str) -> None:
         self._forget_task_executor(resource_id)
+        if self._status is JobStatus.RECONCILING:
+            if self._reattachment is not None:
+                self._reattachment.lose(resource_id)
+            return
         hurt = self._graph.lose_task_executor(resource_id, self._clock)
         for vertex in hurt:
             self._scheduler.subtask_ended(vertex, self._pool)

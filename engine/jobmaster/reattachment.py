@@ -22,7 +22,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from engine.clock import Clock
@@ -132,10 +132,18 @@ class Reattachment:
     Args:
         job_master_address: where tasks report to from now on.
         timeout_s: who has not answered until then counts as gone.
+        on_attached: told of each that has answered, which waits for heartbeats from then on.
     """
 
     def __init__(
-        self, rpc: RpcService, epoch: int, job_master_address: str, timeout_s: float, clock: Clock, state: JobState
+        self,
+        rpc: RpcService,
+        epoch: int,
+        job_master_address: str,
+        timeout_s: float,
+        clock: Clock,
+        state: JobState,
+        on_attached: Callable[[ResourceId, str], None],
     ) -> None:
         self.expected = expectations(state)
         self._rpc = rpc
@@ -144,7 +152,9 @@ class Reattachment:
         self._timeout_s = timeout_s
         self._clock = clock
         self._job_id = state.graph.job_graph.job_id
+        self._on_attached = on_attached
         self._asking: dict[ResourceId, asyncio.Task[AttachedJob | None]] = {}
+        self._lost: set[ResourceId] = set()
 
     async def run(self) -> dict[ResourceId, AttachedJob]:
         """Ask all; return the answers of those that have one when nobody is to be waited for any more."""
@@ -168,12 +178,13 @@ class Reattachment:
         for resource_id, task in self._asking.items():
             with contextlib.suppress(asyncio.CancelledError):
                 answer = await task
-                if answer is not None:
+                if answer is not None and resource_id not in self._lost:
                     answers[resource_id] = answer
         return answers
 
     def lose(self, resource_id: ResourceId) -> None:
-        """Ask a TaskExecutor no longer: it is known to be gone."""
+        """Ask a TaskExecutor no longer, and forget its answer: it is known to be gone."""
+        self._lost.add(resource_id)
         if resource_id in self._asking:
             self._asking[resource_id].cancel()
 
@@ -201,7 +212,10 @@ class Reattachment:
                 refused_s.clear()
                 _log.warning("TaskManager %s has not answered yet: %s", resource_id, error)
             else:
-                return answer if answer.resource_id == resource_id else None
+                if answer.resource_id != resource_id:
+                    return None
+                self._on_attached(resource_id, there.address)
+                return answer
             await asyncio.sleep(_PAUSE_S)
         _log.warning("TaskManager %s has not answered for %g s", resource_id, self._timeout_s)
         return None

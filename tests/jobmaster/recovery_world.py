@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 
 from engine.commit.output_check import sinks_of
+from engine.errors import EngineError
+from engine.gateways.messages import CancelJob
+from engine.graph.deployment import FailureInfo
 from engine.ids import ExecutionAttemptId
 from engine.jobmaster.job_master import JobMaster, JobMasterSettings
 from engine.jobmaster.job_recovery import RecoveredJob
@@ -49,6 +52,32 @@ class SimJournal:
         pass
 
 
+class SlowRpc(LocalRpcService):
+    """Calls and answers take their time; calls to one address arrive in their order, some endpoints do not answer."""
+
+    def __init__(self, chance, delay_s):
+        super().__init__()
+        self.chance, self.delay_s = chance, delay_s
+        self.arrivals = {}
+        #: address -> when it answers again
+        self.silent = {}
+
+    async def deliver(self, address, epoch, message):
+        loop = asyncio.get_running_loop()
+        arrival_s = max(
+            self.arrivals.get(address, 0.0),
+            self.silent.get(address, 0.0),
+            loop.time() + self.chance.uniform(0.0, self.delay_s),
+        )
+        self.arrivals[address] = arrival_s
+        if arrival_s > loop.time():
+            await asyncio.sleep(arrival_s - loop.time())
+        reply = await super().deliver(address, epoch, message)
+        if self.delay_s:
+            await asyncio.sleep(self.chance.uniform(0.0, self.delay_s))
+        return reply
+
+
 class SimCommit:
     """Outputs that lie nowhere."""
 
@@ -77,9 +106,9 @@ class SimCommit:
 class SimWorld:
     """A cluster that runs one job under leader after leader."""
 
-    def __init__(self, loop, chance, slots, journal_delay_s=0.0, failure_rate=0.0):
-        self.chance, self.clock, self.rpc = chance, VirtualClock(loop), LocalRpcService()
-        self.journal_delay_s, self.failure_rate = journal_delay_s, failure_rate
+    def __init__(self, loop, chance, slots, journal_delay_s=0.0, failure_rate=0.0, delay_s=0.0, bug_rate=0.0):
+        self.chance, self.clock, self.rpc = chance, VirtualClock(loop), SlowRpc(chance, delay_s)
+        self.journal_delay_s, self.failure_rate, self.bug_rate = journal_delay_s, failure_rate, bug_rate
         self.epoch, self.faults = 0, []
         self.submitted, self.read = [], {}
         self.executors = []
@@ -92,8 +121,13 @@ class SimWorld:
     async def pause(self):
         await asyncio.sleep(self.chance.expovariate(2.0))
 
-    def fails(self, descriptor):
-        return self.chance.random() < self.failure_rate
+    def failure_of(self, descriptor):
+        """Return how an attempt fails, or None."""
+        if self.chance.random() < self.bug_rate:
+            return FailureInfo("ValueError", "the user's own")
+        if self.chance.random() < self.failure_rate:
+            return FailureInfo("ResourceError", "a disk", retryable=True)
+        return None
 
     def is_repeatable(self, partition):
         return partition.partitioner.kind not in _DEALT_IN_TURN
@@ -120,14 +154,33 @@ class SimWorld:
         dead.partitions.clear()
         new = self.add_executor(dead.slot_count)
         if self.resource_manager is not None:
-            await new.register()
+            new.spawn(new.follow(self.epoch), "follow")
 
-    def lose_partition(self):
+    async def silence_executor(self):
+        """Have a TaskExecutor not answer for a while, or for so long that it counts as lost."""
+        silent = self.chance.choice(self.executors)
+        self.rpc.silent[silent.address] = self.clock.monotonic_s() + self.chance.choice([1.0, 8.0, 15.0, 40.0])
+
+    async def lose_partition(self):
         """Have a finished result vanish from its disk."""
         held = [(each, key) for each in self.executors for key in each.partitions if key.producer not in each.tasks]
         if held:
             executor, key = self.chance.choice(held)
             del executor.partitions[key]
+
+    @property
+    def troubles(self):
+        """Return what may happen to TaskExecutors."""
+        troubles = [self.replace_executor, self.lose_partition]
+        return [*troubles, self.silence_executor] if self.rpc.delay_s else troubles
+
+    async def cancel(self, job_id):
+        """Ask for the end of the job; return whether that was acknowledged."""
+        try:
+            await self.rpc.connect(self.job_master.address, self.epoch).ask(CancelJob(job_id))
+        except EngineError:
+            return False
+        return True
 
     async def lead(self, graph, events=None):
         self.epoch += 1
@@ -159,9 +212,9 @@ class SimWorld:
         self.job_master._commit = SimCommit(graph)
         self.rpc.start(self.resource_manager)
         self.resource_manager.start()
-        for executor in self.executors:
-            await executor.register()
         self.rpc.start(self.job_master)
+        for executor in self.executors:
+            executor.spawn(executor.follow(epoch), "follow")
         self.job_master.start()
 
     async def depose(self):
@@ -189,11 +242,13 @@ class SimWorld:
             begun.setdefault((attempt.vertex.index, attempt.subtask_index), set()).add(attempt)
         return begun
 
-    def check(self):
-        """The job has finished, and every reader of a result has read the same of it."""
+    def check(self, statuses=("FINISHED",)):
+        """The job has ended so; when it has finished, every reader of a result has read the same of it."""
         job_master = self.job_master
         outcome = job_master.outcome.result()
-        assert outcome.status == "FINISHED", outcome.failure
+        assert outcome.status in statuses, (outcome.status, outcome.failure)
+        if outcome.status != "FINISHED":
+            return
         job_master._graph.job_graph.validate()
         versions = {}
         for vertex in job_master._graph:

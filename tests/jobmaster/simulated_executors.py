@@ -18,6 +18,7 @@ from engine.gateways.messages import (
     RegisterTaskExecutor,
     SlotOffer,
     SlotStatus,
+    StayConnected,
     UpdateTaskState,
 )
 from engine.gateways.task_executor import TaskExecutorGateway
@@ -79,6 +80,10 @@ class SimExecutor(RpcEndpoint):
         self.partitions = {}
         #: epoch of the last leader whose JobMaster asked
         self.attached = 1
+        self.heard_s = 0.0
+        #: a JobMaster that is silent for so long is lost
+        self.patience_s = 20.0
+        self.spawn(self.watch_job_master(), "heartbeats")
 
     # ---- leaders ----
 
@@ -92,7 +97,27 @@ class SimExecutor(RpcEndpoint):
             for index in range(self.slot_count)
         )
         await self.ask(RESOURCE_MANAGER_ADDRESS, RegisterTaskExecutor(self.resource_id, self.address, statuses))
-        self.spawn(self.await_job_master(self.world.epoch), "JobMaster")
+
+    async def follow(self, epoch):
+        """Register at a new leader, again where it gave this one up, and watch whether its JobMaster lives."""
+        self.check_epoch(epoch)
+        self.heard_s = self.world.clock.monotonic_s()
+        self.spawn(self.await_job_master(epoch), "JobMaster")
+        while self._fence.epoch == epoch:
+            try:
+                await self.register()
+                while self._fence.epoch == epoch:
+                    request = StayConnected(self.resource_id)
+                    await self.world.rpc.connect(RESOURCE_MANAGER_ADDRESS, epoch).ask(request, 25.0)
+            except EngineError:
+                await asyncio.sleep(1.0)
+
+    async def watch_job_master(self):
+        while True:
+            await asyncio.sleep(5.0)
+            is_silent = self.world.clock.monotonic_s() - self.heard_s > self.patience_s
+            if self.slots and is_silent and self.attached == self._fence.epoch:
+                await self.release_job(None)
 
     async def await_job_master(self, epoch):
         """Keep the job for the JobMaster of a new leader, for a while."""
@@ -104,6 +129,7 @@ class SimExecutor(RpcEndpoint):
         return await self.world.rpc.connect(address, self._fence.epoch).ask(request)
 
     async def reattach_job(self, request):
+        self.heard_s = self.world.clock.monotonic_s()
         self.attached = self._fence.epoch
         for slot in list(self.slots.values()):
             slot.address = request.job_master_address
@@ -126,6 +152,8 @@ class SimExecutor(RpcEndpoint):
         )
 
     async def heartbeat(self, request):
+        if request.sender.startswith("jobmaster"):
+            self.heard_s = self.world.clock.monotonic_s()
         return HeartbeatReply(self.resource_id)
 
     # ---- slots ----
@@ -150,6 +178,8 @@ class SimExecutor(RpcEndpoint):
             return
         if slot.allocation_id not in reply.accepted:
             self.free(slot)
+        else:
+            self.heard_s = self.world.clock.monotonic_s()
 
     async def free_slot(self, request):
         slot = self.slots.get(request.allocation_id)
@@ -225,8 +255,9 @@ class SimExecutor(RpcEndpoint):
                     await asyncio.sleep(0.05)
         if task.is_cancelled:
             return TaskReport(attempt, "CANCELED")
-        if self.world.fails(task.descriptor):
-            return TaskReport(attempt, "FAILED", failure=FailureInfo("ResourceError", "a disk", retryable=True))
+        failure = self.world.failure_of(task.descriptor)
+        if failure is not None:
+            return TaskReport(attempt, "FAILED", failure=failure)
         self.world.read[attempt] = read
         content = (attempt.vertex.index, attempt.subtask_index, tuple(sorted(read.items())))
         for partition in task.descriptor.partitions:

@@ -63,5 +63,11 @@ def run(main):
     try:
         return loop.run_until_complete(main(loop))
     finally:
-        loop.run_until_complete(loop.shutdown_asyncgens())
+        loop.run_until_complete(_settle(asyncio.all_tasks(loop)))
         loop.close()
+
+
+async def _settle(left):
+    for task in left:
+        task.cancel()
+    await asyncio.gather(*left, return_exceptions=True)

@@ -25,8 +25,8 @@ from engine.rpc.credentials import AUTHORIZATION, Credentials
 
 _CHUNK_BYTES = 256 * 1024
 _TIMEOUT_S = 30.0
-#: about half a minute: another JobManager may be about to lead
-_PAUSES_S = (0.2, 0.5, 1.0, *[2.0] * 15)
+#: a quarter of a minute: another JobManager may be about to lead
+_PAUSES_S = (0.2, 0.5, 1.0, *[2.0] * 7)
 
 
 class BlobCache:

@@ -100,7 +100,7 @@ class ClusterExecutor:
     def _slots(self, configuration: Configuration) -> Overview:
         now_s = time.monotonic()
         if self._overview is None or now_s - self._overview[0] > _OVERVIEW_S:
-            with closing(cluster_client(configuration)) as client:
+            with closing(cluster_client(configuration, current_listener().on_waiting)) as client:
                 self._overview = (now_s, client.overview())
         return self._overview[1]
 

@@ -232,6 +232,22 @@ def test_handles_that_do_not_answer_are_asked_again(world):
     run(body())
 
 
+def test_who_is_revoked_while_handles_do_not_answer_stops_at_once(world):
+    async def body():
+        world.leader().put(job_graph([1]))
+        leader = Leading(world)
+        world.handles.silent = 10_000
+        recovery = asyncio.ensure_future(leader.dispatcher.recover())
+        await until(lambda: world.handles.silent < 9_999)
+        recovery.cancel()
+        await leader.dispatcher.stop()
+        assert recovery.cancelled() or await asyncio.wait({recovery})
+        leader.work.shutdown()
+        assert leader.made == [] and leader.faults == []
+
+    run(body())
+
+
 def test_a_job_that_cannot_be_stored_is_refused_with_the_reason_and_others_go_on(world):
     async def body():
         async with Leading(world) as leader:

@@ -1,6 +1,6 @@
 """``bin/flink-run``: the argument tree.
 
-flink-run job submit [options] JOB.py [args]     run a job          (short: flink-run JOB.py args)
+flink-run job submit [options] JOB.py [args]     run a job          (short: flink-run [options] JOB.py [args])
 flink-run job info   [options] JOB.py [args]     explain its plan
 flink-run job list | status ID | cancel ID | logs ID [FILE]       jobs of a cluster
 flink-run config show                            effective settings
@@ -80,7 +80,7 @@ def build_parser() -> Parser:
     parser = Parser(
         prog="flink-run",
         description="Run and inspect Drey jobs.",
-        epilog="flink-run JOB.py [args] is short for flink-run job submit JOB.py [args]",
+        epilog="flink-run [options] JOB.py [args] is short for flink-run job submit [options] JOB.py [args]",
     )
     parser.add_argument("--version", action="version", version=f"Drey {VERSION}")
     parser.add_argument(
@@ -150,10 +150,16 @@ def _add_cluster_commands(jobs: _Actions) -> None:
         acting.set_defaults(run=asking(command))
 
 
+def _is_short_form(word: str) -> bool:
+    """Whether a command line that begins so leaves ``job submit`` out: a script, or an option of a submission."""
+    is_own = word.partition("=")[0] in ("-h", "--help", "--version", "--print-completion")
+    return word.endswith(".py") or (word.startswith("-") and not is_own)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    if words and words[0].endswith(".py"):
+    if words and _is_short_form(words[0]):
         words = ["job", "submit", *words]
     parser = build_parser()
     options = parser.parse_args(words)

@@ -55,6 +55,9 @@ def test_the_short_form_and_the_script_alone_do_the_same(run, job, tmp_path):
     done = run(*FLINK_RUN, job(), "x")
     assert done.returncode == 0, done.stderr
     assert "Job has been submitted with JobID" in done.stdout
+    done = run(*FLINK_RUN, "-p", "1", job(JOB.replace('"out"', '"out1"')), "x")
+    assert done.returncode == 0, done.stderr
+    assert [path.name for path in (tmp_path / "out1").iterdir()] == ["part-00000.csv"]
     alone = run(job(JOB.replace('"out"', '"out2"')))
     assert alone.returncode == 0, alone.stderr
     assert alone.stdout == "before\nafter FINISHED\n"

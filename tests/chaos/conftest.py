@@ -17,7 +17,8 @@ __all__ = ["IS_SHORT", "JOB", "RATE", "rows_of"]
 IS_SHORT = os.environ.get("CHAOS") == "short"
 collect_ignore_glob = [] if os.environ.get("CHAOS") else ["test_*.py"]
 #: only with CHAOS=all
-collect_ignore = ["test_network.py", "test_proxies.py", "test_soak.py"] if IS_SHORT else []
+ONLY_LONG = ["flipped_bits", "many_task_managers", "network", "proxies", "soak"]
+collect_ignore = [f"test_{name}.py" for name in ONLY_LONG] if IS_SHORT else []
 
 
 def pytest_collection_modifyitems(items):

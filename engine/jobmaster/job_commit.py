@@ -129,10 +129,18 @@ class FolderStorage:
 
 
 class JobCommit:
-    """Staging, decision and publication of a job's outputs."""
+    """Staging, decision and publication of a job's outputs.
+
+    ``staging`` is what another leader of the job has prepared, to be removed when it is not adopted.
+    """
 
     def __init__(
-        self, job_graph: JobGraph, epoch: int, is_leading: Callable[[], bool], storage: JobStorage | None = None
+        self,
+        job_graph: JobGraph,
+        epoch: int,
+        is_leading: Callable[[], bool],
+        storage: JobStorage | None = None,
+        staging: Mapping[int, str] | None = None,
     ) -> None:
         self._job_id = job_graph.job_id
         self._sinks = sinks_of(job_graph)
@@ -141,7 +149,7 @@ class JobCommit:
         self._epoch = epoch
         self._is_leading = is_leading
         self._storage = storage
-        self._staging: dict[int, Path] = {}
+        self._staging = {sink_index: Path(path) for sink_index, path in (staging or {}).items()}
         #: a job that is cancelled while it is prepared removes what was made by then
         self._turn = threading.RLock()
         # Resolved once: the working folder may change while the job runs.

@@ -117,7 +117,7 @@ class JobMaster(JobScheduling):
         state = JobState.rebuild(job_graph, lambda: settings.restart_strategy(job_graph), clock, events)
         if storage is None and settings.storage_folder is not None:
             storage = FolderStorage(settings.storage_folder, job_graph.job_id)
-        commit = JobCommit(state.graph.job_graph, epoch, is_leading, storage)
+        commit = JobCommit(state.graph.job_graph, epoch, is_leading, storage, state.staging)
         super().__init__(
             state,
             rpc,

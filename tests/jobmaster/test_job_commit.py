@@ -80,3 +80,42 @@ def test_a_leader_of_an_older_epoch_cannot_record_what_a_later_one_has(tmp_path)
     )
     with pytest.raises(FencedError):
         old.record(end_of(graph, "FINISHED", 9))
+
+
+def test_staging_that_another_leader_made_is_found_where_it_said(tmp_path):
+    graph = job_graph([1], sinks={0: SinkSpec("csv", str(tmp_path / "out"))})
+    staging = JobCommit(graph, 1, lambda: True).prepare()
+    moved = tmp_path / "elsewhere"
+    Path(staging[0]).rename(moved)
+    later = JobCommit(graph, 2, lambda: True)
+    later.adopt({0: str(moved)})
+    (moved / "0-00000-x.csv").write_text("1\n")
+    later.commit([StagedFile(0, 0, "0-00000-x.csv", 1, 2)])
+    assert (tmp_path / "out" / "part-00000.csv").read_text() == "1\n" and not moved.exists()
+
+
+def test_staging_of_a_job_that_is_not_prepared_again_is_removed(tmp_path):
+    graph = job_graph([1], sinks={0: SinkSpec("csv", str(tmp_path / "out"))})
+    staging = JobCommit(graph, 1, lambda: True).prepare()
+    JobCommit(graph, 2, lambda: True, staging=staging).abort()
+    assert list(tmp_path.iterdir()) == []
+    JobCommit(graph, 1, lambda: True).prepare()
+    JobCommit(graph, 2, lambda: True).abort()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_who_leads_no_more_prepares_adopts_decides_and_records_nothing(tmp_path):
+    graph = job_graph([1], sinks={0: SinkSpec("csv", str(tmp_path / "out"))})
+    stale = JobCommit(
+        graph, 1, lambda: False, FolderStorage(tmp_path / "storage", graph.job_id), {0: str(tmp_path / "s")}
+    )
+    for step in (
+        stale.prepare,
+        lambda: stale.adopt({0: str(tmp_path / "s")}),
+        lambda: stale.commit([StagedFile(0, 0, "0-00000-x.csv", 1, 2)]),
+        lambda: stale.record(end_of(graph, "FAILED", 1)),
+    ):
+        with pytest.raises(FencedError):
+            step()
+    assert not (tmp_path / "s").exists() and not (tmp_path / "out").exists()
+    assert not list((tmp_path / "storage").rglob("*.json"))

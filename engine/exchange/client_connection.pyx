@@ -398,11 +398,12 @@ cdef class ClientConnection:
             states = <ReceiverState**> realloc(self._table.states, <size_t> capacity * sizeof(void*))
             if states != NULL:
                 self._table.states = states
-                self._table.capacity = capacity
+                while self._table.capacity < capacity:      # a peer may name any of them
+                    states[self._table.capacity] = NULL
+                    self._table.capacity += 1
             monitor_unlock(&self._table.lock)
             if states == NULL:
                 raise MemoryError
-        self._table.states[number] = NULL
         self._channels.append(None)
         return number
 

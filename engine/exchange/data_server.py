@@ -54,6 +54,8 @@ _log = logging.getLogger(__name__)
 CONNECTIONS_MAX: Final = 1024
 #: bytes of a UNIX socket's path, by the operating system
 _UNIX_PATH_MAX: Final = 107
+#: of a reader; no frame is larger
+BUFFER_BYTES_MAX: Final = 1 << 24
 _FOLDER_PREFIX: Final = FolderPrefix.DATA
 
 
@@ -97,6 +99,8 @@ class PartitionSource:
     ) -> tuple[Any, int, int]:
         """Return (view, identity, size of the reader's buffers)."""
         request = msgspec.msgpack.decode(payload, type=ReadRequest)
+        if not 0 < request.buffer_size <= BUFFER_BYTES_MAX:
+            raise ValueError(f"buffers of {request.buffer_size} bytes: 1 to {BUFFER_BYTES_MAX} are possible")
         try:
             view = self._view_of(request, ready, number)
         except PartitionNotFoundError:

@@ -289,6 +289,36 @@ def test_no_frames_of_a_writer_harm_the_one_who_reads_nor_get_wrong_bytes_to_him
     growth.check()
 
 
+@pytest.mark.parametrize("kind", [FrameKind.BUFFER_RESPONSE, FrameKind.BACKLOG_ANNOUNCEMENT, FrameKind.ERROR_RESPONSE])
+def test_a_frame_for_a_channel_that_was_never_opened_is_nobodys(world: World, kind: FrameKind) -> None:
+    pool = world.network.local_pool(1, 4, "fuzz")
+    for channel in (*range(1, 40), 2**16, 2**32 - 1):
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            client = ClientConnection(theirs.fileno(), "fuzz")
+            (own,) = (client.open_channel(ReadyQueue(1), 0, pool, 1, IDENTITY) for _ in range(1))
+            own.request(b"x")
+            threads = Threads(client.read_loop, client.write_loop, lambda end=ours: receive_all(end))
+            send_all(ours, encode_frame(kind, channel, b"", 0, 0, 1, IDENTITY))
+            threads.join()
+            assert own.poll()[0] is None
+            own.release()
+            client.forget_descriptor()
+        has_no_place = kind is FrameKind.BUFFER_RESPONSE
+        assert client.broken
+        assert (f"channel {channel} has not asked for" in client.broken) == has_no_place
+    pool.close()
+
+
+@pytest.mark.parametrize("size", [0, -1, (16 << 20) + 1, 2**40])
+def test_a_reader_with_impossible_buffers_is_refused_before_anything_is_made_for_him(
+    world: World, stored: PartitionSource, size: int
+) -> None:
+    server = ServerConnection(0, "fuzz", stored)
+    with pytest.raises(ValueError, match="are possible"):
+        stored.open_view(msgspec.msgpack.encode(ReadRequest(partition_id(0), 0, size)), server, ReadyQueue(1), 0)
+
+
 def check_data(channel: Any, index: int, numbers: list[int]) -> None:
     """What comes out is what was sent, from the first on; the last frame of all may be a stranger's, sealed well."""
     position = 0

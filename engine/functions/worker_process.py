@@ -141,6 +141,8 @@ class Zygote:
                     pass_fds=[zygote_end.fileno()],
                     stdin=subprocess.DEVNULL,
                     env=environment,
+                    # Ctrl-C of a terminal is for this process, which ends them; it would show where they were.
+                    process_group=0,
                 )
             finally:
                 zygote_end.close()

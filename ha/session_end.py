@@ -31,7 +31,8 @@ from ha.zookeeper_hosts import parse_hosts
 if TYPE_CHECKING:
     import ssl
 
-_Address: TypeAlias = tuple[socket.AddressFamily, Any]
+#: family, address, and the name that a certificate must have
+_Address: TypeAlias = tuple[socket.AddressFamily, Any, str]
 
 _CLOSE = struct.pack(">iii", 8, 1, -11)
 _PAUSE_S = 0.02
@@ -76,7 +77,7 @@ def end_session(handle: SessionHandle, within_s: float) -> bool:
         if connection is not None:
             left.remove(server)
             with connection, contextlib.suppress(OSError, ValueError, struct.error):
-                if _end_over(connection, handle, context):
+                if _end_over(connection, server[2], handle, context):
                     return True
         else:
             left = []
@@ -91,14 +92,13 @@ def _tls(handle: SessionHandle) -> ssl.SSLContext:
     context = ssl.create_default_context(cafile=handle.ca)
     if handle.certificate:
         context.load_cert_chain(handle.certificate, handle.key or None)
-    context.check_hostname = False
     return context
 
 
-def _end_over(connection: socket.socket, handle: SessionHandle, context: ssl.SSLContext | None) -> bool:
+def _end_over(connection: socket.socket, host: str, handle: SessionHandle, context: ssl.SSLContext | None) -> bool:
     connection.settimeout(_ANSWER_S)
     if context is not None:
-        connection = context.wrap_socket(connection)
+        connection = context.wrap_socket(connection, server_hostname=host)
     with connection:
         password = handle.password
         begin = struct.pack(">iqiqi", 0, 0, int(handle.timeout_s * 1000), handle.session_id, len(password))
@@ -132,7 +132,7 @@ def _first_connection(servers: list[_Address], until_s: float) -> tuple[socket.s
                 selector.unregister(end)
                 if end.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == 0:
                     return end.dup(), key.data
-    return None, (socket.AF_UNSPEC, None)
+    return None, (socket.AF_UNSPEC, None, "")
 
 
 def _addresses(hosts: str) -> list[_Address]:
@@ -140,7 +140,7 @@ def _addresses(hosts: str) -> list[_Address]:
     for host, port in parse_hosts(hosts):
         with contextlib.suppress(OSError):
             for family, _, _, _, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
-                found.append((family, address))
+                found.append((family, address, host))
     return found
 
 

@@ -79,6 +79,7 @@ class ZooKeeperElection:
     def connected(self) -> None:
         """Look from the beginning, at what ZooKeeper's leader knows."""
         self._round += 1
+        self._session.check_limits()
         self._ask(lambda client: client.sync_async("/"), lambda _: self._look())
 
     def expired(self) -> None:

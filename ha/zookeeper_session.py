@@ -34,6 +34,8 @@ from kazoo.exceptions import SessionExpiredError as ExpiredError
 from kazoo.security import CREATOR_ALL_ACL, OPEN_ACL_UNSAFE
 
 from ha.session_end import SessionHandle
+from ha.zookeeper_hosts import parse_hosts
+from ha.zookeeper_preflight import ServerState, examine, limits
 from ha.zookeeper_settings import ZooKeeperSettings
 
 _log = logging.getLogger(__name__)
@@ -42,6 +44,14 @@ _LEASE_SHARE = 0.75
 _HEARTBEATS = 6
 _PAUSE_MAX_S = 0.5
 _JOIN_S = 10.0
+#: without a session for so long the servers are asked what is wrong, and take so long to answer
+_LOOK_AFTER_S = 1.0
+_LOOK_S = 2.0
+#: time-outs that differ by less are the same
+_SAME_S = 0.002
+#: kazoo tells what was granted before that
+_TOLD_S = 5.0
+_NO_TIMEOUT = "this version of kazoo does not tell the session time-out that ZooKeeper grants: use kazoo 2.10 or 2.11"
 #: these are told by a state, too: what was asked is asked again then
 PASSING = (ConnectionLossError, ConnectionClosedError, ExpiredError)
 
@@ -90,6 +100,10 @@ class ZooKeeperSession:
         self._is_asking = False
         self._next_heartbeat_s = 0.0
         self._connect_by_s = 0.0
+        self._connected_s = 0.0
+        self._next_look_s = 0.0
+        self._looking: threading.Thread | None = None
+        self._has_checked_limits = False
         # written on kazoo's thread only
         self._handed_over = 0
 
@@ -202,10 +216,16 @@ class ZooKeeperSession:
             auth_data=[("digest", f"drey:{settings.key(b'digest').hex()}")],
             connection_retry={"max_tries": -1, "delay": 0.05, "max_delay": _PAUSE_MAX_S},
             logger=logger,
+            use_ssl=bool(settings.tls_ca),
+            ca=settings.tls_ca or None,
+            certfile=settings.tls_certificate or None,
+            keyfile=settings.tls_key or None,
+            check_hostname=bool(settings.tls_ca),
         )
         client.add_listener(self._state_changed)
         self._note_negotiated(client)
         self._connect_by_s = boot_time_s() + settings.connection_timeout_s
+        self._next_look_s = min(boot_time_s() + _LOOK_AFTER_S, self._connect_by_s)
         self._thread = threading.Thread(target=self._run, name="drey-zookeeper", daemon=True)
         self._thread.start()
         client.start_async()
@@ -219,13 +239,17 @@ class ZooKeeperSession:
         except KazooException as error:  # its thread waits for a server that does not answer, and ends by itself
             _log.warning("the connection to ZooKeeper does not close: %r", error)
         self._client.close()
-        self._client = self._thread = None
+        if self._looking is not None:
+            self._looking.join()
+        self._client = self._thread = self._looking = None
         self.is_connected, self.session_id, self._lease_end_s = False, 0, 0.0
         self._inbox = queue.SimpleQueue()
 
     def _note_negotiated(self, client: Any) -> None:
-        """Have kazoo tell the time-out that the server has granted, which it keeps to itself."""
-        connect = client._connection._connect
+        """Have kazoo tell the time-out that the server has granted, which it keeps to itself (its issue 769)."""
+        connect = getattr(getattr(client, "_connection", None), "_connect", None)
+        if connect is None:
+            raise RuntimeError(_NO_TIMEOUT)
 
         def noted(*arguments: Any) -> tuple[float, float]:
             read_timeout_ms, connect_timeout_ms = connect(*arguments)
@@ -236,6 +260,10 @@ class ZooKeeperSession:
         client._connection._connect = noted
 
     def _granted(self, timeout_s: float) -> None:
+        asked_s = self.settings.session_timeout_s
+        if timeout_s != self._negotiated_s and abs(timeout_s - asked_s) > _SAME_S:
+            why = "its minSessionTimeout and maxSessionTimeout allow no other"
+            _log.warning("ZooKeeper grants sessions of %g s, not of %g s: %s", timeout_s, asked_s, why)
         self._negotiated_s = timeout_s
         self._next_heartbeat_s = 0.0
 
@@ -251,7 +279,8 @@ class ZooKeeperSession:
         self._handed_over = session_id
         settings = self.settings
         if settings.guardian_pipe is not None:
-            handle = SessionHandle(settings.hosts, session_id, password, settings.session_timeout_s)
+            files = settings.tls_ca, settings.tls_certificate, settings.tls_key
+            handle = SessionHandle(settings.hosts, session_id, password, settings.session_timeout_s, *files)
             try:
                 os.write(settings.guardian_pipe, handle.encode())
             except OSError as error:  # without it the session ends by itself, later
@@ -268,6 +297,7 @@ class ZooKeeperSession:
                 driver.expired()
         if self.is_connected:
             self.session_id = session_id
+            self._connected_s = boot_time_s()
             for driver in tuple(self._drivers):
                 driver.connected()
         elif not is_gone:
@@ -300,19 +330,72 @@ class ZooKeeperSession:
 
     def _check(self) -> None:
         now_s = boot_time_s()
-        if self.session_id == 0 and now_s > self._connect_by_s > 0:
+        if self.session_id:
             self._connect_by_s = 0.0
-            settings = self.settings
-            text = f"no ZooKeeper of {settings.hosts} has answered for {settings.connection_timeout_s:g} s"
-            self._fail(ConnectionError(f"{text}: does it run (bin/start-zookeeper-quorum.sh)?"))
-        elif self.session_id:
-            self._connect_by_s = 0.0
+        elif now_s >= self._next_look_s and self._connect_by_s > 0 and self._looking is None:
+            self._look(self._examine)
+        if self.is_connected and self._negotiated_s == 0 and now_s - self._connected_s > _TOLD_S:
+            self._connected_s = now_s
+            self._fail(RuntimeError(_NO_TIMEOUT))
         for driver in tuple(self._drivers):
             driver.check()
         if not self.is_connected or self._negotiated_s == 0 or self._is_asking:
             self._next_heartbeat_s = max(self._next_heartbeat_s, now_s + _PAUSE_MAX_S)
         elif now_s >= self._next_heartbeat_s:
             self._heartbeat()
+
+    # ---- what is wrong, when something is ----
+
+    def check_limits(self) -> None:
+        """Warn, once, when the servers are not set up for sessions of this length. On the thread."""
+        if not self._has_checked_limits and self._looking is None:
+            self._has_checked_limits = True
+            self._look(self._examine_limits)
+
+    def _look(self, work: Callable[[], Callable[[], None]]) -> None:
+        """Have another thread ask the servers; what ``work`` returns is called on this one."""
+
+        def look() -> None:
+            told = work()
+            self.post(lambda: self._looked(told))
+
+        self._looking = threading.Thread(target=look, name="drey-zookeeper-look", daemon=True)
+        self._looking.start()
+
+    def _looked(self, told: Callable[[], None]) -> None:
+        if self._looking is not None:
+            self._looking.join()
+            self._looking = None
+        told()
+
+    def _examine(self) -> Callable[[], None]:
+        states = examine(self.settings, _LOOK_S)
+        return lambda: self._judge(states)
+
+    def _judge(self, states: tuple[ServerState, ...]) -> None:
+        """Give up when no server will ever do, or when the time is over."""
+        now_s = boot_time_s()
+        if self.session_id or self._connect_by_s == 0:
+            return
+        self._next_look_s = min(now_s + _LOOK_AFTER_S, max(self._connect_by_s, now_s))
+        is_over = now_s >= self._connect_by_s
+        if not is_over and not all(state.is_hopeless for state in states):
+            return
+        self._connect_by_s = 0.0
+        hosts, waited_s = self.settings.hosts, self.settings.connection_timeout_s
+        begin = f"no ZooKeeper of {hosts} has answered for {waited_s:g} s" if is_over else f"no ZooKeeper at {hosts}"
+        found = "; ".join(f"{state.server}: {state.text}" for state in states if state.text)
+        hint = "" if all(state.is_hopeless for state in states) else ". Does it run (bin/start-zookeeper-quorum.sh)?"
+        self._fail(ConnectionError(f"{begin}: {found or 'it serves, but gives no session'}{hint}"))
+
+    def _examine_limits(self) -> Callable[[], None]:
+        found: dict[str, list[str]] = {}
+        for host, port in parse_hosts(self.settings.hosts):
+            for text in limits(self.settings, host, port, _LOOK_S):
+                found.setdefault(text, []).append(f"{host}:{port}")
+        for text, servers in found.items():
+            _log.warning("ZooKeeper at %s: %s", ", ".join(servers), text)
+        return lambda: None
 
     def _heartbeat(self) -> None:
         sent_s, session_id = boot_time_s(), self.session_id

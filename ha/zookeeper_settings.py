@@ -26,6 +26,10 @@ class ZooKeeperSettings:
     is_private: bool = True
     #: a pipe to the guardian that closes the session of this process when the process dies, or None
     guardian_pipe: int | None = None
+    #: files: the authority of the servers' certificates ("": no TLS), the certificate of this process and its key
+    tls_ca: str = ""
+    tls_certificate: str = ""
+    tls_key: str = ""
 
     @property
     def folder(self) -> str:

@@ -6,8 +6,9 @@ Loaded only where ``high-availability.type`` is ZOOKEEPER: commands of other clu
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 
-from engine.config.loader import Configuration
+from engine.config.loader import Configuration, config_directory
 from engine.config.options import (
     HA_ACL,
     HA_CLUSTER_ID,
@@ -15,12 +16,17 @@ from engine.config.options import (
     HA_QUORUM,
     HA_ROOT,
     HA_SESSION_TIMEOUT,
+    HA_TLS_CA,
+    HA_TLS_CERTIFICATE,
+    HA_TLS_KEY,
 )
 from engine.errors import ConfigurationError, ResourceError
 from engine.rpc.credentials import Credentials
 from ha.information import LeaderInformation
 from ha.interfaces import LeaderRetrieval
 from ha.services import create_ha_services
+from ha.zookeeper_hosts import parse_hosts
+from ha.zookeeper_preflight import tls_context
 from ha.zookeeper_settings import ZooKeeperSettings
 
 
@@ -28,7 +34,7 @@ def zookeeper_settings(
     configuration: Configuration, credentials: Credentials, guardian_pipe: int | None = None
 ) -> ZooKeeperSettings:
     """Return what the options say; ``guardian_pipe``: to whoever closes the session when this process dies."""
-    return ZooKeeperSettings(
+    settings = ZooKeeperSettings(
         hosts=configuration.get(HA_QUORUM),
         secret=credentials.key(b"high-availability"),
         root=configuration.get(HA_ROOT),
@@ -37,7 +43,30 @@ def zookeeper_settings(
         connection_timeout_s=configuration.get(HA_CONNECTION_TIMEOUT) / 1000,
         is_private=configuration.get(HA_ACL) == "creator",
         guardian_pipe=guardian_pipe,
+        **_tls_files(configuration),
     )
+    try:
+        parse_hosts(settings.hosts)
+        if settings.tls_ca:
+            tls_context(settings)
+    except ValueError as error:
+        raise ConfigurationError(f"high-availability.zookeeper: {error}") from error
+    return settings
+
+
+def _tls_files(configuration: Configuration) -> dict[str, str]:
+    """Return the files of the options; relative ones lie beside config.yaml."""
+    folder = config_directory() or Path()
+    options = {"tls_ca": HA_TLS_CA, "tls_certificate": HA_TLS_CERTIFICATE, "tls_key": HA_TLS_KEY}
+    files = {name: folder / value for name, option in options.items() if (value := configuration.get(option))}
+    if files and "tls_ca" not in files:
+        raise ConfigurationError(f"{HA_TLS_CA.key} is not set: a certificate alone makes no TLS to ZooKeeper")
+    if ("tls_certificate" in files) is not ("tls_key" in files):
+        raise ConfigurationError(f"{HA_TLS_CERTIFICATE.key} and {HA_TLS_KEY.key} are set both or not at all")
+    key = files.get("tls_key")
+    if key is not None and key.is_file() and key.stat().st_mode & 0o077:
+        raise ConfigurationError(f"others may read the private key {key}: run chmod 600 {key}")
+    return {name: str(file) for name, file in files.items()}
 
 
 class ElectedLeader:

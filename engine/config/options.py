@@ -428,6 +428,24 @@ HA_CONNECTION_TIMEOUT = _option(
     "A JobManager or client that reaches no server of ZooKeeper for so long at its start gives up.",
     minimum=1,
 )
+HA_TLS_CA = _option(
+    "high-availability.zookeeper.client.tls.ca",
+    "string",
+    None,
+    "File with the authority that certificates of ZooKeeper's servers must come from. Default: no TLS to ZooKeeper.",
+)
+HA_TLS_CERTIFICATE = _option(
+    "high-availability.zookeeper.client.tls.certificate",
+    "string",
+    None,
+    "File with the certificate that ZooKeeper's servers are shown. Default: none.",
+)
+HA_TLS_KEY = _option(
+    "high-availability.zookeeper.client.tls.key",
+    "string",
+    None,
+    "File with that certificate's private key, mode 0600.",
+)
 HA_ACL = _option(
     "high-availability.zookeeper.client.acl",
     "string",

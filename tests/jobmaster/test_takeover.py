@@ -12,6 +12,7 @@ from engine.commit.decision import Decision
 from engine.errors import ResourceError
 from engine.gateways.messages import CancelJob, RequestJobStatus, TaskExecutorLost
 from engine.graph.source_spec import SinkSpec
+from engine.jobmaster import job_journal
 from engine.jobmaster.job_event import (
     CancelAsked,
     FailingBegun,
@@ -21,6 +22,8 @@ from engine.jobmaster.job_event import (
     Scheduled,
     TaskEnded,
 )
+from engine.jobmaster.job_journal import FileJournal, read_journal
+from engine.jobmaster.job_recovery import RecoveredJob
 from engine.jobmaster.job_status import JobStatus
 from tests.jobmaster.job_graphs import BLOCKING, PIPELINED, Edge, job_graph
 from tests.jobmaster.takeover_world import WAIT_S, hold, scenario
@@ -314,3 +317,56 @@ def test_a_job_that_had_ended_in_all_but_name_is_only_published(tmp_path):
         assert [end.record.status for end in world.ends] == ["FINISHED", "FINISHED"]
 
     scenario([3], tmp_path / "storage", body)
+
+
+def test_a_job_goes_on_from_the_file_that_its_leader_left(tmp_path):
+    async def body(world):
+        release = threading.Event()
+        world.all_do(reduce=hold(release))
+        graph = stages(tmp_path)
+        first, second = tmp_path / "journal-1", tmp_path / "journal-2"
+        await world.lead(graph, FileJournal.create(first, graph.job_id, 1))
+        await world.until(lambda: world.started("reduce") == 2)
+        await world.depose()
+        content = read_journal(first)
+        assert (content.job_id, content.epoch, content.damage) == (graph.job_id, 1, "")
+        journal = FileJournal.create(second, graph.job_id, 2, content.events)
+        job_master = await world.lead(graph, journal, RecoveredJob(content.events))
+        release.set()
+        assert (await finished(job_master)).status == "FINISHED"
+        assert len(world.attempts()) == len(set(world.attempts())) == 5
+        await world.depose()
+        ended = [event.report.state for event in read_journal(second).events if isinstance(event, TaskEnded)]
+        assert ended == ["FINISHED"] * 5
+        assert output(tmp_path) == ["0\n", "1\n"] and left_over(tmp_path) == []
+
+    scenario([2, 1], tmp_path / "storage", body)
+
+
+def test_a_job_goes_on_when_its_journal_cannot_be_written_any_more(tmp_path, monkeypatch, caplog):
+    """What follows is not known to the next leader, which repeats it."""
+
+    async def body(world):
+        release = threading.Event()
+        world.all_do(reduce=hold(release))
+        graph = stages(tmp_path)
+        path = tmp_path / "journal"
+        await world.lead(graph, FileJournal.create(path, graph.job_id, 1))
+        await world.until(lambda: world.ended("map") >= 1)
+
+        def refuse(descriptor):
+            raise OSError(28, "No space left on device")
+
+        monkeypatch.setattr(job_journal.os, "fdatasync", refuse)
+        await world.until(lambda: world.started("reduce") == 1)
+        await world.depose()
+        events = read_journal(path).events
+        job_master = await world.lead(graph, recovered=RecoveredJob(events))
+        await world.until(lambda: job_master._status is not JobStatus.RECONCILING)
+        release.set()
+        assert (await finished(job_master)).status == "FINISHED"
+        assert output(tmp_path) == ["0\n", "1\n"] and left_over(tmp_path) == []
+        given_up = [record for record in caplog.records if "is not written any more" in record.getMessage()]
+        assert len(given_up) == 1
+
+    scenario([1], tmp_path / "storage", body)

@@ -104,6 +104,7 @@ class ZooKeeperSession:
         self._next_look_s = 0.0
         self._looking: threading.Thread | None = None
         self._has_checked_limits = False
+        self._dead: object = None
         # written on kazoo's thread only
         self._handed_over = 0
 
@@ -337,12 +338,22 @@ class ZooKeeperSession:
         if self.is_connected and self._negotiated_s == 0 and now_s - self._connected_s > _TOLD_S:
             self._connected_s = now_s
             self._fail(RuntimeError(_NO_TIMEOUT))
+        if self._has_died():
+            self._fail(RuntimeError("ZooKeeper's client has ended of itself: nothing will connect this process again"))
         for driver in tuple(self._drivers):
             driver.check()
         if not self.is_connected or self._negotiated_s == 0 or self._is_asking:
             self._next_heartbeat_s = max(self._next_heartbeat_s, now_s + _PAUSE_MAX_S)
         elif now_s >= self._next_heartbeat_s:
             self._heartbeat()
+
+    def _has_died(self) -> bool:
+        """Return, once, whether kazoo's thread has met an error that it does not expect; it tells nobody."""
+        routine = getattr(getattr(self._client, "_connection", None), "_connection_routine", None)
+        if routine is None or routine is self._dead or routine.is_alive():
+            return False
+        self._dead = routine
+        return True
 
     # ---- what is wrong, when something is ----
 

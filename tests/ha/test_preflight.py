@@ -251,6 +251,22 @@ def test_sessions_of_another_length_than_asked_for_are_warned_of(server, closing
     assert caplog.text == ""
 
 
+@needs_quorum
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_client_library_that_dies_is_an_error_and_not_silence(server, closing):
+    leading = closing(Leading(zookeeper(settings_at(server.port, session_timeout_s=20.0))).lead())
+    client = leading.services.session._client
+
+    def broken(*arguments):
+        raise LookupError("as no one expects")
+
+    client._connection._connect = broken
+    end_session(SessionHandle(leading.services.session.settings.hosts, *client.client_id, 20.0), WAIT_S)
+    until(lambda: leading.errors, "the error")
+    assert "client has ended of itself" in str(leading.errors[0])
+    assert leading.calls[1:] == ["revoked"]
+
+
 def test_a_client_library_that_does_not_tell_the_time_out_is_refused():
     session = ZooKeeperHaServices(settings_at(1)).session
     with pytest.raises(RuntimeError, match="use kazoo"):

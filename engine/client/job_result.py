@@ -77,10 +77,10 @@ class JobResult(msgspec.Struct, frozen=True):
     def report(self) -> tuple[str, ...]:
         """Lines for people: what each vertex took, what was decided while it ran, what functions counted."""
         vertices = (
-            f"{vertex.name}: {len(vertex.subtasks)} subtasks, "
-            f"{sum(subtask.rows_out for subtask in vertex.subtasks)} rows out, "
+            f"{vertex.name}: {_counted(len(vertex.subtasks), 'subtask')}, "
+            f"{_counted(sum(subtask.rows_out for subtask in vertex.subtasks), 'row')} out, "
             f"{size_text(vertex.spilled_bytes)} spilled, a subtask had at most {size_text(vertex.managed_bytes_peak)} "
-            f"managed and {vertex.network_buffers_peak} network buffers"
+            f"managed and {_counted(vertex.network_buffers_peak, 'network buffer')}"
             for vertex in self.vertices
         )
         decided = (*self.splits, *(decision.text for decision in self.decisions))
@@ -111,6 +111,10 @@ class JobResult(msgspec.Struct, frozen=True):
                 for vertex in self.vertices
             ],
         }
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 def job_result(outcome: JobOutcome) -> JobResult:

@@ -1,0 +1,11 @@
+"""What a result says to people."""
+
+from engine.client.job_result import JobResult, SubtaskResult, VertexResult
+
+
+def test_the_report_counts_as_people_do():
+    one = VertexResult("sink", (SubtaskResult(0, 1, 1, 8, 8, 0, network_buffers_peak=1),))
+    two = VertexResult("map", (SubtaskResult(0, 1, 2, 8, 8, 0), SubtaskResult(1, 0, 0, 0, 0, 0)))
+    lines = JobResult("a" * 32, "job", "FINISHED", 5, (one, two)).report
+    assert lines[0].startswith("sink: 1 subtask, 1 row out, ") and lines[0].endswith(" and 1 network buffer")
+    assert lines[1].startswith("map: 2 subtasks, 2 rows out, ") and lines[1].endswith(" and 0 network buffers")

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -18,9 +19,9 @@ from pathlib import Path
 from engine.commit.durable_file import fsync_folder, replace_file
 from engine.errors import ConfigurationError
 from ha.interfaces import ForeignStateError, StaleEpochError, StateUnavailableError, StoredState
-from ha.state_limits import check_write, is_name
 
 _LOCK_NAME = "lock"
+_NAME = re.compile(r"[0-9a-f]{1,64}")
 
 
 class FileHandles:
@@ -48,7 +49,7 @@ class FileHandles:
     def names(self) -> tuple[str, ...]:
         """Return the names that there are, sorted."""
         try:
-            return tuple(sorted(path.name for path in self._folder.iterdir() if is_name(path.name)))
+            return tuple(sorted(path.name for path in self._folder.iterdir() if _NAME.fullmatch(path.name)))
         except FileNotFoundError:
             return ()
         except OSError as error:
@@ -94,13 +95,14 @@ class FileHandles:
             fsync_folder(self._folder)
 
     def _write(self, epoch: int, name: str, version: int, content: bytes) -> None:
-        self._check(epoch, name, content)
+        self._check(epoch, name)
         try:
             replace_file(self._folder / name, b"%d " % version + content)
         except OSError as error:
             raise StateUnavailableError(f"{self._folder / name}: {error}") from error
 
-    def _check(self, epoch: int, name: str, content: bytes = b"") -> None:
-        check_write(name, content)
+    def _check(self, epoch: int, name: str) -> None:
+        if _NAME.fullmatch(name) is None:
+            raise ValueError(f"{name!r} is not a name for a content: write 1 to 64 hexadecimal digits")
         if not self._is_granted(epoch):
             raise StaleEpochError(f"{name} is not changed: epoch {epoch} leads no more")

@@ -9,6 +9,7 @@ import pytest
 from engine.cli import ha_gc
 from engine.commit.staging import create_staging
 from engine.dispatcher.orphans import find_orphans, remove_orphan
+from engine.entrypoint import stored_garbage
 from engine.graph.source_spec import SinkSpec
 from engine.ids import JobId
 from tests.dispatcher.stored import World, decision_of, end_of
@@ -128,8 +129,8 @@ def command(world, monkeypatch, capsys):
     """Run ``ha gc`` over the world; what the leader was asked to cancel is in ``cancelled``."""
     cancelled = []
 
-    monkeypatch.setattr(ha_gc, "shared_folder", lambda *_: world.folder)
-    monkeypatch.setattr(ha_gc, "_handles", lambda *_: world.handles)
+    monkeypatch.setattr(stored_garbage, "shared_folder", lambda *_: world.folder)
+    monkeypatch.setattr(stored_garbage.StoredGarbage, "_handles", lambda _: world.handles)
     monkeypatch.setattr(ha_gc, "_cancel", lambda job_id, _: cancelled.append(job_id))
 
     def run(delete=False, older_than=0.0, outputs=()):
@@ -172,6 +173,6 @@ def test_the_command_says_what_it_could_not_remove(world, command, monkeypatch):
     def fail(*_):
         raise OSError(30, "Read-only file system")
 
-    monkeypatch.setattr(ha_gc, "remove_orphan", fail)
+    monkeypatch.setattr(stored_garbage, "remove_orphan", fail)
     code, found = command(delete=True)
     assert code == 1 and found["orphans"][0]["state"] == "kept"

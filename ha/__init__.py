@@ -5,8 +5,9 @@
     embedded.py     one process: grants at once, with an epoch that only grows
     standalone.py   one fixed leader at a known address
     zookeeper_*.py  several processes: _session (connection, thread, lease), _election, _retrieval, _state, _record,
-                    _settings
-    memory_state.py, zookeeper_state.py   what leaders keep for those who lead next
+                    _settings, _hosts, _preflight (why there is no session)
+    session_end.py  the session of a process that died, closed by who knows it
+    memory_state.py, zookeeper_state.py   what leaders keep for those who lead next; state_limits.py
     services.py     HaServices by type
 
 A component acts only between ``grant_leadership`` and ``revoke_leadership``. The epoch it was granted stands in every

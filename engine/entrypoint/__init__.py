@@ -3,6 +3,7 @@
 jobmanager.py          python -m engine.entrypoint.jobmanager: a JobManager's process
 leading_components.py  what it runs while it leads: Dispatcher, ResourceManager, JobMasters
 leader_endpoint.py     who leads: answered by JobManagers, asked by TaskManagers
+supervisor.py          python -m engine.entrypoint.supervisor: starts a JobManager that died again, hands over at once
 standalone_epoch.py    the epoch of a JobManager without a quorum
 taskmanager.py         python -m engine.entrypoint.taskmanager: a TaskManager's process
 standalone_job.py      python -m engine.entrypoint.standalone_job: one job on a JobManager of its own

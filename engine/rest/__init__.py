@@ -15,6 +15,7 @@ openapi.py             the description of all this
 streaming_routes.py    what there is only for streams, refused by name
 job_document.py        JobDetails as documents (vertex_document.py, job_details.py)
 log_files.py           log files as answers; metrics_answer.py: metrics as answers
+forwarding.py          what a standby does: it asks the leader
 services.py            RestServices: what handlers ask
 version.py             which program this is
 

@@ -10,6 +10,7 @@ http_messages.py  Route, Access, HttpRequest, HttpResponse
 http_server.py    HttpServer: the server of a process, with all checks
 http_connection.py  its connections, bounded and timed
 http_service.py   HttpRpcService: transport between processes
+http_forwarding.py  passing a request on to another process
 tls.py            mutual TLS from security.ssl.*
 local_gateway.py  transport between endpoints of one process
 heartbeat.py      HeartbeatMonitor: who has been silent for too long

@@ -55,7 +55,7 @@ from engine.jobmaster.job_commit import FolderStorage, JobCommit, JobStorage
 from engine.jobmaster.job_event import CancelAsked, Led, Prepared, Replanned, Restarted, TaskEnded
 from engine.jobmaster.job_journal import Journal, NoJournal
 from engine.jobmaster.job_recovery import JobState, RecoveredJob, cancel
-from engine.jobmaster.job_scheduling import GOING_ON, JobScheduling
+from engine.jobmaster.job_scheduling import GOING_ON, TRIES, JobScheduling
 from engine.jobmaster.job_status import JobStatus
 from engine.jobmaster.partition_tracker import partitions_to_release
 from engine.jobmaster.reattachment import Losses, Reattachment, losses, why_missing
@@ -67,8 +67,6 @@ from engine.rpc.gateway import RpcService
 from engine.rpc.request import ACKNOWLEDGE, Acknowledge
 
 _log = logging.getLogger(__name__)
-
-_CANCEL_TRIES = 3
 
 
 @dataclass(frozen=True)
@@ -430,7 +428,7 @@ class JobMaster(JobScheduling):
         execution = vertex.current
         assert execution.slot is not None, f"{vertex.name} runs without a slot"
         gateway = self._rpc.connect(execution.slot.address, self._epoch)
-        for _ in range(_CANCEL_TRIES):
+        for _ in range(TRIES):
             try:
                 await gateway.ask(CancelTask(execution.attempt))
                 return

@@ -16,9 +16,10 @@ from engine.fault_points import reach
 from engine.gateways.failure_info import failure_info
 from engine.gateways.messages import FreeSlot, RequestSlotOverview, RequestSlots, SubmitTask, WithdrawSlotRequests
 from engine.graph.deployment import FailureInfo, TaskReport
+from engine.ids import ResourceId
 from engine.jobmaster.deployment import build_descriptor
 from engine.jobmaster.execution_state import ExecutionState
-from engine.jobmaster.execution_vertex import ExecutionVertex
+from engine.jobmaster.execution_vertex import Execution, ExecutionVertex
 from engine.jobmaster.job_commit import JobCommit
 from engine.jobmaster.job_ending import JobEnding
 from engine.jobmaster.job_event import BoundsChosen, Scheduled, ScheduledAttempt
@@ -28,10 +29,13 @@ from engine.jobmaster.job_status import JobStatus
 from engine.jobmaster.range_bounds import choose_bounds
 from engine.jobmaster.scheduler import SchedulingRegion
 from engine.jobmaster.slot_timeout import SlotDeadline, slot_timeout_text
+from engine.rpc.errors import EndpointUnreachableError, RpcTimeoutError
 from engine.rpc.gateway import RpcService
 
 _log = logging.getLogger(__name__)
 
+#: so often a TaskExecutor is asked that does not answer
+TRIES = 3
 #: a failure may be mended, slots are of use
 GOING_ON = (JobStatus.RUNNING, JobStatus.RESTARTING)
 
@@ -68,6 +72,14 @@ class JobScheduling(JobEnding):
 
     def _report(self, report: TaskReport) -> None:
         """Act on a report."""
+        raise NotImplementedError
+
+    async def _cancel_task(self, vertex: ExecutionVertex) -> None:
+        """Have the current attempt end."""
+        raise NotImplementedError
+
+    def _lose_task_executor(self, resource_id: ResourceId, reason: str) -> None:
+        """Count everything there as lost."""
         raise NotImplementedError
 
     def _fail(self, failure: FailureInfo, subtasks: Sequence[ExecutionVertex] = ()) -> None:
@@ -147,11 +159,32 @@ class JobScheduling(JobEnding):
         self.spawn(self._submit_task(vertex, execution.slot.address, request), f"deploy {vertex.name}")
 
     async def _submit_task(self, vertex: ExecutionVertex, address: str, request: SubmitTask) -> None:
-        try:
-            await self._rpc.connect(address, self._epoch).ask(request)
-        except EngineError as error:
-            if vertex.current.attempt == request.descriptor.attempt:
-                self._deployment_failed(vertex, error)
+        """Send a task. One that was not answered may run: it is sent again, and who never answers is lost."""
+        execution, reason = vertex.current, ""
+        for _ in range(TRIES):
+            if vertex.current is not execution or execution.state.is_terminal:
+                return  # it was lost meanwhile, with its TaskExecutor
+            try:
+                await self._rpc.connect(address, self._epoch).ask(request)
+            except (RpcTimeoutError, EndpointUnreachableError) as error:
+                reason = str(error)
+            except EngineError as error:
+                if vertex.current is execution:
+                    self._refused(execution)
+                    self._deployment_failed(vertex, error)
+                return
+            else:
+                if reason and execution.state is ExecutionState.CANCELING:
+                    await self._cancel_task(vertex)  # it may have been cancelled before it was there
+                return
+        if vertex.current is execution and not execution.state.is_terminal and execution.slot is not None:
+            self._lose_task_executor(execution.slot.resource_id, reason)
+
+    def _refused(self, execution: Execution) -> None:
+        """Give up the slot of an attempt: its TaskExecutor may have taken it back when nobody heard."""
+        if execution.slot is not None:
+            self._pool.discard(execution.slot.allocation_id)
+            self._tell(execution.slot.address, FreeSlot(execution.slot.allocation_id))
 
     def _deployment_failed(self, vertex: ExecutionVertex, error: EngineError) -> None:
         slot = vertex.current.slot

@@ -105,6 +105,10 @@ class SlotPool:
         """Forget the slots in use of a TaskExecutor that it does not hold any more."""
         self._used = {key: slot for key, slot in self._used.items() if slot.resource_id != resource_id or key in held}
 
+    def discard(self, allocation_id: AllocationId) -> None:
+        """Forget a slot in use: it does not come back."""
+        self._used.pop(allocation_id, None)
+
     def give_back(self, slot: AllocatedSlot) -> None:
         """Make a used slot idle; a slot that is gone stays gone."""
         if self._used.pop(slot.allocation_id, None) is not None:

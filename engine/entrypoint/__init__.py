@@ -4,6 +4,8 @@ jobmanager.py          python -m engine.entrypoint.jobmanager: a JobManager's pr
 leading_components.py  what it runs while it leads: Dispatcher, ResourceManager, JobMasters
 leader_endpoint.py     who leads: answered by JobManagers, asked by TaskManagers
 supervisor.py          python -m engine.entrypoint.supervisor: starts a JobManager that died again, hands over at once
+storage_places.py      where a JobManager keeps what outlives a leader
+stored_garbage.py      what is stored for nobody, for commands
 standalone_epoch.py    the epoch of a JobManager without a quorum
 taskmanager.py         python -m engine.entrypoint.taskmanager: a TaskManager's process
 standalone_job.py      python -m engine.entrypoint.standalone_job: one job on a JobManager of its own

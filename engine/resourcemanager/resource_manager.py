@@ -189,6 +189,8 @@ class ResourceManager(RpcEndpoint):
 
     async def _request_slot(self, assignment: SlotAssignment) -> None:
         request = assignment.request
+        if assignment.resource_id not in self._addresses:
+            return  # it left at the same moment, and what was to be its slot is sought elsewhere
         gateway = self._rpc.connect(self._addresses[assignment.resource_id], self._epoch)
         try:
             await gateway.ask(

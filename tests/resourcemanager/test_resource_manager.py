@@ -9,6 +9,7 @@ import pytest
 from engine.clock import SystemClock
 from engine.errors import EngineError, ResourceError
 from engine.gateways.messages import (
+    DisconnectTaskExecutor,
     Heartbeat,
     RegisterTaskExecutor,
     RequestSlot,
@@ -102,5 +103,18 @@ def test_whatever_is_wrong_with_one_heartbeat_is_nothing_to_the_others(failure):
             await manager.register_task_executor(registration(ResourceId.random(), 1))
         await until(lambda: peers.count(Heartbeat) > 6)
         assert (await manager.request_slot_overview(RequestSlotOverview())).task_executor_count == 2
+
+    run(scenario)
+
+
+def test_a_task_executor_that_leaves_as_its_slot_is_assigned_takes_nobody_along():
+    async def scenario(manager, peers):
+        leaving, staying = ResourceId.random(), ResourceId.random()
+        await manager.register_task_executor(registration(leaving, 1))
+        await manager.request_slots(RequestSlots(JobId.random(), "a job", "here/jobmaster", 1, 1))
+        await manager.disconnect_task_executor(DisconnectTaskExecutor(leaving, "it leaves"))
+        await manager.register_task_executor(registration(staying, 1))
+        await until(lambda: peers.count(RequestSlot) == 1)
+        assert (await manager.request_slot_overview(RequestSlotOverview())).task_executor_count == 1
 
     run(scenario)

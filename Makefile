@@ -21,9 +21,11 @@ asan:             ## tests of the native rooms under the address sanitizer
 	    PYTHONMALLOC=malloc $(PYTHON) -m pytest -p no:cacheprovider tests/memory tests/iomanager tests/records tests/sort \
 	    tests/join tests/aggregate tests/exchange tests/connectors tests/operators tests/integration
 
-chaos: build      ## kills processes of real clusters; SEED=n repeats one schedule, SHORT=1 runs a part
-	CHAOS=$(if $(SHORT),short,all) $(if $(SEED),CHAOS_SEED=$(SEED)) bin/run-tests -q tests/chaos tests/entrypoint \
-	    tests/ha tests/integration/test_scripts.py
+chaos: build      ## kills processes of real clusters; SEED=n repeats one schedule, SHORT=1 a part, FULL=1 100 of each;
+                  ## RECORDS=folder keeps what has passed: the same command goes on after an interruption
+	CHAOS=$(if $(SHORT),short,$(if $(FULL),full,all)) $(if $(SEED),CHAOS_SEED=$(SEED)) CHAOS_RECORDS=$(RECORDS) \
+	    bin/run-tests -q tests/chaos tests/entrypoint tests/ha tests/integration/test_scripts.py \
+	    tests/dispatcher/test_crash_points.py
 
 soak: build       ## one session of a real cluster for long, and a consumer that stands still: JOBS=200 STALL_S=300
 	CHAOS=all SOAK_JOBS=$(or $(JOBS),200) SOAK_STALL_S=$(or $(STALL_S),300) bin/run-tests -q -s tests/chaos/test_soak.py

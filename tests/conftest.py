@@ -29,9 +29,13 @@ _WAIT_S = 3.0
 #: start clusters and quorums of real processes: left out when everything runs, for they take minutes together; they
 #: run when they are named, and with CHAOS=short or CHAOS=all
 WHOLE_CLUSTERS = (
+    "tests/dispatcher/test_crash_points.py",
+    "tests/entrypoint/test_cluster_over_rest.py",
     "tests/entrypoint/test_daemons.py",
     "tests/entrypoint/test_high_availability.py",
+    "tests/entrypoint/test_shipped_job.py",
     "tests/entrypoint/test_supervisor.py",
+    "tests/entrypoint/test_wide_values.py",
     "tests/entrypoint/test_zookeeper.py",
     "tests/ha/test_preflight.py",
     "tests/ha/test_unrest.py",

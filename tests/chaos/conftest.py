@@ -1,7 +1,8 @@
 """Data and oracle of the chaos jobs.
 
-``CHAOS=all`` runs everything, ``CHAOS=short`` a part of it that takes a few minutes; without it nothing is collected.
-``CHAOS_SEED=n`` repeats the random schedules of one seed.
+``CHAOS=all`` runs everything in about an hour, ``CHAOS=full`` more of the same, ``CHAOS=short`` a part of it that takes
+a few minutes; without it nothing is collected. ``CHAOS_SEED=n`` repeats the random schedules of one seed.
+``CHAOS_RECORDS=folder`` keeps what leader trials have passed, so that a run goes on where it was interrupted.
 """
 
 import os

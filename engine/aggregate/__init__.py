@@ -7,5 +7,7 @@ group_store       kernel: group and value records in pages, one list of pages fo
 state_kernels     kernel: update one state column of many groups
 state_columns     states of groups as Arrow arrays; the final value of avg
 state_rows        rows of partial states: written to and read from spill files
+state_combiner    kernel: states of two binary rows of one group, for a sort that combines
+state_results     results of states that are columns already
 row_states        rows passed through as states, when partial aggregation does not reduce
 """

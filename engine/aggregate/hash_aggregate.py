@@ -21,8 +21,9 @@
            Deeper than LEVEL_MAX the table is frozen instead: groups in it take what is theirs, all other states go
            to one more file, which the next pass reads. A pass completes at least one group, so this ends.
 
-A partial aggregate that does not reduce (more than PASS_RATIO of its rows were new groups) switches itself off and
-passes rows through as states. With few pages all partitions share them and are evicted together.
+A partial aggregate that does not reduce (more than pass_ratio of its rows were new groups) switches itself off and
+passes rows through as states: later where states are sorted next, which costs more for each than grouping does.
+With few pages all partitions share them and are evicted together.
 
 Invariants: no state is in a file that is still to be read and in a result. Memory: table and one page are in the pool;
 each open partition file has one block in memory of its writer.
@@ -74,6 +75,8 @@ LEVEL_MAX = 6
 #: partial: more new groups than this share of the rows, over PASS_ROWS rows, means that grouping does not pay
 PASS_RATIO = 0.8
 PASS_ROWS = 131072
+#: the same where states are sorted next
+PASS_RATIO_BEFORE_SORT = 0.95
 _ALL = -1
 
 
@@ -91,10 +94,11 @@ class HashAggregate:
         space: SpillSpace,
         force_spill: bool = False,
         level_max: int = LEVEL_MAX,
+        pass_ratio: float = PASS_RATIO,
     ) -> None:
         """Take two pages of the pool.
 
-        Args: input_schema, output_schema: as ``functions`` says for the phase; level_max: for tests.
+        Args: input_schema, output_schema: as ``functions`` says for the phase; level_max: for tests; pass_ratio: above.
         Raises: SchemaError, NotYetSupportedError, MemoryBudgetError.
         """
         if phase not in PHASES:
@@ -112,8 +116,7 @@ class HashAggregate:
         self.rows_in = 0
         #: groups given out so far (partial: states)
         self.group_count = 0
-        self._passing = False
-        self._checked = (0, 0)
+        self._passing, self._pass_ratio, self._checked = False, pass_ratio, (0, 0)
         self._pending: list[tuple[SpillFile, int]] = []
         self._finished_bytes = 0
         self._space = space
@@ -244,7 +247,7 @@ class HashAggregate:
         rows_before, groups_before = self._checked
         if rows - rows_before >= PASS_ROWS:
             groups = self._table.groups_made - groups_before
-            self._passing = bool(self._layout.key_columns) and groups > PASS_RATIO * (rows - rows_before)
+            self._passing = bool(self._layout.key_columns) and groups > self._pass_ratio * (rows - rows_before)
             self._checked = (rows, self._table.groups_made)
 
     # ------------------------------------------------------------------------------------------------------- spilling

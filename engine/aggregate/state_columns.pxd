@@ -4,6 +4,14 @@ cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from engine.aggregate.group_table cimport GroupTable
+from engine.aggregate.state_kernels cimport StateField
+
+# Averages of groups; those without input are written as 0 and null by their flag.
+cdef void gather_means(uint8_t** groups, int64_t count, const StateField* total, const StateField* counted,
+                       bint is_decimal, uint8_t* values) noexcept nogil
+# Variances of samples, or their roots; returns the number of nulls (groups of fewer than two values).
+cdef int64_t gather_deviations(uint8_t** groups, int64_t count, const StateField* field, bint is_root, uint8_t* bits,
+                               double* values) noexcept nogil
 
 @cython.final
 cdef class GroupScan:

@@ -118,29 +118,40 @@ class SortOperator(msgspec.Struct, frozen=True, tag="sort"):
     limit: int | None = None
 
 
+class GroupedStates(msgspec.Struct, frozen=True):
+    """Rows are partial states of groups: those of one group become one wherever they meet."""
+
+    keys: tuple[str, ...]
+    calls: tuple[AggregateCall, ...]
+
+
 class SortRunsOperator(msgspec.Struct, frozen=True, tag="sort_runs"):
     """Last of a chain: sorts its subtask's rows into runs, which consumers read by ranges of keys."""
 
     keys: tuple[SortKey, ...]
     limit: int | None = None
+    groups: GroupedStates | None = None
 
 
 class MergeRunsOperator(msgspec.Struct, frozen=True, tag="merge_runs"):
-    """Head: merges one range of the sorted runs of all producers."""
+    """Head: merges one range of the sorted runs of all producers; of groups it emits results."""
 
     keys: tuple[SortKey, ...]
+    groups: GroupedStates | None = None
 
 
 class HashAggregateOperator(msgspec.Struct, frozen=True, tag="hash_aggregate"):
     """Hash aggregation.
 
     ``phase``: "partial" emits states and may emit a group twice, "final" merges states, "single" does both. The
-    columns of partial states are documented in ``engine.aggregate.functions``.
+    columns of partial states are documented in ``engine.aggregate.functions``. ``is_sorted_next``: partial states go
+    straight into a sort, where a state costs more than in an exchange.
     """
 
     phase: str
     keys: tuple[str, ...]
     calls: tuple[AggregateCall, ...]
+    is_sorted_next: bool = False
 
 
 class LimitOperator(msgspec.Struct, frozen=True, tag="limit"):

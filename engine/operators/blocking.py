@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from engine.aggregate.hash_aggregate import HashAggregate
+from engine.aggregate.hash_aggregate import PASS_RATIO, PASS_RATIO_BEFORE_SORT, HashAggregate
 from engine.expressions.schema_bridge import to_arrow_schema
 from engine.graph.operator_descriptor import HashAggregateOperator, SortOperator, SortRunsOperator
 from engine.operators.operator import ChainedOperator, Output, TaskContext
+from engine.operators.state_combining import state_combiner
 from engine.operators.wide_batches import in_turns
 from engine.sort.external_sorter import ExternalSorter
 
@@ -41,6 +42,7 @@ class Sort(ChainedOperator):
             reader_count=context.descriptor.parallelism if isinstance(operator, SortRunsOperator) else 1,
             # Another process reads the runs, and could not follow a reference.
             has_values_inside=isinstance(operator, SortRunsOperator) and context.services.data_plane is not None,
+            combiner=state_combiner(getattr(operator, "groups", None), self.descriptor),
         )
 
     @property
@@ -104,6 +106,7 @@ class Aggregate(ChainedOperator):
             context.page_pool(self.descriptor),
             context.spill_space(),
             force_spill=context.force_spill,
+            pass_ratio=PASS_RATIO_BEFORE_SORT if operator.is_sorted_next else PASS_RATIO,
         )
 
     @property

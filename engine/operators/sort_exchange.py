@@ -24,6 +24,7 @@ from engine.graph.operator_descriptor import MergeRunsOperator
 from engine.operators.blocking import Sort
 from engine.operators.operator import Output, TaskContext
 from engine.operators.received_runs import is_remote, receive_runs
+from engine.operators.state_combining import state_combiner, state_results
 from engine.operators.wide_batches import in_turns
 from engine.sort.merged_batches import MergedBatches
 from engine.sort.sorted_runs import SortedRuns
@@ -94,16 +95,18 @@ class MergeRunsDriver:
         """Push the rows of the range in order, until the output has enough."""
         key_range = self._context.descriptor.gates[0].key_range
         assert key_range is not None, f"{self._context.task_name} was given no range"
+        operator = self._descriptor.operator
+        assert isinstance(operator, MergeRunsOperator), f"{operator} merges nothing"
         if self._has_remote:
-            operator = self._descriptor.operator
-            assert isinstance(operator, MergeRunsOperator), f"{operator} merges nothing"
             self._received = receive_runs(self._context, operator.keys, self._inputs[0])
             self._sources.append(self._received)
-        self._merged = MergedBatches(self._sources, self._pool, key_range.lower, key_range.upper)
+        combiner = state_combiner(operator.groups, self._descriptor)
+        self._merged = MergedBatches(self._sources, self._pool, key_range.lower, key_range.upper, combiner=combiner)
+        results = state_results(operator.groups, self._descriptor)
         for batch in in_turns(self._merged.batches()):
             self._context.check_cancelled()
             self.rows_in, self.bytes_in = self._merged.rows_out, self._merged.bytes_in
-            self._output.process(batch)
+            self._output.process(results(batch))
             del batch
             if self._output.is_satisfied:
                 break

@@ -24,6 +24,7 @@ It lies below the JobMaster, which plans again with the sizes of finished result
     join_planning.py         the alternatives of one join with costs, hints and reasons
     replication.py           sources that every subtask of a join reads by itself
     sort_planning.py         sorts and limits, in one subtask or in order over several
+    sorted_aggregates.py     groups that are sorted by their keys: the aggregate's second phase within the sort
     partition_planning.py    where rows go when the user says so
     plan_enumerator.py       alternatives of the whole plan, bottom up
     candidates.py            a possible way to compute a node

@@ -73,6 +73,8 @@ class Candidate(msgspec.Struct, frozen=True, eq=False):
     properties: GlobalProperties = RANDOM
     order: LocalProperties = LocalProperties()
     report: JoinReport | None = None
+    #: the aggregate whose second phase a sort does as well
+    combined: Candidate | None = None
 
     @property
     def is_ordered(self) -> bool:

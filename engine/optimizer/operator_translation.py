@@ -5,6 +5,7 @@
     join                                     see join_translation.py
     aggregate   SINGLE                       arguments -> single
                 PARTIAL_FINAL                arguments -> partial ═══ final
+                in a sort                    see sorted_aggregates.py
     sort, limit                              see sort_planning.py
     reduce, co_group                         sort -> function (function_planning.py)
     partition   CUSTOM                       the user's function ═══ identity; else identity (partition_planning.py)
@@ -60,6 +61,8 @@ from engine.optimizer.rejection_reasons import rejected_alternatives
 from engine.optimizer.replication import is_replicated
 from engine.optimizer.settings import OptimizerSettings
 from engine.optimizer.sort_planning import STRATEGIES, sort_operators
+from engine.optimizer.sorted_aggregates import STRATEGIES as SORTED_AGGREGATE_STRATEGIES
+from engine.optimizer.sorted_aggregates import sorted_aggregate_operators
 
 WEIGHT_MIN = 0.25
 
@@ -110,7 +113,7 @@ class PhysicalPlanBuilder:
             case Aggregate() as aggregate:
                 return self._aggregate(candidate, aggregate)
             case Sort() | Limit():
-                return self._sort(candidate)
+                return self._sort(candidate) if candidate.combined is None else self._sorted_aggregate(candidate)
             case Partition(kind="CUSTOM") as partition:
                 return self._custom_partition(candidate, partition)
             case _:
@@ -255,19 +258,7 @@ class PhysicalPlanBuilder:
             descriptor = OperatorDescriptor(node_id, name, operator, (schema,), candidate.node.schema, weight)
             channel = _channel(source, 0, candidate.inputs[0].shipping)
             return self._add(candidate, descriptor, (channel,))
-        partial_weight = self._weight(candidate.estimates, 1)
-        partial = OperatorDescriptor(
-            node_id,
-            f"partial {name}",
-            HashAggregateOperator("partial", keys, calls),
-            (schema,),
-            aggregate.state_schema,
-            partial_weight,
-        )
-        below = self._nodes[source]
-        rows = min(below.estimates.rows, candidate.estimates.rows * below.parallelism)
-        states = Estimates(rows, rows * max(1, aggregate.state_schema.row_width_bytes), "groups * subtasks")
-        local = self._add_phase(candidate, source, partial, states, "PARTIAL")
+        local = self._partial(candidate, aggregate, source)
         final = OperatorDescriptor(
             node_id,
             name,
@@ -277,6 +268,35 @@ class PhysicalPlanBuilder:
             self._weight(candidate.estimates, candidate.parallelism),
         )
         return self._add(candidate, final, (_channel(local, 0, candidate.inputs[0].shipping),), "FINAL")
+
+    def _partial(self, candidate: Candidate, aggregate: Aggregate, source: int, is_sorted_next: bool = False) -> int:
+        """Add the first phase of an aggregate; returns its node."""
+        partial = OperatorDescriptor(
+            candidate.node.id,
+            f"partial {operator_name(candidate.node)}",
+            HashAggregateOperator("partial", aggregate.keys, aggregate.calls, is_sorted_next),
+            (self._nodes[source].descriptor.output_schema,),
+            aggregate.state_schema,
+            self._weight(candidate.estimates, 1),
+        )
+        below = self._nodes[source]
+        rows = min(below.estimates.rows, candidate.estimates.rows * below.parallelism)
+        states = Estimates(rows, rows * max(1, aggregate.state_schema.row_width_bytes), "groups * subtasks")
+        return self._add_phase(candidate, source, partial, states, "PARTIAL")
+
+    def _sorted_aggregate(self, candidate: Candidate) -> int:
+        """Add an aggregate whose states are sorted and combined in runs and merges."""
+        grouping = candidate.combined
+        assert grouping is not None
+        aggregate = grouping.node.operator
+        assert isinstance(aggregate, Aggregate)
+        partial = self._partial(grouping, aggregate, self._arguments(grouping, aggregate), is_sorted_next=True)
+        states = self._nodes[partial]
+        weight = self._weight(states.estimates, states.parallelism)
+        runs, merge = sorted_aggregate_operators(candidate, operator_name(candidate.node), weight)
+        before, behind = SORTED_AGGREGATE_STRATEGIES
+        source = self._add_phase(candidate, partial, runs, states.estimates, before)
+        return self._add(candidate, merge, (_channel(source, 0, candidate.inputs[0].shipping),), behind)
 
     def _arguments(self, candidate: Candidate, aggregate: Aggregate) -> int:
         """Return the node that makes the input of the first phase: a new projection or the input itself."""

@@ -56,6 +56,7 @@ from engine.optimizer.partition_planning import partition_candidates
 from engine.optimizer.properties import RANDOM, GlobalProperties, LocalProperties, hashed_by
 from engine.optimizer.settings import OptimizerSettings
 from engine.optimizer.sort_planning import in_order, limit_candidate, sort_candidate
+from engine.optimizer.sorted_aggregates import with_sorted_aggregate
 
 
 def enumerate_plan(plan: Plan, estimates: tuple[Estimates, ...], settings: OptimizerSettings) -> list[Candidate]:
@@ -89,7 +90,8 @@ def _candidates(
                 for candidate in _aggregates(node, node.operator, estimates, source, settings)
             ]
         case Sort():
-            return [sort_candidate(node, node.operator, estimates, source, settings) for source in inputs[0]]
+            sorts = [sort_candidate(node, node.operator, estimates, source, settings) for source in inputs[0]]
+            return [with_sorted_aggregate(plan, sort, settings) for sort in sorts]
         case Partition() as partition:
             return partition_candidates(plan, node, partition, estimates, inputs[0], settings)
         case GroupReduce() | CoGroup():

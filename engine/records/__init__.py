@@ -8,6 +8,7 @@
     hashing         the 64-bit hash of key columns, from batches and from rows (hash_mix: its mixing functions)
     key_group       Flink's key groups: Java's hash codes, murmur, key group, operator index
     comparator      key equality (joins, groups) and the order of sort keys
+    row_combiner    one row of two that have the same keys: the door between sorts and aggregates
     normalized_key  an 8-byte prefix of the sort keys that compares as they do
     byte_kernels    unaligned loads, short copies, prefetch
 

@@ -1,5 +1,7 @@
 """External sort: rows kept in pages, sorted by an index of prefixes, kept or spilled as runs, merged.
 
+With a ``RowCombiner`` (records) rows of equal keys become one in every run and every merge.
+
 external_sorter   the operator's face: fill, sort, spill; then batches, or its runs for others
 record_sorter     one memory's worth: rows in pages of the pool and the sorted index over them
 sort_worker       the thread that sorts and spills one half of the memory while the other one fills

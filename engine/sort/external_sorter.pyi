@@ -8,6 +8,7 @@ from engine.graph.sort_key import SortKey
 from engine.iomanager.spill_space import SpillSpace
 from engine.memory.page_pool import PagePool
 from engine.memory.segment import MemorySegment
+from engine.records.row_combiner import RowCombiner
 from engine.sort.sorted_runs import SortedRuns
 
 @final
@@ -32,6 +33,7 @@ class ExternalSorter:
         force_spill: bool = False,
         reader_count: int = 1,
         has_values_inside: bool = False,
+        combiner: RowCombiner | None = None,
     ) -> Self: ...
     def add_batch(self, batch: pa.RecordBatch) -> None: ...
     def add_page(self, segment: MemorySegment, used_bytes: int) -> None: ...

@@ -41,6 +41,7 @@ from engine.memory.segment cimport MemorySegment
 from engine.records.arrow_batch cimport ArrowBatch
 from engine.records.outside_keys cimport row_at, take_keys_outside
 from engine.records.row_codec cimport row_size, rows_of_page
+from engine.records.row_combiner cimport RowCombiner
 from engine.sort.record_sorter cimport RecordSorter
 from engine.sort.sort_worker cimport SortWorker, sort_rows, spill_rows
 from engine.sort.sorted_run cimport run_in_memory
@@ -88,12 +89,14 @@ cdef class ExternalSorter:
     cdef readonly int64_t waited_ns         # ... and of that, how long filling waited for it
 
     def __cinit__(self, schema, keys, PagePool pool not None, space, limit=None, bint force_spill=False,
-                  int32_t reader_count=1, bint has_values_inside=False):
+                  int32_t reader_count=1, bint has_values_inside=False, RowCombiner combiner=None):
+        if combiner is not None and limit is not None:
+            raise ValueError("rows that are combined can have no limit: it is not known how many will be left")
         self.schema = schema
         self._pool = pool
         self._reader_count = reader_count
         self._runs = SortedRuns(schema, keys, space, block_size_bytes(pool.page_limit * pool.page_size // reader_count),
-                                has_values_inside)
+                                has_values_inside, combiner)
         self._row_limit = FORCED_RUN_ROWS if force_spill else 0
         if limit is None and pool.page_limit >= 2 * HALF_PAGES_MIN:
             self._worker = SortWorker(self._runs)
@@ -219,7 +222,7 @@ cdef class ExternalSorter:
             return 0
         if self._worker is not None:
             return self._change_halves()
-        sort_rows(self._sorter)
+        sort_rows(self._sorter, self._runs.combiner)
         if self._limit == NO_LIMIT or self._force_spill or size > self._pool.page_size or not self._keep_first():
             self._spill()
         return 0
@@ -281,8 +284,11 @@ cdef class ExternalSorter:
         Raises: SpillError, CorruptBlockError.
         """
         self._require(STATE_FILLING, "finish")
-        self._end_filling(not (self._has_spilled or self._runs.runs))
-        self._output = MergedBatches([self._runs], self._pool, limit=None if self._limit == NO_LIMIT else self._limit)
+        # two halves that are to be combined need memory to do it in
+        needs_room = self._runs.combiner is not None and self._other is not None
+        self._end_filling(not (self._has_spilled or self._runs.runs or needs_room))
+        self._output = MergedBatches([self._runs], self._pool, limit=None if self._limit == NO_LIMIT else self._limit,
+                                     combiner=self._runs.combiner)
         self._state = STATE_FINISHED
 
     def take_runs(self):
@@ -312,7 +318,7 @@ cdef class ExternalSorter:
             else:
                 spill_rows(self._other, self._other.row_count, self._runs)
         if self._sorter.row_count > 0:
-            sort_rows(self._sorter)
+            sort_rows(self._sorter, self._runs.combiner)
             if keep_in_memory:
                 self._runs.add(run_in_memory(self._sorter, min(self._sorter.row_count, self._limit)))
             else:

@@ -4,6 +4,7 @@ from typing import Self, final
 import pyarrow as pa
 
 from engine.memory.page_pool import PagePool
+from engine.records.row_combiner import RowCombiner
 from engine.sort.sorted_runs import SortedRuns
 
 @final
@@ -19,6 +20,7 @@ class MergedBatches:
         lower: bytes | None = None,
         upper: bytes | None = None,
         limit: int | None = None,
+        combiner: RowCombiner | None = None,
     ) -> Self: ...
     def batches(self, max_rows: int = 8192, max_bytes: int = 1 << 20) -> Iterator[pa.RecordBatch]: ...
     def close(self) -> None: ...

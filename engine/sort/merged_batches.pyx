@@ -20,6 +20,7 @@ from libc.stdlib cimport free, malloc
 
 from engine.memory.page_pool cimport PagePool
 from engine.records.row_codec cimport row_size
+from engine.records.row_combiner cimport RowCombiner
 from engine.sort.run_merger cimport RunMerger
 from engine.sort.sorted_runs cimport SortedRuns
 
@@ -30,7 +31,8 @@ cdef int64_t NO_LIMIT = <int64_t> 1 << 62
 
 @cython.final
 cdef class MergedBatches:
-    """Args: sources: of one schema and order, at least one; lower, upper: key bytes or None; limit: rows or None."""
+    """Args: sources: of one schema and order, at least one; lower, upper: key bytes or None; limit: rows or None;
+    combiner: of rows with equal keys."""
 
     cdef tuple _sources
     cdef PagePool _pool
@@ -40,21 +42,24 @@ cdef class MergedBatches:
     cdef uint8_t** _rows            # [_row_capacity]
     cdef int64_t _row_capacity
     cdef int64_t _rows_left
+    cdef bint _is_combined
     cdef bint _is_closed
     cdef readonly int64_t rows_out
     cdef readonly int64_t bytes_in  # binary form of the rows so far
 
-    def __cinit__(self, sources, PagePool pool not None, bytes lower=None, bytes upper=None, limit=None):
+    def __cinit__(self, sources, PagePool pool not None, bytes lower=None, bytes upper=None, limit=None,
+                  RowCombiner combiner=None):
         self._sources = tuple(sources)
         self._pool = pool
         self._rows_left = NO_LIMIT if limit is None else limit
         slices = []
         for source in self._sources:
             slices += source.slices(lower, upper)
+        self._is_combined = combiner is not None and len(slices) > 1     # in one run each row has keys of its own
         if slices:
             self._begin_read(len(self._sources))
             try:
-                self._merger = (<SortedRuns> self._sources[0]).merger(slices)
+                self._merger = (<SortedRuns> self._sources[0]).merger(slices, combiner if self._is_combined else None)
             finally:
                 self._end_read(len(self._sources))
 
@@ -93,12 +98,14 @@ cdef class MergedBatches:
         cdef int64_t count
         cdef bint is_huge = False
         self._merger.follow_to_disk()
-        if self._arena == NULL and self._merger.reads_disk():
+        if self._arena == NULL and (self._is_combined or self._merger.reads_disk()):
             self._take_arena(max_bytes)
         count = self._merger.collect(self._rows, limit, max_bytes, self._arena, self._arena_size)
         if count == 0:
             if limit == 0 or self._merger.head() == NULL:
                 return None
+            if self._is_combined:
+                return self._decode_huge_group()
             self._rows[0] = self._merger.head()
             count, is_huge = 1, True
         self.bytes_in += row_size(self._rows[0]) if is_huge else self._merger.collected_bytes
@@ -107,6 +114,23 @@ cdef class MergedBatches:
             self._merger.advance()
         self._rows_left -= count
         self.rows_out += count
+        return batch
+
+    cdef object _decode_huge_group(self):
+        """Return a batch of one group whose row is larger than the arena; it takes the grant for huge rows."""
+        cdef int64_t size = row_size(self._merger.head())
+        cdef uint8_t* row
+        with nogil:
+            row = self._pool.take_large(size, True)
+        if row == NULL:
+            raise MemoryBudgetError(f"no memory to combine rows of {size} bytes in {self._pool!r}")
+        try:
+            self._merger.take_group(row)
+            batch = (<SortedRuns> self._sources[0]).codec.decode(&row, 1, NULL, 0)
+        finally:
+            self._pool.give_large(row, size, True)
+        self.bytes_in += size
+        self.rows_out += 1
         return batch
 
     cdef int _begin_read(self, Py_ssize_t count) except -1:

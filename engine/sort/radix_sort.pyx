@@ -22,6 +22,9 @@ from libc.string cimport memcpy, memset
 
 from engine.records.comparator cimport RowComparator
 
+cdef extern from *:
+    void prefetch "__builtin_prefetch" (const void* address) noexcept nogil
+
 cdef enum:
     SMALL_COUNT = 24        # at most so many entries are insertion sorted
     TIE_CHUNK = 8
@@ -46,6 +49,22 @@ cdef void insertion_sort(IndexEntry* entries, int64_t count, RowComparator compa
             entries[hole] = entries[hole - 1]
             hole -= 1
         entries[hole] = entry
+
+
+cdef void sort_small(IndexEntry* entries, int64_t count, RowComparator comparator, bint ties) noexcept nogil:
+    """Sort by prefix, then stretches of one prefix by their rows, which are fetched together."""
+    cdef int64_t start = 0
+    cdef int64_t index, stop
+    insertion_sort(entries, count, comparator, False)
+    while ties and start < count:
+        stop = start + 1
+        while stop < count and entries[stop].prefix == entries[start].prefix:
+            stop += 1
+        if stop - start > 1:
+            for index in range(start, stop):
+                prefetch(entries[index].row)
+            insertion_sort(entries + start, stop - start, comparator, True)
+        start = stop
 
 
 cdef void sort_ties(IndexEntry* entries, IndexEntry* scratch, int64_t count, RowComparator comparator) noexcept nogil:
@@ -82,7 +101,7 @@ cdef void sort_bucket(IndexEntry* entries, IndexEntry* scratch, int64_t count, i
     cdef int digit
     while True:
         if count <= SMALL_COUNT:
-            insertion_sort(entries, count, comparator, ties)
+            sort_small(entries, count, comparator, ties)
             return
         if shift < 0:
             if ties:

@@ -6,6 +6,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from engine.memory.page_pool cimport PagePool
 from engine.records.comparator cimport RowComparator
 from engine.records.normalized_key cimport NormalizedKey
+from engine.records.row_combiner cimport RowCombiner
 from engine.sort.radix_sort cimport IndexEntry
 
 cdef enum:
@@ -44,6 +45,9 @@ cdef class RecordSorter:
     cdef uint8_t* place(self, int64_t size, bint reserved) noexcept nogil
     # Build and sort the index. STATUS_OK, or STATUS_FULL when the index has no memory (the accounting prevents it).
     cdef int sort(self) noexcept nogil
+    # Make one row of neighbours that have the same keys, after sort(); entries, row_count and used_bytes are of what is
+    # left, its rows stay where they are. 0, or the combiner's failure.
+    cdef int combine(self, RowCombiner combiner) noexcept nogil
     # Forget all rows and give every page back.
     cdef void clear(self) noexcept nogil
 

@@ -2,6 +2,7 @@
 
     place(size) ──► address to write a row to    ... until NULL: full
     sort()      ──► entries[0 .. row_count)      in order, rows stay where they are
+    combine(c)  ──► entries[0 .. row_count)      fewer: rows of equal keys are combined in the first of them
     clear()                                      every page back
 
     page   │ row │ row │ row │ unused │           rows in order of arrival, none crosses a page
@@ -26,10 +27,15 @@ from engine.memory.status cimport STATUS_FULL, STATUS_OK
 from engine.records.comparator cimport RowComparator
 from engine.records.normalized_key cimport NormalizedKey
 from engine.records.row_codec cimport row_size
+from engine.records.row_combiner cimport RowCombiner
 from engine.sort.radix_sort cimport IndexEntry, sort_entries
+
+cdef extern from *:
+    void prefetch "__builtin_prefetch" (const void* address) noexcept nogil
 
 cdef enum:
     GATHER_CHUNK = 256
+    AHEAD = 8               # rows fetched before they are combined
 
 
 @cython.final
@@ -135,6 +141,26 @@ cdef class RecordSorter:
                      not self._normalized_key.decides)
         self.is_sorted = True
         return STATUS_OK
+
+    cdef int combine(self, RowCombiner combiner) noexcept nogil:
+        cdef bint ties = not self._normalized_key.decides
+        cdef IndexEntry* last = self.entries
+        cdef IndexEntry* entry
+        cdef int64_t index
+        cdef int failure = 0
+        for index in range(1, self.row_count):
+            entry = &self.entries[index]
+            if index + AHEAD < self.row_count:
+                prefetch(self.entries[index + AHEAD].row)
+            if entry.prefix == last.prefix and (not ties or self._comparator.compare(last.row, entry.row) == 0):
+                failure |= combiner.combine(last.row, entry.row)
+                self.used_bytes -= row_size(entry.row)
+            else:
+                last += 1
+                last[0] = entry[0]
+        if self.row_count > 0:
+            self.row_count = last - self.entries + 1
+        return failure
 
     cdef void _gather(self) noexcept nogil:
         """Walk the pages in order of arrival and write one entry for each row."""

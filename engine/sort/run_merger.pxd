@@ -6,6 +6,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from engine.records.comparator cimport RowComparator
 from engine.records.normalized_key cimport NormalizedKey
 from engine.records.row_codec cimport RowCodec
+from engine.records.row_combiner cimport RowCombiner
 from engine.sort.loser_tree cimport LoserTree
 from engine.sort.radix_sort cimport IndexEntry
 from engine.sort.sorted_run cimport RunWriter
@@ -28,29 +29,39 @@ cdef class RunMerger:
     cdef NormalizedKey _normalized_key
     cdef RowComparator _comparator
     cdef RowCodec _codec
+    cdef RowCombiner _combiner      # None: rows of equal keys stay apart
     cdef bint _ties
     cdef list _slices               # RunSlice of each leaf
     cdef list _readers              # SpillReader of each leaf on disk, None of those in memory
     cdef LoserTree _tree
     cdef RunCursor* _cursors
     cdef int64_t collected_bytes    # of the rows of the last collect
+    cdef uint8_t* _pending          # write_to with a combiner: the row that may go on
+    cdef int64_t _pending_capacity
 
     # The smallest row, or NULL at the end; valid until the next advance.
     cdef uint8_t* head(self) noexcept nogil
     # Take the smallest row away. 0; raises what reading a block raises.
     cdef int advance(self) except -1
     # The addresses of rows in order, until row_limit or size_limit bytes (a first row may be larger) are reached, the
-    # arena has no room or no row is left. Rows of runs in memory stay where they are, others are copied to the arena.
-    # Returns their count.
+    # arena has no room or no row is left. Rows of runs in memory stay where they are, others are copied to the arena;
+    # with a combiner all are, and the last one is complete. Returns their count.
     cdef int64_t collect(self, uint8_t** rows, int64_t row_limit, int64_t size_limit, uint8_t* arena,
                          int64_t arena_size) except -1
     # Whether any row is still to come from disk.
     cdef bint reads_disk(self) noexcept
+    # Take away all rows that have the keys of the smallest one, combined in `target`, which has room for that one.
+    cdef int take_group(self, uint8_t* target) except -1
     # Write at most row_limit rows to a new run.
     cdef int write_to(self, RunWriter writer, int64_t row_limit) except -1
     # Go on in their files with runs that were in memory and are not any more.
     cdef int follow_to_disk(self) except -1
 
+    cdef bint _is_equal(self, const uint8_t* last, uint64_t prefix) noexcept nogil
+    cdef int64_t _collect_combined(self, uint8_t** rows, int64_t row_limit, int64_t size_limit, uint8_t* arena,
+                                   int64_t arena_size) except -1
+    cdef int _write_combined(self, RunWriter writer) except -1
+    cdef int _grow_pending(self, int64_t size) except -1 nogil
     cdef int _open(self, int32_t leaf, int64_t begin) except -1
     cdef int _load(self, int32_t leaf) except -1
     cdef int _read(self, int32_t leaf) except -1

@@ -4,6 +4,7 @@
     merger.head() / merger.advance()                            row by row, or
     merger.collect(rows, ...)                                   the addresses of many
     merger.write_to(run_writer, row_limit)                      all of it into one run
+    merger.take_group(target)                                   the smallest row, with those that have its keys
     merger.close()                                              closes the readers
 
     in memory   entries of the sorted index ─┐ 64 rows at a time:
@@ -13,19 +14,24 @@ The address of a row in memory is good while its run is; that of a row on disk p
 when that run's next block is read, so ``collect`` copies it. ``follow_to_disk`` is for runs that lose their pages to
 somebody else between two batches: their cursors go on in the file, at the same row.
 
+With a combiner rows of equal keys become one, whichever runs they come from: the first one is copied, and the others
+are combined into it. What is collected or written is complete: the next row has other keys. Rows of runs are never
+changed; a reader that begins anew finds them as they were.
+
 Errors: CorruptBlockError when the sizes of rows do not add up to their block; what a SpillReader raises. Both name
 the result partition that the run is a part of.
 """
 
 cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
-from libc.stdlib cimport calloc, free
+from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy
 
 from engine.iomanager.spill_reader cimport SpillReader
 from engine.records.comparator cimport RowComparator
 from engine.records.normalized_key cimport NormalizedKey
 from engine.records.row_codec cimport RowCodec, row_size, rows_of_page
+from engine.records.row_combiner cimport RowCombiner
 from engine.sort.loser_tree cimport tree_build, tree_create, tree_destroy, tree_replay
 from engine.sort.radix_sort cimport IndexEntry
 from engine.sort.sorted_run cimport RunSlice, RunWriter, SortedRun
@@ -73,16 +79,17 @@ cdef int cursor_fill(RunCursor* cursor, NormalizedKey normalized_key) noexcept n
 
 @cython.final
 cdef class RunMerger:
-    """Args: slices: one RunSlice for each run, in order of arrival; at least one."""
+    """Args: slices: one RunSlice for each run, in order of arrival; at least one; combiner: of rows with equal keys."""
 
     def __cinit__(self, list slices not None, NormalizedKey normalized_key not None,
-                  RowComparator comparator not None, RowCodec codec not None):
+                  RowComparator comparator not None, RowCodec codec not None, RowCombiner combiner=None):
         cdef int32_t leaf
         self._slices = slices
         self._readers = [None] * len(slices)
         self._normalized_key = normalized_key
         self._comparator = comparator
         self._codec = codec
+        self._combiner = combiner
         self._ties = not normalized_key.decides
         self._cursors = <RunCursor*> calloc(len(slices), sizeof(RunCursor))
         if self._cursors == NULL or tree_create(&self._tree, <int32_t> len(slices)) != 0:
@@ -99,6 +106,7 @@ cdef class RunMerger:
     def __dealloc__(self):
         tree_destroy(&self._tree)
         free(self._cursors)
+        free(self._pending)
 
     cdef int _open(self, int32_t leaf, int64_t begin) except -1:
         """Put row `begin` of the leaf's run into the leaf, and what follows behind it."""
@@ -213,6 +221,8 @@ cdef class RunMerger:
         cdef int64_t size, outside
         cdef uint8_t* row
         cdef int status = CURSOR_READY
+        if self._combiner is not None:
+            return self._collect_combined(rows, row_limit, size_limit, arena, arena_size)
         while True:
             with nogil:
                 while status == CURSOR_READY:
@@ -239,6 +249,108 @@ cdef class RunMerger:
             self._load_winner(status)
             status = CURSOR_READY
 
+    # ---------------------------------------------------------------------------------------------------- combining
+
+    cdef bint _is_equal(self, const uint8_t* last, uint64_t prefix) noexcept nogil:
+        """Whether the smallest row has the keys of another one, of that prefix."""
+        cdef int32_t leaf = self._tree.winner
+        if self._tree.rows[leaf] == NULL or self._tree.prefixes[leaf] != prefix:
+            return False
+        return not self._ties or self._comparator.compare(last, self._tree.rows[leaf]) == 0
+
+    cdef int64_t _collect_combined(self, uint8_t** rows, int64_t row_limit, int64_t size_limit, uint8_t* arena,
+                                   int64_t arena_size) except -1:
+        """As collect; the rows of a group become one, in the arena, before the next one or the end is looked at."""
+        cdef int64_t count = 0
+        cdef int64_t used = 0
+        cdef int64_t size
+        cdef uint64_t prefix = 0
+        cdef uint8_t* row
+        cdef uint8_t* last = NULL
+        cdef int failure = 0
+        cdef int status = CURSOR_READY
+        while True:
+            with nogil:
+                while status == CURSOR_READY:
+                    row = self._tree.rows[self._tree.winner]
+                    if last != NULL and self._is_equal(last, prefix):
+                        failure |= self._combiner.combine(last, row)
+                    else:
+                        if failure != 0 or row == NULL or count == row_limit:
+                            break
+                        size = row_size(row)
+                        if (used + size > size_limit and count > 0) or used + size > arena_size:
+                            break
+                        last = arena + used
+                        memcpy(last, row, <size_t> size)
+                        prefix = self._tree.prefixes[self._tree.winner]
+                        rows[count] = last
+                        used += size
+                        count += 1
+                    status = self._step()
+            if failure != 0:
+                self._combiner.raise_failure(failure)
+            if status == CURSOR_READY:
+                self.collected_bytes = used
+                return count
+            self._load_winner(status)
+            status = CURSOR_READY
+
+    cdef int take_group(self, uint8_t* target) except -1:
+        cdef uint64_t prefix = self._tree.prefixes[self._tree.winner]
+        cdef int failure = 0
+        memcpy(target, self.head(), row_size(self.head()))
+        self.advance()
+        while self._combiner is not None and self._is_equal(target, prefix):
+            failure = self._combiner.combine(target, self.head())
+            if failure != 0:
+                self._combiner.raise_failure(failure)
+            self.advance()
+        return 0
+
+    cdef int _grow_pending(self, int64_t size) except -1 nogil:
+        """Have room for a row of that size."""
+        if size <= self._pending_capacity:
+            return 0
+        free(self._pending)
+        self._pending_capacity = 0
+        self._pending = <uint8_t*> malloc(<size_t> (2 * size))
+        if self._pending == NULL:
+            with gil:
+                raise MemoryError(f"no memory to combine rows of {size} bytes")
+        self._pending_capacity = 2 * size
+        return 0
+
+    cdef int _write_combined(self, RunWriter writer) except -1:
+        cdef uint64_t prefix = 0
+        cdef bint has_pending = False
+        cdef uint8_t* row
+        cdef int failure = 0
+        cdef int status = CURSOR_READY
+        while True:
+            with nogil:
+                while status == CURSOR_READY and failure == 0:
+                    row = self.head()
+                    if has_pending and self._is_equal(self._pending, prefix):
+                        failure = self._combiner.combine(self._pending, row)
+                    else:
+                        if has_pending:
+                            writer.write(self._pending)
+                            has_pending = False
+                        if row == NULL:
+                            break
+                        self._grow_pending(row_size(row))
+                        memcpy(self._pending, row, row_size(row))
+                        prefix = self._tree.prefixes[self._tree.winner]
+                        has_pending = True
+                    status = self._step()
+            if failure != 0:
+                self._combiner.raise_failure(failure)
+            if status == CURSOR_READY:
+                return 0
+            self._load_winner(status)
+            status = CURSOR_READY
+
     cdef bint reads_disk(self) noexcept:
         cdef int32_t leaf
         for leaf in range(self._tree.leaf_count):
@@ -248,6 +360,8 @@ cdef class RunMerger:
 
     cdef int write_to(self, RunWriter writer, int64_t row_limit) except -1:
         cdef int status = CURSOR_READY
+        if self._combiner is not None:
+            return self._write_combined(writer)
         while True:
             with nogil:
                 while status == CURSOR_READY and row_limit > 0 and self.head() != NULL:

@@ -3,6 +3,7 @@
 cimport cython
 from libc.stdint cimport int64_t
 
+from engine.records.row_combiner cimport RowCombiner
 from engine.sort.record_sorter cimport RecordSorter
 from engine.sort.sorted_runs cimport SortedRuns
 
@@ -23,7 +24,7 @@ cdef class SortWorker:
     cdef int wait(self, RecordSorter sorter) except -1
     cdef int _execute(self, RecordSorter sorter, bint spill) except -1
 
-# Sort the rows in memory.
-cdef int sort_rows(RecordSorter sorter) except -1
+# Sort the rows in memory; with a combiner those of equal keys become one.
+cdef int sort_rows(RecordSorter sorter, RowCombiner combiner) except -1
 # Write the first `count` sorted rows as the next run and forget all.
 cdef int spill_rows(RecordSorter sorter, int64_t count, SortedRuns runs) except -1

@@ -23,6 +23,7 @@ cimport cython
 from libc.stdint cimport int64_t
 
 from engine.memory.status cimport STATUS_OK
+from engine.records.row_combiner cimport RowCombiner
 from engine.sort.record_sorter cimport RecordSorter
 from engine.sort.sorted_run cimport RunWriter
 from engine.sort.sorted_runs cimport SortedRuns
@@ -39,10 +40,15 @@ cdef enum:
     AHEAD = 8               # rows fetched before they are written
 
 
-cdef int sort_rows(RecordSorter sorter) except -1:
+cdef int sort_rows(RecordSorter sorter, RowCombiner combiner) except -1:
     cdef int status
+    cdef int failure = 0
     with nogil:
         status = sorter.sort()
+        if status == STATUS_OK and combiner is not None:
+            failure = sorter.combine(combiner)
+    if failure != 0:
+        combiner.raise_failure(failure)
     if status != STATUS_OK:
         raise MemoryBudgetError(f"no memory for the index of {sorter.row_count} rows in {sorter._pool!r}")
     return 0
@@ -120,7 +126,7 @@ cdef class SortWorker:
 
     cdef int _execute(self, RecordSorter sorter, bint spill) except -1:
         if not sorter.is_sorted:
-            sort_rows(sorter)
+            sort_rows(sorter, self._runs.combiner)
         if spill:
             spill_rows(sorter, sorter.row_count, self._runs)
         return 0

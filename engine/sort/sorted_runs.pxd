@@ -6,6 +6,7 @@ from libc.stdint cimport int64_t
 from engine.records.comparator cimport RowComparator
 from engine.records.normalized_key cimport NormalizedKey
 from engine.records.row_codec cimport RowCodec
+from engine.records.row_combiner cimport RowCombiner
 from engine.sort.key_bytes cimport KeyBytes
 from engine.sort.run_merger cimport RunMerger
 from engine.sort.sorted_run cimport RunWriter, SortedRun
@@ -19,6 +20,7 @@ cdef class SortedRuns:
     cdef NormalizedKey normalized_key
     cdef RowComparator comparator
     cdef KeyBytes key_bytes
+    cdef RowCombiner combiner               # None: rows of equal keys stay apart
     cdef list runs                          # SortedRun in order of arrival, those in memory last
     cdef object space
     cdef int64_t block_size                 # of runs on disk, bytes
@@ -32,7 +34,8 @@ cdef class SortedRuns:
 
     cdef RunWriter new_writer(self, str label)
     cdef int add(self, SortedRun run) except -1
-    cdef RunMerger merger(self, list slices)
+    # A merge of slices; with a combiner rows of equal keys become one.
+    cdef RunMerger merger(self, list slices, RowCombiner combiner)
     # Merge neighbouring runs on disk until at most `ways` are left.
     cdef int merge_down(self, int64_t ways, int64_t row_limit) except -1
     cdef int _spill_run(self, SortedRun run) except -1

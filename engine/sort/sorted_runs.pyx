@@ -19,11 +19,11 @@ Source: Flink's SpillableSubpartition has the same three faces for buffers; here
 
 cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t
-from libc.string cimport memcpy
 
 from engine.records.comparator cimport RowComparator
 from engine.records.normalized_key cimport NormalizedKey
 from engine.records.row_codec cimport RowCodec, row_size
+from engine.records.row_combiner cimport RowCombiner
 from engine.sort.key_bytes cimport KeyBytes
 from engine.sort.run_merger cimport RunMerger
 from engine.sort.sorted_run cimport RunSlice, RunWriter, SortedRun, whole_run
@@ -38,11 +38,13 @@ from engine.sort.merge_plan import next_window
 cdef class SortedRuns:
     """Args: schema, keys: of the rows; space: SpillSpace; block_size: of runs on disk, bytes.
 
-    has_values_inside: wide values stay in their rows, for readers in other processes.
+    has_values_inside: wide values stay in their rows, for readers in other processes; combiner: of rows with equal keys.
     """
 
-    def __cinit__(self, schema, keys, space, int64_t block_size, bint has_values_inside=False):
+    def __cinit__(self, schema, keys, space, int64_t block_size, bint has_values_inside=False,
+                  RowCombiner combiner=None):
         cdef int32_t index
+        self.combiner = combiner
         self.schema = schema
         self.codec = RowCodec(schema)
         self.normalized_key = NormalizedKey(self.codec, keys)
@@ -94,8 +96,8 @@ cdef class SortedRuns:
             self.spilled_bytes += run.row_bytes
         return 0
 
-    cdef RunMerger merger(self, list slices):
-        return RunMerger(slices, self.normalized_key, self.comparator, self.codec)
+    cdef RunMerger merger(self, list slices, RowCombiner combiner):
+        return RunMerger(slices, self.normalized_key, self.comparator, self.codec, combiner)
 
     cdef int merge_down(self, int64_t ways, int64_t row_limit) except -1:
         cdef RunMerger merger
@@ -108,7 +110,7 @@ cdef class SortedRuns:
                 return 0
             start, count = window
             parts = self.runs[start:start + count]
-            merger = self.merger([whole_run(<SortedRun> run) for run in parts])
+            merger = self.merger([whole_run(<SortedRun> run) for run in parts], self.combiner)
             try:
                 writer = self.new_writer("merged run")
                 merger.write_to(writer, row_limit)
@@ -225,7 +227,7 @@ cdef class SortedRuns:
 
     cdef int _spill_run(self, SortedRun run) except -1:
         cdef RunWriter writer = self.new_writer("run")
-        cdef RunMerger merger = self.merger([whole_run(run)])
+        cdef RunMerger merger = self.merger([whole_run(run)], None)     # rows keep their numbers
         cdef SortedRun written
         merger.write_to(writer, run.row_count)
         merger.close()
@@ -270,7 +272,7 @@ cdef class RangePages:
         if slices:
             runs.begin_read()
             try:
-                self._merger = runs.merger(slices)
+                self._merger = runs.merger(slices, runs.combiner)
             finally:
                 runs.end_read()
 
@@ -287,9 +289,8 @@ cdef class RangePages:
                 size = row_size(self._merger.head())
                 if used + size > target.shape[0]:
                     return used if used > 0 else -size
-                memcpy(&target[used], self._merger.head(), <size_t> size)
+                self._merger.take_group(&target[used])
                 used += size
-                self._merger.advance()
         finally:
             self._runs.end_read()
         return used

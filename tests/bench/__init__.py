@@ -3,12 +3,14 @@
     python -m tests.bench [WORKLOAD[@CAP_MB] ...] [--rows N] [--runs 3] [--folder DIR] [--engines drey,duckdb,polars]
                           [--resume]
     python -m tests.bench kernels [--rows N]
+    python -m tests.bench sorted_groups [--rows N] [--runs 3]
 
     skewed_join.py       W1: 14 M rows of CSV joined with 492 currencies, 13 of 14 rows with the same one, to CSV
     sort.py              W2: 10 M records of 100 bytes by a random key of 10 bytes; free and capped
     lineitem_join.py     W3: lineitem joined with orders, grouped by five priorities; free and capped
     group.py             W4: 20 M rows into 5 M groups; free and capped
     kernels.py           encode, hash, partition, sort, join, aggregate, spill on one thread: nanoseconds a row
+    sorted_groups.py     groups sorted by their keys, combined in the sort and not: ratios of CPU seconds
     idle.py              a job of one row, for the idle size of each engine's process
     workload.py          what a workload is; the rows of the table
     measured_run.py      one engine once, in a process of its own: seconds, CPU seconds, peak memory of its process tree

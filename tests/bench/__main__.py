@@ -9,7 +9,7 @@ import tempfile
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from tests.bench import kernels
+from tests.bench import kernels, sorted_groups
 from tests.bench.machine_limits import machine_limits, warm_memory
 from tests.bench.measured_run import MeasuredRun, idle_bytes, measured_run
 from tests.bench.output_fingerprint import output_fingerprint
@@ -95,7 +95,9 @@ def main() -> None:
     """Parse the command line, run what is asked for, print one table."""
     parser = argparse.ArgumentParser(prog="tests.bench", description="Drey beside DuckDB and Polars")
     names = ", ".join(row.name for row in TABLE)
-    parser.add_argument("workloads", nargs="*", metavar="WORKLOAD", help=f"of {names} (default: all), or kernels")
+    parser.add_argument(
+        "workloads", nargs="*", metavar="WORKLOAD", help=f"of {names} (default: all), kernels, or sorted_groups"
+    )
     parser.add_argument("--rows", type=int, help="rows of the input (default: the workload's)")
     parser.add_argument("--runs", type=int, default=3, help="runs of each engine (default 3)")
     parser.add_argument("--engines", default=",".join(ENGINES), help="in the order of their turns")
@@ -106,6 +108,9 @@ def main() -> None:
     options.folder.mkdir(parents=True, exist_ok=True)
     if options.workloads == ["kernels"]:
         sys.stdout.write(kernels.report(options.rows or kernels.ROWS, options.folder) + "\n")
+        return
+    if options.workloads == ["sorted_groups"]:
+        sys.stdout.write(sorted_groups.report(options.rows or sorted_groups.ROWS, options.runs) + "\n")
         return
     results = []
     for row in rows_named(options.workloads):

@@ -46,6 +46,16 @@ def joins_plan() -> Plan:
     return builder.plan()
 
 
+def groups_plan() -> Plan:
+    builder = Builder()
+    orders = builder.source(schema(customer="int64", day="int64", total="double"), rows=3e8)
+    sums = builder.aggregate(orders, ("customer",), ("sum", "total"))
+    builder.sink(builder.sort(sums, "customer"))
+    days = builder.aggregate(orders, ("customer", "day"), ("count_all", None))
+    builder.sink(builder.sort(days, "day"))
+    return builder.plan()
+
+
 FOUR = OptimizerSettings(parallelism=4)
 CASES = {
     "skew_join": (skew_join(), FOUR),
@@ -53,6 +63,7 @@ CASES = {
     "skew_join_hint": (skew_join(JoinHint.REPARTITION_HASH_SECOND), FOUR),
     "report": (report_plan(), OptimizerSettings(parallelism=4, execution_mode=ExecutionMode.BATCH)),
     "joins": (joins_plan(), FOUR),
+    "sorted_groups": (groups_plan(), FOUR),
 }
 
 

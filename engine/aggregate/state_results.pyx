@@ -1,0 +1,113 @@
+"""Results of groups whose states are columns of a batch: what a sort that combines states gives out in the end.
+
+    results_of_states(batch, key_count, columns, schema)        columns: as AggregateLayout.results
+
+    keys, sums, counts, extremes ──────────────────────────────► the columns as they are
+    (sum, count) of an average ──► groups of two values each ──► the kernels of GroupScan ──► float64 or decimal
+    moments ─────────────────────► addresses of 24 bytes ──────► variance, standard deviation
+
+Invariants: a state that is null is one of no value; an average of it is null, as is a deviation of fewer than two.
+Memory: one chunk of groups beside the results.
+"""
+
+from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.string cimport memcpy
+
+from engine.aggregate.state_columns cimport gather_deviations, gather_means
+from engine.aggregate.state_kernels cimport Moments, StateField
+from engine.records.arrow_batch cimport ArrowBatch, ColumnView, column_is_null
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from engine.aggregate.aggregate_layout import STDDEV, VARIANCE
+
+cdef enum:
+    CHUNK_ROWS = 256
+    TOTAL_BYTES = 32        # of the widest sum
+    GROUP_WORDS = 5         # sum and count
+
+
+cdef uint8_t* buffer_address(object buffer) except? NULL:
+    """Where an Arrow buffer made by pa.allocate_buffer lies."""
+    return <uint8_t*> <size_t> buffer.address
+
+
+def results_of_states(batch not None, int64_t key_count, list columns not None, schema not None):
+    """Return a batch of keys and states as keys and results.
+
+    Args: columns: for each result the state that it is (state, -1), or what it is made of; schema: of the results.
+    """
+    cdef ArrowBatch opened
+    if all([counted == -1 for _, counted in columns]):
+        return pa.RecordBatch.from_arrays(batch.columns, schema=schema)
+    opened = ArrowBatch.open(batch)
+    arrays = batch.columns[:key_count]
+    for state, counted in columns:
+        column = key_count + state
+        if counted == -1:
+            arrays.append(batch.column(column))
+        elif counted in (VARIANCE, STDDEV):
+            arrays.append(_deviations(&opened.columns[column], opened.row_count, counted == STDDEV))
+        else:
+            means = _means(&opened.columns[column], &opened.columns[key_count + counted], opened.row_count,
+                           schema.field(len(arrays)).type)
+            states = batch.column(column)
+            arrays.append(means if states.null_count == 0 else pc.if_else(states.is_valid(), means, None))
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+cdef object _means(const ColumnView* total, const ColumnView* counted, int64_t count, data_type):
+    cdef int64_t[CHUNK_ROWS * GROUP_WORDS] chunk
+    cdef uint8_t* groups[CHUNK_ROWS]
+    cdef const uint8_t* totals = total.values + total.offset * total.width
+    cdef const uint8_t* counts = counted.values + counted.offset * counted.width
+    cdef int32_t width = total.width
+    cdef bint is_decimal = pa.types.is_decimal(data_type)
+    cdef int32_t mean_width = width if is_decimal else <int32_t> sizeof(double)
+    cdef StateField total_field, count_field
+    cdef int64_t start = 0
+    cdef int64_t size, index
+    cdef uint8_t* values
+    total_field.kind = total.kind
+    total_field.offset = 0
+    count_field.offset = TOTAL_BYTES
+    buffer = pa.allocate_buffer(count * mean_width)
+    values = buffer_address(buffer)
+    with nogil:
+        for index in range(CHUNK_ROWS):
+            groups[index] = <uint8_t*> (chunk + index * GROUP_WORDS)
+        while start < count:
+            size = min(<int64_t> CHUNK_ROWS, count - start)
+            for index in range(size):
+                memcpy(groups[index], totals + (start + index) * width, <size_t> width)
+                memcpy(groups[index] + TOTAL_BYTES, counts + (start + index) * 8, 8)
+            gather_means(groups, size, &total_field, &count_field, is_decimal, values + start * mean_width)
+            start += size
+    return pa.Array.from_buffers(data_type, count, [None, buffer], null_count=0)
+
+
+cdef object _deviations(const ColumnView* moments, int64_t count, bint is_root):
+    cdef uint8_t* groups[CHUNK_ROWS]
+    cdef Moments none
+    cdef StateField field
+    cdef int64_t start = 0
+    cdef int64_t nulls = 0
+    cdef int64_t size, index
+    cdef uint8_t* bits
+    cdef double* values
+    none.count = 0
+    field.offset = 0
+    validity = pa.allocate_buffer((count + 7) >> 3)
+    buffer = pa.allocate_buffer(count * sizeof(double))
+    bits = buffer_address(validity)
+    values = <double*> buffer_address(buffer)
+    with nogil:
+        while start < count:
+            size = min(<int64_t> CHUNK_ROWS, count - start)
+            for index in range(size):
+                groups[index] = (<uint8_t*> &none if column_is_null(moments, start + index)
+                                 else <uint8_t*> moments.values + (moments.offset + start + index) * <int64_t> sizeof(Moments))
+            nulls += gather_deviations(groups, size, &field, is_root, bits + (start >> 3), values + start)
+            start += size
+    return pa.Array.from_buffers(pa.float64(), count, [validity, buffer], null_count=nulls)

@@ -1,0 +1,2 @@
+class RowCombiner:
+    """Makes one row of two that have the same keys."""

@@ -1,0 +1,98 @@
+"""Which groups are combined in the sort that follows, and which are not, and why."""
+
+import pytest
+
+from engine.graph.operator_descriptor import HashAggregateOperator, MergeRunsOperator, SortRunsOperator
+from engine.graph.ship_strategy import SORTED_RUNS, ShipStrategy
+from engine.optimizer.explain import explain
+from engine.optimizer.job_graph_generator import generate_stream_graph
+from engine.optimizer.optimizer import optimize
+from engine.optimizer.settings import OptimizerSettings
+from tests.optimizer.plan_building import Builder, schema
+
+ROWS = 100_000_000
+
+
+def planned(build, rows=ROWS, **settings):
+    builder = Builder()
+    source = builder.source(schema(a="int64", b="int64", c="int32", d="int32", s="string"), rows, 40.0 * rows)
+    builder.sink(build(builder, source))
+    optimized = optimize(builder.plan(), OptimizerSettings(**{"parallelism": 4, **settings}))
+    generate_stream_graph(optimized)
+    return optimized
+
+
+def phases(optimized):
+    kinds = HashAggregateOperator | SortRunsOperator | MergeRunsOperator
+    operators = [node.descriptor.operator for node in optimized.nodes if isinstance(node.descriptor.operator, kinds)]
+    return [getattr(operator, "phase", type(operator).__name__) for operator in operators]
+
+
+COMBINED = ["partial", "SortRunsOperator", "MergeRunsOperator"]
+APART = ["partial", "final", "SortRunsOperator", "MergeRunsOperator"]
+
+
+def test_groups_sorted_by_their_keys_cross_one_exchange():
+    optimized = planned(lambda builder, source: builder.sort(builder.aggregate(source, ("a",), ("sum", "b")), "a"))
+    assert phases(optimized) == COMBINED
+    merge = next(node for node in optimized.nodes if node.strategy == "SORTED_AGGREGATE")
+    (channel,) = merge.inputs
+    assert (channel.ship_strategy, channel.partitioner.kind) == (ShipStrategy.PARTITION_RANGE, SORTED_RUNS)
+    assert "groups are combined in sorted runs" in explain(optimized)
+    partial = optimized.nodes[optimized.nodes[channel.source].inputs[0].source].descriptor.operator
+    assert partial.is_sorted_next
+
+
+def test_groups_are_sorted_by_all_of_their_keys_those_of_the_sort_first():
+    optimized = planned(lambda builder, source: builder.sort(builder.aggregate(source, ("c", "d"), ("sum", "b")), "d"))
+    assert phases(optimized) == COMBINED
+    for node in optimized.nodes:
+        if isinstance(node.descriptor.operator, SortRunsOperator | MergeRunsOperator):
+            assert [key.column for key in node.descriptor.operator.keys] == ["d", "c"]
+            assert node.descriptor.operator.groups.keys == ("c", "d")
+
+
+@pytest.mark.parametrize(
+    ("build", "reason"),
+    [
+        (lambda b, s: b.sort(b.aggregate(s, ("a",), ("first", "b")), "a"), "first depends on the order of rows"),
+        (lambda b, s: b.sort(b.aggregate(s, ("a", "b"), ("sum", "c")), "a"), "keys are longer than 8 bytes"),
+        (lambda b, s: b.sort(b.aggregate(s, ("s",), ("sum", "c")), "s"), "keys are longer than 8 bytes"),
+        (
+            lambda b, s: b.sort(b.aggregate(s, ("a",), ("sum", "c"), parallelism=2), "a"),
+            "groups are wanted in 2 subtasks, the sort in 4",
+        ),
+    ],
+)
+def test_groups_that_stay_apart_say_why(build, reason):
+    optimized = planned(build, managed_bytes_per_slot=4 << 30)
+    assert phases(optimized) == APART
+    assert "not SORTED_AGGREGATE: " + reason in explain(optimized)
+
+
+def test_groups_that_others_read_stay_apart():
+    builder = Builder()
+    source = builder.source(schema(a="int64", b="int64"), ROWS, 16.0 * ROWS)
+    sums = builder.aggregate(source, ("a",), ("sum", "b"))
+    builder.sink(builder.sort(sums, "a"))
+    builder.sink(sums)
+    text = explain(optimize(builder.plan(), OptimizerSettings(parallelism=4)))
+    assert "not SORTED_AGGREGATE: others read the groups too" in text
+
+
+def test_long_keys_are_combined_where_the_groups_are_larger_than_the_memory():
+    def build(builder, source):
+        return builder.sort(builder.aggregate(source, ("s",), ("sum", "c")), "s")
+
+    assert phases(planned(build, managed_bytes_per_slot=4 << 20)) == COMBINED
+    assert phases(planned(build, managed_bytes_per_slot=4 << 30)) == APART
+
+
+def test_other_sorts_are_as_they_were():
+    for build in (
+        lambda b, s: b.sort(b.aggregate(s, ("a",), ("sum", "b")), "a", limit=10),
+        lambda b, s: b.sort(s, "a"),
+    ):
+        assert "SORTED_AGGREGATE" not in explain(planned(build))
+    one = planned(lambda b, s: b.sort(b.aggregate(s, ("a",), ("sum", "b")), "a"), parallelism=1)
+    assert "SORTED_AGGREGATE" not in explain(one)

@@ -5,7 +5,7 @@
 
 Submission is idempotent by job id: a client that got no answer sends the same JobGraph again, to this leader or to the
 next one. Questions about a running job go to its JobMaster, about an ended one to the store. Who waits for the end of
-a job hears of it when nothing is left but its history, or after some seconds where that takes longer. When the
+a job hears of it when nothing is left but its history, or when that could not be done at once. When the
 Dispatcher stops, so do its JobMasters: their jobs are SUSPENDED here, for the next leader to take up.
 
 A stored job that cannot be read is tried again and again; one that is damaged is FAILED, or FINISHED where its outcome
@@ -17,6 +17,7 @@ Source: Flink's Dispatcher.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable
 
@@ -239,8 +240,10 @@ class Dispatcher(RpcEndpoint):
         self._ended.add(ended)
         if outcome.status != "SUSPENDED":  # the next leader goes on with a suspended job
             reach("job.ended")
-            removal = self.spawn(self._keeper.forget(ended), f"remains of {job_id}")
-            await asyncio.wait({removal}, timeout=_REMAINS_S)
+            has_tried = asyncio.Event()
+            self.spawn(self._keeper.forget(ended, has_tried=has_tried), f"remains of {job_id}")
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(has_tried.wait(), _REMAINS_S)
         if not running.outcome.done():
             running.outcome.set_result(outcome)
         del self._running[job_id]

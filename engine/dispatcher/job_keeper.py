@@ -131,8 +131,14 @@ class JobKeeper:
             await asyncio.sleep(pause_s)
         raise AssertionError("pauses do not end")
 
-    async def forget(self, job: EndedJob, journal: Path | None = None) -> None:
-        """Keep the history of a job that has ended, and remove everything else; ``journal``: of one recovered."""
+    async def forget(self, job: EndedJob, journal: Path | None = None, has_tried: asyncio.Event | None = None) -> None:
+        """Keep the history of a job that has ended, and remove everything else.
+
+        Args:
+            job: is kept in memory until it is written.
+            journal: of a job that was recovered when it had ended.
+            has_tried: set after the first attempt.
+        """
         job_id = job.overview.job_id
         for pause_s in pauses_s():
             try:
@@ -147,6 +153,9 @@ class JobKeeper:
                 return  # the next leader goes on with it
             except (OSError, ResourceError) as error:
                 _log.warning("job %s has ended, but not all of it could be removed: %s", job_id, error)
+            finally:
+                if has_tried is not None:
+                    has_tried.set()
             await asyncio.sleep(pause_s)
 
     async def _ask(self, call: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:

@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 CALLS = (
     "write,pwrite64,rename,renameat,renameat2,link,linkat,unlink,unlinkat,mkdir,mkdirat,rmdir,fsync,fdatasync,ftruncate"
 )
-STEP = 1 if os.environ.get("CHAOS") else 17
+STEP = 1 if os.environ.get("CHAOS") else 31
 
 
 @cache

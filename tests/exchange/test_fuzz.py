@@ -1,6 +1,6 @@
 """Frames of strangers and broken peers, as many as ``FRAMES`` says: nothing falls, hangs, grows or gets wrong bytes.
 
-    FRAMES=10000000 python -m pytest tests/exchange/test_fuzz.py
+    FRAMES=10000000 SEED=7 python -m pytest tests/exchange/test_fuzz.py
 
 Peers that have greeted send frames that are sealed well, with fields of all kinds; the last one may be damaged.
 """
@@ -35,6 +35,7 @@ from tests.exchange.test_remote_channels import SCHEMA, batch_of
 from tests.exchange.world import BLOCKING, World, descriptor, partition_id
 
 FRAMES = int(os.environ.get("FRAMES", "40000"))
+SEED = os.environ.get("SEED", "")
 WAIT_S = 60
 CHANNELS = 8
 EXCLUSIVE = 8
@@ -83,7 +84,7 @@ def damaged(chance: random.Random, content: bytes) -> bytes:
 
 
 def test_no_damaged_header_is_taken_for_a_frame() -> None:
-    chance = random.Random(1)
+    chance = random.Random(f"1 {SEED}")
     good = [
         encode_frame(kind, chance.randrange(2**32), b"", chance.randrange(6), chance.randrange(2**32), amount, 5)
         for kind in FrameKind
@@ -109,7 +110,7 @@ def test_no_damaged_header_is_taken_for_a_frame() -> None:
 @pytest.mark.parametrize("side", ["reader", "writer"])
 def test_no_greeting_but_the_right_one_is_accepted(side: str) -> None:
     """Each greeting of a stranger is one to four frames."""
-    chance = random.Random(2)
+    chance = random.Random(f"2 {SEED}")
     secret, growth = Credentials(b"s" * 32), Growth()
     greet: Callable[..., None] = greet_as_reader if side == "reader" else greet_as_writer
     steps = (2, 4) if side == "reader" else (1, 3)
@@ -202,7 +203,7 @@ def requests(chance: random.Random) -> list[bytes]:
 
 
 def test_no_frames_of_a_reader_harm_the_one_who_serves(world: World, stored: PartitionSource) -> None:
-    chance, growth = random.Random(3), Growth()
+    chance, growth = random.Random(f"3 {SEED}"), Growth()
     pool = requests(chance)
     sent = 0
     while sent < FRAMES:
@@ -260,7 +261,7 @@ def responses(chance: random.Random, plausible: bool) -> tuple[list[bytes], list
 
 
 def test_no_frames_of_a_writer_harm_the_one_who_reads_nor_get_wrong_bytes_to_him(world: World) -> None:
-    chance, growth = random.Random(4), Growth()
+    chance, growth = random.Random(f"4 {SEED}"), Growth()
     sent = 0
     while sent < FRAMES:
         is_plausible = chance.random() < 0.3

@@ -89,17 +89,26 @@ class Losses:
 def losses(
     state: JobState, expected: Mapping[ResourceId, Expectation], answers: Mapping[ResourceId, AttachedJob]
 ) -> Losses:
-    """Return what is not there, of what the state expects after the reports of the answers; damage is noted."""
+    """Return what is not there, of what the state expects after the reports of the answers; damage is noted.
+
+    What has finished since its TaskExecutor answered is there: the answer cannot name its results.
+    """
     lost = Losses([each for each, there in expected.items() if there.is_needed and each not in answers])
+    ran_on = {
+        report.attempt
+        for answer in answers.values()
+        for report in answer.reports
+        if not ExecutionState(report.state).is_terminal
+    }
     held = {resource_id: (set(answer.slots), set(answer.partitions)) for resource_id, answer in answers.items()}
     for vertex in state.graph:
-        slot = vertex.current.slot
+        execution, slot = vertex.current, vertex.current.slot
         if slot is None or slot.resource_id not in held:
             continue
         slots, partitions = held[slot.resource_id]
-        if not vertex.current.state.is_terminal and slot.allocation_id not in slots:
+        if not execution.state.is_terminal and slot.allocation_id not in slots:
             lost.attempts.append(vertex)
-        elif vertex.current.state is ExecutionState.FINISHED and vertex.is_needed:
+        elif execution.state is ExecutionState.FINISHED and vertex.is_needed and execution.attempt not in ran_on:
             missing = [
                 partition
                 for partition in vertex.partitions

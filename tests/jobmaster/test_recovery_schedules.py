@@ -143,7 +143,7 @@ def test_decisions_taken_at_run_time_stay_when_leaders_go(block):
 def test_messages_may_be_late_and_task_executors_silent(block):
     for seed in range(block * 10, block * 10 + 10):
         settings = {"journal_delay_s": 0.5, "delay_s": [0.1, 1.0, 4.0][seed % 3]}
-        world = scenario(seed, random_job, kills=5, **settings)
+        world = scenario(seed, random_job, kills=8, **settings)
         # Where messages take as long as a time-out, those who live count as lost, too.
         assert seed % 3 == 2 or {len(attempts) for attempts in world.attempts().values()} == {1}, seed
         scenario(seed, random_job, kills=4, trouble=4, failure_rate=0.03, **settings)

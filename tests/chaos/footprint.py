@@ -38,9 +38,7 @@ class Footprint:
     def take(self):
         for name, pid in self.daemons.items():
             self.takes[name].append(sample(pid))
-        # The JobManager keeps a small record of each job's result.
-        files = [path for path in self._cluster.leftovers() if not path.startswith("drey-jobs-")]
-        self.temporary_files.append(len(files))
+        self.temporary_files.append(len(self._cluster.leftovers()))
 
     def values(self, name, measure, warm=0):
         return [take[measure] for take in self.takes[name][warm:]]

@@ -30,6 +30,7 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 _CLONE_NEWNET = 0x40000000
 _TUNSETIFF = 0x400454CA
 _IFF_TAP_WITHOUT_HEADER = 0x0002 | 0x1000
+_NAMESPACES = Path("/run/netns")
 _FRAME_MAX = 9100
 #: frames of one namespace before the others have their turn
 _TURN = 64
@@ -49,7 +50,14 @@ def reason_against():
     if made.returncode:
         return f"no network namespace can be made: {made.stderr.strip()}"
     subprocess.run(["ip", "netns", "del", name], check=True)
+    _forget_mount()
     return ""
+
+
+def _forget_mount():
+    """Take away what ``ip netns`` mounts at its first use and leaves, unless there are namespaces of others."""
+    if _NAMESPACES.is_dir() and not any(_NAMESPACES.iterdir()):
+        subprocess.run(["umount", _NAMESPACES], capture_output=True, check=False)
 
 
 def _enter(descriptor):
@@ -106,7 +114,7 @@ class TapNetwork:
     @contextlib.contextmanager
     def inside(self, name):
         """Have this thread's new sockets there."""
-        namespace = Path("/run/netns", self._namespace(name))
+        namespace = _NAMESPACES / self._namespace(name)
         with Path("/proc/thread-self/ns/net").open() as here, namespace.open() as there:
             _enter(there.fileno())
             try:
@@ -185,3 +193,4 @@ class TapNetwork:
             os.close(tap)
         for name in self._numbers:
             subprocess.run(["ip", "netns", "del", self._namespace(name)], check=True)
+        _forget_mount()

@@ -175,6 +175,30 @@ def test_damage_and_rubbish_fail_one_job_and_nobody_else(world):
     run(body())
 
 
+def test_a_job_that_nobody_can_run_fails_alone(world):
+    async def body():
+        graph, other = job_graph([1]), job_graph([1])
+        first = world.leader()
+        first.put(graph)
+        first.put(other)
+        second = Leading(world)
+        make = second._make
+
+        def refuse(made, *rest):
+            if made.job_id == graph.job_id:
+                raise ValueError("of a later version")
+            return make(made, *rest)
+
+        second.dispatcher._job_master_factory = refuse
+        async with second:
+            assert (await second.end(other)).status == "FINISHED"
+            outcome = await second.end(graph)
+            assert outcome.status == "FAILED" and "of a later version" in outcome.failure.message
+            await until(lambda: left(world) == [])
+
+    run(body())
+
+
 def test_a_job_that_cannot_be_read_yet_keeps_nobody_waiting_and_runs_when_it_can(world):
     async def body():
         graph, other = job_graph([1]), job_graph([1])

@@ -202,7 +202,6 @@ cdef class ServerConnection:
         return True
 
     cdef int _cancel(self, uint32_t number) except -1:
-        cdef FrameHeader header
         cdef SenderChannel channel = None
         if number < <uint32_t> len(self._channels):
             channel = self._channels[number]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from engine.errors import CorruptBlockError, PartitionReleasedError
+from engine.errors import CorruptBlockError, PartitionReleasedError, ResourceError
 from engine.exchange.buffer_pool import unpooled_buffer
 from engine.exchange.elements import END_OF_PARTITION
 from engine.exchange.input_gate import NOTHING_YET
@@ -156,6 +156,22 @@ def test_a_reader_may_leave_while_its_file_stands_still(world: RemoteWorld, monk
     assert rows_of(gate_batches(gate, SCHEMA)) == rows_of(BATCHES)
     gate.close()
     disk.let_go.release()
+
+
+def test_damage_that_another_process_finds_names_the_partition_to_its_reader(
+    world: RemoteWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (stored_one,) = stored(world, 1, BATCHES)
+    content = bytearray(stored_one.data._file.path.read_bytes())
+    content[len(content) // 2] ^= 4
+    stored_one.data._file.path.write_bytes(content)
+    for is_cold in (False, True):
+        Disk(monkeypatch).is_cold = is_cold
+        gate = world.gate([stored_one.id], 0, BLOCKING)
+        with pytest.raises(ResourceError, match=r"CorruptBlockError: .* at offset") as caught:
+            count_pages(gate)
+        assert caught.value.partition == stored_one.id
+        gate.close()
 
 
 class Pages:

@@ -44,9 +44,19 @@ def shared_folder(configuration: Configuration, places: Places) -> Path | None:
     chosen = configuration.get(HA_STORAGE_FOLDER)
     if configuration.get(HA_TYPE) != "ZOOKEEPER" and not chosen:
         return None
-    folder = ROOT / chosen if chosen else places.log / "high-availability"
+    folder = ROOT / _path(chosen) if chosen else places.log / "high-availability"
     cluster_id: str = configuration.get(HA_CLUSTER_ID)
     return folder / cluster_id.strip("/").replace("/", "_")
+
+
+def _path(text: str) -> str:
+    """Return the path of a folder that may be written as a URL, as Flink's are."""
+    scheme, separator, path = text.partition("://")
+    if not separator:
+        return text
+    if scheme != "file" or not path.startswith("/"):
+        raise ConfigurationError(f"{HA_STORAGE_FOLDER.key}: {text} is not a folder of this machine or one mounted here")
+    return path
 
 
 def history_folder(configuration: Configuration, places: Places) -> Path:

@@ -1,0 +1,59 @@
+"""Where JobManagers keep what outlives them."""
+
+from pathlib import Path
+
+import pytest
+
+from engine.config.loader import configuration_from_texts
+from engine.entrypoint.places import ROOT, Places
+from engine.entrypoint.storage_places import history_folder, shared_folder, storage_places
+from engine.errors import ConfigurationError
+
+STORAGE = "high-availability.storageDir"
+
+
+@pytest.fixture
+def places(tmp_path):
+    return Places(tmp_path / "conf", tmp_path / "log", tmp_path / "pid", "tester", "here")
+
+
+def configured(elected=True, **settings):
+    kind = {"high-availability.type": "ZOOKEEPER"} if elected else {}
+    return configuration_from_texts(kind | {key.replace("__", "."): value for key, value in settings.items()})
+
+
+def test_without_a_quorum_and_a_folder_everything_ends_with_the_process_but_history(places, tmp_path):
+    found = storage_places(configured(elected=False), places, tmp_path / "own")
+    assert (found.folder, found.history, found.is_durable) == (tmp_path / "own", places.log / "history", False)
+
+
+def test_with_a_quorum_it_lies_beside_the_logs_or_where_it_is_told_each_cluster_apart(places, tmp_path):
+    found = storage_places(configured(), places, tmp_path / "own")
+    assert found.folder == places.log / "high-availability" / "default" and found.is_durable
+    assert found.history == found.folder / "history" and found.blobs == found.folder / "blobs"
+    assert found.folder.stat().st_mode & 0o077 == 0
+    told = configured(**{STORAGE: str(tmp_path / "shared"), "high-availability.cluster-id": "/a/b"})
+    assert shared_folder(told, places) == tmp_path / "shared" / "a_b"
+    assert shared_folder(configured(**{STORAGE: f"file://{tmp_path}"}), places) == tmp_path / "default"
+    assert shared_folder(configured(**{STORAGE: "state"}), places) == ROOT / "state" / "default"
+
+
+def test_a_folder_that_is_told_makes_the_jobs_of_a_single_job_manager_durable(places, tmp_path):
+    found = storage_places(configured(elected=False, **{STORAGE: str(tmp_path / "shared")}), places, tmp_path / "own")
+    assert found.is_durable and found.handles == tmp_path / "shared" / "default" / "handles"
+
+
+def test_history_lies_where_it_is_told(places):
+    assert history_folder(configured(**{"jobstore.dir": "/elsewhere"}), places) == Path("/elsewhere")
+
+
+@pytest.mark.parametrize("text", ["hdfs:///drey", "s3://bucket/drey", "file://host"])
+def test_what_is_no_folder_is_refused(places, text):
+    with pytest.raises(ConfigurationError, match="is not a folder of this machine"):
+        shared_folder(configured(**{STORAGE: text}), places)
+
+
+def test_a_folder_that_cannot_be_made_is_refused_with_the_reason(places, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigurationError, match=r"storageDir: .*file/x/default cannot be made: Not a directory"):
+        storage_places(configured(**{STORAGE: str(tmp_path / "file" / "x")}), places, tmp_path / "own")

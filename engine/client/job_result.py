@@ -35,6 +35,8 @@ class SubtaskResult(msgspec.Struct, frozen=True):
     #: most managed memory and most network buffers held at a time
     managed_bytes_peak: int = 0
     network_buffers_peak: int = 0
+    #: times that it was begun
+    attempts: int = 1
 
 
 class VertexResult(msgspec.Struct, frozen=True):
@@ -81,6 +83,7 @@ class JobResult(msgspec.Struct, frozen=True):
             f"{_counted(sum(subtask.rows_out for subtask in vertex.subtasks), 'row')} out, "
             f"{size_text(vertex.spilled_bytes)} spilled, a subtask had at most {size_text(vertex.managed_bytes_peak)} "
             f"managed and {_counted(vertex.network_buffers_peak, 'network buffer')}"
+            f"{_begun_again(vertex)}"
             for vertex in self.vertices
         )
         decided = (*self.splits, *(decision.text for decision in self.decisions))
@@ -113,6 +116,12 @@ class JobResult(msgspec.Struct, frozen=True):
         }
 
 
+def _begun_again(vertex: VertexResult) -> str:
+    """Say how often subtasks were begun again, if any was."""
+    times = sum(subtask.attempts - 1 for subtask in vertex.subtasks)
+    return f", begun again {_counted(times, 'time')}" if times else ""
+
+
 def _counted(count: int, what: str) -> str:
     return f"{count} {what}{'' if count == 1 else 's'}"
 
@@ -133,6 +142,7 @@ def job_result(outcome: JobOutcome) -> JobResult:
                     subtask.counters.bad_rows,
                     subtask.counters.managed_bytes_peak,
                     subtask.counters.network_buffers_peak,
+                    subtask.attempts,
                 )
                 for subtask in vertex.subtasks
             ),

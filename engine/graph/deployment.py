@@ -187,6 +187,7 @@ class SubtaskResult(msgspec.Struct, frozen=True):
 
     index: int
     counters: TaskCounters
+    attempts: int = 1
 
 
 class VertexResult(msgspec.Struct, frozen=True):

@@ -28,7 +28,12 @@ def vertex_results(graph: ExecutionGraph) -> tuple[VertexResult, ...]:
     return tuple(
         VertexResult(
             vertex.job_vertex.name,
-            tuple(SubtaskResult(subtask.subtask_index, subtask.current.counters) for subtask in vertex.subtasks),
+            tuple(
+                SubtaskResult(
+                    subtask.subtask_index, subtask.current.counters, subtask.current.attempt.attempt_number + 1
+                )
+                for subtask in vertex.subtasks
+            ),
         )
         for vertex in graph.vertices
     )

@@ -151,9 +151,10 @@ def test_what_others_caused_is_not_the_root():
 
 def test_the_result_has_flat_counters_and_the_json_of_the_contract():
     counters = TaskCounters(1, 2, 3, 4, 5, 6, 7)
-    vertices = (VertexResult("scan", (SubtaskResult(0, counters),)),)
+    vertices = (VertexResult("scan", (SubtaskResult(0, counters, 2),)),)
     result = job_result(JobOutcome(JOB, "prices", "FINISHED", 12, vertices))
-    assert isinstance(result, JobResult) and result.vertices[0].subtasks[0].bad_rows == 7
+    subtask = result.vertices[0].subtasks[0]
+    assert isinstance(result, JobResult) and (subtask.bad_rows, subtask.attempts) == (7, 2)
     assert result.to_json_dict() == {
         "job_id": JOB.value,
         "state": "FINISHED",

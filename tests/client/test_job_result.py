@@ -9,3 +9,9 @@ def test_the_report_counts_as_people_do():
     lines = JobResult("a" * 32, "job", "FINISHED", 5, (one, two)).report
     assert lines[0].startswith("sink: 1 subtask, 1 row out, ") and lines[0].endswith(" and 1 network buffer")
     assert lines[1].startswith("map: 2 subtasks, 2 rows out, ") and lines[1].endswith(" and 0 network buffers")
+
+
+def test_the_report_says_what_was_begun_again():
+    subtasks = (SubtaskResult(0, 1, 1, 8, 8, 0, attempts=3), SubtaskResult(1, 1, 1, 8, 8, 0))
+    (line,) = JobResult("a" * 32, "job", "FINISHED", 5, (VertexResult("scan", subtasks),)).report
+    assert line.endswith(", begun again 2 times")

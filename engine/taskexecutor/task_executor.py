@@ -275,6 +275,7 @@ class TaskExecutor(RpcEndpoint):
         )
         self._tasks[descriptor.attempt] = task
         self._jobs.add(descriptor.job_id, descriptor.attempt)
+        self._jobs.attach(descriptor.job_id, self._fence.epoch)
         self.spawn(self._reporter.send_reports(task), f"reports of {task.name}")
         self.spawn(self._await_end(task), f"end of {task.name}")
         reach("task.submitted")
@@ -415,22 +416,19 @@ class TaskExecutor(RpcEndpoint):
     async def _drop_unnamed(self, request: ReattachJob) -> None:
         """End and drop what a job has here and its JobMaster did not name."""
         job_id, named, wanted = request.job_id, set(request.attempts), set(request.partitions)
-        unnamed = [attempt for attempt in self._jobs.attempts(job_id) if attempt not in named]
+        attempts = self._jobs.attempts(job_id)
+        # Chosen before anything is waited for: what ends meanwhile is news to the JobMaster, and kept for it.
+        # A running attempt's partitions are its own business.
+        ended = [attempt for attempt in attempts if attempt in named and attempt not in self._tasks]
+        unwanted = [partition for partition in self._resources.held_partitions(ended) if partition not in wanted]
+        unnamed = [attempt for attempt in attempts if attempt not in named]
         tasks = [self._tasks[attempt] for attempt in unnamed if attempt in self._tasks]
         for task in tasks:
             _log.info("%s is cancelled: the JobMaster that goes on does not know it", task.name)
             self._cancel(task)
         for task in tasks:
             await task.ended.wait()
-        held = self._resources.held_partitions(self._jobs.attempts(job_id))
-        await self._drop_partitions(
-            [
-                partition
-                for partition in held
-                # A running attempt's partitions are its own business.
-                if partition.producer not in self._tasks and partition not in wanted
-            ]
-        )
+        await self._drop_partitions([*unwanted, *self._resources.held_partitions(unnamed)])
 
     def _tasks_of(self, job_id: JobId) -> list[Task]:
         return [task for task in self._tasks.values() if task.descriptor.job_id == job_id]

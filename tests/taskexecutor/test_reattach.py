@@ -271,6 +271,29 @@ def test_what_the_next_job_master_does_not_name_is_cancelled_dropped_and_freed()
     run(work())
 
 
+def test_what_ends_while_others_are_being_cancelled_is_kept():
+    async def work():
+        job_id = JobId.random()
+        async with House() as house:
+            (master,) = await house.lead(1, job_id)
+            await house.executor.connect("resourcemanager", 1)
+            kept, allocation = await house.run_task(master, job_id, 1, 0)
+            unknown, _ = await house.run_task(master, job_id, 1, 1)
+            (master,) = await house.lead(2, job_id)
+            slow = house.resources.invokables[unknown]
+            slow.cancel = lambda: setattr(slow, "is_cancelled", True)  # it takes its time
+            attaching = asyncio.ensure_future(house.reattach(master, job_id, 2, [kept], [allocation], partitions=()))
+            await until(lambda: slow.is_cancelled)
+            house.resources.invokables[kept].finish.set()
+            await until(lambda: kept not in house.executor._tasks)
+            slow.finish.set()
+            attached = await attaching
+            assert [report.state for report in attached.reports] == ["FINISHED"]
+            assert house.resources.partitions == {partition_of(kept)}
+
+    run(work())
+
+
 def test_jobs_that_the_next_leader_does_not_know_are_dropped():
     async def work():
         job_id = JobId.random()

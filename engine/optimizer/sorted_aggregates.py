@@ -9,11 +9,13 @@ range. The form is chosen where
     the sort is over ranges and has keys of the groups only; it has no limit
     nobody but the sort reads the groups, and nobody set another parallelism for them
     no call is first or last, and states have a fixed size: not min and max of strings
-    the prefix of sorted rows holds the keys (PREFIX_BYTES), or the groups are larger than the memory
+    by the estimates, the groups do not fit in memory; or they are few (GROUPS_SHARE), and the prefix of sorted rows
+    holds their keys (PREFIX_BYTES)
 
-The last one is what was measured, in CPU time against the other form: groups of int64 take 0.6 to 1.0 of it in memory
-and half of it where they spill; groups of strings take up to 1.3 of it in memory, because rows of equal prefix are
-compared in full, and 0.5 to 0.9 where the groups are larger than the memory.
+The last one is what was measured, in CPU time against the other form. Groups that do not fit take half of it, because
+they are spilled once and not by the aggregate and the sort in turn. In memory 0.6 to 1.0 of it while groups are few,
+and 0.8 to 1.2 where they are a fifth to all of the rows: sorting the states of each producer costs as much as hashing
+them once more. Keys of strings take up to 1.3 in memory: rows of equal prefix are compared in full.
 
 Source: GroupCombine over a CombiningUnilateralSortMerger in Flink; early aggregation in Graefe, "Implementing sorting
 in database systems" (2006).
@@ -44,6 +46,8 @@ from engine.optimizer.sort_planning import MERGE_WEIGHT
 SORTED_AGGREGATE: Final = "SORTED_AGGREGATE"
 #: of the keys of a row, which a sort compares without a look at the row
 PREFIX_BYTES: Final = 8
+#: groups that fit in memory are combined up to this share of the rows
+GROUPS_SHARE: Final = 0.12
 #: what explain calls the operators (before, behind the exchange)
 STRATEGIES: Final = ("COMBINED_RUNS", SORTED_AGGREGATE)
 
@@ -82,13 +86,21 @@ def _why_not(plan: Plan, aggregate: Aggregate, source: Candidate, ranges: Candid
 
 def _why_dearer(aggregate: Aggregate, source: Candidate, settings: OptimizerSettings) -> str:
     """Return why sorting states would cost more than hashing them once more; nothing where it does not."""
+    groups, rows = source.estimates, source.inputs[0].candidate.estimates
+    if not (groups.is_size_known and rows.is_size_known):
+        return "sizes are unknown"
     keys = aggregate.state_schema.columns[: len(aggregate.keys)]
-    if all(key.width_is_exact for key in keys) and sum(key.width_bytes for key in keys) <= PREFIX_BYTES:
+    are_short = all(key.width_is_exact for key in keys) and sum(key.width_bytes for key in keys) <= PREFIX_BYTES
+    size = groups.rows * row_width(aggregate.state_schema, groups.columns)
+    memory = settings.managed_bytes_per_slot * source.parallelism
+    if size > (memory // 2 if are_short else memory):
         return ""
-    size = source.estimates.rows * row_width(aggregate.state_schema, source.estimates.columns)
-    if source.estimates.is_size_known and size > settings.managed_bytes_per_slot * source.parallelism:
-        return ""
-    return f"keys are longer than {PREFIX_BYTES} bytes, and {size_text(size)} of groups are no more than the memory"
+    if not are_short:
+        return f"keys are longer than {PREFIX_BYTES} bytes, and {size_text(size)} of groups are no more than the memory"
+    share = groups.rows / max(1.0, rows.rows)
+    if share > GROUPS_SHARE:
+        return f"groups are {share:.0%} of the rows, and their {size_text(size)} fit in memory"
+    return ""
 
 
 def _combined(

@@ -4,6 +4,7 @@ import pytest
 
 from engine.graph.operator_descriptor import HashAggregateOperator, MergeRunsOperator, SortRunsOperator
 from engine.graph.ship_strategy import SORTED_RUNS, ShipStrategy
+from engine.graph.source_spec import ColumnStatistics
 from engine.optimizer.explain import explain
 from engine.optimizer.job_graph_generator import generate_stream_graph
 from engine.optimizer.optimizer import optimize
@@ -13,9 +14,11 @@ from tests.optimizer.plan_building import Builder, schema
 ROWS = 100_000_000
 
 
-def planned(build, rows=ROWS, **settings):
+def planned(build, rows=ROWS, distinct=None, **settings):
     builder = Builder()
-    source = builder.source(schema(a="int64", b="int64", c="int32", d="int32", s="string"), rows, 40.0 * rows)
+    columns = {} if distinct is None else {"a": ColumnStatistics(distinct_count=distinct)}
+    names = schema(a="int64", b="int64", c="int32", d="int32", s="string")
+    source = builder.source(names, rows, 40.0 * rows, columns=columns)
     builder.sink(build(builder, source))
     optimized = optimize(builder.plan(), OptimizerSettings(**{"parallelism": 4, **settings}))
     generate_stream_graph(optimized)
@@ -86,6 +89,17 @@ def test_long_keys_are_combined_where_the_groups_are_larger_than_the_memory():
 
     assert phases(planned(build, managed_bytes_per_slot=4 << 20)) == COMBINED
     assert phases(planned(build, managed_bytes_per_slot=4 << 30)) == APART
+
+
+def test_groups_that_fit_in_memory_are_combined_where_they_are_few():
+    def build(builder, source):
+        return builder.sort(builder.aggregate(source, ("a",), ("sum", "b")), "a")
+
+    assert phases(planned(build, distinct=ROWS // 10, managed_bytes_per_slot=4 << 30)) == COMBINED
+    many = planned(build, distinct=ROWS // 4, managed_bytes_per_slot=4 << 30)
+    assert phases(many) == APART
+    assert "not SORTED_AGGREGATE: groups are 25% of the rows, and their 400 MB fit in memory" in explain(many)
+    assert phases(planned(build, distinct=ROWS // 4, managed_bytes_per_slot=40 << 20)) == COMBINED
 
 
 def test_other_sorts_are_as_they_were():

@@ -48,6 +48,10 @@ SORTED_AGGREGATE: Final = "SORTED_AGGREGATE"
 PREFIX_BYTES: Final = 8
 #: groups that fit in memory are combined up to this share of the rows
 GROUPS_SHARE: Final = 0.12
+#: groups up to this share of all managed memory fit in what aggregate and sort have of it, indexes included
+SHORT_KEYS_FIT: Final = 0.25
+#: the same with keys longer than PREFIX_BYTES: hashing pays for longer
+LONG_KEYS_FIT: Final = 0.5
 #: what explain calls the operators (before, behind the exchange)
 STRATEGIES: Final = ("COMBINED_RUNS", SORTED_AGGREGATE)
 
@@ -93,10 +97,10 @@ def _why_dearer(aggregate: Aggregate, source: Candidate, settings: OptimizerSett
     are_short = all(key.width_is_exact for key in keys) and sum(key.width_bytes for key in keys) <= PREFIX_BYTES
     size = groups.rows * row_width(aggregate.state_schema, groups.columns)
     memory = settings.managed_bytes_per_slot * source.parallelism
-    if size > (memory // 2 if are_short else memory):
+    if size > memory * (SHORT_KEYS_FIT if are_short else LONG_KEYS_FIT):
         return ""
     if not are_short:
-        return f"keys are longer than {PREFIX_BYTES} bytes, and {size_text(size)} of groups are no more than the memory"
+        return f"keys are longer than {PREFIX_BYTES} bytes, and {size_text(size)} of groups fit in memory"
     share = groups.rows / max(1.0, rows.rows)
     if share > GROUPS_SHARE:
         return f"groups are {share:.0%} of the rows, and their {size_text(size)} fit in memory"

@@ -3,8 +3,9 @@
     peer = manager.acquire("unix:/...|host:port") ─► peer.connection.open_channel(...) ─► manager.release(peer)
     manager.close()
 
-A connection is opened by the first channel, shared by all, and closed with the last one. When it breaks, all of its
-channels have an error, and the next channel opens a new one.
+A connection is opened for the first channel, shared by all, and closed with the last one. When it breaks, all of its
+channels have an error, and the next channel opens a new one. Those who wait for the same connection fail together, so
+that a machine which does not answer costs them its time-out once; who is cancelled waits no longer.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import socket
 import threading
 from typing import TYPE_CHECKING, Final
 
-from engine.errors import PartitionConnectionError
+from engine.errors import PartitionConnectionError, TaskCancelledError
 from engine.exchange.client_connection import ClientConnection
 from engine.exchange.data_address import DataAddress
 from engine.exchange.data_server import prepare_socket
@@ -24,10 +25,13 @@ from engine.exchange.handshake import HANDSHAKE_S, greet_as_reader
 
 if TYPE_CHECKING:
     import ssl
+    from collections.abc import Callable
 
     from engine.rpc.credentials import Credentials
 
 CONNECT_S: Final = 5.0
+#: seconds between two looks whether who waits for a connection still wants it
+_LOOK_S: Final = 0.05
 
 
 class Peer:
@@ -64,6 +68,17 @@ class Peer:
         self._socket.close()
 
 
+class _Opening:
+    """A connection that is being opened, and how many wait for it."""
+
+    def __init__(self) -> None:
+        self.done = threading.Event()
+        # guarded by: the manager's lock; the outcome is final when ``done`` is set
+        self.waiter_count = 0
+        self.peer: Peer | None = None
+        self.error: Exception | None = None
+
+
 class ConnectionManager:
     """Connections by address. Thread: any."""
 
@@ -74,30 +89,55 @@ class ConnectionManager:
         self._lock = threading.Lock()
         # guarded by: self._lock
         self._peers: dict[str, Peer] = {}
-        self._opening: dict[str, threading.Lock] = {}
+        self._opening: dict[str, _Opening] = {}
         self._is_closed = False
 
-    def acquire(self, address: str) -> Peer:
-        """Return the connection to a data server, opened if need be; blocks while it is opened.
+    def acquire(self, address: str, is_cancelled: Callable[[], bool] = lambda: False) -> Peer:
+        """Return the connection to a data server, opened if need be; blocks while it is opened, or until cancelled.
 
         Raises:
             PartitionConnectionError: nobody is there, or it is not one of this cluster.
+            TaskCancelledError: the caller does not want it any more.
         """
         with self._lock:
-            opening = self._opening.setdefault(address, threading.Lock())
-        with opening:
-            with self._lock:
-                peer = self._usable(address)
+            peer = self._usable(address)
             if peer is not None:
                 return peer
+            opening = self._opening.get(address)
+            if opening is None:
+                opening = self._opening[address] = _Opening()
+                # A thread of its own: a silent machine holds up no task that is being cancelled.
+                threading.Thread(
+                    target=self._open, args=(address, opening), name=f"data-open-{address}", daemon=True
+                ).start()
+            opening.waiter_count += 1
+        while not opening.done.wait(_LOOK_S) and not is_cancelled():
+            pass
+        with self._lock:
+            if not opening.done.is_set():
+                opening.waiter_count -= 1
+                raise TaskCancelledError("the input gate was closed")
+        if opening.peer is None:
+            raise PartitionConnectionError(str(opening.error)) from opening.error
+        return opening.peer
+
+    def _open(self, address: str, opening: _Opening) -> None:
+        """Open a connection for all who wait for it by then; all of them hear of it when that fails."""
+        peer: Peer | None = None
+        try:
             peer = Peer(address, self._cluster, self._credentials, self._tls)
-            with self._lock:
-                if not self._is_closed:
-                    self._peers[address] = peer
-                    peer.user_count = 1
-                    return peer
-        peer.close()
-        raise PartitionConnectionError(f"no data connection to {address}: this TaskManager closes")
+        except Exception as error:  # whatever it is, it is told to who waits
+            opening.error = error
+        with self._lock:
+            del self._opening[address]
+            if self._is_closed:
+                opening.error = PartitionConnectionError(f"no data connection to {address}: this TaskManager closes")
+            elif peer is not None and opening.waiter_count:
+                peer.user_count = opening.waiter_count
+                opening.peer = self._peers[address] = peer
+            opening.done.set()
+        if peer is not None and opening.peer is None:
+            peer.close()
 
     def release(self, peer: Peer) -> None:
         """Give a connection back; the last user closes it."""

@@ -94,5 +94,5 @@ def _receive(channel: GreetingChannel, step: int) -> Hello:
         if not check_frame_payload(header, payload):
             raise PartitionConnectionError("the other side's greeting is damaged")
         return msgspec.msgpack.decode(payload, type=Hello)
-    except (ValueError, msgspec.MsgspecError) as error:
+    except (ValueError, RecursionError, msgspec.MsgspecError) as error:
         raise PartitionConnectionError(f"the other side's greeting cannot be read: {error}") from error

@@ -153,6 +153,8 @@ class InputGate:
     def cancel(self) -> None:
         """Wake a waiting ``next`` with TaskCancelledError, which every later call raises too. Thread: any."""
         self._is_closed = True
+        if self._reads is not None:
+            self._reads.cancel()
         self._ready.close()
 
     def close(self) -> None:

@@ -73,6 +73,8 @@ class RemoteReads:
         # guarded by: self._lock
         self._pool: LocalBufferPool | None = None
         self._is_closed = False
+        #: read by any thread
+        self._is_cancelled = False
 
     def pool(self) -> LocalBufferPool:
         """Return the pool of the gate; it begins with the first remote channel."""
@@ -83,8 +85,18 @@ class RemoteReads:
                 self._pool = self._network_pool.local_pool(*self._bounds, self._owner)
             return self._pool
 
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether nobody wants to read any more."""
+        return self._is_cancelled
+
+    def cancel(self) -> None:
+        """Have nobody wait for a connection any more. Thread: any."""
+        self._is_cancelled = True
+
     def close(self) -> None:
         """Close the pool; buffers may still come back."""
+        self.cancel()
         with self._lock:
             self._is_closed = True
             if self._pool is not None:
@@ -184,7 +196,7 @@ class RemoteInputChannel:
     def _open(self) -> None:
         pool = self._reads.pool()
         identity = channel_identity(self._read_request())
-        peer = self._reads.connections.acquire(self.descriptor.address)
+        peer = self._reads.connections.acquire(self.descriptor.address, lambda: self._reads.is_cancelled)
         with self._lock:
             if not self._is_released:
                 self._peer = peer

@@ -29,7 +29,7 @@ import msgspec
 
 from engine.clock import Clock
 from engine.commit.decision import Decision
-from engine.errors import DiskFullError, FencedError
+from engine.errors import DiskFullError, EngineError, FencedError
 from engine.fault_points import reach
 from engine.gateways.failure_info import cancelled_elsewhere, failure_info, lost_task_executor
 from engine.gateways.job_master import JobMasterGateway
@@ -62,7 +62,6 @@ from engine.jobmaster.reattachment import Losses, Reattachment, losses, why_miss
 from engine.jobmaster.restart_strategy import NoRestart, RestartStrategy
 from engine.jobmaster.slot_pool import AllocatedSlot
 from engine.jobmaster.task_executor_watch import TaskExecutorWatch
-from engine.rpc.errors import EndpointUnreachableError, RpcTimeoutError
 from engine.rpc.gateway import RpcService
 from engine.rpc.request import ACKNOWLEDGE, Acknowledge
 
@@ -432,7 +431,9 @@ class JobMaster(JobScheduling):
             try:
                 await gateway.ask(CancelTask(execution.attempt))
                 return
-            except (RpcTimeoutError, EndpointUnreachableError) as error:
+            except FencedError:
+                return  # another one leads, and sees to it
+            except EngineError as error:  # also an answer that cannot be trusted
                 reason = str(error)
         self._lose_task_executor(execution.slot.resource_id, reason)
 

@@ -13,9 +13,9 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from engine.clock import Clock
+from engine.errors import EngineError
 from engine.gateways.messages import Heartbeat
 from engine.ids import ResourceId
-from engine.rpc.errors import EndpointUnreachableError, RpcTimeoutError
 from engine.rpc.gateway import RpcService
 from engine.rpc.heartbeat import HeartbeatMonitor
 
@@ -83,6 +83,6 @@ class TaskExecutorWatch:
         gateway = self._rpc.connect(address, self._epoch)
         try:
             await gateway.ask(Heartbeat(self._sender), self._timeout_s)
-        except (RpcTimeoutError, EndpointUnreachableError):
+        except EngineError:  # also an answer that cannot be trusted: it is no sign of life
             return
         self._monitor.received(resource_id)

@@ -1,0 +1,78 @@
+"""Who waits for a connection: together when it fails, no longer than wanted."""
+
+import socket
+import threading
+import time
+
+import pytest
+
+from engine.errors import PartitionConnectionError, TaskCancelledError
+from engine.exchange import connection_manager
+from engine.exchange.connection_manager import ConnectionManager
+
+WAIT_S = 60.0
+
+
+@pytest.fixture
+def silent():
+    """Return the address of somebody who takes connections and says nothing."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        yield f"127.0.0.1:{listener.getsockname()[1]}"
+
+
+@pytest.fixture
+def manager(monkeypatch):
+    monkeypatch.setattr(connection_manager, "HANDSHAKE_S", 1.0)
+    made = ConnectionManager("cluster")
+    yield made
+    made.close()
+    deadline = time.monotonic() + WAIT_S
+    while any(thread.name.startswith("data-open-") for thread in threading.enumerate()):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_those_who_wait_for_the_same_silent_machine_fail_together(manager, silent):
+    failures = []
+
+    def acquire():
+        try:
+            manager.acquire(silent)
+        except PartitionConnectionError as error:
+            failures.append(str(error))
+
+    threads = [threading.Thread(target=acquire) for _ in range(5)]
+    began_s = time.monotonic()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(failures) == 5
+    assert len(set(failures)) == 1
+    assert time.monotonic() - began_s < 4  # one after the other they take five seconds at least
+
+
+def test_who_is_cancelled_waits_no_longer(manager, silent):
+    cancelled = threading.Event()
+    outcome = []
+
+    def acquire():
+        try:
+            manager.acquire(silent, cancelled.is_set)
+        except TaskCancelledError:
+            outcome.append(any(thread.name.startswith("data-open-") for thread in threading.enumerate()))
+
+    thread = threading.Thread(target=acquire)
+    thread.start()
+    cancelled.set()
+    thread.join()
+    assert outcome == [True], "it waited until the machine was given up"
+    assert manager.connection_count == 0
+
+
+def test_a_machine_that_was_given_up_is_asked_again_by_the_next(manager, silent):
+    for _ in range(2):
+        with pytest.raises(PartitionConnectionError, match="no data connection"):
+            manager.acquire(silent)

@@ -61,11 +61,6 @@ def test_messages_on_their_way_are_damaged(cluster, network, data, expected, tmp
     assert rows_of(tmp_path / "again") == expected
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="a task that waits for the greeting of a data connection cannot be cancelled: it is given up after 5 s, and "
-    "the next attempt in its slot finds no memory",
-)
 @pytest.mark.parametrize("seed", [1], indirect=True)
 def test_two_task_managers_do_not_hear_each_other_for_half_a_minute(cluster, network, data, expected, tmp_path):
     """The JobManager hears both: nobody is lost, and what one has stored for the other is there when it is healed."""

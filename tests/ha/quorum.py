@@ -46,6 +46,8 @@ class Quorum:
 
     def __init__(self, folder, servers):
         self.servers = range(1, servers + 1)
+        #: what every command begins with
+        self.prefix = []
         self.port = free_ports(3 * servers)
         self.folder = folder
         for name in ("conf", "log", "pid"):
@@ -66,7 +68,7 @@ class Quorum:
 
     def run(self, *words):
         return subprocess.run(
-            [sys.executable, "-m", "engine.entrypoint.scripts", *words],
+            [*self.prefix, sys.executable, "-m", "engine.entrypoint.scripts", *words],
             check=False,
             env=self.environment,
             cwd=ROOT,

@@ -294,6 +294,8 @@ def _call_headers(request: HttpRequest) -> tuple[int, float | None]:
 
 
 def _reason(error: BaseException) -> str:
+    if isinstance(error, aiohttp.ClientPayloadError | aiohttp.ServerDisconnectedError):
+        return "the connection broke"  # the library's words are about transfer encodings
     return str(getattr(error, "strerror", None) or error or type(error).__name__)
 
 

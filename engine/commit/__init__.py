@@ -8,7 +8,7 @@
     decision.py       Decision and DecisionStore: which attempts' files are the output; created if absent
     publish.py        publish: decided files become the target with one rename; every step can be repeated
     rename.py         renameat2: exchange two paths, or rename without replacing
-    result_record.py  JobResultRecord: how a job ended, created if absent
+    result_record.py  JobResultRecord: how a job ended
     durable_file.py   a file that is there whole or not at all, also after a crash
 
 A target is a folder of ``part-00000.<ext>`` files and nothing else. The decision is the moment at which the job's

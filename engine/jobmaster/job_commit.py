@@ -11,11 +11,7 @@ Blocking: runs in the JobMaster's executor. The storage refuses who does not lea
 stale leader repeats at most what is in force: it publishes what was decided, and removes no staging before it has
 recorded an end.
 
-FolderStorage (one leader at a time; without a folder the decision lies in the first sink's staging folder, and nothing
-is recorded):
-
-    <storage folder>/decisions/<job id>.json        created before publication, removed with the record
-    <storage folder>/results/<job id>.json          created last
+Without a storage the decision lies in the first sink's staging folder, and no end is recorded.
 """
 
 from __future__ import annotations
@@ -37,7 +33,7 @@ from engine.commit.decision import (
 )
 from engine.commit.output_check import check_outputs, resolve_target, sinks_of
 from engine.commit.publish import publish
-from engine.commit.result_record import JobResultRecord, JobResultStore
+from engine.commit.result_record import JobResultRecord
 from engine.commit.staging import adopt_staging, create_staging, remove_staging, staging_path, sweep_stale
 from engine.connectors.records_manifest import MANIFEST_NAME
 from engine.connectors.records_parts import WrittenPart, records_manifest
@@ -93,39 +89,6 @@ class JobStorage(Protocol):
     def record(self, end: JobEnd) -> None:
         """Keep how the job ended unless that is known."""
         ...
-
-
-class FolderStorage:
-    """Decisions and results of jobs in a folder, written by one leader at a time."""
-
-    def __init__(self, folder: Path, job_id: JobId) -> None:
-        self._folder = folder
-        self._job_id = job_id
-
-    cluster = ""
-
-    def is_over(self, job_id: JobId) -> bool:
-        """Return False: there are no clusters here."""
-        return False
-
-    def ended(self) -> JobResultRecord | None:
-        """Return how the job ended, or None."""
-        return self._results().read(self._job_id)
-
-    def decide(self, decision: Decision) -> Decision:
-        """Keep a decision unless there is one; return the one in force."""
-        return self._decisions().decide(decision)
-
-    def record(self, end: JobEnd) -> None:
-        """Keep how the job ended; FencedError when a later leader has recorded it."""
-        self._results().write(end.record)
-        self._decisions().path(self._job_id).unlink(missing_ok=True)
-
-    def _decisions(self) -> DecisionStore:
-        return DecisionStore(_made(self._folder / "decisions"))
-
-    def _results(self) -> JobResultStore:
-        return JobResultStore(_made(self._folder / "results"))
 
 
 class JobCommit:
@@ -263,8 +226,3 @@ def _with_manifest(output: DecidedOutput, spec: SinkSpec, staged: Iterable[Stage
     parts = [WrittenPart(file.part, file.row_count, file.size_bytes, statistics[file.name]) for file in output.files]
     manifest = DecidedText(MANIFEST_NAME, records_manifest(spec.schema_ipc, parts).decode())
     return msgspec.structs.replace(output, texts=(manifest,))
-
-
-def _made(folder: Path) -> Path:
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return folder

@@ -23,7 +23,6 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from pathlib import Path
 
 import msgspec
 
@@ -51,7 +50,7 @@ from engine.graph.job_graph import JobGraph
 from engine.ids import AllocationId, ResourceId
 from engine.jobmaster.execution_state import ExecutionState
 from engine.jobmaster.execution_vertex import ExecutionVertex
-from engine.jobmaster.job_commit import FolderStorage, JobCommit, JobStorage
+from engine.jobmaster.job_commit import JobCommit, JobStorage
 from engine.jobmaster.job_event import CancelAsked, Led, Prepared, Replanned, Restarted, TaskEnded
 from engine.jobmaster.job_journal import Journal, NoJournal
 from engine.jobmaster.job_recovery import JobState, RecoveredJob, cancel
@@ -76,8 +75,6 @@ class JobMasterSettings:
     heartbeat_interval_s: float
     heartbeat_timeout_s: float
     resource_manager_address: str
-    #: where decisions and results lie; None: decisions in the staging folder, results nowhere
-    storage_folder: Path | None = None
     #: makes a job's own; by default nothing is tried again
     restart_strategy: Callable[[JobGraph], RestartStrategy] = lambda _: NoRestart()
     #: a TaskExecutor that does not answer the next leader's JobMaster for so long is lost
@@ -88,7 +85,7 @@ class JobMaster(JobScheduling):
     """One job. ``start`` once, then it lives by its messages; ``outcome`` is set at the end.
 
     Args:
-        storage: where decision and end are kept; None: in ``settings.storage_folder``.
+        storage: where decision and end are kept; None: the decision with the staged files, the end nowhere.
         journal: what happens is written to.
         recovered: of a job that another leader began; ``journal`` has its events already.
     """
@@ -112,8 +109,6 @@ class JobMaster(JobScheduling):
         self._recovered = recovered
         events = () if recovered is None else recovered.events
         state = JobState.rebuild(job_graph, lambda: settings.restart_strategy(job_graph), clock, events)
-        if storage is None and settings.storage_folder is not None:
-            storage = FolderStorage(settings.storage_folder, job_graph.job_id)
         commit = JobCommit(state.graph.job_graph, epoch, is_leading, storage, state.staging)
         super().__init__(
             state,

@@ -20,7 +20,6 @@ from engine.commit.decision import (
     encode_decision,
 )
 from engine.commit.publish import OutputTakenError, publish
-from engine.commit.result_record import JobResultRecord, JobResultStore
 from engine.commit.staging import (
     OWNER_FILE,
     StagingOwner,
@@ -262,16 +261,6 @@ def test_a_file_that_is_no_decision_is_refused(tmp_path):
     (tmp_path / f"{JOB}.json").write_bytes(encode_decision(other))
     with pytest.raises(CorruptBlockError, match="is the decision of job ddd"):
         DecisionStore(tmp_path).read(JOB)
-
-
-def test_the_first_result_record_stays(tmp_path):
-    store = JobResultStore(tmp_path)
-    record = JobResultRecord(JOB, "job", "FINISHED", 2, 10)
-    assert store.read(JOB) is None
-    assert store.write(record) == record == store.read(JOB)
-    assert store.write(JobResultRecord(JOB, "job", "FAILED", 3, 10)) == record
-    with pytest.raises(FencedError):
-        store.write(JobResultRecord(JOB, "job", "FAILED", 1, 10))
 
 
 def test_staging_makes_missing_folders_and_takes_them_away_again(tmp_path):

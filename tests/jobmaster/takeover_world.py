@@ -11,7 +11,6 @@ from engine.clock import SystemClock
 from engine.errors import FencedError
 from engine.gateways.messages import MESSAGE_TYPES
 from engine.ids import ResourceId
-from engine.jobmaster.job_commit import FolderStorage
 from engine.jobmaster.job_master import JobMaster, JobMasterSettings
 from engine.jobmaster.job_recovery import RecoveredJob
 from engine.jobmaster.restart_strategy import FixedDelayRestart
@@ -19,6 +18,7 @@ from engine.resourcemanager.resource_manager import RESOURCE_MANAGER_ADDRESS, Re
 from engine.rpc.codec import MessageCodec
 from engine.rpc.local_gateway import LocalRpcService
 from engine.taskexecutor.task_executor import TaskExecutor, TaskExecutorSettings
+from tests.jobmaster.folder_storage import FolderStorage
 from tests.minicluster.fake_tasks import FakeResources
 
 WAIT_S = 30.0

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from engine.commit.decision import DecisionStore
-from engine.commit.result_record import JobResultRecord, JobResultStore
+from engine.commit.result_record import JobResultRecord
 from engine.connectors.records_manifest import RecordsColumn, RecordsFile, read_manifest
 from engine.connectors.records_parts import PartColumn, PartStatistics
 from engine.errors import FencedError, PlanError
@@ -14,7 +14,8 @@ from engine.gateways.job_details import JobDetails
 from engine.gateways.messages import JobOutcome, JobOverview
 from engine.graph.deployment import StagedFile
 from engine.graph.source_spec import SinkSpec
-from engine.jobmaster.job_commit import FolderStorage, JobCommit, JobEnd
+from engine.jobmaster.job_commit import JobCommit, JobEnd
+from tests.jobmaster.folder_storage import FolderStorage
 from tests.jobmaster.job_graphs import job_graph
 
 
@@ -45,7 +46,7 @@ def test_a_finished_job_is_published_then_recorded_and_its_decision_goes(tmp_pat
     assert [path.name for path in (storage / "decisions").iterdir()] == [f"{graph.job_id}.json"]
     commit.record(end_of(graph, "FINISHED", 12))
     assert list((storage / "decisions").iterdir()) == []
-    record = JobResultStore(storage / "results").read(graph.job_id)
+    record = FolderStorage(storage, graph.job_id).ended()
     assert (record.status, record.epoch, record.runtime_ms) == ("FINISHED", 1, 12)
 
 

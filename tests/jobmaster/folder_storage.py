@@ -1,0 +1,41 @@
+"""FolderStorage: decision and end of jobs in a folder, for JobMasters that are tested without a Dispatcher."""
+
+import msgspec
+
+from engine.commit.decision import DecisionStore
+from engine.commit.result_record import JobResultRecord
+from engine.errors import FencedError
+
+
+class FolderStorage:
+    """A JobStorage; the first end that is recorded stays."""
+
+    cluster = ""
+
+    def __init__(self, folder, job_id):
+        self._folder, self._job_id = folder, job_id
+
+    def is_over(self, job_id):
+        return False
+
+    def ended(self):
+        path = self._result()
+        return msgspec.json.decode(path.read_bytes(), type=JobResultRecord) if path.exists() else None
+
+    def decide(self, decision):
+        folder = self._folder / "decisions"
+        folder.mkdir(parents=True, exist_ok=True)
+        return DecisionStore(folder).decide(decision)
+
+    def record(self, end):
+        path = self._result()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        before = self.ended()
+        if before is not None and before.epoch > end.record.epoch:
+            raise FencedError(before.epoch, end.record.epoch)
+        if before is None:
+            path.write_bytes(msgspec.json.encode(end.record))
+        (self._folder / "decisions" / f"{self._job_id}.json").unlink(missing_ok=True)
+
+    def _result(self):
+        return self._folder / "results" / f"{self._job_id}.json"

@@ -17,7 +17,7 @@ pytestmark = needs_quorum
 
 CANDIDATES = 50
 PAUSE_S = 0.2
-FLAPPING_S = 60.0 if os.environ.get("CHAOS") == "all" else 5.0
+FLAPPING_S = 60.0 if os.environ.get("CHAOS") in ("all", "full") else 5.0
 
 
 @pytest.fixture

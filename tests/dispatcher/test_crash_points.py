@@ -1,7 +1,7 @@
 """A leader is killed at every system call that changes something; the next one finds the old state or the new one.
 
 Whatever was acknowledged runs once to a result, nothing is left of it but its history and output, and what a client
-was never told of is gone, too: at once, or with what finds orphans. ``CHAOS=all`` walks over every point, else a sample.
+was never told of is gone, too: at once, or with what finds orphans. ``CHAOS=all`` walks over every point, else some.
 """
 
 import os

@@ -9,9 +9,11 @@ interrupted goes on where it was. Each trial's random numbers follow from the se
 """
 
 import argparse
+import collections
 import json
 import os
 import random
+import re
 import signal
 import statistics
 import sys
@@ -63,8 +65,8 @@ class Trials:
             raise AssertionError(f"code {code}, {len(rows_of(target))} rows; {context}\n{cluster.log_tails(60)}")
         if self.action == "stop":
             os.kill(process.pid, signal.SIGCONT)
-        attempts = self._attempts(job_id)
-        assert set(attempts) <= {0}, f"finished or running attempts were begun again: {attempts}; {context}"
+        again = {place: count for place, count in self._begun(job_id).items() if count > 1}
+        assert not again, f"begun again: {again}; {context}"
         cluster.disarm()
         cluster.restore_job_managers()
         assert rows_of(target) == self.expected, f"the output changed after its end; {context}"
@@ -85,14 +87,16 @@ class Trials:
     def _signal(self):
         return signal.SIGKILL if self.action == "kill" else signal.SIGSTOP
 
-    def _attempts(self, job_id):
-        """Return the number of the current attempt of every subtask."""
-        document = self.cluster.get(f"/jobs/{job_id}")
-        return [
-            subtask["attempt"]
-            for vertex in document["vertices"]
-            for subtask in self.cluster.get(f"/jobs/{job_id}/vertices/{vertex['id']}")["subtasks"]
-        ]
+    def _begun(self, job_id):
+        """Return how many attempts of each subtask TaskManagers have begun, by what they log.
+
+        One that never began may be followed by another: a slot whose offer was not answered is given back.
+        """
+        line = re.compile(rf"attempt (v\d+-\d+)-\d+-\w+ of job {job_id}, begins")
+        logs = (self.cluster.folder / "log").glob("*taskmanager*.log*")
+        begun = collections.Counter(place for log in logs for place in line.findall(log.read_text(errors="replace")))
+        assert begun, "TaskManagers log nothing of the job"
+        return begun
 
 
 def run_trials(trials, count, seed, record=None):

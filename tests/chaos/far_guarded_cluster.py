@@ -41,19 +41,17 @@ class FarGuardedCluster(GuardedCluster):
 
     def start(self):
         starts = [
-            self._begin(f"jm{number}", "jobmanager", [self.network.address(f"jm{number}"), str(port)], "jobmanager")
+            self._begin(f"jm{number}", "jobmanager", [self.network.address(f"jm{number}"), str(port)])
             for number, port in enumerate(self.ports, 1)
         ]
         for number in range(1, TASK_MANAGERS + 1):
             address = self.network.address(f"tm{number}")
-            starts.append(
-                self._begin(f"tm{number}", "taskmanager", ["-D", f"taskmanager.host={address}"], "taskmanager")
-            )
+            starts.append(self._begin(f"tm{number}", "taskmanager", ["-D", f"taskmanager.host={address}"]))
         said = [start.communicate(timeout=120) for start in starts]
         assert not any(start.returncode for start in starts), f"{said}\n{self.log_tails()}"
 
-    def _begin(self, place, daemon, words, prefix):
-        option = f"{prefix}.bind-host={self.network.address(place)}"
+    def _begin(self, place, daemon, words):
+        option = f"{daemon}.bind-host={self.network.address(place)}"
         return subprocess.Popen(
             [
                 *self.network.command(place),

@@ -19,6 +19,7 @@ import psutil
 from engine.fault_points import POINTS
 from engine.rpc.credentials import Credentials
 from ha.services import create_ha_services
+from ha.zookeeper_session import boot_time_s
 from ha.zookeeper_settings import ZooKeeperSettings
 from tests.chaos.cluster import ChaosCluster, free_port
 
@@ -26,10 +27,6 @@ from tests.chaos.cluster import ChaosCluster, free_port
 LEADER_POINTS = tuple(point for point in POINTS if not point.startswith(("task.", "partition.")))
 #: points that only a leader passes which goes on with jobs of another
 SUCCESSOR_POINTS = frozenset({"job.reattaching", "job.reattached"})
-
-
-def boot_time_s():
-    return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 class Leaders:

@@ -167,6 +167,12 @@ class House:
             self.rpc.start(endpoint)
         return masters
 
+    async def lead_and_register(self, epoch, job_id):
+        """Replace the leader, of which the TaskExecutor hears; return the JobMaster of its one job."""
+        (master,) = await self.lead(epoch, job_id)
+        await self.executor.connect("resourcemanager", epoch)
+        return master
+
     async def abdicate(self):
         for endpoint in self.leader or ():
             await endpoint.stop()
@@ -208,8 +214,7 @@ def test_a_running_task_goes_on_and_reports_to_the_next_job_master(registers_fir
     async def work():
         job_id = JobId.random()
         async with House() as house:
-            (master,) = await house.lead(1, job_id)
-            await house.executor.connect("resourcemanager", 1)
+            master = await house.lead_and_register(1, job_id)
             attempt, allocation = await house.run_task(master, job_id, 1)
             (master,) = await house.lead(2, job_id)
             if registers_first:
@@ -230,8 +235,7 @@ def test_a_task_that_ends_while_nobody_leads_is_told_to_the_next_job_master():
     async def work():
         job_id = JobId.random()
         async with House() as house:
-            (master,) = await house.lead(1, job_id)
-            await house.executor.connect("resourcemanager", 1)
+            master = await house.lead_and_register(1, job_id)
             attempt, allocation = await house.run_task(master, job_id, 1)
             await house.abdicate()
             house.resources.invokables[attempt].finish.set()
@@ -250,15 +254,13 @@ def test_what_the_next_job_master_does_not_name_is_cancelled_dropped_and_freed()
     async def work():
         job_id = JobId.random()
         async with House() as house:
-            (master,) = await house.lead(1, job_id)
-            await house.executor.connect("resourcemanager", 1)
+            master = await house.lead_and_register(1, job_id)
             kept, allocation = await house.run_task(master, job_id, 1, 0)
             unknown, _ = await house.run_task(master, job_id, 1, 1)
             ended, _ = await house.run_task(master, job_id, 1, 2)
             house.resources.invokables[ended].finish.set()
             await master.heard(ended, "FINISHED")
-            (master,) = await house.lead(2, job_id)
-            await house.executor.connect("resourcemanager", 2)
+            master = await house.lead_and_register(2, job_id)
             attached = await house.reattach(master, job_id, 2, [kept, ended], [allocation], partitions=())
             assert attached.slots == (allocation,)
             assert {report.attempt for report in attached.reports} == {kept, ended}
@@ -275,8 +277,7 @@ def test_what_ends_while_others_are_being_cancelled_is_kept():
     async def work():
         job_id = JobId.random()
         async with House() as house:
-            (master,) = await house.lead(1, job_id)
-            await house.executor.connect("resourcemanager", 1)
+            master = await house.lead_and_register(1, job_id)
             kept, allocation = await house.run_task(master, job_id, 1, 0)
             unknown, _ = await house.run_task(master, job_id, 1, 1)
             (master,) = await house.lead(2, job_id)
@@ -298,8 +299,7 @@ def test_jobs_that_the_next_leader_does_not_know_are_dropped():
     async def work():
         job_id = JobId.random()
         async with House() as house:
-            (master,) = await house.lead(1, job_id)
-            await house.executor.connect("resourcemanager", 1)
+            master = await house.lead_and_register(1, job_id)
             attempt, _ = await house.run_task(master, job_id, 1)
             await house.lead(2)
             await house.executor.connect("resourcemanager", 2)
@@ -314,8 +314,7 @@ def test_a_job_whose_job_master_does_not_come_is_dropped_after_a_while():
     async def work():
         job_id = JobId.random()
         async with House(reattach_timeout_s=0.05) as house:
-            (master,) = await house.lead(1, job_id)
-            await house.executor.connect("resourcemanager", 1)
+            master = await house.lead_and_register(1, job_id)
             attempt, _ = await house.run_task(master, job_id, 1)
             await house.lead(2, job_id)
             await house.executor.connect("resourcemanager", 2)
@@ -329,13 +328,11 @@ def test_a_job_that_gets_new_slots_is_not_waited_for():
     async def work():
         job_id = JobId.random()
         async with House(reattach_timeout_s=0.05) as house:
-            (master,) = await house.lead(1, job_id)
-            await house.executor.connect("resourcemanager", 1)
+            master = await house.lead_and_register(1, job_id)
             first, _ = await house.run_task(master, job_id, 1, 0)
             house.resources.invokables[first].finish.set()
             await master.heard(first, "FINISHED")
-            (master,) = await house.lead(2, job_id)
-            await house.executor.connect("resourcemanager", 2)
+            master = await house.lead_and_register(2, job_id)
             second, _ = await house.run_task(master, job_id, 2, 1)
             await asyncio.sleep(0.2)
             assert not house.resources.invokables[second].is_cancelled
@@ -348,8 +345,7 @@ def test_the_former_leader_is_refused_once_the_next_one_was_heard():
     async def work():
         job_id = JobId.random()
         async with House() as house:
-            (master,) = await house.lead(1, job_id)
-            await house.executor.connect("resourcemanager", 1)
+            master = await house.lead_and_register(1, job_id)
             attempt, allocation = await house.run_task(master, job_id, 1)
             (master,) = await house.lead(2, job_id)
             await house.reattach(master, job_id, 2, [attempt], [allocation])
@@ -364,8 +360,7 @@ def test_attaching_twice_says_the_same():
     async def work():
         job_id = JobId.random()
         async with House() as house:
-            (master,) = await house.lead(1, job_id)
-            await house.executor.connect("resourcemanager", 1)
+            master = await house.lead_and_register(1, job_id)
             attempt, allocation = await house.run_task(master, job_id, 1)
             (master,) = await house.lead(2, job_id)
             first = await house.reattach(master, job_id, 2, [attempt], [allocation])

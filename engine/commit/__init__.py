@@ -5,7 +5,7 @@
 
     output_check.py   outputs that exist, or that two sinks share, are refused before anything starts
     staging.py        StagingFolder: beside the target, with its owner; created, aborted, swept
-    decision.py       Decision and DecisionStore: which attempts' files are the output; created if absent
+    decision.py       Decision: which attempts' files are the output, as JSON
     publish.py        publish: decided files become the target with one rename; every step can be repeated
     rename.py         renameat2: exchange two paths, or rename without replacing
     result_record.py  JobResultRecord: how a job ended

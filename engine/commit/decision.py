@@ -4,11 +4,8 @@
      "outputs": [{"sink_index", "target", "staging", "overwrite", "files": [{"name", "part"} ...],
                   "texts": [{"name", "content"} ...]} ...]}
 
-    decide(decision) ─► the decision in force: ours, or the one that an earlier leader took
-
-Whoever finds a decision repeats that one and not its own. A leader whose epoch is lower than the decision's is
-refused: it lost its leadership while the job ran. The file is synchronised, and so is its folder, before ``decide``
-returns. Files stand in the order of subtasks, and that is the numbering of the parts.
+Whoever finds a decision repeats that one and not its own; where it lies, and who may take it, is the matter of
+``engine.dispatcher.job_storage``. Files stand in the order of subtasks, and that is the numbering of the parts.
 """
 
 from __future__ import annotations
@@ -18,12 +15,9 @@ from pathlib import Path
 
 import msgspec
 
-from engine.commit.durable_file import create_if_absent
-from engine.errors import CorruptBlockError, FencedError
+from engine.errors import CorruptBlockError
 from engine.graph.deployment import StagedFile
 from engine.ids import JobId
-
-DECISION_FILE = "decision.json"
 
 
 class DecidedFile(msgspec.Struct, frozen=True):
@@ -80,39 +74,12 @@ def encode_decision(decision: Decision) -> bytes:
     return msgspec.json.format(msgspec.json.encode(decision), indent=1)
 
 
-class DecisionStore:
-    """Decisions by job id in one folder.
-
-    ``name`` is the file's name in it: a store of many jobs uses ``<job id>.json``, a staging folder DECISION_FILE.
-    """
-
-    def __init__(self, folder: Path, name: str | None = None) -> None:
-        self._folder = folder
-        self._name = name
-
-    def path(self, job_id: JobId) -> Path:
-        """Return the file of a job's decision."""
-        return self._folder / (self._name or f"{job_id}.json")
-
-    def read(self, job_id: JobId) -> Decision | None:
-        """Return the decision of a job, or None; a file that is not one raises CorruptBlockError."""
-        path = self.path(job_id)
-        try:
-            decision = msgspec.json.decode(path.read_bytes(), type=Decision)
-        except FileNotFoundError:
-            return None
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            raise CorruptBlockError(f"{path} is not a decision: {error}") from error
-        if decision.job_id != job_id or decision.format != 1:
-            raise CorruptBlockError(f"{path} is the decision of job {decision.job_id}, format {decision.format}")
-        return decision
-
-    def decide(self, decision: Decision) -> Decision:
-        """Create the decision unless there is one; return the one in force, or raise FencedError."""
-        if create_if_absent(self.path(decision.job_id), encode_decision(decision)):
-            return decision
-        in_force = self.read(decision.job_id)
-        assert in_force is not None, f"{self.path(decision.job_id)} was there and is gone"
-        if in_force.epoch > decision.epoch:
-            raise FencedError(in_force.epoch, decision.epoch)
-        return in_force
+def decode_decision(content: bytes, source: str) -> Decision:
+    """Return the decision in a file's content; CorruptBlockError names its ``source`` when it is none."""
+    try:
+        decision = msgspec.json.decode(content, type=Decision)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise CorruptBlockError(f"{source} is not a decision: {error}") from error
+    if decision.format != 1:
+        raise CorruptBlockError(f"{source} is a decision of format {decision.format}, not 1")
+    return decision

@@ -23,7 +23,7 @@ from pathlib import Path
 
 import msgspec
 
-from engine.commit.decision import DECISION_FILE, DecidedOutput, Decision
+from engine.commit.decision import DecidedOutput, Decision
 from engine.commit.durable_file import fsync_folder, replace_file
 from engine.commit.rename import exchange, rename_if_absent
 from engine.commit.staging import OWNER_FILE, REPLACED, remove_path
@@ -121,14 +121,13 @@ def _is_folder(path: Path, assembled: _Assembled) -> bool:
 def _clean(staging: Path, after_step: Callable[[str], None]) -> None:
     done = staging.with_name(f"{staging.name}.done")
     if staging.is_dir():
-        markers = (_ASSEMBLED_FILE, DECISION_FILE, OWNER_FILE, _PUBLISHED_FILE)
+        markers = (_ASSEMBLED_FILE, OWNER_FILE, _PUBLISHED_FILE)
         for entry in sorted(staging.iterdir()):
             if entry.name not in markers:
                 remove_path(entry)
                 after_step(f"remove {entry.name}")
-        for name in (_ASSEMBLED_FILE, DECISION_FILE):
-            (staging / name).unlink(missing_ok=True)
-            after_step(f"remove {name}")
+        (staging / _ASSEMBLED_FILE).unlink(missing_ok=True)
+        after_step(f"remove {_ASSEMBLED_FILE}")
         # From here on the staging folder is gone at once: that is the sign that all is done.
         staging.rename(done)
         after_step("rename staging")

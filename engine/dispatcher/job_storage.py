@@ -40,7 +40,7 @@ from typing import TypeVar
 import msgspec
 
 from engine.clock import SystemClock
-from engine.commit.decision import Decision, encode_decision
+from engine.commit.decision import Decision, decode_decision, encode_decision
 from engine.commit.durable_file import create_if_absent, fsync_folder, replace_file
 from engine.commit.output_check import resolve_target, sinks_of
 from engine.commit.publish import publish
@@ -413,9 +413,9 @@ class StoredJobs:
             return None
         path = self._path(handle.job_id, handle.decision.file)
         try:
-            return msgspec.json.decode(checked_content(path, handle.decision), type=Decision)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            raise DamagedJobError(f"{path} is not a decision: {error}") from error
+            return decode_decision(checked_content(path, handle.decision), str(path))
+        except CorruptBlockError as error:
+            raise DamagedJobError(str(error)) from error
 
     def _ended_job(self, handle: JobHandle, result: StoredResult) -> EndedJob:
         if result.file is not None:

@@ -10,8 +10,6 @@
 Blocking: runs in the JobMaster's executor. The storage refuses who does not lead any more, so a
 stale leader repeats at most what is in force: it publishes what was decided, and removes no staging before it has
 recorded an end.
-
-Without a storage the decision lies in the first sink's staging folder, and no end is recorded.
 """
 
 from __future__ import annotations
@@ -24,11 +22,9 @@ from typing import Protocol
 import msgspec
 
 from engine.commit.decision import (
-    DECISION_FILE,
     DecidedOutput,
     DecidedText,
     Decision,
-    DecisionStore,
     decided_output,
 )
 from engine.commit.output_check import check_outputs, resolve_target, sinks_of
@@ -102,7 +98,7 @@ class JobCommit:
         job_graph: JobGraph,
         epoch: int,
         is_leading: Callable[[], bool],
-        storage: JobStorage | None = None,
+        storage: JobStorage,
         staging: Mapping[int, str] | None = None,
     ) -> None:
         self._job_id = job_graph.job_id
@@ -132,7 +128,7 @@ class JobCommit:
 
         Raises: PlanError when an output exists, or when the job has ended before.
         """
-        ended = self._storage.ended() if self._storage is not None else None
+        ended = self._storage.ended()
         if ended is not None:
             raise PlanError(f"job {self._job_id} has run before: it is {ended.status}")
         check_outputs(sink.spec for sink in self._sinks)
@@ -144,12 +140,9 @@ class JobCommit:
 
     def _create_staging(self, sink: SinkOperator) -> Path:
         target = self._targets[sink.sink_index]
-        if self._storage is None:
-            sweep_stale(target)
-        else:
-            sweep_stale(target, self._cluster, self._storage.is_over)
+        sweep_stale(target, self._storage.cluster, self._storage.is_over)
         try:
-            return create_staging(target, self._job_id, self._cluster)
+            return create_staging(target, self._job_id, self._storage.cluster)
         except OSError as error:
             raise JobExecutionError(f"output {sink.spec.path} cannot be staged: {error}") from error
 
@@ -158,7 +151,7 @@ class JobCommit:
         with self._turn:
             self._check_leading()
             for sink_index, path in staging.items():
-                adopt_staging(Path(path), self._cluster)
+                adopt_staging(Path(path), self._storage.cluster)
                 self._staging[sink_index] = Path(path)
 
     def commit(self, staged: Iterable[StagedFile]) -> None:
@@ -179,7 +172,7 @@ class JobCommit:
             outputs.append(_with_manifest(output, sink.spec, own))
         reach("sink.deciding")
         self._check_leading()
-        self.publish_again(self._decide(Decision(self._job_id, self._epoch, tuple(outputs))))
+        self.publish_again(self._storage.decide(Decision(self._job_id, self._epoch, tuple(outputs))))
 
     def publish_again(self, decision: Decision) -> None:
         """Publish what was decided, by this leader or one before it."""
@@ -191,8 +184,7 @@ class JobCommit:
     def record(self, end: JobEnd) -> None:
         """Record how the job ended; FencedError when this leader is one no more."""
         self._check_leading()
-        if self._storage is not None:
-            self._storage.record(end)
+        self._storage.record(end)
         reach("job.recorded")
 
     def abort(self) -> None:
@@ -203,15 +195,6 @@ class JobCommit:
                 staging = self._staging.get(sink.sink_index, by_name)
                 if staging.is_dir():
                     remove_staging(staging)
-
-    @property
-    def _cluster(self) -> str:
-        return self._storage.cluster if self._storage is not None else ""
-
-    def _decide(self, decision: Decision) -> Decision:
-        if self._storage is not None:
-            return self._storage.decide(decision)
-        return DecisionStore(self._staging[self._sinks[0].sink_index], DECISION_FILE).decide(decision)
 
     def _check_leading(self) -> None:
         if not self._is_leading():

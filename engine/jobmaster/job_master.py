@@ -85,7 +85,7 @@ class JobMaster(JobScheduling):
     """One job. ``start`` once, then it lives by its messages; ``outcome`` is set at the end.
 
     Args:
-        storage: where decision and end are kept; None: the decision with the staged files, the end nowhere.
+        storage: where decision and end are kept.
         journal: what happens is written to.
         recovered: of a job that another leader began; ``journal`` has its events already.
     """
@@ -100,9 +100,9 @@ class JobMaster(JobScheduling):
         settings: JobMasterSettings,
         clock: Clock,
         blocking_work: Executor,
-        is_leading: Callable[[], bool] = lambda: True,
-        on_fatal: Callable[[BaseException], None] | None = None,
-        storage: JobStorage | None = None,
+        is_leading: Callable[[], bool],
+        on_fatal: Callable[[BaseException], None],
+        storage: JobStorage,
         journal: Journal | None = None,
         recovered: RecoveredJob | None = None,
     ) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from pathlib import Path
 
@@ -12,11 +11,10 @@ import pytest
 import engine.commit.publish as publish_module
 import engine.commit.rename as rename_module
 from engine.commit.decision import (
-    DECISION_FILE,
     DecidedText,
     Decision,
-    DecisionStore,
     decided_output,
+    decode_decision,
     encode_decision,
 )
 from engine.commit.publish import OutputTakenError, publish
@@ -29,7 +27,7 @@ from engine.commit.staging import (
     staging_path,
     sweep_stale,
 )
-from engine.errors import CorruptBlockError, FencedError, JobExecutionError
+from engine.errors import CorruptBlockError, JobExecutionError
 from engine.graph.deployment import StagedFile
 from engine.ids import JobId
 
@@ -62,7 +60,7 @@ def stage(target: Path, sink_index: int, texts: list[str]):
     return staging, list(reversed(staged))
 
 
-def prepare(folder: Path, overwrite: bool, outputs: int = 2) -> tuple[Decision, DecisionStore]:
+def prepare(folder: Path, overwrite: bool, outputs: int = 2) -> Decision:
     decided = []
     for sink_index in range(outputs):
         target = folder / f"out-{sink_index}"
@@ -73,7 +71,7 @@ def prepare(folder: Path, overwrite: bool, outputs: int = 2) -> tuple[Decision, 
         staging, staged = stage(target, sink_index, ["new 0", "new 1"])
         output = decided_output(sink_index, target, staging, overwrite, staged)
         decided.append(msgspec.structs.replace(output, texts=(DecidedText("_manifest.json", "decided"),)))
-    return Decision(JOB, 1, tuple(decided)), DecisionStore(staging_path(folder / "out-0", JOB), DECISION_FILE)
+    return Decision(JOB, 1, tuple(decided))
 
 
 def content(target: Path) -> dict[str, str] | None:
@@ -89,8 +87,7 @@ def test_a_crash_after_any_step_leaves_old_or_new_and_a_repetition_completes(tmp
     for crash_count in range(100):
         folder = tmp_path / str(crash_count)
         folder.mkdir()
-        decision, store = prepare(folder, overwrite)
-        store.decide(decision)
+        decision = prepare(folder, overwrite)
         crash = CrashAfter(crash_count)
         try:
             publish(decision, crash)
@@ -110,36 +107,12 @@ def test_a_crash_after_any_step_leaves_old_or_new_and_a_repetition_completes(tmp
     pytest.fail("publication does not end")
 
 
-def test_a_recovering_leader_that_knows_only_the_store_completes_or_removes(tmp_path):
-    """As an embedded cluster would: with a decision it is repeated, without one staging is removed."""
-    for crash_count in range(100):
-        folder = tmp_path / str(crash_count)
-        folder.mkdir()
-        decision, store = prepare(folder, overwrite=False, outputs=1)
-        store.decide(decision)
-        crash = CrashAfter(crash_count)
-        try:
-            publish(decision, crash)
-            return
-        except CrashError:
-            found = store.read(JOB)
-            if found is not None:
-                publish(found)
-            else:
-                assert content(folder / "out-0") == NEW
-                for path in folder.glob(".out-0.drey-*"):
-                    remove_staging(path)
-        assert content(folder / "out-0") == NEW, crash.steps
-        assert [path.name for path in folder.iterdir()] == ["out-0"], crash.steps
-
-
 def test_without_exchange_of_paths_a_repetition_still_arrives_at_the_new_target(tmp_path, monkeypatch):
     monkeypatch.setattr(publish_module, "exchange", lambda first, second: False)
     for crash_count in range(100):
         folder = tmp_path / str(crash_count)
         folder.mkdir()
-        decision, store = prepare(folder, overwrite=True, outputs=1)
-        store.decide(decision)
+        decision = prepare(folder, overwrite=True, outputs=1)
         crash = CrashAfter(crash_count)
         try:
             publish(decision, crash)
@@ -155,7 +128,7 @@ def test_without_exchange_of_paths_a_repetition_still_arrives_at_the_new_target(
 
 def test_an_old_target_that_was_set_aside_comes_back_when_staging_is_removed(tmp_path, monkeypatch):
     monkeypatch.setattr(publish_module, "exchange", lambda first, second: False)
-    decision, _ = prepare(tmp_path, overwrite=True, outputs=1)
+    decision = prepare(tmp_path, overwrite=True, outputs=1)
 
     def stop(step: str) -> None:
         if step == "set aside":
@@ -168,7 +141,7 @@ def test_an_old_target_that_was_set_aside_comes_back_when_staging_is_removed(tmp
 
 
 def test_a_target_that_appeared_is_never_touched(tmp_path):
-    decision, _ = prepare(tmp_path, overwrite=False, outputs=1)
+    decision = prepare(tmp_path, overwrite=False, outputs=1)
     (tmp_path / "out-0").mkdir()
     for _ in range(2):
         with pytest.raises(OutputTakenError, match="created by somebody else"):
@@ -188,7 +161,7 @@ def test_overwrite_of_a_file_and_of_nothing(tmp_path):
 
 
 def test_a_staged_file_that_is_gone_is_an_error_that_names_it(tmp_path):
-    decision, _ = prepare(tmp_path, overwrite=True, outputs=1)
+    decision = prepare(tmp_path, overwrite=True, outputs=1)
     (Path(decision.outputs[0].staging) / decision.outputs[0].files[1].name).unlink()
     with pytest.raises(JobExecutionError, match=r"0-00001-ffffffff\.csv: a staged file .* is missing"):
         publish(decision)
@@ -234,33 +207,10 @@ def test_golden_decision():
     assert encode_decision(Decision(JOB, 4, (output,))).decode() == golden
 
 
-def test_the_first_decision_stays_and_lower_epochs_are_refused(tmp_path):
-    store = DecisionStore(tmp_path)
-    first = Decision(JOB, 3, ())
-    assert store.read(JOB) is None
-    assert store.decide(first) == first
-    assert store.decide(Decision(JOB, 5, (decided_output(0, Path("/a"), Path("/b"), False, ()),))) == first
-    with pytest.raises(FencedError):
-        store.decide(Decision(JOB, 2, ()))
-    assert store.read(JOB) == first and [path.name for path in tmp_path.iterdir()] == [f"{JOB}.json"]
-
-
-def test_without_hard_links_a_decision_is_still_created_once(tmp_path, monkeypatch):
-    monkeypatch.setattr(os, "link", lambda *_: (_ for _ in ()).throw(PermissionError(1, "no links")))
-    store = DecisionStore(tmp_path)
-    store.decide(Decision(JOB, 3, ()))
-    assert store.decide(Decision(JOB, 4, ())).epoch == 3
-    assert len(list(tmp_path.iterdir())) == 1
-
-
-def test_a_file_that_is_no_decision_is_refused(tmp_path):
-    (tmp_path / f"{JOB}.json").write_text("{}")
-    with pytest.raises(CorruptBlockError, match="is not a decision"):
-        DecisionStore(tmp_path).read(JOB)
-    other = Decision(JobId("d" * 32), 1, ())
-    (tmp_path / f"{JOB}.json").write_bytes(encode_decision(other))
-    with pytest.raises(CorruptBlockError, match="is the decision of job ddd"):
-        DecisionStore(tmp_path).read(JOB)
+@pytest.mark.parametrize("content", [b"{}", b"", b"\xff", b'{"job_id": "c", "epoch": 1, "outputs": [], "format": 2}'])
+def test_a_file_that_is_no_decision_is_refused_by_its_name(content):
+    with pytest.raises(CorruptBlockError, match=r"^decision-1\.json is (not )?a decision"):
+        decode_decision(content, "decision-1.json")
 
 
 def test_staging_makes_missing_folders_and_takes_them_away_again(tmp_path):

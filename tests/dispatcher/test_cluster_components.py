@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import tempfile
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -33,6 +35,7 @@ from engine.resourcemanager.resource_manager import RESOURCE_MANAGER_ADDRESS, Re
 from engine.rpc.codec import MessageCodec
 from engine.rpc.local_gateway import LocalRpcService
 from engine.taskexecutor.task_executor import TaskExecutor, TaskExecutorSettings
+from tests.jobmaster.folder_storage import FolderStorage
 from tests.jobmaster.job_graphs import BLOCKING, Edge, job_graph
 from tests.minicluster.fake_tasks import FakeResources
 
@@ -55,12 +58,13 @@ class RecordingRpc(LocalRpcService):
 
 
 class Cluster:
-    def __init__(self, slots: list[int], heartbeat_s: float = 0.05) -> None:
+    def __init__(self, slots: list[int], heartbeat_s: float = 5.0) -> None:
         self.rpc = RecordingRpc()
         self.clock = SystemClock()
         self.faults: list[BaseException] = []
         self.work = ThreadPoolExecutor(2)
         self.heartbeat_s = heartbeat_s
+        self.storage = tempfile.TemporaryDirectory()
         fault = self.faults.append
         self.resource_manager = ResourceManager(self.rpc, EPOCH, heartbeat_s, 4 * heartbeat_s, self.clock, fault)
         self.dispatcher = Dispatcher(self.rpc, EPOCH, self._job_master, fault)
@@ -78,9 +82,21 @@ class Cluster:
             for index, count in enumerate(slots)
         ]
 
+    def settings(self):
+        return JobMasterSettings(20.0, self.heartbeat_s, 4 * self.heartbeat_s, RESOURCE_MANAGER_ADDRESS)
+
     def _job_master(self, graph, journal, taken):
-        settings = JobMasterSettings(0.3, self.heartbeat_s, 4 * self.heartbeat_s, RESOURCE_MANAGER_ADDRESS)
-        return JobMaster(graph, self.rpc, EPOCH, settings, self.clock, self.work, lambda: True, self.faults.append)
+        return JobMaster(
+            graph,
+            self.rpc,
+            EPOCH,
+            self.settings(),
+            self.clock,
+            self.work,
+            lambda: True,
+            self.faults.append,
+            FolderStorage(Path(self.storage.name), graph.job_id),
+        )
 
     async def __aenter__(self):
         for endpoint in (self.resource_manager, self.dispatcher, *self.task_executors):
@@ -96,6 +112,7 @@ class Cluster:
         for endpoint in (self.dispatcher, *self.task_executors, self.resource_manager):
             await endpoint.stop()
         self.work.shutdown()
+        self.storage.cleanup()
 
     @property
     def gateway(self):
@@ -193,7 +210,7 @@ def test_a_silent_task_executor_is_lost_and_its_job_fails_with_a_clear_reason():
             await asyncio.sleep(0.01)
         assert cluster.task_executors[0].slot_table.is_idle
 
-    scenario([1], body)
+    scenario([1], body, heartbeat_s=0.1)
 
 
 def test_messages_of_another_leader_reach_no_component():

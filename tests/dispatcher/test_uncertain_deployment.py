@@ -6,11 +6,11 @@ import asyncio
 import threading
 
 from engine.gateways.messages import SubmitTask
-from engine.jobmaster.job_master import JobMaster, JobMasterSettings
+from engine.jobmaster.job_master import JobMasterSettings
 from engine.jobmaster.restart_strategy import FixedDelayRestart
 from engine.resourcemanager.resource_manager import RESOURCE_MANAGER_ADDRESS
 from engine.rpc.errors import RpcTimeoutError
-from tests.dispatcher.test_cluster_components import EPOCH, Cluster, RecordingRpc
+from tests.dispatcher.test_cluster_components import Cluster, RecordingRpc
 from tests.jobmaster.job_graphs import job_graph
 
 
@@ -28,11 +28,10 @@ class DeafRpc(RecordingRpc):
 
 
 class RestartingCluster(Cluster):
-    def _job_master(self, graph, journal, taken):
-        settings = JobMasterSettings(
-            0.3, 10.0, 40.0, RESOURCE_MANAGER_ADDRESS, restart_strategy=lambda _: FixedDelayRestart(3, 0.01)
+    def settings(self):
+        return JobMasterSettings(
+            20.0, 10.0, 40.0, RESOURCE_MANAGER_ADDRESS, restart_strategy=lambda _: FixedDelayRestart(3, 0.01)
         )
-        return JobMaster(graph, self.rpc, EPOCH, settings, self.clock, self.work, lambda: True, self.faults.append)
 
 
 def test_an_attempt_whose_submission_timed_out_has_ended_before_the_next_one_begins():

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from engine.commit.decision import DecisionStore
+from engine.commit.decision import decode_decision, encode_decision
 from engine.commit.result_record import JobResultRecord
 from engine.errors import FencedError
 
@@ -23,9 +23,16 @@ class FolderStorage:
         return msgspec.json.decode(path.read_bytes(), type=JobResultRecord) if path.exists() else None
 
     def decide(self, decision):
-        folder = self._folder / "decisions"
-        folder.mkdir(parents=True, exist_ok=True)
-        return DecisionStore(folder).decide(decision)
+        if self.decision() is None:
+            self._decision().parent.mkdir(parents=True, exist_ok=True)
+            self._decision().write_bytes(encode_decision(decision))
+        if self.decision().epoch > decision.epoch:
+            raise FencedError(self.decision().epoch, decision.epoch)
+        return self.decision()
+
+    def decision(self):
+        path = self._decision()
+        return decode_decision(path.read_bytes(), str(path)) if path.exists() else None
 
     def record(self, end):
         path = self._result()
@@ -35,7 +42,10 @@ class FolderStorage:
             raise FencedError(before.epoch, end.record.epoch)
         if before is None:
             path.write_bytes(msgspec.json.encode(end.record))
-        (self._folder / "decisions" / f"{self._job_id}.json").unlink(missing_ok=True)
+        self._decision().unlink(missing_ok=True)
+
+    def _decision(self):
+        return self._folder / "decisions" / f"{self._job_id}.json"
 
     def _result(self):
         return self._folder / "results" / f"{self._job_id}.json"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 from engine.commit.output_check import sinks_of
 from engine.errors import EngineError
@@ -14,6 +15,7 @@ from engine.jobmaster.job_recovery import RecoveredJob
 from engine.jobmaster.restart_strategy import FixedDelayRestart
 from engine.resourcemanager.resource_manager import RESOURCE_MANAGER_ADDRESS, ResourceManager
 from engine.rpc.local_gateway import LocalRpcService
+from tests.jobmaster.folder_storage import FolderStorage
 from tests.jobmaster.simulated_executors import SimExecutor, found_partition
 from tests.jobmaster.virtual_time import Inline, VirtualClock
 
@@ -206,8 +208,9 @@ class SimWorld:
             Inline(),
             lambda: self.epoch == epoch,
             fault,
-            journal=self.journal,
-            recovered=None if events is None else RecoveredJob(tuple(events)),
+            FolderStorage(Path("nowhere"), graph.job_id),
+            self.journal,
+            None if events is None else RecoveredJob(tuple(events)),
         )
         self.job_master._commit = SimCommit(graph)
         self.rpc.start(self.resource_manager)

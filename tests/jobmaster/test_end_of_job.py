@@ -7,11 +7,11 @@ import threading
 
 import pytest
 
-from engine.commit.decision import DecisionStore
 from engine.errors import PlanError
 from engine.gateways.messages import CancelJob
 from engine.jobmaster import job_commit, job_ending, job_master, job_scheduling
 from engine.jobmaster.job_commit import StorageUnavailableError
+from tests.jobmaster.folder_storage import FolderStorage
 from tests.jobmaster.takeover_world import WAIT_S, hold, scenario
 from tests.jobmaster.test_takeover import finished, left_over, output, stages
 
@@ -47,7 +47,7 @@ def die():
 
 
 def decision_in_force(world, graph):
-    return DecisionStore(world.folder / "decisions").read(graph.job_id) if world.folder.exists() else None
+    return FolderStorage(world.folder, graph.job_id).decision()
 
 
 async def go_on(world, graph):

@@ -5,7 +5,6 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from engine.commit.decision import DecisionStore
 from engine.commit.result_record import JobResultRecord
 from engine.connectors.records_manifest import RecordsColumn, RecordsFile, read_manifest
 from engine.connectors.records_parts import PartColumn, PartStatistics
@@ -29,8 +28,13 @@ def end_of(graph, status, runtime_ms, epoch=1):
     )
 
 
+def job_commit(graph, tmp_path, epoch=1, staging=None, is_leading=True):
+    storage = FolderStorage(tmp_path / "storage", graph.job_id)
+    return JobCommit(graph, epoch, lambda: is_leading, storage, staging)
+
+
 def committed(graph, tmp_path, epoch=1):
-    commit = JobCommit(graph, epoch, lambda: True, FolderStorage(tmp_path / "storage", graph.job_id))
+    commit = job_commit(graph, tmp_path, epoch)
     staging = commit.prepare()
     for path in staging.values():
         Path(path, "0-00000-x.csv").write_text("1\n")
@@ -52,7 +56,7 @@ def test_a_finished_job_is_published_then_recorded_and_its_decision_goes(tmp_pat
 
 def test_records_get_their_manifest_with_the_decision(tmp_path):
     graph = job_graph([1], sinks={0: SinkSpec("records", str(tmp_path / "out"), schema_ipc=b"schema")})
-    commit = JobCommit(graph, 1, lambda: True, FolderStorage(tmp_path / "storage", graph.job_id))
+    commit = job_commit(graph, tmp_path)
     Path(commit.prepare()[0], "0-00000-x.parquet").write_bytes(b"rows")
     column = PartColumn(1, 5, null_count=0, heavy_keys=(("1", 0.5),))
     statistics = msgspec.json.encode(PartStatistics(7, columns={"k": column})).decode()
@@ -62,7 +66,7 @@ def test_records_get_their_manifest_with_the_decision(tmp_path):
     assert manifest.schema == b"schema"
     assert manifest.files == (RecordsFile("part-00000.parquet", 10, 4, 7),)
     assert manifest.columns["k"] == RecordsColumn(1, 5, 0, None, (("1", 0.5),))
-    decision = DecisionStore(tmp_path / "storage" / "decisions").read(graph.job_id)
+    decision = FolderStorage(tmp_path / "storage", graph.job_id).decision()
     assert decision.outputs[0].texts[0].content.encode() == (tmp_path / "out" / "_manifest.json").read_bytes()
 
 
@@ -70,25 +74,23 @@ def test_a_recorded_job_does_not_run_again_also_under_a_later_leader(tmp_path):
     graph = job_graph([1], sinks={0: SinkSpec("csv", str(tmp_path / "out"), overwrite=True)})
     committed(graph, tmp_path).record(end_of(graph, "FINISHED", 12))
     with pytest.raises(PlanError, match="has run before: it is FINISHED"):
-        JobCommit(graph, 2, lambda: True, FolderStorage(tmp_path / "storage", graph.job_id)).prepare()
+        job_commit(graph, tmp_path, 2).prepare()
 
 
 def test_a_leader_of_an_older_epoch_cannot_record_what_a_later_one_has(tmp_path):
     graph = job_graph([1], sinks={0: SinkSpec("csv", str(tmp_path / "out"))})
-    old = JobCommit(graph, 1, lambda: True, FolderStorage(tmp_path / "storage", graph.job_id))
-    JobCommit(graph, 2, lambda: True, FolderStorage(tmp_path / "storage", graph.job_id)).record(
-        end_of(graph, "CANCELED", 5, 2)
-    )
+    old = job_commit(graph, tmp_path)
+    job_commit(graph, tmp_path, 2).record(end_of(graph, "CANCELED", 5, 2))
     with pytest.raises(FencedError):
         old.record(end_of(graph, "FINISHED", 9))
 
 
 def test_staging_that_another_leader_made_is_found_where_it_said(tmp_path):
     graph = job_graph([1], sinks={0: SinkSpec("csv", str(tmp_path / "out"))})
-    staging = JobCommit(graph, 1, lambda: True).prepare()
+    staging = job_commit(graph, tmp_path).prepare()
     moved = tmp_path / "elsewhere"
     Path(staging[0]).rename(moved)
-    later = JobCommit(graph, 2, lambda: True)
+    later = job_commit(graph, tmp_path, 2)
     later.adopt({0: str(moved)})
     (moved / "0-00000-x.csv").write_text("1\n")
     later.commit([StagedFile(0, 0, "0-00000-x.csv", 1, 2)])
@@ -97,19 +99,17 @@ def test_staging_that_another_leader_made_is_found_where_it_said(tmp_path):
 
 def test_staging_of_a_job_that_is_not_prepared_again_is_removed(tmp_path):
     graph = job_graph([1], sinks={0: SinkSpec("csv", str(tmp_path / "out"))})
-    staging = JobCommit(graph, 1, lambda: True).prepare()
-    JobCommit(graph, 2, lambda: True, staging=staging).abort()
+    staging = job_commit(graph, tmp_path).prepare()
+    job_commit(graph, tmp_path, 2, staging).abort()
     assert list(tmp_path.iterdir()) == []
-    JobCommit(graph, 1, lambda: True).prepare()
-    JobCommit(graph, 2, lambda: True).abort()
+    job_commit(graph, tmp_path).prepare()
+    job_commit(graph, tmp_path, 2).abort()
     assert list(tmp_path.iterdir()) == []
 
 
 def test_who_leads_no_more_prepares_adopts_decides_and_records_nothing(tmp_path):
     graph = job_graph([1], sinks={0: SinkSpec("csv", str(tmp_path / "out"))})
-    stale = JobCommit(
-        graph, 1, lambda: False, FolderStorage(tmp_path / "storage", graph.job_id), {0: str(tmp_path / "s")}
-    )
+    stale = job_commit(graph, tmp_path, staging={0: str(tmp_path / "s")}, is_leading=False)
     for step in (
         stale.prepare,
         lambda: stale.adopt({0: str(tmp_path / "s")}),

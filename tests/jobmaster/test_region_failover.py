@@ -10,10 +10,10 @@ import pytest
 from engine.errors import DataError, DiskFullError, PartitionNotFoundError, ResourceError
 from engine.gateways.messages import RequestJobOutcome, SubmitJob
 from engine.graph.source_spec import SinkSpec
-from engine.jobmaster.job_master import JobMaster, JobMasterSettings
+from engine.jobmaster.job_master import JobMasterSettings
 from engine.jobmaster.restart_strategy import FixedDelayRestart
 from engine.resourcemanager.resource_manager import RESOURCE_MANAGER_ADDRESS
-from tests.dispatcher.test_cluster_components import EPOCH, Cluster
+from tests.dispatcher.test_cluster_components import Cluster
 from tests.jobmaster.job_graphs import BLOCKING, PIPELINED, Edge, job_graph
 
 
@@ -22,15 +22,14 @@ class RestartingCluster(Cluster):
 
     attempts = 5
 
-    def _job_master(self, graph, *_):
-        settings = JobMasterSettings(
+    def settings(self):
+        return JobMasterSettings(
             5.0,
             self.heartbeat_s,
             4 * self.heartbeat_s,
             RESOURCE_MANAGER_ADDRESS,
             restart_strategy=lambda _: FixedDelayRestart(self.attempts, 0.01),
         )
-        return JobMaster(graph, self.rpc, EPOCH, settings, self.clock, self.work, lambda: True, self.faults.append)
 
 
 def scenario(slots, body, heartbeat_s=0.05):

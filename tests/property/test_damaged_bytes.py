@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from engine import Environment, col, sum_
 from engine.api.logical_node import build_plan
-from engine.commit.decision import DECISION_FILE, Decision, DecisionStore, decided_output
+from engine.commit.decision import Decision, decided_output, decode_decision, encode_decision
 from engine.connectors.records_manifest import (
     RecordsColumn,
     RecordsFile,
@@ -178,17 +178,13 @@ def test_damaged_manifests_are_refused(data):
 
 @given(data=st.data())
 @examples(150)
-def test_damaged_decisions_are_refused(tmp_path_factory, data):
-    folder = tmp_path_factory.mktemp("decision")
+def test_damaged_decisions_are_refused(data):
     staged = StagedFile(0, 0, "a-0.parquet", 3, 100)
-    decisions = DecisionStore(folder, DECISION_FILE)
-    decisions.decide(Decision(JOB, 7, (decided_output(0, Path("/data/out"), Path("/data/staging"), False, [staged]),)))
-    path = decisions.path(JOB)
-    path.write_bytes(data.draw(damaged(path.read_bytes())))
+    decision = Decision(JOB, 7, (decided_output(0, Path("/data/out"), Path("/data/staging"), False, [staged]),))
     try:
-        decisions.read(JOB)
+        decode_decision(data.draw(damaged(encode_decision(decision))), "folder/decision-7.json")
     except CorruptBlockError as error:
-        assert str(path) in str(error)
+        assert "folder/decision-7.json" in str(error)
 
 
 CSV = b'1,"a ""quoted"" one",2.5,2020-01-01\n2,plain,,\n3,"two\nlines",1e3,1999-12-31\n' * 3

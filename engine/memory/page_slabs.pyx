@@ -70,6 +70,7 @@ cdef extern from *:
     """
     const bint SINGLE_PAGES "DREY_SINGLE_PAGES"
     const int MADV_DONTNEED
+    const int MADV_HUGEPAGE
     void* drey_reserve(size_t size) noexcept nogil
     int drey_map_slab(void* start, size_t size) noexcept nogil
     int drey_reserved_wait(int seconds) noexcept nogil
@@ -250,9 +251,12 @@ cdef int64_t slabs_take_back(PageSlabs* slabs, int32_t owner) noexcept nogil:
 cdef uint8_t* slabs_take_large(PageSlabs* slabs, int64_t size, int64_t pages, int32_t owner) noexcept nogil:
     cdef void* memory = NULL
     cdef LargeGrant* grant
+    cdef bint huge = size >= 2 * SLAB_BYTES and not SINGLE_PAGES
     drop_cold_pages(slabs, pages)
-    if posix_memalign(&memory, 64, <size_t> (PREFIX_BYTES + size)) != 0:
+    if posix_memalign(&memory, <size_t> SLAB_BYTES if huge else 64, <size_t> (PREFIX_BYTES + size)) != 0:
         return NULL
+    if huge:            # whole ones only: nothing beyond the grant becomes resident
+        madvise(memory, <size_t> (PREFIX_BYTES + size) & ~<size_t> (SLAB_BYTES - 1), MADV_HUGEPAGE)
     grant = <LargeGrant*> memory
     grant.size = size
     grant.pages = pages

@@ -23,6 +23,8 @@ from engine.errors import CorruptBlockError
 from engine.exchange.buffer_pool cimport Buffer
 from engine.exchange.elements import OversizedRow
 from engine.exchange.input_gate import NOTHING_YET
+from engine.records.outside_keys cimport check_rows
+from engine.records.outside_values cimport values_lie_outside
 from engine.records.row_codec cimport RowCodec, rows_of_page
 
 cdef int64_t LINGER_MS = 100
@@ -128,6 +130,8 @@ cdef class PageReader:
         """
         cdef list batches = []
         cdef int64_t done = 0
+        if values_lie_outside():            # their sizes are looked at before anything is decoded
+            check_rows(self._codec, self._rows, self.staged_rows)
         if self._codec.rows_within(self._rows, self.staged_rows, self.max_bytes) < self.staged_rows:
             return self._take_wide()
         cdef int64_t count

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 import pyarrow as pa
 
-from engine.errors import PartitionNotFoundError, TaskCancelledError
+from engine.errors import CorruptBlockError, PartitionNotFoundError, TaskCancelledError
 from engine.exchange.buffer_pool import BufferKind
 from engine.exchange.data_server import channel_identity
 from engine.exchange.elements import OversizedRow
@@ -178,7 +178,7 @@ class RemoteInputChannel:
                 if has_more:
                     self._ready.push_channel(self.index)
                 pieces, self._pieces = self._pieces, bytearray()
-                return OversizedRow(pieces) if kind == _LAST_FRAGMENT else _batch_of(pieces)
+                return OversizedRow(pieces) if kind == _LAST_FRAGMENT else batch_of(pieces)
             if not has_more:
                 return None
 
@@ -239,7 +239,15 @@ class RemoteInputChannel:
         return msgspec.msgpack.encode(self._read_request())
 
 
-def _batch_of(content: bytearray) -> pa.RecordBatch:
-    """Return the batch in an Arrow IPC stream, over the same bytes."""
-    with pa.ipc.open_stream(pa.py_buffer(content)) as stream:
-        return stream.read_next_batch()
+def batch_of(content: bytearray) -> pa.RecordBatch:
+    """Return the batch in an Arrow IPC stream, over the same bytes.
+
+    Raises: CorruptBlockError when it is none: who works on the batch later believes its offsets.
+    """
+    try:
+        with pa.ipc.open_stream(pa.py_buffer(content)) as stream:
+            batch = stream.read_next_batch()
+        batch.validate(full=True)
+    except (pa.ArrowException, OSError, StopIteration) as error:
+        raise CorruptBlockError(f"{len(content)} bytes of another process are not a batch: {error}") from error
+    return batch

@@ -19,6 +19,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.stdlib cimport free, malloc
 
 from engine.memory.segment cimport MemorySegment
+from engine.records.outside_keys cimport check_rows
 from engine.records.row_codec cimport rows_of_page
 from engine.sort.sorted_run cimport RunWriter
 from engine.sort.sorted_runs cimport SortedRuns
@@ -68,6 +69,7 @@ cdef class RunReceiver:
             count = rows_of_page(data, size, rows, size // MIN_ROW_BYTES + 1)
             if count < 0:
                 raise CorruptBlockError(f"{size} bytes of a sorted result do not consist of whole rows")
+            check_rows(self._runs.codec, rows, count)
             if self._writer is None:
                 self._writer = self._runs.new_writer("run of another process")
             with nogil:

@@ -47,4 +47,6 @@ def from_format(value: Any, kind: str, schema: pa.Schema) -> pa.RecordBatch:
         return pa.RecordBatch.from_pandas(value, schema=schema, preserve_index=False)
     if kind == "numpy":
         return pa.RecordBatch.from_arrays([pa.array(value[f.name], f.type) for f in schema], schema=schema)
+    # An array over buffers that do not fit would take the process down that works on it next, and that is not ours.
+    value.validate(full=True)
     return pa.RecordBatch.from_arrays([value.column(f.name).cast(f.type) for f in schema], schema=schema)

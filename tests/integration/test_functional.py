@@ -1,6 +1,7 @@
 """Functions over batches in every format and over whole subtasks, against plain Python."""
 
 import itertools
+import struct
 import textwrap
 import time
 
@@ -33,6 +34,18 @@ def test_map_batches_gives_what_plain_python_does(open_environment, parallelism)
         result = data.map_batches(add_one if kind == "pandas" else lambda d: {"a": d["a"] + 1}, ONE, format=kind)
         assert result.to_arrow().schema.equals(ONE)
         assert_same_rows(result.collect(), [(n + 1,) for n in range(20_000)])
+
+
+def over_foreign_bytes(batch):
+    ends = pa.py_buffer(struct.pack("<3i", 0, 900_000_000, 5))
+    return pa.record_batch({"s": pa.Array.from_buffers(pa.string(), 2, [None, ends, pa.py_buffer(b"hello")])})
+
+
+@pytest.mark.parametrize("mode", ["process", "thread"])
+def test_a_returned_batch_whose_offsets_lead_outside_is_an_error_and_no_crash(open_environment, mode):
+    data = open_environment(**{"python.execution-mode": mode}).from_arrow(pa.table({"a": [1, 2]}))
+    with pytest.raises(JobExecutionError, match=r"(?s)out of bounds.*over_foreign_bytes"):
+        data.map_batches(over_foreign_bytes, pa.schema([("s", pa.string())])).sort("s").collect()
 
 
 def test_a_failing_or_unfitting_batch_names_the_function(open_environment):

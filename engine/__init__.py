@@ -113,6 +113,12 @@ if "pyarrow" not in sys.modules and sys.platform == "linux":
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "jemalloc")
     # What is as large as a very wide row goes back at once: warm, it would be in memory several times.
     os.environ.setdefault("JE_ARROW_MALLOC_CONF", "oversize_threshold:16777216")
+# pyarrow brings numpy, whose linear algebra starts a thread for each processor. Such a thread spins for 2**26 cycles
+# before it sleeps, at its start too; 2**20 still bridge the pauses between operations.
+os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "20")
+
+#: a process that had more objects before the engine was imported has work of its own in memory
+_OBJECTS_BEFORE_MAX = 200_000
 
 
 def __getattr__(name: str) -> Any:
@@ -129,12 +135,23 @@ def __getattr__(name: str) -> Any:
 
 
 def _import_quickly(module: str) -> None:
-    """Import a module that brings most others, without the collector, which would look at all of them many times."""
-    is_collecting = gc.isenabled()
+    """Import a module that brings most others, and keep Python's garbage collector from looking at what it brings.
+
+    Modules live as long as the process, and there are tens of thousands of objects in them: too many to look at again
+    and again while they are made, in every full collection later, and twice when the interpreter ends, which took longer
+    than a small job. What a script had before is left alone with them, unless it is much.
+    """
+    is_collecting, is_ours = gc.isenabled(), gc.get_freeze_count() == 0
+    is_early = is_ours and len(gc.get_objects()) <= _OBJECTS_BEFORE_MAX
     gc.disable()
     try:
         importlib.import_module(module)
     finally:
+        if is_ours:
+            gc.freeze()
+            if not is_early:
+                # as old as can be, so that at least the next collections, of young objects, pass over it
+                gc.unfreeze()
         if is_collecting:
             gc.enable()
 

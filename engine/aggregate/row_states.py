@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from engine.aggregate.functions import StateSpec
 from engine.aggregate.state_columns import moments_of_values
 from engine.errors import DataError
+from engine.records.arrow_functions import pc
 from engine.records.plain_scalars import scalar_of
 
 
@@ -44,12 +44,12 @@ def row_states(
         if spec.operation == "count_rows":
             arrays.append(pa.repeat(scalar_of(1), batch.num_rows))
         elif spec.operation == "count":
-            arrays.append(pc.is_valid(batch.column(column)).cast(pa.int64()))
+            arrays.append(pc.cast(pc.is_valid(batch.column(column)), pa.int64()))
         elif spec.operation == "moments":
             arrays.append(moments_of_values(batch.column(column)))
         else:
             try:
-                arrays.append(batch.column(column).cast(spec.type))
+                arrays.append(pc.cast(batch.column(column), spec.type))
             except pa.ArrowInvalid as error:
                 raise DataError(text) from error
     return pa.RecordBatch.from_arrays(arrays, schema=schema)

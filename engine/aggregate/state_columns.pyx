@@ -27,9 +27,9 @@ from engine.aggregate.state_kernels cimport FLAG_OUTSIDE, FLAG_VALUE, Moments, S
 from engine.records.arrow_batch cimport KIND_BOOL, KIND_DECIMAL128, KIND_DECIMAL256, KIND_FLOAT64, KIND_LARGE_BYTES
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from engine.errors import DataError
+from engine.records.arrow_functions import pc
 
 cdef enum:
     RESULT_VARIANCE = -2        # as in aggregate_layout.py

@@ -18,9 +18,9 @@ from engine.aggregate.state_kernels cimport Moments, StateField
 from engine.records.arrow_batch cimport ArrowBatch, ColumnView, column_is_null
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from engine.aggregate.aggregate_layout import STDDEV, VARIANCE
+from engine.records.arrow_functions import pc
 
 cdef enum:
     CHUNK_ROWS = 256

@@ -20,10 +20,10 @@ from collections.abc import Container, Sequence
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from engine.expressions.schema_bridge import is_key_type
 from engine.graph.source_spec import ColumnStatistics
+from engine.records.arrow_functions import pc
 from engine.records.plain_scalars import scalar_of
 
 HEAVY_SHARE = 0.02
@@ -53,7 +53,7 @@ def _column_statistics(column: pa.ChunkedArray, row_count: float) -> ColumnStati
     null_fraction = column.null_count / rows
     if not is_key_type(column.type) or column.null_count == rows:
         return ColumnStatistics(null_fraction=null_fraction)
-    counted = pc.value_counts(column.combine_chunks().drop_null())
+    counted = pc.value_counts(pc.drop_null(column.combine_chunks()))
     counts = counted.field("counts")
     seen_once = pc.sum(pc.equal(counts, scalar_of(1))).as_py() or 0
     valid = rows - column.null_count
@@ -80,22 +80,22 @@ def average_width(column: pa.ChunkedArray) -> float | None:
 
 def heavy_keys_of(column: pa.ChunkedArray, least_share: float) -> tuple[tuple[str, float], ...]:
     """Return (text, share of the rows) of a column's values that have at least a share, the heaviest first."""
-    return _heavy_keys(pc.value_counts(column.combine_chunks().drop_null()), len(column), least_share)
+    return _heavy_keys(pc.value_counts(pc.drop_null(column.combine_chunks())), len(column), least_share)
 
 
 def _heavy_keys(counted: pa.StructArray, rows: int, least_share: float = HEAVY_SHARE) -> tuple[tuple[str, float], ...]:
     least = max(HEAVY_COUNT_MIN, least_share * rows)
-    heavy = counted.filter(pc.greater_equal(counted.field("counts"), scalar_of(float(least))))
+    heavy = pc.filter(counted, pc.greater_equal(counted.field("counts"), scalar_of(float(least))))
     order = pc.sort_indices(heavy.field("counts"), sort_keys=[("counts", "descending")])[:HEAVY_KEYS_MAX]
-    pairs = ((key_text(item["values"]), item["counts"].as_py() / rows) for item in heavy.take(order))
+    pairs = ((key_text(item["values"]), item["counts"].as_py() / rows) for item in pc.take(heavy, order))
     return tuple((text, share) for text, share in pairs if text is not None)
 
 
 def key_text(value: pa.Scalar) -> str | None:
     """Return the text that Arrow casts to the value, None when it has none (times, bytes that are no text)."""
     try:
-        text = value.cast(pa.string())
-        same = text.cast(value.type)
+        text = pc.cast(value, pa.string())
+        same = pc.cast(text, value.type)
         found = str(text.as_py())
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, UnicodeDecodeError):
         return None
@@ -161,7 +161,7 @@ class SpreadSample:
 
     def _drawn(self, batch: pa.RecordBatch, draws: pa.Array) -> tuple[pa.RecordBatch, pa.Array]:
         is_drawn = pc.less(draws, scalar_of(self._chance))
-        return batch.filter(is_drawn), draws.filter(is_drawn)
+        return pc.filter(batch, is_drawn), pc.filter(draws, is_drawn)
 
 
 def _nulled(batch: pa.RecordBatch, names: Container[str]) -> pa.RecordBatch:

@@ -24,7 +24,8 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
 import pyarrow as pa
-import pyarrow.compute as pc
+
+from engine.records.arrow_functions import pc
 
 from engine.connectors.field_index cimport INDEXES_FIELDS, FieldIndex, copy_field, index_fields
 

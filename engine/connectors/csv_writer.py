@@ -9,10 +9,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from engine.connectors.csv_format import FieldKind, RowFormatter
 from engine.errors import ConfigurationError, SchemaError
+from engine.records.arrow_functions import pc
 from engine.records.plain_scalars import scalar_of
 
 _DELIMITERS_REFUSED = '"\n\r\0.+-:eE'
@@ -58,9 +58,9 @@ def _as_text(column: pa.Array) -> pa.Array:
     if _is_text(data_type):
         return column
     if pa.types.is_large_string(data_type):
-        return column.cast(pa.string())
+        return pc.cast(column, pa.string())
     if pa.types.is_large_binary(data_type) or pa.types.is_fixed_size_binary(data_type):
-        return column.cast(pa.binary())
+        return pc.cast(column, pa.binary())
     if pa.types.is_null(data_type):
         return pa.nulls(len(column), pa.string())
     return pc.cast(column, pa.string())

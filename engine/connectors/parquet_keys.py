@@ -77,7 +77,9 @@ def _sampled(
                 break
             schema = pa.schema([field])
             for batch in file.iter_batches(_BATCH_ROWS, row_groups=[group.start], columns=[column], use_threads=False):
-                (plain,) = pa.Table.from_batches([batch]).cast(schema).combine_chunks().to_batches()
+                table = pa.Table.from_batches([batch])
+                plain_table = table if table.schema.equals(schema) else table.cast(schema)
+                (plain,) = plain_table.combine_chunks().to_batches()
                 sample.add(plain)
     if schema is None:
         return None

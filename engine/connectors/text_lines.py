@@ -12,7 +12,8 @@ import struct
 from typing import Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
+
+from engine.records.arrow_functions import pc
 
 #: the column of a text source
 LINE: Final = "line"

@@ -9,9 +9,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from engine.errors import SchemaError
+from engine.records.arrow_functions import pc
 from engine.records.plain_scalars import scalar_of
 
 _NOTHING, _LINE_END = scalar_of(""), scalar_of("\n")

@@ -19,12 +19,12 @@ from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from engine.errors import DataError, IllegalTransitionError, PlanError, SchemaError
 from engine.exchange.channel_selector cimport ChannelSelector
 from engine.exchange.channel_selector import SubtaskStateMapper
 from engine.graph.sort_key import SortKey
+from engine.records.arrow_functions import pc
 from engine.records.arrow_batch cimport ArrowBatch, KIND_INT32
 from engine.records.comparator cimport RowComparator
 from engine.records.hashing cimport hash_batch, null_keys_of_batch

@@ -15,10 +15,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from engine.expressions.binding import Binding, Datum, NoMatchError, Operand, Options
 from engine.expressions.common_type import common_type, is_number
+from engine.records.arrow_functions import pc
 from engine.records.plain_scalars import scalar_of
 
 _INT64 = pa.int64()

@@ -16,8 +16,8 @@ from decimal import Decimal
 from typing import Any, TypeAlias
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from engine.records.arrow_functions import pc
 from engine.records.plain_scalars import scalar_of
 
 #: a pa.Array as long as the batch, or a pa.Scalar that stands for one (pyarrow has no types that mypy knows)

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from engine.expressions.binding import Binding, Datum, NoMatchError, Operand, Options
 from engine.expressions.common_type import common_type, common_type_of
+from engine.records.arrow_functions import pc
 
 _BOOL = pa.bool_()
 

@@ -11,7 +11,6 @@ import difflib
 from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from engine.errors import SchemaError
 from engine.expressions.binding import Binding, NoMatchError, Operand, cast_operand
@@ -22,6 +21,7 @@ from engine.expressions.literals import literal_scalar
 from engine.expressions.schema_bridge import type_from_ipc
 from engine.expressions.text import expression_text
 from engine.graph.expression import Call, Case, Cast, ColumnRef, Expression, Literal, columns_of
+from engine.records.arrow_functions import pc
 
 _ARROW_ERRORS = (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, pa.ArrowKeyError)
 

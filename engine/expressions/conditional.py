@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from engine.expressions.binding import Datum, Operand, as_array, fill_false
+from engine.records.arrow_functions import pc
 
 Branches = Sequence[tuple[Operand, Operand]]
 
@@ -46,14 +46,14 @@ def _lazily(branches: Branches, otherwise: Operand) -> Callable[[pa.RecordBatch]
         positions: list[pa.Array] = []
         for condition, value in branches:
             mask = as_array(fill_false(condition.evaluate(rest)), rest.num_rows)
-            taken = rest.filter(mask)
+            taken = pc.filter(rest, mask)
             pieces.append(as_array(value.evaluate(taken), taken.num_rows))
-            positions.append(rest_positions.filter(mask))
+            positions.append(pc.filter(rest_positions, mask))
             others = pc.invert(mask)
-            rest, rest_positions = rest.filter(others), rest_positions.filter(others)
+            rest, rest_positions = pc.filter(rest, others), pc.filter(rest_positions, others)
         pieces.append(as_array(otherwise.evaluate(rest), rest.num_rows))
         positions.append(rest_positions)
         order = pc.sort_indices(pa.concat_arrays(positions))
-        return pa.concat_arrays(pieces).take(order)
+        return pc.take(pa.concat_arrays(pieces), order)
 
     return evaluate

@@ -13,11 +13,10 @@ Who adds a function adds a row here, a method in ``engine.api.expressions`` and 
 
 from __future__ import annotations
 
-import pyarrow.compute as pc
-
 from engine.errors import SchemaError
 from engine.expressions import arithmetic, comparison, text_functions, time_functions
 from engine.expressions.binding import FunctionEntry
+from engine.records.arrow_functions import pc
 
 _ENTRIES = (
     FunctionEntry("add", 2, 2, arithmetic.bind_add),

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from engine.expressions.binding import Binding, Datum, NoMatchError, Operand, Options, constant_text
+from engine.records.arrow_functions import pc
 from engine.records.plain_scalars import scalar_of
 
 #: a malformed regular expression shows itself on a value only, not on an empty array

@@ -22,9 +22,9 @@ from collections.abc import Iterator, Sequence
 from typing import IO, Any, NamedTuple
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from engine.functions.row import Row, rows_of
+from engine.records.arrow_functions import pc
 
 #: int8 column: what begins at a row
 GROUP_START = "__group_start"

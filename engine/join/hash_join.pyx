@@ -58,6 +58,7 @@ from engine.records.outside_keys cimport row_at, take_keys_outside
 from engine.errors import CorruptBlockError, MemoryBudgetError, SchemaError
 from engine.graph.plan import JoinType
 from engine.join.spilled_pair import PAGES_MIN, SpilledPair, Strategy, first_fan_out, next_fan_out
+from engine.records.arrow_functions import pc
 
 cdef enum:
     FORCED_RESIDENT_ROWS = 8            # debug.force-spill: rows in memory at one time
@@ -164,7 +165,7 @@ cdef class HashJoin:
                 if not self._null_flags[index]:
                     self._indices[kept] = start + index
                     kept += 1
-            batch = ArrowBatch.open(batch.batch.take(index_array(self._indices, kept)))
+            batch = ArrowBatch.open(pc.take(batch.batch, index_array(self._indices, kept)))
             start, count, null_count = 0, kept, 0
         with nogil:
             self._roles.build.hash_batch(batch, start, count, self._hashes)
@@ -343,7 +344,7 @@ cdef class HashJoin:
         cdef ArrowBatch waiting = batch
         if self._matches.spilled_count < batch.row_count:
             indices = index_array(self._matches.spilled, self._matches.spilled_count)
-            waiting = ArrowBatch.open(batch.batch.take(indices))
+            waiting = ArrowBatch.open(pc.take(batch.batch, indices))
         return self._level.add_probe_batch(waiting, self._matches.spilled_hashes)
 
     # ------------------------------------------------------------------ the spilled rest

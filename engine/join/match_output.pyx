@@ -27,6 +27,8 @@ from engine.records.arrow_batch cimport KIND_BYTES
 from engine.records.outside_values cimport outside_bytes, values_lie_outside
 
 cdef object INT32 = pa.int32()
+from engine.records.arrow_functions import pc
+
 cdef object INT64 = pa.int64()
 
 
@@ -133,7 +135,7 @@ cdef class MatchOutput:
         if not self._probe_columns:
             return []
         indices = index_array(pairs.rows, count)
-        return [batch.column(column).take(indices) for column in self._probe_columns]
+        return [pc.take(batch.column(column), indices) for column in self._probe_columns]
 
     cdef list _build_arrays(self, uint8_t** rows, int64_t count, int64_t null_count):
         cdef int32_t position
@@ -145,7 +147,7 @@ cdef class MatchOutput:
         if self._numbered is None:
             return self._decoded(rows, count)
         numbers = self._row_numbers(rows, count, null_count)
-        return [column.take(numbers) for column in self._numbered]
+        return [pc.take(column, numbers) for column in self._numbered]
 
     cdef list _decoded(self, uint8_t** rows, int64_t count):
         if self._build_column_count == 0:

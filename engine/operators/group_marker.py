@@ -13,9 +13,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from engine.functions.group_rows import GROUP_START, NEW_KEY, NEW_SIDE, SIDE
+from engine.records.arrow_functions import pc
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

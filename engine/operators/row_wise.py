@@ -10,6 +10,7 @@ from engine.expressions.evaluate import compile_predicate, compile_projection
 from engine.expressions.schema_bridge import to_arrow_schema
 from engine.graph.operator_descriptor import FilterOperator, LimitOperator, ProjectOperator
 from engine.operators.operator import ChainedOperator, Output, TaskContext
+from engine.records.arrow_functions import pc
 
 if TYPE_CHECKING:
     from engine.graph.operator_descriptor import OperatorDescriptor
@@ -59,7 +60,7 @@ class Filter(ChainedOperator):
         if kept_rows == batch.num_rows:
             self.output.process(batch)
         elif kept_rows:
-            self.output.process(batch.filter(mask))
+            self.output.process(pc.filter(batch, mask))
 
 
 class Limit(ChainedOperator):

@@ -17,9 +17,9 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from engine.errors import SchemaError
+from engine.records.arrow_functions import pc
 
 #: how deep types may be nested; kernels recurse over the type
 NESTING_MAX = 64
@@ -114,7 +114,7 @@ def plain_array(array: Any, target: pa.DataType) -> Any:
         return plain_array(pc.run_end_decode(array), target)
     if pa.types.is_nested(array.type):
         return _plain_nested(array, target)
-    return array.cast(target)
+    return pc.cast(array, target)
 
 
 def plain_batch(batch: pa.RecordBatch) -> pa.RecordBatch:

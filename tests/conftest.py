@@ -15,7 +15,7 @@ import hypothesis
 import psutil
 import pytest
 
-from tests.sampling import keep_samples
+from tests.sampling import keep_samples, take_more_examples
 
 hypothesis.settings.register_profile("drey", deadline=None, derandomize=bool(os.environ.get("CI")))
 hypothesis.settings.load_profile("drey")
@@ -64,6 +64,7 @@ def pytest_configure(config):
 
 def pytest_collection_modifyitems(config, items):
     keep_samples(config, items)
+    take_more_examples(items)
 
 
 def _threads():

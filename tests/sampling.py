@@ -5,20 +5,31 @@ one of the tests that are kept; ``"pairs"``: every two values of two parameters 
 and memory in pairs in tests/property already; what is marked here asks whether each value gets through a mechanism.
 
 The choice is greedy and the same every time. ``TORTURE=1`` keeps everything, ``TORTURE_PART=2/10`` with it the second
-tenth, and a command line that names a test with its parameters turns sampling off.
+tenth of all tests, and a command line that names a test with its parameters turns sampling off. Torture also takes
+``EXAMPLES`` (20) times as many examples for each test of hypothesis.
 """
 
 import itertools
+import os
+import random
 from collections import Counter, defaultdict
+
+import hypothesis
 
 from tests.property.matrix import IS_TORTURE, PART, PARTS
 
 SIZES = {"values": 1, "pairs": 2}
+EXAMPLES = int(os.environ.get("EXAMPLES", "20" if IS_TORTURE else "1"))
+#: where hypothesis keeps the settings of a test that has its own
+_SETTINGS = "_hypothesis_internal_use_settings"
 
 
 def keep_samples(config, items):
     """Take the tests out of ``items`` that a sample leaves out."""
     if any("[" in argument for argument in config.args):
+        return
+    if IS_TORTURE:
+        _drop(config, items, not_of_this_part(items))
         return
     groups = defaultdict(list)
     for item in items:
@@ -28,11 +39,39 @@ def keep_samples(config, items):
     dropped = set()
     for (_, _, size), tests in groups.items():
         cases = [tuple((name, id(value)) for name, value in test.callspec.params.items()) for test in tests]
-        chosen = set(range(PART - 1, len(cases), PARTS)) if IS_TORTURE else sample(cases, size)
+        chosen = sample(cases, size)
         dropped.update(test for index, test in enumerate(tests) if index not in chosen)
+    _drop(config, items, dropped)
+
+
+def _drop(config, items, dropped):
     if dropped:
         config.hook.pytest_deselected(items=list(dropped))
         items[:] = [item for item in items if item not in dropped]
+
+
+def not_of_this_part(items):
+    """Return the tests of other parts; of a matrix's cases there are only those of this part."""
+    whole = [item for item in items if not (hasattr(item, "callspec") and "case" in item.callspec.params)]
+    random.Random(PARTS).shuffle(whole)
+    return set(whole) - set(whole[PART - 1 :: PARTS])
+
+
+def take_more_examples(items, times=EXAMPLES):
+    """Let each test of hypothesis have so many times the examples it asks for."""
+    if times == 1:
+        return
+    machines = {item.cls for item in items if hasattr(getattr(item, "cls", None), "settings")}
+    for machine in machines:
+        machine.settings = _multiplied(machine.settings, times)
+    tests = {id(found): found for item in items if (found := getattr(item.obj, "__func__", item.obj)) is not None}
+    for test in tests.values():
+        if getattr(test, "is_hypothesis_test", False) and hasattr(test, _SETTINGS):
+            setattr(test, _SETTINGS, _multiplied(getattr(test, _SETTINGS), times))
+
+
+def _multiplied(settings, times):
+    return hypothesis.settings(settings, max_examples=settings.max_examples * times)
 
 
 def sample(cases, size):

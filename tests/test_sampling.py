@@ -4,6 +4,9 @@ import itertools
 from types import SimpleNamespace
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, rule
 
 from tests import sampling
 from tests.sampling import sample
@@ -43,12 +46,11 @@ def kept(*arguments):
 
     mark = pytest.mark.sample("values").mark
     tests = [Item({"one": one, "other": other}, mark) for other in "ab" for one in (1, 2, 3)]
-    tests.append(Item({"one": 1}))
+    tests.append(Item({"one": 7}))
     items = list(tests)
     sampling.keep_samples(SimpleNamespace(args=arguments, hook=SimpleNamespace(pytest_deselected=deselect)), items)
     assert [test for test in tests if test not in deselected] == items
-    assert tests[-1] in items
-    return [tuple(item.callspec.params.values()) for item in items[:-1]]
+    return [tuple(item.callspec.params.values()) for item in items]
 
 
 class Item:
@@ -64,16 +66,47 @@ class Item:
 
 
 def test_what_has_no_mark_is_kept_and_a_name_with_parameters_turns_sampling_off():
-    assert len(kept("tests")) == 3
-    assert len(kept("tests/test_it.py::test_it[a-3]")) == 6
+    assert kept("tests")[-1] == (7,)
+    assert len(kept("tests")) == 3 + 1
+    assert len(kept("tests/test_it.py::test_it[a-3]")) == 6 + 1
 
 
 def test_torture_keeps_everything_and_its_parts_are_everything_together(monkeypatch):
     monkeypatch.setattr(sampling, "IS_TORTURE", True)
-    assert len(kept("tests")) == 6
-    monkeypatch.setattr(sampling, "PARTS", 4)
+    everything = sorted([*itertools.product((1, 2, 3), "ab"), (7,)])
+    assert sorted(kept("tests")) == everything
+    monkeypatch.setattr(sampling, "PARTS", 3)
     parts = []
-    for part in range(1, 5):
+    for part in range(1, 4):
         monkeypatch.setattr(sampling, "PART", part)
-        parts += kept("tests")
-    assert sorted(parts) == sorted(itertools.product((1, 2, 3), "ab"))
+        parts.append(kept("tests"))
+    assert sorted(itertools.chain(*parts)) == everything
+    assert all(2 <= len(part) <= 3 for part in parts)
+
+
+def test_a_case_of_a_matrix_is_of_this_part_already(monkeypatch):
+    monkeypatch.setattr(sampling, "PARTS", 10**6)
+    cases = [Item({"case": number}) for number in range(5)]
+    assert sampling.not_of_this_part(cases) == set()
+
+
+class Machine(RuleBasedStateMachine):
+    @rule()
+    def turn(self):
+        pass
+
+
+def test_hypothesis_has_as_many_times_its_examples_as_are_asked_for():
+    ran = []
+
+    @settings(max_examples=3, database=None)
+    @given(st.integers())
+    def test(number):
+        ran.append(number)
+
+    case = type("Case", (Machine.TestCase,), {"settings": settings(max_examples=7)})
+    items = [SimpleNamespace(obj=test), SimpleNamespace(obj=test), SimpleNamespace(obj=case.runTest, cls=case)]
+    sampling.take_more_examples([*items, SimpleNamespace(obj=kept)], 4)
+    test()
+    assert len(ran) == 12
+    assert case.settings.max_examples == 28

@@ -34,14 +34,13 @@ from engine.iomanager.spill_identity import SpillIdentity
 from engine.records.row_codec import RowCodec
 from engine.rpc.codec import MessageCodec
 from tests.property.damage import damaged
-from tests.property.matrix import IS_TORTURE
 
 JOB = JobId("0123456789abcdef" * 2)
 
 
 def examples(count):
     return settings(
-        max_examples=count * (50 if IS_TORTURE else 1),
+        max_examples=count,
         deadline=None,
         suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
     )

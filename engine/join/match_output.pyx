@@ -6,9 +6,10 @@
     keep_columns(rows, count)                        small build side: its columns stay Arrow arrays
 
 Probe columns never become rows: where the pairs are a run of probe rows, each once (every row of a fact table finds its
-one dimension row), the columns are passed by reference or sliced; else they are taken by index. Build columns are decoded
-from the row pointers; a small build side keeps its columns as Arrow arrays and gathers them by the row number that each
-row carries in its link, which is cheaper when the same rows come out again and again.
+one dimension row), the columns are passed by reference or sliced; else they are taken by index. A slice is at least half
+of its batch: whoever keeps it keeps all of the batch in memory. Build columns are decoded from the row pointers; a small
+build side keeps its columns as Arrow arrays and gathers them by the row number that each row carries in its link, which
+is cheaper when the same rows come out again and again.
 
 The output of one call is bounded by what ProbeMatches hands out.
 """
@@ -26,9 +27,9 @@ from engine.join.probe_matches cimport OUTPUT_BYTES, PairRun, ProbeMatches
 from engine.records.arrow_batch cimport KIND_BYTES
 from engine.records.outside_values cimport outside_bytes, values_lie_outside
 
-cdef object INT32 = pa.int32()
 from engine.records.arrow_functions import pc
 
+cdef object INT32 = pa.int32()
 cdef object INT64 = pa.int64()
 
 
@@ -128,7 +129,7 @@ cdef class MatchOutput:
 
     cdef list _probe_arrays(self, object batch, const PairRun* pairs):
         cdef int64_t count = pairs.count
-        if pairs.contiguous:
+        if pairs.contiguous and 2 * count >= batch.num_rows:
             if count == batch.num_rows:
                 return [batch.column(column) for column in self._probe_columns]
             return [batch.column(column).slice(pairs.rows[0], count) for column in self._probe_columns]

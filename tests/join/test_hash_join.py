@@ -322,3 +322,14 @@ def test_bytes_that_are_not_rows_are_refused(tmp_path):
             join.add_build_batch(pa.record_batch({"other": [1]}))
         join.close()
         join.close()
+
+
+@pytest.mark.parametrize("how", [JoinType.SEMI, JoinType.INNER])
+def test_few_matches_do_not_keep_their_whole_batch_in_memory(tmp_path, how):
+    rows = 4096
+    left = pa.table({"k": pa.array(range(rows), pa.int64()), "text": ["x" * 100] * rows})
+    right = pa.table({"k": pa.array([5, 6, 7, 2000], pa.int64())})
+    run = run_join(tmp_path, how, left, right, [0], [0], pages=512, batch_rows=1024)
+    assert [batch.num_rows for batch in run.batches] == [3, 1]
+    for batch in run.batches:
+        assert batch.get_total_buffer_size() < 2000

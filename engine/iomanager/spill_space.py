@@ -11,7 +11,7 @@ each file that is there already, so that equal disks take turns; if it cannot be
 named after their owner, so that a person who looks into a spill folder sees whose they are; what is inside is checked
 by the identity in every block.
 
-Thread: the operator's; ``open_extent`` is also called by I/O threads (under the GIL), ``cancel`` by any.
+Thread: the operator's; ``open_extent`` is also called by I/O threads (under the GIL), ``cancel`` and counters by any.
 """
 
 from __future__ import annotations
@@ -93,14 +93,14 @@ class SpillSpace:
 
     @property
     def spilled_bytes(self) -> int:
-        """Bytes that went to disk, headers included, deleted files too."""
+        """Bytes that went to disk, headers included, deleted files too. Thread: any."""
         values = self._values.stored_bytes if self._values is not None else 0
-        return self._stored_bytes + values + sum(writer.stored_bytes for writer in self._writers)
+        return self._stored_bytes + values + sum(writer.stored_bytes for writer in self._writers.copy())
 
     @property
     def raw_bytes(self) -> int:
-        """Bytes of rows that were handed to writers."""
-        return self._raw_bytes + sum(writer.raw_bytes for writer in self._writers)
+        """Bytes of rows that were handed to writers. Thread: any."""
+        return self._raw_bytes + sum(writer.raw_bytes for writer in self._writers.copy())
 
     @property
     def closed(self) -> bool:

@@ -295,3 +295,25 @@ def _file_of(space: SpillSpace, blocks: int) -> SpillFile:
     for _ in range(blocks):
         writer.write_bytes(bytes(1024))
     return writer.finish()
+
+
+def test_bytes_are_counted_while_writers_come_and_go(io_manager: IOManager) -> None:
+    with io_manager.space(IDENTITY) as space:
+        counted = []
+
+        class Meanwhile:
+            """A writer; while it is asked, the operator opens another one."""
+
+            @property
+            def stored_bytes(self) -> int:
+                counted.append(space.writer("run", 1024))
+                return 5
+
+            raw_bytes = stored_bytes
+
+            def discard(self) -> None:
+                pass
+
+        space._writers.add(Meanwhile())
+        assert (space.spilled_bytes, space.raw_bytes) == (5, 5)
+        assert len(counted) == 2

@@ -2,6 +2,8 @@
 .PHONY: build debug test tidy chaos soak torture coverage asan bench quickstart clean
 
 PYTHON = .venv/bin/python
+NATIVE_ROOMS = tests/memory tests/records tests/iomanager tests/sort tests/join tests/aggregate tests/exchange \
+    tests/connectors tests/operators
 
 build:            ## release build of the native modules
 	bash -c 'source bin/config.sh && ensure_environment test spark'
@@ -18,8 +20,8 @@ debug:            ## tests on a build with assertions and bounds checks
 asan:             ## tests of the native rooms under the address sanitizer
 	DREY_BUILD=debug DREY_ASAN=1 bash -c 'source bin/config.sh && ensure_environment test spark'
 	LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libstdc++.so.6)" ASAN_OPTIONS=detect_leaks=0 \
-	    PYTHONMALLOC=malloc $(PYTHON) -m pytest -p no:cacheprovider tests/memory tests/iomanager tests/records tests/sort \
-	    tests/join tests/aggregate tests/exchange tests/connectors tests/operators tests/integration
+	    PYTHONMALLOC=malloc $(PYTHON) -m pytest --timeout 900 -p no:cacheprovider $(NATIVE_ROOMS) tests/property \
+	    tests/integration
 
 chaos: build      ## kills processes of real clusters; SEED=n repeats one schedule, SHORT=1 a part, FULL=1 100 of each;
                   ## RECORDS=folder keeps what has passed: the same command goes on after an interruption
@@ -30,13 +32,15 @@ chaos: build      ## kills processes of real clusters; SEED=n repeats one schedu
 soak: build       ## one session of a real cluster for long, and a consumer that stands still: JOBS=200 STALL_S=300
 	CHAOS=all SOAK_JOBS=$(or $(JOBS),200) SOAK_STALL_S=$(or $(STALL_S),300) bin/run-tests -q -s tests/chaos/test_soak.py
 
-torture: build    ## every combination of conditions, then the builds that look inside; hours. PART=1/10: a tenth of it
+torture: build    ## every combination of conditions, then the builds that look inside; hours. PART=1/10: a tenth of the
+                  ## first; EXAMPLES=n FRAMES=n MUTATIONS=n SEED=n: how much more is tried, and what
 ifdef T           ## make torture T=tests/join N=200: one test many times
 	for run in $$(seq $(or $(N),20)); do $(PYTHON) -m pytest -q -x $(T) || exit 1; done
 else
-	TORTURE=1 TORTURE_PART=$(or $(PART),1/1) bin/run-tests -q --timeout 3600 tests/property tests/integration \
-	    tests/join tests/aggregate
+	TORTURE=1 TORTURE_PART=$(or $(PART),1/1) bin/run-tests -q --timeout 3600 tests/property $(NATIVE_ROOMS) \
+	    tests/integration tests/optimizer tests/jobmaster tests/functions
 	FRAMES=$(or $(FRAMES),10000000) bin/run-tests -q tests/exchange/test_fuzz.py
+	MUTATIONS=$(or $(MUTATIONS),1000000) bin/run-tests -q tests/property/test_strangers_rows.py
 	$(MAKE) debug
 	$(MAKE) asan
 	$(MAKE) coverage
@@ -46,8 +50,7 @@ endif
 coverage:         ## tests on a build that traces lines, .pyx too; fails when a native module is not in the report
 	DREY_BUILD=coverage bash -c 'source bin/config.sh && ensure_environment spark test coverage'
 	$(PYTHON) -m coverage erase
-	$(PYTHON) -m coverage run -m pytest -q --timeout 900 -p no:cacheprovider tests/memory tests/iomanager tests/records \
-	    tests/sort tests/join tests/aggregate tests/exchange tests/connectors tests/operators
+	$(PYTHON) -m coverage run -m pytest -q --timeout 900 -p no:cacheprovider $(NATIVE_ROOMS)
 	$(PYTHON) -m coverage json -q -o build/coverage.json
 	$(PYTHON) -m tests.tidy.native_coverage build/coverage.json
 

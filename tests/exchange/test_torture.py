@@ -13,6 +13,7 @@ from engine.errors import IllegalTransitionError, PartitionReleasedError, Produc
 from engine.exchange.page_reader import gate_batches
 from engine.exchange.result_partition import ResultPartition
 from tests.exchange.world import BLOCKING, PIPELINED, World, descriptor, partition_id
+from tests.property.matrix import IS_TORTURE
 
 SCHEMA = pa.schema([("k", pa.int64()), ("s", pa.string())])
 PRODUCERS = CONSUMERS = 3
@@ -24,7 +25,7 @@ def batch_of(chance: random.Random, start: int) -> pa.RecordBatch:
     return pa.record_batch({"k": list(range(start, start + 200)), "s": texts}, schema=SCHEMA)
 
 
-@pytest.mark.parametrize("seed", range(16))
+@pytest.mark.parametrize("seed", range(400 if IS_TORTURE else 16))
 def test_everything_arrives_or_everybody_ends_with_a_reason(world: World, seed: int) -> None:
     chance = random.Random(seed)
     result_type = chance.choice([PIPELINED, BLOCKING])

@@ -19,6 +19,7 @@ from engine.jobmaster.restart_strategy import FixedDelayRestart
 from engine.jobmaster.scheduler import Scheduler
 from engine.jobmaster.slot_pool import AllocatedSlot, SlotPool
 from tests.jobmaster.job_graphs import BLOCKING, PIPELINED, Edge, job_graph
+from tests.property.matrix import IS_TORTURE
 
 CLOCK = ManualClock()
 RUN = (ExecutionState.DEPLOYING, ExecutionState.INITIALIZING, ExecutionState.RUNNING)
@@ -136,7 +137,7 @@ class Job:
         assert now == {each: number + (each in chosen) for each, number in attempts.items()}
 
 
-@pytest.mark.parametrize("seed", range(150))
+@pytest.mark.parametrize("seed", range(5000 if IS_TORTURE else 150))
 def test_nobody_reads_what_is_gone_or_a_mixture_of_attempts(seed):
     chance = random.Random(seed)
     job = Job(chance)

@@ -5,9 +5,9 @@
 #                                         pages_mapped: grows by one slab when the free list is empty
 #
 # The range is reserved once (PROT_NONE: costs nothing) at a 2 MiB boundary, so that a page's number is a subtraction;
-# slabs become accessible, huge and resident one after the other as demand grows, and are recycled, last in first out:
-# a page touched twice is warm. In a build with assertions every page is an allocation of its own instead, freed when
-# it is given back, so that the address sanitizer sees overruns and late writes.
+# slabs become accessible and resident (on huge pages where those are cheap) one after the other as demand grows, and
+# are recycled, last in first out: a page touched twice is warm. In a build with assertions every page is an allocation
+# of its own instead, freed when it is given back, so that the address sanitizer sees overruns and late writes.
 #
 # Functions named slabs_* (apart from create and destroy) are called with the mutex held.
 
@@ -44,6 +44,8 @@ cdef struct PageSlabs:
     int64_t range_bytes
     uint8_t** single_pages          # of every page: its own allocation (builds with assertions)
     LargeGrant* grants              # those that are out
+    int32_t small_slabs_left        # slabs to be made of small pages before huge ones are tried again
+    int32_t small_slabs_run         # how many that were last time, 0 when huge ones were cheap
 
 # A new range, nothing touched; NULL when the operating system refuses. page_size is a power of two >= 4096.
 cdef PageSlabs* slabs_create(int64_t page_count, int32_t page_size) noexcept nogil

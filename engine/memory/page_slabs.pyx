@@ -10,6 +10,11 @@ Invariants
     resident memory stays near the budget: when large grants (which lie beside the range) and resident pages exceed
     it together, the coldest free pages go back to the operating system.
 
+Huge pages save misses of the TLB (a hash join's table: a millisecond of CPU for each slab) and are cheap where memory
+is there. A virtual machine that gave free memory back to its host gets it again with the first touch, and huge pages
+are made of just that memory: 6 ms a slab, where small ones, made of remains, take 1. So each slab's time is looked at:
+after a dear one the next few are of small pages, more with each time that huge ones are tried again and still dear.
+
 The reserved grant (a record larger than the whole budget) has one holder in the process. The thread or the pool that
 holds it may take more (a comparison needs two such records, a downstream operator runs on the same thread). A waiter
 is let in beside the holder when the holder has not let go for RESERVED_WAIT_S seconds: holder and waiter may be
@@ -58,21 +63,29 @@ cdef extern from *:
         return start == MAP_FAILED ? NULL : start;
     }
 
-    /* Make part of a reserved range usable, huge where possible, and resident. */
-    static int drey_map_slab(void* start, size_t size)
+    static int64_t drey_thread_ns(void)
     {
+        struct timespec now;
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+        return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+    }
+
+    /* Make part of a reserved range usable and resident; the nanoseconds that took, or -1. */
+    static int64_t drey_map_slab(void* start, size_t size, int huge)
+    {
+        int64_t began = drey_thread_ns();
         if (mprotect(start, size, PROT_READ | PROT_WRITE) != 0)
             return -1;
-        madvise(start, size, MADV_HUGEPAGE);
+        madvise(start, size, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
         madvise(start, size, MADV_POPULATE_WRITE);     /* refused by kernels before 5.14: then the first touch does it */
-        return 0;
+        return drey_thread_ns() - began;
     }
     """
     const bint SINGLE_PAGES "DREY_SINGLE_PAGES"
     const int MADV_DONTNEED
     const int MADV_HUGEPAGE
     void* drey_reserve(size_t size) noexcept nogil
-    int drey_map_slab(void* start, size_t size) noexcept nogil
+    int64_t drey_map_slab(void* start, size_t size, int huge) noexcept nogil
     int drey_reserved_wait(int seconds) noexcept nogil
     int munmap(void* start, size_t size) noexcept nogil
     int madvise(void* start, size_t size, int advice) noexcept nogil
@@ -87,6 +100,9 @@ cdef extern from *:
 cdef int64_t SLAB_BYTES = 2 << 20
 cdef int64_t PREFIX_BYTES = 64      # before a large grant and before a page that is an allocation of its own
 cdef int RESERVED_WAIT_S = 2
+cdef int64_t DEAR_SLAB_NS = 2_000_000       # to make a slab resident: of memory that is there it takes a tenth
+cdef int32_t SMALL_SLABS_MIN = 7
+cdef int32_t SMALL_SLABS_MAX = 63
 
 
 # ---------------------------------------------------------------------------------------------------- range and slabs
@@ -137,6 +153,25 @@ cdef void slabs_destroy(PageSlabs* slabs) noexcept nogil:
     free(slabs)
 
 
+cdef bint map_slab(PageSlabs* slabs, uint8_t* start, size_t size) noexcept nogil:
+    """Make a slab resident, on huge pages as long as those are not dear; false when the system refuses."""
+    cdef bint huge = slabs.small_slabs_left == 0
+    cdef int64_t taken_ns = drey_map_slab(start, size, huge)
+    if taken_ns < 0:
+        return False
+    if taken_ns <= DEAR_SLAB_NS:
+        if huge:
+            slabs.small_slabs_run = 0
+        else:
+            slabs.small_slabs_left -= 1
+    elif huge:
+        slabs.small_slabs_run = min(2 * slabs.small_slabs_run + SMALL_SLABS_MIN, SMALL_SLABS_MAX)
+        slabs.small_slabs_left = slabs.small_slabs_run
+    else:               # small ones are as dear
+        slabs.small_slabs_left = 0
+    return True
+
+
 cdef bint grow(PageSlabs* slabs) noexcept nogil:
     """Put the pages of the next slab on the free list; false when there is none or the system refuses."""
     cdef int64_t count = max(SLAB_BYTES // slabs.page_size, 1)
@@ -147,7 +182,7 @@ cdef bint grow(PageSlabs* slabs) noexcept nogil:
     if count == 0:
         return False
     if not SINGLE_PAGES:
-        if drey_map_slab(slabs.base + first * slabs.page_size, <size_t> (count * slabs.page_size)) != 0:
+        if not map_slab(slabs, slabs.base + first * slabs.page_size, <size_t> (count * slabs.page_size)):
             return False
     for index in range(count):              # the lowest address ends on top
         slabs.free_pages[slabs.free_count + index] = <int32_t> (first + count - 1 - index)

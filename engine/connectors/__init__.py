@@ -15,6 +15,8 @@ csv_scan.pyx           where records begin and end
 csv_columns.pyx        ordinary blocks of CSV straight into columns; the rest is for csv_parse.py
 column_statistics.py   what a sample says of the whole
 parquet_keys.py        a better sample of key columns
+parquet_residence.py   what reading a row group holds
+column_passes.py       row groups whose columns do not fit side by side
 source_reader.py       the interface of readers, ``open_source``
 sink_writer.py         the interface of writers, ``open_sink_writer``
 """

@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from engine.connectors.column_statistics import SpreadSample, sample_statistics
+from engine.connectors.parquet_residence import BUFFER_MAX
 from engine.connectors.parquet_source import plain_file_schema
 from engine.expressions.schema_bridge import is_key_type
 from engine.graph.source_spec import ColumnStatistics, ParquetSource, SourceSplit
@@ -68,7 +69,9 @@ def _sampled(
     schema: pa.Schema | None = None
     left_bytes, left_values = CHUNK_BYTES, CHUNK_VALUES
     for group in groups:
-        with pq.ParquetFile(group.path, memory_map=False, page_checksum_verification=True) as file:
+        with pq.ParquetFile(
+            group.path, memory_map=False, pre_buffer=False, buffer_size=BUFFER_MAX, page_checksum_verification=True
+        ) as file:
             size = _chunk_bytes(file.metadata, group.start, column)
             left_bytes -= size
             left_values -= group.row_count

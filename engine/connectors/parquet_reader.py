@@ -4,20 +4,32 @@ Batches are larger than elsewhere: every operator pays for a batch, and decoding
 made whole before it can be cut, so row groups are read one at a time, and how many rows pyarrow is asked for follows
 from their width: what the file says of the group (which is less than the truth where values repeat), or what was seen
 in the rows before.
+
+What reading a row group holds is reserved before (parquet_residence.py). Where that is more than there is, its columns
+are read some after the others and put together from a file (column_passes.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from functools import partial
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from engine.connectors.bounded_batches import BATCH_BYTES_MAX, BATCH_ROWS_MAX, bounded_batches
+from engine.connectors.column_passes import read_in_passes
+from engine.connectors.parquet_residence import buffer_bytes, held_bytes, parts
 from engine.connectors.wide_rows import WIDE_BYTES, give_back, turn
 from engine.errors import DataError
 from engine.graph.source_spec import ParquetSource, SourceSplit
+from engine.memory.arrow_share import LEAST_BYTES, process_share
 from engine.records.plain_types import plain_batch
+
+if TYPE_CHECKING:
+    from engine.iomanager.spill_space import SpillSpace
 
 #: rows of a batch, when they are narrow
 PARQUET_BATCH_ROWS_MAX = 32768
@@ -31,9 +43,17 @@ class ParquetReader:
 
     bad_rows = 0
 
-    def __init__(self, spec: ParquetSource, splits: Sequence[SourceSplit]) -> None:
+    def __init__(
+        self,
+        spec: ParquetSource,
+        splits: Sequence[SourceSplit],
+        new_space: Callable[[], SpillSpace] | None = None,
+    ) -> None:
         self._spec = spec
         self._splits = splits
+        self._new_space = new_space
+        #: what is reserved for the row group at hand
+        self._grant = ExitStack()
         self._file: pq.ParquetFile | None = None
         self._path = ""
         self._row_bytes = 0.0
@@ -56,7 +76,11 @@ class ParquetReader:
             self.close()
             # Checksums of pages are looked at where there are any: in record data sets, and in what Spark writes.
             self._file = pq.ParquetFile(
-                split.path, memory_map=False, pre_buffer=False, buffer_size=1 << 20, page_checksum_verification=True
+                split.path,
+                memory_map=False,
+                pre_buffer=False,
+                buffer_size=buffer_bytes(len(self._spec.columns)),
+                page_checksum_verification=True,
             )
             self._path = split.path
         assert self._file is not None
@@ -83,6 +107,7 @@ class ParquetReader:
                     if row_bytes >= WIDE_BYTES:
                         # Before the turn ends: the next one begins with what this one took.
                         give_back()
+            self._grant.close()
         self.bytes_read += split.size_bytes
         # Decoding leaves blocks as large as column chunks behind. Small ones are worth keeping for the next row group.
         if decoded_bytes >= _RELEASED_BYTES:
@@ -92,11 +117,31 @@ class ParquetReader:
         """Return the batches of a row group; a single row is read at once, which keeps no page of it for later."""
         assert self._file is not None
         if self._file.metadata.row_group(group).num_rows != 1:
-            yield from self._file.iter_batches(rows, row_groups=[group], columns=columns, use_threads=False)
+            divided = self._reserved_parts(group, columns)
+            if len(divided) > 1 and self._new_space is not None:
+                # What the last one left, so that it is not there with what this one takes.
+                pa.default_memory_pool().release_unused()
+                yield from read_in_passes(partial(self._batches_of, group), divided, rows, self._new_space)
+            else:
+                yield from self._batches_of(group, columns, rows)
             return
         batches = self._file.read_row_group(group, columns=columns, use_threads=False).to_batches()
         while batches:
             yield batches.pop()
+
+    def _batches_of(self, group: int, columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
+        assert self._file is not None
+        yield from self._file.iter_batches(rows, row_groups=[group], columns=list(columns), use_threads=False)
+
+    def _reserved_parts(self, group: int, columns: list[str]) -> list[list[str]]:
+        """Reserve memory for reading a row group; return the columns that may be read at the same time."""
+        assert self._file is not None
+        metadata = self._file.metadata
+        if metadata.row_group(group).total_byte_size <= LEAST_BYTES // 2:
+            return [columns]
+        sizes = held_bytes(self._path, metadata, group, columns)
+        granted = self._grant.enter_context(process_share.reserved(sum(sizes.values())))
+        return parts(columns, sizes, granted)
 
     def _rows_at_once(self, row_bytes: float, columns: list[str]) -> int:
         """Return how many rows of a row group to ask for: about a batch of bytes."""
@@ -128,6 +173,7 @@ class ParquetReader:
 
     def close(self) -> None:
         """Close the open file."""
+        self._grant.close()
         if self._file is not None:
             self._file.close()
             self._file = None

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from engine.connectors.column_statistics import WIDE_COLUMN_BYTES, footer_bounds, sample_statistics
+from engine.connectors.parquet_residence import chunks_of, parts
 from engine.connectors.paths import PathLike, expand_paths
 from engine.errors import DataError, PlanError, SchemaError
 from engine.graph.source_spec import ColumnStatistics, ParquetSource, SourceSplit, SourceStatistics
@@ -27,6 +28,9 @@ _SAMPLE_ROWS = 8192
 _SAMPLE_GROUPS = 8
 #: bytes of sampled rows at which sampling ends
 _SAMPLE_BYTES = 8 << 20
+#: what columns take that are sampled at a time
+_SAMPLED_AT_ONCE_BYTES = 16 << 20
+_BUFFER_BYTES = 64 << 10
 
 
 def plain_file_schema(schema: pa.Schema) -> pa.Schema:
@@ -54,7 +58,15 @@ def open_parquet(path: str, reader: str, metadata: pq.FileMetaData | None = None
     Raises: PlanError when it is none or its footer is damaged.
     """
     try:
-        return pq.ParquetFile(path, metadata=metadata, memory_map=False, page_checksum_verification=True)
+        # Left to itself pyarrow reads the columns of a row group whole, for a few rows of a sample.
+        return pq.ParquetFile(
+            path,
+            metadata=metadata,
+            memory_map=False,
+            pre_buffer=False,
+            buffer_size=_BUFFER_BYTES,
+            page_checksum_verification=True,
+        )
     except (pa.ArrowInvalid, OSError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             # The system's error, not Arrow's about what is in the file.
@@ -154,18 +166,37 @@ def _sample(
         with open_parquet(path, reader, one) as file:
             schema = plain_file_schema(file.schema_arrow)
             rows = _SAMPLE_ROWS // len(sampled)
-            batches = file.iter_batches(rows, row_groups=[index], columns=columns, use_threads=False)
             try:
-                batch = next(iter(batches), None)
+                batch = _first_rows(file, index, rows, columns)
             except (pa.ArrowInvalid, OSError) as error:
                 reason = str(error).partition("\n")[0]
                 raise DataError(f"{reader}: file {path}, row group {index}: {reason}") from error
-            if batch is not None and batch.num_rows:
+            if batch.num_rows:
                 plain = pa.schema([schema.field(name) for name in columns])
-                tables.append(pa.Table.from_batches([batch]).select(columns).cast(plain))
+                selected = batch.select(columns)
+                tables.append(selected if selected.schema.equals(plain) else selected.cast(plain))
         if sum(table.nbytes for table in tables) >= _SAMPLE_BYTES:
             break
     return tables
+
+
+def _first_rows(file: pq.ParquetFile, group: int, rows: int, columns: list[str]) -> pa.Table:
+    """Return the first rows of a row group, read some columns at a time: each holds a page and its dictionary."""
+    sizes = dict.fromkeys(columns, 0)
+    for name, chunk in chunks_of(file.metadata, group, columns):
+        sizes[name] += chunk.total_uncompressed_size
+    divided = parts(columns, sizes, _SAMPLED_AT_ONCE_BYTES) or [[]]
+    tables = []
+    for part in divided:
+        batches = file.iter_batches(rows, row_groups=[group], columns=part, use_threads=False)
+        first = next(iter(batches), None)
+        if first is None:
+            return pa.table({})
+        tables.append(pa.Table.from_batches([first]))
+    if len(tables) == 1:
+        return tables[0]
+    arrays = [column for table in tables for column in table.columns]
+    return pa.table(arrays, pa.schema([field for table in tables for field in table.schema]))
 
 
 def _with_footer(

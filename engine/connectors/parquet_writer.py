@@ -1,8 +1,9 @@
 """ParquetWriter: batches gathered into row groups, compressed by snappy.
 
 A row group is written when ROW_GROUP_ROWS rows or ROW_GROUP_BYTES bytes of Arrow data are gathered; about twice that
-much memory a sink holds. A column whose values hardly repeat in the first batch gets no dictionary: building one only
-to give it up costs a fifth of the time of writing.
+much memory a sink holds. Where many are open, or Arrow's share is small, it is written earlier (``arrow_share``). A
+column whose values hardly repeat in the first batch gets no dictionary: building one only to give it up costs a fifth
+of the time of writing.
 """
 
 from __future__ import annotations
@@ -10,14 +11,20 @@ from __future__ import annotations
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from engine.connectors.wide_rows import WIDE_BYTES, give_back, width_of
 from engine.errors import SchemaError
+from engine.memory.arrow_share import process_share
+from engine.records.arrow_functions import pc
 
 ROW_GROUP_ROWS = 1 << 20
 ROW_GROUP_BYTES = 16 << 20
+#: bytes of a row group when there is very little memory
+ROW_GROUP_BYTES_MIN = 1 << 20
+#: about so many bytes of a column are a page; values are counted off for it 1024 at a time, unless they are wide
+_PAGE_BYTES = 1 << 20
+_VALUES_AT_ONCE = 1024
 #: Arrow's unused memory goes back to the system after so many bytes
 RELEASED_BYTES = 128 << 20
 #: a column gets a dictionary when the first batch has fewer different values than this share of its rows
@@ -49,6 +56,7 @@ class ParquetWriter:
         path.touch(exist_ok=False)
         # Arrow's own file: a Python one would have every page copied to bytes.
         self._file = pa.OSFile(str(path), "wb")
+        self._member = process_share.join()
         self._writer: pq.ParquetWriter | None = None
 
     def _open(self) -> pq.ParquetWriter:
@@ -69,6 +77,7 @@ class ParquetWriter:
                     write_page_checksum=self._has_checksums,
                     # A page of the first version stays in memory until the next of its column.
                     data_page_version="2.0" if huge else "1.0",
+                    write_batch_size=_values_at_once(first) if first is not None else _VALUES_AT_ONCE,
                 )
             except (pa.ArrowNotImplementedError, pa.ArrowInvalid) as error:
                 self.abort()
@@ -82,7 +91,8 @@ class ParquetWriter:
         self._held.append(batch)
         self._held_rows += batch.num_rows
         self._held_bytes += batch.nbytes
-        is_full = self._held_rows >= ROW_GROUP_ROWS or self._held_bytes >= ROW_GROUP_BYTES
+        bytes_max = max(ROW_GROUP_BYTES_MIN, min(ROW_GROUP_BYTES, self._member.part_bytes))
+        is_full = self._held_rows >= ROW_GROUP_ROWS or self._held_bytes >= bytes_max
         if is_full or width_of(batch.nbytes, batch.num_rows) >= WIDE_BYTES:
             self._write_group()
 
@@ -108,16 +118,24 @@ class ParquetWriter:
         self._write_group()
         self._open().close()
         self._file.close()
+        self._member.close()
         return self._row_count, self._path.stat().st_size, ""
 
     def abort(self) -> None:
         """Close and remove the file, unless it is finished."""
+        self._member.close()
         self._held = []
         if not self._file.closed:
             if self._writer is not None:
                 self._writer.close()
             self._file.close()
             self._path.unlink(missing_ok=True)
+
+
+def _values_at_once(batch: pa.RecordBatch) -> int:
+    """Return after how many values the writer looks whether a page is full: a page is read whole."""
+    width = max((_width_max(column) for column in batch.columns), default=0)
+    return max(1, min(_VALUES_AT_ONCE, _PAGE_BYTES // max(1, width)))
 
 
 def _repeating(batch: pa.RecordBatch) -> list[str] | bool:

@@ -1,26 +1,25 @@
 """SourceReader: the task's side of a source.
 
-    open_source(spec, splits) -> SourceReader      iterate: pa.RecordBatch, bounded as in bounded_batches.py
+    open_source(spec, splits, new_space) -> SourceReader      iterate: pa.RecordBatch, bounded as in bounded_batches.py
         .bad_rows .bytes_read                      so far
         .close()                                   idempotent; also in the middle
 
 A reader reads the splits it was given, one after the other; the columns of its batches are the spec's ``columns``.
-Used by one task thread.
+``new_space``: where it may put aside what does not fit into memory. Used by one task thread.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Protocol
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
-from engine.connectors.arrow_reader import ArrowReader
-from engine.connectors.csv_reader import CsvReader
-from engine.connectors.parquet_reader import ParquetReader
-from engine.connectors.text_reader import TextReader
 from engine.errors import PlanError
 from engine.graph.source_spec import ArrowSource, CsvSource, ParquetSource, SourceSpec, SourceSplit, TextSource
+
+if TYPE_CHECKING:
+    from engine.iomanager.spill_space import SpillSpace
 
 
 class SourceReader(Protocol):
@@ -45,15 +44,26 @@ class SourceReader(Protocol):
         ...
 
 
-def open_source(spec: SourceSpec, splits: Sequence[SourceSplit]) -> SourceReader:
+def open_source(
+    spec: SourceSpec, splits: Sequence[SourceSplit], new_space: Callable[[], SpillSpace] | None = None
+) -> SourceReader:
     """Return the reader of some splits of a source."""
+    # Loaded when there is a source of the format: most jobs have one or two.
     match spec:
         case CsvSource():
+            from engine.connectors.csv_reader import CsvReader  # noqa: PLC0415
+
             return CsvReader(spec, splits)
         case ParquetSource():
-            return ParquetReader(spec, splits)
+            from engine.connectors.parquet_reader import ParquetReader  # noqa: PLC0415
+
+            return ParquetReader(spec, splits, new_space)
         case ArrowSource():
+            from engine.connectors.arrow_reader import ArrowReader  # noqa: PLC0415
+
             return ArrowReader(spec, splits)
         case TextSource():
+            from engine.connectors.text_reader import TextReader  # noqa: PLC0415
+
             return TextReader(spec, splits)
     raise PlanError(f"no reader for {type(spec).__name__}")

@@ -5,14 +5,15 @@
     └── rest
         ├── managed      taskmanager.memory.managed.size, or .fraction (0.4) of the rest: pages of operators
         ├── network      taskmanager.memory.network.fraction (0.1) of the rest, within .min and .max
-        ├── workers      what is left, one half: Python worker processes of all slots
-        └── arrow        the other half: record batches on their way
+        ├── arrow        half of what is left: record batches on their way, files that are read and written
+        └── workers      the rest: Python worker processes of all slots
 
     process_memory(configuration, slots, machine_bytes).table()      the lines that are logged at start
 
 The network share is a wish (the pool is sized from the job and degrades), so its minimum gives way before anything
 else does. An absolute managed size wins over the fraction and may be small: every operator runs with six pages, and
-pages get smaller with it (``page_size``). Network buffers are as large as pages, so that a page of rows is taken over
+pages get smaller with it (``page_size``). Who sets one that is small wants a small process, so Arrow gets as much and
+not less than 48 MiB and 16 MiB a slot. Network buffers are as large as pages, so that a page of rows is taken over
 by an operator as it came.
 
 Invariant: the shares and the base add up to the process size exactly. Pure: looks at no machine.
@@ -42,6 +43,9 @@ from engine.memory.page_size import page_size_for
 PROCESS_SIZE_MIN_BYTES = 32 << 20
 _BASE_BYTES = 192 << 20
 _MANAGED_MIN_BYTES = 6 * 4096
+#: of Arrow where managed memory was set to less
+_ARROW_BYTES = 48 << 20
+_ARROW_SLOT_BYTES = 16 << 20
 
 
 class ProcessMemory(msgspec.Struct, frozen=True):
@@ -97,14 +101,16 @@ def process_memory(configuration: Configuration, slots: int, machine_bytes: int)
     page = min(_segment_size(configuration), page_size_for(managed, slots))
     network_min = configuration.get(NETWORK_MIN)
     network = _network(configuration, rest, managed)
-    workers = (rest - managed - network) // 2
+    arrow = (rest - managed - network) // 2
+    if configuration.get(MANAGED_SIZE) is not None:
+        arrow = min(arrow, max(managed, _ARROW_BYTES + slots * _ARROW_SLOT_BYTES))
     return ProcessMemory(
         process_bytes=process,
         base_bytes=base,
         network_bytes=network,
         managed_bytes=managed,
-        workers_bytes=workers,
-        arrow_bytes=rest - managed - network - workers,
+        workers_bytes=rest - managed - network - arrow,
+        arrow_bytes=arrow,
         page_bytes=page,
         network_segments_min=max(1, min(network_min, network) // page),
         network_segments_max=max(1, network // page),

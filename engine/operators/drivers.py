@@ -70,7 +70,7 @@ class SourceDriver:
         assert isinstance(operator, SourceOperator)
         self._context = context
         self._output = output
-        self._reader = open_source(operator.spec, context.descriptor.splits)
+        self._reader = open_source(operator.spec, context.descriptor.splits, context.spill_space)
 
     def run(self) -> None:
         """Read until the splits end or nothing more is needed."""

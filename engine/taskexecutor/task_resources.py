@@ -37,6 +37,7 @@ from engine.exchange.partition_manager import ResultPartitionManager
 from engine.functions.function_runner import FunctionRunner
 from engine.graph.deployment import TaskDeploymentDescriptor
 from engine.ids import ExecutionAttemptId, JobId, ResourceId, ResultPartitionId
+from engine.memory.arrow_share import process_share
 from engine.iomanager.io_manager import IOManager
 from engine.memory.manager import MemoryManager
 from engine.memory.process_memory import ProcessMemory, process_memory
@@ -79,6 +80,7 @@ class ProcessResources:
         _choose_arrow_pool()
         _log.info("memory of this process:\n%s", self.sizes.table())
         directories = configuration.get(TMP_DIRS) or tempfile.gettempdir()
+        process_share.set_limit(self.sizes.arrow_bytes)
         io_manager = IOManager([directory.strip() for directory in directories.split(",")])
         partition_manager = ResultPartitionManager()
         segments, plane = self.sizes.network_segments_min, None

@@ -1,0 +1,106 @@
+"""A row group whose columns cannot be read side by side: read part by part into a file, then put together.
+
+    columns   a b c │ d e │ f ...                        parts that fit into what was granted (parquet_residence.py)
+    pass 1    batches of a b c ─► values of the space
+    pass 2    batches of d e   ─► values of the space ...
+    then      batch 1 of all parts, batch 2 of all parts, ...       each read back when it is asked for
+
+Every part is read once and written once, so it costs a write and a read of the row group, and holds one part at a time,
+then one batch of each. The values lie in a spill space: checked when they come back, deleted when the row group ends,
+counted as spilled. Cancelling the space ends the passes.
+
+Invariant: batches of all parts have the same numbers of rows, whatever the reader of the file gives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+import pyarrow as pa
+
+from engine.errors import CorruptBlockError
+from engine.memory import value_stores
+from engine.records.plain_types import plain_batch
+
+if TYPE_CHECKING:
+    from engine.iomanager.spill_space import SpillSpace
+
+    #: (store, file, offset, checksum), bytes
+    Place = tuple[tuple[int, int, int, int], int]
+
+
+class PartReader(Protocol):
+    """Reads some columns of the row group in batches of so many rows."""
+
+    def __call__(self, columns: Sequence[str], rows: int) -> Iterable[pa.RecordBatch]:
+        """Return the batches."""
+        ...
+
+
+def read_in_passes(
+    read: PartReader, parts: Sequence[Sequence[str]], rows: int, new_space: Callable[[], SpillSpace]
+) -> Iterator[pa.RecordBatch]:
+    """Yield batches of ``rows`` rows with the columns of all parts.
+
+    Raises: TaskCancelledError, DiskFullError, SpillError; CorruptBlockError for a damaged file.
+    """
+    space = new_space()
+    try:
+        schemas: list[pa.Schema] = []
+        places: list[list[Place]] = []
+        for columns in parts:
+            schema, written = _write(space, _regular(read(columns, rows), rows))
+            if schema is None:
+                return
+            schemas.append(schema)
+            places.append(written)
+        if len({len(one) for one in places}) > 1:
+            raise pa.ArrowInvalid("its columns do not have the same number of rows")
+        for batch_places in zip(*places, strict=True):
+            yield _joined([_read(place, schema) for place, schema in zip(batch_places, schemas, strict=True)])
+    finally:
+        space.close()
+
+
+def _write(space: SpillSpace, batches: Iterable[pa.RecordBatch]) -> tuple[pa.Schema | None, list[Place]]:
+    schema: pa.Schema | None = None
+    places: list[Place] = []
+    for batch in map(plain_batch, batches):
+        schema = batch.schema
+        value = memoryview(batch.serialize()).cast("B")
+        places.append((space.write_value(value), len(value)))
+    return schema, places
+
+
+def _read(place: Place, schema: pa.Schema) -> pa.RecordBatch:
+    (number, file, offset, checksum), size_bytes = place
+    store = value_stores.find(number)
+    if store is None:
+        raise CorruptBlockError("columns of a row group were put aside, and their file is gone")
+    buffer = pa.allocate_buffer(size_bytes)
+    store.read_value(file, offset, checksum, memoryview(buffer).cast("B"))
+    return pa.ipc.read_record_batch(buffer, schema)
+
+
+def _joined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    arrays = [column for batch in batches for column in batch.columns]
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema([field for batch in batches for field in batch.schema]))
+
+
+def _regular(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
+    """Yield the same rows in batches of exactly ``rows``, but for the last one."""
+    held: list[pa.RecordBatch] = []
+    count = 0
+    for batch in batches:
+        if not held and batch.num_rows == rows:
+            yield batch
+            continue
+        held.append(batch)
+        count += batch.num_rows
+        while count >= rows:
+            whole = pa.concat_batches(held)
+            yield whole.slice(0, rows)
+            held, count = [whole.slice(rows)], count - rows
+    if count:
+        yield pa.concat_batches(held)

@@ -9,6 +9,9 @@ that is the rule, the first is not asked any more.
 A split begins and ends between two records (csv_splits.py saw to that). A file's first split holds its byte order
 mark and header, which are passed over here; a header is compared with the names that the source expects.
 
+A record of some megabytes is not taken into memory: it is found in the file, and its long fields are read by themselves
+(``csv_long_records``).
+
 A malformed record is an error that names file, line, column and value, or is counted and skipped
 (``on_bad_row="skip"``). Skipping reads every column of the file, wanted or not, so that which rows are there does not
 depend on the query. Lines are counted only when an error needs one.
@@ -26,6 +29,7 @@ import pyarrow as pa
 from engine.connectors.bounded_batches import BATCH_ROWS_MAX, bounded_batches
 from engine.connectors.csv_columns import ColumnParser, parses_natively
 from engine.connectors.csv_dialect import BYTE_ORDER_MARK, CsvDialect
+from engine.connectors.csv_long_records import FIELD_BYTES, LongRecord, find_long_record
 from engine.connectors.csv_parse import BadRecord, BlockParser, split_fields
 from engine.connectors.csv_scan import count_line_ends, first_record_end, last_record_end
 from engine.connectors.wide_rows import WIDE_BYTES, turn
@@ -33,6 +37,8 @@ from engine.errors import DataError
 from engine.graph.source_spec import CsvSource, SourceSplit
 
 BLOCK_BYTES = 1 << 20
+#: a record from this size on is not taken into memory
+_LONG_RECORD_BYTES = 4 << 20
 #: blocks in a row that ColumnParser may refuse before it is not asked any more
 _REFUSALS_MAX = 16
 #: a block is a little shorter than a full batch, since rows differ in length
@@ -42,10 +48,17 @@ _FILL = 0.97
 class CsvReader:
     """Reads splits of delimited text."""
 
-    def __init__(self, spec: CsvSource, splits: Sequence[SourceSplit], block_bytes: int = BLOCK_BYTES) -> None:
+    def __init__(
+        self,
+        spec: CsvSource,
+        splits: Sequence[SourceSplit],
+        block_bytes: int = BLOCK_BYTES,
+        long_record_bytes: int = _LONG_RECORD_BYTES,
+    ) -> None:
         self._spec = spec
         self._splits = splits
         self._block_bytes = block_bytes
+        self._long_record_bytes = long_record_bytes
         self._dialect = CsvDialect.of(spec.delimiter, spec.quote)
         self._file_schema = pa.ipc.read_schema(pa.py_buffer(spec.file_schema_ipc))
         self._skips = spec.on_bad_row == "skip"
@@ -78,6 +91,9 @@ class CsvReader:
         with Path(split.path).open("rb", buffering=0) as self._file:
             self._file.seek(split.start)
             for offset, block in self._blocks(self._file, split):
+                if isinstance(block, list):
+                    yield block.pop()
+                    continue
                 data, begin = block, offset
                 if begin == 0:
                     prelude = self._prelude_size(split.path, data)
@@ -87,10 +103,41 @@ class CsvReader:
                 self.bytes_read += len(block)
                 del data, block  # of a very long record, not kept while the next is read
 
-    def _blocks(self, file: BinaryIO, split: SourceSplit) -> Iterator[tuple[int, memoryview]]:
-        """Yield (position in the file, whole records); the memory is reused after each."""
+    def _long_row(self, file: BinaryIO, begin: int, record: LongRecord) -> pa.RecordBatch | None:
+        """Return a long record's row; None: it is to be read as others are, who say what is wrong with it."""
+        long_bytes = min(FIELD_BYTES, self._long_record_bytes)
+        try:
+            row = record.batch(file, self._file_schema.names, long_bytes, self._parser.parse)
+        except pa.ArrowInvalid:
+            return None
+        if row is None:
+            return None
+        self.bytes_read += record.position + record.size_bytes - begin
+        return row if self._selected is None else row.select(self._selected)
+
+    def _long_rows(self, file: BinaryIO, begin: int, end: int) -> Iterator[tuple[int, list[pa.RecordBatch]]]:
+        """Yield (where it ends, [row]) of one long record at a position; nothing where it is read as others are."""
+        position = begin
+        if begin == 0:
+            if self._spec.header:
+                return
+            file.seek(0)
+            position = len(BYTE_ORDER_MARK) if file.read(len(BYTE_ORDER_MARK)) == BYTE_ORDER_MARK else 0
+        record = find_long_record(file, position, end, self._dialect)
+        if record is None:
+            return
+        with turn(record.size_bytes):
+            row = self._long_row(file, begin, record)
+            if row is not None:
+                box = [row]  # it is not kept while the next one is read
+                del row
+                yield position + record.size_bytes, box
+
+    def _blocks(self, file: BinaryIO, split: SourceSplit) -> Iterator[tuple[int, memoryview | list[pa.RecordBatch]]]:
+        """Yield (position in the file, whole records); the memory is reused after each. A long record is [its row]."""
         buffer = memoryview(bytearray(self._block_bytes))
         offset, used, left = split.start, 0, split.end - split.start
+        refused = -1
         with contextlib.ExitStack() as turns:
             while left or used:
                 limit = min(self._take_bytes, len(buffer))
@@ -103,6 +150,15 @@ class CsvReader:
                 if left:
                     whole = last_record_end(buffer[:used], self._dialect.delimiter, self._dialect.quote)
                 if whole == 0:
+                    if used >= self._long_record_bytes and refused < offset:
+                        refused = offset
+                        for end, row in self._long_rows(file, offset, split.end):
+                            yield offset, row
+                            offset, used, left = end, 0, split.end - end
+                        file.seek(offset + used)
+                        if refused < offset:
+                            self._take_bytes = self._block_bytes
+                            continue
                     # A record is longer than a block; small steps to a very long one, for the next one is read too.
                     self._take_bytes = 2 * used if used < WIDE_BYTES else used + used // 4
                     turns.enter_context(turn(self._take_bytes))

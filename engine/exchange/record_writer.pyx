@@ -34,6 +34,7 @@ from engine.errors import IllegalTransitionError
 from engine.exchange.buffer_pool cimport Buffer, KIND_FRAGMENT, KIND_LAST_FRAGMENT, KIND_ROWS
 from engine.exchange.channel_selector cimport ChannelSelector
 from engine.exchange.monitor cimport monotonic_ns
+from engine.memory.wide_turns import paused
 from engine.records.arrow_batch cimport ArrowBatch
 from engine.records.row_codec cimport RowCodec
 
@@ -331,7 +332,8 @@ cdef class RecordWriter:
             buffer = self.partition.request_buffer(self.timeout_ms if self.timeout_ms > 0 else PATIENCE_MS)
         if buffer is None:
             self.hand_over_all()
-            buffer = self.partition.request_buffer(-1)
+            with paused():      # the consumers that are to give buffers back take turns with wide rows as well
+                buffer = self.partition.request_buffer(-1)
         return buffer
 
 

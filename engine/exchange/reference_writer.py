@@ -17,6 +17,7 @@ import weakref
 from typing import TYPE_CHECKING, Final
 
 from engine.exchange.result_partition import ResultPartition
+from engine.memory.wide_turns import has_guest
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -73,7 +74,8 @@ class BatchBroadcastWriter:
         waited_s = 0.0
         while waited_s < self._patience_s and not is_dropped.wait(_LOOK_S):
             self.partition.check_producing()
-            waited_s += _LOOK_S
+            if not has_guest():  # a receiver that is at work on a row is waited for
+                waited_s += _LOOK_S
         if not is_dropped.is_set():
             self._patience_s /= 2
 

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING
 
 from engine.config.loader import configuration_from_texts
 from engine.config.options import BUFFER_TIMEOUT
-from engine.connectors.wide_rows import WIDE_BYTES, paused
 from engine.exchange.record_writer import RecordWriter
 from engine.exchange.record_writer_builder import RecordWriterBuilder, Writer
 from engine.exchange.reference_writer import BatchBroadcastWriter
@@ -40,6 +39,7 @@ from engine.graph.operator_descriptor import (
     SortMergeJoinOperator,
     SourceOperator,
 )
+from engine.memory.wide_turns import WIDE_BYTES, lent
 from engine.operators.broadcast_driver import BroadcastDriver
 from engine.operators.drivers import Driver, InputDriver, SourceDriver
 from engine.operators.hash_join_driver import HashJoinDriver
@@ -84,7 +84,7 @@ class TaskOutput:
         for writer in self.writers:
             if size_bytes >= WIDE_BYTES and self.waits_for_consumers:
                 # They take turns with wide rows, as this task does.
-                with paused():
+                with lent():
                     writer.emit(batch)
             else:
                 writer.emit(batch)

@@ -132,7 +132,7 @@ class InputDriver:
         for batch in self._input.batches():
             # A satisfied limit does not stop the input: its producers run on, so it is drained.
             if not output.is_satisfied:
-                with turn(width_of(batch.nbytes, batch.num_rows)):
+                with turn(width_of(batch.nbytes, batch.num_rows), is_handed=True):
                     output.process(batch)
             del batch
 

@@ -87,8 +87,8 @@ class HashJoinDriver:
         for batch in self._probe.batches():
             # A satisfied limit does not stop the input: its producers run on, so it is drained.
             if not self._output.is_satisfied:
-                with turn(width_of(batch.nbytes, batch.num_rows)):
-                    self._emit(join.probe(batch))
+                with turn(width_of(batch.nbytes, batch.num_rows), is_handed=True):
+                    self._emit(in_turns(join.probe(batch)))
             del batch
         if seat is not None and seat.is_builder:
             seat.wait_for_copies(self._context.check_cancelled)

@@ -11,11 +11,11 @@ import threading
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from engine.connectors.wide_rows import paused
 from engine.errors import ResourceError
 from engine.expressions.schema_bridge import to_arrow_schema
 from engine.functions.function_session import FunctionPlan, FunctionSession
 from engine.graph.operator_descriptor import OperatorDescriptor, PythonOperator
+from engine.memory.wide_turns import paused
 from engine.operators.group_marker import GroupMarker
 from engine.operators.operator import ChainedOperator, Output, TaskContext
 

@@ -2,7 +2,8 @@
 
 import threading
 
-from engine.connectors.wide_rows import WIDE_BYTES, Turns, width_of
+from engine.connectors.wide_rows import width_of
+from engine.memory.wide_turns import WIDE_BYTES, Turns
 
 PATIENCE_S = 60
 
@@ -10,14 +11,14 @@ PATIENCE_S = 60
 class Worker:
     """A thread that takes one turn and stays in it until told."""
 
-    def __init__(self, turns, row_bytes=WIDE_BYTES):
+    def __init__(self, turns, row_bytes=WIDE_BYTES, *, is_handed=False):
         self.has_begun, self.may_end = threading.Event(), threading.Event()
-        self._turns, self._row_bytes = turns, row_bytes
+        self._turns, self._row_bytes, self._is_handed = turns, row_bytes, is_handed
         self.thread = threading.Thread(target=self._run)
         self.thread.start()
 
     def _run(self):
-        with self._turns.turn(self._row_bytes):
+        with self._turns.turn(self._row_bytes, is_handed=self._is_handed):
             self.has_begun.set()
             assert self.may_end.wait(PATIENCE_S)
 
@@ -61,6 +62,46 @@ def test_who_pauses_lets_another_thread_have_the_turn_and_gets_it_back():
         assert not third.has_begun.is_set()
     assert third.has_begun.wait(PATIENCE_S)
     third.end()
+
+
+def test_who_takes_a_row_acts_in_the_turn_of_who_handed_it_over_and_readers_wait():
+    turns = Turns(PATIENCE_S)
+    with turns.turn(WIDE_BYTES):
+        with turns.lent():
+            taker = Worker(turns, is_handed=True)
+            assert taker.has_begun.wait(PATIENCE_S)
+            assert turns.has_guest
+            reader, second = Worker(turns), Worker(turns, is_handed=True)
+            assert not reader.has_begun.is_set() and not second.has_begun.is_set()
+            taker.end()
+            assert second.has_begun.wait(PATIENCE_S)
+            second.end()
+        late = Worker(turns, is_handed=True)
+        assert not late.has_begun.is_set() and not reader.has_begun.is_set()
+    reader.may_end.set()
+    late.end()
+    reader.end()
+    assert reader.has_begun.is_set() and late.has_begun.is_set()
+
+
+def test_who_lent_the_turn_goes_on_when_its_guest_has_left():
+    turns = Turns(PATIENCE_S)
+    is_over = threading.Event()
+    taker = []
+
+    def hand_over():
+        with turns.turn(WIDE_BYTES):
+            with turns.lent():
+                taker.append(Worker(turns, is_handed=True))
+                assert taker[0].has_begun.wait(PATIENCE_S)
+            is_over.set()
+
+    giver = threading.Thread(target=hand_over)
+    giver.start()
+    assert not is_over.wait(0.05)
+    taker[0].end()
+    assert is_over.wait(PATIENCE_S)
+    giver.join()
 
 
 def test_nobody_waits_for_ever_for_a_turn_that_does_not_end():

@@ -5,8 +5,8 @@ one of the tests that are kept; ``"pairs"``: every two values of two parameters 
 and memory in pairs in tests/property already; what is marked here asks whether each value gets through a mechanism.
 
 The choice is greedy and the same every time. ``TORTURE=1`` keeps everything, ``TORTURE_PART=2/10`` with it the second
-tenth of all tests, and a command line that names a test with its parameters turns sampling off. Torture also takes
-``EXAMPLES`` (20) times as many examples for each test of hypothesis.
+tenth of all tests, and a command line that names a test with its parameters turns sampling off. ``EXAMPLES`` (1; for
+torture 20) times as many examples are taken for each test of hypothesis; slow builds take a part of them.
 """
 
 import itertools
@@ -19,7 +19,7 @@ import hypothesis
 from tests.property.matrix import IS_TORTURE, PART, PARTS
 
 SIZES = {"values": 1, "pairs": 2}
-EXAMPLES = int(os.environ.get("EXAMPLES", "20" if IS_TORTURE else "1"))
+EXAMPLES = float(os.environ.get("EXAMPLES", "20" if IS_TORTURE else "1"))
 #: where hypothesis keeps the settings of a test that has its own
 _SETTINGS = "_hypothesis_internal_use_settings"
 
@@ -71,7 +71,7 @@ def take_more_examples(items, times=EXAMPLES):
 
 
 def _multiplied(settings, times):
-    return hypothesis.settings(settings, max_examples=settings.max_examples * times)
+    return hypothesis.settings(settings, max_examples=max(5, round(settings.max_examples * times)))
 
 
 def sample(cases, size):

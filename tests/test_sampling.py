@@ -110,3 +110,5 @@ def test_hypothesis_has_as_many_times_its_examples_as_are_asked_for():
     test()
     assert len(ran) == 12
     assert case.settings.max_examples == 28
+    sampling.take_more_examples(items, 0.5)
+    assert case.settings.max_examples == 14

@@ -1,4 +1,4 @@
-"""Rows, blocks and batches that another writer damaged, as many as ``MUTATIONS`` says, into everything that takes them.
+"""Rows, blocks, batches and text that others damaged, as many as ``MUTATIONS`` says, into everything that takes them.
 
     MUTATIONS=10000000 SEED=7 python -m pytest tests/property/test_strangers_rows.py
 
@@ -14,6 +14,8 @@ from collections import Counter
 import pyarrow as pa
 import pytest
 
+from engine.connectors.csv_columns import ColumnParser
+from engine.connectors.csv_scan import RecordScanner, first_record_end, last_record_end, record_offsets
 from engine.errors import CorruptBlockError, DataError
 from engine.exchange.buffer_pool import unpooled_buffer
 from engine.exchange.page_reader import PageReader
@@ -36,7 +38,7 @@ MUTATIONS = int(os.environ.get("MUTATIONS", "1000"))
 SEED = os.environ.get("SEED", "")
 WORDS = (0, 1, 7, 8, 96, 0x7FFFFFFF, 0x80000000, 0x80000060, 0xFFFFFFF8, 0xFFFFFFFF)
 REFUSED = (CorruptBlockError, DataError)
-pytestmark = pytest.mark.timeout(120 + MUTATIONS // 200)
+pytestmark = pytest.mark.timeout(120 + MUTATIONS // 20)
 
 TABLES = {"flat": FLAT, "nested": NESTED}
 
@@ -229,3 +231,31 @@ def test_a_batch_of_a_peer_is_refused_or_sound(name):
     with pa.ipc.new_stream(sink, batch.schema) as stream:
         stream.write_batch(batch)
     try_all(f"ipc {name}", sink.getvalue().to_pybytes(), lambda bad: batch_of(bytearray(bad)).validate(full=True), 0.5)
+
+
+TEXT = (
+    b'1,"a ""quoted"" one, of more than sixteen bytes",2.5,2020-01-01\n2,plain,,\r\n-3,"two\nlines",12.25,1999-12-31\n'
+    * 3
+)
+TEXT_SCHEMA = pa.schema([("id", pa.int64()), ("text", pa.string()), ("number", pa.float64()), ("day", pa.date32())])
+
+
+@pytest.mark.parametrize("quote", [ord('"'), -1])
+def test_whoever_scans_and_parses_text_takes_any_bytes(quote):
+    """The bytes lie in memory of just their size, with others in front and behind only by chance."""
+    chance = random.Random(f"csv {quote} {SEED}")
+    parser = ColumnParser(TEXT_SCHEMA, TEXT_SCHEMA.names, ord(","), quote, True)
+    parsed = 0
+    for _ in range(MUTATIONS):
+        text = mutated(chance, TEXT)[chance.randrange(70) :] or b"\n"
+        for batch in parser.parse(text, 2) or ():
+            batch.validate(full=True)
+            parsed += 1
+        end = last_record_end(text, ord(","), quote)
+        assert 0 <= first_record_end(text, ord(","), quote) <= len(text)
+        assert end == 0 or text[end - 1] == ord("\n")
+        scanner = RecordScanner(ord(","), quote)
+        scanner.advance(text[:70])
+        assert scanner.next_record_end(text[70:]) <= len(text)
+        assert record_offsets(text, ord(","), quote)[-1] == len(text)
+    assert parsed or quote < 0

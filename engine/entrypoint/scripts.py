@@ -50,6 +50,7 @@ from engine.entrypoint.pid_file import PidFile
 from engine.entrypoint.places import ROOT, Places, find_places
 from engine.entrypoint.zookeeper_config import read_quorum
 from engine.errors import ConfigurationError
+from engine.memory.control_group import machine_bytes
 from engine.process_folder import FolderPrefix, sweep
 
 #: seconds until a daemon must be ready
@@ -137,8 +138,7 @@ def _share_of_memory(arguments: Sequence[str], count: int) -> list[str]:
     is_said = any(word.removeprefix("-D").startswith(f"{PROCESS_SIZE.key}=") for word in arguments)
     if count < 2 or is_said or load_configuration().get(PROCESS_SIZE) is not None:
         return []
-    machine_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    share_mb = max(_PROCESS_MB_MIN, machine_bytes // 2 // count >> 20)
+    share_mb = max(_PROCESS_MB_MIN, machine_bytes() // 2 // count >> 20)
     return ["-D", f"{PROCESS_SIZE.key}={share_mb}mb"]
 
 

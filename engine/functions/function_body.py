@@ -12,7 +12,8 @@
                co_group               function(left_rows, right_rows) for each key of two inputs
 
 Input is pulled when the function's iterators want it, output is yielded while input comes: what is held is a batch of
-each. A function may stop early or never read.
+each. A function may stop early or never read. One that catches what went wrong with its input (no memory for the next
+batch, say) and goes on has not seen all of it: it fails when it returns.
 
 Whatever the function raises becomes UserFunctionError with the function's name, the user's file and line, and the row
 at hand. A value that does not fit the declared schema is reported the same way, with its column.
@@ -20,7 +21,7 @@ at hand. A value that does not fit the declared schema is reported the same way,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from operator import index
 from typing import Any, Protocol
 
@@ -110,6 +111,8 @@ class FunctionBody:
         self._output = FunctionOutput(output_schema, self._place)
         self._row_count = 0
         self._is_open = False
+        #: what ended an iterator of the function before its rows
+        self._input_error: BaseException | None = None
 
     def open(self) -> None:
         """Open a rich function."""
@@ -303,14 +306,29 @@ class FunctionBody:
     def _iterate(self, source: _HasCurrent, function: Callable[..., Any], *arguments: Any) -> Iterator[Any]:
         """Yield what one call returns; ``source`` knows the row at hand."""
         try:
-            result = function(*arguments)
+            result = function(*map(self._watched, arguments))
             if isinstance(result, str | bytes | dict) or not isinstance(result, Iterable):
                 raise BadOutputError(f"{self._kind} must return an iterable of rows, not {type(result).__name__}")
             yield from result
+            if self._input_error is not None:
+                raise self._input_error
         except (GeneratorExit, FunctionStopped):
             raise
         except BaseException as error:
             raise self._error(error, source.current) from error
+
+    def _watched(self, argument: Any) -> Any:
+        """Return what a function is called with; of an iterator over rows it is remembered how it ended."""
+        return self._remembering(argument) if isinstance(argument, Generator) else argument
+
+    def _remembering(self, rows: Generator[Row]) -> Generator[Row]:
+        try:
+            yield from rows
+        except (GeneratorExit, FunctionStopped):
+            raise
+        except BaseException as error:
+            self._input_error = error
+            raise
 
     def _error(self, error: BaseException, row: Row | None) -> Exception:
         return self._place.error(error, "" if row is None else describe_row(row))

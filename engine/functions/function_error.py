@@ -1,6 +1,7 @@
 """Errors of a user's function: what it raised, where in the user's code, and the row at hand.
 
 UserFunctionError   what the job fails with; its fields travel from the worker to the task
+WorkerMemoryError   the worker held more than its share of the process's memory
 BadOutputError      what a function returned does not fit the schema; becomes a UserFunctionError
 FunctionStopped     raised inside a function whose results nobody wants any more; no failure
 FunctionPlace       makes UserFunctionErrors for one function
@@ -11,7 +12,7 @@ from __future__ import annotations
 import traceback
 from pathlib import Path
 
-from engine.errors import JobExecutionError
+from engine.errors import JobExecutionError, MemoryBudgetError
 from engine.graph.operator_descriptor import PythonOperator
 
 _ROW_TEXT_MAX = 300
@@ -44,6 +45,10 @@ class WorkerKilledError(UserFunctionError):
     """A worker was ended by a signal from outside (out of memory, a shutdown); the function may be fine."""
 
     retryable = True
+
+
+class WorkerMemoryError(UserFunctionError, MemoryBudgetError):
+    """Workers of this process held more than they may, and this was the largest; it would again."""
 
 
 class BadOutputError(Exception):

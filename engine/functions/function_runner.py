@@ -4,6 +4,8 @@
     runner.release_job(job)     all workers of a finished job end: memory given back, modules forgotten
     runner.close()
 
+What all workers hold is kept within their share of the process's memory (worker_watch.py).
+
 The worker loads the function while the task opens the rest of its chain; that runs the user's imports, so whoever waits
 for it can be cancelled. A worker runs one function after another of its job.
 """
@@ -14,25 +16,37 @@ import tempfile
 import threading
 from collections import defaultdict, deque
 from functools import partial
+from typing import TYPE_CHECKING
 
 from engine.config.loader import Configuration
 from engine.config.options import PYTHON_EXECUTION_MODE, TMP_DIRS
-from engine.functions.function_session import FunctionPlan, FunctionSession, WorkerSession
-from engine.functions.thread_session import open_thread_session
-from engine.functions.worker_process import Worker, Zygote
 from engine.task_log import current_task_log
+
+if TYPE_CHECKING:
+    from engine.functions.function_session import FunctionPlan, FunctionSession
+    from engine.functions.worker_process import Worker, Zygote
+    from engine.functions.worker_watch import WorkerWatch
+
+_UNLIMITED = 1 << 62
 
 
 class FunctionRunner:
     """Sessions and workers of one process."""
 
-    def __init__(self) -> None:
-        self._zygote = Zygote()
+    def __init__(self, workers_bytes: int = _UNLIMITED, process_bytes: int = 0) -> None:
+        self._workers_bytes = workers_bytes
+        self._process_bytes = process_bytes
+        self._watch: WorkerWatch | None = None  # guarded by: self._lock
+        self._zygote: Zygote | None = None  # guarded by: self._lock
         self._lock = threading.Lock()
         self._idle: dict[str, deque[Worker]] = defaultdict(deque)  # guarded by: self._lock
 
     def open(self, job_id: str, plan: FunctionPlan, configuration: Configuration) -> FunctionSession:
         """Return a session; its worker loads the function meanwhile, an error of that is raised by the first call."""
+        # Loaded with the first function: most jobs have none.
+        from engine.functions.function_session import WorkerSession  # noqa: PLC0415
+        from engine.functions.thread_session import open_thread_session  # noqa: PLC0415
+
         directories = configuration.get(TMP_DIRS) or tempfile.gettempdir()
         log_file = current_task_log()
         plan = plan._replace(
@@ -49,12 +63,17 @@ class FunctionRunner:
         for worker in workers:
             worker.kill()
             worker.reap()
+        if self._watch is not None:
+            self._watch.settle()
 
     def close(self) -> None:
         """End all workers and the zygote; idempotent."""
         for job_id in list(self._idle):
             self.release_job(job_id)
-        self._zygote.close()
+        if self._watch is not None:
+            self._watch.close()
+        if self._zygote is not None:
+            self._zygote.close()
 
     def _worker_of(self, job_id: str) -> Worker:
         """Return an idle worker of the job, or a new one."""
@@ -62,15 +81,37 @@ class FunctionRunner:
             with self._lock:
                 idle = self._idle[job_id]
                 worker = idle.pop() if idle else None
+            watch = self._open_watch()
             if worker is None:
-                return self._zygote.fork()
-            if worker.is_waiting:
+                worker = self._open_zygote().fork()
+                watch.begin(worker)
+                return worker
+            watch.begin(worker)
+            if worker.is_waiting and not worker.is_killed:
                 return worker
             # It died while it had nothing to do (a thread of the user's, somebody's kill): nothing is lost.
             worker.kill()
             worker.reap()
 
+    def _open_zygote(self) -> Zygote:
+        from engine.functions.worker_process import Zygote  # noqa: PLC0415
+
+        with self._lock:
+            if self._zygote is None:
+                self._zygote = Zygote()
+            return self._zygote
+
+    def _open_watch(self) -> WorkerWatch:
+        from engine.functions.worker_watch import WorkerWatch  # noqa: PLC0415
+
+        with self._lock:
+            if self._watch is None:
+                self._watch = WorkerWatch(self._workers_bytes, self._process_bytes)
+            return self._watch
+
     def _give_back(self, job_id: str, worker: Worker) -> None:
         """Keep an unharmed worker for the job's next session."""
+        # Before somebody else can take it: what waits is ended where memory is short.
+        self._open_watch().rest(worker)
         with self._lock:
             self._idle[job_id].append(worker)

@@ -12,8 +12,9 @@
 ``process`` returns when the worker has asked for more than it was sent, so the function sets the pace of its input,
 and whoever takes the results that of its output.
 
-A worker that dies (a crash, ``os._exit``, the out-of-memory killer) is a UserFunctionError that names the function
-and how the process ended.
+A worker that dies (a crash, ``os._exit``) is a UserFunctionError that names the function and how the process ended. One
+that was ended because it held too much memory, by the watch of workers or by the kernel, is a WorkerMemoryError: it
+would be again.
 """
 
 from __future__ import annotations
@@ -27,8 +28,10 @@ from typing import NamedTuple, Protocol
 
 import pyarrow as pa
 
+from engine.config.options import PROCESS_SIZE
+from engine.config.sizes import format_size
 from engine.errors import JobCancelledError
-from engine.functions.function_error import UserFunctionError, WorkerKilledError
+from engine.functions.function_error import UserFunctionError, WorkerKilledError, WorkerMemoryError
 from engine.functions.shared_batches import SharedBatches
 from engine.functions.worker_process import Worker
 from engine.functions.worker_protocol import (
@@ -47,7 +50,9 @@ from engine.functions.worker_protocol import (
     receive_message,
     send_message,
 )
+from engine.functions.worker_watch import WorkerExcess
 from engine.graph.operator_descriptor import PythonOperator
+from engine.memory.control_group import kill_count
 
 #: how long a function may take to end when it is stopped, before it is killed
 STOP_TIMEOUT_S = 1.0
@@ -125,6 +130,7 @@ class WorkerSession:
         self._is_healthy = True
         self._slot = 0
         self._outstanding_count = 0
+        self._kill_count = kill_count()
         self.is_satisfied = False
         self.counters: dict[str, int] = {}
         memories: list[SharedBatches] = []
@@ -282,6 +288,10 @@ class WorkerSession:
         assert worker is not None
         worker.kill()
         exit_code = worker.reap()
+        if worker.excess is not None:
+            return self._too_large(worker.excess)
+        if exit_code == -signal.SIGKILL and kill_count() > self._kill_count:
+            return self._ended_by_the_kernel(worker)
         if exit_code < 0:
             how = f"was ended by signal {-exit_code} ({signal.Signals(-exit_code).name})"
         else:
@@ -291,6 +301,27 @@ class WorkerSession:
         return error_class(
             "WorkerDied",
             f"the Python worker {how} while running {operator.function_name}",
+            operator.function_name,
+            operator.file,
+            operator.line,
+        )
+
+    def _too_large(self, excess: WorkerExcess) -> WorkerMemoryError:
+        """Return the error for a worker that held too much."""
+        operator = self._operator
+        file, line = (excess.file, excess.line) if excess.file else (operator.file, operator.line)
+        return WorkerMemoryError(
+            "WorkerMemoryError", excess.text(operator.function_name), operator.function_name, file, line
+        )
+
+    def _ended_by_the_kernel(self, worker: Worker) -> WorkerMemoryError:
+        """Return the error for a worker that was chosen when the memory of the machine or container ended."""
+        operator = self._operator
+        return WorkerMemoryError(
+            "WorkerMemoryError",
+            f"the kernel ended the Python worker of {operator.function_name} for want of memory, which held "
+            f"{format_size(worker.peak_bytes)} when last seen; have the function keep fewer rows (yield them as they "
+            f"come), lower {PROCESS_SIZE.key} or the parallelism, or give the machine or container more",
             operator.function_name,
             operator.file,
             operator.line,

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import faulthandler
 import gc
 import logging
 import os
@@ -20,6 +21,7 @@ import socket
 import sys
 from collections import deque
 from collections.abc import Generator, Iterator
+from pathlib import Path
 
 import cloudpickle
 import pyarrow as pa
@@ -30,6 +32,7 @@ from engine.functions.shared_batches import SharedBatches
 from engine.functions.user_function import FunctionContext
 from engine.functions.worker_protocol import (
     BROADCASTS_MAX,
+    TRACE_SIGNAL,
     BatchDone,
     ForkWorker,
     FunctionFailed,
@@ -50,8 +53,8 @@ from engine.functions.worker_protocol import (
     send_message,
 )
 
-#: socket, two input memories, one result memory
-DESCRIPTOR_COUNT = 4
+#: socket, two input memories, one result memory, trace
+DESCRIPTOR_COUNT = 5
 _PR_SET_PDEATHSIG = 1
 #: objects made and kept until the collector of cycles looks at the young ones; Python's own is 700
 GC_THRESHOLD = 100_000
@@ -88,6 +91,8 @@ def _run_worker_and_exit(descriptors: tuple[int, ...]) -> None:
     exit_code = 1
     try:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        # Works whatever the function does, also in a library's loop.
+        faulthandler.register(TRACE_SIGNAL, descriptors[4], all_threads=False)
         connection = socket.socket(fileno=descriptors[0])
         inputs = (SharedBatches(descriptors[1]), SharedBatches(descriptors[2]))
         serve(connection, inputs, SharedBatches(descriptors[3]))
@@ -259,6 +264,9 @@ def _load(message: OpenFunction, memories: list[SharedBatches]) -> FunctionBody:
 def main() -> None:
     """Run the zygote on the socket whose descriptor is the only argument."""
     os.dup2(2, 1)
+    # Where memory ends after all, the kernel shall end a worker, not the process that runs tasks.
+    with contextlib.suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("1000")
     pa.set_cpu_count(1)
     pa.set_io_thread_count(1)
     # Arrow looks for NumPy and pandas when it first takes Python values: once here, not in every worker.

@@ -18,6 +18,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from engine.errors import ResourceError
 from engine.functions.shared_batches import SharedBatches
@@ -30,6 +31,9 @@ from engine.functions.worker_protocol import (
     send_message,
 )
 
+if TYPE_CHECKING:
+    from engine.functions.worker_watch import WorkerExcess
+
 _END_TIMEOUT_S = 5.0
 
 
@@ -38,15 +42,31 @@ class WorkerLostError(ResourceError):
 
 
 class Worker:
-    """A worker process: its socket, two input memories and one result memory."""
+    """A worker process: its socket, two input memories, one result memory, and where it says where it is."""
 
-    def __init__(self, zygote: Zygote, pid: int, connection: socket.socket, memories: list[SharedBatches]) -> None:
+    def __init__(
+        self, zygote: Zygote, pid: int, connection: socket.socket, memories: list[SharedBatches], trace: int
+    ) -> None:
         self._zygote = zygote
         self.pid = pid
         self.connection = connection
         self.inputs = memories[:2]
         self.result = memories[2]
-        self._is_killed = False
+        self.trace = trace
+        self.is_killed = False
+        #: why it was ended, where it held too much
+        self.excess: WorkerExcess | None = None
+        #: most resident memory that was seen
+        self.peak_bytes = 0
+
+    @property
+    def shared_bytes(self) -> int:
+        """Memory through which batches come and go."""
+        total = 0
+        for memory in (*self.inputs, self.result):
+            with contextlib.suppress(OSError):
+                total += os.fstat(memory.descriptor).st_blocks * 512
+        return total
 
     @property
     def is_waiting(self) -> bool:
@@ -55,8 +75,8 @@ class Worker:
 
     def kill(self) -> None:
         """End the process at once; idempotent, from any thread."""
-        if not self._is_killed:
-            self._is_killed = True
+        if not self.is_killed:
+            self.is_killed = True
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGKILL)
 
@@ -65,6 +85,9 @@ class Worker:
         self.connection.close()
         for memory in (*self.inputs, self.result):
             memory.close()
+        if self.trace >= 0:
+            os.close(self.trace)
+            self.trace = -1
         return self._zygote.reap(self.pid)
 
 
@@ -80,14 +103,16 @@ class Zygote:
         """Return a new worker."""
         parent_end, worker_end = socket.socketpair()
         memories = [SharedBatches.create(f"drey-{role}") for role in ("input-0", "input-1", "result")]
+        trace = os.memfd_create("drey-trace", os.MFD_CLOEXEC)
         try:
             with self._lock:
                 connection = self._connect()
-                descriptors = (worker_end.fileno(), *(memory.descriptor for memory in memories))
+                descriptors = (worker_end.fileno(), *(memory.descriptor for memory in memories), trace)
                 send_message(connection, ForkWorker(), descriptors)
                 received = receive_message(connection)
         except OSError as error:
             parent_end.close()
+            os.close(trace)
             for memory in memories:
                 memory.close()
             raise WorkerLostError(f"the process that starts Python workers is gone: {error}") from error
@@ -95,10 +120,11 @@ class Zygote:
             worker_end.close()
         if received is None or not isinstance(received[0], WorkerForked):
             parent_end.close()
+            os.close(trace)
             for memory in memories:
                 memory.close()
             raise WorkerLostError("the process that starts Python workers ended; see its output above")
-        return Worker(self, received[0].pid, parent_end, memories)
+        return Worker(self, received[0].pid, parent_end, memories, trace)
 
     def reap(self, pid: int) -> int:
         """Wait for an ended worker and return its exit code; -9 when the zygote is gone, too."""

@@ -21,8 +21,10 @@ cloudpickled bytes from the job itself; only workers open them.
 
 from __future__ import annotations
 
+import signal
 import socket
 import struct
+from typing import Final
 
 import msgspec
 
@@ -30,6 +32,8 @@ from engine.graph.operator_descriptor import PythonOperator
 
 #: most broadcast data sets of one function
 BROADCASTS_MAX = 32
+#: has a worker write where it is into its trace, whatever it does
+TRACE_SIGNAL: Final = signal.SIGRTMAX - 1
 
 _LENGTH = struct.Struct("<I")
 

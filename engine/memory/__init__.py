@@ -10,5 +10,6 @@ An operator gets a ``PagePool``, a reserved share of its process's ``MemoryManag
     manager.pyx         MemoryManager: owners, reservation, leak report
     page_size.py        how large a page is for a budget
     arrow_share.py      who makes many Arrow buffers asks first
+    control_group.py    what the kernel allows this process
     process_memory.py   from the process size to managed, network, Arrow and Python worker shares
 """

@@ -38,6 +38,8 @@ from engine.functions.function_runner import FunctionRunner
 from engine.graph.deployment import TaskDeploymentDescriptor
 from engine.ids import ExecutionAttemptId, JobId, ResourceId, ResultPartitionId
 from engine.memory.arrow_share import process_share
+from engine.memory.control_group import machine_bytes
+from engine.memory.arrow_share import process_share
 from engine.iomanager.io_manager import IOManager
 from engine.memory.manager import MemoryManager
 from engine.memory.process_memory import ProcessMemory, process_memory
@@ -60,8 +62,8 @@ def _choose_arrow_pool() -> None:
 
 
 def configured_sizes(configuration: Configuration, slot_count: int) -> ProcessMemory:
-    """Return the sizes that the configuration and this machine give."""
-    return process_memory(configuration, slot_count, psutil.virtual_memory().total)
+    """Return the sizes that the configuration and this machine, or its container, give."""
+    return process_memory(configuration, slot_count, machine_bytes())
 
 
 class ProcessResources:
@@ -96,7 +98,7 @@ class ProcessResources:
             network_pool=NetworkBufferPool(segments, self.sizes.page_bytes),
             partition_manager=partition_manager,
             output_flusher=OutputFlusher(max(1, configuration.get(BUFFER_TIMEOUT))),
-            function_runner=FunctionRunner(),
+            function_runner=FunctionRunner(self.sizes.workers_bytes, self.sizes.process_bytes),
             module_store=module_store,
             data_plane=plane,
         )

@@ -1,0 +1,231 @@
+"""WorkerWatch: Python workers stay within their share of the process's memory, or the greediest one is ended.
+
+    watch.begin(worker)        it works for a task            watch.rest(worker)     it waits for the next one
+    watch.settle()             joins the thread if no worker is left that works; ``begin`` starts another
+    watch.close()              idempotent; the same in any case
+
+    every LOOK_S, while a worker works:    what all of them hold  >  what they may hold?
+        no   nothing
+        yes  workers that wait are ended; if there are none, the largest is asked where it is, and ended
+
+What they hold: anonymous memory of every worker, pages that two of them still share from the zygote counted once, and
+the memory through which batches come and go, counted once although two processes map it. What they may hold: their
+share of the process (``process_memory``), and beyond it what the rest of the process does not use: what fits into
+``taskmanager.memory.process.size`` is not refused. So one that is ended has the largest part of a sum that is too much.
+
+Why resident memory, and not a limit of the kernel on the process: RLIMIT_AS counts addresses, of which Arrow, NumPy,
+BLAS and thread stacks reserve gigabytes that nobody touches, and RLIMIT_DATA counts every private writable mapping, the
+same gigabytes once allocators have made them writable. Both would refuse what fits. And a refused allocation is a
+MemoryError that a function may catch, or a library may turn into a crash; the end of a process is neither.
+
+Memory can grow by some ten MiB between two looks. Should the kernel itself run out meanwhile, it ends a worker and not
+the process that runs tasks (worker.py raises its own score); a session that sees that says so as well.
+
+Limits: what a function's own child processes hold is not counted.
+Source: the resource watchdogs of Dask's nanny; PySpark's spark.executor.pyspark.memory, which is RLIMIT_AS.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from engine.config.options import MANAGED_SIZE, PROCESS_SIZE
+from engine.config.sizes import format_size
+from engine.functions.worker_process import Worker
+from engine.functions.worker_protocol import TRACE_SIGNAL
+
+LOOK_S = 0.05
+#: how long a worker is waited for that is asked where it is
+_ASK_S = 0.1
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+_OWN_FOLDER = str(Path(__file__).parent)
+_FRAME = re.compile(r'^  File "(.+)", line (\d+) in ', re.MULTILINE)
+
+
+class WorkerExcess(NamedTuple):
+    """Why a worker was ended."""
+
+    size_bytes: int
+    #: of all workers, and what they might have held
+    total_bytes: int
+    allowed_bytes: int
+    worker_count: int
+    process_bytes: int
+    #: where the function was, "" when it did not say
+    file: str = ""
+    line: int = 0
+
+    def text(self, function_name: str) -> str:
+        """Say what happened and what to do."""
+        workers = "it" if self.worker_count == 1 else f"the {self.worker_count} Python workers of this process"
+        size = "" if self.worker_count == 1 else f" holds {format_size(self.size_bytes)},"
+        return (
+            f"the Python worker of {function_name}{size or ' was ended:'} {workers} held "
+            f"{format_size(self.total_bytes)} and may hold {format_size(self.allowed_bytes)} of {PROCESS_SIZE.key} "
+            f"{format_size(self.process_bytes)}; have the function keep fewer rows (yield them as they come), or raise "
+            f"{PROCESS_SIZE.key}, or lower {MANAGED_SIZE.key} or the parallelism"
+        )
+
+
+class WorkerWatch:
+    """Watches the workers of a process. Thread: any."""
+
+    def __init__(self, share_bytes: int, process_bytes: int, look_s: float = LOOK_S) -> None:
+        self._share_bytes = share_bytes
+        self._process_bytes = process_bytes
+        self._look_s = look_s
+        self._changed = threading.Condition()
+        self._working: list[Worker] = []  # guarded by: self._changed
+        self._waiting: list[Worker] = []  # guarded by: self._changed
+        self._thread: threading.Thread | None = None  # guarded by: self._changed
+        self._is_closed = False  # guarded by: self._changed
+
+    def begin(self, worker: Worker) -> None:
+        """Watch a worker that begins to work for a task."""
+        with self._changed:
+            if worker in self._waiting:
+                self._waiting.remove(worker)
+            self._working.append(worker)
+            if self._thread is None and not self._is_closed:
+                self._thread = threading.Thread(target=self._run, name="python worker watch", daemon=True)
+                self._thread.start()
+            self._changed.notify_all()
+
+    def rest(self, worker: Worker) -> None:
+        """Note that a worker waits for its next task."""
+        with self._changed:
+            if worker in self._working:
+                self._working.remove(worker)
+                self._waiting.append(worker)
+
+    def settle(self) -> None:
+        """End the thread where no worker works any more."""
+        with self._changed:
+            self._forget_ended()
+            if self._working:
+                return
+        self._end_thread()
+
+    def close(self) -> None:
+        """End the thread; idempotent."""
+        with self._changed:
+            self._is_closed = True
+        self._end_thread()
+
+    def _end_thread(self) -> None:
+        with self._changed:
+            thread, self._thread = self._thread, None
+            self._changed.notify_all()
+        if thread is not None:
+            thread.join()
+
+    def _forget_ended(self) -> None:
+        """Forget workers that were ended. Caller holds the lock."""
+        self._working = [worker for worker in self._working if not worker.is_killed]
+        self._waiting = [worker for worker in self._waiting if not worker.is_killed]
+
+    def look(self) -> None:
+        """Look once; ends workers where they hold too much."""
+        with self._changed:
+            self._forget_ended()
+            working, waiting = tuple(self._working), tuple(self._waiting)
+        workers = (*working, *waiting)
+        shared = sum(worker.shared_bytes for worker in workers)
+        # First without what two of them share, which takes the kernel a walk through all of their pages.
+        sizes = {worker: anonymous_bytes(worker.pid) for worker in workers}
+        _note_peaks(sizes)
+        if shared + sum(sizes.values()) <= self._share_bytes:
+            return
+        sizes = {worker: proportional_bytes(worker.pid) for worker in workers}
+        total = shared + sum(sizes.values())
+        allowed = max(self._share_bytes, self._process_bytes - anonymous_bytes(os.getpid()))
+        if total <= allowed:
+            return
+        if waiting:
+            with self._changed:
+                # Not one that has been given a task meanwhile.
+                for worker in self._waiting:
+                    worker.kill()
+        elif working:
+            largest = max(working, key=lambda worker: sizes[worker] + worker.shared_bytes)
+            excess = WorkerExcess(
+                sizes[largest] + largest.shared_bytes, total, allowed, len(workers), self._process_bytes
+            )
+            file, line = _place(largest)
+            largest.excess = excess._replace(file=file, line=line)
+            largest.kill()
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                while not self._working and self._thread is threading.current_thread():
+                    self._changed.wait()
+                if self._thread is not threading.current_thread():
+                    return
+            self.look()
+            with self._changed:
+                if self._thread is threading.current_thread():
+                    self._changed.wait(self._look_s)
+
+
+def _note_peaks(sizes: dict[Worker, int]) -> None:
+    for worker, size in sizes.items():
+        worker.peak_bytes = max(worker.peak_bytes, size)
+
+
+def anonymous_bytes(pid: int) -> int:
+    """Return the resident memory of a process that no file stands behind; 0 when it has ended."""
+    try:
+        fields = Path(f"/proc/{pid}/statm").read_text().split()
+    except OSError:
+        return 0
+    return (int(fields[1]) - int(fields[2])) * _PAGE_BYTES
+
+
+def proportional_bytes(pid: int) -> int:
+    """Return the same, of pages that several processes share only its part."""
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    except OSError:
+        return 0
+    for line in lines:
+        if line.startswith("Pss_Anon:"):
+            return int(line.split()[1]) << 10
+    return anonymous_bytes(pid)
+
+
+def _place(worker: Worker) -> tuple[str, int]:
+    """Ask a worker where its function is; return file and line, ("", 0) when it does not say."""
+    try:
+        os.kill(worker.pid, TRACE_SIGNAL)
+    except ProcessLookupError:
+        return "", 0
+    deadline = time.monotonic() + _ASK_S
+    size = -1
+    while time.monotonic() < deadline:
+        try:
+            now = os.fstat(worker.trace).st_size
+        except OSError:
+            return "", 0
+        if now and now == size:
+            break
+        size = now
+        time.sleep(0.002)
+    try:
+        text = os.pread(worker.trace, 1 << 16, 0).decode(errors="replace")
+    except OSError:
+        return "", 0
+    return _innermost(_FRAME.findall(text))
+
+
+def _innermost(frames: Sequence[tuple[str, str]]) -> tuple[str, int]:
+    """Return the innermost place that is neither ours nor a library's, or else the innermost that is not ours."""
+    others = [(file, int(line)) for file, line in frames if not file.startswith(_OWN_FOLDER)]
+    own = [place for place in others if "/site-packages/" not in place[0] and "/lib/python" not in place[0]]
+    return (own or others or [("", 0)])[0]

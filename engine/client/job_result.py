@@ -37,6 +37,9 @@ class SubtaskResult(msgspec.Struct, frozen=True):
     network_buffers_peak: int = 0
     #: times that it was begun
     attempts: int = 1
+    #: most memory that Arrow held in its process while it ran, and that one of its Python workers held
+    arrow_bytes_peak: int = 0
+    worker_bytes_peak: int = 0
 
 
 class VertexResult(msgspec.Struct, frozen=True):
@@ -54,6 +57,16 @@ class VertexResult(msgspec.Struct, frozen=True):
     def network_buffers_peak(self) -> int:
         """Most network buffers that the results of one of its subtasks held at a time."""
         return max((subtask.network_buffers_peak for subtask in self.subtasks), default=0)
+
+    @property
+    def arrow_bytes_peak(self) -> int:
+        """Most memory that Arrow held in a process while one of its subtasks ran there."""
+        return max((subtask.arrow_bytes_peak for subtask in self.subtasks), default=0)
+
+    @property
+    def worker_bytes_peak(self) -> int:
+        """Most memory that one of its Python workers held."""
+        return max((subtask.worker_bytes_peak for subtask in self.subtasks), default=0)
 
     @property
     def spilled_bytes(self) -> int:
@@ -83,6 +96,7 @@ class JobResult(msgspec.Struct, frozen=True):
             f"{_counted(sum(subtask.rows_out for subtask in vertex.subtasks), 'row')} out, "
             f"{size_text(vertex.spilled_bytes)} spilled, a subtask had at most {size_text(vertex.managed_bytes_peak)} "
             f"managed and {_counted(vertex.network_buffers_peak, 'network buffer')}"
+            f"{_outside(vertex)}"
             f"{_begun_again(vertex)}"
             for vertex in self.vertices
         )
@@ -122,6 +136,13 @@ def _begun_again(vertex: VertexResult) -> str:
     return f", begun again {_counted(times, 'time')}" if times else ""
 
 
+def _outside(vertex: VertexResult) -> str:
+    """Say what Arrow and Python workers held, where they did."""
+    arrow = f", its process {size_text(vertex.arrow_bytes_peak)} of Arrow" if vertex.arrow_bytes_peak else ""
+    worker = f", a Python worker {size_text(vertex.worker_bytes_peak)}" if vertex.worker_bytes_peak else ""
+    return arrow + worker
+
+
 def _counted(count: int, what: str) -> str:
     return f"{count} {what}{'' if count == 1 else 's'}"
 
@@ -143,6 +164,8 @@ def job_result(outcome: JobOutcome) -> JobResult:
                     subtask.counters.managed_bytes_peak,
                     subtask.counters.network_buffers_peak,
                     subtask.attempts,
+                    subtask.counters.arrow_bytes_peak,
+                    subtask.counters.worker_bytes_peak,
                 )
                 for subtask in vertex.subtasks
             ),

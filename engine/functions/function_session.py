@@ -50,7 +50,7 @@ from engine.functions.worker_protocol import (
     receive_message,
     send_message,
 )
-from engine.functions.worker_watch import WorkerExcess
+from engine.functions.worker_watch import WorkerExcess, anonymous_bytes
 from engine.graph.operator_descriptor import PythonOperator
 from engine.memory.control_group import kill_count
 
@@ -92,6 +92,11 @@ class FunctionSession(Protocol):
     @property
     def counters(self) -> dict[str, int]:
         """What its counters stood at when it was closed."""
+        ...
+
+    @property
+    def peak_bytes(self) -> int:
+        """Most memory that its worker was seen to hold; 0 where the function has no process of its own."""
         ...
 
     def process(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
@@ -155,6 +160,12 @@ class WorkerSession:
         finally:
             for memory in memories:
                 memory.close()
+
+    @property
+    def peak_bytes(self) -> int:
+        """Most memory that the worker was seen to hold."""
+        worker = self._worker
+        return 0 if worker is None else max(worker.peak_bytes, anonymous_bytes(worker.pid))
 
     def process(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Send the batch; yield what comes until the one before it has been read."""

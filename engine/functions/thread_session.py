@@ -48,6 +48,7 @@ class ThreadSession:
     """A function by batch, in the task's thread."""
 
     is_satisfied = False
+    peak_bytes = 0
 
     def __init__(self, body: FunctionBody) -> None:
         self._body = body
@@ -96,6 +97,8 @@ _Event: TypeAlias = "pa.RecordBatch | _Wanted | _Ended"
 
 class StreamThreadSession:
     """A function over all rows, in a thread of its own that works in turns with the task's."""
+
+    peak_bytes = 0
 
     def __init__(self, body: FunctionBody) -> None:
         self._body = body

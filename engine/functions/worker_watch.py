@@ -89,6 +89,7 @@ class WorkerWatch:
     def begin(self, worker: Worker) -> None:
         """Watch a worker that begins to work for a task."""
         with self._changed:
+            worker.peak_bytes = 0
             if worker in self._waiting:
                 self._waiting.remove(worker)
             self._working.append(worker)

@@ -142,6 +142,9 @@ class TaskCounters(msgspec.Struct, frozen=True):
     #: waited for room for its output, and for input, so far
     back_pressured_ms: int = 0
     idle_ms: int = 0
+    #: most memory that Arrow held in the process while the task ran, and that one of its Python workers held
+    arrow_bytes_peak: int = 0
+    worker_bytes_peak: int = 0
 
 
 class FailureInfo(msgspec.Struct, frozen=True):

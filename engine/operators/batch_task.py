@@ -174,6 +174,8 @@ class BatchTask:
             functions=self._context.function_counters,
             managed_bytes_peak=self._context.pages_peak * self._services.memory_manager.page_size,
             network_buffers_peak=sum(partition.buffers_peak for partition in self._partitions),
+            arrow_bytes_peak=self._context.arrow_peak.bytes,
+            worker_bytes_peak=self._context.worker_bytes_peak,
             back_pressured_ms=sum(partition.blocked_ns for partition in self._partitions) // 1_000_000,
             idle_ms=sum(task_input.idle_ns for task_input in tuple(self._inputs.values())) // 1_000_000,
         )

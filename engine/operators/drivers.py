@@ -76,6 +76,7 @@ class SourceDriver:
         """Read until the splits end or nothing more is needed."""
         for batch in self._batches():
             self._context.check_cancelled()
+            self._context.arrow_peak.look()
             if batch.num_rows:
                 self._output.process(batch)
             del batch  # wide rows are not kept while the next ones are read

@@ -19,6 +19,7 @@ from engine.graph.deployment import StagedFile, TaskDeploymentDescriptor
 from engine.graph.operator_descriptor import DRIVER_PAGES_MIN, OperatorDescriptor
 from engine.iomanager.spill_identity import SpillIdentity
 from engine.iomanager.value_store import CountedValues
+from engine.operators.arrow_peak import ArrowPeak
 from engine.operators.task_services import TaskServices
 
 if TYPE_CHECKING:
@@ -56,6 +57,9 @@ class TaskContext:
         self.spilled_bytes = 0
         self.pages_peak = 0
         self.bad_rows = 0
+        self.arrow_peak = ArrowPeak()
+        #: most that one of its Python workers held
+        self.worker_bytes_peak = 0
         #: what rich functions of this attempt have counted
         self.function_counters: dict[str, int] = {}
         self.is_cancelled = False
@@ -158,6 +162,7 @@ class TaskContext:
     def close(self) -> None:
         """Close all spaces and pools; runs every step and raises the first error."""
         self.count_resources()
+        self.arrow_peak.close()
         first_error: Exception | None = None
         closers = [space.close for space in self._spaces] + [pool.close for pool in self._pools]
         for close in closers:

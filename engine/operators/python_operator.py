@@ -98,6 +98,7 @@ class PythonFunctionOperator(ChainedOperator):
         if self.output.is_satisfied:
             session.stop()
         self.context.add_function_counters(session.counters)
+        self.context.worker_bytes_peak = max(self.context.worker_bytes_peak, session.peak_bytes)
 
     def _emit(self, results: Iterator[pa.RecordBatch]) -> None:
         """Hand on results while somebody wants them: a function may return rows for ever."""

@@ -57,6 +57,7 @@ class FileSink(ChainedOperator):
         assert self._writer is not None, "sink is closed"
         with turn(width_of(batch.nbytes, batch.num_rows)), self._naming_the_output():
             self._writer.write(batch)
+            self.context.arrow_peak.look()
         self.rows_out += batch.num_rows
 
     @contextmanager

@@ -15,3 +15,14 @@ def test_the_report_says_what_was_begun_again():
     subtasks = (SubtaskResult(0, 1, 1, 8, 8, 0, attempts=3), SubtaskResult(1, 1, 1, 8, 8, 0))
     (line,) = JobResult("a" * 32, "job", "FINISHED", 5, (VertexResult("scan", subtasks),)).report
     assert line.endswith(", begun again 2 times")
+
+
+def test_the_report_says_what_arrow_and_python_workers_held():
+    subtasks = (
+        SubtaskResult(0, 1, 1, 8, 8, 0, arrow_bytes_peak=5 << 20, worker_bytes_peak=20 << 20),
+        SubtaskResult(1, 1, 1, 8, 8, 0, arrow_bytes_peak=7 << 20),
+    )
+    vertex = VertexResult("map", subtasks)
+    assert (vertex.arrow_bytes_peak, vertex.worker_bytes_peak) == (7 << 20, 20 << 20)
+    (line,) = JobResult("a" * 32, "job", "FINISHED", 5, (vertex,)).report
+    assert line.endswith(" network buffers, its process 7.3 MB of Arrow, a Python worker 21 MB")

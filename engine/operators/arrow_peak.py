@@ -1,0 +1,65 @@
+"""ArrowPeak: most memory of Arrow that the process held while a task ran.
+
+    peak = ArrowPeak() ─► peak.look()* ─► peak.bytes ─► peak.close()
+
+The allocator knows the most it ever held; where that has risen since the task began, it is the answer. A peak below an
+earlier one is seen only by ``look``, which is called for each batch of a source or sink and whenever counters are read,
+so it may be a little less than the truth. What was there when no task ran (a script's own tables) is left out. Arrow
+has one allocator, so tasks that run at the same time see each other's memory.
+
+Thread: look, bytes: any; the rest by the task's.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Final
+
+import pyarrow as pa
+
+_lock: Final = threading.Lock()
+
+
+class _Tasks:
+    """Of this process: tasks that run, and what Arrow held when none did."""
+
+    count = 0  # guarded by: _lock
+    idle_bytes = 0  # guarded by: _lock
+
+
+class ArrowPeak:
+    """What one task sees."""
+
+    def __init__(self) -> None:
+        self._pool = pa.default_memory_pool()
+        self._seen_bytes = self._pool.bytes_allocated()
+        self._record_bytes = self._pool.max_memory() or 0
+        self._is_closed = False
+        with _lock:
+            if _Tasks.count == 0:
+                _Tasks.idle_bytes = self._seen_bytes
+            _Tasks.count += 1
+            self._idle_bytes = _Tasks.idle_bytes
+
+    def look(self) -> None:
+        """See what Arrow holds now."""
+        if not self._is_closed:
+            self._seen_bytes = max(self._seen_bytes, self._pool.bytes_allocated())
+
+    @property
+    def bytes(self) -> int:
+        """Most that was held so far."""
+        if not self._is_closed:
+            self.look()
+            record = self._pool.max_memory() or 0
+            if record > self._record_bytes:
+                self._seen_bytes = max(self._seen_bytes, record)
+        return max(0, int(self._seen_bytes - self._idle_bytes))
+
+    def close(self) -> None:
+        """Let the value be; idempotent."""
+        if not self._is_closed:
+            _ = self.bytes
+            self._is_closed = True
+            with _lock:
+                _Tasks.count -= 1

@@ -33,6 +33,7 @@ cdef class HashTable:
     cdef JoinSide _build
     cdef KeyEquality _build_equality     # build rows among themselves
     cdef KeyEquality _probe_equality     # probe batch with build rows
+    cdef bint _hash_is_key               # equal hashes are equal keys
     cdef CopiedKeys copies               # rows of these keys are inserted as matched; None: there are none
     cdef uint64_t** _pages
     cdef int64_t _page_count
@@ -65,6 +66,8 @@ cdef class HashTable:
     # Look up in the rows of another table, which must stay as it is until clear().
     cdef int borrow(self, HashTable owner) except -1
 
+    cdef int64_t _next_block(self, const int64_t* positions, int64_t* begin, int64_t count,
+                             const uint64_t* hashes) noexcept nogil
     cdef uint64_t* _cell(self, uint64_t index) noexcept nogil
     cdef uint64_t _next(self, uint64_t index) noexcept nogil
     cdef void _insert_row(self, uint8_t* row, uint64_t hash) noexcept nogil

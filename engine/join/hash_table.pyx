@@ -11,6 +11,9 @@ rows costs one cell and one comparison for each probe row. A tag that differs sa
 in 65536. ``lookup`` works on blocks of 1024 rows in rounds: cells are prefetched, then walked to the first equal tag,
 then the keys of all candidates are compared column by column; the few with another key walk on in the next round.
 
+Rows of a table that is stored in the order of its key come in runs of one key. Where the hash is a bijection of the key
+(``JoinSide.hash_is_key``), only the first row of a run is looked up; the others get what it found.
+
 ``borrow`` makes a table over the pages of another one, with scratch of its own.
 
 Invariants: a row is inserted once; after ``insert`` begins, link bits 47..3 are its chain. ``lookup`` writes only the
@@ -25,7 +28,7 @@ of 128 bytes with overflow chains instead.
 cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 
 from engine.join.copied_keys cimport CopiedKeys
 from engine.join.entry_pages cimport LINK_MATCHED, LINK_POINTER, row_link, set_next_of_key
@@ -49,6 +52,7 @@ cdef class HashTable:
         cdef int32_t shift = 0
         self._pool = pool
         self._build = build
+        self._hash_is_key = probe.hash_is_key
         build_keys = [build.keys[position] for position in range(build.key_count)]
         probe_keys = [probe.keys[position] for position in range(probe.key_count)]
         self._build_equality = KeyEquality(build.codec, build_keys, build.codec, build_keys)
@@ -158,16 +162,38 @@ cdef class HashTable:
                 heads[positions[index]] = NULL
             return
         while begin < count:
-            block = min(<int64_t>LOOKUP_BLOCK, count - begin)
+            block = self._next_block(positions, &begin, count, hashes)
             for index in range(block):
-                self._positions[index] = positions[begin + index]
-                self._cursors[index] = scale(rehash(hashes[positions[begin + index]], 0), self._cell_count)
+                self._cursors[index] = scale(rehash(hashes[self._positions[index]], 0), self._cell_count)
                 prefetch(self._cell(self._cursors[index]))
             while block > 0:
                 block = self._candidates_of(start, block, hashes, heads)
                 self._probe_equality.batch_equals_rows(batch, self._batch_rows, self._candidates, block, self._flags)
                 block = self._accept(block, heads)
-            begin += LOOKUP_BLOCK
+        if self._hash_is_key:
+            for index in range(1, count):
+                if hashes[positions[index]] == hashes[positions[index - 1]]:
+                    heads[positions[index]] = heads[positions[index - 1]]
+
+    # The rows that must be looked up next, as _positions: of each run of equal keys the first. Returns how many.
+    cdef int64_t _next_block(self, const int64_t* positions, int64_t* begin, int64_t count,
+                             const uint64_t* hashes) noexcept nogil:
+        cdef int64_t index = begin[0]
+        cdef int64_t block = 0
+        cdef uint64_t last
+        if not self._hash_is_key:
+            block = min(<int64_t>LOOKUP_BLOCK, count - index)
+            memcpy(self._positions, positions + index, block * sizeof(int64_t))
+            begin[0] += block
+            return block
+        last = ~hashes[positions[0]] if index == 0 else hashes[positions[index - 1]]
+        while index < count and block < LOOKUP_BLOCK:
+            self._positions[block] = positions[index]
+            block += hashes[positions[index]] != last       # no branch: runs are of any length
+            last = hashes[positions[index]]
+            index += 1
+        begin[0] = index
+        return block
 
     # Walk each pending row to the first cell with its tag; rows without one are done. Returns the candidates.
     cdef int64_t _candidates_of(self, int64_t start, int64_t pending, const uint64_t* hashes,

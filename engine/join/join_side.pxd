@@ -13,6 +13,7 @@ cdef class JoinSide:
     cdef RowCodec codec
     cdef int32_t* keys                # column indexes of the keys
     cdef int32_t key_count
+    cdef bint hash_is_key             # rows without null keys: equal hashes are equal keys
 
     cdef void hash_batch(self, ArrowBatch batch, int64_t start, int64_t count, uint64_t* hashes) noexcept nogil
     cdef void hash_rows(self, uint8_t** rows, int64_t count, uint64_t* hashes) noexcept nogil

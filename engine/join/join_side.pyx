@@ -10,7 +10,7 @@ cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport free, malloc
 
-from engine.records.arrow_batch cimport ArrowBatch
+from engine.records.arrow_batch cimport ArrowBatch, KIND_FLOAT64
 from engine.records.hashing cimport hash_batch, hash_rows, null_keys_of_batch, null_keys_of_rows
 from engine.records.row_codec cimport RowCodec
 
@@ -33,6 +33,9 @@ cdef class JoinSide:
             if not 0 <= column < len(schema):
                 raise SchemaError(f"join key column {column}: the input has {len(schema)} columns")
             self.keys[position] = column
+        # the hash of one number is a bijection of it (hashing.pyx); without keys all rows are equal
+        self.hash_is_key = self.key_count == 0 or (
+            self.key_count == 1 and self.codec.kinds[self.keys[0]] <= KIND_FLOAT64)
         if value_owner is not None:
             self.codec.let_outside(value_owner, key_columns)
 

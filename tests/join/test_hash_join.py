@@ -91,6 +91,18 @@ def test_one_key_heavy_on_both_sides_gives_every_pair(tmp_path, how, build_is_le
         assert max(batch.num_rows for batch in run.batches) > 1000
 
 
+@pytest.mark.parametrize("how", [JoinType.INNER, JoinType.LEFT, JoinType.SEMI, JoinType.ANTI])
+@pytest.mark.parametrize("key_type", [pa.int64(), pa.string()])
+@pytest.mark.parametrize("run_rows", [1, 3, 1500])
+def test_rows_of_a_run_find_what_its_first_row_finds(tmp_path, how, key_type, run_rows):
+    # runs with and without a match, and of nulls, over the ends of lookup blocks; each third key is missing
+    keys = [None if number % 7 == 5 else number for number in range(6000 // run_rows) for _ in range(run_rows)]
+    left = pa.table({"k": pa.array(keys, pa.int64()).cast(key_type), "number": pa.array(range(len(keys)))})
+    found = [number for number in range(6000 // run_rows) if number % 3] * 2
+    right = pa.table({"k": pa.array(found, pa.int64()).cast(key_type), "other": pa.array(range(len(found)))})
+    assert_joins_like_oracle(tmp_path, how, left, right, [0], [0], build_is_left=False, batch_rows=8192)
+
+
 KEYS = {
     "bool": (pa.bool_(), [True, False, None]),
     "int8": (pa.int8(), [-128, 127, 0, None]),

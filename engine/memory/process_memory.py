@@ -17,7 +17,11 @@ not less than 48 MiB and 16 MiB a slot. Network buffers are as large as pages, s
 by an operator as it came.
 
 Invariant: the shares and the base add up to the process size exactly. Pure: looks at no machine.
-Limits: workers and Arrow are shares that nothing enforces yet.
+What keeps each to its share: managed and network memory are pages of pools, nobody else has any. Arrow: readers and
+writers of files are granted it (``arrow_share``), batches on their way are bounded in number and size. Workers: a watch
+ends the greediest (``functions.worker_watch``) where all parts together would pass the process size. The base is what
+is there when nothing runs; nothing bounds it, and a script that runs embedded brings its own.
+
 Source: Flink's TaskExecutorProcessUtils; arrow and workers take the place of heap and framework memory.
 """
 
@@ -71,8 +75,8 @@ class ProcessMemory(msgspec.Struct, frozen=True):
             ("interpreter and libraries", self.base_bytes, ""),
             ("network buffers", self.network_bytes, f"{NETWORK_FRACTION.key}, .min, .max"),
             ("managed (sort, join, group)", self.managed_bytes, self.managed_source),
-            ("Python workers", self.workers_bytes, "half of the rest"),
-            ("Arrow batches", self.arrow_bytes, "half of the rest"),
+            ("Arrow batches", self.arrow_bytes, "granted to readers and writers"),
+            ("Python workers", self.workers_bytes, "what is left; the largest is ended beyond it"),
             ("process", self.process_bytes, PROCESS_SIZE.key),
         ]
         return "\n".join(

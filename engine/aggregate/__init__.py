@@ -2,6 +2,8 @@
 
 hash_aggregate    the operator's face: phases partial, final and single; spilling and recursion
 functions         pure tables: argument types, state columns and result types of every aggregate
+parting           states past the table, where it would be of no use
+row_partitions    kernel: rows parted by keys, in pages and files
 group_table       find or insert the group of every row of a batch, update its states
 group_store       kernel: group and value records in pages, one list of pages for each partition
 state_kernels     kernel: update one state column of many groups

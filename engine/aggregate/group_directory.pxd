@@ -5,6 +5,7 @@
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
+from engine.aggregate.group_store cimport GroupStore
 from engine.memory.page_pool cimport PagePool
 
 cdef struct GroupDirectory:
@@ -34,3 +35,10 @@ cdef void directory_give(GroupDirectory* directory, PagePool pool) noexcept nogi
 cdef bint directory_can_double(const GroupDirectory* directory, PagePool pool) noexcept nogil
 # Enter a group that is not in it. Caller guarantees an empty slot.
 cdef void directory_insert(GroupDirectory* directory, const uint8_t* group, uint64_t hash) noexcept nogil
+# Enter all groups of the stores into an empty directory.
+cdef void directory_fill(GroupDirectory* directory, const GroupStore* stores, int32_t store_count) noexcept nogil
+# Double it when so many new groups may not find room, it is half of the way there, and it fits.
+cdef void directory_grow(GroupDirectory* directory, PagePool pool, const GroupStore* stores, int32_t store_count,
+                         int64_t group_count, int64_t new_groups) noexcept nogil
+# Exchange an empty directory for a smaller one when that is enough for so many groups: it then stays in the caches.
+cdef void directory_shrink(GroupDirectory* directory, PagePool pool, int64_t groups) noexcept nogil

@@ -1,7 +1,8 @@
 """GroupDirectory: where the groups of a table are, by hash.
 
-    directory_take ──► look for directory_index(hash), then the next slots, until the tag fits or the slot is empty
-                   ──► directory_insert ... directory_give
+    directory_take ──► directory_grow before groups are added
+                   ──► look for directory_index(hash), then the next slots, until the tag fits or the slot is empty
+                   ──► directory_insert ... directory_fill ... directory_shrink ... directory_give
 
 The tag (16 bits that do not take part in choosing a partition) answers most comparisons without touching the group.
 Growing means giving the directory back, taking one of twice the slots and entering all groups again: no moment needs
@@ -10,10 +11,17 @@ both.
 Source: tags as the "salt" in the tables of DuckDB and Umbra; multiplicative hashing, Knuth 6.4.
 """
 
-from libc.stdint cimport int64_t, uint8_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memset
 
+from engine.aggregate.group_store cimport GROUP_HASH, GroupStore, store_next_group
 from engine.memory.page_pool cimport PagePool
+
+cdef extern from *:
+    void prefetch "__builtin_prefetch" (const void* address) noexcept nogil
+
+cdef enum:
+    FILL_GROUPS = 32            # groups entered together
 
 
 cdef bint directory_take(GroupDirectory* directory, PagePool pool, int64_t slot_count) noexcept nogil:
@@ -58,3 +66,43 @@ cdef void directory_insert(GroupDirectory* directory, const uint8_t* group, uint
     while directory.slots[position] != 0:
         position = (position + 1) & mask
     directory.slots[position] = directory_slot(group, hash)
+
+
+cdef void directory_fill(GroupDirectory* directory, const GroupStore* stores, int32_t store_count) noexcept nogil:
+    """Some groups at a time, so that their slots are fetched together."""
+    cdef uint8_t* groups[FILL_GROUPS]
+    cdef int64_t page_index, offset, count, position
+    cdef int32_t index
+    for index in range(store_count):
+        page_index = offset = 0
+        count = FILL_GROUPS
+        while count == FILL_GROUPS:
+            count = 0
+            while count < FILL_GROUPS:
+                groups[count] = store_next_group(&stores[index], &page_index, &offset)
+                if groups[count] == NULL:
+                    break
+                position = directory_index(directory, (<uint64_t*> (groups[count] + GROUP_HASH))[0])
+                prefetch(&directory.slots[position])
+                count += 1
+            for position in range(count):
+                directory_insert(directory, groups[position], (<uint64_t*> (groups[position] + GROUP_HASH))[0])
+
+
+cdef void directory_grow(GroupDirectory* directory, PagePool pool, const GroupStore* stores, int32_t store_count,
+                         int64_t group_count, int64_t new_groups) noexcept nogil:
+    cdef int64_t slot_count = directory.slot_count
+    cdef int64_t limit = directory_limit(directory)
+    if limit - group_count < new_groups and group_count > limit // 2 and directory_can_double(directory, pool):
+        directory_give(directory, pool)
+        if directory_take(directory, pool, 2 * slot_count) or directory_take(directory, pool, slot_count):
+            directory_fill(directory, stores, store_count)
+
+
+cdef void directory_shrink(GroupDirectory* directory, PagePool pool, int64_t groups) noexcept nogil:
+    cdef int64_t slot_count = pool.page_size // 8
+    while slot_count // 8 * 5 < groups:
+        slot_count *= 2
+    if slot_count < directory.slot_count:
+        directory_give(directory, pool)
+        directory_take(directory, pool, slot_count)

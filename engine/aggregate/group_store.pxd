@@ -12,6 +12,9 @@ cdef enum RecordKind:
     RECORD_GROUP = 1        # a group: header, states, key row
     RECORD_VALUE = 2        # bytes of a variable-size state, pointed to from a group
 
+cdef enum:
+    GROUP_HASH = 8          # offset of a group's hash (uint64), behind the header
+
 cdef struct RecordHeader:
     uint32_t size           # bytes, header included
     uint32_t kind           # RecordKind

@@ -5,15 +5,14 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 from engine.aggregate.group_directory cimport GroupDirectory
 from engine.aggregate.group_store cimport GroupStore
+from engine.aggregate.row_partitions cimport partition_of_hash
 from engine.aggregate.state_kernels cimport OP_FIRST, OP_LAST, StateField
 from engine.memory.page_pool cimport PagePool
 from engine.records.arrow_batch cimport ArrowBatch
 from engine.records.comparator cimport KeyEquality
-from engine.records.hashing cimport rehash
 from engine.records.row_codec cimport RowCodec
 
 cdef enum:
-    GROUP_HASH = 8              # offset of the group's hash (uint64)
     GROUP_STATES = 16           # offset of the first state
 
 # Which input column each state reads, and by which operation.
@@ -72,8 +71,7 @@ cdef class GroupTable:
 
     # The spill partition of a hash on this level.
     cdef inline int32_t partition_of(self, uint64_t hash) noexcept nogil:
-        cdef uint64_t mixed = rehash(hash, <uint32_t> self.level) if self.level > 0 else hash
-        return <int32_t> ((((mixed >> 16) & 0xFFFF) * <uint64_t> self.partition_count) >> 16)
+        return partition_of_hash(hash, self.level, self.partition_count)
 
     # Whether rows were put into a group: one of a row that found no room may have none. Known only with FIRST or LAST.
     cdef inline bint has_rows(self, const uint8_t* group) noexcept nogil:
@@ -91,8 +89,6 @@ cdef class GroupTable:
     cdef uint8_t* _new_group(self, uint64_t hash, int64_t key_size, bint reserved) noexcept nogil
     cdef inline GroupStore* _store_of(self, uint64_t hash) noexcept nogil
     cdef int64_t _update_values(self, GroupInput opened, int64_t start, int64_t count, bint reserved) noexcept nogil
-    cdef void _grow_directory(self, int64_t count) noexcept nogil
-    cdef void _fill_directory(self) noexcept nogil
     cdef bint _beats(self, const uint8_t* group, const StateField* field, const uint8_t* data, int64_t size,
                      bint outside) noexcept nogil
     cdef bint _set_value(self, uint8_t* group, const StateField* field, const uint8_t* data, int64_t size,

@@ -35,9 +35,10 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
 
-from engine.aggregate.group_directory cimport directory_can_double, directory_give, directory_group, directory_index
-from engine.aggregate.group_directory cimport directory_insert, directory_limit, directory_slot, directory_take
-from engine.aggregate.group_store cimport RECORD_GROUP, RECORD_VALUE, GroupStore, store_clear, store_destroy
+from engine.aggregate.group_directory cimport directory_fill, directory_give, directory_group, directory_grow
+from engine.aggregate.group_directory cimport directory_index, directory_limit, directory_shrink, directory_slot
+from engine.aggregate.group_directory cimport directory_take
+from engine.aggregate.group_store cimport GROUP_HASH, RECORD_GROUP, RECORD_VALUE, GroupStore, store_clear, store_destroy
 from engine.aggregate.group_store cimport store_drop_large, store_next_group, store_place
 from engine.aggregate.outside_states cimport compare_whole, move_values
 from engine.aggregate.state_kernels cimport FLAG_NULL, FLAG_OUTSIDE, FLAG_VALUE, OP_COUNT_ROWS, OP_COUNT_VALID, OP_FIRST, OP_LAST, OP_MAX
@@ -59,7 +60,6 @@ cdef enum:
     CHUNK_ROWS = 1024           # rows located together
     CHUNK_ROWS_MIN = 8
     VALUE_BYTES = 1024          # what a row with values may take, generously
-    FILL_GROUPS = 32            # groups entered into the directory together
     NO_FAILURE = -1
     NO_VALUE_ROOM = -2          # a frozen table's group could not take what is its own
 
@@ -262,7 +262,8 @@ cdef class GroupTable:
         cdef int64_t index
         cdef int64_t pending_count, inserted_count, candidate_count
         cdef int32_t row
-        self._grow_directory(count)
+        directory_grow(&self._directory, self._pool, self.stores, self.store_count, self.group_count, count)
+        self._room = 0 if self._sealed else min(directory_limit(&self._directory), self._group_limit)
         if self._directory.slots == NULL:
             return 0
         hash_batch(keys, self._key_columns, self._key_count, start, count, self._hashes)
@@ -422,41 +423,6 @@ cdef class GroupTable:
         group[field.flag] = FLAG_VALUE | (FLAG_OUTSIDE if outside else 0)
         return True
 
-    # --------------------------------------------------------------------------------------------------- directory
-
-    cdef void _grow_directory(self, int64_t count) noexcept nogil:
-        """Double the directory when count new groups may not find room, it is half of the way there, and it fits."""
-        cdef int64_t slot_count = self._directory.slot_count
-        cdef int64_t limit = directory_limit(&self._directory)
-        if (limit - self.group_count < count and self.group_count > limit // 2
-                and directory_can_double(&self._directory, self._pool)):
-            directory_give(&self._directory, self._pool)
-            if (directory_take(&self._directory, self._pool, 2 * slot_count)
-                    or directory_take(&self._directory, self._pool, slot_count)):
-                self._fill_directory()
-        self._room = 0 if self._sealed else min(directory_limit(&self._directory), self._group_limit)
-
-    cdef void _fill_directory(self) noexcept nogil:
-        """Enter all groups into an empty directory, some at a time, so that their slots are fetched together."""
-        cdef uint8_t* groups[FILL_GROUPS]
-        cdef int64_t page_index, offset, count, position
-        cdef int32_t index
-        for index in range(self.store_count):
-            page_index = offset = 0
-            count = FILL_GROUPS
-            while count == FILL_GROUPS:
-                count = 0
-                while count < FILL_GROUPS:
-                    groups[count] = store_next_group(&self.stores[index], &page_index, &offset)
-                    if groups[count] == NULL:
-                        break
-                    position = directory_index(&self._directory, (<uint64_t*> (groups[count] + GROUP_HASH))[0])
-                    prefetch(&self._directory.slots[position])
-                    count += 1
-                for position in range(count):
-                    directory_insert(&self._directory, groups[position],
-                                     (<uint64_t*> (groups[position] + GROUP_HASH))[0])
-
     # ---------------------------------------------------------------------------------------------------- emptying
 
     def store_sizes(self):
@@ -478,11 +444,20 @@ cdef class GroupTable:
             with nogil:
                 memset(self._directory.slots, 0, <size_t> self._directory.size)
                 if self.group_count > 0:
-                    self._fill_directory()
+                    directory_fill(&self._directory, self.stores, self.store_count)
 
-    def reset(self, int32_t level, bint frozen=False):
-        """Forget everything and begin again on a level of recursion."""
-        self.drop(list(range(self.store_count)))
+    def reset(self, int32_t level, bint frozen=False, int64_t expected_groups=-1):
+        """Forget everything and begin again on a level of recursion.
+
+        Args: expected_groups: the directory is made for so many (-1: is left as it is); it grows if there are more.
+        """
+        self.drop(list(range(self.store_count)), go_on=False)
+        if expected_groups >= 0:
+            directory_shrink(&self._directory, self._pool, expected_groups)
+            if self._directory.slots == NULL:
+                raise MemoryBudgetError(f"the directory of a group table has no memory in {self._pool!r}")
+        with nogil:
+            memset(self._directory.slots, 0, <size_t> self._directory.size)
         self.level = level
         self.frozen = frozen
         self._sealed = False

@@ -21,6 +21,9 @@
            Deeper than LEVEL_MAX the table is frozen instead: groups in it take what is theirs, all other states go
            to one more file, which the next pass reads. A pass completes at least one group, so this ends.
 
+Where more than PART_RATIO of the rows were new groups when the table is full, ``parting`` takes over: all groups, and
+the states that follow on this level, go to their partitions past the table.
+
 A partial aggregate that does not reduce (more than pass_ratio of its rows were new groups) switches itself off and
 passes rows through as states: later where states are sorted next, which costs more for each than grouping does.
 With few pages all partitions share them and are evicted together.
@@ -41,7 +44,9 @@ import pyarrow as pa
 
 from engine.aggregate.aggregate_layout import STDDEV, VARIANCE, AggregateLayout, aggregate_layout
 from engine.aggregate.group_table import GroupInput, GroupTable, StateBinding
-from engine.aggregate.partition_files import PartitionFiles
+from engine.aggregate.parting import Parting
+from engine.aggregate.partition_files import BLOCK_SIZE_MIN, PartitionFiles, partitions_of_memory
+from engine.aggregate.row_partitions import KeptRows
 from engine.aggregate.row_states import row_states
 from engine.aggregate.state_columns import GroupScan
 from engine.aggregate.state_rows import StateRows
@@ -61,15 +66,13 @@ PHASES = ("partial", "final", "single")
 
 BATCH_ROWS_MAX = 8192
 BATCH_BYTES_MAX = 1 << 20
-BLOCK_SIZE_MIN = 4 << 10
-BLOCK_SIZE_MAX = 256 << 10
 #: with force_spill a table is full at so many groups
 FORCED_GROUPS = 16
-#: partitions of a level: as many as there are blocks for their files in a quarter of the memory
-PARTITIONS_MIN = 4
-PARTITIONS_MAX = 64
 #: fewest pages for each partition with which it has pages of its own
 PARTITION_PAGES_MIN = 4
+#: more new groups than this share of the rows, when the table is full: states go past it. So many are new where there
+#: are about three times the groups that fit; of fewer, those that stay in the table take in more than is saved
+PART_RATIO = 0.8
 #: levels of recursion before the table is frozen
 LEVEL_MAX = 6
 #: partial: more new groups than this share of the rows, over PASS_ROWS rows, means that grouping does not pay
@@ -110,29 +113,26 @@ class HashAggregate:
         self._layout = aggregate_layout(self._input_schema, keys, calls, merging=phase == "final")
         self._level_max = level_max
         self._memory_bytes = pool.page_limit * pool.page_size
-        blocks = self._memory_bytes // 4 // BLOCK_SIZE_MIN
-        self._partition_count = min(max(1 << blocks.bit_length() - 1 if blocks else 0, PARTITIONS_MIN), PARTITIONS_MAX)
+        self._partition_count, block_size = partitions_of_memory(self._memory_bytes)
         #: rows that came in
         self.rows_in = 0
         #: groups given out so far (partial: states)
         self.group_count = 0
         self._passing, self._pass_ratio, self._checked = False, pass_ratio, (0, 0)
-        self._pending: list[tuple[SpillFile, int]] = []
+        self._pending: list[tuple[SpillFile | KeptRows, int]] = []
         self._finished_bytes = 0
+        self._pool = pool
         self._space = space
-        self._files = PartitionFiles(space, self._block_size())
+        self._force_spill = force_spill
+        #: level of the rows that come in; how many the table has taken; groups made before; both at the last look
+        self._level, self._level_rows, self._groups_before, self._seen = 0, 0, 0, (0, 0)
+        #: groups made for each row of the last source
+        self._groups_per_row = 1.0
+        self._row_size = RowCodec(self._layout.state_schema).fixed_size
+        self._parting: Parting | None = None
+        self._files = PartitionFiles(space, block_size)
         self._check_output(self._layout)
-        separate = phase != "partial" and pool.page_limit >= PARTITION_PAGES_MIN * self._partition_count
-        self._table = GroupTable(
-            pool,
-            self._layout.key_schema,
-            self._layout.empty_states,
-            self._layout.operations,
-            self._layout.overflow_texts,
-            1 if phase == "partial" else self._partition_count,
-            separate,
-            FORCED_GROUPS if force_spill else 0,
-        )
+        self._table = self._take_table()
         try:
             self._rows = None if phase == "partial" else StateRows(self._layout.state_schema, pool)
         except MemoryBudgetError:
@@ -143,6 +143,19 @@ class HashAggregate:
             self._rows.keep_outside(space, len(self._layout.key_columns))
         self._input_binding = self._table.bind(self._layout.operations, self._layout.columns)
         self._merge_binding = self._table.bind(self._layout.merge_operations, self._layout.merge_columns)
+
+    def _take_table(self) -> GroupTable:
+        is_partial = self._phase == "partial"
+        return GroupTable(
+            self._pool,
+            self._layout.key_schema,
+            self._layout.empty_states,
+            self._layout.operations,
+            self._layout.overflow_texts,
+            1 if is_partial else self._partition_count,
+            not is_partial and self._pool.page_limit >= PARTITION_PAGES_MIN * self._partition_count,
+            FORCED_GROUPS if self._force_spill else 0,
+        )
 
     def _check_output(self, layout: AggregateLayout) -> None:
         """Raise SchemaError when the output schema is not what the phase gives."""
@@ -160,10 +173,6 @@ class HashAggregate:
             wanted = ", ".join(str(data_type) for data_type in types)
             given = ", ".join(f"{field.name}: {field.type}" for field in schema)
             raise SchemaError(f"an aggregate ({self._phase}) gives columns of types [{wanted}], not [{given}]")
-
-    def _block_size(self) -> int:
-        power = 1 << max(self._memory_bytes // (4 * self._partition_count), 1).bit_length() - 1
-        return min(max(power, BLOCK_SIZE_MIN), BLOCK_SIZE_MAX)
 
     @property
     def spilled_bytes(self) -> int:
@@ -204,17 +213,24 @@ class HashAggregate:
         return self._table.open(batch.select(key_columns), batch, binding)
 
     def _add(self, batch: pa.RecordBatch, key_columns: list[int], binding: StateBinding) -> None:
-        """Put rows or states into the table, evicting partitions when it is full."""
-        opened = self._open(batch, key_columns, binding)
+        """Put rows or states into the table, evicting partitions when it is full, or into partitions past it."""
         position = stuck = 0
-        while position < batch.num_rows:
+        if self._parting is None:
+            opened = self._open(batch, key_columns, binding)
+        while self._parting is None and position < batch.num_rows:
             reached = self._table.add(opened, position, stuck > 1)
-            if reached == batch.num_rows:
-                return
+            self._level_rows += reached - position
             stuck = 0 if reached > position else stuck + 1
-            self._require_progress(stuck)
-            self._evict(everything=stuck > 0)
             position = reached
+            if position == batch.num_rows:
+                break
+            if self._groups_are_new():
+                self._begin_parting()
+            else:
+                self._require_progress(stuck)
+                self._evict(everything=stuck > 0)
+        if self._parting is not None and position < batch.num_rows:
+            self._parting.add(self._states_of(batch.slice(position), binding))
 
     def _require_progress(self, stuck: int) -> None:
         if stuck > 2:
@@ -249,6 +265,46 @@ class HashAggregate:
             groups = self._table.groups_made - groups_before
             self._passing = bool(self._layout.key_columns) and groups > self._pass_ratio * (rows - rows_before)
             self._checked = (rows, self._table.groups_made)
+
+    # -------------------------------------------------------------------------------------------------------- parting
+
+    def _groups_are_new(self) -> bool:
+        """Whether most rows since the table was last full are groups that it had not seen: it is of no use."""
+        rows_before, groups_before = self._seen
+        self._seen = self._level_rows, self._table.groups_made
+        is_new = self._seen[1] - groups_before > PART_RATIO * (self._seen[0] - rows_before)
+        return is_new and self._part_pages() >= self._partition_count
+
+    def _part_pages(self) -> int:
+        """Return how many pages partitions may hold: half of what is not held by those that wait; 0: too few."""
+        kept = sum(source.page_count for source, _ in self._pending if isinstance(source, KeptRows))
+        if self._table.store_count == 1:
+            return 0
+        return self._partition_count if self._force_spill else (self._pool.page_limit - kept) // 2
+
+    def _begin_parting(self) -> None:
+        """Move all groups to partitions of rows, where what comes next on this level follows."""
+        self._parting = Parting(
+            self._layout, self._pool, self._space, self._files, self._partition_count, self._level, self._part_pages()
+        )
+        for store in range(self._table.store_count):
+            groups = list(self._scan(store, store, results=False))
+            self._table.drop([store], go_on=False)
+            for states in groups:
+                self._parting.add(states)
+        self._table.reset(self._level + 1, expected_groups=0)
+
+    def _states_of(self, batch: pa.RecordBatch, binding: StateBinding) -> pa.RecordBatch:
+        """Return rows as they come in, or states, as states."""
+        layout = self._layout
+        if binding is self._merge_binding:
+            return batch
+        if self._phase == "final":
+            columns = [batch.column(column) for column in [*layout.key_columns, *layout.columns]]
+            return pa.RecordBatch.from_arrays(columns, schema=layout.state_schema)
+        return row_states(
+            batch, layout.state_schema, layout.key_columns, layout.specs, layout.columns, layout.overflow_texts
+        )
 
     # ------------------------------------------------------------------------------------------------------- spilling
 
@@ -287,7 +343,7 @@ class HashAggregate:
         return GroupScan(
             self._table,
             store,
-            _ALL if self._table.store_count > 1 else partition,
+            partition if self._table.store_count == 1 else _ALL,
             self._output_schema if results else self._layout.state_schema,
             self._layout.results if results else self._layout.states,
             BATCH_ROWS_MAX,
@@ -304,13 +360,13 @@ class HashAggregate:
         if self._phase == "partial":
             yield from self._give_out_states()
             return
-        yield from self._finish_level(0)
+        yield from self._finish_level()
         while self._pending:
-            file, level = self._pending.pop()
+            source, level = self._pending.pop()
             try:
-                yield from self._finish_file(file, level)
+                yield from self._finish_source(source, level)
             finally:
-                file.delete()
+                source.delete()
         if self.group_count == 0 and not self._layout.key_columns:
             yield self._result_of_nothing()
 
@@ -322,46 +378,63 @@ class HashAggregate:
             yield states
         self._table.drop([0])
 
-    def _finish_level(self, level: int) -> Iterator[pa.RecordBatch]:
-        """Give out partitions that are all in memory, finish the files of the others for the next level."""
+    def _finish_level(self) -> Iterator[pa.RecordBatch]:
+        """Give out partitions that are all in memory, leave the others to the next level."""
+        if self._parting is not None:
+            kept = self._parting.finish(everything=self._force_spill)
+            self._parting = None
+            self._queue_files()
+            self._pending += [(rows, self._level + 1) for rows in kept]
+            return
+        if not self._files.any:
+            yield from self._results(_ALL, _ALL)
+            self._table.drop(list(range(self._table.store_count)), go_on=False)
+            return
         for store in range(self._table.store_count):
-            partitions = self._partitions_of(store) if self._files.any else range(_ALL, 0)
-            for partition in partitions:
+            for partition in self._partitions_of(store):
                 if self._files.has(partition):
                     self._write_partition(store, partition)
                 else:
                     yield from self._results(store, partition)
             self._table.drop([store], go_on=False)
-        self._queue_files(level + 1)
+        self._queue_files()
 
-    def _queue_files(self, level: int) -> None:
+    def _queue_files(self) -> None:
         for file in self._files.finish():
             self._finished_bytes += file.raw_bytes
-            self._pending.append((file, level))
+            self._pending.append((file, self._level + 1))
 
     def _results(self, store: int, partition: int) -> Iterator[pa.RecordBatch]:
         for batch in self._scan(store, partition, results=True):
             self.group_count += batch.num_rows
             yield batch
 
-    def _finish_file(self, file: SpillFile, level: int) -> Iterator[pa.RecordBatch]:
-        """Aggregate the states of a file into the empty table."""
+    def _finish_source(self, source: SpillFile | KeptRows, level: int) -> Iterator[pa.RecordBatch]:
+        """Aggregate the states of a file, or of a partition in memory, into the empty table."""
         assert self._rows is not None
         frozen = level > self._level_max
-        self._table.reset(level, frozen)
+        self._begin_level(level, frozen, source)
         keys = list(range(len(self._layout.key_columns)))
-        for states in self._rows.read(file.reader()):
+        for states in source if isinstance(source, KeptRows) else self._rows.read(source.reader()):
             if frozen:
                 self._add_frozen(states, keys)
             else:
                 self._add(states, keys, self._merge_binding)
         if not frozen:
-            yield from self._finish_level(level)
+            self._groups_per_row = (self._table.groups_made - self._groups_before) / max(self._level_rows, 1)
+            yield from self._finish_level()
             return
-        for store in range(self._table.store_count):
-            yield from self._results(store, _ALL)
+        yield from self._results(_ALL, _ALL)
         self._table.reset(level, frozen)
-        self._queue_files(level)
+        self._level = level - 1  # what is left is frozen again
+        self._queue_files()
+
+    def _begin_level(self, level: int, frozen: bool, source: SpillFile | KeptRows) -> None:
+        """Empty the table for a source, its directory for as many groups as the last one had for its rows."""
+        rows = source.row_count if isinstance(source, KeptRows) else source.raw_bytes // self._row_size
+        self._table.reset(level, frozen, int(rows * self._groups_per_row * 1.1))
+        self._level, self._level_rows, self._groups_before = level, 0, self._table.groups_made
+        self._seen = 0, self._groups_before
 
     def _add_frozen(self, states: pa.RecordBatch, keys: list[int]) -> None:
         """Merge states into groups that are in the table or find room; write all others to the next pass's file."""
@@ -389,9 +462,11 @@ class HashAggregate:
         self._table.close()
         if self._rows is not None:
             self._rows.close()
+        if self._parting is not None:
+            self._parting.close()
         pending, self._pending = self._pending, []
         try:
             self._files.discard()
         finally:
-            for file, _ in pending:
-                file.delete()
+            for source, _ in pending:
+                source.delete()

@@ -1,6 +1,7 @@
 """PartitionFiles: the spill files of one level of a spilling aggregate, one for each partition that was evicted.
 
-    files = PartitionFiles(space, partition_count, block_size)
+    count, block_size = partitions_of_memory(memory_bytes)
+    files = PartitionFiles(space, block_size)
     writer = files.writer(partition)        made when it is first asked for
     files.has(partition)
     finished = files.finish()               SpillFiles of the partitions that have one; the level is over
@@ -15,6 +16,19 @@ from engine.errors import SpillError
 from engine.iomanager.spill_file import SpillFile
 from engine.iomanager.spill_space import SpillSpace
 from engine.iomanager.spill_writer import SpillWriter
+
+BLOCK_SIZE_MIN = 4 << 10
+BLOCK_SIZE_MAX = 256 << 10
+PARTITIONS_MIN = 4
+PARTITIONS_MAX = 64
+
+
+def partitions_of_memory(memory_bytes: int) -> tuple[int, int]:
+    """Return (partitions of a level, block size of their files): the blocks of all take a quarter of the memory."""
+    blocks = memory_bytes // 4 // BLOCK_SIZE_MIN
+    count = min(max(1 << blocks.bit_length() - 1 if blocks else 0, PARTITIONS_MIN), PARTITIONS_MAX)
+    size = 1 << max(memory_bytes // (4 * count), 1).bit_length() - 1
+    return count, min(max(size, BLOCK_SIZE_MIN), BLOCK_SIZE_MAX)
 
 
 class PartitionFiles:

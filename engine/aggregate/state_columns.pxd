@@ -16,7 +16,8 @@ cdef int64_t gather_deviations(uint8_t** groups, int64_t count, const StateField
 @cython.final
 cdef class GroupScan:
     cdef GroupTable _table
-    cdef int32_t _store
+    cdef int32_t _store             # being read
+    cdef int32_t _end               # behind the last one
     cdef int32_t _partition         # only groups of this partition, -1: all
     cdef int64_t _page_index
     cdef int64_t _offset

@@ -1,4 +1,4 @@
-"""GroupScan: the groups of one store of a group table as Arrow batches, keys and then states or results.
+"""GroupScan: the groups of one store of a group table, or of all, as Arrow batches, keys and then states or results.
 
     for batch in GroupScan(table, store, partition, schema, columns, max_rows, max_bytes): ...
 
@@ -20,8 +20,8 @@ from libc.math cimport sqrt
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
-from engine.aggregate.group_store cimport RecordHeader, store_next_group
-from engine.aggregate.group_table cimport GROUP_HASH, GroupTable
+from engine.aggregate.group_store cimport GROUP_HASH, RecordHeader, store_next_group
+from engine.aggregate.group_table cimport GroupTable
 from engine.aggregate.outside_states cimport read_values, true_size
 from engine.aggregate.state_kernels cimport FLAG_OUTSIDE, FLAG_VALUE, Moments, StateField, ValueSlot
 from engine.records.arrow_batch cimport KIND_BOOL, KIND_DECIMAL128, KIND_DECIMAL256, KIND_FLOAT64, KIND_LARGE_BYTES
@@ -202,18 +202,19 @@ def moments_of_values(values not None):
 
 @cython.final
 cdef class GroupScan:
-    """Args: partition: only its groups, -1: all of the store; schema: of the batches; columns: for each column behind
+    """Args: store: -1: all of them, in order; partition: only its groups, -1: all of the store; schema: of the batches; columns: for each column behind
     the keys (state, -1), (sum state, count state) of an average, (moments, RESULT_VARIANCE or RESULT_STDDEV); max_rows, max_bytes: 1 or more.
     """
 
     def __cinit__(self, GroupTable table not None, int32_t store, int32_t partition, schema, list columns not None,
                   int64_t max_rows, int64_t max_bytes):
         self._table = table
-        self._store = store
+        self._store = max(store, 0)
+        self._end = store + 1 if store >= 0 else table.store_count
         self._partition = partition
         self._schema = schema
         self._columns = columns
-        self._capacity = max(min(max_rows, max(table.stores[store].group_count, <int64_t> 1)), <int64_t> 1)
+        self._capacity = max(min(max_rows, table.stores[store].group_count if store >= 0 else table.group_count), <int64_t> 1)
         self._max_bytes = max_bytes
         self._groups = <uint8_t**> malloc(<size_t> self._capacity * sizeof(uint8_t*))
         self._keys = <uint8_t**> malloc(<size_t> self._capacity * sizeof(uint8_t*))
@@ -247,7 +248,11 @@ cdef class GroupScan:
             offset = self._offset
             group = store_next_group(&self._table.stores[self._store], &page_index, &offset)
             if group == NULL:
-                break
+                if self._store + 1 >= self._end:
+                    break
+                self._store += 1
+                self._page_index = self._offset = 0
+                continue
             if self._table.has_rows(group) and (
                     self._partition < 0
                     or self._table.partition_of((<uint64_t*> (group + GROUP_HASH))[0]) == self._partition):

@@ -2,7 +2,7 @@
 
     rows = StateRows(schema, pool)              schema: key columns, then states; takes one page of the pool
     rows.write(batch, writer)                   a batch of states to a SpillWriter
-    for batch in rows.read(reader): ...         back, at most 1024 rows or one block at a time
+    for batch in rows.read(reader): ...         back, at most 8192 rows or one block at a time
     rows.close()
 
 Rows are encoded into the page and written page by page; a row larger than a page is encoded into memory of its own,
@@ -23,6 +23,7 @@ from engine.errors import CorruptBlockError, MemoryBudgetError
 
 cdef enum:
     CHUNK_ROWS = 1024
+    READ_ROWS = 8192
     WIDE_BATCH_BYTES = 1 << 20      # of values outside in a batch, but for a single row
 
 
@@ -33,13 +34,13 @@ cdef class StateRows:
     cdef PagePool _pool
     cdef uint8_t* _page
     cdef uint32_t* _sizes       # [CHUNK_ROWS]
-    cdef uint8_t** _rows        # [CHUNK_ROWS]
+    cdef uint8_t** _rows        # [READ_ROWS]
 
     def __cinit__(self, schema, PagePool pool not None):
         self._codec = RowCodec(schema)
         self._pool = pool
         self._sizes = <uint32_t*> malloc(CHUNK_ROWS * sizeof(uint32_t))
-        self._rows = <uint8_t**> malloc(CHUNK_ROWS * sizeof(uint8_t*))
+        self._rows = <uint8_t**> malloc(READ_ROWS * sizeof(uint8_t*))
         if self._sizes == NULL or self._rows == NULL:
             raise MemoryError()
         self._page = pool.take()
@@ -116,7 +117,7 @@ cdef class StateRows:
         while position.left == 0:
             if reader.next_block(&position.block, &position.left) == 0:
                 return None
-        count = rows_of_page(position.block, position.left, self._rows, CHUNK_ROWS)
+        count = rows_of_page(position.block, position.left, self._rows, READ_ROWS)
         if count <= 0:
             raise CorruptBlockError(f"sizes of rows do not add up in a block of aggregate states ({reader!r})")
         count = self._codec.rows_within(self._rows, count, WIDE_BATCH_BYTES)

@@ -1,0 +1,72 @@
+# RowPartitions: rows of states parted by the hash of their keys, in pages of the pool and, beyond them, in files.
+
+cimport cython
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+
+from engine.iomanager.spill_writer cimport SpillWriter
+from engine.memory.page_pool cimport PagePool
+from engine.records.arrow_batch cimport ArrowBatch
+from engine.records.hashing cimport rehash
+from engine.records.row_codec cimport RowCodec
+
+cdef struct RowPage:
+    uint8_t* memory
+    int64_t used                # bytes of rows
+
+# The rows of one partition; all pages but the last are full.
+cdef struct RowPart:
+    RowPage* pages
+    int64_t page_count
+    int64_t page_capacity
+    int64_t row_count           # in its pages
+    bint is_spilled             # has a file: it keeps one page, which is written when it is full
+
+# The spill partition of a hash on a level.
+cdef inline int32_t partition_of_hash(uint64_t hash, int32_t level, int32_t partition_count) noexcept nogil:
+    cdef uint64_t mixed = rehash(hash, <uint32_t> level) if level > 0 else hash
+    return <int32_t> ((((mixed >> 16) & 0xFFFF) * <uint64_t> partition_count) >> 16)
+
+@cython.final
+cdef class RowPartitions:
+    cdef PagePool _pool
+    cdef RowCodec _codec
+    cdef object _files                  # PartitionFiles
+    cdef int32_t _key_count
+    cdef int32_t* _key_columns          # 0, 1, 2 ...
+    cdef RowPart* _parts
+    cdef readonly int32_t partition_count
+    cdef readonly int32_t level
+    cdef readonly int64_t page_limit    # pages to hold at one time
+    cdef readonly int64_t pages_held
+    cdef void* _scratch
+    cdef uint64_t* _hashes
+    cdef uint8_t** _targets
+    cdef uint32_t* _sizes
+    cdef int32_t* _places               # partition of each row of a chunk
+
+    cdef int64_t _place(self, int64_t row, int64_t count) noexcept nogil
+    cdef bint _add_page(self, RowPart* part) noexcept nogil
+    cdef int _encode(self, ArrowBatch batch, int64_t start, int64_t placed, int64_t stop) except -1 nogil
+    cdef bint _make_place(self, ArrowBatch batch, int64_t start, int64_t row) except -1
+    cdef int _write_large(self, ArrowBatch batch, int64_t start, int64_t row) except -1
+    cdef void _give_pages(self, RowPart* part, int64_t keep) noexcept nogil
+
+# Rows of one partition that stayed in memory.
+@cython.final
+cdef class KeptRows:
+    cdef PagePool _pool
+    cdef RowCodec _codec
+    cdef RowPage* _pages
+    cdef int64_t _page_count
+    cdef int64_t _page_index            # pages before it are given back
+    cdef int64_t _next_index            # pages before it are in _rows, the last perhaps not all
+    cdef int64_t _offset                # of the first row of page _next_index that is not in _rows
+    cdef uint8_t** _rows
+    cdef int64_t _capacity
+    cdef int64_t _found                 # rows in _rows
+    cdef int64_t _given                 # of them, decoded
+    cdef readonly int64_t row_count
+    cdef readonly int64_t page_count    # at the beginning
+
+    cdef int _gather(self) except -1
+    cdef void _give_pages(self, int64_t end) noexcept nogil

@@ -1,0 +1,322 @@
+"""RowPartitions: states as rows, parted by the hash of their keys, in memory and, beyond it, in files.
+
+    parts = RowPartitions(codec, key_count, pool, files, partition_count, level, page_limit)
+    reached = parts.add(batch, start)           rows before reached are in; fewer than all: no page is left
+    parts.spill_largest()                       makes pages free; False: all partitions have files
+    kept = parts.take(partition)                rows of a partition in memory, to be read or deleted
+    sources = parts.finish()                    the rest of spilled ones is written; KeptRows of the others
+    parts.close()                               always; idempotent
+
+    batch ─hash─► partition of each row ─► place in its last page ─┬─► all placed: encode
+                                                                   └─► its page is full: encode the run so far, then
+                                                                       spilled: write the page, fill it anew
+                                                                       in memory: one more page, or stop
+
+No row looks for its group here: one line of memory for each partition is being written, where a table larger than the
+caches misses them two or three times for every row. The groups of one partition, afterwards, are few enough.
+
+Invariants: rows of a partition stay in the order in which they came: file first, then pages. A spilled partition holds
+one page at most, so a limit of one page for each partition is enough. Keys lie in their rows.
+
+Limits: a row larger than a page goes to the file of its partition, whose pages are written before it.
+
+Source: Boncz, Zukowski and Nes, "Database architecture optimized for the new bottleneck" (radix clustering);
+DuckDB's radix-partitioned hash table.
+"""
+
+cimport cython
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport calloc, free, malloc, realloc
+
+from engine.iomanager.spill_writer cimport SpillWriter
+from engine.memory.page_pool cimport PagePool
+from engine.records.arrow_batch cimport ArrowBatch
+from engine.records.hashing cimport hash_batch
+from engine.records.row_codec cimport RowCodec, row_size, rows_of_page
+
+from engine.errors import CorruptBlockError, MemoryBudgetError
+
+cdef enum:
+    CHUNK_ROWS = 1024
+    KEPT_ROWS = 8192            # rows of a batch that is read from memory
+    KEPT_BYTES = 1 << 20        # bytes of it, and of values outside, but for a single page or row
+
+
+@cython.final
+cdef class RowPartitions:
+    """Args: codec: of the rows, keys first; files: PartitionFiles; page_limit: at least one for each partition."""
+
+    def __cinit__(self, RowCodec codec not None, int32_t key_count, PagePool pool not None, files,
+                  int32_t partition_count, int32_t level, int64_t page_limit):
+        cdef uint8_t* memory
+        cdef int32_t index
+        self._codec = codec
+        self._pool = pool
+        self._files = files
+        self._key_count = key_count
+        self.partition_count = partition_count
+        self.level = level
+        self.page_limit = max(page_limit, <int64_t> partition_count)
+        self._parts = <RowPart*> calloc(partition_count, sizeof(RowPart))
+        self._key_columns = <int32_t*> calloc(key_count + 1, sizeof(int32_t))
+        self._scratch = malloc(CHUNK_ROWS * (2 * 8 + 2 * 4))
+        if self._parts == NULL or self._key_columns == NULL or self._scratch == NULL:
+            raise MemoryError()
+        for index in range(key_count):
+            self._key_columns[index] = index
+        for index in range(partition_count):
+            self._parts[index].is_spilled = files.has(index)
+        memory = <uint8_t*> self._scratch
+        self._hashes = <uint64_t*> memory
+        self._targets = <uint8_t**> (memory + 8 * CHUNK_ROWS)
+        self._sizes = <uint32_t*> (memory + 16 * CHUNK_ROWS)
+        self._places = <int32_t*> (memory + 20 * CHUNK_ROWS)
+
+    def __dealloc__(self):
+        cdef int32_t index
+        for index in range(self.partition_count if self._parts != NULL else 0):
+            free(self._parts[index].pages)
+        free(self._parts)
+        free(self._key_columns)
+        free(self._scratch)
+
+    # ------------------------------------------------------------------------------------------------------- adding
+
+    def add(self, batch, int64_t start):
+        """Put rows start and following into their partitions; return the first row that is not in.
+
+        Args: batch: pyarrow.RecordBatch of the codec's columns.
+        Raises: SpillError, DiskFullError.
+        """
+        cdef ArrowBatch opened = ArrowBatch.open(batch)
+        cdef int64_t count, done, placed, row
+        self._codec.accept(opened)
+        self._codec.move_outside(opened)
+        while start < opened.row_count:
+            count = min(<int64_t> CHUNK_ROWS, opened.row_count - start)
+            with nogil:
+                hash_batch(opened, self._key_columns, self._key_count, start, count, self._hashes)
+                self._codec.measure(opened, start, count, self._sizes)
+                for row in range(count):
+                    self._places[row] = partition_of_hash(self._hashes[row], self.level, self.partition_count)
+            placed = 0
+            while placed < count:
+                with nogil:
+                    done = self._place(placed, count)
+                    self._encode(opened, start, placed, done)
+                placed = done
+                if placed < count:
+                    if self._sizes[placed] > <uint32_t> self._pool.page_size:
+                        self._write_large(opened, start, placed)
+                        placed += 1
+                    elif not self._make_place(opened, start, placed):
+                        return start + placed
+            start += count
+        return start
+
+    cdef int64_t _place(self, int64_t row, int64_t count) noexcept nogil:
+        """Give rows their addresses; stops at the first one that finds no room in its part's pages."""
+        cdef RowPart* part
+        cdef RowPage* page
+        cdef int64_t page_size = self._pool.page_size
+        cdef int64_t size
+        while row < count:
+            part = &self._parts[self._places[row]]
+            size = self._sizes[row]
+            page = part.pages + (part.page_count - 1)
+            if part.page_count == 0 or page.used + size > page_size:
+                if size > page_size or (part.is_spilled and part.page_count > 0) or not self._add_page(part):
+                    return row
+                page = part.pages + (part.page_count - 1)
+            self._targets[row] = page.memory + page.used
+            page.used += size
+            part.row_count += 1
+            row += 1
+        return row
+
+    cdef bint _add_page(self, RowPart* part) noexcept nogil:
+        """Open one more page of a part; False: the limit is reached, or there is no memory."""
+        cdef RowPage* pages
+        cdef int64_t capacity
+        cdef uint8_t* memory
+        if self.pages_held >= self.page_limit:
+            return False
+        if part.page_count == part.page_capacity:
+            capacity = 2 * part.page_capacity + 2
+            pages = <RowPage*> realloc(part.pages, <size_t> capacity * sizeof(RowPage))
+            if pages == NULL:
+                return False
+            part.pages = pages
+            part.page_capacity = capacity
+        memory = self._pool.take()
+        if memory == NULL:
+            return False
+        part.pages[part.page_count].memory = memory
+        part.pages[part.page_count].used = 0
+        part.page_count += 1
+        self.pages_held += 1
+        return True
+
+    cdef int _encode(self, ArrowBatch batch, int64_t start, int64_t placed, int64_t stop) except -1 nogil:
+        """Write the rows of a chunk that have got places."""
+        if stop > placed:
+            self._codec.encode(batch, start + placed, stop - placed, self._sizes + placed, self._targets + placed)
+        return 0
+
+    cdef bint _make_place(self, ArrowBatch batch, int64_t start, int64_t row) except -1:
+        """Write the full page of a spilled part; False: the part is in memory, and there is no more."""
+        cdef RowPart* part = &self._parts[self._places[row]]
+        cdef SpillWriter writer
+        if not part.is_spilled or part.page_count == 0:
+            return False
+        writer = self._files.writer(self._places[row])
+        with nogil:
+            writer.write(part.pages.memory, part.pages.used)
+        part.pages.used = 0
+        part.row_count = 0
+        return True
+
+    cdef int _write_large(self, ArrowBatch batch, int64_t start, int64_t row) except -1:
+        """Write one row that is larger than a page, behind those of its part."""
+        cdef int64_t size = self._sizes[row]
+        cdef bint reserved = False
+        cdef uint8_t* memory
+        cdef SpillWriter writer
+        self._spill(self._places[row])
+        writer = self._files.writer(self._places[row])
+        with nogil:
+            memory = self._pool.take_large(size, False)
+            if memory == NULL:
+                reserved = True
+                memory = self._pool.take_large(size, True)
+        if memory == NULL:
+            raise MemoryBudgetError(f"no memory for a state of {size} bytes in {self._pool!r}")
+        try:
+            with nogil:
+                self._codec.encode(batch, start + row, 1, self._sizes + row, &memory)
+                writer.write(memory, size)
+        finally:
+            self._pool.give_large(memory, size, reserved)
+        return 0
+
+    # ------------------------------------------------------------------------------------------------------ spilling
+
+    def spill_largest(self):
+        """Write the partition with most pages in memory to its file; False: none has any."""
+        cdef int32_t index
+        cdef int32_t largest = -1
+        for index in range(self.partition_count):
+            if not self._parts[index].is_spilled and self._parts[index].page_count > 0 and (
+                    largest < 0 or self._parts[index].page_count > self._parts[largest].page_count):
+                largest = index
+        if largest < 0:
+            return False
+        self._spill(largest)
+        return True
+
+    def _spill(self, int32_t partition):
+        """Write all pages of a partition, give them back but for one; what comes later follows."""
+        cdef RowPart* part = &self._parts[partition]
+        cdef SpillWriter writer = self._files.writer(partition)
+        cdef int64_t index
+        part.is_spilled = True
+        with nogil:
+            for index in range(part.page_count):
+                writer.write(part.pages[index].memory, part.pages[index].used)
+                part.pages[index].used = 0
+            self._give_pages(part, 1)
+        part.row_count = 0
+
+    cdef void _give_pages(self, RowPart* part, int64_t keep) noexcept nogil:
+        while part.page_count > keep:
+            part.page_count -= 1
+            self._pool.give(part.pages[part.page_count].memory)
+            self.pages_held -= 1
+
+    def take(self, int32_t partition):
+        """Return what a partition has in memory, which is then the caller's to read or delete; None: nothing."""
+        cdef RowPart* part = &self._parts[partition]
+        cdef KeptRows kept
+        if part.is_spilled or part.page_count == 0:
+            return None
+        kept = KeptRows.__new__(KeptRows)
+        kept._pool = self._pool
+        kept._codec = self._codec
+        kept._pages = part.pages
+        kept._page_count = kept.page_count = part.page_count
+        kept.row_count = part.row_count
+        self.pages_held -= part.page_count
+        part.pages = NULL
+        part.page_count = part.page_capacity = part.row_count = 0
+        return kept
+
+    def finish(self):
+        """Write what spilled partitions have left, and return the others: KeptRows, in order. Nothing is left here."""
+        cdef int32_t index
+        for index in range(self.partition_count):
+            if self._parts[index].is_spilled:
+                self._spill(index)
+                self._give_pages(&self._parts[index], 0)
+        taken = [self.take(index) for index in range(self.partition_count)]
+        return [kept for kept in taken if kept is not None]
+
+    def close(self):
+        """Give every page back; idempotent."""
+        cdef int32_t index
+        for index in range(self.partition_count):
+            self._give_pages(&self._parts[index], 0)
+
+
+@cython.final
+cdef class KeptRows:
+    """Iterator over the rows of a partition in memory, as batches; pages go back when they have been read."""
+
+    def __dealloc__(self):
+        free(self._rows)
+        free(self._pages)
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        cdef int64_t count
+        if self._given == self._found:
+            self._give_pages(self._next_index)
+            self._gather()
+            if self._found == 0:
+                raise StopIteration
+        count = self._codec.rows_within(self._rows + self._given, self._found - self._given, KEPT_BYTES)
+        self._given += count
+        return self._codec.decode(self._rows + self._given - count, count, NULL, 0)
+
+    cdef int _gather(self) except -1:
+        """Find the next rows: about KEPT_ROWS of them, whole pages."""
+        cdef int64_t capacity = KEPT_ROWS + self._pool.page_size // 8
+        cdef int64_t size = 0
+        cdef int64_t count
+        cdef RowPage* page
+        if self._rows == NULL:
+            self._rows = <uint8_t**> malloc(<size_t> capacity * sizeof(uint8_t*))
+            if self._rows == NULL:
+                raise MemoryError()
+        self._found = self._given = 0
+        while self._next_index < self._page_count and self._found < KEPT_ROWS and size < KEPT_BYTES:
+            page = self._pages + self._next_index
+            count = rows_of_page(page.memory, page.used, self._rows + self._found, capacity - self._found)
+            if count < 0:
+                raise CorruptBlockError("sizes of rows do not add up in a page of aggregate states")
+            self._found += count
+            size += page.used
+            self._next_index += 1
+        return 0
+
+    cdef void _give_pages(self, int64_t end) noexcept nogil:
+        while self._page_index < end:
+            self._pool.give(self._pages[self._page_index].memory)
+            self._page_index += 1
+
+    def delete(self):
+        """Give back what has not been read; idempotent."""
+        self._given = self._found = 0
+        self._next_index = self._page_count
+        self._give_pages(self._page_count)

@@ -1,0 +1,141 @@
+"""States past the table: parted by their keys in pages and files, and given back in order."""
+
+import random
+
+import pyarrow as pa
+import pytest
+
+from engine.aggregate.parting import Parting
+from engine.aggregate.partition_files import PartitionFiles
+from engine.aggregate.row_partitions import RowPartitions
+from engine.errors import MemoryBudgetError
+from engine.records.row_codec import RowCodec
+from tests.aggregate.group_oracle import make_table, oracle, rows_of, single, two_phases
+
+SCHEMA = pa.schema([("key", pa.int64()), ("value", pa.string())])
+PARTITIONS = 8
+
+
+def make_batch(rows, sizes=(0, 3, 40), seed=1):
+    rng = random.Random(seed)
+    keys = [None if rng.random() < 0.1 else rng.randrange(50) for _ in range(rows)]
+    values = [f"{index}:" + "x" * rng.choice(sizes) for index in range(rows)]
+    return pa.record_batch([pa.array(keys, pa.int64()), pa.array(values)], schema=SCHEMA)
+
+
+def in_order_by_key(rows):
+    found = {}
+    for key, value in rows:
+        found.setdefault(key, []).append(value)
+    return found
+
+
+def read_all(sources, files, codec):
+    """Rows of kept partitions and of files."""
+    rows = []
+    for source in sources:
+        for batch in source:
+            rows += zip(*(column.to_pylist() for column in batch.columns), strict=True)
+        source.delete()
+    for file in files.finish():
+        with file.reader() as reader:
+            for block in reader:
+                rows += zip(*(column.to_pylist() for column in codec.from_rows(block).columns), strict=True)
+        file.delete()
+    return rows
+
+
+@pytest.mark.parametrize("page_limit", [PARTITIONS, 20, 200])
+@pytest.mark.parametrize("sizes", [(0, 3, 40), (10, 3000, 9000)])
+def test_every_row_comes_back_in_the_order_of_its_key(workshop, page_limit, sizes):
+    batch = make_batch(3000 if max(sizes) < 100 else 200, sizes)
+    with workshop.operator(page_limit + 8) as (pool, space):
+        codec, files = RowCodec(SCHEMA), PartitionFiles(space, 4096)
+        parts = RowPartitions(codec, 1, pool, files, PARTITIONS, 0, page_limit)
+        position = 0
+        while position < batch.num_rows:
+            position = parts.add(batch.slice(0, position + 700), position)
+            assert parts.pages_held <= page_limit
+            if position < batch.num_rows and position % 700:
+                parts.spill_largest()
+        kept = parts.finish()
+        assert parts.pages_held == 0
+        assert len(kept) == PARTITIONS or page_limit < 200 or max(sizes) > 4096
+        expected = zip(*(column.to_pylist() for column in batch.columns), strict=True)
+        assert in_order_by_key(read_all(kept, files, codec)) == in_order_by_key(expected)
+        parts.close()
+
+
+def test_what_was_taken_and_deleted_gives_its_pages_back(workshop):
+    with workshop.operator(40) as (pool, space):
+        parts = RowPartitions(RowCodec(SCHEMA), 1, pool, PartitionFiles(space, 4096), PARTITIONS, 0, 32)
+        batch = make_batch(1000)
+        assert parts.add(batch, 0) == 1000
+        kept = [kept for kept in map(parts.take, range(PARTITIONS)) if kept is not None]
+        assert sum(rows.row_count for rows in kept) == 1000
+        assert pool.pages_used == sum(rows.page_count for rows in kept) > 0
+        next(iter(kept[0]))
+        for rows in kept:
+            rows.delete()
+        assert pool.pages_used == 0
+        parts.close()
+
+
+def test_without_a_page_of_the_pool_it_says_so(workshop):
+    with workshop.operator(4) as (pool, space):
+        files = PartitionFiles(space, 4096)
+        parts = RowPartitions(RowCodec(SCHEMA), 1, pool, files, PARTITIONS, 0, PARTITIONS)
+        batch = make_batch(1000)
+        position = parts.add(batch, 0)
+        while parts.spill_largest():
+            position = parts.add(batch, position)
+        assert position < 1000
+        parts.close()
+        files.discard()
+
+
+@pytest.mark.parametrize("phases", [single, two_phases])
+@pytest.mark.parametrize("distinct", [300, 20000])
+def test_groups_that_do_not_repeat_within_reach_go_past_the_table(workshop, monkeypatch, phases, distinct):
+    began = []
+    monkeypatch.setattr(Parting, "__init__", _counting(Parting.__init__, began))
+    table, calls = make_table("int64", "int64", 9000, distinct, null_share=0.05)
+    result, operator = phases(workshop, 66, table, ("key",), calls)[:2]
+    assert rows_of(result) == oracle(table, ("key",), calls)
+    assert bool(began) == (operator.spilled_bytes > 0) == (distinct == 20000)
+
+
+def test_what_repeats_later_is_spilled_once(workshop):
+    """New groups only, until partitions have begun; then the same few again and again."""
+    keys = [*range(3000), *(index % 40 for index in range(6000))]
+    table, calls = make_table("int64", "int64", len(keys), 10)
+    table = table.set_column(0, "key", pa.array(keys, pa.int64()))
+    result, operator = single(workshop, 66, table, ("key",), calls)
+    assert rows_of(result) == oracle(table, ("key",), calls)
+    row_bytes = RowCodec(operator._layout.state_schema).fixed_size
+    assert 0 < operator.spilled_bytes <= len(keys) * row_bytes
+
+
+def test_no_page_for_states_is_an_error_of_memory(workshop):
+    with workshop.operator(4) as (pool, space):
+        files = PartitionFiles(space, 4096)
+        layout = _Layout(SCHEMA, [0])
+        parting = Parting(layout, pool, space, files, PARTITIONS, 0, PARTITIONS)
+        with pytest.raises(MemoryBudgetError, match="no page"):
+            parting.add(make_batch(1000))
+        parting.close()
+        files.discard()
+
+
+class _Layout:
+    def __init__(self, state_schema, key_columns):
+        self.state_schema = state_schema
+        self.key_columns = key_columns
+
+
+def _counting(function, calls):
+    def counted(*arguments, **options):
+        calls.append(arguments)
+        return function(*arguments, **options)
+
+    return counted

@@ -6,7 +6,8 @@ from their width: what the file says of the group (which is less than the truth 
 in the rows before.
 
 What reading a row group holds is reserved before (parquet_residence.py). Where that is more than there is, its columns
-are read some after the others and put together from a file (column_passes.py).
+are read some after the others and put together from a file (column_passes.py). Pages of many very wide values are read
+value by value (wide_columns.py).
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import pyarrow.parquet as pq
 from engine.connectors.bounded_batches import BATCH_BYTES_MAX, BATCH_ROWS_MAX, bounded_batches
 from engine.connectors.column_passes import read_in_passes
 from engine.connectors.parquet_residence import buffer_bytes, held_bytes, parts
+from engine.connectors.wide_columns import plan_wide, read_wide
 from engine.connectors.wide_rows import WIDE_BYTES, give_back, turn
 from engine.errors import DataError
 from engine.graph.source_spec import ParquetSource, SourceSplit
@@ -116,6 +118,17 @@ class ParquetReader:
     def _batches(self, group: int, rows: int, columns: list[str]) -> Iterator[pa.RecordBatch]:
         """Return the batches of a row group; a single row is read at once, which keeps no page of it for later."""
         assert self._file is not None
+        wide = plan_wide(self._path, self._file, group, columns, self._new_space)
+        if wide:
+            names = {column.field.name for column in wide}
+            others = [name for name in columns if name not in names]
+            try:
+                rest = self._batches_of(group, others, rows) if others else iter(())
+                yield from read_wide(wide, rest, self._file.metadata.row_group(group).num_rows)
+            finally:
+                for column in wide:
+                    column.close()
+            return
         if self._file.metadata.row_group(group).num_rows != 1:
             divided = self._reserved_parts(group, columns)
             if len(divided) > 1 and self._new_space is not None:

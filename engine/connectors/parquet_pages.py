@@ -1,0 +1,312 @@
+"""Pages of a Parquet column as they lie in the file: headers, and streams of their bytes, decompressed on the way.
+
+    pages(descriptor, chunk)            ──► PageHeader, one for each page, dictionary included; only headers are read
+    page_stream(descriptor, page, codec) ──► .read(size) .readinto(view) .finish()       the page's bytes in order
+    bits_and_runs(data, width, count)   ──► list of numbers: levels, places in a dictionary
+
+pyarrow takes a page into memory whole, with all that is in it; who needs one value after the other reads it from here.
+What has a checksum is compared with it when the page ends.
+
+Source: parquet-format: PageHeader in Thrift's compact protocol; Encodings.md, RLE and bit-packing hybrid.
+"""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple, Protocol
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from engine.connectors.snappy_stream import SnappyStream
+
+#: bytes in which a header ends, but for statistics that some writer made of very wide values
+HEADER_BYTES: Final = 16 << 10
+STREAMED_CODECS: Final = {"UNCOMPRESSED": "", "SNAPPY": "snappy", "GZIP": "gzip", "ZSTD": "zstd", "BROTLI": "brotli"}
+DATA, DICTIONARY, DATA_SECOND = 0, 2, 3
+_CHUNK_BYTES: Final = 256 << 10
+#: kinds of values in Thrift's compact protocol
+_TRUE, _FALSE, _BYTE, _DOUBLE, _BINARY, _LIST, _SET, _STRUCT = 1, 2, 3, 7, 8, 9, 10, 12
+_INTEGERS: Final = (4, 5, 6)
+
+
+class PageHeader(NamedTuple):
+    """What a page says of itself."""
+
+    #: where its bytes begin
+    position: int
+    kind: int
+    size_bytes: int
+    compressed_bytes: int
+    checksum: int | None
+    value_count: int
+    encoding: int
+    #: of a page of the second kind: levels, which lie before the rest and are not compressed
+    level_bytes: tuple[int, int]
+    is_compressed: bool
+
+
+class Thrift:
+    """Reads one struct of the compact protocol as numbers of fields to values; what is no number is passed over."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self.position = 0
+
+    def struct(self) -> dict[int, Any]:
+        """Return the fields; IndexError where the bytes end before it does."""
+        fields: dict[int, Any] = {}
+        number = 0
+        while (head := self._byte()) != 0:
+            number = number + (head >> 4) if head >> 4 else self._zigzag()
+            fields[number] = self._value(head & 15)
+        return fields
+
+    def _byte(self) -> int:
+        self.position += 1
+        return self._data[self.position - 1]
+
+    def varint(self) -> int:
+        """Return a number without sign."""
+        value = shift = 0
+        while (byte := self._byte()) >= 0x80:
+            value |= (byte & 0x7F) << shift
+            shift += 7
+        return value | byte << shift
+
+    def _zigzag(self) -> int:
+        value = self.varint()
+        return value >> 1 ^ -(value & 1)
+
+    def _skip(self, size: int) -> None:
+        self.position += size
+        if self.position > len(self._data):
+            raise IndexError("the header is longer")
+
+    def _value(self, kind: int) -> Any:
+        if kind in (_TRUE, _FALSE):
+            return kind == _TRUE
+        if kind in _INTEGERS:
+            return self._zigzag()
+        if kind == _STRUCT:
+            return self.struct()
+        if kind in (_BYTE, _DOUBLE, _BINARY):
+            self._skip({_BYTE: 1, _DOUBLE: 8}.get(kind) or self.varint())
+            return None
+        if kind in (_LIST, _SET):
+            head = self._byte()
+            count = head >> 4 if head >> 4 != 15 else self.varint()
+            for _ in range(count):
+                self._value(head & 15)
+            return None
+        raise pa.ArrowInvalid(f"a page header has a field of the unknown kind {kind}")
+
+
+def first_page(chunk: pq.ColumnChunkMetaData) -> int:
+    """Return where the pages of a column begin."""
+    offset: int = chunk.data_page_offset
+    dictionary: int | None = chunk.dictionary_page_offset if chunk.has_dictionary_page else None
+    return min(offset, dictionary) if dictionary else offset
+
+
+def pages(descriptor: int, chunk: pq.ColumnChunkMetaData) -> Iterator[PageHeader]:
+    """Yield the headers of a column's pages; pa.ArrowInvalid where there is none."""
+    position = first_page(chunk)
+    left = chunk.num_values
+    end = position + chunk.total_compressed_size
+    while left > 0:
+        if position >= end:
+            raise pa.ArrowInvalid(f"the pages of column {chunk.path_in_schema} end {left} values early")
+        page = _header(descriptor, position, end)
+        yield page
+        if page.kind != DICTIONARY:
+            left -= page.value_count
+        position = page.position + page.compressed_bytes
+
+
+def _header(descriptor: int, position: int, end: int) -> PageHeader:
+    size = HEADER_BYTES
+    while True:
+        data = os.pread(descriptor, min(size, end - position), position)
+        reader = Thrift(data)
+        try:
+            fields = reader.struct()
+            break
+        except IndexError:
+            if len(data) < size:
+                raise pa.ArrowInvalid(f"the page header at byte {position} does not end") from None
+            size *= 8
+    kind = fields.get(1, -1)
+    about = fields.get({DATA: 5, DICTIONARY: 7, DATA_SECOND: 8}.get(kind, 0), {})
+    if min(fields.get(2, -1), fields.get(3, -1), about.get(1, 0)) < 0:
+        raise pa.ArrowInvalid(f"the page header at byte {position} is damaged")
+    is_second = kind == DATA_SECOND
+    return PageHeader(
+        position + reader.position,
+        kind,
+        fields[2],
+        fields[3],
+        fields[4] & 0xFFFF_FFFF if 4 in fields else None,
+        about.get(1, 0),
+        about.get(4 if is_second else 2, -1),
+        (about.get(6, 0), about.get(5, 0)) if is_second else (0, 0),
+        about.get(7, True) if is_second else True,
+    )
+
+
+class ByteStream(Protocol):
+    """Bytes in order."""
+
+    def read(self, size: int) -> bytes:
+        """Return just so many bytes."""
+        ...
+
+    def readinto(self, view: memoryview) -> object:
+        """Fill the view."""
+        ...
+
+
+class _Section:
+    """Bytes of a file, counted for the checksum."""
+
+    def __init__(self, descriptor: int, position: int, size_bytes: int) -> None:
+        self._descriptor = descriptor
+        self.position = position
+        self._end = position + size_bytes
+        self.checksum = 0
+        self.is_checked = False
+
+    def readinto(self, view: memoryview) -> None:
+        if len(view) > self._end - self.position:
+            raise pa.ArrowInvalid(f"a page ends at byte {self._end}, before its values do")
+        done = 0
+        while done < len(view):
+            count = os.preadv(self._descriptor, [view[done:]], self.position)
+            if count == 0:
+                raise pa.ArrowInvalid(f"the file ends at byte {self.position}, within a page")
+            if self.is_checked:
+                self.checksum = zlib.crc32(view[done : done + count], self.checksum)
+            done, self.position = done + count, self.position + count
+
+    def read(self, size: int) -> bytes:
+        data = bytearray(size)
+        self.readinto(memoryview(data))
+        return bytes(data)
+
+    def some(self, size: int) -> bytes:
+        """Return the next bytes, less at the end."""
+        return self.read(min(size, self._end - self.position))
+
+
+class _ArrowStream:
+    """Arrow's decompression of a section."""
+
+    closed = False
+
+    def __init__(self, section: _Section, codec: str) -> None:
+        self._section = section
+        self._stream = pa.CompressedInputStream(pa.PythonFile(self, mode="r"), codec)
+
+    def readable(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        """Leave the file open."""
+
+    def read(self, size: int) -> bytes:
+        """Give Arrow what it is to decompress."""
+        return self._section.some(min(size, _CHUNK_BYTES))
+
+    def readinto(self, view: memoryview) -> None:
+        done = 0
+        while done < len(view):
+            count = self._stream.readinto(view[done:])
+            if not count:
+                raise pa.ArrowInvalid("a compressed page ends before its values do")
+            done += count
+
+
+class PageStream:
+    """The bytes of a page: levels of the second kind of page first, as they are, then the rest, decompressed."""
+
+    def __init__(self, descriptor: int, page: PageHeader, codec: str) -> None:
+        levels = sum(page.level_bytes)
+        if levels > min(page.size_bytes, page.compressed_bytes):
+            raise pa.ArrowInvalid(f"the page at byte {page.position} has more levels than bytes")
+        self._page = page
+        self._section = _Section(descriptor, page.position, page.compressed_bytes)
+        self._section.is_checked = page.checksum is not None
+        self.levels = self._section.read(levels)[page.level_bytes[0] :]
+        self._left = page.size_bytes - levels
+        codec = codec if page.is_compressed and self._left else ""
+        self._source: Any = self._section
+        if codec == "snappy":
+            self._source = SnappyStream(self._section.some, self._left)
+        elif codec:
+            self._source = _ArrowStream(self._section, codec)
+
+    @property
+    def left_bytes(self) -> int:
+        """Bytes that are still to come."""
+        return self._left
+
+    def readinto(self, view: memoryview) -> None:
+        """Fill the view with the next bytes; pa.ArrowInvalid where the page is damaged."""
+        if len(view) > self._left:
+            raise pa.ArrowInvalid(f"the page at byte {self._page.position} ends before its values do")
+        self._left -= len(view)
+        try:
+            self._source.readinto(view)
+        except ValueError as error:
+            raise pa.ArrowInvalid(str(error)) from error
+
+    def read(self, size: int) -> bytes:
+        """Return the next bytes."""
+        data = bytearray(min(size, self._left + 1))
+        if size:
+            self.readinto(memoryview(data))
+        return bytes(data)
+
+    def skip(self, size: int) -> None:
+        """Pass over bytes of a page that is not compressed; they are read where it has a checksum."""
+        self._left -= size
+        if self._section.is_checked:
+            while size:
+                size -= len(self._section.some(min(size, _CHUNK_BYTES)))
+        else:
+            self._section.position += size
+
+    def finish(self) -> None:
+        """Compare the checksum, where the page has one."""
+        if self._page.checksum is None:
+            return
+        while self._section.some(_CHUNK_BYTES):
+            pass
+        if self._section.checksum != self._page.checksum:
+            raise pa.ArrowInvalid(f"the page at byte {self._page.position} is damaged: its checksum differs")
+
+
+def bits_and_runs(data: bytes, width: int, count: int) -> list[int]:
+    """Return numbers that are written as runs and packed bits."""
+    numbers: list[int] = []
+    reader = Thrift(data)  # its varints are the same
+    try:
+        while len(numbers) < count:
+            head = reader.varint()
+            if head & 1:
+                size = (head >> 1) * width
+                packed = int.from_bytes(data[reader.position : reader.position + size], "little")
+                reader.position += size
+                for _ in range(min((head >> 1) * 8, count - len(numbers))):
+                    numbers.append(packed & ((1 << width) - 1))
+                    packed >>= width
+            else:
+                size = (width + 7) // 8
+                value = int.from_bytes(data[reader.position : reader.position + size], "little")
+                reader.position += size
+                numbers.extend([value] * min(head >> 1, count - len(numbers)))
+    except IndexError:
+        raise pa.ArrowInvalid("levels or places in a dictionary end before their values do") from None
+    return numbers

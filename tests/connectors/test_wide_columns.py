@@ -1,0 +1,142 @@
+"""Pages of very wide values are read value by value, and give what pyarrow gives."""
+
+import random
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from engine.connectors import wide_columns
+from engine.connectors.parquet_pages import first_page
+from engine.connectors.parquet_reader import ParquetReader
+from engine.connectors.parquet_source import parquet_source
+from engine.connectors.snappy_stream import SnappyStream
+from engine.errors import DataError
+from engine.iomanager.io_manager import IOManager
+from engine.iomanager.spill_identity import SpillIdentity
+
+
+@pytest.fixture
+def small_pages(monkeypatch):
+    """Pages from a kilobyte on are large, values of a hundred bytes wide."""
+    monkeypatch.setattr(wide_columns, "PAGE_BYTES", 1 << 10)
+    monkeypatch.setattr(wide_columns, "VALUE_BYTES", 100)
+    monkeypatch.setattr(wide_columns, "BATCH_BYTES_MAX", 3000)
+
+
+@pytest.fixture
+def new_space(tmp_path):
+    (tmp_path / "spill").mkdir()
+    with IOManager([str(tmp_path / "spill")]) as manager:
+        yield lambda: manager.space(SpillIdentity("job", 1, 0, 0))
+        assert not list((tmp_path / "spill").rglob("*.spill"))
+
+
+def wide_table(kind, rows=60, nulls=True):
+    chosen = random.Random(rows)
+    values = [chosen.randbytes(chosen.choice([0, 20, 900, 5000])) for _ in range(rows)]
+    if kind == pa.string():
+        values = [value.hex() for value in values]
+    values = [None if nulls and chosen.random() < 0.2 else value for value in values]
+    repeated = [values[chosen.randrange(5)] if index % 3 else value for index, value in enumerate(values)]
+    return pa.table(
+        {"id": pa.array(range(rows)), "blob": pa.array(repeated, kind), "name": [f"n{index}" for index in range(rows)]}
+    )
+
+
+def read(path, columns, new_space):
+    spec, _, _ = parquet_source(path)
+    reader = ParquetReader(msgspec.structs.replace(spec, columns=columns), spec.splits, new_space)
+    try:
+        return pa.Table.from_batches(list(reader))
+    finally:
+        reader.close()
+
+
+@pytest.mark.sample("pairs")
+@pytest.mark.parametrize("compression", ["none", "snappy", "zstd", "gzip", "brotli"])
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+@pytest.mark.parametrize("dictionary", [True, False])
+@pytest.mark.parametrize("kind", [pa.binary(), pa.string(), pa.large_binary()])
+@pytest.mark.parametrize("checksums", [True, False])
+def test_wide_columns_are_what_was_written(
+    small_pages, new_space, tmp_path, monkeypatch, compression, version, dictionary, kind, checksums
+):
+    path = tmp_path / "wide.parquet"
+    table = wide_table(kind)
+    pq.write_table(
+        table,
+        path,
+        compression=compression,
+        data_page_version=version,
+        use_dictionary=dictionary,
+        write_page_checksum=checksums,
+        row_group_size=25,
+        data_page_size=7000,
+        write_batch_size=3,
+    )
+    taken = []
+    plan = wide_columns.plan_wide
+    monkeypatch.setattr(
+        "engine.connectors.parquet_reader.plan_wide", lambda *given: taken.append(plan(*given)) or taken[-1]
+    )
+    for columns in (("id", "blob", "name"), ("blob",), ("name", "blob")):
+        assert read(path, columns, new_space).to_pydict() == table.select(columns).to_pydict()
+    assert all(taken)
+
+
+def test_columns_without_nulls_and_of_nulls_only(small_pages, new_space, tmp_path):
+    path = tmp_path / "wide.parquet"
+    schema = pa.schema([pa.field("blob", pa.binary(), nullable=False), ("none", pa.binary())])
+    table = pa.table({"blob": [b"x" * 4000, b"", b"y" * 90] * 5, "none": pa.nulls(15, pa.binary())}, schema)
+    pq.write_table(table, path, use_dictionary=False)
+    assert read(path, ("blob", "none"), new_space).to_pydict() == table.to_pydict()
+
+
+@pytest.mark.parametrize("compression", ["none", "snappy", "zstd"])
+@pytest.mark.parametrize("dictionary", [True, False])
+def test_a_damaged_page_is_an_error_and_never_a_crash(small_pages, new_space, tmp_path, compression, dictionary):
+    path = tmp_path / "wide.parquet"
+    table = wide_table(pa.binary(), 12)
+    pq.write_table(table, path, compression=compression, use_dictionary=dictionary, write_page_checksum=True)
+    data = path.read_bytes()
+    chunk = pq.read_metadata(path).row_group(0).column(1)
+    begin = first_page(chunk)
+    chosen = random.Random(3)
+    wrong = 0
+    for _ in range(120):
+        position = begin + chosen.randrange(chunk.total_compressed_size)
+        damaged = bytearray(data)
+        damaged[position] ^= 1 << chosen.randrange(8)
+        path.write_bytes(damaged)
+        try:
+            found = read(path, ("blob",), new_space)
+        except DataError:
+            wrong += 1
+        else:
+            assert found.to_pydict() == table.select(["blob"]).to_pydict()
+    assert wrong > 100
+
+
+@pytest.mark.parametrize("size", [0, 1, 5, 100, 70_000, 3_000_001])
+def test_snappy_is_read_in_pieces_of_any_size(size):
+    chosen = random.Random(size)
+    for data in (chosen.randbytes(size), (b"abc" * size)[:size], bytes(chosen.choices(b"ab c", k=size))):
+        block = pa.Codec("snappy").compress(data, asbytes=True)
+        position = 0
+        step = chosen.choice([1, 7, 1000]) if size < 1000 else 100_000
+
+        def take(count, block=block, step=step):
+            nonlocal position
+            piece = block[position : position + min(count, step)]
+            position += len(piece)
+            return piece
+
+        stream = SnappyStream(take, size)
+        found = b""
+        while len(found) < size:
+            found += stream.read(chosen.randint(1, max(1, size - len(found))))
+        assert found == data
+        with pytest.raises(ValueError, match="ends before"):
+            stream.read(1)

@@ -28,6 +28,7 @@ import gc
 import importlib
 import os
 import sys
+from importlib.machinery import EXTENSION_SUFFIXES
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -119,6 +120,8 @@ os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "20")
 
 #: a process that had more objects before the engine was imported has work of its own in memory
 _OBJECTS_BEFORE_MAX = 200_000
+#: what the engine is written on
+_OWN_LIBRARIES = frozenset({"engine", "numpy", "pyarrow", "msgspec", "lz4"})
 
 
 def __getattr__(name: str) -> Any:
@@ -138,11 +141,11 @@ def _import_quickly(module: str) -> None:
     """Import a module that brings most others, and keep Python's garbage collector from looking at what it brings.
 
     Modules live as long as the process, and there are tens of thousands of objects in them: too many to look at again
-    and again while they are made, in every full collection later, and twice when the interpreter ends, which took longer
+    and again while they are made, in each full collection later, and twice when the interpreter ends, which took longer
     than a small job. What a script had before is left alone with them, unless it is much.
     """
     is_collecting, is_ours = gc.isenabled(), gc.get_freeze_count() == 0
-    is_early = is_ours and len(gc.get_objects()) <= _OBJECTS_BEFORE_MAX
+    is_early = is_ours and _is_early()
     gc.disable()
     try:
         importlib.import_module(module)
@@ -154,6 +157,22 @@ def _import_quickly(module: str) -> None:
                 gc.unfreeze()
         if is_collecting:
             gc.enable()
+
+
+def _is_early() -> bool:
+    """Whether nobody minds that the objects there are now are never looked at again: a script that has just begun.
+
+    Libraries in C may mind: some count their objects when the interpreter ends, and complain about those still there.
+    """
+    if len(gc.get_objects()) > _OBJECTS_BEFORE_MAX:
+        return False
+    known = sys.stdlib_module_names | _OWN_LIBRARIES
+    suffixes = tuple(EXTENSION_SUFFIXES)
+    return not any(
+        (getattr(module, "__file__", None) or "").endswith(suffixes)
+        for name, module in tuple(sys.modules.items())
+        if name.partition(".")[0] not in known
+    )
 
 
 def __dir__() -> list[str]:

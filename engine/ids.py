@@ -18,7 +18,7 @@ operators read them.
 
 from __future__ import annotations
 
-import secrets
+import os
 from typing import Self
 
 import msgspec
@@ -32,7 +32,7 @@ class _HexId(msgspec.Struct, frozen=True, order=True):
     @classmethod
     def random(cls) -> Self:
         """Return a fresh id from the operating system's random source."""
-        return cls(secrets.token_hex(16))
+        return cls(os.urandom(16).hex())
 
     def __str__(self) -> str:
         return self.value
@@ -80,7 +80,7 @@ class ExecutionAttemptId(msgspec.Struct, frozen=True, order=True):
     @classmethod
     def create(cls, vertex: JobVertexId, subtask_index: int, attempt_number: int) -> ExecutionAttemptId:
         """Return a new attempt id with a fresh random part."""
-        return cls(vertex, subtask_index, attempt_number, secrets.token_hex(8))
+        return cls(vertex, subtask_index, attempt_number, os.urandom(8).hex())
 
     def __str__(self) -> str:
         return f"{self.vertex}-{self.subtask_index}-{self.attempt_number}-{self.nonce}"

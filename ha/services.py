@@ -10,14 +10,16 @@ One latch elects all components of a process together, so there is one election 
 from __future__ import annotations
 
 import uuid
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from ha.embedded import EmbeddedLeaderService
 from ha.information import LeaderInformation
 from ha.interfaces import LeaderElection, LeaderRetrieval, StateHandleStore
 from ha.memory_state import MemoryStateStore
 from ha.standalone import StandaloneElection, StandaloneRetrieval
-from ha.zookeeper_settings import ZooKeeperSettings
+
+if TYPE_CHECKING:
+    from ha.zookeeper_settings import ZooKeeperSettings
 
 
 class HaServices(Protocol):

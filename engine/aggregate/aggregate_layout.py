@@ -11,8 +11,7 @@ Nothing here touches data.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import pyarrow as pa
 
 from engine.aggregate.functions import (
@@ -46,8 +45,7 @@ STDDEV = -3
 _MADE_OF_MOMENTS = {"variance": VARIANCE, "stddev": STDDEV}
 
 
-@dataclass(frozen=True)
-class AggregateLayout:
+class AggregateLayout(msgspec.Struct, frozen=True):
     """What a HashAggregate works by. Lists of states are parallel: one entry for each state, in order of calls."""
 
     #: input columns of the keys

@@ -20,9 +20,9 @@ Limits: the source is read once for each argument that is counted, and once for 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pyarrow as pa
+from msgspec.structs import replace
 
 from engine.aggregate.functions import argument_column, result_schema, state_schema
 from engine.api.joins import union_node

@@ -17,10 +17,10 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+from msgspec.structs import replace
 
 from engine.api.aggregate_nodes import aggregate_node
 from engine.api.expression import Expr
@@ -40,9 +40,7 @@ from engine.api.projections import (
     with_columns,
 )
 from engine.api.results import format_table, table_to_rows
-from engine.connectors.csv_writer import check_csv_sink
 from engine.connectors.parquet_source import stored_schema
-from engine.connectors.text_writer import check_text_sink
 from engine.errors import PlanError, SchemaError
 from engine.expressions.infer import check_predicate
 from engine.expressions.schema_bridge import is_key_type
@@ -227,6 +225,8 @@ class DataSet(FunctionalCalls["DataSet"], PartitioningCalls["DataSet"]):
 
         A null is nothing, an empty string is ``""``. A path that exists is an error unless ``overwrite``.
         """
+        from engine.connectors.csv_writer import check_csv_sink  # noqa: PLC0415 - start-up time
+
         check_csv_sink(self.schema, delimiter)
         self._add_sink(SinkSpec("csv", _absolute(path), overwrite, header, delimiter))
 
@@ -252,6 +252,8 @@ class DataSet(FunctionalCalls["DataSet"], PartitioningCalls["DataSet"]):
         There must be exactly one column, of strings (SchemaError). As in Spark a null is an empty line, and a value
         with a line end in it reads back as several lines. A path that exists is an error unless ``overwrite``.
         """
+        from engine.connectors.text_writer import check_text_sink  # noqa: PLC0415 - start-up time
+
         check_text_sink(self.schema)
         self._add_sink(SinkSpec("text", _absolute(path), overwrite))
 

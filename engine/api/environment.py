@@ -35,13 +35,8 @@ from engine.commit.output_check import check_outputs
 from engine.config.command_line import current_command_line
 from engine.config.loader import Configuration, load_configuration
 from engine.config.options import PARALLELISM_DEFAULT
-from engine.connectors.arrow_source import arrow_source
-from engine.connectors.csv_source import csv_source
 from engine.connectors.parquet_source import parquet_source
 from engine.connectors.paths import PathLike
-from engine.connectors.records_source import records_source
-from engine.connectors.row_source import rows_to_table
-from engine.connectors.text_source import text_source
 from engine.errors import NotYetSupportedError, PlanError
 from engine.graph.plan import Sink, Source
 from engine.graph.source_spec import SinkSpec, SourceSpec, SourceStatistics
@@ -117,6 +112,9 @@ class Environment:
         "fail" with file, line and column, or "skip" and count. ``rate_limit``, on any source: at most so many rows a
         second of all subtasks together, given out smoothly.
         """
+        # Sources that a script does not read are not loaded.
+        from engine.connectors.csv_source import csv_source  # noqa: PLC0415
+
         source = csv_source(
             path,
             schema,
@@ -135,6 +133,8 @@ class Environment:
 
     def read_records(self, path: PathLike, rate_limit: float | None = None) -> DataSet:
         """Read a record data set: the folder of a Spark export or of ``write_records``, with its manifest."""
+        from engine.connectors.records_source import records_source  # noqa: PLC0415
+
         return self._source(*records_source(path), rate_limit)
 
     def read_text(self, path: Paths, rate_limit: float | None = None) -> DataSet:
@@ -143,14 +143,20 @@ class Environment:
         A line ends with ``\n`` or ``\r\n``; empty lines are rows. What is not UTF-8 fails the job with a DataError
         that names file and line.
         """
+        from engine.connectors.text_source import text_source  # noqa: PLC0415
+
         return self._source(*text_source(path, self.parallelism), rate_limit)
 
     def from_arrow(self, data: Any, rate_limit: float | None = None) -> DataSet:
         """Take anything with the Arrow C stream interface: pyarrow, Polars, DuckDB, pandas. The data is copied."""
+        from engine.connectors.arrow_source import arrow_source  # noqa: PLC0415
+
         return self._source(*arrow_source(data, self.temporary_folder), rate_limit)
 
     def from_rows(self, rows: Iterable[Any], schema: pa.Schema, rate_limit: float | None = None) -> DataSet:
         """Take Python rows: tuples, lists, dicts or rows, in the order or by the names of the schema."""
+        from engine.connectors.row_source import rows_to_table  # noqa: PLC0415
+
         return self.from_arrow(rows_to_table(rows, schema), rate_limit)
 
     def _source(

@@ -26,7 +26,6 @@ from engine.expressions.literals import make_literal
 from engine.expressions.schema_bridge import is_key_type, to_plan_schema
 from engine.functions.batch_formats import FORMATS
 from engine.functions.group_rows import SIDE
-from engine.functions.worker_protocol import BROADCASTS_MAX
 from engine.graph.expression import ColumnRef, NamedExpression
 from engine.graph.plan import CoGroup, GroupReduce, PythonFunction
 
@@ -176,6 +175,8 @@ def with_broadcasts(node: LogicalNode, data_sets: dict[str, LogicalNode]) -> Log
     if taken or not data_sets:
         raise SchemaError(f"with_broadcast: {f'{taken[0]!r} is there already' if taken else 'no data set is given'}")
     names = (*function.broadcasts, *data_sets)
+    from engine.functions.worker_protocol import BROADCASTS_MAX  # noqa: PLC0415 - start-up time
+
     if len(names) > BROADCASTS_MAX:
         raise SchemaError(f"with_broadcast: {len(names)} data sets; at most {BROADCASTS_MAX}")
     function = msgspec.structs.replace(function, broadcasts=names)

@@ -9,8 +9,8 @@ many data sets were built beside it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
+import msgspec
 import pyarrow as pa
 
 from engine.errors import PlanError
@@ -18,8 +18,7 @@ from engine.expressions.schema_bridge import to_plan_schema
 from engine.graph.plan import Operator, Plan, PlanNode
 
 
-@dataclass(frozen=True, eq=False)
-class LogicalNode:
+class LogicalNode(msgspec.Struct, frozen=True, eq=False):
     """An operator, its inputs, and the schema of what it makes."""
 
     operator: Operator

@@ -20,16 +20,15 @@ Only ``broadcast`` changes which rows there are: what reads it sees each row onc
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import pyarrow as pa
+from msgspec.structs import replace
 
 from engine.api.functions import python_function
 from engine.api.projections import check_columns, column_names
 from engine.errors import PlanError, SchemaError
 from engine.expressions.schema_bridge import is_key_type, to_column_info
-from engine.functions.function_body import CHANNEL_COLUMN
 from engine.graph.plan import Operator, Partition, Source
 
 if TYPE_CHECKING:
@@ -134,6 +133,8 @@ class PartitioningCalls(Generic[D]):
         check_columns(names, self._node.schema)
         if not names:
             raise SchemaError("partition_custom: no key; name the columns that the function is to see")
+        from engine.functions.function_body import CHANNEL_COLUMN  # noqa: PLC0415 - start-up time
+
         if CHANNEL_COLUMN in self._node.schema.names:
             raise SchemaError(f"partition_custom: a column is called {CHANNEL_COLUMN!r}, a name in use; rename it")
         channel = to_column_info(pa.field(CHANNEL_COLUMN, pa.int32()))

@@ -10,8 +10,6 @@ from engine.api.executor import executor_of
 from engine.api.logical_node import LogicalNode
 from engine.config.loader import Configuration
 from engine.config.options import ADAPTIVE, EXECUTION_MODE, LEGACY_ESTIMATES, MANAGED_SIZE, SEGMENT_SIZE
-from engine.connectors.csv_splits import exact_splits
-from engine.connectors.text_source import with_splits
 from engine.errors import NotYetSupportedError, PlanError
 from engine.graph.exchange_mode import ExecutionMode
 from engine.graph.plan import Operator, Plan, Source
@@ -40,8 +38,12 @@ def with_exact_splits(node: LogicalNode, parallelism: int) -> Operator:
     try:
         match operator.spec:
             case CsvSource() as csv:
+                from engine.connectors.csv_splits import exact_splits  # noqa: PLC0415 - start-up time
+
                 spec = exact_splits(csv, subtask_count)
             case TextSource() as text:
+                from engine.connectors.text_source import with_splits  # noqa: PLC0415 - start-up time
+
                 spec = with_splits(text, subtask_count)
             case _:
                 return operator

@@ -1,6 +1,7 @@
 """How a client asks a cluster, and what it gets back from a job.
 
 cluster_client.py  ClusterClient: questions to the JobManager that leads, asked again where the next one is
+leader_answers.py  how a JobManager says that it is not the one to ask
 leader_source.py   where that is: fixed addresses; elected_leader.py: a watch on ZooKeeper; leader_address.py: which
 job_result.py      JobResult: state, runtime, rows and bytes of every subtask
 termination.py     SIGTERM while a script waits for its job: cancelled and cleaned up first

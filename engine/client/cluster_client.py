@@ -31,6 +31,7 @@ from urllib.parse import quote
 
 import msgspec
 
+from engine.client.leader_answers import NOT_LEADING, NOT_RECOVERED
 from engine.client.leader_source import FixedAddresses, LeaderSource
 from engine.errors import EngineError, JobNotFoundError, ResourceError
 from engine.gateways.messages import JobOutcome, JobProgress, SubmitJob
@@ -44,10 +45,6 @@ T = TypeVar("T")
 _ANSWER_S = 30.0
 _FIRST_PAUSE_S = 0.05
 _LAST_PAUSE_S = 1.0
-#: how a JobManager begins to say that it is not the one to ask
-NOT_LEADING = "this JobManager does not lead"
-#: what a leader says of a job whose files it cannot read yet
-NOT_RECOVERED = "waits to be recovered"
 #: seconds between two looks who leads, while an answer is waited for
 _LOOK_S = 0.5
 #: in what a process says that leads no more, or not yet

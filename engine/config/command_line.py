@@ -6,15 +6,15 @@ finds the settings here. Set once, before the script starts; a plain ``python JO
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from pathlib import Path
 
+import msgspec
 
-@dataclass
-class CommandLine:
+
+class CommandLine(msgspec.Struct):
     """Settings of the running command; ``target`` and ``job_name`` are None when they were not given."""
 
-    options: dict[str, str] = field(default_factory=dict)
+    options: dict[str, str] = msgspec.field(default_factory=dict)
     target: str | None = None
     job_name: str | None = None
     #: the script that runs, and what ``--py-files`` names

@@ -9,13 +9,10 @@ nearest one. A variable's name is the key in capitals with ``_`` for ``.`` and `
 
 from __future__ import annotations
 
-import difflib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
-
-import yaml
 
 from engine.config.command_line import current_command_line
 from engine.config.options import ConfigOption, all_options, find_option
@@ -40,8 +37,7 @@ class Configuration:
         """Set a key, checked and typed; an unknown one raises ConfigurationError naming the nearest."""
         option = find_option(key)
         if option is None:
-            near = difflib.get_close_matches(key, [known.key for known in all_options()], 1, 0.5)
-            hint = f"; did you mean {near[0]}?" if near else ""
+            hint = _nearest(key, [known.key for known in all_options()], 0.5)
             raise ConfigurationError(f"unknown key {key!r} ({origin}){hint}")
         self._values[key] = option.parse(value, origin)
         self._texts[key] = str(value).lower() if isinstance(value, bool) else str(value)
@@ -70,6 +66,14 @@ class Configuration:
         return iter(self._texts)
 
 
+def _nearest(word: str, known: Iterable[str], likeness: float) -> str:
+    """Return the end of a message that suggests the known word which is most like another one, "" without any."""
+    import difflib  # noqa: PLC0415 - start-up time
+
+    near = difflib.get_close_matches(word, known, 1, likeness)
+    return f"; did you mean {near[0]}?" if near else ""
+
+
 def configuration_from_texts(texts: Mapping[str, str], origin: str = "job") -> Configuration:
     """Return the Configuration of settings that travelled as text."""
     configuration = Configuration()
@@ -90,8 +94,13 @@ def flatten(settings: Mapping[Any, Any], prefix: str = "") -> Iterator[tuple[str
 
 def read_config_file(path: Path) -> dict[str, object]:
     """Return the flattened settings of a YAML file; duplicates and malformed YAML raise ConfigurationError."""
+    text = path.read_text(encoding="utf-8")
+    if all(not line or line.isspace() or line.startswith("#") for line in text.splitlines()):
+        return {}  # as it is delivered: no parser is loaded for nothing
+    import yaml  # noqa: PLC0415 - start-up time
+
     try:
-        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+        document = yaml.safe_load(text)
     except yaml.YAMLError as error:
         raise ConfigurationError(f"{path}: not valid YAML: {error}") from error
     if document is None:
@@ -131,9 +140,7 @@ def load_configuration(script: Mapping[str, object] | None = None) -> Configurat
     for name, value in sorted(os.environ.items()):
         if name.startswith(_PREFIX) and name not in _OTHER_VARIABLES:
             if name not in by_variable:
-                near = difflib.get_close_matches(name, by_variable, 1, 0.6)
-                hint = f"; did you mean {near[0]}?" if near else ""
-                raise ConfigurationError(f"unknown environment variable {name}{hint}")
+                raise ConfigurationError(f"unknown environment variable {name}{_nearest(name, by_variable, 0.6)}")
             configuration.set(by_variable[name], value, f"${name}")
     for key, text in current_command_line().options.items():
         configuration.set(key, text, "command line")

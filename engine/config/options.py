@@ -7,8 +7,9 @@ is wrong with a value that does not fit. Names are Flink's where the meaning is 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from engine.config.durations import parse_duration_ms
 from engine.config.ports import parse_ports
@@ -36,8 +37,7 @@ _PARSERS: dict[str, Callable[[str], Any]] = {
 }
 
 
-@dataclass(frozen=True)
-class ConfigOption:
+class ConfigOption(msgspec.Struct, frozen=True):
     """One option. ``default`` is text as a person would write it, or None where there is none."""
 
     key: str

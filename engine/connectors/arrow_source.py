@@ -10,7 +10,6 @@ temporary one), in batches of BATCH_ROWS_MAX rows, so that subtasks can share it
 from __future__ import annotations
 
 import os
-import secrets
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -111,7 +110,7 @@ def _inline(
 def _spooled(
     held: list[pa.RecordBatch], rest: Iterator[pa.RecordBatch], schema: pa.Schema, folder: Path
 ) -> tuple[ArrowSource, SourceStatistics, pa.Schema]:
-    path = os.fspath(folder / f"source-{secrets.token_hex(8)}.arrow")
+    path = os.fspath(folder / f"source-{os.urandom(8).hex()}.arrow")
     rows: list[int] = []
     sizes: list[int] = []
     sample = SpreadSample()

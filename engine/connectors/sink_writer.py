@@ -15,11 +15,6 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from engine.connectors.arrow_writer import ArrowWriter
-from engine.connectors.csv_writer import CsvWriter
-from engine.connectors.parquet_writer import ParquetWriter
-from engine.connectors.records_writer import RecordsWriter
-from engine.connectors.text_writer import TextWriter
 from engine.errors import NotYetSupportedError
 from engine.graph.source_spec import SinkSpec
 
@@ -42,14 +37,25 @@ class SinkWriter(Protocol):
 
 def open_sink_writer(spec: SinkSpec, schema: pa.Schema, path: Path) -> SinkWriter:
     """Return the writer of a sink's format; the file must not exist."""
+    # Loaded when there is a sink of the format: most jobs have one.
     if spec.format == "csv":
+        from engine.connectors.csv_writer import CsvWriter  # noqa: PLC0415
+
         return CsvWriter(schema, path, spec.header, spec.delimiter)
     if spec.format == "parquet":
+        from engine.connectors.parquet_writer import ParquetWriter  # noqa: PLC0415
+
         return ParquetWriter(schema, path)
     if spec.format == "records":
+        from engine.connectors.records_writer import RecordsWriter  # noqa: PLC0415
+
         return RecordsWriter(schema, path)
     if spec.format == "text":
+        from engine.connectors.text_writer import TextWriter  # noqa: PLC0415
+
         return TextWriter(schema, path)
     if spec.format == "arrow":
+        from engine.connectors.arrow_writer import ArrowWriter  # noqa: PLC0415
+
         return ArrowWriter(schema, path)
     raise NotYetSupportedError(f"writing {spec.format}")

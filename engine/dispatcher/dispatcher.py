@@ -21,7 +21,7 @@ import contextlib
 import logging
 from collections.abc import Callable
 
-from engine.client.cluster_client import NOT_RECOVERED
+from engine.client.leader_answers import NOT_RECOVERED
 from engine.dispatcher.job_archive import EndedJob
 from engine.dispatcher.job_handle import BrokenJobError, StoredEnd, TakenJob
 from engine.dispatcher.job_keeper import JobKeeper, pauses_s

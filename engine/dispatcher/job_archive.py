@@ -17,7 +17,6 @@ import os
 import re
 import struct
 import zlib
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
@@ -41,8 +40,7 @@ _OVERVIEW_BYTES_MAX = 1 << 20
 _DAMAGE = (struct.error, ValueError)
 
 
-@dataclass(frozen=True)
-class EndedJob:
+class EndedJob(msgspec.Struct, frozen=True):
     """What is kept of a job."""
 
     overview: JobOverview

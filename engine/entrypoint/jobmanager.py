@@ -23,8 +23,8 @@ from pathlib import Path
 
 from engine.blob.blob_server import BlobServer
 from engine.blob.blob_store import BlobStore
-from engine.client.cluster_client import NOT_LEADING
 from engine.client.elected_leader import zookeeper_settings
+from engine.client.leader_answers import NOT_LEADING
 from engine.clock import SystemClock
 from engine.config.options import (
     BLOB_SIZE_MAX,

@@ -22,7 +22,7 @@ Those without keys are here, those with keys in ``key_selector``.
 Source: Flink's StreamPartitioner and its subclasses, ChannelSelector; HASH and RANGE are ours.
 """
 
-import secrets
+import os
 from enum import StrEnum
 
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
@@ -149,7 +149,7 @@ cdef class ShuffleSelector(ChannelSelector):
     cdef uint64_t _state
 
     def __init__(self, int32_t channel_count, seed=None):
-        self._state = mixed_seed(secrets.randbits(64) if seed is None else seed)
+        self._state = mixed_seed(int.from_bytes(os.urandom(8), "little") if seed is None else seed)
 
     cdef int select(self, ArrowBatch batch, uint32_t* channels) except -1:
         with nogil:
@@ -170,7 +170,7 @@ cdef class RebalanceSelector(ChannelSelector):
     cdef uint32_t _next
 
     def __init__(self, int32_t channel_count, seed=None):
-        self._next = mixed_seed(secrets.randbits(64) if seed is None else seed) % <uint64_t> channel_count
+        self._next = mixed_seed(int.from_bytes(os.urandom(8), "little") if seed is None else seed) % <uint64_t> channel_count
 
     cdef int select(self, ArrowBatch batch, uint32_t* channels) except -1:
         with nogil:

@@ -31,11 +31,12 @@ from engine.exchange.elements import OversizedRow
 from engine.exchange.input_channel import LocalInputChannel
 from engine.exchange.partition_manager import ResultPartitionManager
 from engine.exchange.ready_queue import CLOSED, TIMED_OUT, ReadyQueue
-from engine.exchange.remote_input_channel import RemoteInputChannel, RemoteReads
 from engine.graph.deployment import InputChannelDescriptor, InputGateDescriptor, PartitionLocation
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from engine.exchange.remote_input_channel import RemoteInputChannel, RemoteReads
 
 
 class NothingYet:
@@ -170,6 +171,8 @@ class InputGate:
             return LocalInputChannel(index, descriptor, self._manager, self._ready)
         if self._reads is None:
             raise NotYetSupportedError(f"reading {descriptor.partition} from another process ({descriptor.address})")
+        from engine.exchange.remote_input_channel import RemoteInputChannel  # noqa: PLC0415 - start-up time
+
         return RemoteInputChannel(index, descriptor, self._reads, self._ready)
 
     def _poll_channel(self, index: int) -> pa.RecordBatch | Buffer | OversizedRow | None:

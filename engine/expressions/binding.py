@@ -11,10 +11,10 @@ gives the kernel that works on the results. Constants stay scalars: they are cas
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, TypeAlias
 
+import msgspec
 import pyarrow as pa
 
 from engine.records.arrow_functions import pc
@@ -30,8 +30,7 @@ class NoMatchError(Exception):
     """A function has no meaning for these types; the text says what would help."""
 
 
-@dataclass(frozen=True)
-class Operand:
+class Operand(msgspec.Struct, frozen=True):
     """An expression compiled over a schema."""
 
     type: pa.DataType
@@ -41,8 +40,7 @@ class Operand:
     constant: pa.Scalar | None = None
 
 
-@dataclass(frozen=True)
-class Binding:
+class Binding(msgspec.Struct, frozen=True):
     """How a function works on operands of certain types."""
 
     kernel: Callable[..., Datum]
@@ -50,8 +48,7 @@ class Binding:
     can_raise: bool = False
 
 
-@dataclass(frozen=True)
-class FunctionEntry:
+class FunctionEntry(msgspec.Struct, frozen=True):
     """A function by name. ``arity_max`` None: any number of arguments."""
 
     name: str

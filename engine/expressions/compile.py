@@ -7,7 +7,6 @@ met, and what to do.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
@@ -29,6 +28,8 @@ _ARROW_ERRORS = (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError
 def unknown_column(name: str, names: Iterable[str]) -> SchemaError:
     """Return the error for a column that is not there, with the nearest name and all there are."""
     known = list(names)
+    import difflib  # noqa: PLC0415 - start-up time
+
     near = difflib.get_close_matches(name, known, 1, 0.6) or [other for other in known if other.lower() == name.lower()]
     hint = f"; did you mean {near[0]!r}?" if near else "."
     return SchemaError(f"no column {name!r}{hint} There are: {', '.join(known) or 'none'}")

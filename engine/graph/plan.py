@@ -12,6 +12,7 @@ Source: the Plan of Flink's DataSet API, whose operators hold user objects; ours
 from __future__ import annotations
 
 from enum import StrEnum
+from functools import cache
 
 import msgspec
 
@@ -236,7 +237,12 @@ class Plan(msgspec.Struct, frozen=True):
 
 
 _encoder = msgspec.msgpack.Encoder()
-_decoder = msgspec.msgpack.Decoder(Plan)
+
+
+@cache
+def _decoder() -> msgspec.msgpack.Decoder[Plan]:
+    # Made when it is needed: it looks at the types of all operators.
+    return msgspec.msgpack.Decoder(Plan)
 
 
 def encode_plan(plan: Plan) -> bytes:
@@ -247,6 +253,6 @@ def encode_plan(plan: Plan) -> bytes:
 def decode_plan(data: bytes) -> Plan:
     """Return the plan of its byte form; malformed bytes raise PlanError."""
     try:
-        return _decoder.decode(data)
+        return _decoder().decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise PlanError(f"not a plan: {error}") from error

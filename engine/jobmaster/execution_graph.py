@@ -14,7 +14,8 @@ Source: Flink's ExecutionGraph, ExecutionJobVertex and IntermediateResult.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+
+import msgspec
 
 from engine.clock import Clock
 from engine.graph.deployment import TaskReport
@@ -27,14 +28,13 @@ from engine.jobmaster.execution_vertex import Execution, ExecutionEdge, Executio
 from engine.jobmaster.split_assignment import assign_splits
 
 
-@dataclass(eq=False)
-class IntermediateResult:
+class IntermediateResult(msgspec.Struct, eq=False):
     """A data set with the partitions of all producers."""
 
     data_set: IntermediateDataSet
     partitions: list[IntermediateResultPartition]
     #: subtask indexes of the producers that have finished
-    finished_producers: set[int] = field(default_factory=set)
+    finished_producers: set[int] = msgspec.field(default_factory=set)
 
     @property
     def is_finished(self) -> bool:
@@ -42,12 +42,11 @@ class IntermediateResult:
         return len(self.finished_producers) == len(self.partitions)
 
 
-@dataclass(eq=False)
-class ExecutionJobVertex:
+class ExecutionJobVertex(msgspec.Struct, eq=False):
     """A vertex with all of its subtasks."""
 
     job_vertex: JobVertex
-    subtasks: list[ExecutionVertex] = field(default_factory=list)
+    subtasks: list[ExecutionVertex] = msgspec.field(default_factory=list)
 
 
 class ExecutionGraph:

@@ -13,8 +13,9 @@ Source: Flink's ExecutionVertex, Execution, IntermediateResultPartition.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
+
+import msgspec
 
 from engine.clock import Clock
 from engine.graph.deployment import FailureInfo, RangeSamples, StagedFile, TaskCounters
@@ -25,16 +26,15 @@ from engine.jobmaster.execution_state import ExecutionState, check_execution_tra
 from engine.jobmaster.slot_pool import AllocatedSlot
 
 
-@dataclass(eq=False)
-class Execution:
+class Execution(msgspec.Struct, eq=False):
     """One attempt. States change through ``transition`` only."""
 
     attempt: ExecutionAttemptId
     state: ExecutionState = ExecutionState.CREATED
     #: milliseconds since the epoch at which each state was entered
-    timestamps_ms: dict[ExecutionState, int] = field(default_factory=dict)
+    timestamps_ms: dict[ExecutionState, int] = msgspec.field(default_factory=dict)
     slot: AllocatedSlot | None = None
-    counters: TaskCounters = field(default_factory=TaskCounters)
+    counters: TaskCounters = msgspec.field(default_factory=TaskCounters)
     failure: FailureInfo | None = None
     staged_files: tuple[StagedFile, ...] = ()
     partition_rows: tuple[int, ...] = ()
@@ -51,14 +51,13 @@ class Execution:
         self.timestamps_ms[target] = clock.wall_ms()
 
 
-@dataclass(eq=False)
-class IntermediateResultPartition:
+class IntermediateResultPartition(msgspec.Struct, eq=False):
     """The output of one subtask for one data set."""
 
     data_set: IntermediateDataSet
     producer: ExecutionVertex
     subpartition_count: int
-    consumers: list[ExecutionEdge] = field(default_factory=list)
+    consumers: list[ExecutionEdge] = msgspec.field(default_factory=list)
     #: PIPELINED: has its first buffer; BLOCKING: is finished
     is_consumable: bool = False
     #: what the current attempt stored is gone: nobody needed it any more, or it was lost
@@ -68,7 +67,7 @@ class IntermediateResultPartition:
     #: on the first partition of a sorted result: chosen once, whatever attempts come later
     range_bounds: tuple[bytes, ...] | None = None
     #: subtask indexes of the consumers that have finished
-    finished_consumers: set[int] = field(default_factory=set)
+    finished_consumers: set[int] = msgspec.field(default_factory=set)
 
     @property
     def id(self) -> ResultPartitionId:
@@ -82,8 +81,7 @@ class IntermediateResultPartition:
         return reported[self.data_set.id.output_index] if reported else ()
 
 
-@dataclass(frozen=True, eq=False)
-class ExecutionEdge:
+class ExecutionEdge(msgspec.Struct, frozen=True, eq=False):
     """One subtask reads a subpartition, or several next to each other, of another one's output."""
 
     job_edge: JobEdge
@@ -103,18 +101,17 @@ class ExecutionEdge:
         return [index for index in wanted if sizes[index]] or wanted[:1]
 
 
-@dataclass(eq=False)
-class ExecutionVertex:
+class ExecutionVertex(msgspec.Struct, eq=False, dict=True):
     """One subtask."""
 
     job_vertex: JobVertex
     subtask_index: int
     splits: tuple[SourceSplit, ...]
     current: Execution
-    prior: list[Execution] = field(default_factory=list)
-    partitions: list[IntermediateResultPartition] = field(default_factory=list)
+    prior: list[Execution] = msgspec.field(default_factory=list)
+    partitions: list[IntermediateResultPartition] = msgspec.field(default_factory=list)
     #: edges of each JobEdge of the vertex, in the order of ``job_vertex.inputs``
-    inputs: list[list[ExecutionEdge]] = field(default_factory=list)
+    inputs: list[list[ExecutionEdge]] = msgspec.field(default_factory=list)
 
     @property
     def id(self) -> tuple[JobVertexId, int]:

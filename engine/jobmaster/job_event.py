@@ -18,6 +18,8 @@ Plain data. Source: the JobEvents of Flink's FLIP-383, which keep finished tasks
 
 from __future__ import annotations
 
+from functools import cache
+
 import msgspec
 
 from engine.graph.deployment import FailureInfo, TaskReport
@@ -113,7 +115,12 @@ JobEvent = (
 )
 
 _encoder = msgspec.msgpack.Encoder()
-_decoder: msgspec.msgpack.Decoder[JobEvent] = msgspec.msgpack.Decoder(JobEvent)
+
+
+@cache
+def _decoder() -> msgspec.msgpack.Decoder[JobEvent]:
+    # Made when it is needed: it looks at the types of all events.
+    return msgspec.msgpack.Decoder(JobEvent)
 
 
 def encode_event(event: JobEvent) -> bytes:
@@ -123,4 +130,4 @@ def encode_event(event: JobEvent) -> bytes:
 
 def decode_event(content: bytes | memoryview) -> JobEvent:
     """Return the event of these bytes; raises msgspec.MsgspecError."""
-    return _decoder.decode(content)
+    return _decoder().decode(content)

@@ -22,7 +22,6 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
 
 import msgspec
 
@@ -67,8 +66,7 @@ from engine.rpc.request import ACKNOWLEDGE, Acknowledge
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class JobMasterSettings:
+class JobMasterSettings(msgspec.Struct, frozen=True):
     """What a JobMaster is configured with. Times in seconds."""
 
     slot_request_timeout_s: float

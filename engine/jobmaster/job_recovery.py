@@ -18,7 +18,7 @@ Pure. Source: Flink's FLIP-383, which replays finished tasks.
 from __future__ import annotations
 
 import logging
-import secrets
+import random
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Self
 
@@ -97,7 +97,7 @@ class JobState:
             except _MISFITS:
                 _log.exception("job %s is taken up as it was before event %d: %s", job_graph.job_id, index, event)
                 return cls.rebuild(job_graph, strategy, clock, events[:index])
-        state.pool = SlotPool(secrets.randbits(31) << 20)
+        state.pool = SlotPool(random.SystemRandom().getrandbits(31) << 20)
         for slot in state.scheduler.used_slots:
             state.pool.adopt(slot)
         return state

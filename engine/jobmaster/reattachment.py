@@ -23,7 +23,8 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+
+import msgspec
 
 from engine.clock import Clock
 from engine.errors import EngineError, FencedError
@@ -45,14 +46,13 @@ _REFUSALS_S = 1.0
 _PAUSE_S = 0.25
 
 
-@dataclass
-class Expectation:
+class Expectation(msgspec.Struct):
     """What one TaskExecutor should have of the job."""
 
     address: str
-    attempts: list[ExecutionAttemptId] = field(default_factory=list)
-    partitions: list[ResultPartitionId] = field(default_factory=list)
-    slots: list[AllocationId] = field(default_factory=list)
+    attempts: list[ExecutionAttemptId] = msgspec.field(default_factory=list)
+    partitions: list[ResultPartitionId] = msgspec.field(default_factory=list)
+    slots: list[AllocationId] = msgspec.field(default_factory=list)
     #: whether the job needs anything of that
     is_needed: bool = False
 
@@ -77,13 +77,12 @@ def _may_be_read(partition: IntermediateResultPartition) -> bool:
     return not partition.is_released and len(partition.finished_consumers) < len(partition.consumers)
 
 
-@dataclass
-class Losses:
+class Losses(msgspec.Struct):
     """What is not there: TaskExecutors, attempts without their slots, finished ones without their results."""
 
-    task_executors: list[ResourceId] = field(default_factory=list)
-    attempts: list[ExecutionVertex] = field(default_factory=list)
-    results: list[ExecutionVertex] = field(default_factory=list)
+    task_executors: list[ResourceId] = msgspec.field(default_factory=list)
+    attempts: list[ExecutionVertex] = msgspec.field(default_factory=list)
+    results: list[ExecutionVertex] = msgspec.field(default_factory=list)
 
 
 def losses(

@@ -21,8 +21,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
+
+import msgspec
 
 from engine.clock import Clock
 from engine.graph.pipelined_regions import pipelined_regions
@@ -44,8 +45,7 @@ class RegionState(StrEnum):
     DONE = "DONE"
 
 
-@dataclass(eq=False)
-class SchedulingRegion:
+class SchedulingRegion(msgspec.Struct, eq=False):
     """Subtasks that must run at one time."""
 
     subtasks: tuple[ExecutionVertex, ...]
@@ -57,7 +57,7 @@ class SchedulingRegion:
     state: RegionState = RegionState.WAITING
     #: the pool's request for its slots, once they have been asked for
     request_id: int | None = None
-    slots: tuple[AllocatedSlot, ...] = field(default_factory=tuple)
+    slots: tuple[AllocatedSlot, ...] = msgspec.field(default_factory=tuple)
 
     @property
     def is_ready(self) -> bool:

@@ -15,13 +15,13 @@ Source: Flink's SlotPool; requests for whole regions are ours.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, field
+
+import msgspec
 
 from engine.ids import AllocationId, ResourceId
 
 
-@dataclass(frozen=True)
-class AllocatedSlot:
+class AllocatedSlot(msgspec.Struct, frozen=True):
     """One slot of one TaskExecutor, granted to this job."""
 
     allocation_id: AllocationId
@@ -33,10 +33,9 @@ class AllocatedSlot:
     managed_pages: int
 
 
-@dataclass
-class _SlotRequest:
+class _SlotRequest(msgspec.Struct):
     count: int
-    collected: dict[AllocationId, AllocatedSlot] = field(default_factory=dict)
+    collected: dict[AllocationId, AllocatedSlot] = msgspec.field(default_factory=dict)
 
 
 class SlotPool:

@@ -17,9 +17,8 @@ While everything fits, probe rows never become rows: keys are hashed from the Ar
 batches have at most 8192 rows and about 1 MiB. Row order: pairs of one probe batch come in probe order while nothing is
 spilled; no order otherwise.
 
-Memory: rows, directory and write buffers are pages of the pool; scratch is of fixed size (under 1 MiB); a small build
-side is kept as Arrow columns as well, where the pool has as much to spare. Six pages are enough for any input. A row larger
-than the budget takes the process-wide grant, one at a time.
+Memory: rows, directory and write buffers are pages of the pool, of which six are enough; scratch is under 1 MiB; a small
+build side is kept as Arrow columns as well, where the pool has as much to spare. A wide row takes the process-wide grant.
 
 Invariants: a null key matches nothing; each build row is in the table at most once, so an outer build row comes out
 unmatched at most once; every page is back after close().

@@ -13,9 +13,10 @@ import tempfile
 import uuid
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
+
+import msgspec
 
 from engine.clock import Clock
 from engine.config.loader import configuration_from_texts
@@ -53,8 +54,7 @@ class ClusterResources(TaskResources, Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class ClusterSettings:
+class ClusterSettings(msgspec.Struct, frozen=True):
     """What the components are configured with. Times in seconds."""
 
     slot_count: int

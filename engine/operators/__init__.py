@@ -9,7 +9,7 @@
 
     operator.py        ChainedOperator: process(batch), finish(), close(); what an operator is told (TaskContext)
     row_wise.py        project, filter, limit, identity
-    blocking.py        sort and hash aggregation as operators: take everything, then emit
+    sort_operator.py aggregate_operator.py   take everything, then emit
     sort_exchange.py   a sort over subtasks: runs at the end of the producers, merges at the consumers
     received_runs.py   the runs of producers in other processes, brought here for that merge
     state_combining.py partial states that such a sort combines: the combiner, and results in the end
@@ -22,7 +22,7 @@
     pair_conditions.py a join's condition, as a predicate over pairs of rows
     source_pacing.py   holds the batches of a source back to a rate
     heavy_copies.py    which rows of a join whose heavy keys are split are copies
-    registry.py        descriptor -> operator
+    registry.py        descriptor -> operator, driver; loaded when a task has one
     batch_task.py      the whole of one attempt
 
 A chain is driven by pushing: a batch goes through ``process`` of each operator in turn; ``finish`` runs from head to

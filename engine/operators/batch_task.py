@@ -32,22 +32,10 @@ from engine.graph.deployment import (
     TaskCounters,
     TaskDeploymentDescriptor,
 )
-from engine.graph.operator_descriptor import (
-    JoinOperator,
-    MergeRunsOperator,
-    OperatorDescriptor,
-    SortMergeJoinOperator,
-    SourceOperator,
-)
 from engine.memory.wide_turns import WIDE_BYTES, lent
-from engine.operators.broadcast_driver import BroadcastDriver
-from engine.operators.drivers import Driver, InputDriver, SourceDriver
-from engine.operators.hash_join_driver import HashJoinDriver
+from engine.operators.drivers import Driver
 from engine.operators.operator import ChainedOperator, Output, TaskContext
-from engine.operators.python_operator import PythonFunctionOperator
-from engine.operators.registry import make_operator
-from engine.operators.sort_exchange import MergeRunsDriver
-from engine.operators.sort_merge_driver import SortMergeJoinDriver
+from engine.operators.registry import is_led, make_driver, make_operator
 from engine.operators.task_inputs import TaskInput
 from engine.operators.task_services import TaskServices
 
@@ -70,6 +58,9 @@ class TaskOutput:
     def is_waiting(self) -> bool:
         """Whether a batch waits for consumers that take batches by reference."""
         return any(isinstance(writer, BatchBroadcastWriter) and writer.is_waiting for writer in tuple(self.writers))
+
+    #: its writers make rows of batches, or hand them over as they are
+    takes_pages = False
 
     @property
     def is_satisfied(self) -> bool:
@@ -155,8 +146,7 @@ class BatchTask:
             for partition in self._partitions:
                 partition.cancel()
         for operator in list(self._operators):
-            if isinstance(operator, PythonFunctionOperator):
-                operator.cancel()
+            operator.cancel()
 
     def counters(self) -> TaskCounters:
         """Return what the attempt has done so far; from any thread."""
@@ -251,8 +241,7 @@ class BatchTask:
     def _open_chain(self) -> None:
         """Make driver and operators, opened from the tail so that each finds its output ready."""
         head, *rest = self._descriptor.chain
-        is_driver = isinstance(head.operator, SourceOperator | JoinOperator | MergeRunsOperator)
-        chained = rest if is_driver else [head, *rest]
+        chained = rest if is_led(head) else [head, *rest]
         operators = [make_operator(descriptor) for descriptor in chained]
         output: Output = self._output
         for operator in reversed(operators):
@@ -260,22 +249,8 @@ class BatchTask:
             self._operators.insert(0, operator)
             self._context.check_cancelled()
             output = operator
-        self._driver = self._make_driver(head)
+        self._driver = make_driver(head, self._inputs, self._operators)
         self._driver.open(self._context, output)
-
-    def _make_driver(self, head: OperatorDescriptor) -> Driver:
-        if isinstance(head.operator, SourceOperator):
-            return SourceDriver(head)
-        if isinstance(head.operator, MergeRunsOperator):
-            return MergeRunsDriver(head, self._inputs)
-        if isinstance(head.operator, SortMergeJoinOperator):
-            return SortMergeJoinDriver(head, self._inputs)
-        if isinstance(head.operator, JoinOperator):
-            return HashJoinDriver(head, self._inputs)
-        first = self._operators[0] if self._operators else None
-        if isinstance(first, PythonFunctionOperator) and first.operator.broadcasts:
-            return BroadcastDriver(self._inputs, first)
-        return InputDriver(self._inputs[0])
 
     def _close(self) -> None:
         """Close everything; every step runs, the first error is raised."""

@@ -10,7 +10,7 @@ chain. Counters are plain ints, written by the task's thread only and read by ot
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, cast
 
 import pyarrow as pa
 
@@ -18,8 +18,7 @@ from engine.connectors.source_reader import open_source
 from engine.connectors.wide_rows import turn, width_of
 from engine.exchange.elements import OversizedRow, RowPage
 from engine.graph.operator_descriptor import SourceOperator
-from engine.operators.blocking import Sort
-from engine.operators.operator import Output, TaskContext
+from engine.operators.operator import Output, RowsOutput, TaskContext
 from engine.operators.source_pacing import paced, share_of
 
 if TYPE_CHECKING:
@@ -127,8 +126,8 @@ class InputDriver:
     def run(self) -> None:
         """Push batches, or pages where the output works on rows."""
         output = self._output
-        if isinstance(output, Sort):
-            self._push_rows(output)
+        if output.takes_pages:
+            self._push_rows(cast("RowsOutput", output))
             return
         for batch in self._input.batches():
             # A satisfied limit does not stop the input: its producers run on, so it is drained.
@@ -137,7 +136,7 @@ class InputDriver:
                     output.process(batch)
             del batch
 
-    def _push_rows(self, output: Sort) -> None:
+    def _push_rows(self, output: RowsOutput) -> None:
         for element in self._input.elements():
             if isinstance(element, RowPage):
                 try:

@@ -27,10 +27,16 @@ if TYPE_CHECKING:
 
     from engine.iomanager.spill_space import SpillSpace
     from engine.memory.page_pool import PagePool
+    from engine.memory.segment import MemorySegment
 
 
 class Output(Protocol):
     """Where an operator sends its batches."""
+
+    @property
+    def takes_pages(self) -> bool:
+        """Whether it is a RowsOutput: pages of rows need not become batches for it."""
+        ...
 
     @property
     def is_satisfied(self) -> bool:
@@ -39,6 +45,23 @@ class Output(Protocol):
 
     def process(self, batch: pa.RecordBatch) -> None:
         """Take one batch (never empty)."""
+        ...
+
+
+class RowsOutput(Output, Protocol):
+    """One that works on rows."""
+
+    @property
+    def rows_in(self) -> int:
+        """Rows taken so far."""
+        ...
+
+    def process_page(self, segment: MemorySegment, size_bytes: int) -> None:
+        """Take a page of rows."""
+        ...
+
+    def process_rows(self, rows: bytearray) -> None:
+        """Take rows that are larger than a page."""
         ...
 
 
@@ -184,6 +207,8 @@ class ChainedOperator:
 
     #: rows that left the job here: written by a sink
     rows_out = 0
+    #: whether it is a RowsOutput
+    takes_pages = False
 
     @property
     def is_satisfied(self) -> bool:
@@ -201,6 +226,9 @@ class ChainedOperator:
 
     def finish(self) -> None:
         """Emit what is left; the input has ended."""
+
+    def cancel(self) -> None:
+        """End what may take long without looking at the context; from any thread, before ``close`` and after."""
 
     def close(self) -> None:
         """Give back what is held; idempotent, runs after failures too."""

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final
 from engine.exchange.buffer_pool import Buffer
 from engine.exchange.elements import OversizedRow
 from engine.graph.deployment import PartitionLocation
-from engine.sort.run_transfer import RunReceiver
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,6 +34,8 @@ def is_remote(channel: InputChannelDescriptor) -> bool:
 
 def receive_runs(context: TaskContext, keys: Sequence[SortKey], task_input: TaskInput) -> SortedRuns:
     """Read everything of an input that is read in order; returns a run for each channel, which the caller releases."""
+    from engine.sort.run_transfer import RunReceiver  # noqa: PLC0415 - start-up time
+
     receiver = RunReceiver(task_input.schema, tuple(keys), context.spill_space(), BLOCK_BYTES)
     channel_index = 0
     for element in task_input.elements():

@@ -1,44 +1,126 @@
-"""Which class runs which operator descriptor."""
+"""Which class runs which operator descriptor, and which driver leads a chain.
+
+A class is loaded when a task has an operator of it. Most jobs need two or three of them, and with the rooms behind them
+(join, sort, aggregate, functions) they would take a small job as long to load as it runs.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from engine.graph.operator_descriptor import (
     FilterOperator,
     HashAggregateOperator,
+    HashJoinOperator,
     IdentityOperator,
+    JoinOperator,
     LimitOperator,
+    MergeRunsOperator,
     OperatorDescriptor,
     PhysicalOperator,
     ProjectOperator,
     PythonOperator,
     SinkOperator,
+    SortMergeJoinOperator,
     SortOperator,
     SortRunsOperator,
+    SourceOperator,
 )
-from engine.operators.blocking import Aggregate, Sort
-from engine.operators.python_operator import PythonFunctionOperator
-from engine.operators.row_wise import Filter, Identity, Limit, Project
-from engine.operators.sink_operator import FileSink
-from engine.operators.sort_exchange import SortRuns
+from engine.operators.drivers import Driver, InputDriver, SourceDriver
 
 if TYPE_CHECKING:
     from engine.operators.operator import ChainedOperator
+    from engine.operators.task_inputs import TaskInput
 
-_CLASSES: dict[type[PhysicalOperator], type[ChainedOperator]] = {
-    IdentityOperator: Identity,
-    ProjectOperator: Project,
-    FilterOperator: Filter,
-    LimitOperator: Limit,
-    SortOperator: Sort,
-    SortRunsOperator: SortRuns,
-    HashAggregateOperator: Aggregate,
-    PythonOperator: PythonFunctionOperator,
-    SinkOperator: FileSink,
+
+def _row_wise(name: str) -> Callable[[], type[ChainedOperator]]:
+    def load() -> type[ChainedOperator]:
+        from engine.operators import row_wise
+
+        loaded: type[ChainedOperator] = getattr(row_wise, name)
+        return loaded
+
+    return load
+
+
+def _sort() -> type[ChainedOperator]:
+    from engine.operators.sort_operator import Sort
+
+    return Sort
+
+
+def _sort_runs() -> type[ChainedOperator]:
+    from engine.operators.sort_exchange import SortRuns
+
+    return SortRuns
+
+
+def _aggregate() -> type[ChainedOperator]:
+    from engine.operators.aggregate_operator import Aggregate
+
+    return Aggregate
+
+
+def _function() -> type[ChainedOperator]:
+    from engine.operators.python_operator import PythonFunctionOperator
+
+    return PythonFunctionOperator
+
+
+def _sink() -> type[ChainedOperator]:
+    from engine.operators.sink_operator import FileSink
+
+    return FileSink
+
+
+_CLASSES: dict[type[PhysicalOperator], Callable[[], type[ChainedOperator]]] = {
+    IdentityOperator: _row_wise("Identity"),
+    ProjectOperator: _row_wise("Project"),
+    FilterOperator: _row_wise("Filter"),
+    LimitOperator: _row_wise("Limit"),
+    SortOperator: _sort,
+    SortRunsOperator: _sort_runs,
+    HashAggregateOperator: _aggregate,
+    PythonOperator: _function,
+    SinkOperator: _sink,
 }
 
 
 def make_operator(descriptor: OperatorDescriptor) -> ChainedOperator:
     """Return the operator of a descriptor."""
-    return _CLASSES[type(descriptor.operator)](descriptor)
+    return _CLASSES[type(descriptor.operator)]()(descriptor)
+
+
+def is_led(head: OperatorDescriptor) -> bool:
+    """Whether the first operator of a chain is its driver, and no step of the chain."""
+    return isinstance(head.operator, SourceOperator | JoinOperator | MergeRunsOperator)
+
+
+def make_driver(
+    head: OperatorDescriptor, inputs: dict[int, TaskInput], operators: Sequence[ChainedOperator]
+) -> Driver:
+    """Return the driver in front of the chained operators."""
+    match head.operator:
+        case SourceOperator():
+            return SourceDriver(head)
+        case MergeRunsOperator():
+            from engine.operators.sort_exchange import MergeRunsDriver
+
+            return MergeRunsDriver(head, inputs)
+        case SortMergeJoinOperator():
+            from engine.operators.sort_merge_driver import SortMergeJoinDriver
+
+            return SortMergeJoinDriver(head, inputs)
+        case HashJoinOperator():
+            from engine.operators.hash_join_driver import HashJoinDriver
+
+            return HashJoinDriver(head, inputs)
+        case PythonOperator(broadcasts=broadcasts) if broadcasts:
+            from engine.operators.broadcast_driver import BroadcastDriver
+            from engine.operators.python_operator import PythonFunctionOperator
+
+            function = operators[0]
+            assert isinstance(function, PythonFunctionOperator)
+            return BroadcastDriver(inputs, function)
+    return InputDriver(inputs[0])

@@ -21,9 +21,9 @@ from engine.errors import PartitionNotFoundError
 from engine.exchange.sorted_partition import KeptRuns, SortedPartition
 from engine.graph.deployment import InputChannelDescriptor
 from engine.graph.operator_descriptor import MergeRunsOperator
-from engine.operators.blocking import Sort
 from engine.operators.operator import Output, TaskContext
 from engine.operators.received_runs import is_remote, receive_runs
+from engine.operators.sort_operator import Sort
 from engine.operators.state_combining import state_combiner, state_results
 from engine.operators.wide_batches import in_turns
 from engine.sort.merged_batches import MergedBatches

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from engine.aggregate.aggregate_layout import aggregate_layout
-from engine.aggregate.state_combiner import StateCombiner
-from engine.aggregate.state_results import results_of_states
 from engine.expressions.schema_bridge import to_arrow_schema
 from engine.records.plain_types import plain_schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from engine.aggregate.state_combiner import StateCombiner
     from engine.graph.operator_descriptor import GroupedStates, OperatorDescriptor
 
 
@@ -21,6 +19,9 @@ def state_combiner(groups: GroupedStates | None, descriptor: OperatorDescriptor)
     """Return what combines the input rows of an operator, None where they are not states."""
     if groups is None:
         return None
+    from engine.aggregate.aggregate_layout import aggregate_layout  # noqa: PLC0415 - start-up time
+    from engine.aggregate.state_combiner import StateCombiner  # noqa: PLC0415
+
     schema = plain_schema(to_arrow_schema(descriptor.input_schemas[0]))
     layout = aggregate_layout(schema, groups.keys, groups.calls, merging=True)
     return StateCombiner(schema, len(groups.keys), layout.merge_operations, layout.overflow_texts)
@@ -32,6 +33,9 @@ def state_results(
     """Return what makes results of combined states; batches stay as they are where they are not states."""
     if groups is None:
         return lambda batch: batch
+    from engine.aggregate.aggregate_layout import aggregate_layout  # noqa: PLC0415 - start-up time
+    from engine.aggregate.state_results import results_of_states  # noqa: PLC0415
+
     schema = plain_schema(to_arrow_schema(descriptor.input_schemas[0]))
     columns = aggregate_layout(schema, groups.keys, groups.calls, merging=True).results
     output, key_count = plain_schema(to_arrow_schema(descriptor.output_schema)), len(groups.keys)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
+
+import msgspec
 
 from engine.operators.shared_builds import SharedBuilds
 
@@ -34,8 +35,7 @@ class ModuleStore(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class TaskServices:
+class TaskServices(msgspec.Struct, frozen=True):
     """Shared by all tasks of one TaskExecutor; each is safe to use from any task thread."""
 
     resource_id: ResourceId
@@ -47,7 +47,7 @@ class TaskServices:
     partition_folders: PartitionFolders
     output_flusher: OutputFlusher
     function_runner: FunctionRunner
-    shared_builds: SharedBuilds = field(default_factory=SharedBuilds)
+    shared_builds: SharedBuilds = msgspec.field(default_factory=SharedBuilds)
     #: None where there is one TaskExecutor only
     data_plane: DataPlane | None = None
     #: None where jobs bring no modules: the embedded cluster shares the script's own

@@ -1,6 +1,5 @@
 """Arrow's compute functions by name, as ``pyarrow.compute`` has them, without its import.
 
-    from engine.records.arrow_functions import pc
     pc.add_checked(left, right)                       arrays, scalars and Python's values
     pc.cast(values, pa.int64())
     pc.match_substring(texts, pattern="a")            options as there

@@ -16,7 +16,6 @@ Source: Flink's SlotManager (FREE, PENDING, ALLOCATED) and its fine-grained matc
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from enum import StrEnum
 
 import msgspec
@@ -33,8 +32,7 @@ class SlotState(StrEnum):
     ALLOCATED = "ALLOCATED"
 
 
-@dataclass
-class _Slot:
+class _Slot(msgspec.Struct):
     resource_id: ResourceId
     index: int
     state: SlotState = SlotState.FREE
@@ -42,8 +40,7 @@ class _Slot:
     job_id: JobId | None = None
 
 
-@dataclass(frozen=True)
-class SlotAssignment:
+class SlotAssignment(msgspec.Struct, frozen=True):
     """A slot chosen for a request; the TaskExecutor is to be asked for it."""
 
     resource_id: ResourceId

@@ -18,7 +18,7 @@ from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import replace
 from typing import Any
 
-from engine.client.cluster_client import NOT_LEADING
+from engine.client.leader_answers import NOT_LEADING
 from engine.rpc.errors import EndpointUnreachableError
 from engine.rpc.http_forwarding import FORWARDED_HEADER, HttpForwarder
 from engine.rpc.http_messages import Handler, HttpRequest, HttpResponse, Route, error_response

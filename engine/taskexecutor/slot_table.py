@@ -10,8 +10,9 @@ Source: Flink's TaskSlotTable.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from enum import StrEnum
+
+import msgspec
 
 from engine.errors import ResourceError
 from engine.gateways.messages import SlotStatus
@@ -26,8 +27,7 @@ class SlotState(StrEnum):
     RELEASING = "RELEASING"
 
 
-@dataclass
-class TaskSlot:
+class TaskSlot(msgspec.Struct):
     """One slot in use."""
 
     index: int
@@ -36,7 +36,7 @@ class TaskSlot:
     job_master_address: str
     managed_pages: int
     state: SlotState = SlotState.ALLOCATED
-    attempts: set[ExecutionAttemptId] = field(default_factory=set)
+    attempts: set[ExecutionAttemptId] = msgspec.field(default_factory=set)
 
     @property
     def is_releasing(self) -> bool:

@@ -21,8 +21,9 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, field
 from typing import Protocol
+
+import msgspec
 
 from engine.clock import Clock
 from engine.errors import EngineError, ResourceError
@@ -91,8 +92,7 @@ class TaskResources(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class TaskExecutorSettings:
+class TaskExecutorSettings(msgspec.Struct, frozen=True):
     """What a TaskExecutor is configured with. Times in seconds."""
 
     slot_count: int
@@ -102,7 +102,7 @@ class TaskExecutorSettings:
     cancellation_timeout_s: float
     #: where partitions are read from by other processes; "": by nobody
     data_address: str = ""
-    hardware: TaskExecutorHardware = field(default_factory=TaskExecutorHardware)
+    hardware: TaskExecutorHardware = msgspec.field(default_factory=TaskExecutorHardware)
     #: what runs and lies here is kept so long for the JobMaster of a new leader; 0: jobs end with their JobMaster
     reattach_timeout_s: float = 0.0
 

@@ -14,13 +14,13 @@ follow from it, or are set themselves (``engine.memory.process_memory``).
 
 from __future__ import annotations
 
-import dataclasses
 import logging
 import os
 import tempfile
 from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
-import psutil
+import msgspec
 import pyarrow as pa
 
 from engine.clock import Clock
@@ -30,22 +30,23 @@ from engine.config.options import (
     TMP_DIRS,
 )
 from engine.exchange.buffer_pool import NetworkBufferPool
-from engine.exchange.data_plane import DataPlane, DataPlaneSettings
 from engine.exchange.output_flusher import OutputFlusher
 from engine.exchange.partition_folders import PartitionFolders
 from engine.exchange.partition_manager import ResultPartitionManager
 from engine.functions.function_runner import FunctionRunner
 from engine.graph.deployment import TaskDeploymentDescriptor
 from engine.ids import ExecutionAttemptId, JobId, ResourceId, ResultPartitionId
+from engine.iomanager.io_manager import IOManager
 from engine.memory.arrow_share import process_share
 from engine.memory.control_group import machine_bytes
-from engine.memory.arrow_share import process_share
-from engine.iomanager.io_manager import IOManager
 from engine.memory.manager import MemoryManager
 from engine.memory.process_memory import ProcessMemory, process_memory
 from engine.operators.batch_task import BatchTask
 from engine.operators.task_services import ModuleStore, TaskServices
 from engine.taskexecutor.task import Invokable
+
+if TYPE_CHECKING:
+    from engine.exchange.data_plane import DataPlaneSettings
 
 _log = logging.getLogger(__name__)
 
@@ -80,13 +81,16 @@ class ProcessResources:
     ) -> None:
         self.sizes = configured_sizes(configuration, slot_count)
         _choose_arrow_pool()
+        process_share.set_limit(self.sizes.arrow_bytes)
         _log.info("memory of this process:\n%s", self.sizes.table())
         directories = configuration.get(TMP_DIRS) or tempfile.gettempdir()
-        process_share.set_limit(self.sizes.arrow_bytes)
         io_manager = IOManager([directory.strip() for directory in directories.split(",")])
         partition_manager = ResultPartitionManager()
         segments, plane = self.sizes.network_segments_min, None
         if data_plane is not None:
+            # One process alone has none, and needs no sockets and no TLS.
+            from engine.exchange.data_plane import DataPlane  # noqa: PLC0415 - start-up time
+
             segments = self.sizes.network_segments_max  # memory is mapped when it is needed
             plane = DataPlane(partition_manager, data_plane)
         self._services = TaskServices(
@@ -127,7 +131,7 @@ class ProcessResources:
         if wanted > current.segment_count:
             current.close()
             pool = NetworkBufferPool(wanted, self.sizes.page_bytes)
-            self._services = dataclasses.replace(self._services, network_pool=pool)
+            self._services = msgspec.structs.replace(self._services, network_pool=pool)
 
     def create_invokable(
         self, descriptor: TaskDeploymentDescriptor, on_consumable: Callable[[ResultPartitionId], None]

@@ -103,7 +103,7 @@ def scenario(seed, graph_of, kills=0, trouble=0, cut=None, cancel_at_s=None, sta
         return world
 
     # The same seed gives the same ids, and with them the same run.
-    with mock.patch("engine.ids.secrets.token_hex", lambda size: f"{chance.getrandbits(8 * size):0{2 * size}x}"):
+    with mock.patch("engine.ids.os.urandom", chance.randbytes):
         return run(main)
 
 

@@ -1,16 +1,15 @@
-"""Sort and hash aggregation as operators: take all input, then emit.
+"""Sort as an operator: takes all input, then emits it in order.
 
-Both take Arrow batches. A sort also takes row pages straight from an exchange: rows stay rows; a page is copied whole
-into the operator's own memory, so its network buffer goes back at once.
+It takes Arrow batches, and row pages straight from an exchange: rows stay rows; a page is copied whole into the
+operator's own memory, so its network buffer goes back at once.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from engine.aggregate.hash_aggregate import PASS_RATIO, PASS_RATIO_BEFORE_SORT, HashAggregate
 from engine.expressions.schema_bridge import to_arrow_schema
-from engine.graph.operator_descriptor import HashAggregateOperator, SortOperator, SortRunsOperator
+from engine.graph.operator_descriptor import SortOperator, SortRunsOperator
 from engine.operators.operator import ChainedOperator, Output, TaskContext
 from engine.operators.state_combining import state_combiner
 from engine.operators.wide_batches import in_turns
@@ -24,6 +23,8 @@ if TYPE_CHECKING:
 
 class Sort(ChainedOperator):
     """External sort of all input of this subtask."""
+
+    takes_pages = True
 
     def open(self, context: TaskContext, output: Output) -> None:
         """Take the operator's memory."""
@@ -87,53 +88,3 @@ class Sort(ChainedOperator):
         if getattr(self, "_sorter", None) is not None:
             self._open_sorter.close()
             self._sorter = None
-
-
-class Aggregate(ChainedOperator):
-    """Hash aggregation in one of its phases."""
-
-    def open(self, context: TaskContext, output: Output) -> None:
-        """Take the operator's memory."""
-        super().open(context, output)
-        operator = self.descriptor.operator
-        assert isinstance(operator, HashAggregateOperator)
-        self._aggregate: HashAggregate | None = HashAggregate(
-            operator.phase,
-            to_arrow_schema(self.descriptor.input_schemas[0]),
-            operator.keys,
-            operator.calls,
-            to_arrow_schema(self.descriptor.output_schema),
-            context.page_pool(self.descriptor),
-            context.spill_space(),
-            force_spill=context.force_spill,
-            pass_ratio=PASS_RATIO_BEFORE_SORT if operator.is_sorted_next else PASS_RATIO,
-        )
-
-    @property
-    def is_satisfied(self) -> bool:
-        """An aggregate needs all of its input."""
-        return False
-
-    @property
-    def _open_aggregate(self) -> HashAggregate:
-        assert self._aggregate is not None, "aggregate is closed"
-        return self._aggregate
-
-    def process(self, batch: pa.RecordBatch) -> None:
-        """Add a batch; a partial aggregate may emit."""
-        for result in self._open_aggregate.add_batch(batch):
-            self.output.process(result)
-            del result
-
-    def finish(self) -> None:
-        """Emit the groups."""
-        for result in in_turns(self._open_aggregate.finish()):
-            self.context.check_cancelled()
-            self.output.process(result)
-            del result
-
-    def close(self) -> None:
-        """Give pages and files back."""
-        if getattr(self, "_aggregate", None) is not None:
-            self._open_aggregate.close()
-            self._aggregate = None

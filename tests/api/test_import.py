@@ -1,0 +1,85 @@
+"""What the import of the engine, and a first job, bring along: in processes of their own."""
+
+import subprocess
+import sys
+
+import pytest
+
+#: loaded only by who needs them: their import takes longer than planning and running a small job
+NOT_FOR_A_SMALL_JOB = (
+    "aiohttp",
+    "ctypes.util",
+    "difflib",
+    "email",
+    "engine.connectors.csv_reader",
+    "engine.exchange.data_plane",
+    "engine.exchange.remote_input_channel",
+    "engine.functions.worker_process",
+    "engine.join",
+    "engine.operators.python_operator",
+    "engine.operators.sort_operator",
+    "engine.rest",
+    "engine.rpc.credentials",
+    "http",
+    "kazoo",
+    "pandas",
+    "psutil",
+    "pyarrow.compute",
+    "pyarrow.csv",
+    "pyarrow.dataset",
+    "pyarrow.flight",
+    "rich",
+    "yaml",
+)
+
+_JOB = """
+import sys
+from engine import Environment, col, count, sum_
+with Environment(config={"parallelism.default": 2}) as env:
+    rows = env.read_parquet(sys.argv[1])
+    rows.group_by("key").agg(items=count(), amount=sum_(col("amount"))).write_parquet(sys.argv[2])
+    env.execute()
+print(*[name for name in sys.argv[3:] if name in sys.modules])
+"""
+
+
+def run(program, *arguments):
+    command = [sys.executable, "-c", program, *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    return done.stdout.split()
+
+
+@pytest.fixture
+def source(tmp_path):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    path = tmp_path / "rows.parquet"
+    pq.write_table(pa.table({"key": [1, 2, 1], "amount": [10, 20, 30], "other": ["a", None, "c"]}), path)
+    return path
+
+
+def test_a_job_from_parquet_to_parquet_loads_no_module_that_it_does_not_need(source, tmp_path):
+    assert run(_JOB, source, tmp_path / "out", *NOT_FOR_A_SMALL_JOB) == []
+
+
+def test_the_modules_that_are_not_for_a_small_job_exist():
+    program = "import importlib.util, sys; print(*[n for n in sys.argv[1:] if importlib.util.find_spec(n) is None])"
+    assert run(program, *NOT_FOR_A_SMALL_JOB) == []
+
+
+def test_the_garbage_collector_passes_over_the_engine_in_a_script_that_has_just_begun():
+    program = "import gc\nfrom engine import Environment\nprint(gc.get_freeze_count() > 0, gc.isenabled())"
+    assert run(program) == ["True", "True"]
+
+
+@pytest.mark.parametrize("before", ["import duckdb", "held = [[] for _ in range(300_000)]", "gc.freeze()"])
+def test_nothing_of_a_process_with_work_of_its_own_is_taken_from_the_collector(before):
+    program = f"import gc\n{before}\nfrozen = gc.get_freeze_count()\nfrom engine import Environment\n"
+    assert run(program + "print(gc.get_freeze_count() <= frozen, gc.isenabled())") == ["True", "True"]
+
+
+def test_a_collector_that_is_off_stays_off():
+    assert run("import gc\ngc.disable()\nfrom engine import Environment\nprint(gc.isenabled())") == ["False"]

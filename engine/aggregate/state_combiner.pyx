@@ -1,4 +1,4 @@
-"""StateCombiner: merges the partial states of two binary rows of one group, in place.
+"""StateCombiner: merges the partial states of two binary rows of one group.
 
     combiner = StateCombiner(schema, key_count, operations, overflow_texts)     as AggregateLayout has them for merging
     sorter = ExternalSorter(..., combiner=combiner)                             rows of that schema, sorted by the keys
@@ -11,15 +11,23 @@ States are merged by the kernels of the group table: a value of the target is co
 are most states, are added where they lie. A null is a state without any value; ``first`` keeps the null of its first
 row and ``last`` takes that of its last one.
 
-Limits: states of a fixed size. Those of strings and binaries would change the size of their row.
+The least and the largest string or binary is that of one of the two rows. While that is the target's, combining stays
+in place; else a row is made anew, each variable value copied from the row that has it:
+
+    target  │ size │ null bits │ key │ max │ "dog" │
+    source  │ size │ null bits │ key │ max │ "giraffe" │     ──►  row  │ size │ ... │ key │ max │ "giraffe" │
+
+That is rare where it matters: of n rows in random order, about ln n have a new extreme.
+
+Limits: values lie inside the rows, whatever their size.
 
 Thread: read-only after its making.
 """
 
 cimport cython
-from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
-from libc.string cimport memcmp, memcpy
+from libc.string cimport memcmp, memcpy, memset
 
 from engine.aggregate.state_kernels cimport (
     OP_ADD_DOUBLE,
@@ -31,7 +39,15 @@ from engine.aggregate.state_kernels cimport (
     StateField,
     update_state,
 )
-from engine.records.arrow_batch cimport KIND_BYTES, KIND_FIXED_BYTES, KIND_FLOAT64, KIND_INT64, ColumnView
+from engine.records.arrow_batch cimport (
+    KIND_BYTES,
+    KIND_FIXED_BYTES,
+    KIND_FLOAT64,
+    KIND_INT64,
+    KIND_LARGE_BYTES,
+    ColumnView,
+)
+from engine.records.byte_kernels cimport copy_bytes, load64, store32, store64
 from engine.records.row_codec cimport RowCodec, row_is_null
 from engine.records.row_combiner cimport RowCombiner
 
@@ -42,47 +58,112 @@ cdef extern from *:
 
 cdef enum:
     SCRATCH_FLAG = 32       # behind the widest number
+    OP_KEY = -1             # a key of variable size: both rows have the same
 
 cdef struct RowState:
     int32_t column
     int32_t slot            # offset of the value in a row
+    int32_t index           # of the state, those of variable size counted
     StateField field        # of the scratch
     ColumnView view         # of one value; its address is set for each
+
+cdef struct VariableColumn:
+    int32_t column
+    int32_t slot            # of the word (offset and length of the value) in a row
+    int32_t operation       # OP_KEY, OP_MIN, OP_MAX, OP_FIRST, OP_LAST
 
 
 @cython.final
 cdef class StateCombiner(RowCombiner):
     """Args: schema: keys, then states; operations: how each state merges; overflow_texts: what to say of each.
 
-    Raises: NotYetSupportedError: a state of variable size.
+    Raises: NotYetSupportedError: least or largest values of a nested type.
     """
 
-    cdef RowState* _states
+    cdef RowState* _states              # [_count] those of a fixed size
     cdef int32_t _count
+    cdef VariableColumn* _variable      # [_variable_count] in column order, keys too
+    cdef int32_t _variable_count
+    cdef int32_t _fixed_size            # of a row: where its variable values begin
     cdef list _overflow_texts
 
     def __cinit__(self, schema, int32_t key_count, list operations not None, list overflow_texts not None):
         cdef RowCodec codec = RowCodec(schema)
-        cdef RowState* state
-        cdef int32_t index
+        cdef int32_t column, operation
         self._overflow_texts = overflow_texts
-        self._count = codec.column_count - key_count
-        self._states = <RowState*> calloc(<size_t> self._count + 1, sizeof(RowState))
-        if self._states == NULL:
+        self._fixed_size = codec.fixed_size
+        self._states = <RowState*> calloc(<size_t> codec.column_count + 1, sizeof(RowState))
+        self._variable = <VariableColumn*> calloc(<size_t> codec.column_count + 1, sizeof(VariableColumn))
+        if self._states == NULL or self._variable == NULL:
             raise MemoryError()
-        for index in range(self._count):
-            state = &self._states[index]
-            state.column = key_count + index
-            state.slot = codec.slots[state.column]
-            state.field.operation = operations[index]
-            state.field.kind = state.view.kind = codec.kinds[state.column]
-            state.field.width = state.view.width = codec.widths[state.column]
-            state.field.flag = SCRATCH_FLAG
-            if state.field.kind >= KIND_BYTES:
-                raise NotYetSupportedError(f"states of {schema.field(state.column).type} in a sort")
+        for column in range(codec.column_count):
+            operation = OP_KEY if column < key_count else operations[column - key_count]
+            if codec.kinds[column] < KIND_BYTES:
+                if operation != OP_KEY:
+                    self._add_state(codec, column, operation, column - key_count)
+                continue
+            if operation != OP_KEY:
+                if operation in (OP_MIN, OP_MAX) and codec.kinds[column] not in (KIND_BYTES, KIND_LARGE_BYTES):
+                    raise NotYetSupportedError(f"least and largest values of {schema.field(column).type} in a sort")
+                self.keeps_size = False
+            self._variable[self._variable_count] = VariableColumn(column, codec.slots[column], operation)
+            self._variable_count += 1
 
     def __dealloc__(self):
         free(self._states)
+        free(self._variable)
+
+    cdef int _add_state(self, RowCodec codec, int32_t column, int32_t operation, int32_t index) except -1:
+        cdef RowState* state = &self._states[self._count]
+        state.column = column
+        state.slot = codec.slots[column]
+        state.index = index
+        state.field.operation = operation
+        state.field.kind = state.view.kind = codec.kinds[column]
+        state.field.width = state.view.width = codec.widths[column]
+        state.field.flag = SCRATCH_FLAG
+        self._count += 1
+        return 0
+
+    cdef int64_t combined_size(self, const uint8_t* target, const uint8_t* source) noexcept nogil:
+        cdef int64_t size = self._fixed_size
+        cdef bint is_new = False
+        cdef int32_t index
+        cdef const uint8_t* holder
+        if self.keeps_size:
+            return 0
+        for index in range(self._variable_count):
+            holder = _holder(&self._variable[index], target, source)
+            is_new |= holder == source
+            size += <int64_t> (load64(holder + self._variable[index].slot) >> 32)
+        return (size + 7) & ~<int64_t> 7 if is_new else 0
+
+    cdef int combine_into(self, uint8_t* row, const uint8_t* target, const uint8_t* source) noexcept nogil:
+        cdef VariableColumn* column
+        cdef uint64_t word
+        cdef uint64_t end = <uint64_t> self._fixed_size
+        cdef uint64_t size
+        cdef int32_t index
+        cdef int failed
+        cdef const uint8_t* holder
+        memcpy(row, target, end)
+        failed = self.combine(row, source)
+        for index in range(self._variable_count):
+            column = &self._variable[index]
+            holder = _holder(column, target, source)
+            if row_is_null(holder, column.column):
+                row[4 + (column.column >> 3)] |= <uint8_t> (1 << (column.column & 7))
+                store64(row + column.slot, 0)
+                continue
+            word = load64(holder + column.slot)
+            copy_bytes(row + end, holder + <uint32_t> word, word >> 32)
+            row[4 + (column.column >> 3)] &= <uint8_t> ~(1 << (column.column & 7))
+            store64(row + column.slot, end | word >> 32 << 32)
+            end += word >> 32
+        size = (end + 7) & ~<uint64_t> 7
+        memset(row + end, 0, size - end)
+        store32(row, <uint32_t> size)
+        return failed
 
     cdef int combine(self, uint8_t* target, const uint8_t* source) noexcept nogil:
         cdef RowState* state
@@ -98,11 +179,32 @@ cdef class StateCombiner(RowCombiner):
                     memcpy(target + state.slot, source + state.slot, <size_t> state.field.width)
                     _set_null(target, state, False)
             elif _merge(target + state.slot, source + state.slot, state) != 0:
-                failed = index + 1
+                failed = state.index + 1
         return failed
 
     cdef int raise_failure(self, int failure) except -1:
         raise DataError(self._overflow_texts[failure - 1])
+
+
+cdef inline const uint8_t* _holder(const VariableColumn* column, const uint8_t* target,
+                                   const uint8_t* source) noexcept nogil:
+    """Return the row whose value stays."""
+    cdef uint64_t left, right
+    cdef int order
+    if column.operation == OP_KEY or column.operation == OP_FIRST:
+        return target
+    if column.operation == OP_LAST:
+        return source
+    if row_is_null(source, column.column):
+        return target
+    if row_is_null(target, column.column):
+        return source
+    left = load64(target + column.slot)
+    right = load64(source + column.slot)
+    order = memcmp(target + <uint32_t> left, source + <uint32_t> right, min(left >> 32, right >> 32))
+    if order == 0:
+        order = (left >> 32 > right >> 32) - (left >> 32 < right >> 32)
+    return source if order != 0 and (order < 0) == (column.operation == OP_MAX) else target
 
 
 cdef inline void _set_null(uint8_t* row, const RowState* state, bint is_null) noexcept nogil:

@@ -221,9 +221,10 @@ cdef class KeyGroupSelector(KeySelector):
     cdef int select(self, ArrowBatch batch, uint32_t* channels) except -1:
         cdef int64_t row
         self._assigner.assign(batch, 0, batch.row_count, <int32_t*> channels)
-        for row in range(batch.row_count):
-            channels[row] = <uint32_t> operator_of_group(<int32_t> channels[row], self.max_parallelism,
-                                                         self.channel_count)
+        with nogil:
+            for row in range(batch.row_count):
+                channels[row] = <uint32_t> operator_of_group(<int32_t> channels[row], self.max_parallelism,
+                                                             self.channel_count)
         return 0
 
     def copy(self):

@@ -182,8 +182,9 @@ cdef class RecordWriter:
         if channel < 0 and self._channel_count > 1:
             self.selector.select(opened, self._placement.channels)
         else:
-            for row in range(opened.row_count):
-                self._placement.channels[row] = <uint32_t> max(channel, 0)
+            with nogil:
+                for row in range(opened.row_count):
+                    self._placement.channels[row] = <uint32_t> max(channel, 0)
         self._codec.move_outside(opened)
         with nogil:
             self._codec.measure(opened, 0, opened.row_count, self._placement.sizes)

@@ -8,7 +8,7 @@ range. The form is chosen where
 
     the sort is over ranges and has keys of the groups only; it has no limit
     nobody but the sort reads the groups, and nobody set another parallelism for them
-    no call is first or last, and states have a fixed size: not min and max of strings
+    no call is first or last, and no string or binary in a state is wide (WIDE_BYTES): they stay in their rows
     by the estimates, the groups do not fit in memory; or they are few (GROUPS_SHARE), and the prefix of sorted rows
     holds their keys (PREFIX_BYTES)
 
@@ -27,6 +27,7 @@ from typing import Final
 
 import msgspec
 
+from engine.graph.expression import ColumnRef
 from engine.graph.operator_descriptor import (
     GroupedStates,
     MergeRunsOperator,
@@ -52,6 +53,8 @@ GROUPS_SHARE: Final = 0.12
 SHORT_KEYS_FIT: Final = 0.25
 #: the same with keys longer than PREFIX_BYTES: hashing pays for longer
 LONG_KEYS_FIT: Final = 0.5
+#: of strings and binaries in states, on average: where they are larger, hashing leaves them beside the rows
+WIDE_BYTES: Final = 4 << 10
 #: what explain calls the operators (before, behind the exchange)
 STRATEGIES: Final = ("COMBINED_RUNS", SORTED_AGGREGATE)
 
@@ -82,9 +85,11 @@ def _why_not(plan: Plan, aggregate: Aggregate, source: Candidate, ranges: Candid
     for call in aggregate.calls:
         if call.function in ("first", "last"):
             return f"{call.function} depends on the order of rows"
-    for column in aggregate.state_schema.columns[len(aggregate.keys) :]:
-        if not column.width_is_exact:
-            return f"states of {column.type_text} have no fixed size"
+        if call.function in ("min", "max") and isinstance(call.argument, ColumnRef):
+            known = source.inputs[0].candidate.estimates.columns.get(call.argument.name)
+            width = 0.0 if known is None else known.average_width_bytes or 0.0
+            if width > WIDE_BYTES:
+                return f"values of '{call.argument.name}' are wide, {size_text(width)} each"
     return ""
 
 

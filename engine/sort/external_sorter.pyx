@@ -19,6 +19,8 @@ Rows with equal keys stay in order of arrival (the sort is stable). With a limit
 (and 256 KiB) a full memory keeps just those, and nothing is spilled; with a larger one every run is cut to the first
 `limit` rows.
 
+Values that a combiner may exchange stay in their rows, however wide they are.
+
 Memory: while filling, rows and index fill the pool: in two halves, one being filled while the other is sorted and
 spilled, from 2 * HALF_PAGES_MIN pages and without a limit, else in one. While merging, half of the pool's bytes are blocks of runs (memory
 of their readers) and up to a quarter is a grant into which rows are copied for decoding. A row larger than that is
@@ -96,7 +98,7 @@ cdef class ExternalSorter:
         self._pool = pool
         self._reader_count = reader_count
         self._runs = SortedRuns(schema, keys, space, block_size_bytes(pool.page_limit * pool.page_size // reader_count),
-                                has_values_inside, combiner)
+                                has_values_inside or (combiner is not None and not combiner.keeps_size), combiner)
         self._row_limit = FORCED_RUN_ROWS if force_spill else 0
         if limit is None and pool.page_limit >= 2 * HALF_PAGES_MIN:
             self._worker = SortWorker(self._runs)
@@ -183,7 +185,8 @@ cdef class ExternalSorter:
         cdef int64_t offset = 0
         cdef int64_t count, done, placed, index
         while offset < size:
-            count = rows_of_page(data + offset, size - offset, self._rows, CHUNK_ROWS)
+            with nogil:
+                count = rows_of_page(data + offset, size - offset, self._rows, CHUNK_ROWS)
             if count <= 0:
                 raise CorruptBlockError(f"sizes of rows do not add up in a page of {size} bytes given to a sort")
             done = 0
@@ -191,9 +194,9 @@ cdef class ExternalSorter:
             for address in take_keys_outside(self._runs.codec, self._rows, &count, True):
                 self.add_batch(row_at(self._runs.codec, address))
             while done < count:
-                for index in range(count - done):
-                    self._sizes[index] = row_size(self._rows[done + index])
                 with nogil:
+                    for index in range(count - done):
+                        self._sizes[index] = row_size(self._rows[done + index])
                     placed = self._place(count - done, False)
                 if placed == 0:
                     self._make_room(self._sizes[0])
@@ -201,8 +204,9 @@ cdef class ExternalSorter:
                         placed = self._place(count - done, True)
                     if placed == 0:
                         self._refuse(self._sizes[0])
-                for index in range(placed):
-                    memcpy(self._targets[index], self._rows[done + index], self._sizes[index])
+                with nogil:
+                    for index in range(placed):
+                        memcpy(self._targets[index], self._rows[done + index], self._sizes[index])
                 done += placed
             self.rows_in += count
         return 0

@@ -55,7 +55,8 @@ cdef class MergedBatches:
         slices = []
         for source in self._sources:
             slices += source.slices(lower, upper)
-        self._is_combined = combiner is not None and len(slices) > 1     # in one run each row has keys of its own
+        # in one run each row has keys of its own, unless combined rows found no room there
+        self._is_combined = combiner is not None and (len(slices) > 1 or not combiner.keeps_size)
         if slices:
             self._begin_read(len(self._sources))
             try:
@@ -102,35 +103,16 @@ cdef class MergedBatches:
             self._take_arena(max_bytes)
         count = self._merger.collect(self._rows, limit, max_bytes, self._arena, self._arena_size)
         if count == 0:
-            if limit == 0 or self._merger.head() == NULL:
+            if limit == 0 or self._merger.waiting() == NULL:
                 return None
-            if self._is_combined:
-                return self._decode_huge_group()
-            self._rows[0] = self._merger.head()
+            self._rows[0] = self._merger.waiting()
             count, is_huge = 1, True
         self.bytes_in += row_size(self._rows[0]) if is_huge else self._merger.collected_bytes
         batch = (<SortedRuns> self._sources[0]).codec.decode(self._rows, count, NULL, 0)
         if is_huge:
-            self._merger.advance()
+            self._merger.drop_waiting()
         self._rows_left -= count
         self.rows_out += count
-        return batch
-
-    cdef object _decode_huge_group(self):
-        """Return a batch of one group whose row is larger than the arena; it takes the grant for huge rows."""
-        cdef int64_t size = row_size(self._merger.head())
-        cdef uint8_t* row
-        with nogil:
-            row = self._pool.take_large(size, True)
-        if row == NULL:
-            raise MemoryBudgetError(f"no memory to combine rows of {size} bytes in {self._pool!r}")
-        try:
-            self._merger.take_group(row)
-            batch = (<SortedRuns> self._sources[0]).codec.decode(&row, 1, NULL, 0)
-        finally:
-            self._pool.give_large(row, size, True)
-        self.bytes_in += size
-        self.rows_out += 1
         return batch
 
     cdef int _begin_read(self, Py_ssize_t count) except -1:

@@ -19,6 +19,10 @@ cdef struct RowPage:
     bint is_large           # a grant for one row
     bint is_reserved        # the reserved grant
 
+cdef struct Scratch:
+    uint8_t* memory
+    int64_t size
+
 @cython.final
 cdef class RecordSorter:
     cdef PagePool _pool
@@ -46,8 +50,11 @@ cdef class RecordSorter:
     # Build and sort the index. STATUS_OK, or STATUS_FULL when the index has no memory (the accounting prevents it).
     cdef int sort(self) noexcept nogil
     # Make one row of neighbours that have the same keys, after sort(); entries, row_count and used_bytes are of what is
-    # left, its rows stay where they are. 0, or the combiner's failure.
+    # left, its rows stay where they are. Where the combined row needs more room than each of the two has, both stay.
+    # 0, or the combiner's failure.
     cdef int combine(self, RowCombiner combiner) noexcept nogil
+    cdef bint _combine_anew(self, RowCombiner combiner, IndexEntry* last, const IndexEntry* entry, int64_t size,
+                            Scratch* scratch, int* failure) noexcept nogil
     # Forget all rows and give every page back.
     cdef void clear(self) noexcept nogil
 

@@ -21,6 +21,7 @@ Source: Flink's NormalizedKeySorter (sort and index buffers in segments).
 cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport free, realloc
+from libc.string cimport memcpy, memset
 
 from engine.memory.page_pool cimport PagePool
 from engine.memory.status cimport STATUS_FULL, STATUS_OK
@@ -146,21 +147,53 @@ cdef class RecordSorter:
         cdef bint ties = not self._normalized_key.decides
         cdef IndexEntry* last = self.entries
         cdef IndexEntry* entry
-        cdef int64_t index
+        cdef int64_t index, size
+        cdef int failed
         cdef int failure = 0
+        cdef Scratch scratch
+        memset(&scratch, 0, sizeof(scratch))
         for index in range(1, self.row_count):
             entry = &self.entries[index]
             if index + AHEAD < self.row_count:
                 prefetch(self.entries[index + AHEAD].row)
-            if entry.prefix == last.prefix and (not ties or self._comparator.compare(last.row, entry.row) == 0):
-                failure |= combiner.combine(last.row, entry.row)
-                self.used_bytes -= row_size(entry.row)
-            else:
+            if entry.prefix != last.prefix or (ties and self._comparator.compare(last.row, entry.row) != 0):
                 last += 1
                 last[0] = entry[0]
+                continue
+            size = 0 if combiner.keeps_size else combiner.combined_size(last.row, entry.row)
+            if size == 0:
+                failed = combiner.combine(last.row, entry.row)
+                failure = failure or failed
+                self.used_bytes -= row_size(entry.row)
+            elif not self._combine_anew(combiner, last, entry, size, &scratch, &failure):
+                last += 1
+                last[0] = entry[0]
+        free(scratch.memory)
         if self.row_count > 0:
             self.row_count = last - self.entries + 1
         return failure
+
+    cdef bint _combine_anew(self, RowCombiner combiner, IndexEntry* last, const IndexEntry* entry, int64_t size,
+                            Scratch* scratch, int* failure) noexcept nogil:
+        """Put the row that two become where the larger one is; False when it does not fit there: then both stay."""
+        cdef int64_t left = row_size(last.row)
+        cdef int64_t right = row_size(entry.row)
+        cdef int failed
+        cdef uint8_t* memory
+        if size > max(left, right):
+            return False
+        if size > scratch.size:
+            memory = <uint8_t*> realloc(scratch.memory, <size_t> (2 * size))
+            if memory == NULL:
+                return False
+            scratch.memory, scratch.size = memory, 2 * size
+        failed = combiner.combine_into(scratch.memory, last.row, entry.row)
+        failure[0] = failure[0] or failed
+        if size > left:
+            last.row = entry.row
+        memcpy(last.row, scratch.memory, <size_t> size)
+        self.used_bytes += size - left - right
+        return True
 
     cdef void _gather(self) noexcept nogil:
         """Walk the pages in order of arrival and write one entry for each row."""

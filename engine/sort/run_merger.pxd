@@ -36,8 +36,13 @@ cdef class RunMerger:
     cdef LoserTree _tree
     cdef RunCursor* _cursors
     cdef int64_t collected_bytes    # of the rows of the last collect
-    cdef uint8_t* _pending          # write_to with a combiner: the row that may go on
-    cdef int64_t _pending_capacity
+    cdef uint8_t* _group            # with a combiner: the row of the next group; what has its keys went into it
+    cdef int64_t _group_capacity
+    cdef int64_t _group_size        # bytes of it, 0: none
+    cdef uint64_t _group_prefix
+    cdef uint8_t* _spare            # memory for a row that is made anew
+    cdef int64_t _spare_capacity
+    cdef int _failure               # of combining
 
     # The smallest row, or NULL at the end; valid until the next advance.
     cdef uint8_t* head(self) noexcept nogil
@@ -45,25 +50,32 @@ cdef class RunMerger:
     cdef int advance(self) except -1
     # The addresses of rows in order, until row_limit or size_limit bytes (a first row may be larger) are reached, the
     # arena has no room or no row is left. Rows of runs in memory stay where they are, others are copied to the arena;
-    # with a combiner all are, and the last one is complete. Returns their count.
+    # with a combiner all are, and each is complete. Returns their count.
     cdef int64_t collect(self, uint8_t** rows, int64_t row_limit, int64_t size_limit, uint8_t* arena,
                          int64_t arena_size) except -1
     # Whether any row is still to come from disk.
     cdef bint reads_disk(self) noexcept
-    # Take away all rows that have the keys of the smallest one, combined in `target`, which has room for that one.
-    cdef int take_group(self, uint8_t* target) except -1
+    # Copy whole rows, complete ones with a combiner, while they fit. Returns their bytes; 0: at the end or when not even
+    # one fits.
+    cdef int64_t fill(self, uint8_t* target, int64_t room) except -1
+    # The row that did not fit when collect or fill returned 0, NULL: at the end; valid until the next call.
+    cdef uint8_t* waiting(self) noexcept nogil
+    # Take that row away.
+    cdef int drop_waiting(self) except -1
     # Write at most row_limit rows to a new run.
     cdef int write_to(self, RunWriter writer, int64_t row_limit) except -1
     # Go on in their files with runs that were in memory and are not any more.
     cdef int follow_to_disk(self) except -1
 
-    cdef bint _is_equal(self, const uint8_t* last, uint64_t prefix) noexcept nogil
+    cdef uint8_t* _next_row(self, int* status) noexcept nogil
+    cdef int _take_row(self) noexcept nogil
+    cdef int _complete_group(self) noexcept nogil
+    cdef int _begin_group(self, const uint8_t* row) noexcept nogil
+    cdef int _add_to_group(self, const uint8_t* row) noexcept nogil
     cdef int64_t _collect_combined(self, uint8_t** rows, int64_t row_limit, int64_t size_limit, uint8_t* arena,
                                    int64_t arena_size) except -1
-    cdef int _write_combined(self, RunWriter writer) except -1
-    cdef int _grow_pending(self, int64_t size) except -1 nogil
     cdef int _open(self, int32_t leaf, int64_t begin) except -1
     cdef int _load(self, int32_t leaf) except -1
     cdef int _read(self, int32_t leaf) except -1
     cdef int _step(self) noexcept nogil
-    cdef int _load_winner(self, int status) except -1
+    cdef int _go_on(self, int status) except -1

@@ -4,7 +4,7 @@
     merger.head() / merger.advance()                            row by row, or
     merger.collect(rows, ...)                                   the addresses of many
     merger.write_to(run_writer, row_limit)                      all of it into one run
-    merger.take_group(target)                                   the smallest row, with those that have its keys
+    merger.fill(target, room)                                   all that fit, copied one behind the other
     merger.close()                                              closes the readers
 
     in memory   entries of the sorted index ─┐ 64 rows at a time:
@@ -15,8 +15,10 @@ when that run's next block is read, so ``collect`` copies it. ``follow_to_disk``
 somebody else between two batches: their cursors go on in the file, at the same row.
 
 With a combiner rows of equal keys become one, whichever runs they come from: the first one is copied, and the others
-are combined into it. What is collected or written is complete: the next row has other keys. Rows of runs are never
-changed; a reader that begins anew finds them as they were.
+are combined into the copy, which may grow. What is given out is complete: the next row has other keys. Rows of runs
+are never changed; a reader that begins anew finds them as they were.
+
+Memory: with a combiner the row of one group, and another one while values of variable size are exchanged.
 
 Errors: CorruptBlockError when the sizes of rows do not add up to their block; what a SpillReader raises. Both name
 the result partition that the run is a part of.
@@ -46,6 +48,9 @@ cdef enum:
     CURSOR_NEEDS_BLOCK = 1
     CURSOR_CORRUPT = 2
     CURSOR_END = 3
+    CURSOR_FAILED = 4           # to combine rows
+    CURSOR_NO_MEMORY = 5        # to do so
+    GROUP_BYTES_KEPT = 1 << 20  # memory for a larger row is not kept for the next one
 
 
 cdef int cursor_fill(RunCursor* cursor, NormalizedKey normalized_key) noexcept nogil:
@@ -77,6 +82,16 @@ cdef int cursor_fill(RunCursor* cursor, NormalizedKey normalized_key) noexcept n
     return CURSOR_READY
 
 
+cdef bint _make_room(uint8_t** memory, int64_t* capacity, int64_t size) noexcept nogil:
+    """Replace memory by more; what is in it is lost."""
+    free(memory[0])
+    capacity[0] = 2 * size if size < GROUP_BYTES_KEPT else size
+    memory[0] = <uint8_t*> malloc(<size_t> capacity[0])
+    if memory[0] == NULL:
+        capacity[0] = 0
+    return memory[0] != NULL
+
+
 @cython.final
 cdef class RunMerger:
     """Args: slices: one RunSlice for each run, in order of arrival; at least one; combiner: of rows with equal keys."""
@@ -106,7 +121,8 @@ cdef class RunMerger:
     def __dealloc__(self):
         tree_destroy(&self._tree)
         free(self._cursors)
-        free(self._pending)
+        free(self._group)
+        free(self._spare)
 
     cdef int _open(self, int32_t leaf, int64_t begin) except -1:
         """Put row `begin` of the leaf's run into the leaf, and what follows behind it."""
@@ -193,9 +209,13 @@ cdef class RunMerger:
         tree_replay(&self._tree, leaf, self._comparator, self._ties)
         return CURSOR_READY
 
-    cdef int _load_winner(self, int status) except -1:
-        """Do what a step could not: read a block, or note the end of a slice; then play."""
+    cdef int _go_on(self, int status) except -1:
+        """Do what could not be done without the GIL: read a block, or note the end of a slice, and play; or raise."""
         cdef int32_t leaf = self._tree.winner
+        if status == CURSOR_FAILED:
+            self._combiner.raise_failure(self._failure)
+        if status == CURSOR_NO_MEMORY:
+            raise MemoryError(f"no memory to combine rows of {self._group_size} bytes")
         if status == CURSOR_CORRUPT:
             self._cursors[leaf].block_left = -1     # again, for its error
         self._load(leaf)
@@ -210,7 +230,7 @@ cdef class RunMerger:
         with nogil:
             status = self._step()
         if status != CURSOR_READY:
-            self._load_winner(status)
+            self._go_on(status)
         return 0
 
     cdef int64_t collect(self, uint8_t** rows, int64_t row_limit, int64_t size_limit, uint8_t* arena,
@@ -246,109 +266,129 @@ cdef class RunMerger:
             if status == CURSOR_READY:
                 self.collected_bytes = used
                 return count
-            self._load_winner(status)
+            self._go_on(status)
             status = CURSOR_READY
 
     # ---------------------------------------------------------------------------------------------------- combining
 
-    cdef bint _is_equal(self, const uint8_t* last, uint64_t prefix) noexcept nogil:
-        """Whether the smallest row has the keys of another one, of that prefix."""
-        cdef int32_t leaf = self._tree.winner
-        if self._tree.rows[leaf] == NULL or self._tree.prefixes[leaf] != prefix:
-            return False
-        return not self._ties or self._comparator.compare(last, self._tree.rows[leaf]) == 0
+    cdef int _complete_group(self) noexcept nogil:
+        """Put the smallest row, and all that have its keys, into the group; without a row at the end."""
+        cdef const uint8_t* row
+        cdef int status = CURSOR_READY
+        while status == CURSOR_READY:
+            row = self._tree.rows[self._tree.winner]
+            if row == NULL:
+                return CURSOR_READY
+            if self._group_size == 0:
+                status = self._begin_group(row)
+            elif self._tree.prefixes[self._tree.winner] == self._group_prefix and (
+                not self._ties or self._comparator.compare(self._group, row) == 0
+            ):
+                status = self._add_to_group(row)
+            else:
+                return CURSOR_READY
+            if status == CURSOR_READY:
+                status = self._step()
+        return status
+
+    cdef int _begin_group(self, const uint8_t* row) noexcept nogil:
+        cdef int64_t size = row_size(row)
+        if size > self._group_capacity and not _make_room(&self._group, &self._group_capacity, size):
+            return CURSOR_NO_MEMORY
+        memcpy(self._group, row, <size_t> size)
+        self._group_size = size
+        self._group_prefix = self._tree.prefixes[self._tree.winner]
+        return CURSOR_READY
+
+    cdef int _add_to_group(self, const uint8_t* row) noexcept nogil:
+        cdef int64_t size = 0
+        if not self._combiner.keeps_size:
+            size = self._combiner.combined_size(self._group, row)
+        if size == 0:
+            self._failure = self._combiner.combine(self._group, row)
+        else:
+            if size > self._spare_capacity and not _make_room(&self._spare, &self._spare_capacity, size):
+                return CURSOR_NO_MEMORY
+            self._failure = self._combiner.combine_into(self._spare, self._group, row)
+            self._group, self._spare = self._spare, self._group
+            self._group_capacity, self._spare_capacity = self._spare_capacity, self._group_capacity
+            self._group_size = size
+        return CURSOR_READY if self._failure == 0 else CURSOR_FAILED
 
     cdef int64_t _collect_combined(self, uint8_t** rows, int64_t row_limit, int64_t size_limit, uint8_t* arena,
                                    int64_t arena_size) except -1:
-        """As collect; the rows of a group become one, in the arena, before the next one or the end is looked at."""
+        """As collect; the rows of a group become one, which is copied to the arena when it is complete."""
         cdef int64_t count = 0
         cdef int64_t used = 0
+        cdef int status
+        while True:
+            with nogil:
+                status = self._complete_group()
+                while status == CURSOR_READY and self._group_size > 0 and count < row_limit:
+                    if used + self._group_size > (min(size_limit, arena_size) if count > 0 else arena_size):
+                        break
+                    rows[count] = arena + used
+                    memcpy(rows[count], self._group, <size_t> self._group_size)
+                    used += self._group_size
+                    count += 1
+                    self._group_size = 0
+                    status = self._complete_group()
+            if status == CURSOR_READY:
+                self.collected_bytes = used
+                return count
+            self._go_on(status)
+
+    # -------------------------------------------------------------------------------------------------- row by row
+
+    cdef uint8_t* _next_row(self, int* status) noexcept nogil:
+        """Return the smallest row, complete with a combiner; NULL at the end, or when status has become another."""
+        if self._combiner is None:
+            return self._tree.rows[self._tree.winner]
+        status[0] = self._complete_group()
+        return self._group if self._group_size > 0 and status[0] == CURSOR_READY else NULL
+
+    cdef int _take_row(self) noexcept nogil:
+        """Take away what _next_row returned."""
+        if self._combiner is None:
+            return self._step()
+        self._group_size = 0
+        return CURSOR_READY
+
+    cdef uint8_t* waiting(self) noexcept nogil:
+        if self._combiner is None:
+            return self._tree.rows[self._tree.winner]
+        return self._group if self._group_size > 0 else NULL
+
+    cdef int drop_waiting(self) except -1:
+        if self._combiner is None:
+            return self.advance()
+        self._group_size = 0
+        if self._group_capacity > GROUP_BYTES_KEPT:
+            free(self._group)
+            self._group = NULL
+            self._group_capacity = 0
+        return 0
+
+    cdef int64_t fill(self, uint8_t* target, int64_t room) except -1:
+        cdef int64_t used = 0
         cdef int64_t size
-        cdef uint64_t prefix = 0
         cdef uint8_t* row
-        cdef uint8_t* last = NULL
-        cdef int failure = 0
         cdef int status = CURSOR_READY
         while True:
             with nogil:
                 while status == CURSOR_READY:
-                    row = self._tree.rows[self._tree.winner]
-                    if last != NULL and self._is_equal(last, prefix):
-                        failure |= self._combiner.combine(last, row)
-                    else:
-                        if failure != 0 or row == NULL or count == row_limit:
-                            break
-                        size = row_size(row)
-                        if (used + size > size_limit and count > 0) or used + size > arena_size:
-                            break
-                        last = arena + used
-                        memcpy(last, row, <size_t> size)
-                        prefix = self._tree.prefixes[self._tree.winner]
-                        rows[count] = last
-                        used += size
-                        count += 1
-                    status = self._step()
-            if failure != 0:
-                self._combiner.raise_failure(failure)
+                    row = self._next_row(&status)
+                    if row == NULL:
+                        break
+                    size = row_size(row)
+                    if used + size > room:
+                        break
+                    memcpy(target + used, row, <size_t> size)
+                    used += size
+                    status = self._take_row()
             if status == CURSOR_READY:
-                self.collected_bytes = used
-                return count
-            self._load_winner(status)
-            status = CURSOR_READY
-
-    cdef int take_group(self, uint8_t* target) except -1:
-        cdef uint64_t prefix = self._tree.prefixes[self._tree.winner]
-        cdef int failure = 0
-        memcpy(target, self.head(), row_size(self.head()))
-        self.advance()
-        while self._combiner is not None and self._is_equal(target, prefix):
-            failure = self._combiner.combine(target, self.head())
-            if failure != 0:
-                self._combiner.raise_failure(failure)
-            self.advance()
-        return 0
-
-    cdef int _grow_pending(self, int64_t size) except -1 nogil:
-        """Have room for a row of that size."""
-        if size <= self._pending_capacity:
-            return 0
-        free(self._pending)
-        self._pending_capacity = 0
-        self._pending = <uint8_t*> malloc(<size_t> (2 * size))
-        if self._pending == NULL:
-            with gil:
-                raise MemoryError(f"no memory to combine rows of {size} bytes")
-        self._pending_capacity = 2 * size
-        return 0
-
-    cdef int _write_combined(self, RunWriter writer) except -1:
-        cdef uint64_t prefix = 0
-        cdef bint has_pending = False
-        cdef uint8_t* row
-        cdef int failure = 0
-        cdef int status = CURSOR_READY
-        while True:
-            with nogil:
-                while status == CURSOR_READY and failure == 0:
-                    row = self.head()
-                    if has_pending and self._is_equal(self._pending, prefix):
-                        failure = self._combiner.combine(self._pending, row)
-                    else:
-                        if has_pending:
-                            writer.write(self._pending)
-                            has_pending = False
-                        if row == NULL:
-                            break
-                        self._grow_pending(row_size(row))
-                        memcpy(self._pending, row, row_size(row))
-                        prefix = self._tree.prefixes[self._tree.winner]
-                        has_pending = True
-                    status = self._step()
-            if failure != 0:
-                self._combiner.raise_failure(failure)
-            if status == CURSOR_READY:
-                return 0
-            self._load_winner(status)
+                return used
+            self._go_on(status)
             status = CURSOR_READY
 
     cdef bint reads_disk(self) noexcept:
@@ -359,18 +399,20 @@ cdef class RunMerger:
         return False
 
     cdef int write_to(self, RunWriter writer, int64_t row_limit) except -1:
+        cdef uint8_t* row
         cdef int status = CURSOR_READY
-        if self._combiner is not None:
-            return self._write_combined(writer)
         while True:
             with nogil:
-                while status == CURSOR_READY and row_limit > 0 and self.head() != NULL:
-                    writer.write(self.head())
+                while status == CURSOR_READY and row_limit > 0:
+                    row = self._next_row(&status)
+                    if row == NULL:
+                        break
+                    writer.write(row)
                     row_limit -= 1
-                    status = self._step()
+                    status = self._take_row()
             if status == CURSOR_READY:
                 return 0
-            self._load_winner(status)
+            self._go_on(status)
             status = CURSOR_READY
 
     cdef int follow_to_disk(self) except -1:

@@ -279,18 +279,14 @@ cdef class RangePages:
     def fill(self, uint8_t[::1] target not None):
         """Copy as many whole rows as fit: their bytes, 0 at the end, or minus the bytes of one that needs more."""
         cdef int64_t used = 0
-        cdef int64_t size
-        if self._merger is None:
+        if self._merger is None or target.shape[0] == 0:
             return 0
         self._runs.begin_read()
         try:
             self._merger.follow_to_disk()
-            while self._merger.head() != NULL:
-                size = row_size(self._merger.head())
-                if used + size > target.shape[0]:
-                    return used if used > 0 else -size
-                self._merger.take_group(&target[used])
-                used += size
+            used = self._merger.fill(&target[0], target.shape[0])
+            if used == 0 and self._merger.waiting() != NULL:
+                return -<int64_t> row_size(self._merger.waiting())
         finally:
             self._runs.end_read()
         return used

@@ -78,6 +78,19 @@ def test_groups_come_in_the_order_of_their_key(data, table):
     assert rows_in_order(result) == plain(expected)
 
 
+def test_the_least_and_largest_strings_and_binaries_of_groups_come_in_order(data, table):
+    table = table.append_column("b", table["s"].cast(pa.binary()))
+    data = data.with_columns(b=col("s").cast(pa.binary()))
+    groups = data.group_by("k").agg(low=min_("s"), n=count(), high=max_("s"), total=sum_("x"), last=max_("b"))
+    result = groups.sort("k", descending=True)
+    assert "SORTED_AGGREGATE" in result.explain()
+    expected = duck(
+        "SELECT k, min(s), count(*), max(s), sum(x)::BIGINT, max(b) FROM t1 GROUP BY k ORDER BY k DESC NULLS FIRST",
+        t1=table,
+    )
+    assert rows_in_order(result) == plain(expected)
+
+
 @pytest.mark.parametrize("descending", [False, True])
 def test_groups_of_several_keys_are_sorted_in_any_order_of_them(data, table, descending):
     groups = data.group_by("k", "s", "f").agg(n=count(), total=sum_("x"), spread=stddev("y"))

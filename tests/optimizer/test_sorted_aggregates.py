@@ -73,6 +73,21 @@ def test_groups_that_stay_apart_say_why(build, reason):
     assert "not SORTED_AGGREGATE: " + reason in explain(optimized)
 
 
+def test_the_least_and_largest_strings_are_combined_unless_they_are_wide():
+    def phases_for(width):
+        builder = Builder()
+        columns = {"s": ColumnStatistics(average_width_bytes=width)}
+        source = builder.source(schema(a="int64", s="string"), ROWS, ROWS * (8.0 + width), columns=columns)
+        builder.sink(builder.sort(builder.aggregate(source, ("a",), ("max", "s")), "a"))
+        optimized = optimize(builder.plan(), OptimizerSettings(parallelism=4))
+        return phases(optimized), explain(optimized)
+
+    assert phases_for(30.0)[0] == COMBINED
+    apart, text = phases_for(5000.0)
+    assert apart == APART
+    assert "not SORTED_AGGREGATE: values of 's' are wide, 5 KB each" in text
+
+
 def test_groups_that_others_read_stay_apart():
     builder = Builder()
     source = builder.source(schema(a="int64", b="int64"), ROWS, 16.0 * ROWS)

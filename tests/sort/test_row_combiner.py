@@ -27,7 +27,6 @@ from tests.sort.test_run_transfer import pages_of, receive
 from tests.sort.test_sorted_runs import bounds_of
 
 MEMORIES = {"fits": 400, "half": 30, "minimum": 6}
-FIXED = [name for name in VALUE_TYPES if name not in ("string", "large", "binary")]
 
 
 class Groups:
@@ -104,8 +103,8 @@ def test_keys_of_every_type_are_combined_like_the_oracle(workshop, key_type, mem
 
 
 @pytest.mark.parametrize("memory", MEMORIES)
-@pytest.mark.parametrize("value_type", FIXED)
-def test_states_of_every_fixed_type_are_combined_like_the_oracle(workshop, value_type, memory):
+@pytest.mark.parametrize("value_type", VALUE_TYPES)
+def test_states_of_every_type_are_combined_like_the_oracle(workshop, value_type, memory):
     groups = Groups(*make_table("int64", value_type, 500, 60))
     with workshop.operator(MEMORIES[memory]) as (pool, space):
         groups.check(sort(groups, pool, space)[0])
@@ -138,6 +137,74 @@ def test_two_keys_in_any_direction_are_combined(workshop, rows):
         groups = Groups(table, calls, ("a", "b"), order)
         with workshop.operator(6) as (pool, space):
             groups.check(sort(groups, pool, space, force_spill=descending)[0])
+
+
+def extremes(rows):
+    """Groups with the least and the largest of two columns of strings."""
+    calls = tuple(
+        AggregateCall(function, ColumnRef(column), f"{function}_{column}")
+        for column in ("x", "y")
+        for function in ("min", "max")
+    )
+    columns = list(zip(*rows, strict=True)) if rows else [[], [], []]
+    values = [columns[1], columns[1], columns[2], columns[2]]
+    types = [pa.string(), pa.string(), pa.binary(), pa.binary()]
+    return Groups(input_table(("key",), [pa.int8()], calls, types, [columns[0], *values]), calls)
+
+
+@given(
+    rows=st.lists(
+        st.tuples(
+            st.integers(0, 3),
+            st.none() | st.builds(lambda text, count: text * count, st.text("abz", max_size=3), st.integers(0, 40)),
+            st.none() | st.binary(max_size=30),
+        ),
+        max_size=100,
+    ),
+    pages=st.sampled_from([6, 40, 400]),
+    force_spill=st.booleans(),
+)
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_rows_that_grow_and_shrink_are_combined_like_the_oracle(workshop, rows, pages, force_spill):
+    groups = extremes(rows)
+    with workshop.operator(pages) as (pool, space):
+        groups.check(sort(groups, pool, space, force_spill=force_spill, max_rows=3)[0])
+
+
+@pytest.mark.parametrize("memory", MEMORIES)
+def test_a_combined_row_that_fits_in_no_place_of_its_rows_is_made_by_the_merge(workshop, memory):
+    rows = [(1, "z" * 300, b"a"), (1, "a", b"z" * 300), (0, "b", None), (1, "b" * 50, b"zzz"), (2, None, b"")] * 3
+    groups = extremes(rows)
+    with workshop.operator(MEMORIES[memory]) as (pool, space):
+        for force_spill in (False, True):
+            groups.check(sort(groups, pool, space, force_spill=force_spill)[0])
+
+
+def test_values_larger_than_the_memory_are_combined(workshop):
+    rng = random.Random(2)
+    rows = [(rng.randrange(5), rng.choice("abc") * rng.choice([1, 9_000, 90_000]), b"b" * 5000) for _ in range(60)]
+    groups = extremes(rows)
+    with workshop.operator(6) as (pool, space):
+        groups.check(sort(groups, pool, space)[0])
+        groups.check(sort(groups, pool, space, max_rows=1)[0])
+
+
+@pytest.mark.parametrize("force_spill", [False, True])
+def test_rows_that_grow_on_their_way_to_another_process_are_asked_for_on_their_own(workshop, force_spill):
+    rng = random.Random(3)
+    rows = [(rng.randrange(40), rng.choice("abc") * rng.choice([1, 9, 3000]), rng.randbytes(9)) for _ in range(400)]
+    groups = extremes(rows)
+    with workshop.operator(60) as here, workshop.operator(60) as there, workshop.operator(8) as (pool, space):
+        local = groups.take_runs(*here, share=slice(2), force_spill=force_spill)
+        sender = groups.take_runs(*there, share=slice(2, None), force_spill=force_spill)
+        receiver = RunReceiver(groups.schema, groups.order, space, 4096)
+        pages = list(pages_of(sender))
+        assert any(len(page) > 4096 for page in pages)
+        receive(receiver, pages)
+        received = receiver.take_runs()
+        groups.check(groups.merged([local, received], pool))
+        for runs in (local, sender, received):
+            runs.release()
 
 
 def test_moments_of_groups_are_merged(workshop):
@@ -269,9 +336,12 @@ def test_a_sum_that_overflows_says_which_one(workshop, pages, data_type):
         sort(groups, pool, space, force_spill=pages == 6)
 
 
-def test_states_of_variable_size_are_refused(workshop):
-    with pytest.raises(NotYetSupportedError, match="string"):
-        Groups(*make_table("int64", "string", 10, 2))
+def test_least_values_of_nested_types_are_refused():
+    calls = (AggregateCall("min", ColumnRef("x"), "least"),)
+    states = pa.schema([("key", pa.int64()), ("state", pa.list_(pa.int64()))])
+    layout = aggregate_layout(pa.schema([("key", pa.int64()), ("__arg0", pa.string())]), ("key",), calls, merging=False)
+    with pytest.raises(NotYetSupportedError, match="list"):
+        StateCombiner(states, 1, layout.merge_operations, layout.overflow_texts)
 
 
 def test_a_limit_is_refused(workshop):

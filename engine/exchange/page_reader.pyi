@@ -5,6 +5,7 @@ from _typeshed import ReadableBuffer
 
 from engine.exchange.buffer_pool import Buffer
 from engine.exchange.input_gate import InputGate
+from engine.records.row_sieve import RowSieve
 
 Turns = Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]
 
@@ -15,7 +16,12 @@ class PageReader:
     staged_rows: int
     staged_bytes: int
     def __new__(
-        cls, schema: pa.Schema, max_rows: int = 32768, max_bytes: int = 1048576, turns: Turns | None = None
+        cls,
+        schema: pa.Schema,
+        max_rows: int = 32768,
+        max_bytes: int = 1048576,
+        turns: Turns | None = None,
+        sieve: RowSieve | None = None,
     ) -> PageReader: ...
     def has_room_for(self, size: int) -> bool: ...
     def add(self, page: Buffer) -> None: ...
@@ -23,5 +29,10 @@ class PageReader:
     def take_batches(self) -> Iterable[pa.RecordBatch]: ...
 
 def gate_batches(
-    gate: InputGate, schema: pa.Schema, max_rows: int = 32768, max_bytes: int = 1048576, turns: Turns | None = None
+    gate: InputGate,
+    schema: pa.Schema,
+    max_rows: int = 32768,
+    max_bytes: int = 1048576,
+    turns: Turns | None = None,
+    sieve: RowSieve | None = None,
 ) -> Iterator[pa.RecordBatch]: ...

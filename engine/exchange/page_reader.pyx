@@ -11,13 +11,15 @@ anything is computed: however many pages a batch is made of, no pool runs dry, s
 waits for more. What has been staged is decoded when the area or the row count is full, when the gate has nothing for
 100 ms, before a batch by reference, and at the end.
 
+A sieve may take rows of a page before that (``RowSieve``): what it takes is neither staged nor decoded.
+
 Rows keep the order in which the gate gave them. Batches by reference pass through untouched.
 """
 
 cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport free, malloc, realloc
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memmove
 
 from engine.errors import CorruptBlockError
 from engine.exchange.buffer_pool cimport Buffer
@@ -25,7 +27,8 @@ from engine.exchange.elements import OversizedRow
 from engine.exchange.input_gate import NOTHING_YET
 from engine.records.outside_keys cimport check_rows
 from engine.records.outside_values cimport values_lie_outside
-from engine.records.row_codec cimport RowCodec, rows_of_page
+from engine.records.row_codec cimport RowCodec, row_size, rows_of_page
+from engine.records.row_sieve cimport RowSieve
 
 cdef int64_t LINGER_MS = 100
 cdef int64_t MIN_ROW_BYTES = 8
@@ -42,7 +45,7 @@ cdef class PageReader:
         schema: pyarrow.Schema of the rows.
         max_rows: rows of a batch.
         max_bytes: bytes of rows that are staged, at least one page.
-        turns: see gate_batches.
+        turns, sieve: see gate_batches.
     """
 
     cdef readonly object schema
@@ -51,14 +54,17 @@ cdef class PageReader:
     cdef readonly int64_t staged_rows
     cdef readonly int64_t staged_bytes
     cdef object _turns
+    cdef RowSieve _sieve
     cdef RowCodec _codec
     cdef uint8_t* _staging
     cdef int64_t _staging_capacity
     cdef uint8_t** _rows                # addresses inside _staging
     cdef int64_t _row_capacity
 
-    def __cinit__(self, schema not None, int64_t max_rows=32768, int64_t max_bytes=1 << 20, turns=None):
+    def __cinit__(self, schema not None, int64_t max_rows=32768, int64_t max_bytes=1 << 20, turns=None,
+                  RowSieve sieve=None):
         self._turns = turns
+        self._sieve = sieve
         self.schema = schema
         self.max_rows = max_rows
         self.max_bytes = max_bytes
@@ -89,7 +95,7 @@ cdef class PageReader:
         self._add_bytes(&row[0], row.shape[0])
 
     cdef int _add_bytes(self, const uint8_t* data, int64_t size) except -1:
-        cdef int64_t count
+        cdef int64_t count, left
         self._reserve(size)
         with nogil:
             memcpy(self._staging + self.staged_bytes, data, <size_t> size)
@@ -97,9 +103,27 @@ cdef class PageReader:
                                  self._row_capacity - self.staged_rows)
         if count < 0:
             raise CorruptBlockError(f"a page of {size} bytes does not consist of whole rows of {self.schema.names}")
+        if self._sieve is not None:
+            left = self._sieve.sift(self._rows + self.staged_rows, count)
+            if left < count:
+                size = self._close_ranks(left)
+                count = left
         self.staged_rows += count
         self.staged_bytes += size
         return 0
+
+    cdef int64_t _close_ranks(self, int64_t count) noexcept nogil:
+        """Move the first count rows behind what is staged together; return their bytes."""
+        cdef uint8_t* target = self._staging + self.staged_bytes
+        cdef uint8_t* row
+        cdef int64_t index, size
+        for index in range(self.staged_rows, self.staged_rows + count):
+            row = self._rows[index]
+            size = row_size(row)
+            memmove(target, row, <size_t> size)
+            self._rows[index] = target
+            target += size
+        return target - (self._staging + self.staged_bytes)
 
     cdef int _reserve(self, int64_t size) except -1:
         """Make room for size more bytes; the staging area moves only while it is empty."""
@@ -192,7 +216,8 @@ cdef class WideBatches:
         return self.codec.decode(self.rows + begin, count, NULL, 0)
 
 
-def gate_batches(gate not None, schema not None, int64_t max_rows=32768, int64_t max_bytes=1 << 20, turns=None):
+def gate_batches(gate not None, schema not None, int64_t max_rows=32768, int64_t max_bytes=1 << 20, turns=None,
+                 RowSieve sieve=None):
     """Yield the batches of a gate, until all its channels have ended.
 
     Args:
@@ -200,11 +225,12 @@ def gate_batches(gate not None, schema not None, int64_t max_rows=32768, int64_t
         schema: pyarrow.Schema of its rows.
         max_rows, max_bytes: of a batch made of pages; a single larger row is a batch of its own.
         turns: given batches that are read when they are asked for, yields them one by one when it is time.
+        sieve: takes rows of pages that need not be decoded.
 
     Raises:
         What InputGate.next raises; CorruptBlockError.
     """
-    cdef PageReader reader = PageReader(schema, max_rows, max_bytes, turns)
+    cdef PageReader reader = PageReader(schema, max_rows, max_bytes, turns, sieve)
     while True:
         element = gate.poll(LINGER_MS if reader.staged_rows > 0 else -1)
         if isinstance(element, Buffer):

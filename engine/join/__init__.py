@@ -12,6 +12,7 @@ partition_set   the partitions of one level, scatter, spill of the largest
 bloom_filter    keys of spilled rows, so that probe rows without match are not spilled
 hash_table      directory of tagged pointers, vectorised lookup
 probe_matches   the matches of a chunk of probe rows, as bounded pairs
+spill_sieve     probe rows of spilled partitions, taken before they are decoded
 pair_filter     asks the condition about candidate pairs
 copied_keys     the hashes of replicated keys, for kernels
 unmatched_rows  build rows without match, as output batches

@@ -52,6 +52,8 @@ cdef class PartitionSet:
     cdef int finish_build(self, HashTable table) except -1
     # Probe rows of spilled partitions, all rows of the batch (at most CHUNK_ROWS).
     cdef int add_probe_batch(self, ArrowBatch batch, const uint64_t* hashes) except -1
+    # The same with binary rows.
+    cdef int add_probe_rows(self, uint8_t** rows, int64_t count, const uint64_t* hashes) except -1
     cdef int finish_probe(self) except -1
     cdef int release(self) except -1
 

@@ -135,6 +135,15 @@ cdef class PartitionSet:
         self._build_hashes = NULL
         return self._scatter(self._probe, batch, 0, NULL, count)
 
+    cdef int add_probe_rows(self, uint8_t** rows, int64_t count, const uint64_t* hashes) except -1:
+        cdef int64_t index
+        with nogil:
+            for index in range(count):
+                self._sizes[index] = row_size(rows[index])
+                self._parts[index] = self.partition_of(hashes[index])
+        self._build_hashes = NULL
+        return self._scatter(self._probe, None, 0, rows, count)
+
     cdef int _scatter(self, JoinSide side, ArrowBatch batch, int64_t start, uint8_t** rows, int64_t count) except -1:
         cdef int64_t begin = 0
         cdef int64_t end

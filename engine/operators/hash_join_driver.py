@@ -2,7 +2,7 @@
 
     build input ─► join ─┬─ for this subtask alone
                          └─ broadcast: lent to all subtasks of the process, who drop their rows (``shared_builds``)
-    probe input ─► join ─► output, in the end what was spilled
+    probe input ─► join ─► output, in the end what was spilled (of pages, by a SpillSieve, before they are decoded)
 
 Subtasks that borrow take no memory of their own. Where the build side does not fit the first one's share, each has its
 own, copied from the first one's pages and files, and spills by itself.
@@ -21,6 +21,7 @@ from engine.graph.operator_descriptor import HashJoinOperator
 from engine.join.hash_join import HashJoin
 from engine.join.join_type import emission
 from engine.join.lent_build import borrow_build, can_lend, copy_build
+from engine.join.spill_sieve import SpillSieve
 from engine.operators.heavy_copies import copied_keys
 from engine.operators.pair_conditions import pair_condition
 from engine.operators.wide_batches import in_turns
@@ -52,16 +53,17 @@ class HashJoinDriver:
         self._build_rows = 0
         self._join: HashJoin | None = None
         self._seat: Seat | None = None
+        self._sieve: SpillSieve | None = None
 
     @property
     def rows_in(self) -> int:
         """Rows taken from both inputs so far."""
-        return self._build_rows + self._probe.rows_in
+        return self._build_rows + self._probe.rows_in + (self._sieve.row_count if self._sieve else 0)
 
     @property
     def bytes_in(self) -> int:
         """Bytes taken from both inputs so far."""
-        return self._build.bytes_in + self._probe.bytes_in
+        return self._build.bytes_in + self._probe.bytes_in + (self._sieve.size_bytes if self._sieve else 0)
 
     def open(self, context: TaskContext, output: Output) -> None:
         """Take the join's memory; whoever waits for the build side of another subtask takes none yet."""
@@ -84,16 +86,22 @@ class HashJoinDriver:
         else:
             assert join is not None, "join is closed"
             self._fill(join)
-        for batch in self._probe.batches():
-            # A satisfied limit does not stop the input: its producers run on, so it is drained.
-            if not self._output.is_satisfied:
-                with turn(width_of(batch.nbytes, batch.num_rows), is_handed=True):
-                    self._emit(in_turns(join.probe(batch)))
-            del batch
+        self._probe_with(join)
         if seat is not None and seat.is_builder:
             seat.wait_for_copies(self._context.check_cancelled)
         if not self._output.is_satisfied:
             self._emit(in_turns(join.finish_probe()))
+
+    def _probe_with(self, join: HashJoin) -> None:
+        self._sieve = sieve = SpillSieve(join) if join.partitions_spilled else None
+        for batch in self._probe.batches(sieve):
+            # A satisfied limit does not stop the input: its producers run on, so it is drained.
+            if not self._output.is_satisfied:
+                with turn(width_of(batch.nbytes, batch.num_rows), is_handed=True):
+                    self._emit(in_turns(join.probe(batch)))
+            elif sieve is not None:
+                sieve.drops_all = True
+            del batch
 
     def close(self) -> None:
         """Give pages and files back."""

@@ -19,6 +19,7 @@ from engine.graph.deployment import InputGateDescriptor
 from engine.operators.received_runs import is_remote
 from engine.operators.task_services import TaskServices
 from engine.operators.wide_batches import in_turns
+from engine.records.row_sieve import RowSieve
 
 
 class TaskInput:
@@ -41,9 +42,12 @@ class TaskInput:
         self.rows_in = 0
         self.bytes_in = 0
 
-    def batches(self) -> Iterator[pa.RecordBatch]:
-        """Yield everything as batches: those by reference as they are, row pages decoded."""
-        for batch in gate_batches(self._gate, self.schema, turns=in_turns):
+    def batches(self, sieve: RowSieve | None = None) -> Iterator[pa.RecordBatch]:
+        """Yield everything as batches: those by reference as they are, row pages decoded.
+
+        A sieve takes rows of pages as they are, and counts them.
+        """
+        for batch in gate_batches(self._gate, self.schema, turns=in_turns, sieve=sieve):
             self.rows_in += batch.num_rows
             self.bytes_in += batch.nbytes
             handed = [batch]

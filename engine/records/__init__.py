@@ -9,6 +9,7 @@
     key_group       Flink's key groups: Java's hash codes, murmur, key group, operator index
     comparator      key equality (joins, groups) and the order of sort keys
     row_combiner    one row of two that have the same keys: the door between sorts and aggregates
+    row_sieve       who takes rows before they are decoded: the door between exchange and joins
     normalized_key  an 8-byte prefix of the sort keys that compares as they do
     byte_kernels    unaligned loads, short copies, prefetch
 

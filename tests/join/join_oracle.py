@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -131,6 +131,7 @@ def run_join(
     force_spill: bool = False,
     output: Sequence[tuple[int, int]] | None = None,
     add_build: Callable[[HashJoin, pa.RecordBatch], None] = HashJoin.add_build_batch,
+    probe_with: Callable[[HashJoin, pa.RecordBatch], Iterable[pa.RecordBatch]] = HashJoin.probe,
     **options: Any,
 ) -> JoinRun:
     """Run the engine's join over two tables."""
@@ -154,7 +155,7 @@ def run_join(
             add_build(join, batch)
         join.finish_build()
         for batch in probe.to_batches(max_chunksize=batch_rows):
-            run.batches.extend(join.probe(batch))
+            run.batches.extend(probe_with(join, batch))
         run.batches.extend(join.finish_probe())
         run.counters = {name: getattr(join, name) for name in COUNTERS}
         run.pages_peak = pool.pages_peak

@@ -1,0 +1,13 @@
+from typing import Self, final
+
+from engine.join.hash_join import HashJoin
+from engine.records.row_sieve import RowSieve
+
+@final
+class SpillSieve(RowSieve):
+    """Takes probe rows of spilled partitions (see spill_sieve.pyx)."""
+
+    row_count: int
+    size_bytes: int
+    drops_all: bool
+    def __new__(cls, join: HashJoin) -> Self: ...

@@ -1,0 +1,94 @@
+"""SpillSieve: probe rows whose partition is spilled go from an exchange's page to that partition as they are.
+
+    sieve = SpillSieve(join)            after finish_build(), where partitions are spilled
+    gate ─► pages ─► sieve ─┬─► partition_set: copied to the partition's page, from there to its file
+                            └─► decoded ─► join.probe(batch)
+
+Without it such a row is decoded to Arrow, taken by index and encoded again, which costs more than the rest of what is
+done with it. Rows whose partition is in memory, and those with a null key, are left to ``HashJoin.probe``, which also
+takes everything while wide values lie outside (their keys may have to be taken inside first).
+
+Invariants: a row is either taken, or left, or dropped because a Bloom filter says that it has no match and nobody wants
+it for its own sake.
+Thread: that of the join, while none of its iterators is in use.
+"""
+
+cimport cython
+from libc.stdint cimport int32_t, int64_t, uint8_t
+
+from engine.join.hash_join cimport HashJoin
+from engine.join.partition_set cimport CHUNK_ROWS, PartitionSet
+from engine.records.outside_keys cimport check_rows
+from engine.records.outside_values cimport values_lie_outside
+from engine.records.row_codec cimport row_size
+from engine.records.row_sieve cimport RowSieve
+
+
+@cython.final
+cdef class SpillSieve(RowSieve):
+    """Takes probe rows of spilled partitions for a join whose build side is complete."""
+
+    def __cinit__(self, HashJoin join not None):
+        if not join._build_finished or join._level is None:
+            raise ValueError("only a join with a complete build side of its own has spilled partitions")
+        self._join = join
+
+    cdef int64_t sift(self, uint8_t** rows, int64_t count) except -1:
+        cdef int64_t begin = 0
+        cdef int64_t kept = 0
+        cdef int64_t chunk
+        if self.drops_all:
+            return 0
+        if values_lie_outside():
+            return count
+        check_rows(self._join._roles.probe.codec, rows, count)
+        while begin < count:
+            chunk = min(<int64_t>CHUNK_ROWS, count - begin)
+            kept += self._sift_chunk(rows + begin, chunk, rows + kept)
+            begin += chunk
+        return kept
+
+    cdef int64_t _sift_chunk(self, uint8_t** rows, int64_t count, uint8_t** kept) except -1:
+        cdef HashJoin join = self._join
+        cdef PartitionSet level = join._level
+        cdef int64_t null_count, left
+        cdef int64_t waiting = 0
+        with nogil:
+            join._roles.probe.hash_rows(rows, count, join._hashes)
+            null_count = join._roles.probe.null_keys_of_rows(rows, count, join._null_flags)
+            left = self._choose(join, level, rows, count, null_count, kept, &waiting)
+        join.probe_rows += count - left
+        join.probe_rows_spilled += waiting
+        self.row_count += count - left
+        level.add_probe_rows(join._rows, waiting, join._hashes)
+        return left
+
+    cdef int64_t _choose(self, HashJoin join, PartitionSet level, uint8_t** rows, int64_t count, int64_t null_count,
+                         uint8_t** kept, int64_t* waiting) noexcept nogil:
+        cdef bint keeps_unmatched = join._roles.emits.unmatched_probe
+        cdef int64_t taken = 0
+        cdef int64_t left = 0
+        cdef int64_t index
+        cdef int32_t partition
+        cdef uint8_t* row
+        for index in range(count):
+            row = rows[index]
+            partition = level.partition_of(join._hashes[index])
+            if (null_count and join._null_flags[index]) or not level.is_spilled(partition):
+                kept[left] = row
+                left += 1
+                continue
+            if not level.may_match(partition, join._hashes[index]):
+                if keeps_unmatched:
+                    kept[left] = row
+                    left += 1
+                else:
+                    join.probe_rows_filtered += 1
+                    self.size_bytes += row_size(row)
+                continue
+            join._rows[taken] = row
+            join._hashes[taken] = join._hashes[index]
+            self.size_bytes += row_size(row)
+            taken += 1
+        waiting[0] = taken
+        return left

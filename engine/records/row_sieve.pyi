@@ -1,0 +1,2 @@
+class RowSieve:
+    """Takes rows out of an input's pages before they are decoded."""

@@ -2,7 +2,6 @@
 
 import threading
 
-from engine.connectors.wide_rows import width_of
 from engine.memory.wide_turns import WIDE_BYTES, Turns
 
 PATIENCE_S = 60
@@ -132,8 +131,3 @@ def test_a_turn_ends_when_its_generator_is_closed_by_another_thread():
     other = Worker(turns)
     assert other.has_begun.wait(PATIENCE_S)
     other.end()
-
-
-def test_many_narrow_rows_are_no_wide_one():
-    assert width_of(WIDE_BYTES, 3) >= WIDE_BYTES
-    assert width_of(WIDE_BYTES, 30_000) < 1000

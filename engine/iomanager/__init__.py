@@ -15,4 +15,5 @@ through a ``SpillReader``. Threads, disks, checksums, compression and cleaning u
     block_format.pyx    header, identity, faults
     crc32c.pyx          checksum
     lz4_codec.pyx       compression without the GIL
+    words_codec.pyx     compression of rows by what is new in their words
 """

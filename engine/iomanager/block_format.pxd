@@ -3,7 +3,7 @@
 #     offset  size
 #          0     4  magic             "DRYB"
 #          4     1  version           1
-#          5     1  codec             0 none, 1 lz4 block
+#          5     1  codec             0 none, 1 lz4 block, 2 words (words_codec)
 #          6     2  flags             0
 #          8     4  header_crc        CRC32C of the 72 bytes with this field zero
 #         12     4  payload_crc       CRC32C of the payload as stored
@@ -25,6 +25,7 @@ cdef enum:
 cdef enum Codec:
     CODEC_NONE = 0
     CODEC_LZ4 = 1
+    CODEC_WORDS = 2
 
 cdef struct BlockHeader:
     uint8_t[4] magic
@@ -55,6 +56,14 @@ cdef enum BlockFault:
     FAULT_PAYLOAD_CRC = 8       # payload bytes changed
     FAULT_CODEC = 9             # the payload does not decompress to raw_length bytes
 
+# Compress with what pays for this payload. Bytes written to target, with their codec, or 0: store it as it is.
+cdef int64_t compress_payload(
+    const uint8_t* source, int64_t size, uint8_t* target, int64_t capacity, Codec* codec
+) noexcept nogil
+# 0, or -1 when the stored bytes are not those of exactly raw_size bytes. The codec is not CODEC_NONE.
+cdef int decompress_payload(
+    uint8_t codec, const uint8_t* stored, int64_t stored_size, uint8_t* target, int64_t raw_size
+) noexcept nogil
 # Complete a header whose identity is set: lengths, codec, sequence, both checksums.
 cdef void seal_header(
     BlockHeader* header, Codec codec, int64_t raw_length, int64_t sequence, const uint8_t* payload, int64_t stored_length

@@ -21,6 +21,7 @@ from libc.string cimport memcmp, memcpy, memset
 
 from engine.iomanager.crc32c cimport crc32c_update
 from engine.iomanager.lz4_codec cimport lz4_compress, lz4_decompress
+from engine.iomanager.words_codec cimport words_compress, words_decompress, words_pay
 
 from engine.errors import CorruptBlockError
 
@@ -36,6 +37,27 @@ cdef uint32_t header_checksum(const BlockHeader* header) noexcept nogil:
     cdef BlockHeader copy = header[0]
     copy.header_crc = 0
     return crc32c_update(0, <const uint8_t*> &copy, BLOCK_HEADER_BYTES)
+
+
+cdef int64_t compress_payload(
+    const uint8_t* source, int64_t size, uint8_t* target, int64_t capacity, Codec* codec
+) noexcept nogil:
+    cdef int64_t stored = 0
+    if words_pay(source, size):
+        codec[0] = CODEC_WORDS
+        stored = words_compress(source, size, target, capacity)
+    if stored == 0:
+        codec[0] = CODEC_LZ4
+        stored = lz4_compress(source, size, target, capacity)
+    return stored
+
+
+cdef int decompress_payload(
+    uint8_t codec, const uint8_t* stored, int64_t stored_size, uint8_t* target, int64_t raw_size
+) noexcept nogil:
+    if codec == CODEC_WORDS:
+        return words_decompress(stored, stored_size, target, raw_size)
+    return lz4_decompress(stored, stored_size, target, raw_size)
 
 
 cdef void seal_header(
@@ -59,7 +81,7 @@ cdef BlockFault check_header(
         return FAULT_MAGIC
     if header.header_crc != header_checksum(header):
         return FAULT_HEADER_CRC
-    if header.version != BLOCK_VERSION or header.flags != 0 or header.codec > CODEC_LZ4:
+    if header.version != BLOCK_VERSION or header.flags != 0 or header.codec > CODEC_WORDS:
         return FAULT_VERSION
     if memcmp(<const uint8_t*> header + IDENTITY_OFFSET, <const uint8_t*> identity + IDENTITY_OFFSET,
               BLOCK_HEADER_BYTES - IDENTITY_OFFSET) != 0:
@@ -114,13 +136,14 @@ def encode_block(const uint8_t[::1] payload not None, identity, int32_t file_num
     cdef const uint8_t* source = &payload[0] if size > 0 else NULL
     cdef int64_t capacity = size - size // 10
     cdef bytes compressed = PyBytes_FromStringAndSize(NULL, capacity)
+    cdef Codec codec = CODEC_NONE
     cdef int64_t stored = 0
     memset(&header, 0, sizeof(header))
     set_identity(&header, identity, file_number)
     if compress and capacity > 0:
-        stored = lz4_compress(source, size, <uint8_t*> PyBytes_AS_STRING(compressed), capacity)
+        stored = compress_payload(source, size, <uint8_t*> PyBytes_AS_STRING(compressed), capacity, &codec)
     if stored > 0:
-        seal_header(&header, CODEC_LZ4, size, sequence, <const uint8_t*> PyBytes_AS_STRING(compressed), stored)
+        seal_header(&header, codec, size, sequence, <const uint8_t*> PyBytes_AS_STRING(compressed), stored)
         body = compressed[:stored]
     else:
         seal_header(&header, CODEC_NONE, size, sequence, source, size)
@@ -155,7 +178,8 @@ def decode_block(const uint8_t[::1] data not None, identity, int32_t file_number
     if header.codec == CODEC_NONE:
         return PyBytes_FromStringAndSize(<const char*> payload, header.stored_length)
     raw = PyBytes_FromStringAndSize(NULL, header.raw_length)
-    if lz4_decompress(payload, header.stored_length, <uint8_t*> PyBytes_AS_STRING(raw), header.raw_length) != 0:
+    if decompress_payload(header.codec, payload, header.stored_length, <uint8_t*> PyBytes_AS_STRING(raw),
+                          header.raw_length) != 0:
         raise corrupt_block(path, offset, sequence, FAULT_CODEC)
     return raw
 

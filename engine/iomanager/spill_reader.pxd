@@ -2,7 +2,7 @@
 #
 #     slot 0  in the caller's hands (until its next call)       prefetch + 1 slots, each with memory for one raw block
 #     slot 1  read and checked, waiting
-#     slot 2  in the directory's request queue: preadv, checks, lz4
+#     slot 2  in the directory's request queue: preadv, checks, decompress
 
 cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t

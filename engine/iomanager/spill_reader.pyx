@@ -31,9 +31,9 @@ from engine.iomanager.block_format cimport (
     BlockHeader,
     check_header,
     check_payload,
+    decompress_payload,
 )
 from engine.iomanager.io_buffers cimport IoBuffers
-from engine.iomanager.lz4_codec cimport lz4_decompress
 from engine.iomanager.request_queue cimport IoRequest, RequestQueue
 from engine.iomanager.spill_file cimport BlockEntry, SpillFile
 
@@ -117,7 +117,7 @@ cdef void read_slot(ReadSlot* slot) noexcept nogil:
         if slot.fault == FAULT_NONE:
             slot.fault = check_payload(&header, stored)
         if slot.fault == FAULT_NONE and compressed:
-            if lz4_decompress(stored, entry.stored_length, slot.memory, entry.raw_length) != 0:
+            if decompress_payload(header.codec, stored, entry.stored_length, slot.memory, entry.raw_length) != 0:
                 slot.fault = FAULT_CODEC
     if compressed:
         (<IoBuffers> slot.buffers).give(stored, entry.stored_length)

@@ -1,6 +1,6 @@
 # SpillWriter: rows in, blocks on disk. Comes from SpillSpace.writer(label, block_size=...).
 #
-#     write(rows) ─► fill buffer ─(full: cut)─► request queue of the directory ─► thread: lz4, CRC32C, pwrite ─► extents
+#     write(rows) ─► fill buffer ─(full: cut)─► request queue of the directory ─► thread: compress, CRC32C, pwrite ─► extents
 #
 # A block is cut between two calls of write and never inside one, so a caller that hands over whole rows finds whole
 # rows in every block. A call larger than the block size is a block of its own, written from the caller's memory.
@@ -25,7 +25,7 @@ cdef struct WriteStream:            # what the I/O thread works on; the task's t
     int64_t block_capacity
     int64_t stored_bytes            # headers included
     bint compress
-    int32_t poor_streak             # blocks in a row that lz4 did not shrink by a tenth
+    int32_t poor_streak             # blocks in a row that compression did not shrink by a tenth
     int failed                      # errno that poisoned the writer, 0 when all is well
 
 

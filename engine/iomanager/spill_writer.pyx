@@ -8,7 +8,7 @@
     writer.cancel()                                                      from any thread: the next call raises
 
 One thread fills, the directory's I/O thread compresses, checksums and writes (the drawing is in ``spill_writer.pxd``).
-LZ4 is kept when it saves a tenth; after three poor blocks in a row a file is written as it is.
+Compression is kept when it saves a tenth; after three poor blocks in a row a file is written as it is.
 
 When a disk is full the file goes on in another directory as a new extent; the torn block is cut off first. When no
 directory has room, or a write fails in another way, the writer is poisoned: later blocks are dropped, and the next
@@ -28,15 +28,14 @@ from libc.string cimport memcpy, memset
 
 from engine.iomanager.block_format cimport (
     BLOCK_HEADER_BYTES,
-    CODEC_LZ4,
     CODEC_NONE,
     BlockHeader,
     Codec,
+    compress_payload,
     seal_header,
     set_identity,
 )
 from engine.iomanager.io_buffers cimport IoBuffers
-from engine.iomanager.lz4_codec cimport lz4_compress
 from engine.iomanager.request_queue cimport IoRequest, RequestQueue
 from engine.iomanager.spill_file cimport BlockEntry, new_file
 
@@ -116,16 +115,17 @@ cdef int write_block(WriteStream* stream, const uint8_t* data, int64_t size) noe
     """Compress, seal and write a block; 0, or the errno that poisons the stream (-1: it is poisoned already)."""
     cdef int64_t capacity = size - size // 10
     cdef uint8_t* target = NULL
+    cdef Codec codec = CODEC_NONE
     cdef int64_t stored = 0
     cdef int error
     if stream.compress and COMPRESS_BYTES_MIN <= size <= COMPRESS_BYTES_MAX:
         target = (<IoBuffers> stream.buffers).take(capacity)
         if target != NULL:
-            stored = lz4_compress(data, size, target, capacity)
+            stored = compress_payload(data, size, target, capacity, &codec)
             stream.poor_streak = 0 if stored > 0 else stream.poor_streak + 1
             stream.compress = stream.poor_streak < POOR_STREAK_MAX
     if stored > 0:
-        error = store_block(stream, CODEC_LZ4, size, target, stored)
+        error = store_block(stream, codec, size, target, stored)
     else:
         error = store_block(stream, CODEC_NONE, size, data, size)
     if target != NULL:

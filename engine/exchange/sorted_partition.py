@@ -94,6 +94,7 @@ class SortedPartition(ResultPartition):
     """One producer's sorted runs, as a result partition."""
 
     _runs: KeptRuns | None = None
+    _spilled_before: int = 0
 
     @property
     def runs(self) -> KeptRuns:
@@ -114,8 +115,8 @@ class SortedPartition(ResultPartition):
 
     @property
     def spilled_bytes(self) -> int:
-        """Bytes of rows written to disk."""
-        return 0 if self._runs is None else self._runs.spilled_bytes
+        """Bytes of rows written to disk since the runs are here; what the sort itself spilled is its operator's."""
+        return 0 if self._runs is None else self._runs.spilled_bytes - self._spilled_before
 
     @property
     def subpartition_bytes(self) -> tuple[int, ...]:
@@ -124,6 +125,7 @@ class SortedPartition(ResultPartition):
 
     def keep(self, runs: KeptRuns) -> None:
         """Take all rows; they are released in any case."""
+        self._spilled_before = runs.spilled_bytes
         self._runs = runs
         runs.belong_to(self.id)
         try:

@@ -7,8 +7,8 @@
     runs  [40 40 40 40 7]   fan-in 4   ──►   merge the window (3, 2): [40 40 40 47]   ──►   the final merge reads 4
 
 Only neighbours are merged, so that rows with equal keys stay in order of arrival. The first step merges just as many
-runs as make all the later ones full, and every step takes the window with the fewest bytes, so as little as
-possible is written twice.
+runs as make all the later ones full. The windows of a pass lie side by side, where the fewest bytes are: windows here
+and there would leave gaps too small for one, and what has been merged would be merged again.
 
 A run is merged at most once before the last merge: n runs have a fan-in of at least the square root of n, also where
 that many blocks do not fit (a few KiB more than the budget, for an input of thousands of times the memory). So what
@@ -22,6 +22,7 @@ Source: Knuth, The Art of Computer Programming 3, 5.4.9 (optimum merge patterns)
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 FAN_IN_MAX = 128
 #: files that the readers of one sort have open together
@@ -47,21 +48,34 @@ def fan_in(memory_bytes: int, block_size: int, run_count: int = 0, reader_count:
     return max(fitting, 2, math.isqrt(max(run_count - 1, 0)) + 1)
 
 
-def next_window(sizes: list[int], fan_in_count: int) -> tuple[int, int] | None:
-    """Return (first index, count) of the neighbouring runs to merge next, or None when the final merge can begin.
+def merge_steps(sizes: list[int], fan_in_count: int) -> Iterator[tuple[int, int]]:
+    """Yield (first index, count) of the neighbouring runs to merge next, until the final merge can begin.
+
+    Each merged run lies where the first of its parts lay; the index is in the list as it is by then.
 
     Args: sizes: bytes of each run, in order of arrival; fan_in_count: 2 or more.
     """
-    surplus = len(sizes) - fan_in_count
-    if surplus <= 0:
-        return None
-    # A merge of c runs takes away c - 1. What does not divide evenly goes first, while runs are small.
-    remainder = surplus % (fan_in_count - 1)
-    count = remainder + 1 if remainder else fan_in_count
+    sizes = list(sizes)
+    while (surplus := len(sizes) - fan_in_count) > 0:
+        # A merge of c runs takes away c - 1. What does not divide evenly goes first, while runs are small.
+        remainder = surplus % (fan_in_count - 1)
+        counts = [remainder + 1] * (remainder > 0) + [fan_in_count] * (surplus // (fan_in_count - 1))
+        # Each run once: what cannot be had of these runs is merged of the merged ones.
+        while sum(counts) > len(sizes):
+            counts.pop()
+        start = _cheapest(sizes, sum(counts))
+        for count in counts:
+            yield start, count
+            sizes[start : start + count] = [sum(sizes[start : start + count])]
+            start += 1
+
+
+def _cheapest(sizes: list[int], count: int) -> int:
+    """Return where so many neighbouring runs with the fewest bytes begin."""
     window = sum(sizes[:count])
     best, best_start = window, 0
     for start in range(1, len(sizes) - count + 1):
         window += sizes[start + count - 1] - sizes[start - 1]
         if window < best:
             best, best_start = window, start
-    return best_start, count
+    return best_start

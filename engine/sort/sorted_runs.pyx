@@ -31,7 +31,7 @@ from engine.sort.sorted_run cimport RunSlice, RunWriter, SortedRun, whole_run
 import threading
 
 from engine.errors import PartitionReleasedError, ResourceError
-from engine.sort.merge_plan import next_window
+from engine.sort.merge_plan import merge_steps
 
 
 @cython.final
@@ -103,12 +103,8 @@ cdef class SortedRuns:
         cdef RunMerger merger
         cdef RunWriter writer
         cdef SortedRun run
-        while True:
-            sizes = [(<SortedRun> run).row_bytes for run in self.runs if (<SortedRun> run).file is not None]
-            window = next_window(sizes, ways)
-            if window is None:
-                return 0
-            start, count = window
+        sizes = [(<SortedRun> run).row_bytes for run in self.runs if (<SortedRun> run).file is not None]
+        for start, count in merge_steps(sizes, ways):
             parts = self.runs[start:start + count]
             merger = self.merger([whole_run(<SortedRun> run) for run in parts], self.combiner)
             try:

@@ -3,38 +3,35 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.sort.merge_plan import BLOCK_SIZE_MIN, FAN_IN_MAX, block_size_bytes, fan_in, next_window
+from engine.sort.merge_plan import BLOCK_SIZE_MIN, FAN_IN_MAX, block_size_bytes, fan_in, merge_steps
 
 
 def test_few_runs_need_no_merge_before_the_last_one():
-    assert next_window([10, 10, 10], 3) is None
-    assert next_window([], 2) is None
+    assert list(merge_steps([10, 10, 10], 3)) == []
+    assert list(merge_steps([], 2)) == []
 
 
 def test_the_first_merge_takes_what_makes_the_later_ones_full():
-    assert next_window([40, 40, 40, 40, 7], 4) == (3, 2)
-    assert next_window([10] * 7, 4) == (0, 4)
-    assert next_window([10] * 6, 4) == (0, 3)
+    assert list(merge_steps([40, 40, 40, 40, 7], 4)) == [(3, 2)]
+    assert list(merge_steps([10] * 7, 4)) == [(0, 4)]
+    assert list(merge_steps([10] * 6, 4)) == [(0, 3)]
+    assert list(merge_steps([90, 10, 10, 10, 10, 10], 3)) == [(1, 2), (2, 3)]
 
 
 @given(st.lists(st.integers(1, 1000), max_size=300), st.integers(2, 40))
 def test_a_plan_ends_with_at_most_fan_in_runs_and_loses_no_byte(sizes, fan_in_count):
-    total = sum(sizes)
-    written = steps = 0
-    window = next_window(sizes, fan_in_count)
-    while window is not None:
-        start, count = window
+    total, runs = sum(sizes), len(sizes)
+    written = 0
+    for step, (start, count) in enumerate(merge_steps(sizes, fan_in_count)):
         assert 2 <= count <= fan_in_count
-        assert start >= 0
-        assert start + count <= len(sizes)
+        assert step == 0 or count == fan_in_count, "only the first step is smaller"
+        assert 0 <= start <= len(sizes) - count
         merged = sum(sizes[start : start + count])
         sizes = [*sizes[:start], merged, *sizes[start + count :]]
         written += merged
-        steps += 1
-        window = next_window(sizes, fan_in_count)
-        assert window is None or window[1] == fan_in_count, "only the first step is smaller"
     assert sum(sizes) == total
-    assert len(sizes) <= fan_in_count or steps == 0
+    assert len(sizes) == min(runs, fan_in_count)
+    assert runs > fan_in_count**2 or written <= total, "no run is merged twice before the last merge"
 
 
 @given(st.integers(1, 1 << 40))

@@ -28,6 +28,8 @@ from tests.property.matrix import IS_TORTURE
 ROOT = Path(__file__).resolve().parents[2]
 SLOTS = 2
 MEGABYTE = 1 << 20
+#: with the address sanitizer, whose memory is larger than the bound, only results are looked at
+IS_BOUNDED = "libasan" not in os.environ.get("LD_PRELOAD", "")
 #: managed memory, and the megabytes of rows that are a hundred times as much
 SIZES = {"4mb": 400, "16mb": 1600, "64mb": 6400} if IS_TORTURE else {"160kb": 16}
 JOBS = {
@@ -98,7 +100,7 @@ def control_group(name):
     root = Path("/sys/fs/cgroup/memory")
     folder = root / f"drey-{os.getpid()}-{name}"
     try:
-        if not (root / "memory.limit_in_bytes").exists():
+        if not IS_BOUNDED or not (root / "memory.limit_in_bytes").exists():
             raise OSError("no memory controller of the first version")
         folder.mkdir()
     except OSError:
@@ -135,7 +137,7 @@ def test_a_job_over_a_hundred_times_its_memory_is_right_and_stays_within_its_bou
     managed, folder = data
     allowed = allowed_bytes(managed)
     report = run_job(name, folder, tmp_path, managed, allowed)
-    assert report["peak"] - report["idle"] <= allowed
+    assert not IS_BOUNDED or report["peak"] - report["idle"] <= allowed
     with duckdb.connect(config={"threads": 1}) as connection:
         expected = JOBS[name]
         for path in folder.iterdir():

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.property.matrix import IS_TORTURE
-from tests.property.test_memory_bound import MEGABYTE, ROOT, SLOTS, allowed_bytes
+from tests.property.test_memory_bound import IS_BOUNDED, MEGABYTE, ROOT, SLOTS, allowed_bytes
 
 MANAGED = "4mb"
 JOBS = ("wide_passes", "wide_probe", "wide_mapped")
@@ -65,7 +65,7 @@ def test_very_wide_rows_stay_within_the_bound(job, record_bytes, rows, group_row
     ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=600)
     assert ended.returncode == 0, ended.stderr[-2000:]
     report = json.loads(ended.stdout.splitlines()[-1])
-    assert report["peak"] - report["idle"] <= allowed_bytes(MANAGED, record_bytes)
+    assert not IS_BOUNDED or report["peak"] - report["idle"] <= allowed_bytes(MANAGED, record_bytes)
     assert digests_of(tmp_path / job) == expected
     for path in tmp_path.rglob("*.parquet"):
         path.unlink()

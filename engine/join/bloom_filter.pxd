@@ -23,8 +23,8 @@ cdef class BloomFilter:
     # Take pages of the pool, up to that many together: an open filter doubles as often as it can. Without any page, or
     # once it was given up, it stays closed.
     cdef void grow(self, int64_t pages_max) noexcept nogil
-    # A row's hash; an open filter only. One that holds too much gives up.
-    cdef void add(self, uint64_t hash) noexcept nogil
+    # Rows' hashes; an open filter only. One that holds too much gives up.
+    cdef void add_all(self, const uint64_t* hashes, int64_t count) noexcept nogil
     # False: no row with this hash was added. Always True while it is closed. One that keeps too little out gives up.
     cdef bint may_contain(self, uint64_t hash) noexcept nogil
     # Give the pages back, for good.

@@ -1,6 +1,6 @@
 """BloomFilter: which keys the spilled build rows of a level have, so that probe rows without match are not spilled.
 
-    grow(pages) ─► add(hash) ... ─► grow(pages) ... ─► may_contain(hash) ... ─► give_up()
+    grow(pages) ─► add_all(hashes) ... ─► grow(pages) ... ─► may_contain(hash) ... ─► give_up()
 
     hash ──remix──► 32 high bits: word      3 * 6 low bits: three bits of that word        one cache line for each key
 
@@ -19,10 +19,12 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
 from engine.memory.page_pool cimport PagePool
+from engine.records.byte_kernels cimport prefetch
 from engine.records.hashing cimport rehash
 
 cdef enum:
     ROWS_PER_WORD_MAX = 25
+    AHEAD = 12                  # rows whose word is on its way
     TRIAL_ROWS = 1 << 18
     TRIAL_SHARE = 16
     # seed of the remix, far from the levels of partitions
@@ -112,12 +114,18 @@ cdef class BloomFilter:
         cdef uint64_t index = ((mixed >> 32) * self._word_count) >> 32
         return &self._pages[index >> self._page_shift][index & self._page_mask]
 
-    cdef void add(self, uint64_t hash) noexcept nogil:
-        cdef uint64_t mixed = rehash(hash, SEED)
-        self._word(mixed)[0] |= _bits(mixed)
-        self._rows += 1
+    cdef void add_all(self, const uint64_t* hashes, int64_t count) noexcept nogil:
+        cdef int64_t index
+        cdef uint64_t mixed
+        self._rows += count
         if self._rows > <int64_t>self._word_count * ROWS_PER_WORD_MAX:
             self.give_up()
+            return
+        for index in range(count):
+            if index + AHEAD < count:
+                prefetch(self._word(rehash(hashes[index + AHEAD], SEED)))
+            mixed = rehash(hashes[index], SEED)
+            self._word(mixed)[0] |= _bits(mixed)
 
     cdef bint may_contain(self, uint64_t hash) noexcept nogil:
         cdef uint64_t mixed, bits

@@ -46,7 +46,7 @@ from engine.join.join_roles cimport JoinRoles
 from engine.join.join_side cimport JoinSide
 from engine.join.match_output cimport index_array
 from engine.join.matched_rows cimport MatchedRows
-from engine.join.partition_set cimport CHUNK_ROWS, PartitionSet
+from engine.join.partition_set cimport CHUNK_ROWS, PartitionSet, partition_of
 from engine.join.probe_matches cimport OUTPUT_BYTES, OUTPUT_ROWS, ProbeMatches
 from engine.join.row_stream cimport RowStream
 from engine.join.unmatched_rows cimport unmatched_rows
@@ -323,8 +323,8 @@ cdef class HashJoin:
                 matches.skip[index] = self._drops_null_probe
                 continue
             if any_spilled:
-                partition = self._level.partition_of(matches.hashes[index])
-                if self._level.is_spilled(partition):
+                partition = partition_of(matches.hashes[index], self._level.level, self._level.fan_out)
+                if self._level._entries[partition].spilled:
                     if not self._level.may_match(partition, matches.hashes[index]):
                         self.probe_rows_filtered += 1
                         continue

@@ -15,6 +15,11 @@ from engine.records.hashing cimport rehash
 cdef enum:
     CHUNK_ROWS = 8192           # rows handled at one time: size of all scratch arrays
 
+# Which of fan_out partitions a hash belongs to, at a level.
+cdef inline int32_t partition_of(uint64_t hash, uint32_t level, int32_t fan_out) noexcept nogil:
+    cdef uint64_t mixed = rehash(hash, level) if level else hash
+    return <int32_t>((((mixed >> 16) & 0xFFFF) * <uint64_t>fan_out) >> 16)
+
 
 @cython.final
 cdef class PartitionSet:
@@ -38,9 +43,6 @@ cdef class PartitionSet:
     cdef int32_t* _parts
     cdef uint64_t* _hashes
 
-    # Which partition a hash belongs to, at this level.
-    cdef int32_t partition_of(self, uint64_t hash) noexcept nogil
-    cdef bint is_spilled(self, int32_t partition) noexcept nogil
     # Whether a spilled partition may have a build row with this hash.
     cdef bint may_match(self, int32_t partition, uint64_t hash) noexcept nogil
     # Build rows start..start+count of a batch (count <= CHUNK_ROWS). null_flags: NULL, or rows with 1 are kept apart.

@@ -90,13 +90,6 @@ cdef class PartitionSet:
         free(self._hashes)
         free(self._filtered)
 
-    cdef int32_t partition_of(self, uint64_t hash) noexcept nogil:
-        cdef uint64_t mixed = rehash(hash, self.level) if self.level else hash
-        return <int32_t>((((mixed >> 16) & 0xFFFF) * <uint64_t>self.fan_out) >> 16)
-
-    cdef bint is_spilled(self, int32_t partition) noexcept nogil:
-        return self._entries[partition].spilled
-
     cdef bint may_match(self, int32_t partition, uint64_t hash) noexcept nogil:
         return not self._filtered[partition] or self.filter.may_contain(hash)
 
@@ -106,7 +99,7 @@ cdef class PartitionSet:
         self._build.codec.move_outside(batch)
         with nogil:
             for index in range(count):
-                self._parts[index] = self.partition_of(hashes[index])
+                self._parts[index] = partition_of(hashes[index], self.level, self.fan_out)
                 if null_flags != NULL and null_flags[index]:
                     self._parts[index] = self.fan_out
             self._build.codec.measure(batch, start, count, self._sizes)
@@ -118,7 +111,7 @@ cdef class PartitionSet:
         with nogil:
             for index in range(count):
                 self._sizes[index] = row_size(rows[index])
-                self._parts[index] = self.partition_of(hashes[index])
+                self._parts[index] = partition_of(hashes[index], self.level, self.fan_out)
                 if null_flags != NULL and null_flags[index]:
                     self._parts[index] = self.fan_out
         self._build_hashes = hashes
@@ -130,7 +123,7 @@ cdef class PartitionSet:
         self._probe.codec.move_outside(batch)
         with nogil:
             for index in range(count):
-                self._parts[index] = self.partition_of(hashes[index])
+                self._parts[index] = partition_of(hashes[index], self.level, self.fan_out)
             self._probe.codec.measure(batch, 0, count, self._sizes)
         self._build_hashes = NULL
         return self._scatter(self._probe, batch, 0, NULL, count)
@@ -140,7 +133,7 @@ cdef class PartitionSet:
         with nogil:
             for index in range(count):
                 self._sizes[index] = row_size(rows[index])
-                self._parts[index] = self.partition_of(hashes[index])
+                self._parts[index] = partition_of(hashes[index], self.level, self.fan_out)
         self._build_hashes = NULL
         return self._scatter(self._probe, None, 0, rows, count)
 
@@ -164,24 +157,32 @@ cdef class PartitionSet:
     # Give rows begin.. their places; returns the first row that has none.
     cdef int64_t _place_run(self, int64_t begin, int64_t count) noexcept nogil:
         cdef int64_t index
+        cdef int64_t end = count
+        cdef int64_t filtered = 0
+        cdef bint filters = self._build_hashes != NULL and self.filter.is_open
         cdef EntryPages* entries
         cdef uint8_t* row
         for index in range(begin, count):
+            end = index
             if <int64_t>self._sizes[index] + LINK_SIZE > self._pool.page_size:
-                return index
+                break
             entries = self._entries[self._parts[index]]
             if not entries.spilled:
                 if self._row_limit >= 0 and self._resident_rows >= self._row_limit:
-                    return index
+                    break
             row = place_row(entries, self._pool, self._sizes[index])
             if row == NULL:
-                return index
+                break
             if not entries.spilled:
                 self._resident_rows += 1
-            elif self._build_hashes != NULL and self.filter.is_open:
-                self.filter.add(self._build_hashes[index])
+            elif filters:
+                self._hashes[filtered] = self._build_hashes[index]
+                filtered += 1
             self._targets[index] = row
-        return count
+            end = index + 1
+        if filtered:
+            self.filter.add_all(self._hashes, filtered)
+        return end
 
     cdef void _write_run(self, JoinSide side, ArrowBatch batch, int64_t start, uint8_t** rows, int64_t begin,
                          int64_t end) noexcept nogil:
@@ -212,7 +213,7 @@ cdef class PartitionSet:
             if hopeless or not self._spill_largest(self._parts[index]):
                 self._spill(self._parts[index])
         if self._build_hashes != NULL and self.filter.is_open:
-            self.filter.add(self._build_hashes[index])
+            self.filter.add_all(self._build_hashes + index, 1)
         if rows != NULL:
             return partition.write_through(rows[index], size)
         with nogil:
@@ -315,11 +316,10 @@ cdef class PartitionSet:
             self._pool.give(entries.pages[entries.page_count].memory)
 
     cdef void _filter_kept(self, const EntryPages* entries) noexcept nogil:
-        cdef int64_t page, offset
+        cdef int64_t page
         for page in range(entries.page_count):
-            for offset in range(0, entries.pages[page].used, 8):
-                if self.filter.is_open:
-                    self.filter.add((<const uint64_t*>(entries.pages[page].memory + offset))[0])
+            if self.filter.is_open:
+                self.filter.add_all(<const uint64_t*>entries.pages[page].memory, entries.pages[page].used >> 3)
 
     cdef int finish_build(self, HashTable table) except -1:
         cdef int status

@@ -17,7 +17,7 @@ cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from engine.join.hash_join cimport HashJoin
-from engine.join.partition_set cimport CHUNK_ROWS, PartitionSet
+from engine.join.partition_set cimport CHUNK_ROWS, PartitionSet, partition_of
 from engine.records.outside_keys cimport check_rows
 from engine.records.outside_values cimport values_lie_outside
 from engine.records.row_codec cimport row_size
@@ -73,8 +73,8 @@ cdef class SpillSieve(RowSieve):
         cdef uint8_t* row
         for index in range(count):
             row = rows[index]
-            partition = level.partition_of(join._hashes[index])
-            if (null_count and join._null_flags[index]) or not level.is_spilled(partition):
+            partition = partition_of(join._hashes[index], level.level, level.fan_out)
+            if (null_count and join._null_flags[index]) or not level._entries[partition].spilled:
                 kept[left] = row
                 left += 1
                 continue

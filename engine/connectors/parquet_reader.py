@@ -27,7 +27,7 @@ from engine.connectors.wide_columns import plan_wide, read_wide
 from engine.connectors.wide_rows import WIDE_BYTES, give_back, turn
 from engine.errors import DataError
 from engine.graph.source_spec import ParquetSource, SourceSplit
-from engine.memory.arrow_share import LEAST_BYTES, process_share
+from engine.memory.arrow_share import LEAST_BYTES, Role, process_share
 from engine.records.plain_types import plain_batch
 
 if TYPE_CHECKING:
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 #: rows of a batch, when they are narrow
 PARQUET_BATCH_ROWS_MAX = 32768
+#: bytes of a batch when there is very little memory for each reader
+BATCH_BYTES_MIN = 128 << 10
 _NARROW_COLUMNS = 16
 #: a row group of so many bytes of Arrow data leaves blocks that are given back
 _RELEASED_BYTES = 8 << 20
@@ -56,6 +58,7 @@ class ParquetReader:
         self._new_space = new_space
         #: what is reserved for the row group at hand
         self._grant = ExitStack()
+        self._member = process_share.join(Role.READER)
         self._file: pq.ParquetFile | None = None
         self._path = ""
         self._row_bytes = 0.0
@@ -75,7 +78,7 @@ class ParquetReader:
 
     def _read_split(self, split: SourceSplit) -> Iterator[pa.RecordBatch]:
         if split.path != self._path:
-            self.close()
+            self._close_file()
             # Checksums of pages are looked at where there are any: in record data sets, and in what Spark writes.
             self._file = pq.ParquetFile(
                 split.path,
@@ -164,7 +167,9 @@ class ParquetReader:
             schema = self._file.schema_arrow
             if len(columns) > _NARROW_COLUMNS or not all(_is_fixed(schema.field(name).type) for name in columns):
                 rows_max = BATCH_ROWS_MAX
-        return max(1, min(rows_max, int(BATCH_BYTES_MAX / row_bytes) if row_bytes else rows_max))
+        # Where many read at a time, batches are smaller: several of each reader are on their way.
+        batch_bytes = max(BATCH_BYTES_MIN, min(BATCH_BYTES_MAX, self._member.part_bytes))
+        return max(1, min(rows_max, int(batch_bytes / row_bytes) if row_bytes else rows_max))
 
     def _encoded_row_bytes(self, group: int, columns: list[str]) -> float:
         """Return the average width of a row of a group as the file has it, before compression."""
@@ -186,6 +191,10 @@ class ParquetReader:
 
     def close(self) -> None:
         """Close the open file."""
+        self._close_file()
+        self._member.close()
+
+    def _close_file(self) -> None:
         self._grant.close()
         if self._file is not None:
             self._file.close()

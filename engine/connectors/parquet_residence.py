@@ -25,8 +25,8 @@ from typing import Final
 import pyarrow.parquet as pq
 
 #: bytes of the file that are read at a time for all columns together, and for one
-BUFFERS_BYTES: Final = 4 << 20
-BUFFER_MAX: Final = 1 << 20
+BUFFERS_BYTES: Final = 1 << 20
+BUFFER_MAX: Final = 256 << 10
 BUFFER_MIN: Final = 32 << 10
 _DICTIONARY_COPIES: Final = 3
 #: header, header of the second kind of page and the three numbers take less

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from engine.connectors.wide_rows import WIDE_BYTES, give_back, width_of
 from engine.errors import SchemaError
-from engine.memory.arrow_share import process_share
+from engine.memory.arrow_share import Role, process_share
 from engine.records.arrow_functions import pc
 
 ROW_GROUP_ROWS = 1 << 20
@@ -56,7 +56,7 @@ class ParquetWriter:
         path.touch(exist_ok=False)
         # Arrow's own file: a Python one would have every page copied to bytes.
         self._file = pa.OSFile(str(path), "wb")
-        self._member = process_share.join()
+        self._member = process_share.join(Role.WRITER)
         self._writer: pq.ParquetWriter | None = None
 
     def _open(self) -> pq.ParquetWriter:

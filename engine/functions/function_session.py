@@ -156,6 +156,7 @@ class WorkerSession:
                 tuple(plan.job_modules),
                 plan.log_file,
             )
+            worker.broadcast_bytes = sum(sizes)
             self._send(opening, tuple(memory.descriptor for memory in memories))
         finally:
             for memory in memories:
@@ -223,6 +224,7 @@ class WorkerSession:
         if worker is None:
             return
         if is_idle:
+            worker.broadcast_bytes = 0
             self._give_back(worker)
         else:
             worker.kill()

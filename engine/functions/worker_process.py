@@ -56,13 +56,15 @@ class Worker:
         self.is_killed = False
         #: why it was ended, where it held too much
         self.excess: WorkerExcess | None = None
+        #: of broadcast data sets, in memory that is the worker's while its function runs
+        self.broadcast_bytes = 0
         #: most resident memory that was seen
         self.peak_bytes = 0
 
     @property
     def shared_bytes(self) -> int:
-        """Memory through which batches come and go."""
-        total = 0
+        """Memory through which batches come and go, and broadcast data sets came."""
+        total = self.broadcast_bytes
         for memory in (*self.inputs, self.result):
             with contextlib.suppress(OSError):
                 total += os.fstat(memory.descriptor).st_blocks * 512

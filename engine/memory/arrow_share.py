@@ -2,8 +2,8 @@
 
     share.set_limit(bytes)                      once, when the process is divided (process_memory.py)
     with share.reserved(wanted) as granted:     a reader, for a row group: what it wants, or what is free, or LEAST
-    member = share.join() ... member.close()    a writer, while it is open
-        member.part_bytes                       how much it may gather now: less, the more of them there are
+    member = share.join(role) ... member.close()     a reader or a writer, while it is open
+        member.part_bytes                       how large a batch or a row group may be: less, the more there are
 
       limit ├── readers: half, reserved ───────┼── writers: the other half, divided ──┤
 
@@ -22,13 +22,21 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Iterator
+from enum import Enum
 from typing import Final
 
 #: granted in any case
 LEAST_BYTES: Final = 8 << 20
-#: a writer gathers about twice what it is told: rows, and what they become in the file
-_WRITER_COPIES: Final = 2
 _UNLIMITED: Final = 1 << 62
+
+
+class Role(Enum):
+    """What a member does; the value is how often it holds a part, about."""
+
+    #: batches that are decoded, at work and on their way
+    READER = 8
+    #: rows, and what they become in the file
+    WRITER = 2
 
 
 class ArrowShare:
@@ -38,7 +46,7 @@ class ArrowShare:
         self._lock = threading.Lock()
         self._limit_bytes = limit_bytes
         self._reserved_bytes = 0  # guarded by: self._lock
-        self._member_count = 0  # guarded by: self._lock
+        self._counts = dict.fromkeys(Role, 0)  # guarded by: self._lock
 
     def set_limit(self, limit_bytes: int) -> None:
         """Change the limit for all grants to come."""
@@ -69,39 +77,39 @@ class ArrowShare:
             with self._lock:
                 self._reserved_bytes -= granted
 
-    def join(self) -> ShareMember:
-        """Return a member among those that divide the writers' half; to be closed."""
+    def join(self, role: Role) -> ShareMember:
+        """Return a member among those that divide the half of their role; to be closed."""
         with self._lock:
-            self._member_count += 1
-        return ShareMember(self)
+            self._counts[role] += 1
+        return ShareMember(self, role)
 
-    def leave(self) -> None:
-        """One member less; called by ShareMember.close."""
+    def leave(self, role: Role) -> None:
+        """Count one member less; called by ShareMember.close."""
         with self._lock:
-            self._member_count -= 1
+            self._counts[role] -= 1
 
-    @property
-    def part_bytes(self) -> int:
-        """What each writer may gather now."""
-        return self._limit_bytes // 2 // _WRITER_COPIES // max(1, self._member_count)
+    def part_bytes(self, role: Role) -> int:
+        """Return how large a batch or a row group of each member may be now."""
+        return self._limit_bytes // 2 // role.value // max(1, self._counts[role])
 
 
 class ShareMember:
-    """One of the writers that divide their half."""
+    """A reader or a writer, one of those that divide a half."""
 
-    def __init__(self, share: ArrowShare) -> None:
+    def __init__(self, share: ArrowShare, role: Role) -> None:
         self._share: ArrowShare | None = share
+        self._role = role
 
     @property
     def part_bytes(self) -> int:
-        """What it may gather now."""
-        return 0 if self._share is None else self._share.part_bytes
+        """How large its batch or row group may be now; 0 when it has left."""
+        return 0 if self._share is None else self._share.part_bytes(self._role)
 
     def close(self) -> None:
         """Leave what is divided to the others; idempotent."""
         share, self._share = self._share, None
         if share is not None:
-            share.leave()
+            share.leave(self._role)
 
 
 #: of this process

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from engine.connectors import parquet_reader
 from engine.connectors.column_passes import read_in_passes
 from engine.connectors.parquet_reader import ParquetReader
-from engine.connectors.parquet_residence import held_bytes, parts
+from engine.connectors.parquet_residence import BUFFER_MAX, held_bytes, parts
 from engine.connectors.parquet_source import parquet_source
 from engine.errors import CorruptBlockError, DataError, TaskCancelledError
 from engine.iomanager.io_manager import IOManager
@@ -89,9 +89,9 @@ def test_held_bytes_are_a_page_and_three_times_the_dictionary(tmp_path):
     plain = pa.table({"a": [f"{i:012d}" for i in range(rows)], "d": [f"{i % 10_000:096d}" for i in range(rows)]})
     pq.write_table(plain, path, use_dictionary=["d"], data_page_size=100_000, dictionary_pagesize_limit=1 << 30)
     sizes = held_bytes(str(path), pq.read_metadata(path), 0, ["a", "d"])
-    buffer = min(pq.read_metadata(path).row_group(0).column(0).total_compressed_size, 1 << 20)
+    buffer = min(pq.read_metadata(path).row_group(0).column(0).total_compressed_size, BUFFER_MAX)
     assert 100_000 <= sizes["a"] - buffer <= 150_000
-    assert 3 * 10_000 * 100 <= sizes["d"] <= 4 * 10_000 * 100 + (1 << 20)
+    assert 3 * 10_000 * 100 <= sizes["d"] <= 4 * 10_000 * 100 + BUFFER_MAX
 
 
 def test_a_header_that_is_none_counts_as_a_page_of_the_whole_column(tmp_path):
@@ -103,7 +103,7 @@ def test_a_header_that_is_none_counts_as_a_page_of_the_whole_column(tmp_path):
     path.write_bytes(damaged)
     chunk = metadata.row_group(0).column(0)
     assert held_bytes(str(path), metadata, 0, ["a"]) == {
-        "a": chunk.total_uncompressed_size + min(chunk.total_compressed_size, 1 << 20)
+        "a": chunk.total_uncompressed_size + min(chunk.total_compressed_size, BUFFER_MAX)
     }
 
 

@@ -141,6 +141,22 @@ def test_a_function_that_catches_what_ended_its_input_fails_all_the_same():
                 list(session.finish())
 
 
+def test_broadcast_data_sets_count_as_memory_of_their_worker():
+    code = passes.__code__
+    operator = PythonOperator(
+        "map", cloudpickle.dumps(passes), "passes", code.co_filename, code.co_firstlineno, broadcasts=("big",)
+    )
+    big = pa.record_batch([pa.array(range(1 << 18))], SCHEMA)
+    with running(1 << 40) as runner:
+        plan = FunctionPlan(operator, SCHEMA, SCHEMA, broadcasts=[(SCHEMA, [big])])
+        session = runner.open("job", plan, Configuration())
+        with closing(session):
+            assert session._worker.shared_bytes >= big.nbytes
+            assert results_of(session) == [1, 2, 3]
+            worker = session._worker
+        assert worker.broadcast_bytes == 0
+
+
 def test_the_thread_ends_when_no_worker_works_and_comes_back():
     with running(1 << 40) as runner:
         for _ in range(3):

@@ -1,4 +1,4 @@
-from engine.memory.arrow_share import LEAST_BYTES, ArrowShare
+from engine.memory.arrow_share import LEAST_BYTES, ArrowShare, Role
 
 MIB = 1 << 20
 
@@ -24,10 +24,12 @@ def test_the_least_is_granted_in_any_case() -> None:
         assert (first, second, third) == (LEAST_BYTES, LEAST_BYTES, 1)
 
 
-def test_writers_divide_the_other_half() -> None:
+def test_members_divide_the_half_of_their_role() -> None:
     share = ArrowShare(64 * MIB)
-    first, second = share.join(), share.join()
+    first, second = share.join(Role.WRITER), share.join(Role.WRITER)
+    readers = [share.join(Role.READER) for _ in range(4)]
     assert first.part_bytes == second.part_bytes == 8 * MIB
+    assert [reader.part_bytes for reader in readers] == [MIB] * 4
     second.close()
     second.close()
     assert (first.part_bytes, second.part_bytes) == (16 * MIB, 0)

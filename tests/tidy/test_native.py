@@ -1,10 +1,12 @@
-"""What the Cython compiler says of a release build: no hint that a kernel needs the GIL, no warning."""
+"""What the Cython compiler says of a release build: no hint, no warning; and its annotation, read line by line."""
 
+import re
 import subprocess
 import sys
 
 import pytest
 
+from tests.tidy.annotation import scores, stands
 from tests.tidy.imports import ROOT
 
 _SCRIPT = """
@@ -17,14 +19,88 @@ from setuptools import Extension
 sources = sorted(Path("engine").rglob("*.pyx"))
 modules = [Extension(".".join(source.with_suffix("").parts), [str(source)]) for source in sources]
 directives = setup.DIRECTIVES | setup.RELEASE_DIRECTIVES
-cythonize(modules, compiler_directives=directives, force=True, build_dir={build!r}, nthreads=2)
+cythonize(modules, compiler_directives=directives, force=True, build_dir={build!r}, nthreads=2, annotate=True)
 """
 
+#: where a kernel takes the GIL other than to raise, and how often
+_TAKES_GIL = {
+    "aggregate/group_table.pyx _beats": "two values that lie in files, alike in what lies here",
+    "exchange/wire.pyx seal_and_send": "TLS is Python's: once for 16 KiB",
+    "exchange/wire.pyx receive_opened": "TLS is Python's: once for 16 KiB",
+    "iomanager/lz4_codec.pyx lz4_compress": "without the C functions of the lz4 package: once a block",
+    "iomanager/lz4_codec.pyx lz4_decompress": "without the C functions of the lz4 package: once a block",
+    "iomanager/request_queue.pyx submit": "to give it back while it waits, if the caller has it",
+    "iomanager/request_queue.pyx wait_pending": "to give it back while it waits, if the caller has it",
+    "iomanager/spill_writer.pyx next_extent": "a disk is full: the file goes on in another folder",
+    "iomanager/spill_writer.pyx fail_stream": "a failure",
+    "iomanager/spill_writer.pyx _queue_block": "opens the file with the first block",
+}
+_RAISES = re.compile(r"raise\b|self\._raise_|self\._refuse")
 
-@pytest.mark.timeout(600)
-def test_the_release_build_gives_neither_hints_nor_warnings(tmp_path):
-    script = _SCRIPT.format(root=str(ROOT), build=str(tmp_path))
+#: loops over the rows of a batch that keep the GIL
+_KEEPS_GIL = {
+    "aggregate/outside_states.pyx read_values": "reads files",
+    "join/hash_join.pyx _add_chunk": "null keys of a build side that wants none: a nanosecond a row",
+    "join/hash_join.pyx _recall_matches": "later passes of a block-wise join, a nanosecond a row",
+    "join/match_output.pyx piece": "only where build rows have wide values",
+    "join/matched_rows.pyx read": "block-wise join, a nanosecond a row",
+    "join/matched_rows.pyx write": "block-wise join, a nanosecond a row",
+    "memory/manager.pyx allocate": "makes one Python object a page",
+    "records/batch_decoder.pyx _without_missing": "outer joins, a nanosecond a row",
+    "records/batch_decoder.pyx _read_resolved": "reads files",
+    "records/nested_reader.pyx _offsets": "nested columns, a nanosecond a value",
+    "records/outside_keys.pyx take_keys_outside": "keys of rows that another process wrote wide",
+    "records/outside_values.pyx move_outside": "writes files",
+    "sort/external_sorter.pyx _keep_first": "at most 256 KiB of rows, once a full memory",
+    "sort/sorted_run.pyx samples": "some hundred rows of a run",
+}
+_ROW_LOOP = re.compile(r"\s+for \w+ in range\(.*?\b(row_)?count(\[0\])?\):")
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory):
+    """The folder with the generated C and its annotation, and what the compiler said."""
+    folder = tmp_path_factory.mktemp("native")
+    script = _SCRIPT.format(root=str(ROOT), build=str(folder))
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
-    said = [line for line in (done.stdout + done.stderr).splitlines() if "hint" in line or "warning" in line]
-    assert said == []
+    return folder, (done.stdout + done.stderr).splitlines()
+
+
+def _sources():
+    for path in sorted((ROOT / "engine").rglob("*.pyx")):
+        yield path.relative_to(ROOT / "engine"), path.read_text(encoding="utf-8")
+
+
+@pytest.mark.timeout(1800)
+def test_the_release_build_gives_neither_hints_nor_warnings(compiled):
+    assert [line for line in compiled[1] if "hint" in line or "warning" in line] == []
+
+
+@pytest.mark.timeout(1800)
+def test_what_runs_without_the_gil_calls_nothing_of_python(compiled):
+    """The annotation has no coloured line there, but for those that take the GIL, of which we know why."""
+    found = set()
+    for path, source in _sources():
+        lines, where = source.splitlines(), stands(source)
+        annotation = scores((compiled[0] / "engine" / path.with_suffix(".html")).read_text(encoding="utf-8"))
+        assert len(annotation) >= 0.95 * len(lines), f"the annotation of {path} is not understood"
+        assert max(annotation.values()) > 0
+        for number, score in annotation.items():
+            stand, line = where[number], lines[number - 1].strip()
+            if score > 0 and not stand.holds_gil:
+                assert line.startswith("with gil"), f"{path}:{number}: {line}"
+        for number, line in enumerate(lines, 1):
+            if line.strip().startswith("with gil") and not _RAISES.match(lines[number].strip()):
+                found.add(f"{path} {where[number].function}")
+    assert found == set(_TAKES_GIL)
+
+
+def test_loops_over_rows_do_without_the_gil():
+    found = set()
+    for path, source in _sources():
+        where = stands(source)
+        for number, line in enumerate(source.splitlines(), 1):
+            if _ROW_LOOP.match(line) and where[number].holds_gil:
+                found.add(f"{path} {where[number].function}")
+    assert found == set(_KEEPS_GIL)

@@ -149,6 +149,8 @@ def _import_quickly(module: str) -> None:
     gc.disable()
     try:
         importlib.import_module(module)
+        if is_early:
+            importlib.import_module("engine.taskexecutor.frozen_heap").FROZEN_HEAP.stays_frozen()
     finally:
         if is_ours:
             gc.freeze()

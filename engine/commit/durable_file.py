@@ -16,9 +16,12 @@ from pathlib import Path
 _NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EACCES})
 
 
-def create_if_absent(path: Path, content: bytes) -> bool:
-    """Create ``path`` with that content; return False, and change nothing, when it exists."""
-    temporary = _write_temporary(path, content)
+def create_if_absent(path: Path, content: bytes, is_durable: bool = True) -> bool:
+    """Create ``path`` with that content; return False, and change nothing, when it exists.
+
+    is_durable: False where nobody reads it after the machine has gone down: then nothing is synchronised.
+    """
+    temporary = _write_temporary(path, content, is_durable)
     try:
         os.link(temporary, path)
     except FileExistsError:
@@ -26,22 +29,24 @@ def create_if_absent(path: Path, content: bytes) -> bool:
     except OSError as error:
         if error.errno not in _NO_LINKS:
             raise
-        return _create_exclusively(path, content)
+        return _create_exclusively(path, content, is_durable)
     finally:
         temporary.unlink(missing_ok=True)
-    fsync_folder(path.parent)
+    if is_durable:
+        fsync_folder(path.parent)
     return True
 
 
-def replace_file(path: Path, content: bytes) -> None:
-    """Make ``path`` a file of that content, whether it exists or not."""
-    temporary = _write_temporary(path, content)
+def replace_file(path: Path, content: bytes, is_durable: bool = True) -> None:
+    """Make ``path`` a file of that content, whether it exists or not; ``is_durable`` as for ``create_if_absent``."""
+    temporary = _write_temporary(path, content, is_durable)
     try:
         temporary.replace(path)
     except OSError:
         temporary.unlink(missing_ok=True)
         raise
-    fsync_folder(path.parent)
+    if is_durable:
+        fsync_folder(path.parent)
 
 
 def fsync_folder(folder: Path) -> None:
@@ -54,17 +59,17 @@ def fsync_folder(folder: Path) -> None:
             os.close(descriptor)
 
 
-def _write_temporary(path: Path, content: bytes) -> Path:
+def _write_temporary(path: Path, content: bytes, is_durable: bool) -> Path:
     temporary = path.with_name(f".{path.name}.{os.urandom(8).hex()}")
     try:
-        _create_exclusively(temporary, content)
+        _create_exclusively(temporary, content, is_durable)
     except OSError:
         temporary.unlink(missing_ok=True)
         raise
     return temporary
 
 
-def _create_exclusively(path: Path, content: bytes) -> bool:
+def _create_exclusively(path: Path, content: bytes, is_durable: bool) -> bool:
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
     except FileExistsError:
@@ -72,5 +77,6 @@ def _create_exclusively(path: Path, content: bytes) -> bool:
     with os.fdopen(descriptor, "wb") as file:
         file.write(content)
         file.flush()
-        os.fsync(file.fileno())
+        if is_durable:
+            os.fsync(file.fileno())
     return True

@@ -47,33 +47,35 @@ def _no_step(step: str) -> None:
     """Do nothing after a step; tests stop there."""
 
 
-def publish(decision: Decision, after_step: Callable[[str], None] = _no_step) -> None:
+def publish(decision: Decision, after_step: Callable[[str], None] = _no_step, is_durable: bool = True) -> None:
     """Make every decided output its target and remove staging; idempotent.
 
-    ``after_step`` is called with each step's name when it is done.
+    after_step: called with each step's name when it is done.
+    is_durable: whether anybody may go on after the machine has gone down; else only the output is synchronised.
     """
     for output in decision.outputs:
         staging = Path(output.staging)
         if staging.is_dir() and not (staging / _PUBLISHED_FILE).exists():
-            _place_output(output, staging, after_step)
+            _place_output(output, staging, after_step, is_durable)
     # The first staging folder may hold the decision: it goes last.
     for output in reversed(decision.outputs):
         _clean(Path(output.staging), after_step)
 
 
-def _place_output(output: DecidedOutput, staging: Path, after_step: Callable[[str], None]) -> None:
+def _place_output(output: DecidedOutput, staging: Path, after_step: Callable[[str], None], is_durable: bool) -> None:
     folder, target = staging / _OUTPUT, Path(output.target)
     if not (staging / _ASSEMBLED_FILE).exists():
         _assemble(output, staging, folder, after_step)
         identity = folder.stat()
-        replace_file(staging / _ASSEMBLED_FILE, msgspec.json.encode(_Assembled(identity.st_dev, identity.st_ino)))
+        content = msgspec.json.encode(_Assembled(identity.st_dev, identity.st_ino))
+        replace_file(staging / _ASSEMBLED_FILE, content, is_durable)
         after_step("identify")
     assembled = msgspec.json.decode((staging / _ASSEMBLED_FILE).read_bytes(), type=_Assembled)
     if not _is_folder(target, assembled):
         _place(output, folder, target, staging, after_step)
         after_step("place")
     fsync_folder(target.parent)
-    replace_file(staging / _PUBLISHED_FILE, b"")
+    replace_file(staging / _PUBLISHED_FILE, b"", is_durable)
     after_step("confirm")
 
 

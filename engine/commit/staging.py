@@ -140,7 +140,8 @@ def _own(staging: Path, created_parents: tuple[str, ...], cluster: str) -> None:
     before = read_owner(staging)
     parents = created_parents or (before.created_parents if before is not None else ())
     owner = msgspec.structs.replace(_this_process(), created_parents=parents, cluster=cluster)
-    replace_file(staging / OWNER_FILE, msgspec.json.encode(owner))
+    # Without a cluster nobody goes on after the machine has gone down.
+    replace_file(staging / OWNER_FILE, msgspec.json.encode(owner), is_durable=bool(cluster))
 
 
 def _restore_replaced(staging: Path) -> None:

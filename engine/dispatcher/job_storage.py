@@ -112,7 +112,7 @@ class StoredJobs:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         # Where it is there already, nothing is written: a full disk keeps nobody from leading.
         if not self._read_identity():
-            create_if_absent(self._folder / _IDENTITY, os.urandom(16).hex().encode())
+            create_if_absent(self._folder / _IDENTITY, os.urandom(16).hex().encode(), self._is_durable)
         self._identity = self._read_identity()
 
     def job_ids(self) -> tuple[JobId, ...]:

@@ -178,7 +178,7 @@ class JobCommit:
         """Publish what was decided, by this leader or one before it."""
         reach("sink.decided")
         self._check_leading()
-        publish(decision)
+        publish(decision, is_durable=bool(self._storage.cluster))
         reach("sink.published")
 
     def record(self, end: JobEnd) -> None:

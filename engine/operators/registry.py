@@ -6,7 +6,7 @@ A class is loaded when a task has an operator of it. Most jobs need two or three
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from engine.graph.operator_descriptor import (
@@ -27,10 +27,14 @@ from engine.graph.operator_descriptor import (
     SortRunsOperator,
     SourceOperator,
 )
+from engine.graph.source_spec import ParquetSource
 from engine.operators.drivers import Driver, InputDriver, SourceDriver
 
 if TYPE_CHECKING:
+    from engine.operators.hash_join_driver import HashJoinDriver
     from engine.operators.operator import ChainedOperator
+    from engine.operators.sort_exchange import MergeRunsDriver
+    from engine.operators.sort_merge_driver import SortMergeJoinDriver
     from engine.operators.task_inputs import TaskInput
 
 
@@ -74,6 +78,24 @@ def _sink() -> type[ChainedOperator]:
     return FileSink
 
 
+def _merge_driver() -> type[MergeRunsDriver]:
+    from engine.operators.sort_exchange import MergeRunsDriver
+
+    return MergeRunsDriver
+
+
+def _sort_merge_driver() -> type[SortMergeJoinDriver]:
+    from engine.operators.sort_merge_driver import SortMergeJoinDriver
+
+    return SortMergeJoinDriver
+
+
+def _hash_join_driver() -> type[HashJoinDriver]:
+    from engine.operators.hash_join_driver import HashJoinDriver
+
+    return HashJoinDriver
+
+
 _CLASSES: dict[type[PhysicalOperator], Callable[[], type[ChainedOperator]]] = {
     IdentityOperator: _row_wise("Identity"),
     ProjectOperator: _row_wise("Project"),
@@ -84,6 +106,11 @@ _CLASSES: dict[type[PhysicalOperator], Callable[[], type[ChainedOperator]]] = {
     HashAggregateOperator: _aggregate,
     PythonOperator: _function,
     SinkOperator: _sink,
+}
+_DRIVERS: dict[type[PhysicalOperator], Callable[[], type[Driver]]] = {
+    MergeRunsOperator: _merge_driver,
+    SortMergeJoinOperator: _sort_merge_driver,
+    HashJoinOperator: _hash_join_driver,
 }
 
 
@@ -97,25 +124,17 @@ def is_led(head: OperatorDescriptor) -> bool:
     return isinstance(head.operator, SourceOperator | JoinOperator | MergeRunsOperator)
 
 
-def make_driver(
-    head: OperatorDescriptor, inputs: dict[int, TaskInput], operators: Sequence[ChainedOperator]
-) -> Driver:
+def make_driver(head: OperatorDescriptor, inputs: dict[int, TaskInput], operators: Sequence[ChainedOperator]) -> Driver:
     """Return the driver in front of the chained operators."""
     match head.operator:
         case SourceOperator():
             return SourceDriver(head)
         case MergeRunsOperator():
-            from engine.operators.sort_exchange import MergeRunsDriver
-
-            return MergeRunsDriver(head, inputs)
+            return _merge_driver()(head, inputs)
         case SortMergeJoinOperator():
-            from engine.operators.sort_merge_driver import SortMergeJoinDriver
-
-            return SortMergeJoinDriver(head, inputs)
+            return _sort_merge_driver()(head, inputs)
         case HashJoinOperator():
-            from engine.operators.hash_join_driver import HashJoinDriver
-
-            return HashJoinDriver(head, inputs)
+            return _hash_join_driver()(head, inputs)
         case PythonOperator(broadcasts=broadcasts) if broadcasts:
             from engine.operators.broadcast_driver import BroadcastDriver
             from engine.operators.python_operator import PythonFunctionOperator
@@ -124,3 +143,19 @@ def make_driver(
             assert isinstance(function, PythonFunctionOperator)
             return BroadcastDriver(inputs, function)
     return InputDriver(inputs[0])
+
+
+def load_classes(descriptors: Iterable[OperatorDescriptor]) -> None:
+    """Load what tasks with these operators will need, in a thread that has nothing else to do.
+
+    Where several tasks load at one time, each waits for Python's lock after every file that it reads.
+    """
+    for descriptor in descriptors:
+        operator = descriptor.operator
+        load = _CLASSES.get(type(operator)) or _DRIVERS.get(type(operator))
+        if load is not None:
+            load()
+        if isinstance(operator, SourceOperator) and isinstance(operator.spec, ParquetSource):
+            from engine.connectors import parquet_reader  # noqa: F401
+        if isinstance(operator, SinkOperator) and operator.spec.format == "parquet":
+            from engine.connectors import parquet_writer  # noqa: F401

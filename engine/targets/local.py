@@ -15,6 +15,7 @@ from engine.config.options import PARALLELISM_DEFAULT
 from engine.graph.exchange_mode import ExecutionMode
 from engine.graph.plan import Plan
 from engine.minicluster.mini_cluster import mini_cluster, release_mini_clusters
+from engine.operators.registry import load_classes
 from engine.optimizer.explain import explain, summary
 from engine.optimizer.optimizer import optimize
 from engine.optimizer.settings import OptimizerSettings
@@ -46,6 +47,7 @@ class LocalExecutor:
     def execute(self, plan: Plan, configuration: Configuration) -> JobResult:
         """Run a plan to its end; the process's listener is told what happens."""
         job = plan_job(plan, self.optimizer_settings(configuration), configuration)
+        load_classes(descriptor for vertex in job.graph.vertices for descriptor in vertex.chain)
         cluster = mini_cluster(configuration.as_texts(), owner=configuration)
         return run_to_end(
             job,

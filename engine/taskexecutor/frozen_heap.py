@@ -10,7 +10,8 @@ To freeze and thaw makes everything old without the collector noticing that ther
 there again and what jobs leave in cycles would pile up. So the thaw itself collects when the heap has grown by a
 quarter since the last time, as the collector would have.
 
-Invariant: what somebody else has frozen stays frozen; then nothing is done here.
+Invariant: what somebody else has frozen stays frozen; then nothing is done here. The engine freezes itself when a
+script imports it first of all (``engine``), and says so: to ask Python means to count all that is frozen.
 """
 
 from __future__ import annotations
@@ -29,14 +30,21 @@ class FrozenHeap:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
+        self._is_for_good = False
         self._user_count = 0  # guarded by: self._lock
         self._is_ours = False  # guarded by: self._lock
         self._frozen_objects = 0  # guarded by: self._lock
         #: objects there were when nothing was left to collect, 0 when nobody has looked; guarded by: self._lock
         self._objects_kept = 0
 
+    def stays_frozen(self) -> None:
+        """Do nothing from now on: most of the heap is frozen for good."""
+        self._is_for_good = True
+
     def __enter__(self) -> None:
         """Freeze what there is, unless it is frozen."""
+        if self._is_for_good:
+            return
         with self._lock:
             self._user_count += 1
             if self._user_count == 1 and gc.get_freeze_count() == 0:
@@ -49,6 +57,8 @@ class FrozenHeap:
         self, error_type: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Thaw it when nobody is left, and collect when it has grown."""
+        if self._is_for_good:
+            return
         has_grown = False
         with self._lock:
             self._user_count -= 1

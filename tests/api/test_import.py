@@ -65,6 +65,21 @@ def test_a_job_from_parquet_to_parquet_loads_no_module_that_it_does_not_need(sou
     assert run(_JOB, source, tmp_path / "out", *NOT_FOR_A_SMALL_JOB) == []
 
 
+def test_the_tasks_of_a_job_find_their_operators_loaded(source, tmp_path):
+    program = _JOB.replace(
+        "import sys\n",
+        """import sys, threading
+in_tasks = []
+class Finder:
+    def find_spec(self, name, path, target=None):
+        if name.startswith("engine.operators") and threading.current_thread() is not threading.main_thread():
+            in_tasks.append(name)
+sys.meta_path.insert(0, Finder())
+""",
+    )
+    assert run(program + "print(*in_tasks)", source, tmp_path / "out") == []
+
+
 def test_the_modules_that_are_not_for_a_small_job_exist():
     program = "import importlib.util, sys; print(*[n for n in sys.argv[1:] if importlib.util.find_spec(n) is None])"
     assert run(program, *NOT_FOR_A_SMALL_JOB) == []

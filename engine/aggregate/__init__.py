@@ -5,6 +5,7 @@ functions         pure tables: argument types, state columns and result types of
 parting           states past the table, where it would be of no use
 row_partitions    kernel: rows parted by keys, in pages and files
 group_table       find or insert the group of every row of a batch, update its states
+word_keys         kernel: groups of keys that are one number
 group_store       kernel: group and value records in pages, one list of pages for each partition
 state_kernels     kernel: update one state column of many groups
 state_columns     states of groups as Arrow arrays; the final value of avg

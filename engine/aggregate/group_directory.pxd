@@ -41,4 +41,5 @@ cdef void directory_fill(GroupDirectory* directory, const GroupStore* stores, in
 cdef void directory_grow(GroupDirectory* directory, PagePool pool, const GroupStore* stores, int32_t store_count,
                          int64_t group_count, int64_t new_groups) noexcept nogil
 # Exchange an empty directory for a smaller one when that is enough for so many groups: it then stays in the caches.
-cdef void directory_shrink(GroupDirectory* directory, PagePool pool, int64_t groups) noexcept nogil
+# False: there is no memory, nor a directory any more.
+cdef bint directory_shrink(GroupDirectory* directory, PagePool pool, int64_t groups) noexcept nogil

@@ -99,10 +99,11 @@ cdef void directory_grow(GroupDirectory* directory, PagePool pool, const GroupSt
             directory_fill(directory, stores, store_count)
 
 
-cdef void directory_shrink(GroupDirectory* directory, PagePool pool, int64_t groups) noexcept nogil:
+cdef bint directory_shrink(GroupDirectory* directory, PagePool pool, int64_t groups) noexcept nogil:
     cdef int64_t slot_count = pool.page_size // 8
     while slot_count // 8 * 5 < groups:
         slot_count *= 2
     if slot_count < directory.slot_count:
         directory_give(directory, pool)
-        directory_take(directory, pool, slot_count)
+        return directory_take(directory, pool, slot_count)
+    return True

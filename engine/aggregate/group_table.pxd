@@ -8,7 +8,7 @@ from engine.aggregate.group_store cimport GroupStore
 from engine.aggregate.row_partitions cimport partition_of_hash
 from engine.aggregate.state_kernels cimport OP_FIRST, OP_LAST, StateField
 from engine.memory.page_pool cimport PagePool
-from engine.records.arrow_batch cimport ArrowBatch
+from engine.records.arrow_batch cimport ArrowBatch, ColumnView
 from engine.records.comparator cimport KeyEquality
 from engine.records.row_codec cimport RowCodec
 
@@ -36,6 +36,7 @@ cdef class GroupTable:
     cdef KeyEquality _equality
     cdef int32_t _key_count
     cdef int32_t* _key_columns              # 0, 1, 2 ...
+    cdef bint _has_word_keys                # one number
     cdef StateField* fields
     cdef readonly int32_t field_count
     cdef int32_t key_offset                 # of the key row from the group's start
@@ -85,6 +86,8 @@ cdef class GroupTable:
     cdef int _allocate_scratch(self) except -1
     cdef int64_t _locate_global(self, int64_t count, bint reserved) noexcept nogil
     cdef int64_t _locate(self, ArrowBatch keys, int64_t start, int64_t count, bint reserved) noexcept nogil
+    cdef int64_t _locate_words(self, const ColumnView* column, int64_t start, int64_t count,
+                               bint reserved) noexcept nogil
     cdef void _encode_inserted(self, ArrowBatch keys, int64_t start, int64_t inserted_count) noexcept nogil
     cdef uint8_t* _new_group(self, uint64_t hash, int64_t key_size, bint reserved) noexcept nogil
     cdef inline GroupStore* _store_of(self, uint64_t hash) noexcept nogil

@@ -12,7 +12,7 @@
 
 Rows are handled 1024 at a time, and in rounds: all rows look for a slot (an empty one is taken at once, one with the
 right tag makes a candidate), new keys are encoded, all candidates are compared column by column; those that differ look
-on in the next round. Then every state is updated by a kernel over the group addresses.
+on in the next round. Keys of one number are found in one pass instead (``word_keys``). Then every state is updated by a kernel over the group addresses.
 
 Full means: no page for a group, a value or a larger directory. Rows before the one that found no room are complete; it
 may have changed values of its group already, which does no harm, since it comes again. It and rows behind it may have
@@ -41,11 +41,14 @@ from engine.aggregate.group_directory cimport directory_take
 from engine.aggregate.group_store cimport GROUP_HASH, RECORD_GROUP, RECORD_VALUE, GroupStore, store_clear, store_destroy
 from engine.aggregate.group_store cimport store_drop_large, store_next_group, store_place
 from engine.aggregate.outside_states cimport compare_whole, move_values
-from engine.aggregate.state_kernels cimport FLAG_NULL, FLAG_OUTSIDE, FLAG_VALUE, OP_COUNT_ROWS, OP_COUNT_VALID, OP_FIRST, OP_LAST, OP_MAX
-from engine.aggregate.state_kernels cimport StateField, ValueSlot, replaces_value, update_state
+from engine.aggregate.state_kernels cimport FLAG_NULL, FLAG_OUTSIDE, FLAG_VALUE, OP_COUNT_ROWS, OP_COUNT_VALID, OP_FIRST
+from engine.aggregate.state_kernels cimport OP_LAST, OP_MAX, StateField, ValueSlot, replaces_value, update_state
 from engine.aggregate.state_layout cimport place_states
+from engine.aggregate.word_keys cimport WORD_KEY_SIZE, are_word_keys, find_words, prefetch_words, read_words
+from engine.aggregate.word_keys cimport write_word_key
 from engine.memory.page_pool cimport PagePool
-from engine.records.arrow_batch cimport ArrowBatch
+from engine.records.arrow_batch cimport ArrowBatch, ColumnView
+from engine.records.byte_kernels cimport prefetch
 from engine.records.comparator cimport KeyEquality
 from engine.records.hashing cimport hash_batch
 from engine.records.outside_values cimport UNDECIDED
@@ -53,12 +56,10 @@ from engine.records.row_codec cimport RowCodec
 
 from engine.errors import DataError, MemoryBudgetError
 
-cdef extern from *:
-    void prefetch "__builtin_prefetch" (const void* address) noexcept nogil
-
 cdef enum:
     CHUNK_ROWS = 1024           # rows located together
     CHUNK_ROWS_MIN = 8
+    BLOCK_ROWS = 64             # rows whose groups are asked for together
     VALUE_BYTES = 1024          # what a row with values may take, generously
     NO_FAILURE = -1
     NO_VALUE_ROOM = -2          # a frozen table's group could not take what is its own
@@ -105,6 +106,7 @@ cdef class GroupTable:
             self._codec = RowCodec(key_schema)
             columns = list(range(self._key_count))
             self._equality = KeyEquality(self._codec, columns, self._codec, columns)
+            self._has_word_keys = are_word_keys(self._codec)
         self._lay_out(ArrowBatch.open(states), operations)
         self._allocate_scratch()
         if not directory_take(&self._directory, pool, pool.page_size // 8):
@@ -259,19 +261,20 @@ cdef class GroupTable:
 
     cdef int64_t _locate(self, ArrowBatch keys, int64_t start, int64_t count, bint reserved) noexcept nogil:
         """Find or insert the groups of rows start .. start + count into _groups; returns how many found room."""
-        cdef int64_t index
-        cdef int64_t pending_count, inserted_count, candidate_count
+        cdef int64_t index, pending_count, inserted_count, candidate_count
         cdef int32_t row
         directory_grow(&self._directory, self._pool, self.stores, self.store_count, self.group_count, count)
         self._room = 0 if self._sealed else min(directory_limit(&self._directory), self._group_limit)
         if self._directory.slots == NULL:
             return 0
         hash_batch(keys, self._key_columns, self._key_count, start, count, self._hashes)
-        self._codec.measure(keys, start, count, self._sizes)
         for index in range(count):
             self._positions[index] = directory_index(&self._directory, self._hashes[index])
             prefetch(&self._directory.slots[self._positions[index]])
             self._pending[index] = <int32_t> index
+        if self._has_word_keys and keys.columns[0].validity == NULL:
+            return self._locate_words(&keys.columns[0], start, count, reserved)
+        self._codec.measure(keys, start, count, self._sizes)
         pending_count = count
         while pending_count > 0:
             count = self._probe(start, count, pending_count, reserved, &inserted_count, &candidate_count)
@@ -287,6 +290,31 @@ cdef class GroupTable:
                     pending_count += 1
         return count
 
+    cdef int64_t _locate_words(self, const ColumnView* column, int64_t start, int64_t count,
+                               bint reserved) noexcept nogil:
+        """The same for keys of one number without nulls, in one pass; positions are where rows begin to look."""
+        cdef uint64_t* words = <uint64_t*> self._candidate_rows
+        cdef int64_t row = 0, end = 0
+        cdef uint8_t* group
+        read_words(column, start, count, words)
+        while row < count:
+            if row == end:
+                end = min(row + BLOCK_ROWS, count)
+                prefetch_words(&self._directory, self._hashes, self._positions, row, end, self.key_offset)
+            row = find_words(&self._directory, self._hashes, words, row, end, self.key_offset, self._positions,
+                             self._groups)
+            if row == end:
+                continue
+            group = self._new_group(self._hashes[row], WORD_KEY_SIZE,
+                                    (reserved and row == 0) or (self.frozen and self.group_count == 0))
+            if group == NULL:
+                break
+            self._directory.slots[self._positions[row]] = directory_slot(group, self._hashes[row])
+            write_word_key(group + self.key_offset, words[row])
+            self._groups[row] = group
+            row += 1
+        return row
+
     cdef int64_t _probe(self, int64_t start, int64_t count, int64_t pending_count, bint reserved,
                         int64_t* inserted_count, int64_t* candidate_count) noexcept nogil:
         """One round: every pending row below count gets a new group or a candidate. Returns count, or less: full."""
@@ -296,8 +324,7 @@ cdef class GroupTable:
         cdef uint64_t slot, tag
         cdef uint8_t* group
         cdef int32_t row
-        cdef int64_t inserted = 0
-        cdef int64_t candidates = 0
+        cdef int64_t inserted = 0, candidates = 0
         for index in range(pending_count):
             row = self._pending[index]
             if row >= count:
@@ -333,8 +360,7 @@ cdef class GroupTable:
 
     cdef void _encode_inserted(self, ArrowBatch keys, int64_t start, int64_t inserted_count) noexcept nogil:
         """Write the keys of new groups, in runs of neighbouring rows."""
-        cdef int64_t index = 0
-        cdef int64_t stop
+        cdef int64_t stop, index = 0
         cdef int32_t first
         while index < inserted_count:
             first = self._inserted[index]
@@ -452,10 +478,8 @@ cdef class GroupTable:
         Args: expected_groups: the directory is made for so many (-1: is left as it is); it grows if there are more.
         """
         self.drop(list(range(self.store_count)), go_on=False)
-        if expected_groups >= 0:
-            directory_shrink(&self._directory, self._pool, expected_groups)
-            if self._directory.slots == NULL:
-                raise MemoryBudgetError(f"the directory of a group table has no memory in {self._pool!r}")
+        if expected_groups >= 0 and not directory_shrink(&self._directory, self._pool, expected_groups):
+            raise MemoryBudgetError(f"the directory of a group table has no memory in {self._pool!r}")
         with nogil:
             memset(self._directory.slots, 0, <size_t> self._directory.size)
         self.level = level

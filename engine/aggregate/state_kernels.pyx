@@ -149,13 +149,16 @@ cdef int add_to_int64(const Integer* values, const StateField* field, const Colu
                       uint8_t** groups, int64_t count) noexcept nogil:
     cdef int64_t index
     cdef bint over = False
+    cdef bint nulls = column.validity != NULL
+    cdef int32_t offset = field.offset
+    cdef int32_t flag = field.flag
     for index in range(count):
-        if skips(column, start + index):
+        if nulls and column_is_null(column, start + index):
             continue
         if Integer is uint64_t:
             over |= values[start + index] >> 63 != 0
-        over |= add_int64(<int64_t*> (groups[index] + field.offset), <int64_t> values[start + index])
-        groups[index][field.flag] = 1
+        over |= add_int64(<int64_t*> (groups[index] + offset), <int64_t> values[start + index])
+        groups[index][flag] = 1
     return over
 
 

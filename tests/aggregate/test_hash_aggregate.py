@@ -321,3 +321,23 @@ def test_closing_early_returns_pages_and_files(workshop):
             operator.close()
             assert pool.pages_used == 0
             assert workshop.files() == []
+
+
+@pytest.mark.parametrize("pages", [66, 600])
+@pytest.mark.parametrize("key_type", [pa.int8(), pa.uint16(), pa.date32(), pa.int64(), pa.uint64(), pa.duration("us")])
+def test_numbers_group_with_their_equals_from_batches_with_nulls_and_without(workshop, key_type, pages):
+    """Batches without nulls take another way through the table than those with nulls, to the same groups."""
+    rng = random.Random(5)
+    small = key_type.bit_width == 8
+    numbers = [rng.choice([0, 1, 100, *(() if small else (rng.randrange(30000),))]) for _ in range(4000)]
+    numbers = [None if 1000 <= row < 2000 and row % 3 == 0 else number for row, number in enumerate(numbers)]
+    if pa.types.is_signed_integer(key_type):
+        numbers = [None if number is None else -number for number in numbers]
+    wide = pa.int32() if pa.types.is_date(key_type) else pa.int64()
+    keys = pa.array(numbers, wide).cast(key_type)
+    calls = (AggregateCall("count_all", None, "rows"), AggregateCall("sum", ColumnRef("n"), "total"))
+    amounts = pa.array([None, *range(3999)], pa.int64())
+    table = pa.table({"key": keys, "__arg1": amounts})
+    result, _ = single(workshop, pages, table, ("key",), calls, batch_rows=500)
+    expected = table.group_by("key").aggregate([([], "count_all"), ("__arg1", "sum")])
+    assert rows_of(result) == sorted(map(str, zip(*(column.to_pylist() for column in expected.columns), strict=True)))

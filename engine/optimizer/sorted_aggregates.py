@@ -8,6 +8,7 @@ range. The form is chosen where
 
     the sort is over ranges and has keys of the groups only; it has no limit
     nobody but the sort reads the groups, and nobody set another parallelism for them
+    between the two there are filters and projections at most: they follow the merge then, and keep its order
     no call is first or last, and no string or binary in a state is wide (WIDE_BYTES): they stay in their rows
     by the estimates, the groups do not fit in memory; or they are few (GROUPS_SHARE), and the prefix of sorted rows
     holds their keys (PREFIX_BYTES)
@@ -34,12 +35,13 @@ from engine.graph.operator_descriptor import (
     OperatorDescriptor,
     SortRunsOperator,
 )
-from engine.graph.plan import Aggregate, Plan, Sort
+from engine.graph.plan import Aggregate, Filter, Plan, Project, Sort
 from engine.graph.ship_strategy import SORTED_RUNS, PartitionerSpec, ShipStrategy
 from engine.graph.sort_key import SortKey
-from engine.optimizer.candidates import Candidate, CandidateInput, JoinReport, Shipping
+from engine.optimizer.candidates import Candidate, CandidateInput, JoinReport, Shipping, move
 from engine.optimizer.cost import local_cost, repartition_cost
 from engine.optimizer.estimates import Estimates, row_width
+from engine.optimizer.properties import RANDOM, LocalProperties
 from engine.optimizer.settings import OptimizerSettings
 from engine.optimizer.sizes import size_text
 from engine.optimizer.sort_planning import MERGE_WEIGHT
@@ -61,24 +63,59 @@ STRATEGIES: Final = ("COMBINED_RUNS", SORTED_AGGREGATE)
 
 def with_sorted_aggregate(plan: Plan, ranges: Candidate, settings: OptimizerSettings) -> Candidate:
     """Return the candidate of a sort, or where that is possible the sort and the aggregate below it in one."""
-    source = ranges.inputs[0].candidate
+    if ranges.strategy != "SORT_RANGES":
+        return ranges
+    *between, source = _down_to_aggregate(ranges.inputs[0].candidate)
     aggregate, sort = source.node.operator, ranges.node.operator
-    if ranges.strategy != "SORT_RANGES" or source.strategy != "PARTIAL_FINAL":
-        return ranges
-    assert isinstance(aggregate, Aggregate)
     assert isinstance(sort, Sort)
-    if not {key.column for key in sort.keys} <= set(aggregate.keys):
+    keys = _keys_below(sort.keys, between)
+    if not isinstance(aggregate, Aggregate) or source.strategy != "PARTIAL_FINAL":
         return ranges
-    reason = _why_not(plan, aggregate, source, ranges) or _why_dearer(aggregate, source, settings)
+    if not {key.column for key in keys} <= set(aggregate.keys):
+        return ranges
+    read = [source, *between]
+    reason = _why_not(plan, aggregate, read, ranges) or _why_dearer(aggregate, source, settings)
     if reason:
         report = JoinReport({"SORT_RANGES": ranges.cumulative_costs}, {SORTED_AGGREGATE: reason})
         return msgspec.structs.replace(ranges, alternative="SORT_RANGES", report=report)
-    return _combined(aggregate, sort, source, ranges, settings)
+    below = _combined(aggregate, msgspec.structs.replace(sort, keys=keys), source, ranges, settings)
+    for candidate in reversed(between):
+        inputs = (CandidateInput(below, move(below, candidate.parallelism)),)
+        below = msgspec.structs.replace(candidate, inputs=inputs, properties=RANDOM, order=ranges.order)
+    return below
 
 
-def _why_not(plan: Plan, aggregate: Aggregate, source: Candidate, ranges: Candidate) -> str:
-    """Return why the states of an aggregate cannot be combined in the sort; nothing where they can."""
-    if sum(source.node.id in node.inputs for node in plan.nodes) != 1:
+def _down_to_aggregate(top: Candidate) -> list[Candidate]:
+    """Return the filters and projections from here down, and what is below them."""
+    chain = [top]
+    while isinstance(chain[-1].node.operator, Filter | Project) and len(chain[-1].inputs) == 1:
+        below = chain[-1].inputs[0]
+        if below.shipping.strategy is not ShipStrategy.FORWARD:
+            break
+        chain.append(below.candidate)
+    return chain
+
+
+def _keys_below(keys: tuple[SortKey, ...], between: list[Candidate]) -> tuple[SortKey, ...]:
+    """Return the keys under the names they have below projections; computed ones have names that no group has."""
+    for candidate in between:
+        if isinstance(candidate.node.operator, Project):
+            origin = {
+                each.name: each.expression.name
+                for each in candidate.node.operator.expressions
+                if isinstance(each.expression, ColumnRef)
+            }
+            keys = tuple(msgspec.structs.replace(key, column=origin.get(key.column, "")) for key in keys)
+    return keys
+
+
+def _why_not(plan: Plan, aggregate: Aggregate, read: list[Candidate], ranges: Candidate) -> str:
+    """Return why the states of an aggregate cannot be combined in the sort; nothing where they can.
+
+    read: the aggregate, and what is between it and the sort.
+    """
+    source = read[0]
+    if any(sum(each.node.id in node.inputs for node in plan.nodes) != 1 for each in read):
         return "others read the groups too"
     if source.parallelism != ranges.parallelism:
         return f"groups are wanted in {source.parallelism} subtasks, the sort in {ranges.parallelism}"
@@ -126,7 +163,10 @@ def _combined(
     partial = local_cost(below.estimates, memory, below.parallelism)
     return msgspec.structs.replace(
         ranges,
+        node=msgspec.structs.replace(ranges.node, operator=sort, schema=source.node.schema),
+        estimates=source.estimates,
         inputs=(CandidateInput(below, shipping),),
+        order=LocalProperties(sort.keys, is_total=True),
         strategy=SORTED_AGGREGATE,
         costs=partial + local_cost(states, memory, below.parallelism, keeps_rows=True),
         combined=source,

@@ -91,6 +91,26 @@ def test_the_least_and_largest_strings_and_binaries_of_groups_come_in_order(data
     assert rows_in_order(result) == plain(expected)
 
 
+@pytest.mark.parametrize("kept", ["filter", "projection", "both"])
+def test_filters_and_projections_between_groups_and_sort(data, table, kept):
+    groups = data.group_by("k", "s").agg(n=count(), total=sum_("x"), high=max_("y"))
+    if kept != "projection":
+        groups = groups.filter((col("n") > 1) & col("k").is_not_null())
+    columns = "k, s, n, total, high"
+    if kept != "filter":
+        groups = groups.select("s", "k", (col("total") + col("n")).alias("both"))
+        columns = "s, k, total + n"
+    result = groups.sort(["k", "s"])
+    having = "" if kept == "projection" else "WHERE n > 1 AND k IS NOT NULL"
+    assert "SORTED_AGGREGATE" in result.explain()
+    expected = duck(
+        f"WITH g AS (SELECT k, s, count(*) n, sum(x)::BIGINT total, max(y) high FROM t1 GROUP BY k, s) "
+        f"SELECT {columns} FROM g {having} ORDER BY k NULLS FIRST, s NULLS FIRST",
+        t1=table,
+    )
+    assert rows_in_order(result) == plain(expected)
+
+
 @pytest.mark.parametrize("descending", [False, True])
 def test_groups_of_several_keys_are_sorted_in_any_order_of_them(data, table, descending):
     groups = data.group_by("k", "s", "f").agg(n=count(), total=sum_("x"), spread=stddev("y"))

@@ -2,6 +2,7 @@
 
 import pytest
 
+from engine.graph.expression import ColumnRef
 from engine.graph.operator_descriptor import HashAggregateOperator, MergeRunsOperator, SortRunsOperator
 from engine.graph.ship_strategy import SORTED_RUNS, ShipStrategy
 from engine.graph.source_spec import ColumnStatistics
@@ -9,7 +10,7 @@ from engine.optimizer.explain import explain
 from engine.optimizer.job_graph_generator import generate_stream_graph
 from engine.optimizer.optimizer import optimize
 from engine.optimizer.settings import OptimizerSettings
-from tests.optimizer.plan_building import Builder, schema
+from tests.optimizer.plan_building import Builder, call, column, lit, schema
 
 ROWS = 100_000_000
 
@@ -53,6 +54,30 @@ def test_groups_are_sorted_by_all_of_their_keys_those_of_the_sort_first():
         if isinstance(node.descriptor.operator, SortRunsOperator | MergeRunsOperator):
             assert [key.column for key in node.descriptor.operator.keys] == ["d", "c"]
             assert node.descriptor.operator.groups.keys == ("c", "d")
+
+
+def test_filters_and_projections_between_groups_and_sort_follow_the_merge():
+    def build(builder, source):
+        groups = builder.aggregate(source, ("a",), ("sum", "b"))
+        total = builder.schema(groups).names[1]
+        groups = builder.filter(groups, call("greater", total, lit(3)))
+        named = builder.project(groups, (column("key"), ColumnRef("a")), total)
+        return builder.sort(named, "key")
+
+    optimized = planned(build)
+    assert phases(optimized) == COMBINED
+    names = [type(node.descriptor.operator).__name__ for node in optimized.nodes]
+    assert names[-4:-1] == ["MergeRunsOperator", "FilterOperator", "ProjectOperator"]
+    (merge,) = [node for node in optimized.nodes if node.strategy == "SORTED_AGGREGATE"]
+    assert [key.column for key in merge.descriptor.operator.keys] == ["a"]
+
+
+def test_a_sort_by_what_a_projection_computes_stays_apart():
+    def build(builder, source):
+        groups = builder.aggregate(source, ("a",), ("sum", "b"))
+        return builder.sort(builder.project(groups, (column("a"), call("add", "a", lit(1)))), "a")
+
+    assert phases(planned(build)) == APART
 
 
 @pytest.mark.parametrize(

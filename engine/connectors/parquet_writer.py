@@ -22,6 +22,11 @@ ROW_GROUP_ROWS = 1 << 20
 ROW_GROUP_BYTES = 16 << 20
 #: bytes of a row group when there is very little memory
 ROW_GROUP_BYTES_MIN = 1 << 20
+#: a dictionary of a column ends at so many bytes, or at this part of what a writer may gather: while it is built, a
+#: table of up to 24 times its size finds the values
+_DICTIONARY_BYTES = 1 << 20
+_DICTIONARY_BYTES_MIN = 64 << 10
+_DICTIONARY_PART = 32
 #: about so many bytes of a column are a page; values are counted off for it 1024 at a time, unless they are wide
 _PAGE_BYTES = 1 << 20
 _VALUES_AT_ONCE = 1024
@@ -77,12 +82,22 @@ class ParquetWriter:
                     write_page_checksum=self._has_checksums,
                     # A page of the first version stays in memory until the next of its column.
                     data_page_version="2.0" if huge else "1.0",
+                    dictionary_pagesize_limit=self._dictionary_bytes_max,
                     write_batch_size=_values_at_once(first) if first is not None else _VALUES_AT_ONCE,
                 )
             except (pa.ArrowNotImplementedError, pa.ArrowInvalid) as error:
                 self.abort()
                 raise SchemaError(f"write_parquet: {str(error).partition(chr(10))[0]}") from error
         return self._writer
+
+    @property
+    def _group_bytes_max(self) -> int:
+        """Bytes of a row group: less where many are open, or there is little memory."""
+        return max(ROW_GROUP_BYTES_MIN, min(ROW_GROUP_BYTES, self._member.part_bytes))
+
+    @property
+    def _dictionary_bytes_max(self) -> int:
+        return max(_DICTIONARY_BYTES_MIN, min(_DICTIONARY_BYTES, self._member.part_bytes // _DICTIONARY_PART))
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Append rows."""
@@ -91,8 +106,7 @@ class ParquetWriter:
         self._held.append(batch)
         self._held_rows += batch.num_rows
         self._held_bytes += batch.nbytes
-        bytes_max = max(ROW_GROUP_BYTES_MIN, min(ROW_GROUP_BYTES, self._member.part_bytes))
-        is_full = self._held_rows >= ROW_GROUP_ROWS or self._held_bytes >= bytes_max
+        is_full = self._held_rows >= ROW_GROUP_ROWS or self._held_bytes >= self._group_bytes_max
         if is_full or width_of(batch.nbytes, batch.num_rows) >= WIDE_BYTES:
             self._write_group()
 

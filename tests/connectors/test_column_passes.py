@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.connectors import parquet_reader
+from engine.connectors import parquet_reader, parquet_writer
 from engine.connectors.column_passes import read_in_passes
 from engine.connectors.parquet_reader import ParquetReader
 from engine.connectors.parquet_residence import BUFFER_MAX, held_bytes, parts
@@ -16,7 +16,7 @@ from engine.connectors.parquet_source import parquet_source
 from engine.errors import CorruptBlockError, DataError, TaskCancelledError
 from engine.iomanager.io_manager import IOManager
 from engine.iomanager.spill_identity import SpillIdentity
-from engine.memory.arrow_share import LEAST_BYTES, ArrowShare
+from engine.memory.arrow_share import LEAST_BYTES, ArrowShare, Role
 
 ROWS = 3000
 
@@ -197,3 +197,37 @@ def test_small_row_groups_are_read_without_asking(tmp_path, monkeypatch):
     assert path.stat().st_size < LEAST_BYTES
     monkeypatch.setattr(parquet_reader, "held_bytes", lambda *_: pytest.fail("asked"))
     assert sum(batch.num_rows for batch in ParquetReader(spec, spec.splits)) == 1000
+
+
+def test_a_writer_with_little_memory_writes_small_row_groups_and_dictionaries(tmp_path, monkeypatch):
+    share = ArrowShare(8 << 20)
+    monkeypatch.setattr(parquet_writer, "process_share", share)
+    rows = pa.table({"list": [[index, index + 1] for index in range(400_000)]})
+    for count, group_bytes in ((1, 2 << 20), (4, 1 << 20)):
+        others = [share.join(Role.WRITER) for _ in range(count - 1)]
+        path = tmp_path / f"{count}.parquet"
+        writer = parquet_writer.ParquetWriter(rows.schema, path)
+        for batch in rows.to_batches(max_chunksize=8192):
+            writer.write(batch)
+        writer.finish()
+        for other in others:
+            other.close()
+        metadata = pq.read_metadata(path)
+        assert abs(metadata.num_row_groups - rows.nbytes / group_bytes) <= 1.5
+        for group in range(metadata.num_row_groups):
+            chunk = metadata.row_group(group).column(0)
+            assert chunk.data_page_offset - chunk.dictionary_page_offset <= 2 * (64 << 10)
+        assert pq.read_table(path).equals(rows)
+
+
+def test_pages_of_wide_values_are_about_a_megabyte(tmp_path):
+    schema = pa.schema([("text", pa.string())])
+    path = tmp_path / "wide.parquet"
+    writer = parquet_writer.ParquetWriter(schema, path)
+    for start in range(0, 100, 10):
+        texts = [f"{index:06d}" * (20 << 10) for index in range(start, start + 10)]
+        writer.write(pa.record_batch([pa.array(texts)], schema))
+    writer.finish()
+    metadata = pq.read_metadata(path)
+    held = held_bytes(str(path), metadata, 0, ["text"])["text"]
+    assert held < 4 << 20 < metadata.row_group(0).total_byte_size

@@ -156,7 +156,8 @@ cdef class PageReader:
         cdef int64_t done = 0
         if values_lie_outside():            # their sizes are looked at before anything is decoded
             check_rows(self._codec, self._rows, self.staged_rows)
-        if self._codec.rows_within(self._rows, self.staged_rows, self.max_bytes) < self.staged_rows:
+        if self._codec.rows_within(self._rows, self.staged_rows, self.max_bytes) < self.staged_rows or (
+                self.staged_rows > 0 and self._codec.bytes_outside(self._rows[0]) > self.max_bytes):
             return self._take_wide()
         cdef int64_t count
         cdef int64_t pieces = (self.staged_rows + self.max_rows - 1) // self.max_rows

@@ -69,8 +69,11 @@ cdef class MatchOutput:
         free(self._build_columns)
 
     cdef int keep_columns(self, uint8_t** rows, int64_t count) except -1:
-        # Values outside stay there: a column of them would be all of them in memory.
+        # Values outside stay there, one alone too: a column of them would be all of them in memory.
         if self._build_column_count == 0 or self.rows_within(rows, count) < count:
+            return 0
+        if self._variable_count and values_lie_outside() and outside_bytes(
+                rows[0], self._build_columns + self._build_column_count + 1, self._variable_count) > OUTPUT_BYTES:
             return 0
         decoded = self._build.codec.decode(rows, count, self._build_columns, self._build_column_count)
         self._numbered = decoded.columns

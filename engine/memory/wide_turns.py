@@ -100,6 +100,12 @@ class Turns:
                 while self._guest is not None and self._wait():
                     pass
 
+    def go_on(self) -> None:
+        """Tell who waits that the turn of this thread goes on, with another row."""
+        if self._holder == threading.get_ident():
+            with self._changed:
+                self._note_change()
+
     def _take(self, thread: int, is_handed: bool) -> bool:
         with self._changed:
             while self._holder is not None:
@@ -137,6 +143,7 @@ _turns = Turns()
 turn = _turns.turn
 paused = _turns.paused
 lent = _turns.lent
+go_on = _turns.go_on
 
 
 def has_guest() -> bool:

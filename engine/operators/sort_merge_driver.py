@@ -13,11 +13,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from engine.connectors.wide_rows import WIDE_BYTES, turn
 from engine.exchange.elements import OversizedRow, RowPage
 from engine.expressions.schema_bridge import to_arrow_schema
 from engine.graph.operator_descriptor import SortMergeJoinOperator
 from engine.graph.sort_key import SortKey
 from engine.join.sort_merge_join import SortMergeJoin
+from engine.memory import value_stores
+from engine.memory.wide_turns import go_on
 from engine.operators.pair_conditions import pair_condition
 from engine.sort.external_sorter import ExternalSorter
 
@@ -99,11 +102,15 @@ class SortMergeJoinDriver:
         assert self._join is not None, "join is closed"
         for side in (0, 1):
             self._sort(side)
-        for result in self._join.join(self._sorted(0), self._sorted(1)):
-            self._context.check_cancelled()
-            if self._output.is_satisfied:
-                break
-            self._output.process(result)
+        # A merge keeps a batch of either side from result to result: with wide rows, one task at a time.
+        with turn(WIDE_BYTES if value_stores.any_open() else 0):
+            for result in self._join.join(self._sorted(0), self._sorted(1)):
+                self._context.check_cancelled()
+                if self._output.is_satisfied:
+                    break
+                self._output.process(result)
+                del result
+                go_on()
 
     def _sort(self, side: int) -> None:
         sorter = self._sorters[side]

@@ -88,6 +88,10 @@ class JobResult(msgspec.Struct, frozen=True):
     #: heavy keys that the planner had split, a line for each join
     splits: tuple[str, ...] = ()
 
+    def __str__(self) -> str:
+        head = f"job {self.job_id} ({self.name}) {self.state} after {self.runtime_ms / 1000:.1f} s"
+        return "\n".join((head, *(f"  {line}" for line in self.report)))
+
     @property
     def report(self) -> tuple[str, ...]:
         """Lines for people: what each vertex took, what was decided while it ran, what functions counted."""

@@ -29,7 +29,8 @@ def explain(optimized: OptimizedPlan) -> str:
     settings = optimized.settings
     lines = [
         f"parallelism {settings.parallelism}, execution mode {ExecutionMode(settings.execution_mode).value}, "
-        f"managed memory {settings.pages_per_slot} pages of {settings.segment_size_bytes} bytes per slot"
+        f"managed memory {size_text(settings.pages_per_slot * settings.segment_size_bytes)} per slot "
+        f"({settings.pages_per_slot} pages of {settings.segment_size_bytes} bytes)"
     ]
     if settings.legacy_estimates:
         lines.append("legacy estimates: sizes after projections and functions are unknown")
@@ -49,7 +50,8 @@ def summary(optimized: OptimizedPlan) -> list[str]:
     blocking = sum(1 for channel in shuffled if not channel.is_pipelined)
     total = optimized.nodes[-1].cumulative_costs
     lines.append(
-        f"{len(optimized.nodes)} operators, {len(shuffled)} exchanges ({blocking} blocking), "
+        f"{len(optimized.nodes)} operators, {len(shuffled)} exchange{'' if len(shuffled) == 1 else 's'} "
+        f"({blocking} blocking), "
         f"expected network {size_text(total.network)}"
     )
     return lines
@@ -98,7 +100,8 @@ def _write(
     lines.append(f"{details}cost {_cost_text(node.costs)}; cumulative {_cost_text(node.cumulative_costs)}")
     if node.uses_memory:
         pages = int(node.managed_share * optimized.settings.pages_per_slot + 1e-6)
-        lines.append(f"{details}memory {node.managed_share:.0%} of a slot, {pages} pages")
+        size = size_text(pages * optimized.settings.segment_size_bytes)
+        lines.append(f"{details}memory {size}, {node.managed_share:.0%} of a slot ({pages} pages)")
     operator = node.descriptor.operator
     if isinstance(operator, JoinOperator) and operator.condition is not None:
         lines.append(f"{details}condition {expression_text(operator.condition)}")
@@ -107,8 +110,13 @@ def _write(
     if adaptive := adaptive_text(optimized, node):
         lines.append(f"{details}{adaptive}")
     if node.hint:
-        lines.append(f"{details}hint {node.hint}")
-    lines.extend(f"{details}not {rejected.name}: {rejected.reason}" for rejected in node.rejected)
+        hidden = [rejected.name for rejected in node.rejected if rejected.reason.startswith("the hint ")]
+        lines.append(f"{details}hint {node.hint}{', not ' * bool(hidden)}{', '.join(hidden)}")
+    lines.extend(
+        f"{details}not {rejected.name}: {rejected.reason}"
+        for rejected in node.rejected
+        if not (node.hint and rejected.reason.startswith("the hint "))
+    )
     for position, channel in enumerate(node.inputs):
         is_last = position == len(node.inputs) - 1
         lines.append(f"{rest}{'└─' if is_last else '├─'} {_channel_text(node, channel)}")
@@ -117,7 +125,9 @@ def _write(
 
 
 def _cost_text(costs: Costs) -> str:
-    return f"network {size_text(costs.network)}, disk {size_text(costs.disk)}, cpu {size_text(costs.cpu)}"
+    """Return what there is of costs; nothing is "none"."""
+    parts = (("network", costs.network), ("disk", costs.disk), ("cpu", costs.cpu))
+    return ", ".join(f"{name} {size_text(size)}" for name, size in parts if size != 0) or "none"
 
 
 def _ship_text(channel: Channel) -> str:

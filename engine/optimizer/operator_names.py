@@ -42,7 +42,7 @@ def operator_name(node: PlanNode) -> str:
         case Project(expressions=expressions):
             computed = sum(1 for named in expressions if not isinstance(named.expression, ColumnRef))
             suffix = f", {computed} computed" if computed else ""
-            return f"project {len(expressions)} columns{suffix}"
+            return f"project {len(expressions)} column{'' if len(expressions) == 1 else 's'}{suffix}"
         case Filter(predicate=predicate):
             return _short(f"filter {expression_text(predicate)}")
         case PythonFunction(kind=kind, function_name=function_name):

@@ -26,3 +26,10 @@ def test_the_report_says_what_arrow_and_python_workers_held():
     assert (vertex.arrow_bytes_peak, vertex.worker_bytes_peak) == (7 << 20, 20 << 20)
     (line,) = JobResult("a" * 32, "job", "FINISHED", 5, (vertex,)).report
     assert line.endswith(" network buffers, its process 7.3 MB of Arrow, a Python worker 21 MB")
+
+
+def test_a_printed_result_is_its_report():
+    result = JobResult("a" * 32, "job", "FINISHED", 1234, (VertexResult("scan", (SubtaskResult(0, 1, 1, 8, 8, 0),)),))
+    head, line = str(result).splitlines()
+    assert head == f"job {'a' * 32} (job) FINISHED after 1.2 s"
+    assert line.strip() == result.report[0]

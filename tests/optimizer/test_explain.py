@@ -81,7 +81,7 @@ def test_the_summary_names_the_join_and_why():
     first, last = summary(optimize(*CASES["skew_join"]))
     assert "right BROADCAST 984 rows" in first
     assert "REPARTITION_HASH_FIRST lost: disk" in first
-    assert last.startswith("6 operators, 1 exchanges")
+    assert last.startswith("6 operators, 1 exchange (0 blocking)")
 
 
 def test_the_optimizer_imports_no_pyarrow():

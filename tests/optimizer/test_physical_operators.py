@@ -101,7 +101,7 @@ def test_a_sort_runs_in_one_subtask_and_so_does_what_follows():
     builder.sink(builder.project(kept, "k"), parallelism=4)
     assert shape(builder) == [
         ("parquet source part.parquet", 4, []),
-        ("sort by v -> filter k + v > 0 -> project 1 columns -> parquet sink out", 1, ["GLOBAL"]),
+        ("sort by v -> filter k + v > 0 -> project 1 column -> parquet sink out", 1, ["GLOBAL"]),
     ]
 
 

@@ -3,6 +3,7 @@
 hash_aggregate    the operator's face: phases partial, final and single; spilling and recursion
 functions         pure tables: argument types, state columns and result types of every aggregate
 parting           states past the table, where it would be of no use
+parting_sieve     rows of an exchange's pages to those partitions as they are
 row_partitions    kernel: rows parted by keys, in pages and files
 group_table       find or insert the group of every row of a batch, update its states
 word_keys         kernel: groups of keys that are one number

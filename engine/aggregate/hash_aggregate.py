@@ -45,6 +45,7 @@ import pyarrow as pa
 from engine.aggregate.aggregate_layout import STDDEV, VARIANCE, AggregateLayout, aggregate_layout
 from engine.aggregate.group_table import GroupInput, GroupTable, StateBinding
 from engine.aggregate.parting import Parting
+from engine.aggregate.parting_sieve import PartingSieve
 from engine.aggregate.partition_files import BLOCK_SIZE_MIN, PartitionFiles, partitions_of_memory
 from engine.aggregate.row_partitions import KeptRows
 from engine.aggregate.row_states import row_states
@@ -130,6 +131,8 @@ class HashAggregate:
         self._groups_per_row = 1.0
         self._row_size = RowCodec(self._layout.state_schema).fixed_size
         self._parting: Parting | None = None
+        #: takes states as rows, where they come as such: final only
+        self.sieve = PartingSieve(self._input_codec) if self._comes_as_states() else None
         self._files = PartitionFiles(space, block_size)
         self._check_output(self._layout)
         self._table = self._take_table()
@@ -155,6 +158,12 @@ class HashAggregate:
             1 if is_partial else self._partition_count,
             not is_partial and self._pool.page_limit >= PARTITION_PAGES_MIN * self._partition_count,
             FORCED_GROUPS if self._force_spill else 0,
+        )
+
+    def _comes_as_states(self) -> bool:
+        """Whether rows of the input are what rows of states are."""
+        return self._phase == "final" and self._input_codec.schema.types == self._layout.state_schema.types and (
+            [*self._layout.key_columns, *self._layout.columns] == list(range(len(self._input_schema)))
         )
 
     def _check_output(self, layout: AggregateLayout) -> None:
@@ -287,6 +296,8 @@ class HashAggregate:
         self._parting = Parting(
             self._layout, self._pool, self._space, self._files, self._partition_count, self._level, self._part_pages()
         )
+        if self.sieve is not None and self._level == 0:
+            self.sieve.begin(self._parting.rows)
         for store in range(self._table.store_count):
             groups = list(self._scan(store, store, results=False))
             self._table.drop([store], go_on=False)
@@ -383,6 +394,8 @@ class HashAggregate:
         if self._parting is not None:
             kept = self._parting.finish(everything=self._force_spill)
             self._parting = None
+            if self.sieve is not None:
+                self.sieve.end()
             self._queue_files()
             self._pending += [(rows, self._level + 1) for rows in kept]
             return

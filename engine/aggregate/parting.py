@@ -42,21 +42,21 @@ class Parting:
     ) -> None:
         codec = RowCodec(layout.state_schema)
         codec.keep_outside(space, range(len(layout.key_columns)))
-        self._rows = RowPartitions(codec, len(layout.key_columns), pool, files, partition_count, level, page_limit)
+        self.rows = RowPartitions(codec, len(layout.key_columns), pool, files, partition_count, level, page_limit)
 
     def add(self, states: pa.RecordBatch) -> None:
         """Take states. Raises: SpillError, DiskFullError."""
         position = 0
-        while (position := self._rows.add(states, position)) < states.num_rows:
-            if not self._rows.spill_largest():
+        while (position := self.rows.add(states, position)) < states.num_rows:
+            if not self.rows.spill_largest():
                 raise MemoryBudgetError("no page is left for the states of an aggregate")
 
     def finish(self, everything: bool = False) -> list[KeptRows]:
         """End the level: spilled partitions are in their files, the others are returned; everything: none is."""
-        while everything and self._rows.spill_largest():
+        while everything and self.rows.spill_largest():
             pass
-        return self._rows.finish()
+        return self.rows.finish()
 
     def close(self) -> None:
         """Give every page back; idempotent."""
-        self._rows.close()
+        self.rows.close()

@@ -47,7 +47,12 @@ cdef class RowPartitions:
     cdef int64_t _place(self, int64_t row, int64_t count) noexcept nogil
     cdef bint _add_page(self, RowPart* part) noexcept nogil
     cdef int _encode(self, ArrowBatch batch, int64_t start, int64_t placed, int64_t stop) except -1 nogil
-    cdef bint _make_place(self, ArrowBatch batch, int64_t start, int64_t row) except -1
+    # Copy rows of the codec's schema, which are sound and have their keys inside. Raises what spilling does.
+    cdef int add_rows(self, uint8_t** rows, int64_t count) except -1
+    cdef void _look_at(self, uint8_t** rows, int64_t count) noexcept nogil
+    cdef void _copy(self, uint8_t** rows, int64_t placed, int64_t stop) noexcept nogil
+    cdef int _write_behind(self, int32_t partition, const uint8_t* row, int64_t size) except -1
+    cdef bint _make_place(self, int64_t row) except -1
     cdef int _write_large(self, ArrowBatch batch, int64_t start, int64_t row) except -1
     cdef void _give_pages(self, RowPart* part, int64_t keep) noexcept nogil
 

@@ -3,6 +3,7 @@
     parts = RowPartitions(codec, key_count, pool, files, partition_count, level, page_limit)
     reached = parts.add(batch, start)           rows before reached are in; fewer than all: no page is left
     parts.spill_largest()                       makes pages free; False: all partitions have files
+    parts.add_rows(rows, count)                 kernels only: rows as they are; spills by itself
     kept = parts.take(partition)                rows of a partition in memory, to be read or deleted
     sources = parts.finish()                    the rest of spilled ones is written; KeptRows of the others
     parts.close()                               always; idempotent
@@ -31,7 +32,7 @@ from libc.stdlib cimport calloc, free, malloc, realloc
 from engine.iomanager.spill_writer cimport SpillWriter
 from engine.memory.page_pool cimport PagePool
 from engine.records.arrow_batch cimport ArrowBatch
-from engine.records.hashing cimport hash_batch
+from engine.records.hashing cimport hash_batch, hash_rows
 from engine.records.row_codec cimport RowCodec, row_size, rows_of_page
 
 from engine.errors import CorruptBlockError, MemoryBudgetError
@@ -109,7 +110,7 @@ cdef class RowPartitions:
                     if self._sizes[placed] > <uint32_t> self._pool.page_size:
                         self._write_large(opened, start, placed)
                         placed += 1
-                    elif not self._make_place(opened, start, placed):
+                    elif not self._make_place(placed):
                         return start + placed
             start += count
         return start
@@ -163,7 +164,45 @@ cdef class RowPartitions:
             self._codec.encode(batch, start + placed, stop - placed, self._sizes + placed, self._targets + placed)
         return 0
 
-    cdef bint _make_place(self, ArrowBatch batch, int64_t start, int64_t row) except -1:
+    cdef int add_rows(self, uint8_t** rows, int64_t count) except -1:
+        """Copy rows of the codec's schema, which are sound."""
+        cdef int64_t begin = 0
+        cdef int64_t chunk, placed, done
+        while begin < count:
+            chunk = min(<int64_t> CHUNK_ROWS, count - begin)
+            with nogil:
+                self._look_at(rows + begin, chunk)
+            placed = 0
+            while placed < chunk:
+                with nogil:
+                    done = self._place(placed, chunk)
+                    self._copy(rows + begin, placed, done)
+                placed = done
+                if placed == chunk:
+                    break
+                if self._sizes[placed] > <uint32_t> self._pool.page_size:
+                    self._write_behind(self._places[placed], rows[begin + placed], self._sizes[placed])
+                    placed += 1
+                elif not self._make_place(placed) and not self.spill_largest():
+                    raise MemoryBudgetError("no page is left for the states of an aggregate")
+            begin += chunk
+        return 0
+
+    cdef void _look_at(self, uint8_t** rows, int64_t count) noexcept nogil:
+        cdef int64_t row
+        hash_rows(self._codec, self._key_columns, self._key_count, rows, count, self._hashes)
+        for row in range(count):
+            self._places[row] = partition_of_hash(self._hashes[row], self.level, self.partition_count)
+            self._sizes[row] = row_size(rows[row])
+
+    cdef void _copy(self, uint8_t** rows, int64_t placed, int64_t stop) noexcept nogil:
+        """Copy the rows of a chunk that have got places: whole words, of which a row consists."""
+        cdef int64_t row, word
+        for row in range(placed, stop):
+            for word in range(<int64_t> self._sizes[row] >> 3):
+                (<uint64_t*> self._targets[row])[word] = (<const uint64_t*> rows[row])[word]
+
+    cdef bint _make_place(self, int64_t row) except -1:
         """Write the full page of a spilled part; False: the part is in memory, and there is no more."""
         cdef RowPart* part = &self._parts[self._places[row]]
         cdef SpillWriter writer
@@ -177,13 +216,10 @@ cdef class RowPartitions:
         return True
 
     cdef int _write_large(self, ArrowBatch batch, int64_t start, int64_t row) except -1:
-        """Write one row that is larger than a page, behind those of its part."""
+        """Write one row that is larger than a page."""
         cdef int64_t size = self._sizes[row]
         cdef bint reserved = False
         cdef uint8_t* memory
-        cdef SpillWriter writer
-        self._spill(self._places[row])
-        writer = self._files.writer(self._places[row])
         with nogil:
             memory = self._pool.take_large(size, False)
             if memory == NULL:
@@ -192,11 +228,19 @@ cdef class RowPartitions:
         if memory == NULL:
             raise MemoryBudgetError(f"no memory for a state of {size} bytes in {self._pool!r}")
         try:
-            with nogil:
-                self._codec.encode(batch, start + row, 1, self._sizes + row, &memory)
-                writer.write(memory, size)
+            self._codec.encode(batch, start + row, 1, self._sizes + row, &memory)
+            self._write_behind(self._places[row], memory, size)
         finally:
             self._pool.give_large(memory, size, reserved)
+        return 0
+
+    cdef int _write_behind(self, int32_t partition, const uint8_t* row, int64_t size) except -1:
+        """Write a row to the file of a partition, whose other rows go there before it."""
+        cdef SpillWriter writer
+        self._spill(partition)
+        writer = self._files.writer(partition)
+        with nogil:
+            writer.write(row, size)
         return 0
 
     # ------------------------------------------------------------------------------------------------------ spilling

@@ -33,6 +33,7 @@ class Aggregate(ChainedOperator):
             force_spill=context.force_spill,
             pass_ratio=PASS_RATIO_BEFORE_SORT if operator.is_sorted_next else PASS_RATIO,
         )
+        self.sieve = self._aggregate.sieve
 
     @property
     def is_satisfied(self) -> bool:

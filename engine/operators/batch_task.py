@@ -61,6 +61,7 @@ class TaskOutput:
 
     #: its writers make rows of batches, or hand them over as they are
     takes_pages = False
+    sieve = None
 
     @property
     def is_satisfied(self) -> bool:

@@ -24,6 +24,7 @@ from engine.operators.source_pacing import paced, share_of
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from engine.aggregate.parting_sieve import PartingSieve
     from engine.graph.operator_descriptor import OperatorDescriptor
     from engine.operators.task_inputs import TaskInput
 
@@ -108,16 +109,17 @@ class InputDriver:
     def __init__(self, task_input: TaskInput) -> None:
         self._input = task_input
         self._taken_rows = 0
+        self._sieve: PartingSieve | None = None
 
     @property
     def rows_in(self) -> int:
         """Rows taken so far."""
-        return self._input.rows_in + self._taken_rows
+        return self._input.rows_in + self._taken_rows + (self._sieve.row_count if self._sieve else 0)
 
     @property
     def bytes_in(self) -> int:
         """Bytes taken so far."""
-        return self._input.bytes_in
+        return self._input.bytes_in + (self._sieve.size_bytes if self._sieve else 0)
 
     def open(self, context: TaskContext, output: Output) -> None:
         """Remember the output; gates are opened by the task."""
@@ -129,7 +131,8 @@ class InputDriver:
         if output.takes_pages:
             self._push_rows(cast("RowsOutput", output))
             return
-        for batch in self._input.batches():
+        self._sieve = output.sieve
+        for batch in self._input.batches(self._sieve):
             # A satisfied limit does not stop the input: its producers run on, so it is drained.
             if not output.is_satisfied:
                 with turn(width_of(batch.nbytes, batch.num_rows), is_handed=True):

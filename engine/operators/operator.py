@@ -25,6 +25,7 @@ from engine.operators.task_services import TaskServices
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from engine.aggregate.parting_sieve import PartingSieve
     from engine.iomanager.spill_space import SpillSpace
     from engine.memory.page_pool import PagePool
     from engine.memory.segment import MemorySegment
@@ -36,6 +37,11 @@ class Output(Protocol):
     @property
     def takes_pages(self) -> bool:
         """Whether it is a RowsOutput: pages of rows need not become batches for it."""
+        ...
+
+    @property
+    def sieve(self) -> PartingSieve | None:
+        """What takes rows of pages before they become batches; None: nothing."""
         ...
 
     @property
@@ -209,6 +215,8 @@ class ChainedOperator:
     rows_out = 0
     #: whether it is a RowsOutput
     takes_pages = False
+    #: takes rows of pages before they become batches
+    sieve: PartingSieve | None = None
 
     @property
     def is_satisfied(self) -> bool:

@@ -1,0 +1,19 @@
+# PartingSieve: states that go past the table, taken as rows.
+
+cimport cython
+from libc.stdint cimport int64_t, uint8_t
+
+from engine.aggregate.row_partitions cimport RowPartitions
+from engine.records.row_codec cimport RowCodec
+from engine.records.row_sieve cimport RowSieve
+
+
+@cython.final
+cdef class PartingSieve(RowSieve):
+    cdef readonly int64_t row_count      # rows taken so far
+    cdef readonly int64_t size_bytes     # their bytes
+    cdef RowCodec _codec
+    cdef RowPartitions _target           # None: everything is left
+    cdef bint _leaves_all                # once rows were left while states are parted, all that follow must be
+
+    cdef void _count(self, uint8_t** rows, int64_t count) noexcept nogil

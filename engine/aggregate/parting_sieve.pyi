@@ -1,0 +1,15 @@
+from typing import Self, final
+
+from engine.aggregate.row_partitions import RowPartitions
+from engine.records.row_codec import RowCodec
+from engine.records.row_sieve import RowSieve
+
+@final
+class PartingSieve(RowSieve):
+    """Takes states that go past the table (see parting_sieve.pyx)."""
+
+    row_count: int
+    size_bytes: int
+    def __new__(cls, codec: RowCodec) -> Self: ...
+    def begin(self, target: RowPartitions) -> None: ...
+    def end(self) -> None: ...

@@ -1,0 +1,55 @@
+"""PartingSieve: states that go past the table go from an exchange's page to their partition as they are.
+
+    sieve = PartingSieve(codec)
+    gate ─► pages ─► sieve ─┬─► sieve.begin(partitions) was called: RowPartitions.add_rows
+                            └─► decoded ─► HashAggregate.add_batch(batch)
+    sieve.end()
+
+Rows of an exchange in front of a final aggregate are what its partitions consist of: to decode and encode them again
+would give the same bytes. While wide values lie outside, rows are left (their keys may have to be taken inside), and
+from then on all that follow, since a later row must not overtake one that waits to be decoded.
+
+Invariants: rows of a group keep their order. Thread: that of the aggregate.
+"""
+
+cimport cython
+from libc.stdint cimport int64_t, uint8_t
+
+from engine.aggregate.row_partitions cimport RowPartitions
+from engine.records.outside_keys cimport check_rows
+from engine.records.outside_values cimport values_lie_outside
+from engine.records.row_codec cimport RowCodec, row_size
+from engine.records.row_sieve cimport RowSieve
+
+
+@cython.final
+cdef class PartingSieve(RowSieve):
+    """Args: codec: of the rows that come, which are those of the partitions."""
+
+    def __cinit__(self, RowCodec codec not None):
+        self._codec = codec
+
+    def begin(self, RowPartitions target not None):
+        """Take all rows from now on."""
+        self._target = target
+
+    def end(self):
+        """Take none any more."""
+        self._target = None
+
+    cdef int64_t sift(self, uint8_t** rows, int64_t count) except -1:
+        if self._target is None or self._leaves_all:
+            return count
+        if values_lie_outside():
+            self._leaves_all = True
+            return count
+        check_rows(self._codec, rows, count)
+        self._target.add_rows(rows, count)
+        self._count(rows, count)
+        return 0
+
+    cdef void _count(self, uint8_t** rows, int64_t count) noexcept nogil:
+        cdef int64_t index
+        self.row_count += count
+        for index in range(count):
+            self.size_bytes += row_size(rows[index])

@@ -1,0 +1,93 @@
+"""States taken from pages before they are decoded: the same groups, in the order of their rows."""
+
+import pyarrow as pa
+import pytest
+
+from engine.aggregate.functions import result_schema, state_schema
+from engine.aggregate.hash_aggregate import HashAggregate
+from engine.aggregate.parting_sieve import PartingSieve
+from engine.aggregate.row_partitions import RowPartitions
+from engine.errors import CorruptBlockError
+from engine.exchange.page_reader import PageReader
+from engine.records.row_codec import RowCodec
+from tests.aggregate.group_oracle import aggregate, argument_types_of, make_table, oracle, rows_of
+
+
+@pytest.mark.parametrize("key_type", ["int64", "large"])
+@pytest.mark.parametrize("value_type", ["int64", "string"])
+@pytest.mark.parametrize("force_spill", [False, True])
+def test_pages_group_like_batches(workshop, key_type, value_type, force_spill):
+    """``first`` and ``last`` tell whether a row overtook another."""
+    table, calls = make_table(key_type, value_type, 3500, 20000, null_share=0.05)
+    fields, types = [table.schema.field("key")], argument_types_of(table, calls)
+    states_of = state_schema(fields, calls, types)
+    with workshop.operator(6) as (pool, space):
+        states, _ = aggregate("partial", table, ("key",), calls, states_of, pool, space, 100)
+    codec = RowCodec(states_of)
+    with workshop.operator(66) as (pool, space):
+        final = HashAggregate(
+            "final", states_of, ("key",), calls, result_schema(fields, calls, types), pool, space, force_spill
+        )
+        reader = PageReader(states_of, max_bytes=8192, sieve=final.sieve)
+        for batch in states.to_batches(max_chunksize=20):
+            rows = codec.to_rows(batch)
+            if not reader.has_room_for(len(rows)):
+                for staged in reader.take_batches():
+                    assert list(final.add_batch(staged)) == []
+            reader.add_row(rows)
+        for staged in reader.take_batches():
+            assert list(final.add_batch(staged)) == []
+        result = pa.Table.from_batches(final.finish(), result_schema(fields, calls, types))
+        assert 0 < final.sieve.row_count < states.num_rows
+        assert final.sieve.row_count + final.rows_in == states.num_rows
+        assert final.spilled_bytes > 0
+        final.close()
+    assert rows_of(result) == oracle(table, ("key",), calls)
+
+
+def test_it_takes_nothing_before_it_begins_and_after_its_end(workshop):
+    schema = pa.schema([("key", pa.int64()), ("value", pa.int64())])
+    codec = RowCodec(schema)
+    page = codec.to_rows(pa.record_batch([pa.array([1, 2, None]), pa.array([4, 5, 6])], schema=schema))
+    with workshop.operator(16) as (pool, _):
+        sieve = PartingSieve(codec)
+        parts = RowPartitions(codec, 1, pool, _NoFiles(), 4, 0, 8)
+        reader = PageReader(schema, sieve=sieve)
+        reader.add_row(page)
+        assert (sieve.row_count, reader.staged_rows) == (0, 3)
+        sieve.begin(parts)
+        reader.add_row(page)
+        assert (sieve.row_count, sieve.size_bytes, reader.staged_rows) == (3, len(page), 3)
+        sieve.end()
+        reader.add_row(page)
+        assert (sieve.row_count, reader.staged_rows) == (3, 6)
+        parts.close()
+
+
+def test_damaged_rows_are_refused(workshop):
+    schema = pa.schema([("key", pa.int64()), ("text", pa.string())])
+    codec = RowCodec(schema)
+    page = bytearray(codec.to_rows(pa.record_batch([pa.array([7]), pa.array(["a text"])], schema=schema)))
+    page[16:20] = (1 << 20).to_bytes(4, "little")
+    with workshop.operator(16) as (pool, _):
+        sieve = PartingSieve(codec)
+        parts = RowPartitions(codec, 1, pool, _NoFiles(), 4, 0, 8)
+        sieve.begin(parts)
+        with pytest.raises(CorruptBlockError):
+            PageReader(schema, sieve=sieve).add_row(page)
+        assert parts.pages_held == 0
+        parts.close()
+
+
+def test_only_a_final_phase_gets_states(workshop):
+    table, calls = make_table("int64", "int64", 10, 10)
+    with workshop.operator(16) as (pool, space):
+        output = result_schema([table.schema.field("key")], calls, argument_types_of(table, calls))
+        single = HashAggregate("single", table.schema, ("key",), calls, output, pool, space)
+        assert single.sieve is None
+        single.close()
+
+
+class _NoFiles:
+    def has(self, partition):
+        return False

@@ -127,6 +127,39 @@ def test_a_top_of_any_size_takes_the_first(open_environment, rows, limit):
     assert ("MERGE_RUNS" in top.explain()) == (limit == 2_900)
 
 
+@pytest.fixture(scope="module")
+def many_rows():
+    rng = random.Random(8)
+    keys = [rng.randrange(10**9) for _ in range(60_000)]
+    return pa.table({"key": keys, "text": [f"{key * 7919:024x}" for key in keys]})
+
+
+def spilled_bytes(result):
+    return [sum(subtask.spilled_bytes for subtask in vertex.subtasks) for vertex in result.vertices]
+
+
+def test_a_sort_over_subtasks_spills_once(open_environment, many_rows, tmp_path):
+    """Producers write sorted runs; consumers merge what they need of them, and write nothing."""
+    env = open_environment(**{"parallelism.default": 2, "taskmanager.memory.managed.size": "1mb"})
+    env.from_arrow(many_rows).sort("key").write_parquet(str(tmp_path / "out"))
+    result = env.execute("one spill")
+    produced, merged = spilled_bytes(result)
+    assert 0 < produced <= sum(subtask.bytes_out for subtask in result.vertices[0].subtasks)
+    assert merged == 0
+    parts = [pq.read_table(part) for part in sorted((tmp_path / "out").iterdir())]
+    assert pa.concat_tables(parts).equals(many_rows.sort_by("key"))
+
+
+def test_a_top_spills_nothing_and_sends_what_it_returns(open_environment, many_rows, tmp_path):
+    env = open_environment(**{"parallelism.default": 2, "taskmanager.memory.managed.size": "1mb"})
+    env.from_arrow(many_rows).top(10, by="key").write_parquet(str(tmp_path / "out"))
+    result = env.execute("top")
+    assert sum(spilled_bytes(result)) == 0
+    assert sum(subtask.rows_out for subtask in result.vertices[0].subtasks) <= 20
+    (part,) = (tmp_path / "out").iterdir()
+    assert pq.read_table(part).equals(many_rows.sort_by([("key", "descending")]).slice(0, 10))
+
+
 SKEWS = {
     "all equal": lambda rng: 7,
     "all null": lambda rng: None,

@@ -31,6 +31,22 @@ TYPES = {
     "binary": (pa.large_binary(), lambda r: r.randbytes(r.randrange(12))),
     "fixed": (pa.binary(5), lambda r: r.randbytes(5)),
 }
+#: types that only the test of all directions takes beside those
+MORE_TYPES = {
+    "int16": (pa.int16(), lambda r: r.randrange(-(2**15), 2**15)),
+    "int32": (pa.int32(), lambda r: r.randrange(-(2**31), 2**31)),
+    "uint8": (pa.uint8(), lambda r: r.randrange(256)),
+    "uint16": (pa.uint16(), lambda r: r.randrange(2**16)),
+    "uint32": (pa.uint32(), lambda r: r.randrange(2**32)),
+    "float zeros": (pa.float32(), lambda r: r.choice([0.0, -0.0, math.nan, math.inf, -math.inf, 0.5, -0.5])),
+    "decimal256": (pa.decimal256(50, 3), lambda r: decimal.Decimal(r.randrange(-(10**40), 10**40)) / 1000),
+    "time": (pa.time32("s"), lambda r: datetime.time(r.randrange(24), r.randrange(60), r.randrange(60))),
+    "zone": (
+        pa.timestamp("ms", "UTC"),
+        lambda r: datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC) + datetime.timedelta(r.randrange(-9999, 9999)),
+    ),
+    "large string": (pa.large_string(), lambda r: "".join(r.choice("aé") for _ in range(r.randrange(12)))),
+}
 MEMORIES = {"fits": 400, "half": 10, "minimum": 6}
 
 
@@ -92,7 +108,7 @@ def sort_table(table, keys, pool, space, batch_rows=100, **options):
 
 def make_table(type_name, count, null_share=0.1, seed=0, distinct=None):
     rng = random.Random(seed)
-    data_type, make = TYPES[type_name]
+    data_type, make = (TYPES | MORE_TYPES)[type_name]
     pool = [make(rng) for _ in range(distinct or count)]
     keys = [None if rng.random() < null_share else (rng.choice(pool) if distinct else pool[i]) for i in range(count)]
     schema = pa.schema([("key", data_type), ("number", pa.int64()), ("text", pa.string())])
@@ -111,6 +127,21 @@ def test_every_type_sorts_like_the_oracle(workshop, type_name, memory):
             result, sorter = sort_table(table, (key,), pool, space)
         assert same(result.to_pylist(), oracle(table, (key,)))
         assert (sorter.run_count > 0) == (memory != "fits")
+
+
+@pytest.mark.parametrize("nulls_last", [False, True])
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize("type_name", [*TYPES, *MORE_TYPES])
+def test_every_type_sorts_in_every_direction(workshop, type_name, descending, nulls_last):
+    """Nulls are where they were asked for, whatever the direction; NaN is the largest; -0.0 and 0.0 are equal."""
+    table = make_table(type_name, 200, null_share=0.2)
+    keys = (SortKey("key", descending, nulls_last),)
+    with workshop.operator(10) as (pool, space):
+        result, sorter = sort_table(table, keys, pool, space, force_spill=True)
+    assert sorter.run_count > 0
+    assert same(result.to_pylist(), oracle(table, keys))
+    nulls = [row["key"] is None for row in result.to_pylist()]
+    assert nulls == sorted(nulls, reverse=not nulls_last)
 
 
 @pytest.mark.parametrize("batch_rows", [1, 2, 7, 49, 100])

@@ -122,16 +122,16 @@ class InputGate:
 
     def poll(self, timeout_ms: int) -> pa.RecordBatch | Buffer | OversizedRow | NothingYet | None:
         """Return the next element, None at the end, or NOTHING_YET after that time (0: at once, -1: never)."""
-        deadline_ms = None if timeout_ms < 0 else self._now_ms() + timeout_ms
+        deadline_ms = None
         while True:
             if self._open_count == 0 and not self._is_closed:
                 return None
-            wait_ms = self._wait_ms(deadline_ms)
-            self.is_waiting = True
-            begin_ns = time.perf_counter_ns()
-            channel_index = self._ready.pop_channel(wait_ms)
-            self.idle_ns += time.perf_counter_ns() - begin_ns
-            self.is_waiting = False
+            # What is there already, which most elements are, is not waited for.
+            channel_index = self._ready.pop_channel(0) if self._are_all_reading else TIMED_OUT
+            if channel_index == TIMED_OUT:
+                if deadline_ms is None and timeout_ms >= 0:
+                    deadline_ms = self._now_ms() + timeout_ms
+                channel_index = self._wait(deadline_ms)
             if channel_index == CLOSED:
                 raise TaskCancelledError("the input gate was closed")
             if channel_index < 0:
@@ -150,6 +150,16 @@ class InputGate:
                 raise
             if element is not None:
                 return element
+
+    def _wait(self, deadline_ms: float | None) -> int:
+        """Return what the queue of ready channels says next, or at the deadline."""
+        wait_ms = self._wait_ms(deadline_ms)
+        self.is_waiting = True
+        begin_ns = time.perf_counter_ns()
+        channel_index = self._ready.pop_channel(wait_ms)
+        self.idle_ns += time.perf_counter_ns() - begin_ns
+        self.is_waiting = False
+        return channel_index
 
     def cancel(self) -> None:
         """Wake a waiting ``next`` with TaskCancelledError, which every later call raises too. Thread: any."""

@@ -32,6 +32,7 @@ from engine.records.row_sieve cimport RowSieve
 
 cdef int64_t LINGER_MS = 100
 cdef int64_t MIN_ROW_BYTES = 8
+cdef int64_t BRIEF_BYTES = 64 << 10     # are copied in less time than it takes to give the GIL away and get it back
 
 cdef extern from "<stdlib.h>" nogil:
     int posix_memalign(void** memory, size_t alignment, size_t size)
@@ -97,10 +98,11 @@ cdef class PageReader:
     cdef int _add_bytes(self, const uint8_t* data, int64_t size) except -1:
         cdef int64_t count, left
         self._reserve(size)
-        with nogil:
-            memcpy(self._staging + self.staged_bytes, data, <size_t> size)
-            count = rows_of_page(self._staging + self.staged_bytes, size, self._rows + self.staged_rows,
-                                 self._row_capacity - self.staged_rows)
+        if size <= BRIEF_BYTES:
+            count = self._stage(data, size)
+        else:
+            with nogil:
+                count = self._stage(data, size)
         if count < 0:
             raise CorruptBlockError(f"a page of {size} bytes does not consist of whole rows of {self.schema.names}")
         if self._sieve is not None:
@@ -111,6 +113,12 @@ cdef class PageReader:
         self.staged_rows += count
         self.staged_bytes += size
         return 0
+
+    cdef int64_t _stage(self, const uint8_t* data, int64_t size) noexcept nogil:
+        """Copy a page behind what is staged and find its rows; return their number, negative for damage."""
+        memcpy(self._staging + self.staged_bytes, data, <size_t> size)
+        return rows_of_page(self._staging + self.staged_bytes, size, self._rows + self.staged_rows,
+                            self._row_capacity - self.staged_rows)
 
     cdef int64_t _close_ranks(self, int64_t count) noexcept nogil:
         """Move the first count rows behind what is staged together; return their bytes."""

@@ -218,8 +218,8 @@ cdef class RecordWriter:
         cdef int32_t channel
         cdef Buffer buffer
         while True:
-            with nogil:
-                placed = place(&self._placement, self._open, placed, batch.row_count)
+            # With the GIL: a page's worth of rows has its places before it could be given away and got back.
+            placed = place(&self._placement, self._open, placed, batch.row_count)
             if placed == batch.row_count:
                 break
             channel = <int32_t> self._placement.channels[placed]

@@ -129,8 +129,8 @@ PROCESS_SIZE = _option(
     "taskmanager.memory.process.size",
     "size",
     None,
-    "All memory of a TaskManager: the one number a person sets. Default: half of the machine's memory, for all "
-    "that start-cluster.sh starts on it together.",
+    "All memory of a TaskManager: the one number a person sets. Default: half of the memory of the machine or "
+    "container, for all that start-cluster.sh starts there together.",
 )
 MANAGED_FRACTION = _option(
     "taskmanager.memory.managed.fraction", "float", "0.4", "Share of the process size for sort, join and aggregate."

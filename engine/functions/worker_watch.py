@@ -41,6 +41,8 @@ from engine.functions.worker_process import Worker
 from engine.functions.worker_protocol import TRACE_SIGNAL
 
 LOOK_S = 0.05
+#: after a look that took long, so many times as long until the next
+_LONG_LOOK = 3
 #: how long a worker is waited for that is asked where it is
 _ASK_S = 0.1
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
@@ -131,23 +133,25 @@ class WorkerWatch:
         self._working = [worker for worker in self._working if not worker.is_killed]
         self._waiting = [worker for worker in self._waiting if not worker.is_killed]
 
-    def look(self) -> None:
-        """Look once; ends workers where they hold too much."""
+    def look(self) -> bool:
+        """Look once; ends workers where they hold too much. Returns whether it took the kernel long."""
         with self._changed:
             self._forget_ended()
             working, waiting = tuple(self._working), tuple(self._waiting)
         workers = (*working, *waiting)
         shared = sum(worker.shared_bytes for worker in workers)
-        # First without what two of them share, which takes the kernel a walk through all of their pages.
+        # First what two of them share counts twice: to know better takes the kernel a walk through all of their pages.
         sizes = {worker: anonymous_bytes(worker.pid) for worker in workers}
         _note_peaks(sizes)
-        if shared + sum(sizes.values()) <= self._share_bytes:
-            return
+        total, allowed = shared + sum(sizes.values()), self._share_bytes
+        if total > allowed:
+            allowed = max(allowed, self._process_bytes - anonymous_bytes(os.getpid()))
+        if total <= allowed:
+            return False
         sizes = {worker: proportional_bytes(worker.pid) for worker in workers}
         total = shared + sum(sizes.values())
-        allowed = max(self._share_bytes, self._process_bytes - anonymous_bytes(os.getpid()))
         if total <= allowed:
-            return
+            return True
         if waiting:
             with self._changed:
                 # Not one that has been given a task meanwhile.
@@ -161,6 +165,7 @@ class WorkerWatch:
             file, line = _place(largest)
             largest.excess = excess._replace(file=file, line=line)
             largest.kill()
+        return True
 
     def _run(self) -> None:
         while True:
@@ -169,10 +174,10 @@ class WorkerWatch:
                     self._changed.wait()
                 if self._thread is not threading.current_thread():
                     return
-            self.look()
+            pause_s = self._look_s * (_LONG_LOOK if self.look() else 1)
             with self._changed:
                 if self._thread is threading.current_thread():
-                    self._changed.wait(self._look_s)
+                    self._changed.wait(pause_s)
 
 
 def _note_peaks(sizes: dict[Worker, int]) -> None:

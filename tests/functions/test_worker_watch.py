@@ -15,6 +15,7 @@ from engine.functions.function_error import UserFunctionError, WorkerMemoryError
 from engine.functions.function_runner import FunctionRunner
 from engine.functions.function_session import FunctionPlan
 from engine.functions.worker_watch import WorkerExcess, WorkerWatch, _innermost, anonymous_bytes, proportional_bytes
+from engine.gateways.failure_info import failure_info
 from engine.graph.operator_descriptor import PythonOperator
 
 MIB = 1 << 20
@@ -63,7 +64,8 @@ def test_a_worker_that_grows_past_the_share_is_an_error_that_says_where_and_what
         results_of(session)
     error = caught.value
     assert isinstance(error, MemoryBudgetError)
-    assert not error.retryable
+    told = failure_info(error)
+    assert (told.error_class, told.retryable) == ("MemoryBudgetError", False)
     assert error.function_name == "hoards"
     assert error.file == __file__
     first = hoards.__code__.co_firstlineno

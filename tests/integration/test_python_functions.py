@@ -281,3 +281,16 @@ def test_what_functions_print_does_not_disturb_json(run, tmp_path):
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["state"] == "FINISHED"
     assert "a line on stdout of the worker" in done.stderr
+
+
+def test_the_result_says_what_arrow_and_the_workers_held(open_environment, tmp_path):
+    def holds(row):
+        kept.append(b"x" * (1 << 20))
+        return row.a, "x" * 100_000
+
+    kept = []
+    env = open_environment(**{"parallelism.default": 1})
+    numbers(env, 40).map(holds, TWO).write_parquet(tmp_path / "out")
+    (vertex,) = env.execute().vertices
+    assert vertex.worker_bytes_peak > 40 << 20
+    assert vertex.arrow_bytes_peak > 1 << 20

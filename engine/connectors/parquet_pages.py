@@ -26,6 +26,8 @@ from engine.connectors.snappy_stream import SnappyStream
 HEADER_BYTES: Final = 16 << 10
 STREAMED_CODECS: Final = {"UNCOMPRESSED": "", "SNAPPY": "snappy", "GZIP": "gzip", "ZSTD": "zstd", "BROTLI": "brotli"}
 DATA, DICTIONARY, DATA_SECOND = 0, 2, 3
+#: the number of the encoding in page headers
+_RUNS: Final = 3
 _CHUNK_BYTES: Final = 256 << 10
 #: kinds of values in Thrift's compact protocol
 _TRUE, _FALSE, _BYTE, _DOUBLE, _BINARY, _LIST, _SET, _STRUCT = 1, 2, 3, 7, 8, 9, 10, 12
@@ -46,6 +48,8 @@ class PageHeader(NamedTuple):
     #: of a page of the second kind: levels, which lie before the rest and are not compressed
     level_bytes: tuple[int, int]
     is_compressed: bool
+    #: whether nulls are told by runs and packed bits; very old files have bits alone
+    has_runs: bool
 
 
 class Thrift:
@@ -153,6 +157,7 @@ def _header(descriptor: int, position: int, end: int) -> PageHeader:
         about.get(4 if is_second else 2, -1),
         (about.get(6, 0), about.get(5, 0)) if is_second else (0, 0),
         about.get(7, True) if is_second else True,
+        kind != DATA or about.get(3, _RUNS) == _RUNS,
     )
 
 

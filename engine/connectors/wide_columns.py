@@ -81,7 +81,7 @@ class WideColumn:
         """Whether a page is large because its values are, and all of it can be read here."""
         is_large = False
         for page in pages(self._descriptor, self._chunk):
-            if page.kind not in (DATA, DATA_SECOND, DICTIONARY):
+            if page.kind not in (DATA, DATA_SECOND, DICTIONARY) or (self._has_nulls and not page.has_runs):
                 return False
             if page.kind == DICTIONARY and self._codec and self._new_space is None:
                 return False

@@ -174,6 +174,7 @@ class WorkerSession:
         if self.is_satisfied:
             return
         size_bytes = self._at_work.inputs[self._slot].write(batch)
+        del batch  # a wide one is not kept while the worker has it
         self._send(ProcessBatch(self._slot, size_bytes))
         self._slot = 1 - self._slot
         self._outstanding_count += 1

@@ -27,6 +27,7 @@ class GroupMarker:
     def __init__(self, schema: pa.Schema, keys: Sequence[str]) -> None:
         self._keys = tuple(keys)
         self._has_sides = SIDE in schema.names
+        self._compared = list(dict.fromkeys((*keys, SIDE) if self._has_sides else keys))
         self._schema = schema.append(pa.field(GROUP_START, pa.int8()))
         self._last: pa.RecordBatch | None = None
 
@@ -38,7 +39,8 @@ class GroupMarker:
             marks = pc.max_element_wise(marks, new_side)
         if self._last is None:
             marks = pa.concat_arrays([pa.array([NEW_KEY], pa.int8()), marks.slice(1)])
-        self._last = batch.slice(batch.num_rows - 1)
+        # Not of the other columns, which may be wide.
+        self._last = batch.select(self._compared).slice(batch.num_rows - 1)
         return pa.RecordBatch.from_arrays([*batch.columns, marks], schema=self._schema)
 
     def _changes(self, batch: pa.RecordBatch, columns: Sequence[str]) -> pa.Array:

@@ -78,6 +78,7 @@ def test_groups_come_in_the_order_of_their_key(data, table):
     assert rows_in_order(result) == plain(expected)
 
 
+@pytest.mark.sample("pairs")
 def test_the_least_and_largest_strings_and_binaries_of_groups_come_in_order(data, table):
     table = table.append_column("b", table["s"].cast(pa.binary()))
     data = data.with_columns(b=col("s").cast(pa.binary()))
@@ -91,6 +92,7 @@ def test_the_least_and_largest_strings_and_binaries_of_groups_come_in_order(data
     assert rows_in_order(result) == plain(expected)
 
 
+@pytest.mark.sample("values")
 @pytest.mark.parametrize("kept", ["filter", "projection", "both"])
 def test_filters_and_projections_between_groups_and_sort(data, table, kept):
     groups = data.group_by("k", "s").agg(n=count(), total=sum_("x"), high=max_("y"))

@@ -129,6 +129,7 @@ def test_every_type_sorts_like_the_oracle(workshop, type_name, memory):
         assert (sorter.run_count > 0) == (memory != "fits")
 
 
+@pytest.mark.sample("pairs")
 @pytest.mark.parametrize("nulls_last", [False, True])
 @pytest.mark.parametrize("descending", [False, True])
 @pytest.mark.parametrize("type_name", [*TYPES, *MORE_TYPES])

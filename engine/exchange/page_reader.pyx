@@ -19,7 +19,7 @@ Rows keep the order in which the gate gave them. Batches by reference pass throu
 cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport free, malloc, realloc
-from libc.string cimport memcpy, memmove
+from libc.string cimport memcpy
 
 from engine.errors import CorruptBlockError
 from engine.exchange.buffer_pool cimport Buffer
@@ -96,7 +96,7 @@ cdef class PageReader:
         self._add_bytes(&row[0], row.shape[0])
 
     cdef int _add_bytes(self, const uint8_t* data, int64_t size) except -1:
-        cdef int64_t count, left
+        cdef int64_t count
         self._reserve(size)
         if size <= BRIEF_BYTES:
             count = self._stage(data, size)
@@ -106,29 +106,31 @@ cdef class PageReader:
         if count < 0:
             raise CorruptBlockError(f"a page of {size} bytes does not consist of whole rows of {self.schema.names}")
         if self._sieve is not None:
-            left = self._sieve.sift(self._rows + self.staged_rows, count)
-            if left < count:
-                size = self._close_ranks(left)
-                count = left
+            count = self._sieve.sift(self._rows + self.staged_rows, count)
+            size = self._stage_rows(count)
         self.staged_rows += count
         self.staged_bytes += size
         return 0
 
     cdef int64_t _stage(self, const uint8_t* data, int64_t size) noexcept nogil:
-        """Copy a page behind what is staged and find its rows; return their number, negative for damage."""
-        memcpy(self._staging + self.staged_bytes, data, <size_t> size)
-        return rows_of_page(self._staging + self.staged_bytes, size, self._rows + self.staged_rows,
-                            self._row_capacity - self.staged_rows)
+        """Copy a page behind what is staged and find its rows; return their number, negative for damage.
 
-    cdef int64_t _close_ranks(self, int64_t count) noexcept nogil:
-        """Move the first count rows behind what is staged together; return their bytes."""
+        With a sieve, which may leave few of them, the rows are those in the page, and nothing is copied yet.
+        """
+        if self._sieve is None:
+            memcpy(self._staging + self.staged_bytes, data, <size_t> size)
+            data = self._staging + self.staged_bytes
+        return rows_of_page(data, size, self._rows + self.staged_rows, self._row_capacity - self.staged_rows)
+
+    cdef int64_t _stage_rows(self, int64_t count) noexcept nogil:
+        """Copy count rows of a page behind what is staged; return their bytes."""
         cdef uint8_t* target = self._staging + self.staged_bytes
         cdef uint8_t* row
         cdef int64_t index, size
         for index in range(self.staged_rows, self.staged_rows + count):
             row = self._rows[index]
             size = row_size(row)
-            memmove(target, row, <size_t> size)
+            memcpy(target, row, <size_t> size)
             self._rows[index] = target
             target += size
         return target - (self._staging + self.staged_bytes)

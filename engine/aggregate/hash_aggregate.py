@@ -22,7 +22,8 @@
            to one more file, which the next pass reads. A pass completes at least one group, so this ends.
 
 Where more than PART_RATIO of the rows were new groups when the table is full, ``parting`` takes over: all groups, and
-the states that follow on this level, go to their partitions past the table.
+the states that follow on this level, go to their partitions past the table. So they do, in memory, where states come as
+rows and the table outgrows the caches.
 
 A partial aggregate that does not reduce (more than pass_ratio of its rows were new groups) switches itself off and
 passes rows through as states: later where states are sorted next, which costs more for each than grouping does.
@@ -81,6 +82,8 @@ PASS_RATIO = 0.8
 PASS_ROWS = 131072
 #: the same where states are sorted next
 PASS_RATIO_BEFORE_SORT = 0.95
+#: final: also at so many groups, which are more than the caches hold, although there is room; and at twice as many ...
+PART_GROUPS = 1 << 18
 _ALL = -1
 
 
@@ -131,6 +134,7 @@ class HashAggregate:
         self._groups_per_row = 1.0
         self._row_size = RowCodec(self._layout.state_schema).fixed_size
         self._parting: Parting | None = None
+        self._part_groups = PART_GROUPS
         #: takes states as rows, where they come as such: final only
         self.sieve = PartingSieve(self._input_codec) if self._comes_as_states() else None
         self._files = PartitionFiles(space, block_size)
@@ -162,8 +166,10 @@ class HashAggregate:
 
     def _comes_as_states(self) -> bool:
         """Whether rows of the input are what rows of states are."""
-        return self._phase == "final" and self._input_codec.schema.types == self._layout.state_schema.types and (
-            [*self._layout.key_columns, *self._layout.columns] == list(range(len(self._input_schema)))
+        return (
+            self._phase == "final"
+            and self._input_codec.schema.types == self._layout.state_schema.types
+            and ([*self._layout.key_columns, *self._layout.columns] == list(range(len(self._input_schema))))
         )
 
     def _check_output(self, layout: AggregateLayout) -> None:
@@ -238,7 +244,11 @@ class HashAggregate:
             else:
                 self._require_progress(stuck)
                 self._evict(everything=stuck > 0)
-        if self._parting is not None and position < batch.num_rows:
+        if self._parting is None and self.sieve is not None and self._table.group_count >= self._part_groups:
+            self._part_groups *= 2
+            if self._level == 0 and self._groups_are_new():
+                self._begin_parting()
+        elif self._parting is not None and position < batch.num_rows:
             self._parting.add(self._states_of(batch.slice(position), binding))
 
     def _require_progress(self, stuck: int) -> None:
@@ -304,6 +314,8 @@ class HashAggregate:
             for states in groups:
                 self._parting.add(states)
         self._table.reset(self._level + 1, expected_groups=0)
+        if not self._force_spill:
+            self._parting.fold_with(self._table, self._merge_binding)
 
     def _states_of(self, batch: pa.RecordBatch, binding: StateBinding) -> pa.RecordBatch:
         """Return rows as they come in, or states, as states."""

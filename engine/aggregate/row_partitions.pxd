@@ -31,6 +31,7 @@ cdef class RowPartitions:
     cdef PagePool _pool
     cdef RowCodec _codec
     cdef object _files                  # PartitionFiles
+    cdef object _when_full              # None: the largest partition is spilled
     cdef int32_t _key_count
     cdef int32_t* _key_columns          # 0, 1, 2 ...
     cdef RowPart* _parts
@@ -49,6 +50,7 @@ cdef class RowPartitions:
     cdef int _encode(self, ArrowBatch batch, int64_t start, int64_t placed, int64_t stop) except -1 nogil
     # Copy rows of the codec's schema, which are sound and have their keys inside. Raises what spilling does.
     cdef int add_rows(self, uint8_t** rows, int64_t count) except -1
+    cdef int _make_room(self) except -1
     cdef void _look_at(self, uint8_t** rows, int64_t count) noexcept nogil
     cdef void _copy(self, uint8_t** rows, int64_t placed, int64_t stop) noexcept nogil
     cdef int _write_behind(self, int32_t partition, const uint8_t* row, int64_t size) except -1

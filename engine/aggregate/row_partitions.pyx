@@ -3,7 +3,7 @@
     parts = RowPartitions(codec, key_count, pool, files, partition_count, level, page_limit)
     reached = parts.add(batch, start)           rows before reached are in; fewer than all: no page is left
     parts.spill_largest()                       makes pages free; False: all partitions have files
-    parts.add_rows(rows, count)                 kernels only: rows as they are; spills by itself
+    parts.add_rows(rows, count)                 kernels only: rows as they are; spills by itself, or calls on_full
     kept = parts.take(partition)                rows of a partition in memory, to be read or deleted
     sources = parts.finish()                    the rest of spilled ones is written; KeptRows of the others
     parts.close()                               always; idempotent
@@ -183,10 +183,23 @@ cdef class RowPartitions:
                 if self._sizes[placed] > <uint32_t> self._pool.page_size:
                     self._write_behind(self._places[placed], rows[begin + placed], self._sizes[placed])
                     placed += 1
-                elif not self._make_place(placed) and not self.spill_largest():
-                    raise MemoryBudgetError("no page is left for the states of an aggregate")
+                elif not self._make_place(placed):
+                    self._make_room()
+                    with nogil:                         # others may have been looked at meanwhile
+                        self._look_at(rows + begin, chunk)
             begin += chunk
         return 0
+
+    cdef int _make_room(self) except -1:
+        if self._when_full is not None:
+            self._when_full()
+        elif not self.spill_largest():
+            raise MemoryBudgetError("no page is left for the states of an aggregate")
+        return 0
+
+    def on_full(self, when_full):
+        """Have add_rows call this where no page is left, in place of spill_largest()."""
+        self._when_full = when_full
 
     cdef void _look_at(self, uint8_t** rows, int64_t count) noexcept nogil:
         cdef int64_t row
@@ -307,6 +320,7 @@ cdef class RowPartitions:
     def close(self):
         """Give every page back; idempotent."""
         cdef int32_t index
+        self._when_full = None
         for index in range(self.partition_count):
             self._give_pages(&self._parts[index], 0)
 

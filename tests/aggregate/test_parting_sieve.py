@@ -13,6 +13,36 @@ from engine.records.row_codec import RowCodec
 from tests.aggregate.group_oracle import aggregate, argument_types_of, make_table, oracle, rows_of
 
 
+@pytest.mark.parametrize("repeats", [1, 6])
+def test_what_repeats_later_is_folded_in_memory(workshop, monkeypatch, repeats):
+    """Groups outgrow the caches (said to be tiny) while there is room; they repeat, or not, when pages are full."""
+    monkeypatch.setattr("engine.aggregate.hash_aggregate.PART_GROUPS", 64)
+    table, calls = make_table("int64", "int64", 6000, 10, null_share=0.05)
+    keys = [*range(700), *(700 + index % (5300 // repeats) if repeats == 1 else index % 700 for index in range(5300))]
+    table = table.set_column(0, "key", pa.array(keys, pa.int64()))
+    fields, types = [table.schema.field("key")], argument_types_of(table, calls)
+    states_of = state_schema(fields, calls, types)
+    with workshop.operator(6) as (pool, space):
+        states, _ = aggregate("partial", table, ("key",), calls, states_of, pool, space, 100)
+    codec = RowCodec(states_of)
+    with workshop.operator(130) as (pool, space):
+        final = HashAggregate("final", states_of, ("key",), calls, result_schema(fields, calls, types), pool, space)
+        reader = PageReader(states_of, max_bytes=8192, sieve=final.sieve)
+        for batch in states.to_batches(max_chunksize=20):
+            rows = codec.to_rows(batch)
+            if not reader.has_room_for(len(rows)):
+                for staged in reader.take_batches():
+                    assert list(final.add_batch(staged)) == []
+            reader.add_row(rows)
+        for staged in reader.take_batches():
+            assert list(final.add_batch(staged)) == []
+        result = pa.Table.from_batches(final.finish(), result_schema(fields, calls, types))
+        assert final.sieve.row_count > states.num_rows // 2
+        assert (final.spilled_bytes > 0) == (repeats == 1)
+        final.close()
+    assert rows_of(result) == oracle(table, ("key",), calls)
+
+
 @pytest.mark.parametrize("key_type", ["int64", "large"])
 @pytest.mark.parametrize("value_type", ["int64", "string"])
 @pytest.mark.parametrize("force_spill", [False, True])

@@ -4,6 +4,8 @@ A class is loaded when a task has an operator of it. Most jobs need two or three
 (join, sort, aggregate, functions) they would take a small job as long to load as it runs.
 """
 
+# ruff: noqa: PLC0415 - start-up time
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence

@@ -67,7 +67,7 @@ class ParquetWriter:
     def _open(self) -> pq.ParquetWriter:
         """Return the writer; the first batch, where there is one, says which columns get a dictionary."""
         if self._writer is None:
-            first = self._held[0] if self._held else None
+            first = _telling(self._held) if self._held else None
             huge = _huge(first) if first is not None else set()
             try:
                 self._writer = pq.ParquetWriter(
@@ -150,6 +150,11 @@ def _values_at_once(batch: pa.RecordBatch) -> int:
     """Return after how many values the writer looks whether a page is full: a page is read whole."""
     width = max((_width_max(column) for column in batch.columns), default=0)
     return max(1, min(_VALUES_AT_ONCE, _PAGE_BYTES // max(1, width)))
+
+
+def _telling(held: list[pa.RecordBatch]) -> pa.RecordBatch:
+    """Return the batch that says how the file is written: the first with a wide row, else the first."""
+    return next((each for each in held if width_of(each.nbytes, each.num_rows) >= WIDE_BYTES), held[0])
 
 
 def _repeating(batch: pa.RecordBatch) -> list[str] | bool:

@@ -59,6 +59,7 @@ def compiler_settings(profile: str) -> dict[str, list]:
     link_arguments: list[str] = []
     if profile == "coverage":
         macros = [("CYTHON_TRACE_NOGIL", "1"), ("CYTHON_USE_SYS_MONITORING", "0")]
+        arguments += ["-include", "tests/native/traced_mutex.h"]
     elif os.environ.get("DREY_ASAN") == "1":
         arguments += ["-fsanitize=address", "-fno-omit-frame-pointer"]
         link_arguments = ["-fsanitize=address"]

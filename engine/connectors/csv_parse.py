@@ -117,36 +117,31 @@ def _shorten(text: str) -> str:
 def split_fields(record: bytes, dialect: CsvDialect) -> list[bytes]:
     """Return the fields of one record without their quotes, by the same rules as the scanner."""
     text = record.removesuffix(b"\n").removesuffix(b"\r")
+    delimiter = bytes([dialect.delimiter])
     fields: list[bytes] = []
-    field = bytearray()
-    position, size = 0, len(text)
-    at_begin = True
-    while position < size:
-        byte = text[position]
-        position += 1
-        if byte == dialect.delimiter:
-            fields.append(bytes(field))
-            field.clear()
-            at_begin = True
-            continue
-        if byte == dialect.quote and at_begin:
-            position = _take_quoted(text, position, dialect.quote, field)
-        else:
-            field.append(byte)
-        at_begin = False
-    fields.append(bytes(field))
-    return fields
+    position = 0
+    while True:
+        # A quote means something at the begin of a field only.
+        quoted, position = _take_quoted(text, position, dialect.quote)
+        end = text.find(delimiter, position)
+        fields.append(quoted + text[position : end if end >= 0 else len(text)])
+        if end < 0:
+            return fields
+        position = end + 1
 
 
-def _take_quoted(text: bytes, position: int, quote: int, field: bytearray) -> int:
-    """Append a quoted part to ``field``; return the position after its closing quote."""
-    while position < len(text):
-        byte = text[position]
-        position += 1
-        if byte == quote:
-            if position < len(text) and text[position] == quote:
-                position += 1
-            else:
-                return position
-        field.append(byte)
-    return position
+def _take_quoted(text: bytes, position: int, quote: int) -> tuple[bytes, int]:
+    """Return the quoted part that begins at ``position``, b"" without one, and the position after it."""
+    if position == len(text) or text[position] != quote:
+        return b"", position
+    mark = bytes([quote])
+    parts: list[bytes] = []
+    position += 1
+    while (end := text.find(mark, position)) >= 0:
+        if text[end + 1 : end + 2] != mark:
+            parts.append(text[position:end])
+            return b"".join(parts), end + 1
+        parts.append(text[position : end + 1])
+        position = end + 2
+    parts.append(text[position:])
+    return b"".join(parts), len(text)

@@ -2,8 +2,9 @@
 
     with_key_samples(plan) -> Plan with statistics of the columns that joins compare
 
-A key column is followed to the sources it comes from, through whatever keeps values. Sources that sampled all of their
-parts when they were read need no more, nor does a record data set whose manifest counted its keys; Parquet does.
+A key is followed to the sources it comes from, through whatever keeps values or computes them. Sources that sampled all
+of their parts when they were read need no more for a column, nor does a record data set whose manifest counted its
+keys; Parquet does. A key that is computed from a source's columns is computed for a sample of them.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from engine.connectors.parquet_keys import key_statistics
-from engine.graph.expression import Cast, ColumnRef
+from engine.graph.expression import Cast, ColumnRef, Expression, columns_of, depth_of
 from engine.graph.plan import (
     Filter,
     Join,
@@ -28,66 +29,92 @@ from engine.graph.plan import (
     Source,
     Union,
 )
-from engine.graph.source_spec import ColumnStatistics, ParquetSource
+from engine.graph.source_spec import ColumnStatistics, ComputedStatistics, ParquetSource, SourceSpec
+from engine.optimizer.expression_rewriting import mapping_of, substitute
 
 #: below this many rows the first sample has seen enough
 ROWS_MIN = 8192
 
 
+#: operands that a followed key may have: one that is computed from itself twice, time and again, is given up
+_OPERANDS_MAX = 64
+
+
 def with_key_samples(plan: Plan) -> Plan:
     """Return the plan with better statistics of its join keys."""
-    wanted: dict[int, set[str]] = {}
+    wanted: dict[int, list[Expression]] = {}
     for node in plan.nodes:
         if isinstance(node.operator, Join):
             for source, names in zip(node.inputs, (node.operator.left_keys, node.operator.right_keys), strict=True):
                 for name in names:
-                    for found, column in _origins(plan.nodes, source, name):
-                        wanted.setdefault(found, set()).add(column)
+                    for found, key in _origins(plan.nodes, source, name):
+                        wanted.setdefault(found, []).append(key)
     if not wanted:
         return plan
-    nodes = tuple(_sampled(node, wanted.get(node.id, set())) for node in plan.nodes)
+    nodes = tuple(_sampled(node, wanted[node.id]) if node.id in wanted else node for node in plan.nodes)
     return msgspec.structs.replace(plan, nodes=nodes)
 
 
-def _sampled(node: PlanNode, names: set[str]) -> PlanNode:
+def _sampled(node: PlanNode, keys: Sequence[Expression]) -> PlanNode:
     source = node.operator
-    if not isinstance(source, Source) or not isinstance(source.spec, ParquetSource):
-        return node
+    assert isinstance(source, Source)
     rows = source.statistics.row_count or 0.0
     columns = dict(source.statistics.columns)
-    for name in sorted(names):
-        known = columns.get(name, ColumnStatistics())
-        better = None
-        if rows > ROWS_MIN and known.heavy_origin != "manifest":
-            better = key_statistics(source.spec, name, rows)
-        if better is not None:
-            columns[name] = msgspec.structs.replace(
-                known, distinct_count=better.distinct_count, heavy_keys=better.heavy_keys
-            )
-    statistics = msgspec.structs.replace(source.statistics, columns=columns)
+    computed: list[ComputedStatistics] = []
+    for key in keys:
+        name = _column_of(key)
+        if name is None and all(key != known.expression for known in computed):
+            computed += _computed(source.spec, key, rows)
+        elif name is not None:
+            columns[name] = _better(source.spec, name, rows, columns.get(name, ColumnStatistics()))
+    statistics = msgspec.structs.replace(source.statistics, columns=columns, computed=tuple(computed))
     return msgspec.structs.replace(node, operator=msgspec.structs.replace(source, statistics=statistics))
 
 
-def _origins(nodes: Sequence[PlanNode], start: int, column: str) -> Iterator[tuple[int, str]]:
-    """Yield (source node, column) from which a column's values come, as they are or cast."""
-    stack = [(start, column)]
+def _computed(spec: SourceSpec, key: Expression, rows: float) -> list[ComputedStatistics]:
+    """Return what is known of a key that is computed, [] when nothing is."""
+    from engine.connectors.computed_keys import computed_statistics  # noqa: PLC0415 - start-up time
+
+    found = computed_statistics(spec, key, rows)
+    return [] if found is None else [ComputedStatistics(key, found)]
+
+
+def _column_of(key: Expression) -> str | None:
+    """Return the column whose statistics are the key's, too; None when the key is computed."""
+    column = key.operand if isinstance(key, Cast) else key
+    return column.name if isinstance(column, ColumnRef) else None
+
+
+def _better(spec: SourceSpec, name: str, rows: float, known: ColumnStatistics) -> ColumnStatistics:
+    """Return what is known of a column with distinct count and heavy keys of a better sample, if there is one."""
+    if not isinstance(spec, ParquetSource) or rows <= ROWS_MIN or known.heavy_origin == "manifest":
+        return known
+    found = key_statistics(spec, name, rows)
+    if found is None:
+        return known
+    return msgspec.structs.replace(known, distinct_count=found.distinct_count, heavy_keys=found.heavy_keys)
+
+
+def _origins(nodes: Sequence[PlanNode], start: int, column: str) -> Iterator[tuple[int, Expression]]:
+    """Yield (source node, expression over its columns) from which a column's values come."""
+    stack: list[tuple[int, Expression]] = [(start, ColumnRef(column))]
     while stack:
-        node_id, name = stack.pop()
+        node_id, key = stack.pop()
         node = nodes[node_id]
+        names = set(columns_of(key))
         match node.operator:
-            case Source():
-                yield node_id, name
+            case Source() if names:
+                yield node_id, key
             case Project(expressions=expressions):
-                expression = next((each.expression for each in expressions if each.name == name), None)
-                if isinstance(expression, Cast):
-                    expression = expression.operand
-                if isinstance(expression, ColumnRef):
-                    stack.append((node.inputs[0], expression.name))
+                below = substitute(key, mapping_of(expressions))
+                if sum(1 for _ in columns_of(below)) <= _OPERANDS_MAX and depth_of(below) <= _OPERANDS_MAX:
+                    stack.append((node.inputs[0], below))
             case Filter() | Sort() | Limit() | Partition() | PythonFunction(kind="filter"):
-                stack.append((node.inputs[0], name))
+                stack.append((node.inputs[0], key))
             case Union():
-                stack += [(source, name) for source in node.inputs]
+                stack += [(source, key) for source in node.inputs]
             case Join(how=how):
-                in_left = name in nodes[node.inputs[0]].schema.names
-                if in_left or how not in (JoinType.SEMI, JoinType.ANTI):
-                    stack.append((node.inputs[0 if in_left else 1], name))
+                sides = [node.inputs[0]] if how in (JoinType.SEMI, JoinType.ANTI) else node.inputs
+                side = next((side for side in sides if names <= set(nodes[side].schema.names)), None)
+                if side is not None:
+                    stack.append((side, key))

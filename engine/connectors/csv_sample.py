@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.csv as pacsv
@@ -109,8 +110,16 @@ def _read_block(path: str, position: int, size: int) -> bytes:
     return data[data.find(b"\n") + 1 : data.rfind(b"\n") + 1]
 
 
-def csv_statistics(spec: CsvSource, head: bytes, schema: pa.Schema, note: str) -> SourceStatistics:
-    """Return what a sample says of the source; ``note`` goes before the text of the origin."""
+class CsvSample(NamedTuple):
+    """Rows from everywhere; ``sampled_bytes`` of ``total_bytes``, headers left out."""
+
+    tables: list[pa.Table]
+    sampled_bytes: int
+    total_bytes: int
+
+
+def csv_sample(spec: CsvSource, head: bytes, schema: pa.Schema, columns: Sequence[str]) -> CsvSample:
+    """Return rows of some columns from blocks spread over all bytes; ``head`` is the first of them."""
     dialect = CsvDialect.of(spec.delimiter, spec.quote)
     sizes = [Path(path).stat().st_size for path in spec.paths]
     total = sum(sizes)
@@ -122,7 +131,7 @@ def csv_statistics(spec: CsvSource, head: bytes, schema: pa.Schema, note: str) -
     if len(head) < total:
         end = last_record_end(head[:_BLOCK_BYTES], dialect.delimiter, dialect.quote)
         blocks = [head[:end] if end else head, *_spread_blocks(spec.paths, sizes)]
-    parser = BlockParser(spec, schema, schema.names)
+    parser = BlockParser(spec, schema, list(columns))
     tables, sampled_bytes = [], 0
     for block in blocks:
         try:
@@ -130,9 +139,16 @@ def csv_statistics(spec: CsvSource, head: bytes, schema: pa.Schema, note: str) -
             sampled_bytes += len(block)
         except pa.ArrowInvalid:
             continue
+    return CsvSample(tables, sampled_bytes, total)
+
+
+def csv_statistics(spec: CsvSource, head: bytes, schema: pa.Schema, note: str) -> SourceStatistics:
+    """Return what a sample says of the source; ``note`` goes before the text of the origin."""
+    tables, sampled_bytes, total = csv_sample(spec, head, schema, schema.names)
     sampled_rows = sum(table.num_rows for table in tables)
     row_count = total * sampled_rows / sampled_bytes if sampled_rows else 0.0 if not head.strip() else None
     columns = {} if row_count is None else sample_statistics(tables, row_count)
     is_whole = sampled_bytes == total
     origin = f"{note}{'all' if is_whole else 'sample of'} {sampled_rows} rows"
-    return SourceStatistics(row_count, float(sum(sizes)), origin, is_exact=is_whole, columns=columns)
+    size_bytes = float(sum(Path(path).stat().st_size for path in spec.paths))
+    return SourceStatistics(row_count, size_bytes, origin, is_exact=is_whole, columns=columns)

@@ -1,6 +1,7 @@
 """Heavy keys of a Parquet column that a join compares, from rows of all parts of its row groups.
 
     key_statistics(spec, column, row_count) -> ColumnStatistics | None
+    spread_rows(spec, columns)              -> pa.Table | None
 
 The sample that a source takes when it is read is the begin of some row groups, of all columns: of a file that is sorted
 it shows the first keys only. A join wants to know its keys better, and of one column whole chunks can be decoded: at
@@ -41,7 +42,7 @@ def key_statistics(spec: ParquetSource, column: str, row_count: float) -> Column
         column: top-level column.
         row_count: rows of the source.
     """
-    groups = _spread(spec.splits)
+    groups = spread_splits(spec.splits)
     try:
         stamps = tuple(Path(group.path).stat().st_mtime_ns for group in groups)
         return _sampled(groups, stamps, column, row_count)
@@ -50,8 +51,13 @@ def key_statistics(spec: ParquetSource, column: str, row_count: float) -> Column
         return None
 
 
-def _spread(splits: Sequence[SourceSplit]) -> tuple[SourceSplit, ...]:
-    """Return a few row groups from everywhere, as many as have CHUNK_VALUES rows together."""
+def spread_rows(spec: ParquetSource, columns: Sequence[str]) -> pa.Table | None:
+    """Return rows of some columns from everywhere; None when their chunks are too large. Raises what pyarrow raises."""
+    return _rows(spread_splits(spec.splits), columns)
+
+
+def spread_splits(splits: Sequence[SourceSplit]) -> tuple[SourceSplit, ...]:
+    """Return a few splits from everywhere, as many as have CHUNK_VALUES rows together."""
     count = min(_GROUPS_MAX, len(splits))
     while count > 1:
         chosen = tuple(splits[index * len(splits) // count] for index in range(count))
@@ -65,6 +71,11 @@ def _spread(splits: Sequence[SourceSplit]) -> tuple[SourceSplit, ...]:
 def _sampled(
     groups: tuple[SourceSplit, ...], _stamps: tuple[int, ...], column: str, row_count: float
 ) -> ColumnStatistics | None:
+    rows = _rows(groups, [column])
+    return None if rows is None else sample_statistics([rows], row_count).get(column)
+
+
+def _rows(groups: Sequence[SourceSplit], columns: Sequence[str]) -> pa.Table | None:
     sample = SpreadSample()
     schema: pa.Schema | None = None
     left_bytes, left_values = CHUNK_BYTES, CHUNK_VALUES
@@ -72,21 +83,19 @@ def _sampled(
         with pq.ParquetFile(
             group.path, memory_map=False, pre_buffer=False, buffer_size=BUFFER_MAX, page_checksum_verification=True
         ) as file:
-            size = _chunk_bytes(file.metadata, group.start, column)
-            left_bytes -= size
+            left_bytes -= sum(_chunk_bytes(file.metadata, group.start, column) for column in columns)
             left_values -= group.row_count
-            field = plain_file_schema(file.schema_arrow).field(column)
-            if left_bytes < 0 or left_values < 0 or not is_key_type(field.type):
+            fields = [plain_file_schema(file.schema_arrow).field(column) for column in columns]
+            if left_bytes < 0 or left_values < 0 or not all(is_key_type(field.type) for field in fields):
                 break
-            schema = pa.schema([field])
-            for batch in file.iter_batches(_BATCH_ROWS, row_groups=[group.start], columns=[column], use_threads=False):
-                table = pa.Table.from_batches([batch])
+            schema = pa.schema(fields)
+            chunks = file.iter_batches(_BATCH_ROWS, row_groups=[group.start], columns=list(columns), use_threads=False)
+            for batch in chunks:
+                table = pa.Table.from_batches([batch]).select(columns)
                 plain_table = table if table.schema.equals(schema) else table.cast(schema)
                 (plain,) = plain_table.combine_chunks().to_batches()
                 sample.add(plain)
-    if schema is None:
-        return None
-    return sample_statistics([sample.table(schema)], row_count).get(column)
+    return None if schema is None or sample.widths else sample.table(schema)
 
 
 def _chunk_bytes(metadata: pq.FileMetaData, group: int, column: str) -> int:

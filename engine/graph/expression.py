@@ -14,7 +14,7 @@ less_equal greater greater_equal | and or not | is_null is_not_null is_in betwee
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -87,6 +87,20 @@ def children_of(expression: Expression) -> tuple[Expression, ...]:
             return operands if otherwise is None else (*operands, otherwise)
         case _:
             return ()
+
+
+def with_children(expression: Expression, operands: Sequence[Expression]) -> Expression:
+    """Return an expression over other direct operands, in the order of ``children_of``."""
+    match expression:
+        case Call():
+            return msgspec.structs.replace(expression, arguments=tuple(operands))
+        case Cast():
+            return msgspec.structs.replace(expression, operand=operands[0])
+        case Case(branches=branches, otherwise=otherwise):
+            pairs = tuple((operands[2 * index], operands[2 * index + 1]) for index in range(len(branches)))
+            return Case(pairs, None if otherwise is None else operands[-1])
+        case _:
+            return expression
 
 
 def columns_of(expression: Expression) -> Iterator[str]:

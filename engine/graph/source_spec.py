@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import msgspec
 
+from engine.graph.expression import Expression
+
 
 class SourceSplit(msgspec.Struct, frozen=True):
     """A piece of a source that one subtask reads.
@@ -82,6 +84,13 @@ class ColumnStatistics(msgspec.Struct, frozen=True):
     heavy_origin: str = "sample"
 
 
+class ComputedStatistics(msgspec.Struct, frozen=True):
+    """What is known of the values that an expression has over the columns of a source."""
+
+    expression: Expression
+    statistics: ColumnStatistics
+
+
 class SourceStatistics(msgspec.Struct, frozen=True):
     """Size of a source and where the numbers come from ("parquet metadata", "sample of 1024 rows", "manifest")."""
 
@@ -90,6 +99,8 @@ class SourceStatistics(msgspec.Struct, frozen=True):
     origin: str
     is_exact: bool = False
     columns: dict[str, ColumnStatistics] = {}
+    #: of expressions that joins compare
+    computed: tuple[ComputedStatistics, ...] = ()
 
 
 class SinkSpec(msgspec.Struct, frozen=True):

@@ -1,13 +1,15 @@
 """What becomes of column statistics, heavy keys above all, on the way from a source to a join.
 
-    projected   kept under the new name; through a cast heavy keys whose text is a value of the new type too
+    projected   kept under the new name; through a cast heavy keys whose text is a value of the new type too; of a
+                computed column what was sampled for its expression
+    carried     expressions that are yet to be computed, in terms of a projection's output
     filtered    kept; column = constant leaves that key alone, column != constant all but that key
     joined      kept for the side with more rows, whose rows come out about once; a key column of the other side takes
                 what is known of its counterpart
     merged      of a union: shares weighted by rows, distinct counts the most of all inputs, widths as their average
 
-A Python function loses everything, an aggregate heavy keys only (``estimates.py``). Wrong guesses cost time, never
-rows: a heavy key that is none is split for nothing.
+A Python function loses everything, an aggregate heavy keys and what is yet to be computed (``estimates.py``). Wrong
+guesses cost time, never rows: a heavy key that is none is split for nothing.
 """
 
 from __future__ import annotations
@@ -17,11 +19,21 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from engine.graph.expression import Call, Cast, ColumnRef, Expression, Literal, NamedExpression
+from engine.graph.expression import (
+    Call,
+    Cast,
+    ColumnRef,
+    Expression,
+    Literal,
+    NamedExpression,
+    children_of,
+    with_children,
+)
 from engine.graph.plan import Join, JoinType
-from engine.graph.source_spec import ColumnStatistics
+from engine.graph.source_spec import ColumnStatistics, ComputedStatistics
 
 Columns = Mapping[str, ColumnStatistics]
+Computed = tuple[ComputedStatistics, ...]
 HeavyShares = tuple[tuple[str, float], ...]
 
 _WHOLE = r"-?\d+"
@@ -36,16 +48,44 @@ _KEPT_TEXTS = (
 )
 
 
-def projected(expressions: Iterable[NamedExpression], columns: Columns) -> dict[str, ColumnStatistics]:
-    """Return the statistics of a projection's columns, of those that are columns of the input, cast or not."""
+def projected(
+    expressions: Iterable[NamedExpression], columns: Columns, computed: Computed = ()
+) -> dict[str, ColumnStatistics]:
+    """Return the statistics of a projection's columns: columns of the input, cast or not, and what was sampled."""
     found = {}
     for named in expressions:
+        known = next((one.statistics for one in computed if one.expression == named.expression), None)
         match named.expression:
+            case _ if known is not None:
+                found[named.name] = known
             case ColumnRef(name=name) if name in columns:
                 found[named.name] = columns[name]
             case Cast(operand=ColumnRef(name=name), type_text=type_text) if name in columns:
                 found[named.name] = _cast(columns[name], type_text)
     return found
+
+
+def carried(expressions: Iterable[NamedExpression], computed: Computed) -> Computed:
+    """Return what is known of expressions over a projection's output, from what is known over its input."""
+    names = [(named.expression, named.name) for named in expressions]
+    over = ((_in_terms_of(one.expression, names), one.statistics) for one in computed)
+    return tuple(
+        ComputedStatistics(expression, statistics)
+        for expression, statistics in over
+        if expression is not None and not isinstance(expression, ColumnRef)
+    )
+
+
+def _in_terms_of(expression: Expression, names: Sequence[tuple[Expression, str]]) -> Expression | None:
+    """Return an expression with columns in place of parts that have one; None when a column of it is gone."""
+    name = next((name for known, name in names if known == expression), None)
+    if name is not None:
+        return ColumnRef(name)
+    if isinstance(expression, ColumnRef):
+        return None
+    parts = [_in_terms_of(part, names) for part in children_of(expression)]
+    known_parts = [part for part in parts if part is not None]
+    return with_children(expression, known_parts) if len(known_parts) == len(parts) else None
 
 
 def _cast(known: ColumnStatistics, type_text: str) -> ColumnStatistics:

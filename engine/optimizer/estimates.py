@@ -47,7 +47,7 @@ from engine.graph.plan import (
     Union,
 )
 from engine.graph.plan_schema import PlanSchema
-from engine.graph.source_spec import ColumnStatistics
+from engine.graph.source_spec import ColumnStatistics, ComputedStatistics
 from engine.optimizer import column_lineage
 from engine.optimizer.join_estimates import join_rows
 from engine.optimizer.selectivity import selectivity
@@ -72,6 +72,8 @@ class Estimates(msgspec.Struct, frozen=True):
     size_bytes: float
     origin: str
     columns: dict[str, ColumnStatistics] = {}
+    #: of expressions that a projection will compute
+    computed: tuple[ComputedStatistics, ...] = ()
 
     @property
     def is_size_known(self) -> bool:
@@ -110,8 +112,10 @@ def _estimate(node: PlanNode, inputs: list[Estimates], legacy: bool) -> Estimate
         case Source():
             return _source(node, node.operator)
         case Project(expressions=expressions):
-            columns = column_lineage.projected(expressions, inputs[0].columns)
-            return _sized(node.schema, inputs[0].rows, columns, "rows of the input", unset=legacy)
+            columns = column_lineage.projected(expressions, inputs[0].columns, inputs[0].computed)
+            sized = _sized(node.schema, inputs[0].rows, columns, "rows of the input", unset=legacy)
+            computed = column_lineage.carried(expressions, inputs[0].computed)
+            return msgspec.structs.replace(sized, computed=computed)
         case Filter(predicate=predicate):
             share, origin = selectivity(predicate, inputs[0].columns)
             kept = _scaled(inputs[0], share, f"{share:.3g} of the input: {origin}")
@@ -160,7 +164,7 @@ def _sized(
 def _scaled(source: Estimates, share: float, origin: str) -> Estimates:
     rows = max(1.0, source.rows * share)
     size = rows / max(1.0, source.rows) * source.size_bytes if source.is_size_known else UNKNOWN
-    return Estimates(rows, size, origin, source.columns)
+    return Estimates(rows, size, origin, source.columns, source.computed)
 
 
 def _limited(source: Estimates, count: int, origin: str) -> Estimates:
@@ -181,8 +185,8 @@ def _source(node: PlanNode, source: Source) -> Estimates:
         origin += ", rows by default" if size is None else f", rows of {width:.0f} bytes"
     columns = _calibrated(node.schema, rows, size, statistics.columns)
     if size is None:
-        return _sized(node.schema, rows, columns, origin)
-    return Estimates(max(1.0, rows), max(1.0, size), origin, columns)
+        return msgspec.structs.replace(_sized(node.schema, rows, columns, origin), computed=statistics.computed)
+    return Estimates(max(1.0, rows), max(1.0, size), origin, columns, statistics.computed)
 
 
 def _calibrated(
@@ -231,7 +235,8 @@ def _join(node: PlanNode, join: Join, left: Estimates, right: Estimates) -> Esti
     rows, origin = join_rows(join, left, right, columns)
     unset = not (left.is_size_known and right.is_size_known)
     kept = {name: columns[name] for name in node.schema.names if name in columns}
-    return _sized(node.schema, rows, kept, origin, unset=unset)
+    computed = left.computed if left.rows >= right.rows else ()
+    return msgspec.structs.replace(_sized(node.schema, rows, kept, origin, unset=unset), computed=computed)
 
 
 def _aggregate(node: PlanNode, aggregate: Aggregate, source: Estimates) -> Estimates:

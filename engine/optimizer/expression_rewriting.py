@@ -13,9 +13,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-import msgspec
-
-from engine.graph.expression import Call, Case, Cast, ColumnRef, Expression, Literal, NamedExpression, children_of
+from engine.graph.expression import (
+    Call,
+    Case,
+    Cast,
+    ColumnRef,
+    Expression,
+    Literal,
+    NamedExpression,
+    children_of,
+    with_children,
+)
 from engine.graph.plan_schema import PlanSchema
 
 _COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "between", "is_in")
@@ -99,18 +107,8 @@ def substitute(expression: Expression, mapping: Mapping[str, Expression]) -> Exp
     match expression:
         case ColumnRef(name=name):
             return mapping.get(name, expression)
-        case Call(arguments=arguments):
-            changed = tuple(substitute(argument, mapping) for argument in arguments)
-            return msgspec.structs.replace(expression, arguments=changed)
-        case Cast(operand=operand):
-            return msgspec.structs.replace(expression, operand=substitute(operand, mapping))
-        case Case(branches=branches, otherwise=otherwise):
-            return Case(
-                tuple((substitute(when, mapping), substitute(then, mapping)) for when, then in branches),
-                None if otherwise is None else substitute(otherwise, mapping),
-            )
         case _:
-            return expression
+            return with_children(expression, [substitute(part, mapping) for part in children_of(expression)])
 
 
 def is_trivial(expression: Expression) -> bool:

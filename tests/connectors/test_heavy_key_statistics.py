@@ -157,10 +157,10 @@ def test_few_row_groups_of_many_are_decoded(tmp_path: Path, monkeypatch: pytest.
     spec = sorted_file(tmp_path)
     (split,) = spec.splits
     many = tuple(msgspec.structs.replace(split, start=index, row_count=300_000) for index in range(40))
-    assert [group.start for group in parquet_keys._spread(many)] == [0, 6, 13, 20, 26, 33]
+    assert [group.start for group in parquet_keys.spread_splits(many)] == [0, 6, 13, 20, 26, 33]
     monkeypatch.setattr(parquet_keys, "CHUNK_VALUES", 100_000)
-    assert [group.start for group in parquet_keys._spread(many)] == [0]
-    assert parquet_keys._spread(()) == ()
+    assert [group.start for group in parquet_keys.spread_splits(many)] == [0]
+    assert parquet_keys.spread_splits(()) == ()
     assert key_statistics(spec, "k", 1.0) is None, "one group that is too large"
 
 

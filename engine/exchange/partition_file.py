@@ -104,6 +104,8 @@ class PartitionFile:
             _write_all(self._descriptor, 0, [header, COUNT.pack(crc32c(header))], FILE_HEADER.size)
         except OSError as error:
             self.delete()
+            if error.errno in _FULL:
+                raise _write_error(path, FILE_HEADER.size, error) from error
             raise SpillError(f"cannot create the partition file {path}: {error}") from error
 
     @classmethod

@@ -149,6 +149,17 @@ def test_a_full_disk_leaves_the_file_as_it_was(tmp_path: Path, monkeypatch: pyte
     file.delete()
 
 
+def test_a_disk_without_room_for_a_new_file_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(_descriptor: int, _parts: list[bytes], _offset: int) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "pwritev", full)
+        with pytest.raises(DiskFullError, match="free some space or add a directory to io"):
+            PartitionFile(tmp_path / "p.shuffle.data", IDENTITY, 1)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_file_moves_to_another_folder_when_its_disk_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("a", "b"):
         (tmp_path / name).mkdir()

@@ -24,6 +24,7 @@ from functools import cache
 from pathlib import Path
 
 import msgspec
+import psutil
 
 from engine.commit.durable_file import replace_file
 from engine.errors import PlanError
@@ -155,35 +156,11 @@ def _restore_replaced(staging: Path) -> None:
 def _boot() -> str:
     with contextlib.suppress(OSError):
         return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-    return ""
+    return str(psutil.boot_time())
 
 
 def _this_process() -> StagingOwner:
-    return StagingOwner(socket.gethostname(), _boot(), os.getpid(), _started_s(os.getpid()))
-
-
-def _started_s(pid: int) -> float:
-    """Return when a process began, in seconds since the epoch; raises ProcessLookupError when there is none."""
-    if not os.path.exists("/proc/stat"):  # noqa: PTH110
-        import psutil  # noqa: PLC0415 - start-up time
-
-        try:
-            return float(psutil.Process(pid).create_time())
-        except psutil.NoSuchProcess as error:
-            raise ProcessLookupError(pid) from error
-    try:
-        process = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
-    except FileNotFoundError as error:
-        raise ProcessLookupError(pid) from error
-    # The second field is the program's name in parentheses, and may contain anything.
-    ticks = int(process.rpartition(")")[2].split()[19])
-    return _boot_s() + ticks / os.sysconf("SC_CLK_TCK")
-
-
-@cache
-def _boot_s() -> float:
-    lines = Path("/proc/stat").read_text(encoding="ascii").splitlines()
-    return float(next(line for line in lines if line.startswith("btime ")).split()[1])
+    return StagingOwner(socket.gethostname(), _boot(), os.getpid(), psutil.Process().create_time())
 
 
 def read_owner(staging: Path) -> StagingOwner | None:
@@ -200,8 +177,8 @@ def _is_dead(owner: StagingOwner) -> bool:
     if owner.boot != _boot():
         return True
     try:
-        return abs(_started_s(owner.pid) - owner.started_s) > 1.0
-    except ProcessLookupError:
+        return abs(psutil.Process(owner.pid).create_time() - owner.started_s) > 1.0
+    except psutil.NoSuchProcess:
         return True
-    except OSError:
+    except psutil.Error:
         return False

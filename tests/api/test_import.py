@@ -23,7 +23,6 @@ NOT_FOR_A_SMALL_JOB = (
     "http",
     "kazoo",
     "pandas",
-    "psutil",
     "pyarrow.compute",
     "pyarrow.csv",
     "pyarrow.dataset",

@@ -4,8 +4,8 @@
 
 The allocator knows the most it ever held; where that has risen since the task began, it is the answer. A peak below an
 earlier one is seen only by ``look``, which is called for each batch of a source or sink and whenever counters are read,
-so it may be a little less than the truth. What was there when no task ran (a script's own tables) is left out. Arrow
-has one allocator, so tasks that run at the same time see each other's memory.
+so it may be a little less than the truth. What was there when no task ran (a script's own tables) is left out, as much
+of it as stays. Arrow has one allocator, so tasks that run at the same time see each other's memory.
 
 Thread: look, bytes: any; the rest by the task's.
 """
@@ -32,19 +32,22 @@ class ArrowPeak:
 
     def __init__(self) -> None:
         self._pool = pa.default_memory_pool()
-        self._seen_bytes = self._pool.bytes_allocated()
+        held = self._pool.bytes_allocated()
+        self._peak_bytes = 0
         self._record_bytes = self._pool.max_memory() or 0
         self._is_closed = False
         with _lock:
             if _Tasks.count == 0:
-                _Tasks.idle_bytes = self._seen_bytes
+                _Tasks.idle_bytes = held
             _Tasks.count += 1
-            self._idle_bytes = _Tasks.idle_bytes
+            self._idle_bytes = min(_Tasks.idle_bytes, held)
 
     def look(self) -> None:
         """See what Arrow holds now."""
         if not self._is_closed:
-            self._seen_bytes = max(self._seen_bytes, self._pool.bytes_allocated())
+            held = self._pool.bytes_allocated()
+            self._idle_bytes = min(self._idle_bytes, held)
+            self._peak_bytes = max(self._peak_bytes, held - self._idle_bytes)
 
     @property
     def bytes(self) -> int:
@@ -53,8 +56,8 @@ class ArrowPeak:
             self.look()
             record = self._pool.max_memory() or 0
             if record > self._record_bytes:
-                self._seen_bytes = max(self._seen_bytes, record)
-        return max(0, int(self._seen_bytes - self._idle_bytes))
+                self._peak_bytes = max(self._peak_bytes, record - self._idle_bytes)
+        return int(self._peak_bytes)
 
     def close(self) -> None:
         """Let the value be; idempotent."""

@@ -31,7 +31,7 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memcmp, memcpy, memset
 
 from engine.errors import CorruptBlockError, NotYetSupportedError, SpillError
-from engine.memory.value_stores import find
+from engine.memory.value_stores import any_open, find
 from engine.records.arrow_batch cimport (
     ArrowBatch,
     ColumnView,
@@ -77,6 +77,13 @@ def set_outside_bytes(size=None):
 
 
 cdef bint values_lie_outside() noexcept nogil:
+    return any_outside
+
+
+cdef bint values_still_lie_outside():
+    global any_outside
+    # A value is written into an open store, and counted as outside afterwards: what is written now is not forgotten.
+    any_outside = any_outside and any_open()
     return any_outside
 
 

@@ -17,6 +17,18 @@ def test_what_was_there_before_any_task_ran_is_left_out():
     del held, later
 
 
+def test_what_a_script_lets_go_meanwhile_hides_nothing_and_is_not_counted():
+    held = pa.allocate_buffer(64 << 20)
+    peak = ArrowPeak()
+    del held
+    peak.look()
+    more = pa.allocate_buffer(4 << 20)
+    peak.look()
+    peak.close()
+    del more
+    assert 4 << 20 <= peak.bytes < 5 << 20
+
+
 def test_a_new_record_of_the_allocator_is_seen_without_looking():
     peak = ArrowPeak()
     size = pa.default_memory_pool().max_memory() + (1 << 20)

@@ -111,11 +111,12 @@ def _read_block(path: str, position: int, size: int) -> bytes:
 
 
 class CsvSample(NamedTuple):
-    """Rows from everywhere; ``sampled_bytes`` of ``total_bytes``, headers left out."""
+    """Rows from everywhere; ``sampled_bytes`` of ``total_bytes``, headers left out, of files of ``size_bytes``."""
 
     tables: list[pa.Table]
     sampled_bytes: int
     total_bytes: int
+    size_bytes: int
 
 
 def csv_sample(spec: CsvSource, head: bytes, schema: pa.Schema, columns: Sequence[str]) -> CsvSample:
@@ -139,16 +140,15 @@ def csv_sample(spec: CsvSource, head: bytes, schema: pa.Schema, columns: Sequenc
             sampled_bytes += len(block)
         except pa.ArrowInvalid:
             continue
-    return CsvSample(tables, sampled_bytes, total)
+    return CsvSample(tables, sampled_bytes, total, sum(sizes))
 
 
 def csv_statistics(spec: CsvSource, head: bytes, schema: pa.Schema, note: str) -> SourceStatistics:
     """Return what a sample says of the source; ``note`` goes before the text of the origin."""
-    tables, sampled_bytes, total = csv_sample(spec, head, schema, schema.names)
+    tables, sampled_bytes, total, size_bytes = csv_sample(spec, head, schema, schema.names)
     sampled_rows = sum(table.num_rows for table in tables)
     row_count = total * sampled_rows / sampled_bytes if sampled_rows else 0.0 if not head.strip() else None
     columns = {} if row_count is None else sample_statistics(tables, row_count)
     is_whole = sampled_bytes == total
     origin = f"{note}{'all' if is_whole else 'sample of'} {sampled_rows} rows"
-    size_bytes = float(sum(Path(path).stat().st_size for path in spec.paths))
-    return SourceStatistics(row_count, size_bytes, origin, is_exact=is_whole, columns=columns)
+    return SourceStatistics(row_count, float(size_bytes), origin, is_exact=is_whole, columns=columns)

@@ -173,7 +173,7 @@ class ByteStream(Protocol):
         ...
 
 
-class _Section:
+class Section:
     """Bytes of a file, counted for the checksum."""
 
     def __init__(self, descriptor: int, position: int, size_bytes: int) -> None:
@@ -184,6 +184,7 @@ class _Section:
         self.is_checked = False
 
     def readinto(self, view: memoryview) -> None:
+        """Fill the view; pa.ArrowInvalid where the section or the file ends."""
         if len(view) > self._end - self.position:
             raise pa.ArrowInvalid(f"a page ends at byte {self._end}, before its values do")
         done = 0
@@ -196,6 +197,7 @@ class _Section:
             done, self.position = done + count, self.position + count
 
     def read(self, size: int) -> bytes:
+        """Return just so many bytes."""
         data = bytearray(size)
         self.readinto(memoryview(data))
         return bytes(data)
@@ -210,7 +212,7 @@ class _ArrowStream:
 
     closed = False
 
-    def __init__(self, section: _Section, codec: str) -> None:
+    def __init__(self, section: Section, codec: str) -> None:
         self._section = section
         self._stream = pa.CompressedInputStream(pa.PythonFile(self, mode="r"), codec)
 
@@ -241,7 +243,7 @@ class PageStream:
         if levels > min(page.size_bytes, page.compressed_bytes):
             raise pa.ArrowInvalid(f"the page at byte {page.position} has more levels than bytes")
         self._page = page
-        self._section = _Section(descriptor, page.position, page.compressed_bytes)
+        self._section = Section(descriptor, page.position, page.compressed_bytes)
         self._section.is_checked = page.checksum is not None
         self.levels = self._section.read(levels)[page.level_bytes[0] :]
         self._left = page.size_bytes - levels

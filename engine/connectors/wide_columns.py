@@ -31,6 +31,7 @@ from engine.connectors.parquet_pages import (
     STREAMED_CODECS,
     PageHeader,
     PageStream,
+    Section,
     bits_and_runs,
     pages,
 )
@@ -184,15 +185,7 @@ class WideColumn:
         stream.finish()
 
     def _in_file(self, position: int, size: int) -> Value:
-        def read(view: memoryview) -> None:
-            done = 0
-            while done < size:
-                count = os.preadv(self._descriptor, [view[done:]], position + done)
-                if count == 0:
-                    raise pa.ArrowInvalid(f"the file ends at byte {position + done}, within a page")
-                done += count
-
-        return size, read
+        return size, lambda view: Section(self._descriptor, position, size).readinto(view)
 
     def _put_aside(self, size: int, stream: PageStream) -> Value:
         if self._space is None:

@@ -13,6 +13,20 @@ from engine.records.row_codec import RowCodec
 from tests.aggregate.group_oracle import aggregate, argument_types_of, make_table, oracle, rows_of
 
 
+def add_pages(final, states):
+    """Give states to a final aggregate as an exchange brings them: pages of rows, past its sieve."""
+    codec = RowCodec(states.schema)
+    reader = PageReader(states.schema, max_bytes=8192, sieve=final.sieve)
+    for batch in states.to_batches(max_chunksize=20):
+        rows = codec.to_rows(batch)
+        if not reader.has_room_for(len(rows)):
+            for staged in reader.take_batches():
+                assert list(final.add_batch(staged)) == []
+        reader.add_row(rows)
+    for staged in reader.take_batches():
+        assert list(final.add_batch(staged)) == []
+
+
 @pytest.mark.parametrize("repeats", [1, 6])
 def test_what_repeats_later_is_folded_in_memory(workshop, monkeypatch, repeats):
     """Groups outgrow the caches (said to be tiny) while there is room; they repeat, or not, when pages are full."""
@@ -24,18 +38,9 @@ def test_what_repeats_later_is_folded_in_memory(workshop, monkeypatch, repeats):
     states_of = state_schema(fields, calls, types)
     with workshop.operator(6) as (pool, space):
         states, _ = aggregate("partial", table, ("key",), calls, states_of, pool, space, 100)
-    codec = RowCodec(states_of)
     with workshop.operator(130) as (pool, space):
         final = HashAggregate("final", states_of, ("key",), calls, result_schema(fields, calls, types), pool, space)
-        reader = PageReader(states_of, max_bytes=8192, sieve=final.sieve)
-        for batch in states.to_batches(max_chunksize=20):
-            rows = codec.to_rows(batch)
-            if not reader.has_room_for(len(rows)):
-                for staged in reader.take_batches():
-                    assert list(final.add_batch(staged)) == []
-            reader.add_row(rows)
-        for staged in reader.take_batches():
-            assert list(final.add_batch(staged)) == []
+        add_pages(final, states)
         result = pa.Table.from_batches(final.finish(), result_schema(fields, calls, types))
         assert final.sieve.row_count > states.num_rows // 2
         assert (final.spilled_bytes > 0) == (repeats == 1)
@@ -53,20 +58,11 @@ def test_pages_group_like_batches(workshop, key_type, value_type, force_spill):
     states_of = state_schema(fields, calls, types)
     with workshop.operator(6) as (pool, space):
         states, _ = aggregate("partial", table, ("key",), calls, states_of, pool, space, 100)
-    codec = RowCodec(states_of)
     with workshop.operator(66) as (pool, space):
         final = HashAggregate(
             "final", states_of, ("key",), calls, result_schema(fields, calls, types), pool, space, force_spill
         )
-        reader = PageReader(states_of, max_bytes=8192, sieve=final.sieve)
-        for batch in states.to_batches(max_chunksize=20):
-            rows = codec.to_rows(batch)
-            if not reader.has_room_for(len(rows)):
-                for staged in reader.take_batches():
-                    assert list(final.add_batch(staged)) == []
-            reader.add_row(rows)
-        for staged in reader.take_batches():
-            assert list(final.add_batch(staged)) == []
+        add_pages(final, states)
         result = pa.Table.from_batches(final.finish(), result_schema(fields, calls, types))
         assert 0 < final.sieve.row_count < states.num_rows
         assert final.sieve.row_count + final.rows_in == states.num_rows

@@ -13,7 +13,7 @@ cdef class MemoryManager:
     cdef readonly int32_t page_size         # bytes
     cdef PageSlabs* _slabs                  # NULL after close without a leak
     cdef dict _pools                        # pool id -> PagePool, those that are open
-    cdef list _lenders                      # callbacks of on_shortage, the oldest first
+    cdef dict _lenders                      # pool id -> callback of on_shortage, the oldest first
     cdef object _reclaiming                 # lock: one thread at a time has memory given back
     cdef list _leaks                        # (owner, pages) of pools that were closed with pages out
     cdef int64_t _pages_reserved            # sum of the open pools' limits

@@ -9,7 +9,8 @@
 
 Reservation, not hope: the limits of all open pools never exceed the budget, so a page inside a pool's limit is always
 there, and what one owner does cannot starve another. Who keeps pages for later (sorted runs that wait for their
-readers) says ``on_shortage`` how to get them back: it is called before a reservation is refused.
+readers) says ``on_shortage`` how to get them back: it is called before a reservation is refused, and forgotten in the
+one step in which its pool closes, so that a page is always free, or held by somebody who can be asked.
 
 Memory comes from slabs of 2 MiB that are mapped when demand grows and recycled from then on (``page_slabs``); a pool
 that asks for large grants stays inside the same accounts. Pages that an owner still holds at ``close`` stay mapped
@@ -52,7 +53,7 @@ cdef class MemoryManager:
         self.budget_bytes = budget_bytes
         self.page_size = <int32_t> page_size
         self._pools = {}
-        self._lenders = []
+        self._lenders = {}
         self._reclaiming = threading.Lock()
         self._leaks = []
         self._slabs = slabs_create(budget_bytes // page_size, self.page_size)
@@ -89,23 +90,22 @@ cdef class MemoryManager:
         self._pools[pool._id] = pool
         return pool
 
-    def on_shortage(self, give_back):
-        """Have give_back() called, at most once, when a new pool does not fit; it frees what its pool holds.
+    def on_shortage(self, PagePool pool not None, give_back):
+        """Have give_back() called when a new pool does not fit, until `pool` is closed, which it is to do.
 
         It runs in the thread of whoever needs the memory and may write files; what it raises that thread gets.
         """
-        self._lenders.append(give_back)
-
-    def forget(self, give_back):
-        """Take a callback of on_shortage back; no effect when it was called."""
-        if give_back in self._lenders:
-            self._lenders.remove(give_back)
+        self._lenders[pool._id] = give_back
 
     def _reclaim(self, int64_t pages):
-        """Have memory given back, the oldest first, until so many pages are free or nobody can."""
+        """Have memory given back, the oldest first, until so many pages are free or everybody has been asked."""
         with self._reclaiming:
-            while self._pages_reserved + pages > self._slabs.page_count and self._lenders:
-                self._lenders.pop(0)()
+            for pool_id in list(self._lenders):
+                if self._pages_reserved + pages <= self._slabs.page_count:
+                    return
+                give_back = self._lenders.get(pool_id)
+                if give_back is not None:
+                    give_back()
 
     def allocate(self, str owner not None, int64_t count):
         """Return a list of `count` pages as MemorySegments, reserved for the owner until `release`.
@@ -146,6 +146,7 @@ cdef class MemoryManager:
         """Take a reservation back. Called by PagePool.close."""
         cdef PagePool pool = self._pools.pop(pool_id)
         self._pages_reserved -= pool.page_limit
+        self._lenders.pop(pool_id, None)
         if leaked > 0:
             self._leaks.append((pool.owner, leaked))
 

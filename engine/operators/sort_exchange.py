@@ -54,17 +54,11 @@ class SortRuns(Sort):
         """Hand the runs over with their memory and files."""
         runs = self._open_sorter.take_runs()
         pool, space = self._pool, self._space
-        memory = self.context.services.memory_manager
         self.context.hand_over(pool, space)
         pool.shrink()
-
-        def memory_is_free() -> None:
-            memory.forget(runs.spill)
-            pool.close()
-
-        runs.owned_by(memory_is_free, space.close)
+        runs.owned_by(pool.close, space.close)
         if runs.runs_in_memory:
-            memory.on_shortage(runs.spill)
+            self.context.services.memory_manager.on_shortage(pool, runs.spill)
         else:
             runs.spill()
         cast("RunsOutput", self.output).keep_runs(runs)

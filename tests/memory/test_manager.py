@@ -1,6 +1,5 @@
 import random
 import threading
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -8,7 +7,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from engine.errors import ConfigurationError, MemoryBudgetError, MemoryLeakError
+from engine.errors import ConfigurationError, DiskFullError, MemoryBudgetError, MemoryLeakError
 from engine.memory.manager import MemoryManager
 from engine.memory.page_pool import PagePool
 from tests.native import _memory_probe as probe
@@ -297,29 +296,65 @@ def test_who_keeps_pages_is_asked_for_them_before_a_pool_is_refused() -> None:
     manager = MemoryManager(10 * 4096, 4096)
     asked: list[str] = []
 
-    def lender(name: str, pages: int) -> Callable[[], None]:
+    def lender(name: str, pages: int) -> PagePool:
         pool = manager.pool(name, pages)
 
         def give_back() -> None:
             asked.append(name)
             pool.close()
 
-        manager.on_shortage(give_back)
-        return give_back
+        manager.on_shortage(pool, give_back)
+        return pool
 
     lender("old", 4)
     lender("new", 4)
     gone = lender("gone", 1)
-    manager.forget(gone)
-    manager.forget(gone)
+    gone.close()
     with manager.pool("small", 1):
         assert asked == []
     with manager.pool("larger", 4):
         assert asked == ["old"]
-    with pytest.raises(MemoryBudgetError, match="gone 1"):
-        manager.pool("too large", 10)
+    with pytest.raises(MemoryBudgetError, match="nobody"):
+        manager.pool("too large", 11)
     assert asked == ["old", "new"]
-    gone()
+    manager.close()
+
+
+def test_who_cannot_give_pages_back_is_asked_again_by_the_next() -> None:
+    manager = MemoryManager(10 * 4096, 4096)
+    keeper = manager.pool("keeper", 8)
+    disk_is_full = True
+
+    def give_back() -> None:
+        if disk_is_full:
+            raise DiskFullError("no space")
+        keeper.close()
+
+    manager.on_shortage(keeper, give_back)
+    with pytest.raises(DiskFullError):
+        manager.pool("one", 4)
+    disk_is_full = False
+    with manager.pool("another", 4):
+        pass
+    manager.close()
+
+
+def test_a_pool_is_not_refused_for_pages_that_are_given_back_at_that_moment() -> None:
+    """Keepers that close while others ask: what is asked for fits whenever every keeper has gone."""
+    manager = MemoryManager(10 * 4096, 4096)
+    for _ in range(300):
+        keeper = manager.pool("keeper", 6)
+        is_free = threading.Lock()
+
+        def give_back(keeper: PagePool = keeper, is_free: threading.Lock = is_free) -> None:
+            with is_free:
+                keeper.close()
+
+        manager.on_shortage(keeper, give_back)
+        closer = threading.Thread(target=give_back)
+        closer.start()
+        manager.pool("next", 8).close()
+        closer.join()
     manager.close()
 
 

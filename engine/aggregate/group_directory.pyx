@@ -16,9 +16,7 @@ from libc.string cimport memset
 
 from engine.aggregate.group_store cimport GROUP_HASH, GroupStore, store_next_group
 from engine.memory.page_pool cimport PagePool
-
-cdef extern from *:
-    void prefetch "__builtin_prefetch" (const void* address) noexcept nogil
+from engine.records.byte_kernels cimport prefetch
 
 cdef enum:
     FILL_GROUPS = 32            # groups entered together

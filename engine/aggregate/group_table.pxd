@@ -5,11 +5,11 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 from engine.aggregate.group_directory cimport GroupDirectory
 from engine.aggregate.group_store cimport GroupStore
-from engine.aggregate.row_partitions cimport partition_of_hash
 from engine.aggregate.state_kernels cimport OP_FIRST, OP_LAST, StateField
 from engine.memory.page_pool cimport PagePool
 from engine.records.arrow_batch cimport ArrowBatch, ColumnView
 from engine.records.comparator cimport KeyEquality
+from engine.records.hashing cimport partition_of_hash
 from engine.records.row_codec cimport RowCodec
 
 cdef enum:

@@ -6,7 +6,6 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from engine.iomanager.spill_writer cimport SpillWriter
 from engine.memory.page_pool cimport PagePool
 from engine.records.arrow_batch cimport ArrowBatch
-from engine.records.hashing cimport rehash
 from engine.records.row_codec cimport RowCodec
 
 cdef struct RowPage:
@@ -20,11 +19,6 @@ cdef struct RowPart:
     int64_t page_capacity
     int64_t row_count           # in its pages
     bint is_spilled             # has a file: it keeps one page, which is written when it is full
-
-# The spill partition of a hash on a level.
-cdef inline int32_t partition_of_hash(uint64_t hash, int32_t level, int32_t partition_count) noexcept nogil:
-    cdef uint64_t mixed = rehash(hash, <uint32_t> level) if level > 0 else hash
-    return <int32_t> ((((mixed >> 16) & 0xFFFF) * <uint64_t> partition_count) >> 16)
 
 @cython.final
 cdef class RowPartitions:
@@ -66,10 +60,8 @@ cdef class KeptRows:
     cdef RowPage* _pages
     cdef int64_t _page_count
     cdef int64_t _page_index            # pages before it are given back
-    cdef int64_t _next_index            # pages before it are in _rows, the last perhaps not all
-    cdef int64_t _offset                # of the first row of page _next_index that is not in _rows
+    cdef int64_t _next_index            # pages before it are in _rows
     cdef uint8_t** _rows
-    cdef int64_t _capacity
     cdef int64_t _found                 # rows in _rows
     cdef int64_t _given                 # of them, decoded
     cdef readonly int64_t row_count

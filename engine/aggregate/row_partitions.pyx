@@ -32,7 +32,7 @@ from libc.stdlib cimport calloc, free, malloc, realloc
 from engine.iomanager.spill_writer cimport SpillWriter
 from engine.memory.page_pool cimport PagePool
 from engine.records.arrow_batch cimport ArrowBatch
-from engine.records.hashing cimport hash_batch, hash_rows
+from engine.records.hashing cimport hash_batch, hash_rows, partition_of_hash
 from engine.records.row_codec cimport RowCodec, row_size, rows_of_page
 
 from engine.errors import CorruptBlockError, MemoryBudgetError

@@ -14,8 +14,7 @@
          └─ partition is spilled ────────────────────────► probe file ┘           streamed over them, repeat
 
 While everything fits, probe rows never become rows: keys are hashed from the Arrow columns, matches gathered. Output
-batches have at most 8192 rows and about 1 MiB. Row order: pairs of one probe batch come in probe order while nothing is
-spilled; no order otherwise.
+batches have at most 8192 rows and about 1 MiB; pairs of a probe batch come in its order while nothing is spilled.
 
 Memory: rows, directory and write buffers are pages of the pool, of which six are enough; scratch is under 1 MiB; a small
 build side is kept as Arrow columns as well, where the pool has as much to spare. A wide row takes the process-wide grant.
@@ -46,12 +45,13 @@ from engine.join.join_roles cimport JoinRoles
 from engine.join.join_side cimport JoinSide
 from engine.join.match_output cimport index_array
 from engine.join.matched_rows cimport MatchedRows
-from engine.join.partition_set cimport CHUNK_ROWS, PartitionSet, partition_of
+from engine.join.partition_set cimport CHUNK_ROWS, PartitionSet
 from engine.join.probe_matches cimport OUTPUT_BYTES, OUTPUT_ROWS, ProbeMatches
 from engine.join.row_stream cimport RowStream
 from engine.join.unmatched_rows cimport unmatched_rows
 from engine.memory.page_pool cimport PagePool
 from engine.records.arrow_batch cimport ArrowBatch
+from engine.records.hashing cimport partition_of_hash
 from engine.records.outside_keys cimport row_at, take_keys_outside
 
 from engine.errors import CorruptBlockError, MemoryBudgetError, SchemaError
@@ -323,7 +323,7 @@ cdef class HashJoin:
                 matches.skip[index] = self._drops_null_probe
                 continue
             if any_spilled:
-                partition = partition_of(matches.hashes[index], self._level.level, self._level.fan_out)
+                partition = partition_of_hash(matches.hashes[index], self._level.level, self._level.fan_out)
                 if self._level._entries[partition].spilled:
                     if not self._level.may_match(partition, matches.hashes[index]):
                         self.probe_rows_filtered += 1

@@ -10,16 +10,9 @@ from engine.join.hash_table cimport HashTable
 from engine.join.join_side cimport JoinSide
 from engine.memory.page_pool cimport PagePool
 from engine.records.arrow_batch cimport ArrowBatch
-from engine.records.hashing cimport rehash
 
 cdef enum:
     CHUNK_ROWS = 8192           # rows handled at one time: size of all scratch arrays
-
-# Which of fan_out partitions a hash belongs to, at a level.
-cdef inline int32_t partition_of(uint64_t hash, uint32_t level, int32_t fan_out) noexcept nogil:
-    cdef uint64_t mixed = rehash(hash, level) if level else hash
-    return <int32_t>((((mixed >> 16) & 0xFFFF) * <uint64_t>fan_out) >> 16)
-
 
 @cython.final
 cdef class PartitionSet:

@@ -37,7 +37,7 @@ from engine.join.join_side cimport JoinSide
 from engine.memory.page_pool cimport PagePool
 from engine.memory.status cimport STATUS_OK
 from engine.records.arrow_batch cimport ArrowBatch
-from engine.records.hashing cimport rehash
+from engine.records.hashing cimport partition_of_hash
 from engine.records.row_codec cimport row_size
 
 from engine.errors import MemoryBudgetError
@@ -99,7 +99,7 @@ cdef class PartitionSet:
         self._build.codec.move_outside(batch)
         with nogil:
             for index in range(count):
-                self._parts[index] = partition_of(hashes[index], self.level, self.fan_out)
+                self._parts[index] = partition_of_hash(hashes[index], self.level, self.fan_out)
                 if null_flags != NULL and null_flags[index]:
                     self._parts[index] = self.fan_out
             self._build.codec.measure(batch, start, count, self._sizes)
@@ -111,7 +111,7 @@ cdef class PartitionSet:
         with nogil:
             for index in range(count):
                 self._sizes[index] = row_size(rows[index])
-                self._parts[index] = partition_of(hashes[index], self.level, self.fan_out)
+                self._parts[index] = partition_of_hash(hashes[index], self.level, self.fan_out)
                 if null_flags != NULL and null_flags[index]:
                     self._parts[index] = self.fan_out
         self._build_hashes = hashes
@@ -123,7 +123,7 @@ cdef class PartitionSet:
         self._probe.codec.move_outside(batch)
         with nogil:
             for index in range(count):
-                self._parts[index] = partition_of(hashes[index], self.level, self.fan_out)
+                self._parts[index] = partition_of_hash(hashes[index], self.level, self.fan_out)
             self._probe.codec.measure(batch, 0, count, self._sizes)
         self._build_hashes = NULL
         return self._scatter(self._probe, batch, 0, NULL, count)
@@ -133,7 +133,7 @@ cdef class PartitionSet:
         with nogil:
             for index in range(count):
                 self._sizes[index] = row_size(rows[index])
-                self._parts[index] = partition_of(hashes[index], self.level, self.fan_out)
+                self._parts[index] = partition_of_hash(hashes[index], self.level, self.fan_out)
         self._build_hashes = NULL
         return self._scatter(self._probe, None, 0, rows, count)
 

@@ -17,7 +17,8 @@ cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from engine.join.hash_join cimport HashJoin
-from engine.join.partition_set cimport CHUNK_ROWS, PartitionSet, partition_of
+from engine.join.partition_set cimport CHUNK_ROWS, PartitionSet
+from engine.records.hashing cimport partition_of_hash
 from engine.records.outside_keys cimport check_rows
 from engine.records.outside_values cimport values_lie_outside, values_still_lie_outside
 from engine.records.row_codec cimport row_size
@@ -74,7 +75,7 @@ cdef class SpillSieve(RowSieve):
         cdef uint8_t* row
         for index in range(count):
             row = rows[index]
-            partition = partition_of(join._hashes[index], level.level, level.fan_out)
+            partition = partition_of_hash(join._hashes[index], level.level, level.fan_out)
             if (null_count and join._null_flags[index]) or not level._entries[partition].spilled:
                 kept[left] = row
                 left += 1

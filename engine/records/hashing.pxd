@@ -26,3 +26,8 @@ cdef inline uint64_t rehash(uint64_t hash, uint32_t level) noexcept nogil:
     mixed = (mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9U
     mixed = (mixed ^ (mixed >> 27)) * 0x94D049BB133111EBU
     return mixed ^ (mixed >> 31)
+
+# The spill partition of a hash on a level of recursion, for joins and aggregates.
+cdef inline int32_t partition_of_hash(uint64_t hash, uint32_t level, int32_t partition_count) noexcept nogil:
+    cdef uint64_t mixed = rehash(hash, level) if level else hash
+    return <int32_t>((((mixed >> 16) & 0xFFFF) * <uint64_t>partition_count) >> 16)

@@ -98,12 +98,18 @@ cdef class MemoryManager:
         self._lenders[pool._id] = give_back
 
     def _reclaim(self, int64_t pages):
-        """Have memory given back, the oldest first, until so many pages are free or everybody has been asked."""
+        """Have memory given back, the oldest first, until so many pages are free or everybody has been asked.
+
+        Who comes while one is asked, which may take a file's time, is asked as well.
+        """
+        asked = set()
         with self._reclaiming:
-            for pool_id in list(self._lenders):
-                if self._pages_reserved + pages <= self._slabs.page_count:
+            while self._pages_reserved + pages > self._slabs.page_count:
+                unasked = [pool_id for pool_id in list(self._lenders) if pool_id not in asked]
+                if not unasked:
                     return
-                give_back = self._lenders.get(pool_id)
+                asked.add(unasked[0])
+                give_back = self._lenders.get(unasked[0])
                 if give_back is not None:
                     give_back()
 

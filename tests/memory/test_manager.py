@@ -339,6 +339,24 @@ def test_who_cannot_give_pages_back_is_asked_again_by_the_next() -> None:
     manager.close()
 
 
+def test_who_begins_to_keep_pages_while_another_is_asked_is_asked_as_well() -> None:
+    """Two slots: while one's task has runs written, the other's ends and keeps pages, and the next one takes its."""
+    manager = MemoryManager(10 * 4096, 4096)
+    keeper, ending = manager.pool("keeper", 5), manager.pool("task that ends", 5)
+    begun: list[PagePool] = []
+
+    def give_back() -> None:
+        keeper.close()
+        manager.on_shortage(ending, ending.close)
+        begun.append(manager.pool("task after it", 5))
+
+    manager.on_shortage(keeper, give_back)
+    with manager.pool("task that asks", 5):
+        assert ending.closed
+    begun[0].close()
+    manager.close()
+
+
 def test_a_pool_is_not_refused_for_pages_that_are_given_back_at_that_moment() -> None:
     """Keepers that close while others ask: what is asked for fits whenever every keeper has gone."""
     manager = MemoryManager(10 * 4096, 4096)

@@ -2,8 +2,9 @@
 
     free ─ allocate(job) ─► ALLOCATED ─ activate ─► ACTIVE ─ release ─► RELEASING ─ (last task ended) remove ─► free
 
-ALLOCATED: assigned by the ResourceManager, being offered to the JobMaster. ACTIVE: the JobMaster uses it. A slot's
-pages are fixed when it is allocated: what is not given out, divided by the slots that are free. Pure.
+ALLOCATED: assigned by the ResourceManager, being offered to the JobMaster. ACTIVE: the JobMaster uses it. All slots
+have the same pages: the table of a join that one slot's task has built may outlive it in the place of another slot's,
+which takes none (``engine.operators.shared_builds``). Pure.
 
 Source: Flink's TaskSlotTable.
 """
@@ -86,8 +87,7 @@ class SlotTable:
             return slot
         if slot is not None or not 0 <= index < self._count:
             raise ResourceError(f"slot {index} of {self._count} is not free")
-        pages_left = self._pages_total - sum(used.managed_pages for used in self._slots.values())
-        slot = TaskSlot(index, allocation_id, job_id, job_master_address, pages_left // self.free_count)
+        slot = TaskSlot(index, allocation_id, job_id, job_master_address, self._pages_total // self._count)
         self._slots[index] = slot
         return slot
 

@@ -2,6 +2,8 @@
 .PHONY: build debug test tidy chaos soak torture coverage asan bench quickstart clean
 
 PYTHON = .venv/bin/python
+# its other ways of tracing know nothing of Cython's plugin, and leave .pyx out with a warning
+COVERAGE = COVERAGE_CORE=ctrace $(PYTHON) -m coverage
 NATIVE_ROOMS = tests/memory tests/records tests/iomanager tests/sort tests/join tests/aggregate tests/exchange \
     tests/connectors tests/operators
 
@@ -49,11 +51,15 @@ endif
 
 coverage:         ## tests on a build that traces lines, .pyx too; fails when a native module is not in the report
 	DREY_BUILD=coverage bash -c 'source bin/config.sh && ensure_environment spark test coverage'
-	$(PYTHON) -m coverage erase
-	EXAMPLES=$(or $(EXAMPLES),0.1) $(PYTHON) -m coverage run -m pytest -q --timeout 1800 -p no:cacheprovider \
-	    -k "not thousand and not million" $(NATIVE_ROOMS)
-	$(PYTHON) -m coverage json -q -o build/coverage.json
-	$(PYTHON) -m tests.tidy.native_coverage build/coverage.json
+	$(COVERAGE) erase
+	$(COVERAGE) run -m pytest -q -p no:cacheprovider tests/memory    # first: are native lines counted at all?
+	$(COVERAGE) json -q -o build/coverage.json
+	$(PYTHON) -m tests.tidy.native_coverage build/coverage.json engine/memory
+	$(COVERAGE) erase
+	EXAMPLES=$(or $(EXAMPLES),0.1) $(COVERAGE) run -m pytest -q --timeout 1800 -p no:cacheprovider \
+	    -k "not thousand and not million" $(NATIVE_ROOMS); status=$$?; \
+	    $(COVERAGE) json -q -o build/coverage.json && \
+	    $(PYTHON) -m tests.tidy.native_coverage build/coverage.json && exit $$status
 
 bench:            ## beside DuckDB and Polars, in turns: make bench W=group@200 ROWS=2000000 RESUME=1; make bench W=kernels
 	bash -c 'source bin/config.sh && ensure_environment bench'

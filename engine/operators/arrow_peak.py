@@ -13,6 +13,7 @@ Thread: look, bytes: any; the rest by the task's.
 from __future__ import annotations
 
 import threading
+import weakref
 from typing import Final
 
 import pyarrow as pa
@@ -23,7 +24,8 @@ _lock: Final = threading.Lock()
 class _Tasks:
     """Of this process: tasks that run, and what Arrow held when none did."""
 
-    count = 0  # guarded by: _lock
+    #: weak: an attempt that never began is not closed
+    at_work: Final[weakref.WeakSet[ArrowPeak]] = weakref.WeakSet()  # guarded by: _lock
     idle_bytes = 0  # guarded by: _lock
 
 
@@ -37,9 +39,9 @@ class ArrowPeak:
         self._record_bytes = self._pool.max_memory() or 0
         self._is_closed = False
         with _lock:
-            if _Tasks.count == 0:
+            if not _Tasks.at_work:
                 _Tasks.idle_bytes = held
-            _Tasks.count += 1
+            _Tasks.at_work.add(self)
             self._idle_bytes = min(_Tasks.idle_bytes, held)
 
     def look(self) -> None:
@@ -65,4 +67,4 @@ class ArrowPeak:
             _ = self.bytes
             self._is_closed = True
             with _lock:
-                _Tasks.count -= 1
+                _Tasks.at_work.discard(self)

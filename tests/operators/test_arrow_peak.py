@@ -17,6 +17,15 @@ def test_what_was_there_before_any_task_ran_is_left_out():
     del held, later
 
 
+def test_an_attempt_that_never_began_does_not_count():
+    ArrowPeak()
+    held = pa.allocate_buffer(8 << 20)
+    peak = ArrowPeak()
+    assert peak.bytes < 1 << 20
+    peak.close()
+    del held
+
+
 def test_what_a_script_lets_go_meanwhile_hides_nothing_and_is_not_counted():
     held = pa.allocate_buffer(64 << 20)
     peak = ArrowPeak()

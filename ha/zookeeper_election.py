@@ -155,7 +155,8 @@ class ZooKeeperElection:
         folder = self._settings.latch_folder
         for name in names:
             if name.partition("-")[0] in self._left:
-                self._ask(lambda client, path=f"{folder}/{name}": client.delete_async(path), _ignore, _ignore)  # type: ignore[misc]
+                path = f"{folder}/{name}"
+                self._ask(lambda client, path=path: client.delete_async(path), _ignore, _ignore)  # type: ignore[misc]
         line = sorted(names, key=lambda name: name[-_SEQUENCE_DIGITS:])
         mine = next((name for name in line if name.partition("-")[0] == self._token), None)
         if mine is None:

@@ -12,7 +12,8 @@
 
 Rows are handled 1024 at a time, and in rounds: all rows look for a slot (an empty one is taken at once, one with the
 right tag makes a candidate), new keys are encoded, all candidates are compared column by column; those that differ look
-on in the next round. Keys of one number are found in one pass instead (``word_keys``). Then every state is updated by a kernel over the group addresses.
+on in the next round. Keys of one number are found in one pass instead (``word_keys``). Then every state is updated by a
+kernel over the group addresses.
 
 Full means: no page for a group, a value or a larger directory. Rows before the one that found no room are complete; it
 may have changed values of its group already, which does no harm, since it comes again. It and rows behind it may have

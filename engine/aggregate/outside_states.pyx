@@ -13,7 +13,14 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcmp, memcpy
 
-from engine.aggregate.state_kernels cimport FLAG_OUTSIDE, FLAG_VALUE, OP_COUNT_ROWS, OP_COUNT_VALID, StateField, ValueSlot
+from engine.aggregate.state_kernels cimport (
+    FLAG_OUTSIDE,
+    FLAG_VALUE,
+    OP_COUNT_ROWS,
+    OP_COUNT_VALID,
+    StateField,
+    ValueSlot,
+)
 from engine.records.arrow_batch cimport ArrowBatch
 from engine.records.outside_values cimport move_outside, read_outside, referenced_bytes, values_lie_outside
 

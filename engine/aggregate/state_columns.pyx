@@ -10,8 +10,8 @@
 A column is a state as it is, or an average made of a sum and a count: float64, or a decimal of the sum's scale rounded
 half away from zero; or variance or standard deviation made of moments: n - 1 in the denominator, null below two values.
 
-Invariants: the table is not changed while a scan is read. Groups that no row was put into are left out. A batch has at most max_rows rows and about max_bytes bytes
-of records, never less than one row.
+Invariants: the table is not changed while a scan is read. Groups that no row was put into are left out. A batch has at
+most max_rows rows and about max_bytes bytes of records, never less than one row.
 """
 
 cimport cython
@@ -202,19 +202,25 @@ def moments_of_values(values not None):
 
 @cython.final
 cdef class GroupScan:
-    """Args: store: -1: all of them, in order; partition: only its groups, -1: all of the store; schema: of the batches; columns: for each column behind
-    the keys (state, -1), (sum state, count state) of an average, (moments, RESULT_VARIANCE or RESULT_STDDEV); max_rows, max_bytes: 1 or more.
+    """Args:
+        store: -1: all of them, in order.
+        partition: only its groups, -1: all of the store.
+        schema: of the batches.
+        columns: for each column behind the keys (state, -1), (sum state, count state) of an average, (moments,
+            RESULT_VARIANCE or RESULT_STDDEV).
+        max_rows, max_bytes: 1 or more.
     """
 
     def __cinit__(self, GroupTable table not None, int32_t store, int32_t partition, schema, list columns not None,
                   int64_t max_rows, int64_t max_bytes):
+        cdef int64_t groups = table.stores[store].group_count if store >= 0 else table.group_count
         self._table = table
         self._store = max(store, 0)
         self._end = store + 1 if store >= 0 else table.store_count
         self._partition = partition
         self._schema = schema
         self._columns = columns
-        self._capacity = max(min(max_rows, table.stores[store].group_count if store >= 0 else table.group_count), <int64_t> 1)
+        self._capacity = max(min(max_rows, groups), <int64_t> 1)
         self._max_bytes = max_bytes
         self._groups = <uint8_t**> malloc(<size_t> self._capacity * sizeof(uint8_t*))
         self._keys = <uint8_t**> malloc(<size_t> self._capacity * sizeof(uint8_t*))

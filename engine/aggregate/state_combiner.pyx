@@ -4,7 +4,7 @@
     sorter = ExternalSorter(..., combiner=combiner)                             rows of that schema, sorted by the keys
 
     target  │ size │ null bits │ key │ sum 7 │ count 2 │ min 3 │
-    source  │ size │ null bits │ key │ sum 5 │ count 1 │ null  │     ──►  target  │ ... │ key │ sum 12 │ count 3 │ min 3 │
+    source  │ size │ null bits │ key │ sum 5 │ count 1 │ null  │  ──►  target  │ ... │ key │ sum 12 │ count 3 │ min 3 │
 
 States are merged by the kernels of the group table: a value of the target is copied to a scratch of the form of a group
 (value and flag), the value of the source is a column of one row. Sums and counts of int64 and sums of float64, which

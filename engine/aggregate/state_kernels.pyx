@@ -4,13 +4,14 @@
     replaces_value(field, column, row, group, ...)         min and max of strings and binaries, one row
 
 The same kernels merge: a state column is an argument like any other (sums add, counts add as integers, extremes
-compare; moments are another operation). Numbers compare with NaN as the largest, bytes compare as memcmp does, a shorter prefix first.
+compare; moments are another operation). Numbers compare with NaN as the largest, bytes compare as memcmp does, a
+shorter prefix first.
 
 Moments follow Welford for values and Chan, Golub and LeVeque for states: differences from a running mean, so that
 a large mean does not eat the deviations, as it does in a sum of squares.
 
-Invariants: a row whose argument is null changes nothing but COUNT_ROWS, FIRST and LAST. Group addresses are multiples of 8; values of
-16 bytes and more are read and written through memcpy.
+Invariants: a row whose argument is null changes nothing but COUNT_ROWS, FIRST and LAST. Group addresses are multiples
+of 8; values of 16 bytes and more are read and written through memcpy.
 """
 
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
@@ -73,7 +74,8 @@ cdef extern from *:
         return half >> 15 ? -value : value;
     }
     /* 10^76: one more than the largest decimal of 76 digits; two such numbers add up below 2^255 */
-    static const uint64_t drey_decimal256_end[4] = {0x0ULL, 0x7775a5f171951000ULL, 0x764b4abe8652979ULL, 0x161bcca7119915b5ULL};
+    static const uint64_t drey_decimal256_end[4] = {0x0ULL, 0x7775a5f171951000ULL, 0x764b4abe8652979ULL,
+                                                    0x161bcca7119915b5ULL};
 
     static inline int drey_add_int256(uint8_t* target, const uint8_t* value) {
         uint64_t sum[4], other[4], size[4];

@@ -93,7 +93,7 @@ cdef object _deviations(const ColumnView* moments, int64_t count, bint is_root):
     cdef StateField field
     cdef int64_t start = 0
     cdef int64_t nulls = 0
-    cdef int64_t size, index
+    cdef int64_t size, index, row
     cdef uint8_t* bits
     cdef double* values
     none.count = 0
@@ -106,8 +106,9 @@ cdef object _deviations(const ColumnView* moments, int64_t count, bint is_root):
         while start < count:
             size = min(<int64_t> CHUNK_ROWS, count - start)
             for index in range(size):
+                row = moments.offset + start + index
                 groups[index] = (<uint8_t*> &none if column_is_null(moments, start + index)
-                                 else <uint8_t*> moments.values + (moments.offset + start + index) * <int64_t> sizeof(Moments))
+                                 else <uint8_t*> moments.values + row * <int64_t> sizeof(Moments))
             nulls += gather_deviations(groups, size, &field, is_root, bits + (start >> 3), values + start)
             start += size
     return pa.Array.from_buffers(pa.float64(), count, [validity, buffer], null_count=nulls)

@@ -9,8 +9,8 @@
 The general way goes in rounds over all kinds of keys: slots, new keys, comparison, again. Here a row is done before the
 next one begins, because a comparison is two loads, and what is waited for is the memory of the group.
 
-Invariants: equal numbers are equal words and the other way round (no floats: -0.0 and NaN; no bools: bits in Arrow). The
-null group has another head than any number, so it is never found here.
+Invariants: equal numbers are equal words and the other way round (no floats: -0.0 and NaN; no bools: bits in Arrow).
+The null group has another head than any number, so it is never found here.
 
 Source: prefetching groups of probes, Chen et al., "Improving hash join performance through prefetching" (2004).
 """

@@ -123,7 +123,7 @@ cdef int64_t put_rows(uint8_t* out, const FieldColumn* columns, int64_t column_c
 
 @cython.final
 cdef class RowFormatter:
-    """Formats rows of ``column_count`` (at least one) columns; ``delimiter`` is an ASCII byte that no number contains."""
+    """Formats rows of ``column_count`` columns, at least one; ``delimiter`` is an ASCII byte that no number has."""
 
     cdef FieldColumn* _columns
     cdef uint8_t* _room

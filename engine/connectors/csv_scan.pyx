@@ -17,8 +17,8 @@ quote and anywhere else a quote is an ordinary character. So one bit of state te
         .advance(data)  .next_record_end(data, start)
 
 Blocks of 64 bytes are passed with bit masks (``quote_mask``) as long as quotes stand only where they belong; the state
-machine does the rest. Blocks and splits are cut after ``\\n`` only; a lone ``\\r`` ends a record as well, but nothing is
-cut there. ``quote`` -1: no quoting. Kernels run without the GIL; data is borrowed for one call.
+machine does the rest. Blocks and splits are cut after ``\\n`` only; a lone ``\\r`` ends a record as well, but nothing
+is cut there. ``quote`` -1: no quoting. Kernels run without the GIL; data is borrowed for one call.
 
 Source: RFC 4180 and the rules of Arrow's CSV parser, which reads what is cut here.
 """
@@ -47,9 +47,9 @@ cdef inline bint opens_field(uint8_t previous, int32_t delimiter) noexcept nogil
     return previous == delimiter or previous == NEWLINE or previous == RETURN
 
 
-# Walk [start, stop) byte run by byte run. With stop_at_first: return the position after the first newline outside quotes, else -1 at the
-# end. Otherwise walk to the end and return the position after the last such newline, or -1.
-# The caller guarantees 0 <= start <= stop <= size of data.
+# Walk [start, stop) byte run by byte run. With stop_at_first: return the position after the first newline outside
+# quotes, else -1 at the end. Otherwise walk to the end and return the position after the last such newline, or -1. The
+# caller guarantees 0 <= start <= stop <= size of data.
 cdef int64_t walk_runs(ScanState* state, const uint8_t* data, int64_t start, int64_t stop, int32_t delimiter,
                        int32_t quote, bint stop_at_first) noexcept nogil:
     cdef int64_t position = start
@@ -187,7 +187,7 @@ def contains_byte(const uint8_t[::1] data not None, int byte):
 
 
 def last_record_end(const uint8_t[::1] data not None, int delimiter, int quote):
-    """Return the end of the last whole record (after its newline) of data that begins with a record; 0: there is none."""
+    """Return the end of the last whole record (after its newline) of data that begins with a record; 0: none."""
     cdef int64_t size = data.shape[0]
     cdef int64_t end
     cdef ScanState state

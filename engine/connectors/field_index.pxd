@@ -8,8 +8,8 @@
 # The caller gives room for size + 64 ends. ends[-1] is -1 (the caller's, too), so that field i is
 # (ends[i - 1] + 1, ends[i]). A last record without newline gets an end at size, counted as a newline.
 #
-# Source: the bitmaps of simdjson (Langdale and Lemire, "Parsing gigabytes of JSON per second", 2019) on CSV; the rule of
-# stray quotes is that of quote_mask.
+# Source: the bitmaps of simdjson (Langdale and Lemire, "Parsing gigabytes of JSON per second", 2019) on CSV; the rule
+# of stray quotes is that of quote_mask.
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
 

@@ -38,7 +38,8 @@ cdef extern from * nogil:
                 lanes[lane] = _mm_loadu_si128((const __m128i*)(data + position) + lane);
             const uint64_t quotes = drey_equal_mask(lanes, (char)quote);
             const uint64_t newlines = drey_equal_mask(lanes, 10);
-            const uint64_t before = drey_equal_mask(lanes, (char)delimiter) | newlines | drey_equal_mask(lanes, 13) | quotes;
+            const uint64_t before = drey_equal_mask(lanes, (char)delimiter) | newlines | drey_equal_mask(lanes, 13)
+                                    | quotes;
             uint64_t inside = quotes;
             inside ^= inside << 1;
             inside ^= inside << 2;

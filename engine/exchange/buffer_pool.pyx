@@ -289,11 +289,13 @@ cdef class NetworkBufferPool:
         """Return a segment off the free list; caller has counted it."""
         cdef int32_t count, index
         cdef NetworkSlab slab
+        cdef uint8_t* start
         if not self._free:
             count = max(1, min(SLAB_BYTES // self.segment_size, self.segment_count - self.allocated_count))
             slab = NetworkSlab(<size_t> count * self.segment_size)
             for index in range(count - 1, -1, -1):
-                self._free.append(wrap_memory(slab.start + <int64_t> index * self.segment_size, self.segment_size, slab))
+                start = slab.start + <int64_t> index * self.segment_size
+                self._free.append(wrap_memory(start, self.segment_size, slab))
             self.allocated_count += count
         return self._free.pop()
 

@@ -170,7 +170,8 @@ cdef class RebalanceSelector(ChannelSelector):
     cdef uint32_t _next
 
     def __init__(self, int32_t channel_count, seed=None):
-        self._next = mixed_seed(int.from_bytes(os.urandom(8), "little") if seed is None else seed) % <uint64_t> channel_count
+        seed = int.from_bytes(os.urandom(8), "little") if seed is None else seed
+        self._next = mixed_seed(seed) % <uint64_t> channel_count
 
     cdef int select(self, ArrowBatch batch, uint32_t* channels) except -1:
         with nogil:

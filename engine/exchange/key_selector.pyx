@@ -8,8 +8,8 @@
 HASH uses the high half only: join tables and recursion use the other bits. ``spread_nulls`` sends rows with a null key,
 which match nothing, to all channels in turn. Heavy keys, known by their hashes, are split: on one side of a join their
 rows are *spread* (the first one of each key to its home, the channel of its hash, then in turn), on the other side
-*replicated* to all channels; ``divide`` takes those out of a batch, because a row has one channel here. RANGE: bounds are key rows in order, one fewer than channels; equal keys
-share a channel. All work without the GIL.
+*replicated* to all channels; ``divide`` takes those out of a batch, because a row has one channel here. RANGE: bounds
+are key rows in order, one fewer than channels; equal keys share a channel. All work without the GIL.
 
 Source: Flink's KeyGroupStreamPartitioner and CustomPartitionerWrapper; HASH and RANGE are ours.
 """
@@ -130,7 +130,7 @@ cdef class HashSelector(KeySelector):
             free(hashes)
 
     def divide(self, batch not None):
-        """Return (rows for one channel each, rows for all channels) of a pyarrow.RecordBatch, None where there are none.
+        """Return (rows for one channel each, rows for all channels) of a pyarrow.RecordBatch; None: there are none.
 
         Cost: one pass over the keys; rows are copied only when there are both.
         """

@@ -8,8 +8,8 @@ Back pressure has two sources: buffers are bounded by the producer's pool (``add
 waits for its next buffer), batches by reference are bounded here, by count and by bytes (``add_batch`` waits without
 the GIL until the consumer has taken one; a batch larger than the bound passes alone).
 
-States     OPEN ─finish─► ENDED        OPEN, ENDED ─fail─► FAILED: queued data is dropped, poll raises ProducerFailedError
-           any ─release─► RELEASED     data is dropped, every call raises PartitionReleasedError, waiters too
+States     OPEN ─finish─► ENDED       OPEN, ENDED ─fail─► FAILED: data is dropped, poll raises ProducerFailedError
+           any ─release─► RELEASED    data is dropped, every call raises PartitionReleasedError, waiters too
 
 Invariants: order is kept; END_OF_PARTITION is the last element and there is one; an element is owned by exactly one of
 producer, ring and consumer: a refused one goes back to its pool before the error is raised.

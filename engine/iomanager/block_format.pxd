@@ -66,7 +66,8 @@ cdef int decompress_payload(
 ) noexcept nogil
 # Complete a header whose identity is set: lengths, codec, sequence, both checksums.
 cdef void seal_header(
-    BlockHeader* header, Codec codec, int64_t raw_length, int64_t sequence, const uint8_t* payload, int64_t stored_length
+    BlockHeader* header, Codec codec, int64_t raw_length, int64_t sequence, const uint8_t* payload,
+    int64_t stored_length
 ) noexcept nogil
 # Check a header against the expected identity, sequence and lengths (negative lengths: not known beforehand).
 cdef BlockFault check_header(

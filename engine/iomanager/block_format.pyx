@@ -61,7 +61,8 @@ cdef int decompress_payload(
 
 
 cdef void seal_header(
-    BlockHeader* header, Codec codec, int64_t raw_length, int64_t sequence, const uint8_t* payload, int64_t stored_length
+    BlockHeader* header, Codec codec, int64_t raw_length, int64_t sequence, const uint8_t* payload,
+    int64_t stored_length
 ) noexcept nogil:
     memcpy(header.magic, MAGIC, 4)
     header.version = BLOCK_VERSION
@@ -151,7 +152,8 @@ def encode_block(const uint8_t[::1] payload not None, identity, int32_t file_num
     return PyBytes_FromStringAndSize(<const char*> &header, BLOCK_HEADER_BYTES) + body
 
 
-def decode_block(const uint8_t[::1] data not None, identity, int32_t file_number, int64_t sequence, path, int64_t offset):
+def decode_block(const uint8_t[::1] data not None, identity, int32_t file_number, int64_t sequence, path,
+                 int64_t offset):
     """Return the payload of the one block that `data` holds.
 
     Args: path, offset: only for the error text.

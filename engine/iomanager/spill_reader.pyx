@@ -212,7 +212,8 @@ cdef class SpillReader:
         path, offset, _ = self._file.block_place(slot.sequence)
         if slot.fault != 0:
             raise corrupt_block(path, offset, slot.sequence, slot.fault)
-        raise SpillError(f"reading block {slot.sequence} at offset {offset} of {path} failed: {os.strerror(slot.error)}")
+        raise SpillError(f"reading block {slot.sequence} at offset {offset} of {path} failed: "
+                         f"{os.strerror(slot.error)}")
 
     cdef void _release(self) noexcept:
         """Wait for what is queued; give back memory and descriptors."""

@@ -1,6 +1,6 @@
 # SpillWriter: rows in, blocks on disk. Comes from SpillSpace.writer(label, block_size=...).
 #
-#     write(rows) ─► fill buffer ─(full: cut)─► request queue of the directory ─► thread: compress, CRC32C, pwrite ─► extents
+#     write(rows) ─► fill buffer ─(full: cut)─► request queue of the directory ─► thread: compress, CRC32C, pwrite
 #
 # A block is cut between two calls of write and never inside one, so a caller that hands over whole rows finds whole
 # rows in every block. A call larger than the block size is a block of its own, written from the caller's memory.

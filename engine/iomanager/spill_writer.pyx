@@ -191,7 +191,8 @@ cdef void fail_stream(WriteStream* stream, int error) noexcept nogil:
 cdef class SpillWriter:
 
     def __cinit__(
-        self, space, str label not None, IoBuffers buffers not None, identity, int32_t file_number, int64_t block_size, bint compress,
+        self, space, str label not None, IoBuffers buffers not None, identity, int32_t file_number, int64_t block_size,
+        bint compress,
     ):
         if not 1024 <= block_size <= 1 << 30:
             raise ValueError(f"a block size of {block_size} bytes: from 1024 to 2**30 are possible")

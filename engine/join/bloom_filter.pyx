@@ -5,12 +5,13 @@
     hash ──remix──► 32 high bits: word      3 * 6 low bits: three bits of that word        one cache line for each key
 
 Its pages are pages of the pool: one at first, twice as many whenever there are some to have. A word of a filter that
-doubles stands for its two halves from then on, so bits set early are looser, but while they are few that costs nothing. With 10 bits for each row a word lets 5 % of the other keys pass, with 4 bits 25 %; at
-less than 2.5 it gives up: its pages go back, and every key may be there from then on. So it does when it is asked for
-nothing: a look costs a cache miss, and of TRIAL_ROWS keys it has to keep out at least one in TRIAL_SHARE.
+doubles stands for its two halves from then on, so bits set early are looser, but while they are few that costs nothing.
+With 10 bits for each row a word lets 5 % of the other keys pass, with 4 bits 25 %; at less than 2.5 it gives up: its
+pages go back, and every key may be there from then on. So it does when it is asked for nothing: a look costs a cache
+miss, and of TRIAL_ROWS keys it has to keep out at least one in TRIAL_SHARE.
 
-Invariant: what was added is contained as long as the filter is open. Source: Putze, Sanders, Singler, "Cache-, hash- and
-space-efficient Bloom filters" (the blocked filter); Flink's BloomFilter of a spilled partition's buckets.
+Invariant: what was added is contained as long as the filter is open. Source: Putze, Sanders, Singler, "Cache-, hash-
+and space-efficient Bloom filters" (the blocked filter); Flink's BloomFilter of a spilled partition's buckets.
 """
 
 cimport cython

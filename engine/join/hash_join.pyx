@@ -16,8 +16,9 @@
 While everything fits, probe rows never become rows: keys are hashed from the Arrow columns, matches gathered. Output
 batches have at most 8192 rows and about 1 MiB; pairs of a probe batch come in its order while nothing is spilled.
 
-Memory: rows, directory and write buffers are pages of the pool, of which six are enough; scratch is under 1 MiB; a small
-build side is kept as Arrow columns as well, where the pool has as much to spare. A wide row takes the process-wide grant.
+Memory: rows, directory and write buffers are pages of the pool, of which six are enough; scratch is under 1 MiB; a
+small build side is kept as Arrow columns as well, where the pool has as much to spare. A wide row takes the
+process-wide grant.
 
 Invariants: a null key matches nothing; each build row is in the table at most once, so an outer build row comes out
 unmatched at most once; every page is back after close().
@@ -29,7 +30,8 @@ the right side is empty; the join must be given all of the right side, then. Cop
 matched from the start. A spilled pair is built from its smaller file (``spilled_pair``, ``join_roles``).
 
 Thread: one at a time; a build side may be lent to joins in other threads (``lent_build``). Source: Flink's
-HybridHashTable and BinaryHashTable; Graefe et al., "Hash joins and hash teams in SQL Server"; the block-wise end is ours.
+HybridHashTable and BinaryHashTable; Graefe et al., "Hash joins and hash teams in SQL Server"; the block-wise end is
+ours.
 """
 
 cimport cython
@@ -74,7 +76,8 @@ cdef class HashJoin:
         build_is_left: whether the build side is the join's left input.
         output: (side, column index) of each output column; side 0 is left, 1 right. Semi and anti: left only.
         output_schema: pyarrow.Schema of the output.
-        pool, space: pages (at least 6) and SpillSpace of this operator. Borrowed; an unfinished join's files go with it.
+        pool, space: pages (at least 6) and SpillSpace of this operator. Borrowed; an unfinished join's files go with
+            it.
         force_spill: behave as if eight rows fitted memory.
         condition: PairCondition that pairs with equal keys must meet as well.
         null_aware: the anti join is NOT IN.
@@ -90,7 +93,8 @@ cdef class HashJoin:
                   output_schema, PagePool pool not None, space, bint force_spill=False, *, condition=None,
                   bint null_aware=False, replicated=None, value_owner=None):
         if pool.page_limit < PAGES_MIN:
-            raise MemoryBudgetError(f"{pool.owner}: a hash join needs {PAGES_MIN} pages, the pool has {pool.page_limit}")
+            raise MemoryBudgetError(f"{pool.owner}: a hash join needs {PAGES_MIN} pages, "
+                                    f"the pool has {pool.page_limit}")
         if null_aware and (how is not JoinType.ANTI or len(build_keys) != 1 or condition is not None):
             raise SchemaError("a null-aware join is an anti join by one key, without a condition")
         build = JoinSide(build_schema, build_keys, value_owner or space)
@@ -217,7 +221,8 @@ cdef class HashJoin:
 
     # NOT IN of something that holds a null is never true. Known when all right rows have passed.
     cdef bint _returns_nothing(self) noexcept:
-        return self._null_aware and (self._probe_null_keys if self._is_reversed != self._roles.build_is_left else self._build_null_keys) > 0
+        cdef bint right_is_probe = self._is_reversed != self._roles.build_is_left
+        return self._null_aware and (self._probe_null_keys if right_is_probe else self._build_null_keys) > 0
 
     # ------------------------------------------------------------------ probe
 

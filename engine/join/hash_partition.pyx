@@ -1,8 +1,8 @@
 """HashPartition: one partition of a hash join's build side, resident or spilled, and its probe file.
 
-    RESIDENT ──begin_, finish_spill()──► SPILLED (build file open) ──finish_build()──► SPILLED (probe file open) ──finish_probe()──► pair
-        │ place_row          │ place_row, flush                            │ place_row, flush
-        └──finish_build()──► RESIDENT (its rows are in the table)
+   RESIDENT ─begin_, finish_spill()─► SPILLED (build file) ─finish_build()─► SPILLED (probe file) ─finish_probe()─► pair
+       │ place_row                        place_row, flush                       place_row, flush
+       └─finish_build()─► RESIDENT (its rows are in the table)
 
 Resident rows lie as entries (link and row) in pages of the pool. Spilling strips the links in place, page by page, and
 writes plain rows, so a build file and a probe file hold nothing but rows of their side's schema. A spilled partition

@@ -21,8 +21,8 @@ scratch arrays of this object: one thread at a time.
 
 Limits: 2^32 cells. Load factor: at most 0.8; 0.5 where the pool has the pages.
 
-Source: the tagged directory of Leis et al. and DuckDB's salted join hash table; Flink's BinaryHashBucketArea uses buckets
-of 128 bytes with overflow chains instead.
+Source: the tagged directory of Leis et al. and DuckDB's salted join hash table; Flink's BinaryHashBucketArea uses
+buckets of 128 bytes with overflow chains instead.
 """
 
 cimport cython

@@ -1,4 +1,4 @@
-"""JoinRoles: everything of a join that depends on which side is built: sides, table, output, condition, what is emitted.
+"""JoinRoles: what depends on which side of a join is built: sides, table, output, condition, what is emitted.
 
     roles = JoinRoles(how, left, right, build_is_left, output, output_schema, pool, condition, copies, copies_are_left)
     roles.keep_small_build(partitions)          after the table is filled

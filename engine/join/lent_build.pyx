@@ -1,15 +1,15 @@
 """One build side for several joins of a process: lent where it is whole in memory, copied where it is not.
 
-    owner.add_build... ─► owner.finish_build() ─┬─ can_lend(owner)      borrow_build(join, owner)     nothing is built again
-                                                └─ not                  for _ in copy_build(join, owner): ...
-                                                                        join.finish_build()
+    owner.add_build... ─► owner.finish_build() ─┬─ can_lend(owner)   borrow_build(join, owner): none is built again
+                                                └─ not               for _ in copy_build(join, owner): ...
+                                                                     join.finish_build()
 
 A borrowing join reads the owner's directory, rows and Arrow columns, which no probe changes: build rows that carry a
 matched bit are not lent (``can_lend``). The owner must stay open, and must not probe itself, until all borrowers are
 closed; each borrower has scratch memory of its own, so that they may probe in different threads.
 
-A copy reads what the owner has in pages and in build files, while the owner may probe (its pages and build files stay as
-they are until its finish_probe). It takes one step for each chunk of rows.
+A copy reads what the owner has in pages and in build files, while the owner may probe (its pages and build files stay
+as they are until its finish_probe). It takes one step for each chunk of rows.
 """
 
 from libc.stdint cimport int64_t

@@ -9,8 +9,8 @@
                                                               · the row is larger than a page: memory of its own
 
 Probe rows whose key no spilled build row has need not wait: a Bloom filter is filled while partitions spill
-(``may_match``). It takes an eighth of the pool at most, from what spilling brings back, and gives its pages up when it is
-full, and before the level fails for want of a page; not for the sake of a resident partition, whose rows would be
+(``may_match``). It takes an eighth of the pool at most, from what spilling brings back, and gives its pages up when it
+is full, and before the level fails for want of a page; not for the sake of a resident partition, whose rows would be
 spilled with their probe rows: a page of the filter tells of 30,000 keys.
 
 A run is written before anything is spilled, so a page that goes to a file holds complete rows. The partition of level 0
@@ -20,8 +20,8 @@ Invariants: a spilled partition holds exactly one page (its write buffer), so a 
 for the partition of null keys, one for the directory. Larger rows take memory beside the pages, a row larger than the
 budget the process-wide grant, and only on its way to the file.
 
-Source: ``BinaryHashTable.spillPartition`` and ``AbstractHashTable`` of Flink's table runtime; fan-out by the pool's pages as
-there, the largest partition first.
+Source: ``BinaryHashTable.spillPartition`` and ``AbstractHashTable`` of Flink's table runtime; fan-out by the pool's
+pages as there, the largest partition first.
 """
 
 cimport cython
@@ -30,7 +30,16 @@ from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
 
 from engine.join.bloom_filter cimport BloomFilter
-from engine.join.entry_pages cimport LINK_SIZE, EntryCursor, EntryPages, next_entries, next_rows_of_block, open_page, place_large, place_row
+from engine.join.entry_pages cimport (
+    LINK_SIZE,
+    EntryCursor,
+    EntryPages,
+    next_entries,
+    next_rows_of_block,
+    open_page,
+    place_large,
+    place_row,
+)
 from engine.join.hash_partition cimport HashPartition
 from engine.join.hash_table cimport HashTable
 from engine.join.join_side cimport JoinSide

@@ -20,7 +20,7 @@ holds it may take more (a comparison needs two such records, a downstream operat
 is let in beside the holder when the holder has not let go for RESERVED_WAIT_S seconds: holder and waiter may be
 connected by a bounded queue, and memory beyond the budget is better than a job that stands still.
 
-Limits: page_count < 2**31. Source: the slab idea of Flink's MemoryManager; recycling order after jemalloc's dirty pages.
+Limits: page_count < 2**31. Source: the slabs of Flink's MemoryManager; recycling order after jemalloc's dirty pages.
 """
 
 from libc.stdint cimport uintptr_t
@@ -77,7 +77,7 @@ cdef extern from *:
         if (mprotect(start, size, PROT_READ | PROT_WRITE) != 0)
             return -1;
         madvise(start, size, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
-        madvise(start, size, MADV_POPULATE_WRITE);     /* refused by kernels before 5.14: then the first touch does it */
+        madvise(start, size, MADV_POPULATE_WRITE);     /* refused before Linux 5.14: then the first touch does it */
         return drey_thread_ns() - began;
     }
     """
@@ -336,7 +336,8 @@ cdef void reserved_grant_enter(int32_t owner, void* slabs) noexcept nogil:
     global reserved_count, reserved_owner, reserved_slabs, reserved_thread, reserved_overlaps
     cdef uintptr_t thread = pthread_self()
     pthread_mutex_lock(&drey_reserved_mutex)
-    while reserved_count > 0 and thread != reserved_thread and not (owner == reserved_owner and slabs == reserved_slabs):
+    while (reserved_count > 0 and thread != reserved_thread
+           and not (owner == reserved_owner and slabs == reserved_slabs)):
         if drey_reserved_wait(RESERVED_WAIT_S):
             reserved_overlaps += 1
             break

@@ -267,7 +267,8 @@ cdef object _unsupported(object schema, const ArrowSchema* exported):
     for index in range(exported.n_children):
         if _check_schema(exported.children[index]) < 0:
             field = schema.field(index)
-            return SchemaError(f"column '{field.name}' has the type {field.type}, which rows cannot hold; cast it first")
+            return SchemaError(f"column '{field.name}' has the type {field.type}, which rows cannot hold; "
+                               "cast it first")
     return SchemaError(f"a schema that cannot be read: {schema}")
 
 

@@ -269,8 +269,8 @@ cdef class KeyGroupAssigner:
                 for row in range(count):
                     groups[row] = group_of_hash(groups[row], self.max_parallelism)
         if null_row >= 0:
-            raise DataError(f"Assigned key must not be null! Key {', '.join(self._names)}, row {null_row} of a batch of "
-                            f"{batch.row_count}; key_by refuses null keys: filter them out or give them a value")
+            raise DataError(f"Assigned key must not be null! Key {', '.join(self._names)}, row {null_row} of a batch "
+                            f"of {batch.row_count}; key_by refuses null keys: filter them out or give them a value")
         return 0
 
     def key_groups(self, batch):

@@ -249,7 +249,7 @@ cdef int move_outside(ArrowBatch batch, int32_t index, object owner) except -1:
 
 cdef int compare_outside(const uint8_t* left, int64_t left_size, bint left_outside, const uint8_t* right,
                          int64_t right_size, bint right_outside) noexcept nogil:
-    """Order of two values of which one at least lies outside, by the bytes that are here; UNDECIDED when equal so far."""
+    """Order two values of which one at least lies outside, by the bytes that are here; UNDECIDED: equal so far."""
     cdef int64_t left_known = left_size
     cdef int64_t right_known = right_size
     cdef int64_t known

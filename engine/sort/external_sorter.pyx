@@ -22,10 +22,10 @@ Rows with equal keys stay in order of arrival (the sort is stable). With a limit
 Values that a combiner may exchange stay in their rows, however wide they are.
 
 Memory: while filling, rows and index fill the pool: in two halves, one being filled while the other is sorted and
-spilled, from 2 * HALF_PAGES_MIN pages and without a limit, else in one. While merging, half of the pool's bytes are blocks of runs (memory
-of their readers) and up to a quarter is a grant into which rows are copied for decoding. A row larger than that is
-decoded where it lies in its block. A row larger than the whole pool uses the reserved grant, alone, and becomes a run
-of its own.
+spilled, from 2 * HALF_PAGES_MIN pages and without a limit, else in one. While merging, half of the pool's bytes are
+blocks of runs (memory of their readers) and up to a quarter is a grant into which rows are copied for decoding. A row
+larger than that is decoded where it lies in its block. A row larger than the whole pool uses the reserved grant, alone,
+and becomes a run of its own.
 
 Spilled bytes: the input once with up to fan-in runs (64 or more from 512 KiB of pages), else at most twice: the fan-in
 is at least the square root of the number of runs, so one intermediate merge is always enough.

@@ -10,8 +10,8 @@ block, which is read once a bound, whoever asks. A run in memory is searched its
 
 Memory: 73 bytes a block lie outside the budget, 3 in 10 000 of blocks of 256 KiB.
 
-A run that is a part of a result partition names it in the errors of its file: reading again would not help, its producer
-has to run again.
+A run that is a part of a result partition names it in the errors of its file: reading again would not help, its
+producer has to run again.
 
 Limits: keys are compared as KeyBytes cuts them; rows that differ behind the cut count as equal here.
 

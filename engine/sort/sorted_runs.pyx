@@ -38,7 +38,8 @@ from engine.sort.merge_plan import merge_steps
 cdef class SortedRuns:
     """Args: schema, keys: of the rows; space: SpillSpace; block_size: of runs on disk, bytes.
 
-    has_values_inside: wide values stay in their rows, for readers in other processes; combiner: of rows with equal keys.
+    has_values_inside: wide values stay in their rows, for readers in other processes; combiner: of rows with equal
+    keys.
     """
 
     def __cinit__(self, schema, keys, space, int64_t block_size, bint has_values_inside=False,

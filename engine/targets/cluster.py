@@ -120,7 +120,8 @@ def _with_modules(job_graph: JobGraph, client: ClusterClient) -> JobGraph:
     if not any(isinstance(step.operator, PythonOperator) for vertex in job_graph.vertices for step in vertex.chain):
         return job_graph
     command_line = current_command_line()
-    script = command_line.script or (Path(sys.argv[0]) if sys.argv and os.path.isfile(sys.argv[0]) else None)  # noqa: PTH113
+    started = sys.argv[0] if sys.argv else ""
+    script = command_line.script or (Path(started) if os.path.isfile(started) else None)  # noqa: PTH113
     artifacts = []
     for module in shipped_modules(script, command_line.py_files):
         key = client.upload(job_graph.job_id, module.content)

@@ -13,6 +13,7 @@ from tests.tidy.imports import ROOT, source_files
 LONG_FILES: dict[str, str] = {}
 LINES_MAX = 500
 FUNCTION_LINES_MAX = 60
+LINE_LENGTH_MAX = 120
 BLOB_BYTES_MAX = 256 << 10
 BANNED_NAMES = {"utils", "util", "common", "helpers", "misc"}
 
@@ -31,6 +32,8 @@ def test_a_file_is_short_and_says_what_it_is(path):
     text = path.read_text(encoding="utf-8")
     if relative(path) not in LONG_FILES:
         assert len(text.splitlines()) <= LINES_MAX
+    wide = [number for number, line in enumerate(text.splitlines(), 1) if len(line) > LINE_LENGTH_MAX]
+    assert not wide, f"lines {wide} have more than {LINE_LENGTH_MAX} characters"
     if path.suffix in (".py", ".pyx"):
         assert re.match(r'\s*(?:#[^\n]*\n)*\s*"""', text), "no module docstring"
     elif path.suffix == ".pxd":

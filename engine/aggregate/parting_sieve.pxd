@@ -10,8 +10,6 @@ from engine.records.row_sieve cimport RowSieve
 
 @cython.final
 cdef class PartingSieve(RowSieve):
-    cdef readonly int64_t row_count      # rows taken so far
-    cdef readonly int64_t size_bytes     # their bytes
     cdef RowCodec _codec
     cdef RowPartitions _target           # None: everything is left
     cdef bint _leaves_all                # once rows were left while states are parted, all that follow must be

@@ -17,7 +17,7 @@ from libc.stdint cimport int64_t, uint8_t
 
 from engine.aggregate.row_partitions cimport RowPartitions
 from engine.records.outside_keys cimport check_rows
-from engine.records.outside_values cimport values_lie_outside, values_still_lie_outside
+from engine.records.outside_values cimport values_lie_outside
 from engine.records.row_codec cimport RowCodec, row_size
 from engine.records.row_sieve cimport RowSieve
 
@@ -27,7 +27,6 @@ cdef class PartingSieve(RowSieve):
     """Args: codec: of the rows that come, which are those of the partitions."""
 
     def __cinit__(self, RowCodec codec not None):
-        values_still_lie_outside()
         self._codec = codec
 
     def begin(self, RowPartitions target not None):

@@ -10,8 +10,6 @@ from engine.records.row_sieve cimport RowSieve
 
 @cython.final
 cdef class SpillSieve(RowSieve):
-    cdef readonly int64_t row_count      # rows taken so far
-    cdef readonly int64_t size_bytes     # their bytes
     cdef public bint drops_all           # nobody needs the join's output any more
     cdef HashJoin _join
 

@@ -7,7 +7,5 @@ from engine.records.row_sieve import RowSieve
 class SpillSieve(RowSieve):
     """Takes probe rows of spilled partitions (see spill_sieve.pyx)."""
 
-    row_count: int
-    size_bytes: int
     drops_all: bool
     def __new__(cls, join: HashJoin) -> Self: ...

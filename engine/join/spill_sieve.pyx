@@ -20,7 +20,7 @@ from engine.join.hash_join cimport HashJoin
 from engine.join.partition_set cimport CHUNK_ROWS, PartitionSet
 from engine.records.hashing cimport partition_of_hash
 from engine.records.outside_keys cimport check_rows
-from engine.records.outside_values cimport values_lie_outside, values_still_lie_outside
+from engine.records.outside_values cimport values_lie_outside
 from engine.records.row_codec cimport row_size
 from engine.records.row_sieve cimport RowSieve
 
@@ -32,7 +32,6 @@ cdef class SpillSieve(RowSieve):
     def __cinit__(self, HashJoin join not None):
         if not join._build_finished or join._level is None:
             raise ValueError("only a join with a complete build side of its own has spilled partitions")
-        values_still_lie_outside()
         self._join = join
 
     cdef int64_t sift(self, uint8_t** rows, int64_t count) except -1:

@@ -13,8 +13,8 @@ cdef uint64_t OUTSIDE_BIT
 
 # Whether any value of this process lies outside: rows need not be looked at when none does.
 cdef bint values_lie_outside() noexcept nogil
-# The same, after none is taken for outside any more when all stores have been closed.
-cdef bint values_still_lie_outside()
+# Forget the values of stores that have been closed: when all are, none lies outside.
+cdef int forget_closed_stores() except -1
 # Bytes of the value behind a reference.
 cdef inline uint64_t referenced_bytes(const uint8_t* reference) noexcept nogil:
     return (<const uint64_t*>reference)[0]

@@ -80,11 +80,11 @@ cdef bint values_lie_outside() noexcept nogil:
     return any_outside
 
 
-cdef bint values_still_lie_outside():
+cdef int forget_closed_stores() except -1:
     global any_outside
     # A value is written into an open store, and counted as outside afterwards: what is written now is not forgotten.
     any_outside = any_outside and any_open()
-    return any_outside
+    return 0
 
 
 cdef int64_t outside_bytes(const uint8_t* row, const int32_t* slots, int32_t slot_count) noexcept nogil:

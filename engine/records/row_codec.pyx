@@ -28,7 +28,13 @@ from engine.records.batch_decoder cimport decode_rows
 from engine.records.byte_kernels cimport load64, store32, store64
 from engine.records.column_writer cimport add_variable_sizes, write_column
 from engine.records.layout import row_layout
-from engine.records.outside_values cimport OUTSIDE_BIT, move_outside, outside_bytes, values_lie_outside
+from engine.records.outside_values cimport (
+    OUTSIDE_BIT,
+    forget_closed_stores,
+    move_outside,
+    outside_bytes,
+    values_lie_outside,
+)
 from engine.records.plain_types import plain_schema
 
 cdef enum:
@@ -96,6 +102,8 @@ cdef class RowCodec:
     def __cinit__(self, schema):
         cdef int32_t index
         cdef TypeNode* types
+        # Who makes a codec begins a work of its own: the values of those that ended need not be looked for in it.
+        forget_closed_stores()
         self.schema = plain_schema(schema)
         self.column_count = len(self.schema)
         types = types_of_schema(self.schema)

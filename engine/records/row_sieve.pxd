@@ -3,6 +3,9 @@
 from libc.stdint cimport int64_t, uint8_t
 
 cdef class RowSieve:
+    cdef readonly int64_t row_count      # rows taken so far
+    cdef readonly int64_t size_bytes     # their bytes
+
     # Take what it wants of count rows, which stay where they are until it returns. The others, in their order, are the
     # first of rows afterwards; returns how many. Rows end inside their page; nothing else of them is checked yet.
     cdef int64_t sift(self, uint8_t** rows, int64_t count) except -1

@@ -1,2 +1,5 @@
 class RowSieve:
     """Takes rows out of an input's pages before they are decoded."""
+
+    row_count: int
+    size_bytes: int

@@ -30,7 +30,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
 
 from engine.iomanager.spill_writer cimport SpillWriter
-from engine.memory.page_pool cimport PagePool
+from engine.memory.page_pool cimport PagePool, take_for_row
 from engine.records.arrow_batch cimport ArrowBatch
 from engine.records.hashing cimport hash_batch, hash_rows, partition_of_hash
 from engine.records.row_codec cimport RowCodec, row_size, rows_of_page
@@ -234,12 +234,7 @@ cdef class RowPartitions:
         cdef bint reserved = False
         cdef uint8_t* memory
         with nogil:
-            memory = self._pool.take_large(size, False)
-            if memory == NULL:
-                reserved = True
-                memory = self._pool.take_large(size, True)
-        if memory == NULL:
-            raise MemoryBudgetError(f"no memory for a state of {size} bytes in {self._pool!r}")
+            memory = take_for_row(self._pool, size, &reserved)
         try:
             self._codec.encode(batch, start + row, 1, self._sizes + row, &memory)
             self._write_behind(self._places[row], memory, size)

@@ -15,7 +15,7 @@ from libc.stdlib cimport free, malloc
 
 from engine.iomanager.spill_reader cimport SpillReader
 from engine.iomanager.spill_writer cimport SpillWriter
-from engine.memory.page_pool cimport PagePool
+from engine.memory.page_pool cimport PagePool, take_for_row
 from engine.records.arrow_batch cimport ArrowBatch
 from engine.records.row_codec cimport RowCodec, row_size, rows_of_page
 
@@ -86,12 +86,7 @@ cdef class StateRows:
         cdef bint reserved = False
         cdef uint8_t* memory
         with nogil:
-            memory = self._pool.take_large(size, False)
-            if memory == NULL:
-                reserved = True
-                memory = self._pool.take_large(size, True)
-        if memory == NULL:
-            raise MemoryBudgetError(f"no memory for a state of {size} bytes in {self._pool!r}")
+            memory = take_for_row(self._pool, size, &reserved)
         try:
             with nogil:
                 self._codec.encode(opened, row, 1, self._sizes, &memory)

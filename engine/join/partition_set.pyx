@@ -43,7 +43,7 @@ from engine.join.entry_pages cimport (
 from engine.join.hash_partition cimport HashPartition
 from engine.join.hash_table cimport HashTable
 from engine.join.join_side cimport JoinSide
-from engine.memory.page_pool cimport PagePool
+from engine.memory.page_pool cimport PagePool, take_for_row
 from engine.memory.status cimport STATUS_OK
 from engine.records.arrow_batch cimport ArrowBatch
 from engine.records.hashing cimport partition_of_hash
@@ -226,12 +226,7 @@ cdef class PartitionSet:
         if rows != NULL:
             return partition.write_through(rows[index], size)
         with nogil:
-            row = self._pool.take_large(size, False)
-            if row == NULL:
-                reserved = True
-                row = self._pool.take_large(size, True)
-        if row == NULL:
-            raise MemoryBudgetError(f"{self._pool.owner}: no memory for a row of {size} bytes")
+            row = take_for_row(self._pool, size, &reserved)
         self._targets[index] = row
         try:
             with nogil:

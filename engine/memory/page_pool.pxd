@@ -34,5 +34,9 @@ cdef class PagePool:
     cdef int64_t pages_free(self) noexcept nogil
     cdef void _count(self, int64_t pages) noexcept nogil
 
+# take_large for one row: within the limit, else from the process-wide grant, which reserved then says to give_large.
+# Raises: MemoryBudgetError.
+cdef uint8_t* take_for_row(PagePool pool, int64_t size, bint* reserved) except NULL nogil
+
 # For the manager, which has reserved the pages.
 cdef PagePool new_pool(object manager, void* state, int32_t pool_id, str owner, int32_t page_size, int64_t page_limit)

@@ -30,6 +30,8 @@ from engine.memory.page_slabs cimport (
 )
 from engine.memory.status cimport ASSERT
 
+from engine.errors import MemoryBudgetError
+
 
 cdef class PagePool:
 
@@ -146,6 +148,17 @@ cdef class PagePool:
     def __repr__(self):
         state = "closed" if self._closed else f"{self.pages_used} of {self.page_limit} pages of {self.page_size} bytes"
         return f"<PagePool {self.owner!r}: {state}>"
+
+
+cdef uint8_t* take_for_row(PagePool pool, int64_t size, bint* reserved) except NULL nogil:
+    cdef uint8_t* memory = pool.take_large(size, False)
+    reserved[0] = memory == NULL
+    if memory == NULL:
+        memory = pool.take_large(size, True)
+    if memory == NULL:
+        with gil:
+            raise MemoryBudgetError(f"{pool.owner}: the machine has no memory for a row of {size} bytes")
+    return memory
 
 
 cdef PagePool new_pool(object manager, void* state, int32_t pool_id, str owner, int32_t page_size, int64_t page_limit):

@@ -19,11 +19,9 @@ cdef enum:
 cdef extern from *:
     """
     #define DREY_CELL_POINTER 0x0000FFFFFFFFFFFFULL
-    #define DREY_PREFETCH(address) __builtin_prefetch(address)
     #define DREY_SCALE(hash, cells) ((((hash) >> 32) * (uint64_t)(cells)) >> 32)
     """
     const uint64_t CELL_POINTER "DREY_CELL_POINTER"
-    void prefetch "DREY_PREFETCH" (const void* address) noexcept nogil
     uint64_t scale "DREY_SCALE" (uint64_t hash, uint64_t cells) noexcept nogil
 
 

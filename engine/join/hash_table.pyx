@@ -36,6 +36,7 @@ from engine.join.join_side cimport JoinSide
 from engine.memory.page_pool cimport PagePool
 from engine.memory.status cimport STATUS_FULL, STATUS_OK
 from engine.records.arrow_batch cimport ArrowBatch
+from engine.records.byte_kernels cimport prefetch
 from engine.records.comparator cimport KeyEquality
 from engine.records.hashing cimport rehash
 from engine.records.row_codec cimport row_size

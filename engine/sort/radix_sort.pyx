@@ -20,10 +20,8 @@ NormalizedKeySorter has the same index (pointer and prefix) under a quick sort.
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy, memset
 
+from engine.records.byte_kernels cimport prefetch
 from engine.records.comparator cimport RowComparator
-
-cdef extern from *:
-    void prefetch "__builtin_prefetch" (const void* address) noexcept nogil
 
 cdef enum:
     SMALL_COUNT = 24        # at most so many entries are insertion sorted

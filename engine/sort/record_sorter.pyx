@@ -25,14 +25,12 @@ from libc.string cimport memcpy, memset
 
 from engine.memory.page_pool cimport PagePool
 from engine.memory.status cimport STATUS_FULL, STATUS_OK
+from engine.records.byte_kernels cimport prefetch
 from engine.records.comparator cimport RowComparator
 from engine.records.normalized_key cimport NormalizedKey
 from engine.records.row_codec cimport row_size
 from engine.records.row_combiner cimport RowCombiner
 from engine.sort.radix_sort cimport IndexEntry, sort_entries
-
-cdef extern from *:
-    void prefetch "__builtin_prefetch" (const void* address) noexcept nogil
 
 cdef enum:
     GATHER_CHUNK = 256

@@ -30,6 +30,7 @@ from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy
 
 from engine.iomanager.spill_reader cimport SpillReader
+from engine.records.byte_kernels cimport prefetch
 from engine.records.comparator cimport RowComparator
 from engine.records.normalized_key cimport NormalizedKey
 from engine.records.row_codec cimport RowCodec, row_size, rows_of_page
@@ -39,9 +40,6 @@ from engine.sort.radix_sort cimport IndexEntry
 from engine.sort.sorted_run cimport RunSlice, RunWriter, SortedRun
 
 from engine.errors import CorruptBlockError, ResourceError
-
-cdef extern from *:
-    void prefetch "__builtin_prefetch" (const void* address) noexcept nogil
 
 cdef enum:
     CURSOR_READY = 0

@@ -23,6 +23,7 @@ cimport cython
 from libc.stdint cimport int64_t
 
 from engine.memory.status cimport STATUS_OK
+from engine.records.byte_kernels cimport prefetch
 from engine.records.row_combiner cimport RowCombiner
 from engine.sort.record_sorter cimport RecordSorter
 from engine.sort.sorted_run cimport RunWriter
@@ -32,9 +33,6 @@ import threading
 import time
 
 from engine.errors import MemoryBudgetError
-
-cdef extern from *:
-    void prefetch "__builtin_prefetch" (const void* address) noexcept nogil
 
 cdef enum:
     AHEAD = 8               # rows fetched before they are written

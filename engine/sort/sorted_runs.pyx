@@ -226,9 +226,14 @@ cdef class SortedRuns:
         cdef RunWriter writer = self.new_writer("run")
         cdef RunMerger merger = self.merger([whole_run(run)], None)     # rows keep their numbers
         cdef SortedRun written
-        merger.write_to(writer, run.row_count)
-        merger.close()
-        written = writer.finish()
+        try:
+            merger.write_to(writer, run.row_count)
+            written = writer.finish()
+        except BaseException:
+            writer._writer.discard()            # the next one may ask again, and a full disk needs the room
+            raise
+        finally:
+            merger.close()
         run.take_file(written)
         self.spilled_bytes += written.row_bytes
         return 0

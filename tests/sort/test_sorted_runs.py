@@ -5,6 +5,7 @@ import decimal
 import itertools
 import math
 import random
+import resource
 import threading
 
 import pyarrow as pa
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 from engine.errors import CorruptBlockError, DiskFullError, PartitionReleasedError
 from engine.graph.sort_key import SortKey
+from engine.iomanager.spill_space import SpillSpace
 from engine.sort.external_sorter import ExternalSorter
 from engine.sort.key_bytes import KeyBytes
 from engine.sort.merged_batches import MergedBatches
@@ -244,6 +246,38 @@ def test_a_full_disk_leaves_runs_in_memory(workshop):
         runs = take_runs(table, (SortKey("key"),), pool, FailingSpace(space, 0))
         with pytest.raises(DiskFullError):
             runs.spill()
+        assert same(read_range([runs], merge_pool), oracle(table, (SortKey("key"),)))
+        runs.release()
+
+
+def test_a_disk_that_fills_up_meanwhile_keeps_nothing_of_the_run(workshop, monkeypatch):
+    """However often the memory is asked for: what was written is removed, the blocks in memory go back."""
+    table = make_table("int64", 3000)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with workshop.operator(100) as (pool, space), workshop.operator(6) as (merge_pool, _):
+        runs = take_runs(table, (SortKey("key"),), pool, space)
+        for _ in range(3):
+            sizes = []
+
+            def open_once(*arguments, sizes=sizes):
+                sizes.extend(path.stat().st_size for path in workshop.files())
+                if sizes:
+                    raise DiskFullError("no room for more")
+                return SpillSpace.open_extent(space, *arguments)
+
+            monkeypatch.setattr(space, "open_extent", open_once)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, limits[1]))
+            try:
+                with pytest.raises(DiskFullError):
+                    runs.spill()
+            finally:
+                resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+            assert sizes[0] > 0, "a part of the run was written"
+            assert workshop.files() == []
+            assert workshop.io.buffer_bytes_out == 0
+        monkeypatch.undo()
+        runs.spill()
+        assert pool.pages_used == 0
         assert same(read_range([runs], merge_pool), oracle(table, (SortKey("key"),)))
         runs.release()
 

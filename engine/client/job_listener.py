@@ -5,15 +5,21 @@ on_waiting(reason)              nobody leads the cluster at present; the job goe
 on_progress(progress)           several times a second, in the thread that waits for the job
 on_finished(result)             terminal: FINISHED
 on_failed(job_id, state, error) terminal: FAILED or CANCELED
+
+A listener that raises misses what it was told, and progress from then on; the job knows nothing of it.
 """
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from engine.client.job_result import JobResult
     from engine.gateways.messages import JobProgress
+
+_log = logging.getLogger(__name__)
 
 
 class JobListener(Protocol):
@@ -66,6 +72,49 @@ class SilentListener:
         """Ignore it."""
 
 
+class GuardedListener:
+    """Passes on what happens; whatever the listener raises stays here (an interrupt from the keyboard does not)."""
+
+    def __init__(self, listener: JobListener) -> None:
+        self._listener = listener
+        self._has_failed = False
+
+    @property
+    def wants_progress(self) -> bool:
+        """Whether anybody looks at the progress, and nothing has failed."""
+        answers: list[bool] = []
+        self._tell(lambda: answers.append(self._listener.wants_progress))
+        return answers == [True] and not self._has_failed
+
+    def on_submitted(self, job_id: str, name: str) -> None:
+        """Pass it on."""
+        self._tell(lambda: self._listener.on_submitted(job_id, name))
+
+    def on_waiting(self, reason: str) -> None:
+        """Pass it on."""
+        self._tell(lambda: self._listener.on_waiting(reason))
+
+    def on_progress(self, progress: JobProgress) -> None:
+        """Pass it on, unless something has failed: there would be a failure five times a second."""
+        if not self._has_failed:
+            self._tell(lambda: self._listener.on_progress(progress))
+
+    def on_finished(self, result: JobResult) -> None:
+        """Pass it on."""
+        self._tell(lambda: self._listener.on_finished(result))
+
+    def on_failed(self, job_id: str, state: str, error: BaseException) -> None:
+        """Pass it on."""
+        self._tell(lambda: self._listener.on_failed(job_id, state, error))
+
+    def _tell(self, event: Callable[[], None]) -> None:
+        try:
+            event()
+        except Exception:  # the root of what is no part of the job
+            self._has_failed = True
+            _log.exception("who watches the job failed; the job goes on")
+
+
 _current: JobListener = SilentListener()
 
 
@@ -77,4 +126,4 @@ def current_listener() -> JobListener:
 def install_listener(listener: JobListener) -> None:
     """Make ``listener`` the one that is told about this process's jobs."""
     global _current  # noqa: PLW0603 - one command a process, set before the script starts
-    _current = listener
+    _current = GuardedListener(listener)

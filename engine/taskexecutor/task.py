@@ -110,6 +110,7 @@ class Task:
         self._invokable: Invokable | None = None  # guarded by: self._lock
         self._is_cancelled = False  # guarded by: self._lock
         self._is_given_up = False
+        self._has_told_of_counters = False  # once is enough; which thread does, does not matter
         self._thread = threading.Thread(target=self._run, name=self.name, daemon=True)
 
     @property
@@ -132,11 +133,11 @@ class Task:
         if invokable is not None:
             invokable.cancel()
 
-    def counters(self) -> TaskCounters:
-        """Return what the attempt has done so far."""
+    def counters(self) -> TaskCounters | None:
+        """Return what the attempt has done so far, None where that cannot be told."""
         with self._lock:
             invokable = self._invokable
-        return TaskCounters() if invokable is None else invokable.counters()
+        return TaskCounters() if invokable is None else self._counters_of(invokable)
 
     def activity(self) -> TaskActivity:
         """Return what the attempt does at this moment."""
@@ -213,7 +214,7 @@ class Task:
             report = TaskReport(
                 attempt,
                 state.value,
-                counters=_last_counters(invokable),
+                counters=self._counters_of(invokable) or TaskCounters(),
                 failure=failure,
                 staged_files=invokable.staged_files() if state is TaskState.FINISHED else (),
                 partition_rows=invokable.partition_rows() if state.is_terminal else (),
@@ -222,6 +223,17 @@ class Task:
                 partition_samples=invokable.partition_samples() if state is TaskState.FINISHED else (),
             )
         self._call_loop(self._reported, report, is_last)
+
+    def _counters_of(self, invokable: Invokable) -> TaskCounters | None:
+        # Whatever state the invokable is in, its numbers must cost neither a report that has to leave the thread nor
+        # the TaskExecutor that asks for them.
+        try:
+            return invokable.counters()
+        except Exception:
+            if not self._has_told_of_counters:
+                self._has_told_of_counters = True
+                _log.exception("the counters of %s cannot be read", self.name)
+            return None
 
     def _partition_consumable(self, partition: ResultPartitionId) -> None:
         self._call_loop(self._on_consumable, self, partition)
@@ -243,12 +255,3 @@ class Task:
             self._on_report(self, report)
         if is_last:
             self.ended.set()
-
-
-def _last_counters(invokable: Invokable) -> TaskCounters:
-    # A report must leave the thread in every case, whatever state a failure left the invokable in.
-    try:
-        return invokable.counters()
-    except Exception:
-        _log.exception("the counters of a task could not be read")
-        return TaskCounters()

@@ -70,10 +70,9 @@ class TaskReporter:
             await asyncio.sleep(PROGRESS_INTERVAL_S)
             by_job_master: dict[str, list[TaskProgress]] = defaultdict(list)
             for task in tasks():
-                if task.state is TaskState.RUNNING:
-                    by_job_master[task.job_master_address].append(
-                        TaskProgress(task.descriptor.attempt, task.counters())
-                    )
+                counters = task.counters() if task.state is TaskState.RUNNING else None
+                if counters is not None:
+                    by_job_master[task.job_master_address].append(TaskProgress(task.descriptor.attempt, counters))
             for address, progress in by_job_master.items():
                 try:
                     await self._gateway_of(address).ask(ReportProgress(tuple(progress)))

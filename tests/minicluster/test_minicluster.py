@@ -250,6 +250,27 @@ def test_progress_is_reported_while_the_job_runs(cluster, resources):
     assert enough.is_set() and result.vertices[0].subtasks[0].rows_in == 42
 
 
+def test_counters_that_cannot_be_read_cost_neither_the_job_nor_the_cluster(cluster, resources, monkeypatch):
+    asked = []
+
+    def unreadable(task: FakeTask) -> None:
+        asked.append(task)
+        raise RuntimeError("no such file: /proc/4711/statm")
+
+    def work(task: FakeTask) -> None:
+        # Asked for twice while it runs: the first time the reporter did not end, then.
+        deadline = time.monotonic() + 30
+        while len(asked) < 4 and time.monotonic() < deadline:
+            time.sleep(0.01)
+
+    resources.bodies["scan"] = work
+    monkeypatch.setattr(FakeTask, "counters", unreadable)
+    result = cluster.submit(job_graph([1], names=["scan"]), lambda progress: None)
+    assert result.state == "FINISHED" and result.vertices[0].subtasks[0].rows_in == 0 and len(asked) >= 4
+    monkeypatch.undo()
+    assert cluster.is_usable and cluster.submit(job_graph([1])).vertices[0].subtasks[0].rows_in == 1
+
+
 def test_a_callback_that_is_interrupted_cancels_the_job_and_waits_for_its_end(cluster, resources, tmp_path):
     resources.bodies["wait"] = lambda task: task.wait_cancelled()
 

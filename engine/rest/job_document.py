@@ -120,6 +120,8 @@ def metrics(attempts: Iterable[AttemptDetails]) -> dict[str, object]:
         "spilled-bytes": sum(each.spilled_bytes for each in counters),
         "managed-bytes-peak": max((each.managed_bytes_peak for each in counters), default=0),
         "network-buffers-peak": max((each.network_buffers_peak for each in counters), default=0),
+        "arrow-bytes-peak": max((each.arrow_bytes_peak for each in counters), default=0),
+        "worker-bytes-peak": max((each.worker_bytes_peak for each in counters), default=0),
         "bad-records": sum(each.bad_rows for each in counters),
     }
 

@@ -55,6 +55,11 @@ def job_page(job: JobDetails, now_ms: int, view: View | None = None) -> Html:
         plan_drawing(job),
         _decisions(job),
         tag("h2", "Vertices"),
+        tag(
+            "p",
+            "Most memory at one time: managed, of a subtask; Arrow's, of its process; of its Python worker.",
+            class_="quiet",
+        ),
         _vertices_table(job, now_ms, view),
         tag("h2", "Subtasks"),
         *(_subtasks(job, position, now_ms, view) for position in range(len(job.vertices))),
@@ -112,7 +117,9 @@ _NUMBER_HEADS = (
     "read#",
     "written#",
     "spilled#",
-    "memory#",
+    "managed#",
+    "Arrow#",
+    "worker#",
     "waited for input#",
     "waited for room#",
 )
@@ -127,6 +134,8 @@ def _numbers(attempts: tuple[AttemptDetails, ...]) -> tuple[str, ...]:
         bytes_text(sum(each.bytes_out for each in counters)),
         bytes_text(sum(each.spilled_bytes for each in counters)),
         bytes_text(max((each.managed_bytes_peak for each in counters), default=0)),
+        bytes_text(max((each.arrow_bytes_peak for each in counters), default=0)),
+        bytes_text(max((each.worker_bytes_peak for each in counters), default=0)),
         duration_text(sum(each.idle_ms for each in counters)),
         duration_text(sum(each.back_pressured_ms for each in counters)),
     )

@@ -117,6 +117,9 @@ def metric_values(vertex: VertexDetails) -> dict[str, float]:
             "accumulatedBackPressuredTimeMs": counters.back_pressured_ms,
             "accumulatedIdleTimeMs": counters.idle_ms,
             "managedMemoryPeak": counters.managed_bytes_peak,
+            "networkBuffersPeak": counters.network_buffers_peak,
+            "arrowMemoryPeak": counters.arrow_bytes_peak,
+            "pythonWorkerMemoryPeak": counters.worker_bytes_peak,
         }
         values.update({f"{attempt.index}.{name}": float(value) for name, value in numbers.items()})
     return values

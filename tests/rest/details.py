@@ -43,7 +43,10 @@ def job(name: str = "prices", status: str = "RUNNING") -> JobDetails:
         "RUNNING",
         1100,
         -1,
-        (attempt(0, rows_in=3, bytes_in=30), attempt(1, number=1, rows_in=4, bytes_in=40)),
+        (
+            attempt(0, rows_in=3, bytes_in=30, managed_bytes_peak=3 << 20, arrow_bytes_peak=5 << 20),
+            attempt(1, number=1, rows_in=4, bytes_in=40, arrow_bytes_peak=9 << 20, worker_bytes_peak=70 << 20),
+        ),
         (InputDetails(scan.id, "HASH", "BLOCKING"),),
         (attempt(1, "FAILED"),),
     )

@@ -11,10 +11,12 @@ from engine.rest.job_document import (
     JOB_STATES,
     exceptions_document,
     job_document,
+    metrics,
     plan_document,
     result_document,
 )
 from engine.rest.vertex_document import (
+    metric_values,
     pressure_document,
     pressure_level,
     subtask_document,
@@ -76,6 +78,20 @@ def test_vertices_have_sums_over_their_subtasks():
     assert join["tasks"]["RUNNING"] == 2 and (join["end-time"], join["duration"]) == (-1, NOW - 1100)
     # it ran from 1500 to 5000, waited 1000 for room and 500 for input
     assert (scan["metrics"]["accumulated-busy-time"], scan["metrics"]["accumulated-idle-time"]) == (2000.0, 500)
+
+
+def test_a_vertex_shows_the_largest_of_its_subtasks_peaks():
+    join = job().vertices[1]
+    peaks = {name: value for name, value in metrics(join.subtasks).items() if name.endswith("-peak")}
+    assert peaks == {
+        "managed-bytes-peak": 3 << 20,
+        "network-buffers-peak": 0,
+        "arrow-bytes-peak": 9 << 20,
+        "worker-bytes-peak": 70 << 20,
+    }
+    values = metric_values(join)
+    assert (values["0.arrowMemoryPeak"], values["1.arrowMemoryPeak"]) == (5 << 20, 9 << 20)
+    assert (values["0.pythonWorkerMemoryPeak"], values["1.pythonWorkerMemoryPeak"]) == (0, 70 << 20)
 
 
 def test_the_plan_names_what_each_vertex_reads_and_how():

@@ -71,6 +71,8 @@ def test_the_page_of_a_job_shows_subtasks_plan_and_failures():
         "1 of 3",
         "subtasks finished",
         "2.0 KB",
+        "9.0 MB",
+        "70.0 MB",
         "join",
         "hash",
         "attempt 2",

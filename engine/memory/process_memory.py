@@ -69,6 +69,18 @@ class ProcessMemory(msgspec.Struct, frozen=True):
     #: where the managed share comes from: its key and value
     managed_source: str
 
+    @property
+    def shares(self) -> tuple[tuple[str, int], ...]:
+        """The whole and its parts in short, name and bytes."""
+        return (
+            ("all", self.process_bytes),
+            ("managed", self.managed_bytes),
+            ("network", self.network_bytes),
+            ("Arrow", self.arrow_bytes),
+            ("Python workers", self.workers_bytes),
+            ("interpreter", self.base_bytes),
+        )
+
     def table(self) -> str:
         """Return the division as lines of text, one share each, with its part of the process."""
         rows = [

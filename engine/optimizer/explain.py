@@ -32,6 +32,9 @@ def explain(optimized: OptimizedPlan) -> str:
         f"managed memory {size_text(settings.pages_per_slot * settings.segment_size_bytes)} per slot "
         f"({settings.pages_per_slot} pages of {settings.segment_size_bytes} bytes)"
     ]
+    if settings.process_shares:
+        shares = ", ".join(f"{name} {size_text(size)}" for name, size in settings.process_shares)
+        lines.append(f"memory of the process: {shares}")
     if settings.legacy_estimates:
         lines.append("legacy estimates: sizes after projections and functions are unknown")
     written: set[int] = set()

@@ -14,6 +14,7 @@ class OptimizerSettings(msgspec.Struct, frozen=True):
 
     parallelism: default for sources, joins and grouped aggregates, >= 1.
     managed_bytes_per_slot: managed memory of one slot; segment_size_bytes: size of its pages.
+    process_shares: what the memory of one process is divided into, name and bytes; for explain alone, () if not known.
     legacy_estimates: configuration key ``optimizer.legacy-estimates``.
     is_adaptive, adaptive_bytes_per_subtask (0: never other than planned): keys ``execution.batch.adaptive.*``.
     """
@@ -25,6 +26,7 @@ class OptimizerSettings(msgspec.Struct, frozen=True):
     segment_size_bytes: int = 32 << 10
     is_adaptive: bool = True
     adaptive_bytes_per_subtask: int = 16 << 20
+    process_shares: tuple[tuple[str, int], ...] = ()
 
     @property
     def pages_per_slot(self) -> int:

@@ -8,6 +8,8 @@ from __future__ import annotations
 import os
 import sys
 
+import msgspec
+
 from engine.api.executor import TARGETS, register_executor
 from engine.client.job_result import JobResult
 from engine.config.loader import Configuration
@@ -40,9 +42,10 @@ class LocalExecutor:
         """Return what the planner needs to know of the embedded cluster."""
         parallelism = self.default_parallelism(configuration)
         sizes = configured_sizes(configuration, parallelism)
-        return planner_settings(
+        settings = planner_settings(
             configuration, parallelism, ExecutionMode.PIPELINED, sizes.managed_bytes // parallelism, sizes.page_bytes
         )
+        return msgspec.structs.replace(settings, process_shares=sizes.shares)
 
     def execute(self, plan: Plan, configuration: Configuration) -> JobResult:
         """Run a plan to its end; the process's listener is told what happens."""

@@ -52,6 +52,7 @@ def test_an_absolute_managed_size_wins_over_the_fraction() -> None:
 def test_the_defaults_and_their_table() -> None:
     memory = process_memory({"taskmanager.memory.process.size": "1216m"})
     assert (memory.base_bytes, memory.managed_bytes) == (192 << 20, int((1024 << 20) * 0.4))
+    assert sum(size for name, size in memory.shares if name != "all") == dict(memory.shares)["all"] == 1216 << 20
     table = memory.table().splitlines()
     assert table[0].split() == ["interpreter", "and", "libraries", "192mb", "16%"]
     assert table[2].endswith("409.6mb    34%  taskmanager.memory.managed.fraction: 0.4")

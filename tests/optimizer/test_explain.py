@@ -90,3 +90,9 @@ def test_the_optimizer_imports_no_pyarrow():
         "sys.exit('pyarrow' in sys.modules or 'numpy' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_the_memory_of_the_process_is_shown_where_it_is_known():
+    shares = (("all", 2 << 30), ("managed", 700 << 20), ("Arrow", 300 << 20))
+    text = explain(optimize(report_plan(), OptimizerSettings(process_shares=shares)))
+    assert text.splitlines()[1] == "memory of the process: all 2.1 GB, managed 734 MB, Arrow 315 MB"

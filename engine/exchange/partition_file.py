@@ -113,7 +113,7 @@ class PartitionFile:
         """Open a finished file by its index.
 
         Raises:
-            CorruptBlockError: header or index are not those of this identity.
+            CorruptBlockError: header or index are not those of this identity, or not of a file of this size.
         """
         self = cls.__new__(cls)
         self.path = path
@@ -128,10 +128,14 @@ class PartitionFile:
         try:
             self._check_header(os.pread(self._descriptor, FILE_HEADER.size, 0))
             self.entries = _decode_index(self.index_path, identity)
+            ends = (entry.offset + entry.size for blocks in self.entries for entry in blocks)
+            self.size_bytes = max(ends, default=FILE_HEADER.size)
+            found_bytes = os.fstat(self._descriptor).st_size
+            if found_bytes != self.size_bytes:
+                raise CorruptBlockError(f"{path}: {found_bytes} bytes, by its index it has {self.size_bytes}")
         except BaseException:
             os.close(self._descriptor)
             raise
-        self.size_bytes = path.stat().st_size
         return self
 
     def append(self, subpartition: int, buffers: Sequence[Buffer]) -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import errno
 import functools
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -115,6 +116,19 @@ def test_a_block_of_another_partition_or_place_is_refused(tmp_path: Path) -> Non
         file.read(0, file.entries[1][0])
     with pytest.raises(CorruptBlockError, match="0 of 48 bytes"):
         file.read(0, BlockEntry(10_000, 48, 0, 1))
+    file.delete()
+
+
+@pytest.mark.parametrize("change", [lambda data: data + b"\0", lambda data: data[:-1]], ids=["longer", "shorter"])
+def test_a_data_file_of_another_size_than_its_index_says_is_refused(
+    tmp_path: Path, change: Callable[[bytes], bytes]
+) -> None:
+    path = tmp_path / "p.shuffle.data"
+    file = write(path)
+    file.finish()
+    path.write_bytes(change(path.read_bytes()))
+    with pytest.raises(CorruptBlockError, match="by its index"):
+        PartitionFile.open(path, IDENTITY)
     file.delete()
 
 

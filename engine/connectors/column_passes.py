@@ -1,4 +1,4 @@
-"""A row group whose columns cannot be read side by side: read part by part into a file, then put together.
+"""A row group that does not fit into memory beside those of others: read part by part into a file, then put together.
 
     columns   a b c │ d e │ f ...                        parts that fit into what was granted (parquet_residence.py)
     pass 1    batches of a b c ─► values of the space
@@ -6,28 +6,34 @@
     then      batch 1 of all parts, batch 2 of all parts, ...       each read back when it is asked for
 
 Every part is read once and written once, so it costs a write and a read of the row group, and holds one part at a time,
-then one batch of each. The values lie in a spill space: checked when they come back, deleted when the row group ends,
-counted as spilled. Cancelling the space ends the passes.
+then one batch of each. The passes of a process are made one after the other (``arrow_share``): no row is handed on in
+between, so that is no waiting in a circle, and however many readers there are, one of them holds pages. The values lie
+in a spill space: checked when they come back, deleted when the row group ends, counted as spilled. Cancelling the space
+ends the passes.
 
 Invariant: batches of all parts have the same numbers of rows, whatever the reader of the file gives.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
-from engine.errors import CorruptBlockError
-from engine.memory import value_stores
+from engine.connectors.arrow_decay import at_once
+from engine.connectors.parquet_residence import parts
+from engine.errors import TaskCancelledError
+from engine.memory.value_stores import Place, read_back
 from engine.records.plain_types import plain_batch
 
 if TYPE_CHECKING:
     from engine.iomanager.spill_space import SpillSpace
+    from engine.memory.arrow_share import ArrowShare
 
-    #: (store, file, offset, checksum), bytes
-    Place = tuple[tuple[int, int, int, int], int]
+    #: where a batch was written, its bytes
+    Written = tuple[Place, int]
 
 
 class PartReader(Protocol):
@@ -39,33 +45,33 @@ class PartReader(Protocol):
 
 
 def read_in_passes(
-    read: PartReader, parts: Sequence[Sequence[str]], rows: int, new_space: Callable[[], SpillSpace]
+    read: PartReader, sizes: Mapping[str, int], rows: int, new_space: Callable[[], SpillSpace], share: ArrowShare
 ) -> Iterator[pa.RecordBatch]:
-    """Yield batches of ``rows`` rows with the columns of all parts.
+    """Yield batches of ``rows`` rows with all columns, of which ``sizes`` says what is held of each while it is read.
 
     Raises: TaskCancelledError, DiskFullError, SpillError; CorruptBlockError for a damaged file.
     """
-    space = new_space()
-    try:
+    with at_once(), contextlib.closing(new_space()) as space:
         schemas: list[pa.Schema] = []
-        places: list[list[Place]] = []
-        for columns in parts:
-            schema, written = _write(space, _regular(read(columns, rows), rows))
-            if schema is None:
-                return
-            schemas.append(schema)
-            places.append(written)
+        places: list[list[Written]] = []
+        with share.alone(lambda: space.is_cancelled) as granted:
+            if space.is_cancelled:
+                raise TaskCancelledError("cancelled before a row group was read")
+            for columns in parts(list(sizes), sizes, granted):
+                schema, written = _write(space, _regular(read(columns, rows), rows))
+                if schema is None:
+                    return
+                schemas.append(schema)
+                places.append(written)
         if len({len(one) for one in places}) > 1:
             raise pa.ArrowInvalid("its columns do not have the same number of rows")
         for batch_places in zip(*places, strict=True):
             yield _joined([_read(place, schema) for place, schema in zip(batch_places, schemas, strict=True)])
-    finally:
-        space.close()
 
 
-def _write(space: SpillSpace, batches: Iterable[pa.RecordBatch]) -> tuple[pa.Schema | None, list[Place]]:
+def _write(space: SpillSpace, batches: Iterable[pa.RecordBatch]) -> tuple[pa.Schema | None, list[Written]]:
     schema: pa.Schema | None = None
-    places: list[Place] = []
+    places: list[Written] = []
     for batch in map(plain_batch, batches):
         schema = batch.schema
         value = memoryview(batch.serialize()).cast("B")
@@ -73,13 +79,10 @@ def _write(space: SpillSpace, batches: Iterable[pa.RecordBatch]) -> tuple[pa.Sch
     return schema, places
 
 
-def _read(place: Place, schema: pa.Schema) -> pa.RecordBatch:
-    (number, file, offset, checksum), size_bytes = place
-    store = value_stores.find(number)
-    if store is None:
-        raise CorruptBlockError("columns of a row group were put aside, and their file is gone")
+def _read(place: Written, schema: pa.Schema) -> pa.RecordBatch:
+    written, size_bytes = place
     buffer = pa.allocate_buffer(size_bytes)
-    store.read_value(file, offset, checksum, memoryview(buffer).cast("B"))
+    read_back(written, memoryview(buffer).cast("B"))
     return pa.ipc.read_record_batch(buffer, schema)
 
 

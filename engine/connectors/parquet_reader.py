@@ -5,9 +5,9 @@ made whole before it can be cut, so row groups are read one at a time, and how m
 from their width: what the file says of the group (which is less than the truth where values repeat), or what was seen
 in the rows before.
 
-What reading a row group holds is reserved before (parquet_residence.py). Where that is more than there is, its columns
-are read some after the others and put together from a file (column_passes.py). Pages of many very wide values are read
-value by value (wide_columns.py).
+What reading a row group holds is reserved before (parquet_residence.py). Where that is more than there is, because of
+its columns or because of other readers, it goes through a file, some columns after the others (column_passes.py). Pages
+of many very wide values are read value by value (wide_columns.py).
 """
 
 from __future__ import annotations
@@ -18,19 +18,22 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from engine.connectors.bounded_batches import BATCH_BYTES_MAX, BATCH_ROWS_MAX, bounded_batches
+from engine.connectors.bounded_batches import bounded_batches
 from engine.connectors.column_passes import read_in_passes
-from engine.connectors.parquet_residence import buffer_bytes, held_bytes, parts
+from engine.connectors.parquet_footers import open_shared
+from engine.connectors.parquet_residence import buffer_bytes, held_bytes
 from engine.connectors.wide_columns import plan_wide, read_wide
 from engine.connectors.wide_rows import WIDE_BYTES, give_back, turn
 from engine.errors import DataError
 from engine.graph.source_spec import ParquetSource, SourceSplit
 from engine.memory.arrow_share import LEAST_BYTES, Role, process_share
+from engine.records.batch_limits import BATCH_BYTES_MAX, BATCH_ROWS_MAX
 from engine.records.plain_types import plain_batch
 
 if TYPE_CHECKING:
+    import pyarrow.parquet as pq
+
     from engine.iomanager.spill_space import SpillSpace
 
 #: rows of a batch, when they are narrow
@@ -60,6 +63,8 @@ class ParquetReader:
         self._grant = ExitStack()
         self._member = process_share.join(Role.READER)
         self._file: pq.ParquetFile | None = None
+        #: held for other readers of the file
+        self._footer: pq.FileMetaData | None = None
         self._path = ""
         self._row_bytes = 0.0
         self.bytes_read = 0
@@ -79,14 +84,7 @@ class ParquetReader:
     def _read_split(self, split: SourceSplit) -> Iterator[pa.RecordBatch]:
         if split.path != self._path:
             self._close_file()
-            # Checksums of pages are looked at where there are any: in record data sets, and in what Spark writes.
-            self._file = pq.ParquetFile(
-                split.path,
-                memory_map=False,
-                pre_buffer=False,
-                buffer_size=buffer_bytes(len(self._spec.columns)),
-                page_checksum_verification=True,
-            )
+            self._file, self._footer = open_shared(split.path, buffer_bytes(len(self._spec.columns)))
             self._path = split.path
         assert self._file is not None
         columns = list(self._spec.columns)
@@ -133,13 +131,15 @@ class ParquetReader:
                     column.close()
             return
         if self._file.metadata.row_group(group).num_rows != 1:
-            divided = self._reserved_parts(group, columns)
-            if len(divided) > 1 and self._new_space is not None:
-                # What the last one left, so that it is not there with what this one takes.
-                pa.default_memory_pool().release_unused()
-                yield from read_in_passes(partial(self._batches_of, group), divided, rows, self._new_space)
-            else:
+            sizes = self._held_bytes(group, columns)
+            # A page that is opened is there twice for a moment.
+            wanted = sum(sizes.values()) + max(sizes.values(), default=0)
+            granted = self._grant.enter_context(process_share.reserved(wanted))
+            if granted or self._new_space is None or not columns:
                 yield from self._batches_of(group, columns, rows)
+            else:
+                read = partial(self._batches_of, group)
+                yield from read_in_passes(read, sizes, rows, self._new_space, process_share)
             return
         batches = self._file.read_row_group(group, columns=columns, use_threads=False).to_batches()
         while batches:
@@ -149,15 +149,14 @@ class ParquetReader:
         assert self._file is not None
         yield from self._file.iter_batches(rows, row_groups=[group], columns=list(columns), use_threads=False)
 
-    def _reserved_parts(self, group: int, columns: list[str]) -> list[list[str]]:
-        """Reserve memory for reading a row group; return the columns that may be read at the same time."""
+    def _held_bytes(self, group: int, columns: list[str]) -> dict[str, int]:
+        """Return about what is held of each column while the row group is read."""
         assert self._file is not None
         metadata = self._file.metadata
-        if metadata.row_group(group).total_byte_size <= LEAST_BYTES // 2:
-            return [columns]
-        sizes = held_bytes(self._path, metadata, group, columns)
-        granted = self._grant.enter_context(process_share.reserved(sum(sizes.values())))
-        return parts(columns, sizes, granted)
+        if metadata.row_group(group).total_byte_size <= min(LEAST_BYTES // 2, self._member.part_bytes):
+            # No more than a batch: whether its pages are smaller is not worth a look at them.
+            return dict.fromkeys(columns, metadata.row_group(group).total_byte_size // max(1, len(columns)))
+        return held_bytes(self._path, metadata, group, columns)
 
     def _rows_at_once(self, row_bytes: float, columns: list[str]) -> int:
         """Return how many rows of a row group to ask for: about a batch of bytes."""
@@ -198,7 +197,7 @@ class ParquetReader:
         self._grant.close()
         if self._file is not None:
             self._file.close()
-            self._file = None
+            self._file = self._footer = None
             self._path = ""
 
 

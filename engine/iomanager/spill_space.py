@@ -107,6 +107,11 @@ class SpillSpace:
         """Whether close() has been called."""
         return self._closed
 
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether cancel() has been called. Thread: any."""
+        return self._cancelled
+
     def cancel(self) -> None:
         """Have every call on writers and readers raise TaskCancelledError, so that merges and recursion end soon."""
         self._cancelled = True

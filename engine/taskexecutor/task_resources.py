@@ -29,6 +29,7 @@ from engine.config.options import (
     BUFFER_TIMEOUT,
     TMP_DIRS,
 )
+from engine.connectors.arrow_decay import set_decay
 from engine.exchange.buffer_pool import NetworkBufferPool
 from engine.exchange.output_flusher import OutputFlusher
 from engine.exchange.partition_folders import PartitionFolders
@@ -50,14 +51,11 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-#: after so long Arrow's unused memory goes back to the system; its own 1000 hold what a task frees in a second
-ARROW_DECAY_MS = 100
-
 
 def _choose_arrow_pool() -> None:
     if "jemalloc" not in pa.supported_memory_backends():
         return
-    pa.jemalloc_set_decay_ms(ARROW_DECAY_MS)
+    set_decay()
     if "ARROW_DEFAULT_MEMORY_POOL" not in os.environ:
         pa.set_memory_pool(pa.jemalloc_memory_pool())
 

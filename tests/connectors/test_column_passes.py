@@ -8,25 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.connectors import parquet_reader, parquet_writer
+from engine.connectors import column_passes, parquet_reader, parquet_writer
 from engine.connectors.column_passes import read_in_passes
 from engine.connectors.parquet_reader import ParquetReader
 from engine.connectors.parquet_residence import BUFFER_MAX, held_bytes, parts
 from engine.connectors.parquet_source import parquet_source
 from engine.errors import CorruptBlockError, DataError, TaskCancelledError
-from engine.iomanager.io_manager import IOManager
-from engine.iomanager.spill_identity import SpillIdentity
+from engine.memory import arrow_share
 from engine.memory.arrow_share import LEAST_BYTES, ArrowShare, Role
 
 ROWS = 3000
-
-
-@pytest.fixture
-def new_space(tmp_path):
-    (tmp_path / "spill").mkdir()
-    with IOManager([str(tmp_path / "spill")]) as manager:
-        yield lambda: manager.space(SpillIdentity("job", 1, 0, 0))
-        assert not list((tmp_path / "spill").rglob("*.spill"))
 
 
 def table(rows=ROWS):
@@ -54,14 +45,18 @@ def test_rows_are_the_same_when_columns_are_read_in_parts(compression, version, 
     expected = pa.Table.from_batches(ParquetReader(spec, spec.splits), schema)
     monkeypatch.setattr(parquet_reader, "LEAST_BYTES", 0)
     share = ArrowShare(2 << 20)
-    share.reserved = lambda wanted: ArrowShare.reserved(share, min(wanted, 100_000))
+    monkeypatch.setattr(arrow_share, "LEAST_BYTES", 100_000)
     monkeypatch.setattr(parquet_reader, "process_share", share)
     calls = []
-    monkeypatch.setattr(
-        parquet_reader, "read_in_passes", lambda *given: calls.append(len(given[1])) or read_in_passes(*given)
-    )
+
+    def counted(columns, sizes, limit):
+        calls.append(len(parts(columns, sizes, limit)))
+        return parts(columns, sizes, limit)
+
+    monkeypatch.setattr(column_passes, "parts", counted)
     reader = ParquetReader(spec, spec.splits, new_space)
-    assert pa.Table.from_batches(reader, schema) == expected
+    with share.reserved(100_000):
+        assert pa.Table.from_batches(reader, schema) == expected
     assert calls
     assert min(calls) > 3
     reader.close()
@@ -118,6 +113,11 @@ def test_parts_hold_every_column_once_in_order_and_stay_within_the_limit(sizes, 
     assert all(len(part) == 1 or sum(by_name[name] for name in part) <= limit for part in divided)
 
 
+def passes(read, rows, new_space):
+    """Return batches whose columns a and b are read one after the other."""
+    return read_in_passes(read, {"a": 2 * LEAST_BYTES, "b": 2 * LEAST_BYTES}, rows, new_space, ArrowShare(1 << 20))
+
+
 def batches_of(rows, sizes):
     start = 0
     for size in sizes:
@@ -133,9 +133,7 @@ def test_batches_of_any_sizes_are_put_together_with_those_of_other_parts(sizes, 
             return batches_of(sum(sizes), sizes)
         return (pa.record_batch({"b": list(range(s, min(s + rows, sum(sizes))))}) for s in range(0, sum(sizes), rows))
 
-    joined = pa.Table.from_batches(
-        read_in_passes(read, [["a"], ["b"]], 40, new_space), pa.schema({"a": pa.int64(), "b": pa.int64()})
-    )
+    joined = pa.Table.from_batches(passes(read, 40, new_space), pa.schema({"a": pa.int64(), "b": pa.int64()}))
     assert joined.column("a") == joined.column("b")
     assert joined.num_rows == sum(sizes)
 
@@ -145,14 +143,14 @@ def test_columns_of_different_lengths_are_damage(new_space):
         return iter([pa.record_batch({columns[0]: range(rows)})] * (1 if columns == ["a"] else 2))
 
     with pytest.raises(pa.ArrowInvalid, match="same number of rows"):
-        list(read_in_passes(read, [["a"], ["b"]], 40, new_space))
+        list(passes(read, 40, new_space))
 
 
 def test_a_damaged_value_is_an_error(tmp_path, new_space):
     def read(columns, rows):
         return iter([pa.record_batch({columns[0]: range(rows)})] * 2)
 
-    batches = read_in_passes(read, [["a"], ["b"]], 1000, new_space)
+    batches = passes(read, 1000, new_space)
     next(batches)
     (file,) = (tmp_path / "spill").rglob("*.spill")
     with file.open("r+b") as opened:
@@ -174,7 +172,7 @@ def test_a_cancelled_space_ends_the_passes(new_space):
         return spaces[0]
 
     with pytest.raises(TaskCancelledError):
-        list(read_in_passes(read, [["a"], ["b"]], 10, remembered))
+        list(passes(read, 10, remembered))
 
 
 def test_a_damaged_file_read_in_parts_is_an_error_of_the_data(tmp_path, new_space, monkeypatch):
@@ -185,8 +183,9 @@ def test_a_damaged_file_read_in_parts_is_an_error_of_the_data(tmp_path, new_spac
     damaged[len(damaged) // 2] ^= 0xFF
     path.write_bytes(damaged)
     monkeypatch.setattr(parquet_reader, "LEAST_BYTES", 0)
-    monkeypatch.setattr(parquet_reader, "parts", lambda columns, sizes, limit: [[name] for name in columns])
-    with pytest.raises(DataError, match=r"t\.parquet, row groups 0 to 1"):
+    monkeypatch.setattr(parquet_reader, "process_share", ArrowShare(1 << 20))
+    monkeypatch.setattr(column_passes, "parts", lambda columns, sizes, limit: [[name] for name in columns])
+    with parquet_reader.process_share.reserved(1), pytest.raises(DataError, match=r"t\.parquet, row groups 0 to 1"):
         list(ParquetReader(spec, spec.splits, new_space))
 
 

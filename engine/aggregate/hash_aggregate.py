@@ -44,7 +44,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from engine.aggregate.aggregate_layout import STDDEV, VARIANCE, AggregateLayout, aggregate_layout
-from engine.aggregate.group_table import GroupInput, GroupTable, StateBinding
+from engine.aggregate.group_table import GroupTable, StateBinding
 from engine.aggregate.parting import Parting
 from engine.aggregate.parting_sieve import PartingSieve
 from engine.aggregate.partition_files import BLOCK_SIZE_MIN, PartitionFiles, partitions_of_memory
@@ -52,12 +52,14 @@ from engine.aggregate.row_partitions import KeptRows
 from engine.aggregate.row_states import row_states
 from engine.aggregate.state_columns import GroupScan
 from engine.aggregate.state_rows import StateRows
+from engine.aggregate.table_feed import TableFeed
 from engine.errors import MemoryBudgetError, SchemaError
 from engine.graph.expression import AggregateCall
 from engine.iomanager.spill_file import SpillFile
 from engine.iomanager.spill_space import SpillSpace
 from engine.memory.page_pool import PagePool
 from engine.memory.segment import MemorySegment
+from engine.records.batch_limits import BATCH_BYTES_MAX, BATCH_ROWS_MAX
 from engine.records.plain_types import plain_batch, plain_schema
 from engine.records.row_codec import RowCodec
 
@@ -66,8 +68,6 @@ if TYPE_CHECKING:
 
 PHASES = ("partial", "final", "single")
 
-BATCH_ROWS_MAX = 8192
-BATCH_BYTES_MAX = 1 << 20
 #: with force_spill a table is full at so many groups
 FORCED_GROUPS = 16
 #: fewest pages for each partition with which it has pages of its own
@@ -224,51 +224,45 @@ class HashAggregate:
         """Take contiguous binary rows of the input schema; otherwise as add_batch, also CorruptBlockError."""
         return self.add_batch(self._input_codec.from_rows(buffer))
 
-    def _open(self, batch: pa.RecordBatch, key_columns: list[int], binding: StateBinding) -> GroupInput:
-        return self._table.open(batch.select(key_columns), batch, binding)
+    def _open(self, batch: pa.RecordBatch, key_columns: list[int], binding: StateBinding) -> TableFeed:
+        return TableFeed(self._table, self._table.open(batch.select(key_columns), batch, binding))
 
     def _add(self, batch: pa.RecordBatch, key_columns: list[int], binding: StateBinding) -> None:
         """Put rows or states into the table, evicting partitions when it is full, or into partitions past it."""
-        position = stuck = 0
-        if self._parting is None:
-            opened = self._open(batch, key_columns, binding)
-        while self._parting is None and position < batch.num_rows:
-            reached = self._table.add(opened, position, stuck > 1)
-            self._level_rows += reached - position
-            stuck = 0 if reached > position else stuck + 1
-            position = reached
-            if position == batch.num_rows:
+        rows = 0 if self._parting is not None else self._add_to_table(batch, key_columns, binding)
+        if self._parting is not None:
+            if rows < batch.num_rows:
+                self._parting.add(self._states_of(batch.slice(rows), binding))
+        elif self.sieve is not None and self._table.group_count >= self._part_groups:
+            self._part_groups *= 2
+            if self._level == 0 and self._groups_are_new():
+                self._begin_parting()
+
+    def _add_to_table(self, batch: pa.RecordBatch, key_columns: list[int], binding: StateBinding) -> int:
+        """Put rows into the table; return how many: fewer than all where it is of no use, and parting has begun."""
+        feed = self._open(batch, key_columns, binding)
+        while self._parting is None:
+            before = feed.position
+            is_whole = feed.go_on()
+            self._level_rows += feed.position - before
+            if is_whole:
                 break
             if self._groups_are_new():
                 self._begin_parting()
             else:
-                self._require_progress(stuck)
-                self._evict(everything=stuck > 0)
-        if self._parting is None and self.sieve is not None and self._table.group_count >= self._part_groups:
-            self._part_groups *= 2
-            if self._level == 0 and self._groups_are_new():
-                self._begin_parting()
-        elif self._parting is not None and position < batch.num_rows:
-            self._parting.add(self._states_of(batch.slice(position), binding))
-
-    def _require_progress(self, stuck: int) -> None:
-        if stuck > 2:
-            raise MemoryBudgetError("a group of an aggregate has no memory, not even the reserved grant")
+                self._evict(everything=feed.is_stuck)
+        return feed.position
 
     def _add_partial(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         layout = self._layout
         if not self._passing:
-            opened = self._open(batch, layout.key_columns, self._input_binding)
-            position = stuck = 0
-            while position < batch.num_rows and not self._passing:
-                reached = self._table.add(opened, position, stuck > 1)
-                stuck = 0 if reached > position else stuck + 1
-                self._require_progress(stuck)
-                position = reached
-                if position < batch.num_rows:
+            feed, is_whole = self._open(batch, layout.key_columns, self._input_binding), False
+            while not is_whole and not self._passing:
+                is_whole = feed.go_on()
+                if not is_whole:
                     yield from self._give_out_states()
-                self._check_reduction(self.rows_in - batch.num_rows + position)
-            batch = batch.slice(position)
+                self._check_reduction(self.rows_in - batch.num_rows + feed.position)
+            batch = batch.slice(feed.position)
         if self._passing:
             yield from self._give_out_states()
             if batch.num_rows > 0:
@@ -464,7 +458,7 @@ class HashAggregate:
     def _add_frozen(self, states: pa.RecordBatch, keys: list[int]) -> None:
         """Merge states into groups that are in the table or find room; write all others to the next pass's file."""
         assert self._rows is not None
-        opened = self._open(states, keys, self._merge_binding)
+        opened = self._table.open(states.select(keys), states, self._merge_binding)
         position = 0
         while position < states.num_rows:
             position = self._table.add(opened, position, False)

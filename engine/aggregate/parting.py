@@ -26,15 +26,15 @@ from engine.aggregate.group_table import GroupTable, StateBinding
 from engine.aggregate.partition_files import PartitionFiles
 from engine.aggregate.row_partitions import KeptRows, RowPartitions
 from engine.aggregate.state_columns import GroupScan
+from engine.aggregate.table_feed import TableFeed
 from engine.errors import MemoryBudgetError
 from engine.iomanager.spill_space import SpillSpace
 from engine.memory.page_pool import PagePool
+from engine.records.batch_limits import BATCH_BYTES_MAX, BATCH_ROWS_MAX
 from engine.records.row_codec import RowCodec
 
 #: folding goes on while it leaves no more than this part of the rows
 FOLD_RATIO = 0.5
-BATCH_ROWS_MAX = 8192
-BATCH_BYTES_MAX = 1 << 20
 
 
 class Parting:
@@ -97,17 +97,10 @@ class Parting:
         keys = list(range(len(self._layout.key_columns)))
         table.reset(level, expected_groups=kept.row_count)
         for states in kept:
-            opened = table.open(states.select(keys), states, binding)
-            position = stuck = 0
-            while position < states.num_rows:
-                reached = table.add(opened, position, stuck > 1)
-                stuck = 0 if reached > position else stuck + 1
-                position = reached
-                if stuck > 2:
-                    raise MemoryBudgetError("a group of an aggregate has no memory, not even the reserved grant")
-                if position < states.num_rows:
-                    folded += self._states(table)
-                    table.reset(level)
+            feed = TableFeed(table, table.open(states.select(keys), states, binding))
+            while not feed.go_on():
+                folded += self._states(table)
+                table.reset(level)
         folded += self._states(table)
         table.reset(level, expected_groups=0)
         return folded

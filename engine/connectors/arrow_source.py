@@ -16,10 +16,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from engine.connectors.bounded_batches import BATCH_ROWS_MAX, bounded_batches
+from engine.connectors.bounded_batches import bounded_batches
 from engine.connectors.column_statistics import SpreadSample, sample_statistics
 from engine.errors import SchemaError
 from engine.graph.source_spec import ArrowSource, ColumnStatistics, SourceSplit, SourceStatistics
+from engine.records.batch_limits import BATCH_ROWS_MAX
 from engine.records.plain_types import plain_batch, plain_schema
 
 INLINE_BYTES = 256 << 10

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-BATCH_ROWS_MAX = 8192
-BATCH_BYTES_MAX = 1 << 20
+from engine.records.batch_limits import BATCH_BYTES_MAX, BATCH_ROWS_MAX
 
 
 def bounded_batches(batch: pa.RecordBatch, rows_max: int = BATCH_ROWS_MAX) -> Iterator[pa.RecordBatch]:

@@ -26,7 +26,7 @@ from typing import BinaryIO
 
 import pyarrow as pa
 
-from engine.connectors.bounded_batches import BATCH_ROWS_MAX, bounded_batches
+from engine.connectors.bounded_batches import bounded_batches
 from engine.connectors.csv_columns import ColumnParser, parses_natively
 from engine.connectors.csv_dialect import BYTE_ORDER_MARK, CsvDialect
 from engine.connectors.csv_long_records import FIELD_BYTES, LongRecord, find_long_record
@@ -35,6 +35,7 @@ from engine.connectors.csv_scan import count_line_ends, first_record_end, last_r
 from engine.connectors.wide_rows import WIDE_BYTES, turn
 from engine.errors import DataError
 from engine.graph.source_spec import CsvSource, SourceSplit
+from engine.records.batch_limits import BATCH_ROWS_MAX
 
 BLOCK_BYTES = 1 << 20
 #: a record from this size on is not taken into memory

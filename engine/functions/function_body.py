@@ -29,12 +29,13 @@ import pyarrow as pa
 
 from engine.functions.batch_formats import from_format, is_of_format, to_format
 from engine.functions.function_error import BadOutputError, FunctionPlace, FunctionStopped, describe_row, message_of
-from engine.functions.function_output import BATCH_ROWS_MAX, FunctionOutput
+from engine.functions.function_output import FunctionOutput
 from engine.functions.group_rows import LEFT, RIGHT, GroupedRows, PairedGroups, View
 from engine.functions.row import Row, RowsAt, make_row, rows_of
 from engine.functions.used_columns import used_columns
 from engine.functions.user_function import FunctionContext, close_function, function_of, open_function
 from engine.graph.operator_descriptor import PythonOperator
+from engine.records.batch_limits import BATCH_ROWS_MAX
 
 #: the column that a partition function's results become (int32)
 CHANNEL_COLUMN = "__channel"

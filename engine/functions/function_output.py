@@ -2,7 +2,7 @@
 
     output.batch(values, rows_in) -> RecordBatch    rows_in[i]: the row at hand when values[i] was returned
     output.limit                                    rows that the next batch should have: few at first, then about
-                                                    BATCH_BYTES of them, whatever a row weighs
+                                                    BATCH_BYTES_MAX of them, whatever a row weighs
 
 A row is a tuple, a list, a dict or a Row. Where a value does not fit its column the guilty row is looked for and named.
 A fraction is no integer, although Arrow would cut it off.
@@ -17,9 +17,8 @@ from typing import Any
 import pyarrow as pa
 
 from engine.functions.function_error import BadOutputError, FunctionPlace, UserFunctionError, describe_row
+from engine.records.batch_limits import BATCH_BYTES_MAX, BATCH_ROWS_MAX
 
-BATCH_ROWS_MAX = 8192
-BATCH_BYTES = 1 << 20
 #: rows of the first batch, until their weight is known
 FIRST_ROWS = 64
 _GROWTH = 8
@@ -55,7 +54,7 @@ class FunctionOutput:
             batch = pa.RecordBatch.from_arrays(arrays, schema=self.schema)
         except Exception as error:
             raise self._find_bad_output(values, rows_in, error) from error
-        by_weight = BATCH_BYTES * batch.num_rows // max(1, batch.nbytes)
+        by_weight = BATCH_BYTES_MAX * batch.num_rows // max(1, batch.nbytes)
         self.limit = max(1, min(BATCH_ROWS_MAX, max(self.limit, batch.num_rows * _GROWTH), by_weight))
         return batch
 

@@ -22,6 +22,7 @@ from engine.join.sort_merge_join import SortMergeJoin
 from engine.memory import value_stores
 from engine.memory.wide_turns import go_on
 from engine.operators.pair_conditions import pair_condition
+from engine.records.batch_limits import BATCH_BYTES_MAX, BATCH_ROWS_MAX
 from engine.sort.external_sorter import ExternalSorter
 
 if TYPE_CHECKING:
@@ -35,9 +36,6 @@ if TYPE_CHECKING:
 
 #: one page of so many is for groups of equal keys
 GROUP_SHARE = 8
-#: bytes of rows in a batch that leaves a sorter, at most
-BATCH_BYTES_MAX = 1 << 20
-BATCH_ROWS_MAX = 8192
 #: with debug.force-spill: rows of a batch, and rows of one key that are kept in memory
 FORCED_BATCH_ROWS = 8
 FORCED_GROUP_ROWS = 4

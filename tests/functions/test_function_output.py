@@ -4,8 +4,9 @@ import pyarrow as pa
 import pytest
 
 from engine.functions.function_body import FunctionBody
-from engine.functions.function_output import BATCH_BYTES, BATCH_ROWS_MAX, FIRST_ROWS
+from engine.functions.function_output import FIRST_ROWS
 from engine.graph.operator_descriptor import PythonOperator
+from engine.records.batch_limits import BATCH_BYTES_MAX, BATCH_ROWS_MAX
 
 IN = pa.schema([("n", pa.int64())])
 OUT = pa.schema([("t", pa.string())])
@@ -36,8 +37,8 @@ def test_light_rows_come_in_batches_that_grow_to_the_largest(kind):
 def test_heavy_rows_come_few_at_a_time(kind):
     found = sizes(kind, 10_000, batches=1)
     assert found[0] == FIRST_ROWS
-    assert max(found[1:]) * 10_000 <= BATCH_BYTES
-    assert min(found[1:-1]) * 10_000 > BATCH_BYTES / 2
+    assert max(found[1:]) * 10_000 <= BATCH_BYTES_MAX
+    assert min(found[1:-1]) * 10_000 > BATCH_BYTES_MAX / 2
 
 
 def test_a_batch_without_rows_makes_none():

@@ -1,0 +1,44 @@
+"""TableFeed: the rows of one batch on their way into a group table that may be full.
+
+    feed = TableFeed(table, table.open(keys, arguments, binding))
+    while not feed.go_on():                     rows before feed.position are in, and the table is full
+        ...                                     make room: if feed.is_stuck the last room was not enough for one row
+
+The row that found no room twice takes the reserved grant, which is there for one group at a time.
+"""
+
+from __future__ import annotations
+
+from engine.aggregate.group_table import GroupInput, GroupTable
+from engine.errors import MemoryBudgetError
+
+_RESERVED_AFTER = 1
+_ENDS_AFTER = 2
+
+
+class TableFeed:
+    """Puts rows into a table, in order."""
+
+    def __init__(self, table: GroupTable, opened: GroupInput) -> None:
+        self._table = table
+        self._opened = opened
+        self._failures = 0
+        #: rows that are in
+        self.position = 0
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether the last step took no row."""
+        return self._failures > 0
+
+    def go_on(self) -> bool:
+        """Put rows in until the table is full; return whether all are in.
+
+        Raises: MemoryBudgetError: not even the reserved grant has memory for a group; DataError: a sum overflows.
+        """
+        reached = self._table.add(self._opened, self.position, self._failures > _RESERVED_AFTER)
+        self._failures = 0 if reached > self.position else self._failures + 1
+        if self._failures > _ENDS_AFTER:
+            raise MemoryBudgetError("a group of an aggregate has no memory, not even the reserved grant")
+        self.position = reached
+        return reached == self._opened.row_count

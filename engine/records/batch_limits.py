@@ -1,0 +1,8 @@
+"""How large a batch is at most, but for a single row: what memory promises count with, and still worth a call."""
+
+from __future__ import annotations
+
+from typing import Final
+
+BATCH_ROWS_MAX: Final = 8192
+BATCH_BYTES_MAX: Final = 1 << 20

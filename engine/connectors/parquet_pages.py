@@ -7,7 +7,7 @@
 pyarrow takes a page into memory whole, with all that is in it; who needs one value after the other reads it from here.
 What has a checksum is compared with it when the page ends.
 
-Source: parquet-format: PageHeader in Thrift's compact protocol; Encodings.md, RLE and bit-packing hybrid.
+Source: parquet-format: PageHeader (``compact_protocol``); Encodings.md, RLE and bit-packing hybrid.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from typing import Any, Final, NamedTuple, Protocol
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from engine.connectors.compact_protocol import CompactReader
 from engine.connectors.snappy_stream import SnappyStream
 
 #: bytes in which a header ends, but for statistics that some writer made of very wide values
@@ -29,9 +30,8 @@ DATA, DICTIONARY, DATA_SECOND = 0, 2, 3
 #: the number of the encoding in page headers
 _RUNS: Final = 3
 _CHUNK_BYTES: Final = 256 << 10
-#: kinds of values in Thrift's compact protocol
-_TRUE, _FALSE, _BYTE, _DOUBLE, _BINARY, _LIST, _SET, _STRUCT = 1, 2, 3, 7, 8, 9, 10, 12
-_INTEGERS: Final = (4, 5, 6)
+#: numbers in page headers have 32 bits
+_NUMBER_END: Final = 1 << 31
 
 
 class PageHeader(NamedTuple):
@@ -52,62 +52,6 @@ class PageHeader(NamedTuple):
     has_runs: bool
 
 
-class Thrift:
-    """Reads one struct of the compact protocol as numbers of fields to values; what is no number is passed over."""
-
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-        self.position = 0
-
-    def struct(self) -> dict[int, Any]:
-        """Return the fields; IndexError where the bytes end before it does."""
-        fields: dict[int, Any] = {}
-        number = 0
-        while (head := self._byte()) != 0:
-            number = number + (head >> 4) if head >> 4 else self._zigzag()
-            fields[number] = self._value(head & 15)
-        return fields
-
-    def _byte(self) -> int:
-        self.position += 1
-        return self._data[self.position - 1]
-
-    def varint(self) -> int:
-        """Return a number without sign."""
-        value = shift = 0
-        while (byte := self._byte()) >= 0x80:
-            value |= (byte & 0x7F) << shift
-            shift += 7
-        return value | byte << shift
-
-    def _zigzag(self) -> int:
-        value = self.varint()
-        return value >> 1 ^ -(value & 1)
-
-    def _skip(self, size: int) -> None:
-        self.position += size
-        if self.position > len(self._data):
-            raise IndexError("the header is longer")
-
-    def _value(self, kind: int) -> Any:
-        if kind in (_TRUE, _FALSE):
-            return kind == _TRUE
-        if kind in _INTEGERS:
-            return self._zigzag()
-        if kind == _STRUCT:
-            return self.struct()
-        if kind in (_BYTE, _DOUBLE, _BINARY):
-            self._skip({_BYTE: 1, _DOUBLE: 8}.get(kind) or self.varint())
-            return None
-        if kind in (_LIST, _SET):
-            head = self._byte()
-            count = head >> 4 if head >> 4 != 15 else self.varint()
-            for _ in range(count):
-                self._value(head & 15)
-            return None
-        raise pa.ArrowInvalid(f"a page header has a field of the unknown kind {kind}")
-
-
 def first_page(chunk: pq.ColumnChunkMetaData) -> int:
     """Return where the pages of a column begin."""
     offset: int = chunk.data_page_offset
@@ -124,9 +68,11 @@ def pages(descriptor: int, chunk: pq.ColumnChunkMetaData) -> Iterator[PageHeader
         if position >= end:
             raise pa.ArrowInvalid(f"the pages of column {chunk.path_in_schema} end {left} values early")
         page = _header(descriptor, position, end)
-        yield page
         if page.kind != DICTIONARY:
             left -= page.value_count
+        if left < 0:
+            raise pa.ArrowInvalid(f"the pages of column {chunk.path_in_schema} have {-left} values too many")
+        yield page
         position = page.position + page.compressed_bytes
 
 
@@ -134,7 +80,7 @@ def _header(descriptor: int, position: int, end: int) -> PageHeader:
     size = HEADER_BYTES
     while True:
         data = os.pread(descriptor, min(size, end - position), position)
-        reader = Thrift(data)
+        reader = CompactReader(data)
         try:
             fields = reader.struct()
             break
@@ -142,23 +88,36 @@ def _header(descriptor: int, position: int, end: int) -> PageHeader:
             if len(data) < size:
                 raise pa.ArrowInvalid(f"the page header at byte {position} does not end") from None
             size *= 8
-    kind = fields.get(1, -1)
-    about = fields.get({DATA: 5, DICTIONARY: 7, DATA_SECOND: 8}.get(kind, 0), {})
-    if min(fields.get(2, -1), fields.get(3, -1), about.get(1, 0)) < 0:
-        raise pa.ArrowInvalid(f"the page header at byte {position} is damaged")
+    try:
+        return _page_of(fields, position + reader.position)
+    except (TypeError, ValueError):
+        raise pa.ArrowInvalid(f"the page header at byte {position} is damaged") from None
+
+
+def _page_of(fields: dict[int, Any], position: int) -> PageHeader:
+    kind = _number(fields, 1)
     is_second = kind == DATA_SECOND
+    about = dict(fields.get({DATA: 5, DICTIONARY: 7, DATA_SECOND: 8}.get(kind, 0), ()))
     return PageHeader(
-        position + reader.position,
+        position,
         kind,
-        fields[2],
-        fields[3],
-        fields[4] & 0xFFFF_FFFF if 4 in fields else None,
-        about.get(1, 0),
-        about.get(4 if is_second else 2, -1),
-        (about.get(6, 0), about.get(5, 0)) if is_second else (0, 0),
+        _number(fields, 2),
+        _number(fields, 3),
+        int(fields[4]) & 0xFFFF_FFFF if 4 in fields else None,
+        _number(about, 1, 0),
+        _number(about, 4 if is_second else 2, 0) if about else -1,
+        (_number(about, 6, 0), _number(about, 5, 0)) if is_second else (0, 0),
         about.get(7, True) if is_second else True,
         kind != DATA or about.get(3, _RUNS) == _RUNS,
     )
+
+
+def _number(fields: dict[int, Any], field: int, default: int = -1) -> int:
+    """Return a field; ValueError, TypeError where it is no number of 31 bits."""
+    value = int(fields.get(field, default))
+    if not 0 <= value < _NUMBER_END:
+        raise ValueError(value)
+    return value
 
 
 class ByteStream(Protocol):
@@ -298,7 +257,7 @@ class PageStream:
 def bits_and_runs(data: bytes, width: int, count: int) -> list[int]:
     """Return numbers that are written as runs and packed bits."""
     numbers: list[int] = []
-    reader = Thrift(data)  # its varints are the same
+    reader = CompactReader(data)  # its varints are the same
     try:
         while len(numbers) < count:
             head = reader.varint()

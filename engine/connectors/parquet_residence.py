@@ -4,16 +4,13 @@
     parts(columns, bytes, limit) -> lists of columns                         each about within a limit, never empty
 
 While a row group is read, each of its columns holds a part of the file, one page, and its dictionary. A page may be as
-large as the column is in the row group, so the first ones say how large they are: their headers begin with three
-numbers.
-
-    0x15 type, 0x15 bytes before compression, 0x15 bytes in the file        integers as zigzag varints
+large as the column is in the row group, so the first ones say how large they are: the second field of their headers.
 
 A row group of hundreds of columns holds hundreds of pages, and a dictionary takes about three times its page: the
 bytes, a copy of them, a place for each value.
 
 Limits: pages of a column are taken to be as large as the first one.
-Source: parquet-format, PageHeader in Thrift's compact protocol.
+Source: parquet-format, PageHeader (``compact_protocol``).
 """
 
 from __future__ import annotations
@@ -22,16 +19,19 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
+import pyarrow as pa
 import pyarrow.parquet as pq
+
+from engine.connectors.compact_protocol import CompactReader
 
 #: bytes of the file that are read at a time for all columns together, and for one
 BUFFERS_BYTES: Final = 1 << 20
 BUFFER_MAX: Final = 256 << 10
 BUFFER_MIN: Final = 32 << 10
 _DICTIONARY_COPIES: Final = 3
-#: header, header of the second kind of page and the three numbers take less
+#: the first three fields of a header take less
 _HEADER_BYTES: Final = 64
-_INT_FIELD: Final = 0x15
+_SIZE_FIELD: Final = 2
 
 
 def buffer_bytes(column_count: int) -> int:
@@ -88,23 +88,9 @@ def _page_bytes(descriptor: int, offset: int | None) -> int | None:
     """Return the size of a page before compression; None where its header is not as expected."""
     if offset is None or offset < 0:
         return None
-    header = os.pread(descriptor, _HEADER_BYTES, offset)
-    position, value = 0, 0
-    for _ in range(2):
-        if position >= len(header) or header[position] != _INT_FIELD:
-            return None
-        position, value = _varint(header, position + 1)
-    return value >> 1 if position <= len(header) else None
-
-
-def _varint(data: bytes, position: int) -> tuple[int, int]:
-    """Return where a varint ends, beyond the data if it does not, and its value."""
-    value = shift = 0
-    while position < len(data):
-        byte = data[position]
-        value |= (byte & 0x7F) << shift
-        position += 1
-        if byte < 0x80:
-            return position, value
-        shift += 7
-    return len(data) + 1, 0
+    header = CompactReader(os.pread(descriptor, _HEADER_BYTES, offset))
+    try:
+        size = next((value for number, value in header.fields() if number == _SIZE_FIELD), None)
+    except (IndexError, pa.ArrowInvalid):
+        return None
+    return size if isinstance(size, int) and size >= 0 else None

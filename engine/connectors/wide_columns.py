@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from engine.connectors.bounded_batches import BATCH_BYTES_MAX, BATCH_ROWS_MAX
 from engine.connectors.parquet_pages import (
     DATA,
     DATA_SECOND,
@@ -36,7 +35,8 @@ from engine.connectors.parquet_pages import (
     pages,
 )
 from engine.connectors.wide_rows import WIDE_BYTES, give_back, turn
-from engine.memory import value_stores
+from engine.memory.value_stores import read_back
+from engine.records.batch_limits import BATCH_BYTES_MAX, BATCH_ROWS_MAX
 from engine.records.plain_types import plain_schema
 
 if TYPE_CHECKING:
@@ -194,15 +194,8 @@ class WideColumn:
         with turn(size):
             value = memoryview(pa.allocate_buffer(size)).cast("B")
             stream.readinto(value)
-            number, file, offset, checksum = self._space.write_value(value)
-
-        def read(view: memoryview) -> None:
-            store = value_stores.find(number)
-            if store is None:
-                raise pa.ArrowInvalid("the values of a dictionary were put aside, and their file is gone")
-            store.read_value(file, offset, checksum, view)
-
-        return size, read
+            place = self._space.write_value(value)
+        return size, lambda view: read_back(place, view)
 
 
 def plan_wide(

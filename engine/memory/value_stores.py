@@ -1,6 +1,7 @@
 """The stores of wide values in this process, by number: what references in rows (``records.outside_values``) lead to.
 
     number = register(store)      find(number).read_value(...)      forget(number)
+    place = owner.write_value(value)      read_back(place, into)
 
 Who writes rows knows its store; who reads them knows the number in a reference only.
 """
@@ -10,12 +11,17 @@ from __future__ import annotations
 import itertools
 from typing import Protocol
 
+from engine.errors import CorruptBlockError
+
+#: number of the store, number of the file, offset, checksum of the value
+Place = tuple[int, int, int, int]
+
 
 class ValueOwner(Protocol):
     """Takes wide values of rows."""
 
-    def write_value(self, value: memoryview) -> tuple[int, int, int, int]:
-        """Write a value; return number of the store, number of the file, offset, checksum of the value."""
+    def write_value(self, value: memoryview) -> Place:
+        """Write a value; return where it is."""
         ...
 
 
@@ -41,6 +47,15 @@ def register(store: ValueStore) -> int:
 def find(number: int) -> ValueStore | None:
     """Return a store, None when it has been forgotten."""
     return _stores.get(number)
+
+
+def read_back(place: Place, into: memoryview) -> None:
+    """Read a value of len(into) bytes that an owner wrote; CorruptBlockError when its file is gone or damaged."""
+    number, file, offset, checksum = place
+    store = find(number)
+    if store is None:
+        raise CorruptBlockError(f"a value of {len(into)} bytes was put aside, and its file is gone")
+    store.read_value(file, offset, checksum, into)
 
 
 def any_open() -> bool:

@@ -13,8 +13,6 @@ from engine.connectors.parquet_reader import ParquetReader
 from engine.connectors.parquet_source import parquet_source
 from engine.connectors.snappy_stream import SnappyStream
 from engine.errors import DataError
-from engine.iomanager.io_manager import IOManager
-from engine.iomanager.spill_identity import SpillIdentity
 
 
 @pytest.fixture
@@ -23,14 +21,6 @@ def small_pages(monkeypatch):
     monkeypatch.setattr(wide_columns, "PAGE_BYTES", 1 << 10)
     monkeypatch.setattr(wide_columns, "VALUE_BYTES", 100)
     monkeypatch.setattr(wide_columns, "BATCH_BYTES_MAX", 3000)
-
-
-@pytest.fixture
-def new_space(tmp_path):
-    (tmp_path / "spill").mkdir()
-    with IOManager([str(tmp_path / "spill")]) as manager:
-        yield lambda: manager.space(SpillIdentity("job", 1, 0, 0))
-        assert not list((tmp_path / "spill").rglob("*.spill"))
 
 
 def wide_table(kind, rows=60, nulls=True):

@@ -118,6 +118,26 @@ ADAPTIVE_BYTES_PER_TASK = _option(
     "Bytes of stored results that a subtask should read.",
     minimum=1,
 )
+ADAPTIVE_SKEW = _option(
+    "execution.batch.adaptive.skewed-join.enabled",
+    "bool",
+    "true",
+    "Subtasks of a join that would read too much of a stored result share it with the others.",
+)
+SKEW_FACTOR = _option(
+    "execution.batch.adaptive.skewed-join.skewed-factor",
+    "float",
+    "2",
+    "A subtask reads too much when it is more than so many times what the median one reads.",
+    minimum=1,
+)
+SKEW_THRESHOLD = _option(
+    "execution.batch.adaptive.skewed-join.skewed-threshold",
+    "size",
+    "1mb",
+    "Bytes that are never too much for a subtask of a join.",
+    minimum=1,
+)
 BUFFER_TIMEOUT = _option(
     "execution.buffer-timeout",
     "duration",

@@ -13,6 +13,9 @@ and has the operating system read the next two ahead; for another process a disk
 would wait (read_ahead). A view
 that began in memory goes on in the file at the same buffer. Nothing is readable before ``finish``.
 
+A view may read a part [begin, end) of PARTS: the buffers from ``count * begin // PARTS`` on, up to those of the part
+behind it. A row larger than a buffer is in the part in which it begins.
+
 Locks: one condition per partition. Files are written outside of it, in state SPILLING, when nothing else changes.
 
 Source: Flink's SpillableSubpartition and its views; the file is that of the sort-shuffle.
@@ -22,19 +25,25 @@ from __future__ import annotations
 
 import logging
 import threading
+from array import array
+from bisect import bisect_left
 from collections.abc import Callable
 from enum import Enum, auto
 from typing import Final
 
 from engine.errors import IllegalTransitionError, PartitionReleasedError, ProducerFailedError
-from engine.exchange.buffer_pool import Buffer
+from engine.exchange.buffer_pool import Buffer, BufferKind
 from engine.exchange.elements import END_OF_PARTITION, EndOfPartitionEvent
 from engine.exchange.partition_file import BlockEntry, PartitionFile
 from engine.exchange.read_ahead import DiskReaders, ReadAhead
 from engine.exchange.ready_queue import ReadyQueue
+from engine.graph.subpartition_share import PARTS, WHOLE
 
 LOGGER = logging.getLogger(__name__)
 READ_AHEAD_BLOCKS: Final = 2
+#: in place of the end of a view that does not know its part yet
+NOT_PLACED: Final = -1
+_FRAGMENT: Final = int(BufferKind.FRAGMENT)
 
 
 class DataState(Enum):
@@ -63,6 +72,9 @@ class BlockingData:
         self.error: BaseException | None = None
         self._buffers: list[list[Buffer]] = [[] for _ in range(subpartition_count)]
         self._counts = [0] * subpartition_count
+        # ordinals of buffers that begin inside a row
+        self._inside = [array("q") for _ in range(subpartition_count)]
+        self._is_inside = [False] * subpartition_count
         self._file: PartitionFile | None = None
         self._views: set[BlockingView] = set()
 
@@ -76,12 +88,12 @@ class BlockingData:
                 self._check_writable()
                 if self.state is DataState.MEMORY:
                     self._buffers[subpartition].append(buffer)
-                    self._counts[subpartition] += 1
+                    self._count(subpartition, buffer)
                     return
                 file = self._file
             assert file is not None
             file.append(subpartition, (buffer,))
-            self._counts[subpartition] += 1
+            self._count(subpartition, buffer)
         except BaseException:
             buffer.recycle()
             raise
@@ -154,10 +166,18 @@ class BlockingData:
     # ---------------------------------------------------------------------------------------------- consumer's side
 
     def open_view(
-        self, subpartition: int, listener: ReadyQueue, channel: int, disk: DiskReaders | None = None
+        self,
+        subpartition: int,
+        listener: ReadyQueue,
+        channel: int,
+        disk: DiskReaders | None = None,
+        part: tuple[int, int] = WHOLE,
     ) -> BlockingView:
-        """Return an independent view that begins at the first buffer; the channel is pushed when there is data."""
-        view = BlockingView(self, subpartition, listener, channel, disk)
+        """Return an independent view that begins at the first buffer; the channel is pushed when there is data.
+
+        Args: part: of the subpartition, if not all of it.
+        """
+        view = BlockingView(self, subpartition, listener, channel, disk, part)
         with self._changed:
             if self.state is DataState.RELEASED:
                 raise PartitionReleasedError("the result partition was released and cannot be read")
@@ -170,27 +190,48 @@ class BlockingData:
         with self._changed:
             self._views.discard(view)
 
-    def source(self, subpartition: int, ordinal: int) -> Buffer | PartitionFile | EndOfPartitionEvent | None:
-        """Return where a view finds its next buffer: a share of it, the file, the end, or nothing for now."""
+    def source(self, subpartition: int, ordinal: int, end: int) -> Buffer | PartitionFile | EndOfPartitionEvent | None:
+        """Return where a view finds its next buffer: a share of it, the file, the end, or nothing for now.
+
+        Args: end: of ``bounds``; NOT_PLACED before: then there is nothing, or an error.
+        """
         with self._changed:
             if self.error is not None:
                 text = f"the producer failed: {type(self.error).__name__}: {self.error}"
                 raise ProducerFailedError(text) from self.error
             if self.state is DataState.RELEASED:
                 raise PartitionReleasedError("the result partition was released and cannot be read")
-            if not self.is_finished or self.state is DataState.SPILLING:
+            if end == NOT_PLACED or self.state is DataState.SPILLING:
                 return None
-            if ordinal >= self._counts[subpartition]:
+            if ordinal >= end:
                 return END_OF_PARTITION
             if self.state is DataState.MEMORY:
                 return self._buffers[subpartition][ordinal].share()
             return self._file
 
-    def stored_count(self, subpartition: int) -> int:
-        """Return how many buffers a subpartition has, or 0 before they can be read."""
-        return self._counts[subpartition] if self.is_finished else 0
+    def bounds(self, subpartition: int, part: tuple[int, int]) -> tuple[int, int] | None:
+        """Return the ordinals [begin, end) of the buffers of a part, or None before they are known."""
+        if not self.is_finished:
+            return None
+        return self._cut(subpartition, part[0]), self._cut(subpartition, part[1])
 
     # ------------------------------------------------------------------------------------------------------ private
+
+    def _count(self, subpartition: int, buffer: Buffer) -> None:
+        if self._is_inside[subpartition]:
+            self._inside[subpartition].append(self._counts[subpartition])
+        self._is_inside[subpartition] = buffer.kind == _FRAGMENT
+        self._counts[subpartition] += 1
+
+    def _cut(self, subpartition: int, position: int) -> int:
+        """Return the first buffer behind a position that begins a row."""
+        ordinal = self._counts[subpartition] * position // PARTS
+        inside = self._inside[subpartition]
+        index = bisect_left(inside, ordinal)
+        while index < len(inside) and inside[index] == ordinal:
+            index += 1
+            ordinal += 1
+        return ordinal
 
     def _wait_while_spilling(self) -> None:
         while self.state is DataState.SPILLING:
@@ -229,18 +270,28 @@ class BlockingData:
 class BlockingView:
     """One reader of one subpartition of a BLOCKING result partition. Used by one thread.
 
-    Args: disk: reads the file in place of the thread that polls.
+    Args:
+        disk: reads the file in place of the thread that polls.
+        part: of the subpartition that is read.
     """
 
     def __init__(
-        self, data: BlockingData, subpartition: int, listener: ReadyQueue, channel: int, disk: DiskReaders | None
+        self,
+        data: BlockingData,
+        subpartition: int,
+        listener: ReadyQueue,
+        channel: int,
+        disk: DiskReaders | None,
+        part: tuple[int, int] = WHOLE,
     ) -> None:
         self._data = data
         self._subpartition = subpartition
         self._listener = listener
         self._channel = channel
-        #: of the buffer that is handed out next, and of the one that is read next
+        self._part = part
+        #: of the buffer that is handed out next, of the one that is read next, and of the one behind the last
         self._ordinal = self._read_ordinal = 0
+        self._end = NOT_PLACED
         self._block_index = 0
         self._file: PartitionFile | None = None
         self._ahead = ReadAhead(self._load, disk, self.notify, lambda: None, self._load_at_once)
@@ -252,7 +303,8 @@ class BlockingView:
     def poll(self) -> tuple[Buffer | EndOfPartitionEvent | None, bool]:
         """Return (element, more): the next element, or None while nothing is readable."""
         if self._file is None:
-            source = self._data.source(self._subpartition, self._ordinal)
+            self._place()
+            source = self._data.source(self._subpartition, self._ordinal, self._end)
             if source is None or isinstance(source, EndOfPartitionEvent):
                 return source, False
             if isinstance(source, Buffer):
@@ -267,7 +319,8 @@ class BlockingView:
 
     def backlog(self) -> int:
         """Return how many buffers are not read yet, once there are any to read."""
-        return self._data.stored_count(self._subpartition) - self._ordinal
+        self._place()
+        return max(0, self._end - self._ordinal)
 
     def release(self) -> None:
         """Stop reading and drop what was read ahead. Idempotent."""
@@ -276,6 +329,11 @@ class BlockingView:
 
     def consumed(self) -> None:
         """Say that the end was read: nothing changes, the data stays readable."""
+
+    def _place(self) -> None:
+        """Go to where the part begins, once that is known."""
+        if self._end == NOT_PLACED and (bounds := self._data.bounds(self._subpartition, self._part)) is not None:
+            self._ordinal, self._end = bounds
 
     def _load(self) -> list[Buffer]:
         """Read the block that holds the next buffer, if there is one; ask for the following ones."""
@@ -296,6 +354,8 @@ class BlockingView:
         entries = file.entries[self._subpartition]
         while self._block_index < len(entries):
             entry = entries[self._block_index]
+            if self._read_ordinal >= self._end:
+                return None
             if entry.first_ordinal + entry.buffer_count > self._read_ordinal:
                 for ahead in entries[self._block_index + 1 : self._block_index + 1 + READ_AHEAD_BLOCKS]:
                     file.advise(ahead)
@@ -304,9 +364,9 @@ class BlockingView:
         return None
 
     def _behind(self, entry: BlockEntry, buffers: list[Buffer]) -> list[Buffer]:
-        """Return those buffers of a block that have not been handed out from memory."""
-        known = self._read_ordinal - entry.first_ordinal
-        for buffer in buffers[:known]:
+        """Return those buffers of a block that are wanted and have not been handed out from memory."""
+        begin, end = self._read_ordinal - entry.first_ordinal, self._end - entry.first_ordinal
+        for buffer in (*buffers[:begin], *buffers[end:]):
             buffer.recycle()
         self._read_ordinal = entry.first_ordinal + entry.buffer_count
-        return buffers[known:]
+        return buffers[begin:end]

@@ -115,7 +115,9 @@ class PartitionSource:
         partition = self._manager.find(request.partition)
         if isinstance(partition, SortedPartition) and request.key_range is not None:
             return partition.create_range_view(request.key_range, request.buffer_size, ready, number, self.disk)
-        return self._manager.create_view(request.partition, request.subpartition_index, ready, number, self.disk)
+        return self._manager.create_view(
+            request.partition, request.subpartition_index, ready, number, self.disk, request.part
+        )
 
     def batch_bytes(self, batch: pa.RecordBatch) -> memoryview:
         """Return a batch as an Arrow IPC stream."""

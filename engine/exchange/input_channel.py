@@ -76,7 +76,7 @@ class LocalInputChannel:
         partition = self.descriptor.partition
         try:
             self._view = self._manager.create_view(
-                partition, self.descriptor.subpartition_index, self._ready, self.index
+                partition, self.descriptor.subpartition_index, self._ready, self.index, part=self.descriptor.part
             )
             self.retry_at_ms = None
         except PartitionNotFoundError as error:

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 from engine.errors import IllegalTransitionError, PartitionNotFoundError
 from engine.exchange.ready_queue import ReadyQueue
 from engine.exchange.result_partition import ResultPartition, SubpartitionView
+from engine.graph.subpartition_share import WHOLE
 from engine.ids import ExecutionAttemptId, IntermediateDataSetId, ResultPartitionId
 
 if TYPE_CHECKING:
@@ -61,8 +62,9 @@ class ResultPartitionManager:
         listener: ReadyQueue,
         channel: int,
         disk: DiskReaders | None = None,
+        part: tuple[int, int] = WHOLE,
     ) -> SubpartitionView:
-        """Return a reader of a subpartition, which never waits for a file itself when there are disk readers.
+        """Return a reader of a subpartition or a part of it; with disk readers it never waits for a file itself.
 
         Raises:
             PartitionNotFoundError: not registered (not yet, of another attempt, or released).
@@ -70,7 +72,7 @@ class ResultPartitionManager:
         partition = self.find(partition_id)
         if partition is None:
             raise PartitionNotFoundError(f"result partition {partition_id} is not registered here")
-        return partition.create_view(subpartition_index, listener, channel, disk)
+        return partition.create_view(subpartition_index, listener, channel, disk, part)
 
     def find(self, partition_id: ResultPartitionId) -> ResultPartition | None:
         """Return the partition of that id, or None."""

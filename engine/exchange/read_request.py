@@ -20,6 +20,7 @@ from engine.errors import (
     ResourceError,
 )
 from engine.graph.deployment import KeyRange
+from engine.graph.subpartition_share import WHOLE
 from engine.ids import ResultPartitionId
 
 _TEXT_BYTES_MAX: Final = 32 << 10
@@ -34,6 +35,8 @@ class ReadRequest(msgspec.Struct, array_like=True, frozen=True):
     buffer_size: int
     #: of sorted runs: the rows that are wanted
     key_range: KeyRange | None = None
+    #: of the subpartition, [begin, end) of PARTS
+    part: tuple[int, int] = WHOLE
 
 
 class ErrorCode(IntEnum):

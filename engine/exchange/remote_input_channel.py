@@ -233,6 +233,7 @@ class RemoteInputChannel:
             self.descriptor.subpartition_index,
             self._reads.pool().segment_size,
             self._reads.key_range,
+            self.descriptor.part,
         )
 
     def _request_bytes(self) -> bytes:

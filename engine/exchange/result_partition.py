@@ -40,6 +40,7 @@ from engine.exchange.ready_queue import ReadyQueue
 from engine.fault_points import reach
 from engine.graph.deployment import ResultPartitionDescriptor
 from engine.graph.ship_strategy import SORTED_RUNS, ResultPartitionType
+from engine.graph.subpartition_share import PARTS, WHOLE
 from engine.ids import ResultPartitionId
 
 if TYPE_CHECKING:
@@ -315,22 +316,34 @@ class ResultPartition:
     # ------------------------------------------------------------------------------------------------ consumer's side
 
     def create_view(
-        self, subpartition_index: int, listener: ReadyQueue, channel: int, disk: DiskReaders | None = None
+        self,
+        subpartition_index: int,
+        listener: ReadyQueue,
+        channel: int,
+        disk: DiskReaders | None = None,
+        part: tuple[int, int] = WHOLE,
     ) -> SubpartitionView:
         """Return a reader of one subpartition; ``listener`` gets ``channel`` pushed when there is something to read.
 
-        Args: disk: reads files, so that ``poll`` never waits for one.
+        With ``disk``, which reads files, ``poll`` never waits for one. ``part``, [begin, end) of PARTS, is what is read
+        of a BLOCKING subpartition.
 
         Raises:
             PartitionReleasedError: too late.
-            IllegalTransitionError: a PIPELINED subpartition has a reader already.
+            IllegalTransitionError: a PIPELINED subpartition has a reader already, or it was asked for a part of it.
+            IndexError: there is no such subpartition or part.
         """
         if self._state is PartitionState.RELEASED:
             raise PartitionReleasedError(f"partition {self.id} was released and cannot be read")
         if not 0 <= subpartition_index < self.subpartition_count:
             raise IndexError(f"partition {self.id} has no subpartition {subpartition_index}")
+        if not 0 <= part[0] <= part[1] <= PARTS:
+            raise IndexError(f"partition {self.id} has no part {part} of {PARTS}")
         if self._data is not None:
-            return self._data.open_view(0 if self.is_stored_once else subpartition_index, listener, channel, disk)
+            index = 0 if self.is_stored_once else subpartition_index
+            return self._data.open_view(index, listener, channel, disk, part)
+        if part != WHOLE:
+            raise IllegalTransitionError(f"partition {self.id} is PIPELINED: its subpartitions are read whole")
         queue = self._queues[subpartition_index]
         queue.attach(listener, channel)
         return PipelinedView(self, queue)

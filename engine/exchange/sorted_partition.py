@@ -30,6 +30,7 @@ from engine.exchange.ready_queue import ReadyQueue
 from engine.exchange.result_partition import PartitionFileSpace, PartitionState, ResultPartition, SubpartitionView
 from engine.graph.deployment import KeyRange, RangeSamples, ResultPartitionDescriptor
 from engine.graph.ship_strategy import SORTED_RUNS
+from engine.graph.subpartition_share import WHOLE
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -149,7 +150,12 @@ class SortedPartition(ResultPartition):
         )
 
     def create_view(
-        self, subpartition_index: int, listener: ReadyQueue, channel: int, disk: DiskReaders | None = None
+        self,
+        subpartition_index: int,
+        listener: ReadyQueue,
+        channel: int,
+        disk: DiskReaders | None = None,
+        part: tuple[int, int] = WHOLE,
     ) -> SubpartitionView:
         """Refuse: there are no subpartitions."""
         raise IllegalTransitionError(f"the sorted result {self.id} is read by ranges of keys")

@@ -21,6 +21,7 @@ from engine.graph.operator_descriptor import OperatorDescriptor
 from engine.graph.plan_schema import PlanSchema
 from engine.graph.ship_strategy import PartitionerSpec, ResultPartitionType
 from engine.graph.source_spec import SourceSplit
+from engine.graph.subpartition_share import WHOLE
 from engine.ids import AllocationId, ExecutionAttemptId, JobId, ResultPartitionId
 
 
@@ -39,6 +40,8 @@ class InputChannelDescriptor(msgspec.Struct, frozen=True):
     location: PartitionLocation
     subpartition_index: int
     address: str = ""
+    #: part of the subpartition, [begin, end) of PARTS
+    part: tuple[int, int] = WHOLE
 
 
 class KeyRange(msgspec.Struct, frozen=True):

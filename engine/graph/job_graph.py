@@ -11,6 +11,8 @@ decisions have finished results read in other portions than they were written fo
 
     3 subpartitions   planned (0,1) (1,2) (2,3)      fewer subtasks (0,2) (2,3)      broadcast (0,3) (0,3) (0,3)
 
+With ``shares`` consumer i reads portions of subpartitions: too large ones are read by several (``subpartition_share``).
+
 Source: Flink's JobGraph, JobVertex, IntermediateDataSet and JobEdge.
 """
 
@@ -22,6 +24,7 @@ from engine.errors import PlanError
 from engine.graph.operator_descriptor import DRIVER_PAGES_MIN, OperatorDescriptor, SourceOperator
 from engine.graph.run_time_decision import AdaptiveJoin, AdaptiveSettings, ExpectedSize
 from engine.graph.ship_strategy import DistributionPattern, PartitionerSpec, ResultPartitionType, ShipStrategy
+from engine.graph.subpartition_share import SubpartitionShare, are_complete
 from engine.ids import IntermediateDataSetId, JobId, JobVertexId
 
 
@@ -46,6 +49,8 @@ class JobEdge(msgspec.Struct, frozen=True):
     pattern: DistributionPattern
     #: subpartitions [begin, end) that each consumer reads of every producer; (): those that the pattern gives it
     ranges: tuple[tuple[int, int], ...] = ()
+    #: what each consumer reads of all producers together, when subpartitions are cut; (): as above
+    shares: tuple[tuple[SubpartitionShare, ...], ...] = ()
 
 
 class JobVertex(msgspec.Struct, frozen=True):
@@ -127,6 +132,8 @@ class JobGraph(msgspec.Struct, frozen=True):
 
     def _validate_ranges(self, vertex: JobVertex, edge: JobEdge) -> None:
         count = self.data_set(edge.data_set).subpartition_count
+        if edge.shares:
+            self._validate_shares(vertex, edge, count or vertex.parallelism)
         if not edge.ranges:
             if count is not None and count != vertex.parallelism:
                 raise PlanError(f"{vertex.parallelism} subtasks of {vertex.id} read {count} subpartitions")
@@ -135,3 +142,10 @@ class JobGraph(msgspec.Struct, frozen=True):
             raise PlanError(f"{vertex.id} reads {edge.data_set} in {len(edge.ranges)} ranges of {count} subpartitions")
         if any(not 0 <= begin < end <= count for begin, end in edge.ranges):
             raise PlanError(f"{vertex.id} reads {edge.data_set} in ranges {edge.ranges} of {count} subpartitions")
+
+    def _validate_shares(self, vertex: JobVertex, edge: JobEdge, count: int) -> None:
+        producers = self.vertex(edge.data_set.producer).parallelism
+        shares = [share for each in edge.shares for share in each]
+        is_fed = len(edge.shares) == vertex.parallelism and all(edge.shares)
+        if not is_fed or bool(edge.ranges) or not are_complete(shares, count, producers):
+            raise PlanError(f"{vertex.id} reads {edge.data_set} in shares {edge.shares} of {count} subpartitions")

@@ -6,7 +6,7 @@
 
     a decision          RunTimeDecision ── vertex, planned, expected, real, became, reason     for people
                         └── change          what is done to the JobGraph                       for replay
-                            BroadcastInput | RepartitionInputs | BuildSide | SubtaskRanges
+                            BroadcastInput | RepartitionInputs | BuildSide | SplitSkew | KeepSkew | SubtaskRanges
 
 A decision holds all that its change needs: the submitted JobGraph and the decisions in their order give the JobGraph
 that runs, whoever applies them (``engine.optimizer.adaptive_changes``). Plain data.
@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import msgspec
 
+from engine.graph.subpartition_share import SubpartitionShare
 from engine.ids import JobVertexId
 
 
@@ -26,12 +27,16 @@ class AdaptiveSettings(msgspec.Struct, frozen=True):
 
     execution_mode: name of an ExecutionMode.
     bytes_per_subtask: what a consumer of BLOCKING results should read; 0: parallelism stays as planned.
+    skew_factor: a subtask of a join has too much when it is more than that many times the median; 0: never.
+    skew_bytes: and that many bytes.
     """
 
     execution_mode: str
     managed_bytes_per_slot: int
     segment_size_bytes: int
     bytes_per_subtask: int
+    skew_factor: float = 0.0
+    skew_bytes: int = 0
 
 
 class ExpectedSize(msgspec.Struct, frozen=True):
@@ -51,11 +56,14 @@ class AdaptiveJoin(msgspec.Struct, frozen=True):
     may_broadcast: left, right: that input may be read whole by every subtask while the other one stays where it is.
     may_repartition: planned as a broadcast, it may be repartitioned: the broadcast input is kept in hash partitions.
     may_build: left, right: that input may be the one that is built.
+    why_whole: left, right: why rows of that input with equal keys must stay together; "" they need not; None: nobody
+    asks, or it was said.
     """
 
     may_broadcast: tuple[bool, bool] = (False, False)
     may_repartition: bool = False
     may_build: tuple[bool, bool] = (False, False)
+    why_whole: tuple[str | None, str | None] = (None, None)
 
 
 class BroadcastInput(msgspec.Struct, frozen=True, tag="broadcast"):
@@ -89,6 +97,24 @@ class BuildSide(msgspec.Struct, frozen=True, tag="build_side"):
     memory_weight: float
 
 
+class SplitSkew(msgspec.Struct, frozen=True, tag="split_skew"):
+    """Subpartitions of a join's inputs that are too large are read by several subtasks.
+
+    ``shares``: of the left and of the right input, for each subtask. Where a subtask reads a share of a subpartition of
+    one input it reads that subpartition of the other input whole.
+    """
+
+    join: JobVertexId
+    shares: tuple[tuple[tuple[SubpartitionShare, ...], ...], tuple[tuple[SubpartitionShare, ...], ...]]
+
+
+class KeepSkew(msgspec.Struct, frozen=True, tag="keep_skew"):
+    """An input (0 left, 1 right) of a join is skewed, and stays so; nothing changes."""
+
+    join: JobVertexId
+    side: int
+
+
 class SubtaskRanges(msgspec.Struct, frozen=True, tag="parallelism"):
     """Vertices connected through FORWARD get fewer subtasks: one for each range [begin, end) of subpartitions."""
 
@@ -96,7 +122,7 @@ class SubtaskRanges(msgspec.Struct, frozen=True, tag="parallelism"):
     ranges: tuple[tuple[int, int], ...]
 
 
-Change = BroadcastInput | RepartitionInputs | BuildSide | SubtaskRanges
+Change = BroadcastInput | RepartitionInputs | BuildSide | SplitSkew | KeepSkew | SubtaskRanges
 
 
 class RunTimeDecision(msgspec.Struct, frozen=True):

@@ -126,5 +126,5 @@ def _channels(edge: ExecutionEdge, slot: AllocatedSlot) -> Iterator[InputChannel
         location = PartitionLocation.LOCAL
     elif producer_slot is not None:
         location, address = PartitionLocation.REMOTE, producer_slot.data_address
-    for subpartition_index in edge.filled_subpartitions:
-        yield InputChannelDescriptor(edge.partition.id, location, subpartition_index, address)
+    for subpartition_index, part in edge.channels:
+        yield InputChannelDescriptor(edge.partition.id, location, subpartition_index, address, part)

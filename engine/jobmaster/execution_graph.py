@@ -19,7 +19,7 @@ import msgspec
 
 from engine.clock import Clock
 from engine.graph.deployment import TaskReport
-from engine.graph.job_graph import IntermediateDataSet, JobGraph, JobVertex
+from engine.graph.job_graph import IntermediateDataSet, JobEdge, JobGraph, JobVertex
 from engine.graph.source_spec import SourceSplit
 from engine.ids import ExecutionAttemptId, IntermediateDataSetId, ResourceId, ResultPartitionId
 from engine.jobmaster.edge_pattern import producers_of, subpartition_count, subpartition_index
@@ -241,7 +241,18 @@ def connect_inputs(
                 end = begin + 1
                 if job_edge.ranges:
                     begin, end = job_edge.ranges[vertex.subtask_index]
-                edge = ExecutionEdge(job_edge, partition, vertex, begin, end - begin)
+                parts = _parts_of(job_edge, vertex.subtask_index, producer_index)
+                edge = ExecutionEdge(job_edge, partition, vertex, begin, end - begin, parts)
                 partition.consumers.append(edge)
                 edges.append(edge)
             vertex.inputs.append(edges)
+
+
+def _parts_of(
+    job_edge: JobEdge, consumer_index: int, producer_index: int
+) -> tuple[tuple[int, tuple[int, int]], ...] | None:
+    """Return what a consumer reads of a producer where subpartitions are cut, else None."""
+    if not job_edge.shares:
+        return None
+    parts = ((share.subpartition, share.part_of(producer_index)) for share in job_edge.shares[consumer_index])
+    return tuple((subpartition, part) for subpartition, part in parts if part[0] < part[1])

@@ -21,6 +21,7 @@ from engine.clock import Clock
 from engine.graph.deployment import FailureInfo, RangeSamples, StagedFile, TaskCounters
 from engine.graph.job_graph import IntermediateDataSet, JobEdge, JobVertex
 from engine.graph.source_spec import SourceSplit
+from engine.graph.subpartition_share import WHOLE
 from engine.ids import ExecutionAttemptId, JobVertexId, ResultPartitionId
 from engine.jobmaster.execution_state import ExecutionState, check_execution_transition
 from engine.jobmaster.slot_pool import AllocatedSlot
@@ -82,7 +83,7 @@ class IntermediateResultPartition(msgspec.Struct, eq=False):
 
 
 class ExecutionEdge(msgspec.Struct, frozen=True, eq=False):
-    """One subtask reads a subpartition, or several next to each other, of another one's output."""
+    """One subtask reads a subpartition, or several next to each other, or parts of some, of another one's output."""
 
     job_edge: JobEdge
     partition: IntermediateResultPartition
@@ -90,6 +91,8 @@ class ExecutionEdge(msgspec.Struct, frozen=True, eq=False):
     #: the first one
     subpartition_index: int
     subpartition_count: int = 1
+    #: (subpartition, part) of what the producer stored, where the input is read in shares; perhaps none
+    parts: tuple[tuple[int, tuple[int, int]], ...] | None = None
 
     @property
     def filled_subpartitions(self) -> Sequence[int]:
@@ -99,6 +102,13 @@ class ExecutionEdge(msgspec.Struct, frozen=True, eq=False):
         if len(wanted) == 1 or not sizes:
             return wanted
         return [index for index in wanted if sizes[index]] or wanted[:1]
+
+    @property
+    def channels(self) -> Sequence[tuple[int, tuple[int, int]]]:
+        """Subpartitions to read and the parts of them."""
+        if self.parts is None:
+            return [(index, WHOLE) for index in self.filled_subpartitions]
+        return self.parts
 
 
 class ExecutionVertex(msgspec.Struct, eq=False, dict=True):

@@ -10,7 +10,7 @@ What is FINISHED stays as it is while its results are there and what it read is 
 A producer deals its rows out *repeatably* when which row goes to which consumer follows from the row alone, and the
 rows from its input alone; else its consumers run again with it, also those that are FINISHED:
 
-    dealt in turn                     SHUFFLE, REBALANCE, RESCALE, nulls spread, heavy keys spread
+    dealt in turn                     SHUFFLE, REBALANCE, RESCALE, nulls spread, heavy keys spread, subpartitions cut
     rows of its own choice            Python functions (they may draw random numbers), limits, first and last values
 
 What follows from such rows is no more repeatable than they are: neither what others of the same region make of them,
@@ -47,6 +47,7 @@ def is_repeatable(partition: IntermediateResultPartition) -> bool:
         partitioner.kind in _DEALT_IN_TURN
         or partitioner.spread_nulls
         or (partitioner.heavy is not None and bool(partitioner.heavy.spread))
+        or any(edge.job_edge.shares for edge in partition.consumers)
     )
     return not is_dealt_in_turn and not any(_chooses(step.operator) for step in partition.producer.job_vertex.chain)
 

@@ -18,7 +18,8 @@ from engine.jobmaster.execution_graph import ExecutionGraph, IntermediateResult
 from engine.jobmaster.execution_vertex import ExecutionVertex
 from engine.jobmaster.graph_revision import revise, started_vertices
 from engine.optimizer.adaptive_changes import replay
-from engine.optimizer.adaptive_decisions import DataSetSize, decide
+from engine.optimizer.adaptive_decisions import decide
+from engine.optimizer.adaptive_shape import DataSetSize
 
 _log = logging.getLogger(__name__)
 
@@ -80,4 +81,5 @@ def _size(result: IntermediateResult) -> DataSetSize:
         sum(execution.partition_bytes[index] for execution in executions if execution.partition_bytes),
         tuple(sum(each) for each in zip(*stored, strict=True)) if is_regular else (),
         sum(size > 0 for each in stored for size in each),
+        tuple(stored) if is_regular else (),
     )

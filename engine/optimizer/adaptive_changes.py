@@ -10,6 +10,7 @@ Ids never change, nor what a producer that has begun makes: its number of subpar
     BroadcastInput      ranges (0, n) for every subtask        FORWARD, not shuffled   parallelism of the other input
     RepartitionInputs   subpartition i for subtask i           HASH, BLOCKING          as they were
     BuildSide           as it was                              as it was               the join's operator
+    SplitSkew           shares                                 shares                  as they were
     SubtaskRanges       ranges; what is broadcast stays whole  -                       as many subtasks as ranges
 
 Invariant: every consumer reads each row of a producer once, or, where it is broadcast, each subtask does.
@@ -29,8 +30,10 @@ from engine.graph.run_time_decision import (
     BroadcastInput,
     BuildSide,
     Change,
+    KeepSkew,
     RepartitionInputs,
     RunTimeDecision,
+    SplitSkew,
     SubtaskRanges,
 )
 from engine.graph.ship_strategy import DistributionPattern, PartitionerSpec, ResultPartitionType, ShipStrategy
@@ -47,6 +50,10 @@ def apply(job_graph: JobGraph, change: Change) -> JobGraph:
             changed = _repartition(job_graph, change)
         case BuildSide():
             changed = _build(job_graph, change)
+        case SplitSkew():
+            changed = _split(job_graph, change)
+        case KeepSkew():
+            changed = _keep(job_graph, change)
         case SubtaskRanges():
             changed = _with_subtasks(job_graph, change.vertices, len(change.ranges), change.ranges)
     changed.validate()
@@ -106,6 +113,22 @@ def _build(job_graph: JobGraph, change: BuildSide) -> JobGraph:
     join = _with_build_side(job_graph.vertex(change.join), build_left=change.build_left)
     head = msgspec.structs.replace(join.chain[0], memory_weight=change.memory_weight)
     return with_vertices(job_graph, [msgspec.structs.replace(join, chain=(head, *join.chain[1:]))])
+
+
+def _split(job_graph: JobGraph, change: SplitSkew) -> JobGraph:
+    for side, shares in enumerate(change.shares):
+        edge = input_edge(job_graph.vertex(change.join), side)
+        job_graph = with_edge(job_graph, change.join, msgspec.structs.replace(edge, shares=shares))
+    return job_graph
+
+
+def _keep(job_graph: JobGraph, change: KeepSkew) -> JobGraph:
+    join = job_graph.vertex(change.join)
+    facts = join.adaptive_join or AdaptiveJoin()
+    left, right = facts.why_whole
+    said = (None, right) if change.side == 0 else (left, None)
+    kept = msgspec.structs.replace(join, adaptive_join=msgspec.structs.replace(facts, why_whole=said))
+    return with_vertices(job_graph, [kept])
 
 
 def _with_build_side(join: JobVertex, *, build_left: bool) -> JobVertex:

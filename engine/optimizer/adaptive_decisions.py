@@ -11,7 +11,9 @@
                                    the join can run together with it
        broadcast ─► repartition    the broadcast input is finished and really large, the other side has not begun
     2  build side                  both inputs are finished: the really smaller one is built
-    3  parallelism                 all BLOCKING inputs of vertices connected through FORWARD are finished: contiguous
+    3  skew                        both inputs are finished: what is too large of one is read by several subtasks
+                                   (``adaptive_skew``)
+    4  parallelism                 all BLOCKING inputs of vertices connected through FORWARD are finished: contiguous
                                    ranges of subpartitions of about ``bytes_per_subtask``, all inputs cut alike, so
                                    that equal keys still meet; never more subtasks than planned
 
@@ -47,6 +49,7 @@ from engine.ids import IntermediateDataSetId, JobVertexId
 from engine.optimizer.adaptive_changes import apply
 from engine.optimizer.adaptive_costs import SWITCH_FACTOR, prefers_broadcast
 from engine.optimizer.adaptive_shape import (
+    DataSetSize,
     followers,
     input_edge,
     is_divisible,
@@ -55,6 +58,7 @@ from engine.optimizer.adaptive_shape import (
     reads_all,
     region_of,
 )
+from engine.optimizer.adaptive_skew import skew_decision
 from engine.optimizer.estimates import Estimates
 from engine.optimizer.sizes import size_text
 
@@ -63,18 +67,6 @@ CHANNELS_MAX = 4096
 #: least share of a slot's memory that a build side is given
 WEIGHT_MIN = 0.25
 SIDES = ("left", "right")
-
-
-class DataSetSize(NamedTuple):
-    """Rows and bytes of a finished data set, and bytes of each subpartition over all producers.
-
-    ``filled_count``: subpartitions of all producers that hold something: channels through which it is read whole.
-    """
-
-    rows: int
-    size_bytes: int
-    subpartition_bytes: tuple[int, ...]
-    filled_count: int = 1
 
 
 class Facts(NamedTuple):
@@ -106,7 +98,7 @@ def decide(
     if job_graph.adaptive is None:
         return ()
     decisions = []
-    for rule in (_ship_otherwise, _build_otherwise, _fewer_subtasks):
+    for rule in (_ship_otherwise, _build_otherwise, _split_skew, _fewer_subtasks):
         for vertex_id in [vertex.id for vertex in job_graph.vertices if vertex.id not in started]:
             decision = rule(Facts(job_graph, sizes, started), job_graph.vertex(vertex_id))
             if decision is not None:
@@ -123,7 +115,7 @@ def broadcast_candidate(job_graph: JobGraph, join: JobVertex, small: int) -> boo
     data_sets = [job_graph.data_set(edge.data_set) for edge in edges]
     if any(data_set.result_type.is_pipelined or not is_plain_hash(data_set.partitioner) for data_set in data_sets):
         return False
-    if any(edge.ranges for edge in edges) or any(data_set.expected is None for data_set in data_sets):
+    if any(edge.ranges or edge.shares for edge in edges) or any(data_set.expected is None for data_set in data_sets):
         return False
     return _can_follow(job_graph, join, data_sets[1 - small])
 
@@ -298,7 +290,20 @@ def _build_otherwise(facts: Facts, join: JobVertex) -> RunTimeDecision | None:
     )
 
 
-# ---- 3: how many subtasks read finished results ----
+# ---- 3: what a subtask reads too much of ----
+
+
+def _split_skew(facts: Facts, join: JobVertex) -> RunTimeDecision | None:
+    if join.adaptive_join is None or join.parallelism == 1 or not _is_unstarted_region(facts, join.id):
+        return None
+    group = followers(facts.job_graph, join.id)
+    fewer = _fewer_subtasks(facts, facts.job_graph.vertex(group[0]))
+    if fewer is not None and isinstance(fewer.change, SubtaskRanges) and len(fewer.change.ranges) == 1:
+        return None  # it is little: one subtask will read all of it
+    return skew_decision(facts.job_graph, facts.sizes, join)
+
+
+# ---- 4: how many subtasks read finished results ----
 
 
 def _fewer_subtasks(facts: Facts, vertex: JobVertex) -> RunTimeDecision | None:
@@ -346,7 +351,7 @@ def _portioned_inputs(facts: Facts, group: tuple[JobVertexId, ...]) -> list[Inte
             if reads_all(edge, data_set):
                 continue
             size = facts.sizes.get(data_set.id)
-            is_cut = bool(edge.ranges) or not is_divisible(data_set.partitioner)
+            is_cut = bool(edge.ranges or edge.shares) or not is_divisible(data_set.partitioner)
             if size is None or is_cut or len(size.subpartition_bytes) != vertex.parallelism:
                 return []
             portioned.append(data_set)

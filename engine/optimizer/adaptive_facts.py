@@ -42,6 +42,7 @@ from engine.graph.ship_strategy import PartitionerSpec, ShipStrategy
 from engine.optimizer.adaptive_costs import SWITCH_FACTOR, broadcast_limit
 from engine.optimizer.adaptive_decisions import CHANNELS_MAX, SIDES
 from engine.optimizer.adaptive_shape import input_edge, is_plain_hash, with_data_set, with_edge, with_vertices
+from engine.optimizer.adaptive_skew import why_whole
 from engine.optimizer.estimates import Estimates
 from engine.optimizer.heavy_keys import has_heavy_keys
 from engine.optimizer.join_alternatives import BF, FB, FF, HH, LocalStrategy, correct_pairs, offered_alternatives
@@ -73,6 +74,8 @@ def with_adaptive_facts(job_graph: JobGraph, optimized: OptimizedPlan, chains: S
         settings.managed_bytes_per_slot,
         settings.segment_size_bytes,
         settings.adaptive_bytes_per_subtask,
+        0.0 if settings.legacy_estimates else settings.skew_factor,
+        settings.skew_bytes,
     )
     job_graph = msgspec.structs.replace(job_graph, vertices=tuple(vertices), adaptive=adaptive)
     for vertex in vertices:
@@ -83,10 +86,13 @@ def with_adaptive_facts(job_graph: JobGraph, optimized: OptimizedPlan, chains: S
 def adaptive_join(optimized: OptimizedPlan, node: PhysicalNode) -> AdaptiveJoin | None:
     """Return what may become of a join; None for another operator and where a hint decided."""
     join = optimized.plan.node(node.plan_node).operator
-    if not isinstance(node.descriptor.operator, JoinOperator) or not isinstance(join, Join) or node.hint:
+    if not isinstance(node.descriptor.operator, JoinOperator) or not isinstance(join, Join):
         return None
     ships = tuple(channel.ship_strategy for channel in node.inputs)
     relied_on = _is_relied_on(optimized, node)
+    is_shuffled = ships == (ShipStrategy.PARTITION_HASH, ShipStrategy.PARTITION_HASH)
+    if node.hint:
+        return AdaptiveJoin(why_whole=_why_whole(join, node, is_relied_on=relied_on, is_shuffled=is_shuffled))
     offered = offered_alternatives(join, one_subtask=node.parallelism == 1)
     pair = HH if node.parallelism > 1 else FF
     built = {each.variant.strategy for each in offered if each.pair == pair}
@@ -96,17 +102,32 @@ def adaptive_join(optimized: OptimizedPlan, node: PhysicalNode) -> AdaptiveJoin 
         sides = tuple(optimized.nodes[channel.source].estimates for channel in node.inputs)
         heavy = has_heavy_keys(join, node.estimates.rows, (sides[0], sides[1]), node.parallelism)
         may_repartition = hashed and not relied_on and node.parallelism > 1 and not heavy
-        return AdaptiveJoin(may_repartition=may_repartition, may_build=may_build)
-    is_shuffled = ships == (ShipStrategy.PARTITION_HASH, ShipStrategy.PARTITION_HASH) and node.parallelism > 1
-    broadcast = {each.pair for each in offered} if is_shuffled and not relied_on else set()
-    return AdaptiveJoin((BF in broadcast, FB in broadcast), may_build=may_build)
+        why = _why_whole(join, node, is_relied_on=relied_on, is_shuffled=may_repartition)
+        return AdaptiveJoin(may_repartition=may_repartition, may_build=may_build, why_whole=why)
+    may_move = is_shuffled and node.parallelism > 1 and not relied_on
+    broadcast = {each.pair for each in offered} if may_move else set()
+    why = _why_whole(join, node, is_relied_on=relied_on, is_shuffled=is_shuffled)
+    return AdaptiveJoin((BF in broadcast, FB in broadcast), may_build=may_build, why_whole=why)
+
+
+def _why_whole(
+    join: Join, node: PhysicalNode, *, is_relied_on: bool, is_shuffled: bool
+) -> tuple[str | None, str | None]:
+    """Return why the inputs of a join stay whole in their subtasks, should they be skewed; None: nobody asks."""
+    is_moved = any(channel.ship_strategy is ShipStrategy.PARTITION_HASH for channel in node.inputs)
+    if node.parallelism == 1 or not (is_moved or is_shuffled):
+        return None, None
+    return why_whole(join, is_relied_on=is_relied_on, is_shuffled=is_shuffled)
 
 
 def adaptive_text(optimized: OptimizedPlan, node: PhysicalNode) -> str:
     """Return what the real size of an input may make of a join, for people; "" where it changes nothing."""
     facts = adaptive_join(optimized, node) if optimized.settings.is_adaptive else None
-    if facts is None or any(channel.is_pipelined for channel in node.inputs if channel.ship_strategy.is_network):
+    if facts is None:
         return ""
+    splits = _split_text(optimized, node, facts)
+    if any(channel.is_pipelined for channel in node.inputs if channel.ship_strategy.is_network):
+        return f"not {splits}: rows are not stored between tasks (PIPELINED)" if splits else ""
     certain = _certain_nodes(optimized)
     limits = []
     for side, channel in enumerate(node.inputs):
@@ -119,7 +140,21 @@ def adaptive_text(optimized: OptimizedPlan, node: PhysicalNode) -> str:
             limits.append(f"broadcast when {SIDES[side]} <= {size_text(min(limit, expected / SWITCH_FACTOR))}")
         elif is_open and facts.may_repartition and channel.ship_strategy is ShipStrategy.BROADCAST:
             limits.append(f"repartitioned when {SIDES[side]} > {size_text(max(limit, expected * SWITCH_FACTOR))}")
-    return f"may become {' or '.join(limits)}" if limits else ""
+    return "; ".join([f"may become {' or '.join(limits)}"] * bool(limits) + [splits] * bool(splits))
+
+
+def _split_text(optimized: OptimizedPlan, node: PhysicalNode, facts: AdaptiveJoin) -> str:
+    """Return of which inputs keys are not known and skew would be split, "" where none."""
+    join = optimized.plan.node(node.plan_node).operator
+    assert isinstance(join, Join), f"{node.id} is no join"
+    sides = []
+    for side, keys in enumerate((join.left_keys, join.right_keys)):
+        columns = optimized.nodes[node.inputs[side].source].estimates.columns
+        is_known = all(key in columns for key in keys)
+        if facts.why_whole[side] == "" and not is_known and _are_plain(node.inputs):
+            sides.append(SIDES[side])
+    is_on = optimized.settings.skew_factor > 0 and not optimized.settings.legacy_estimates
+    return f"split if {' or '.join(sides)} is skewed" if sides and is_on else ""
 
 
 def _are_plain(channels: Sequence[Channel]) -> bool:

@@ -6,6 +6,7 @@
     followers        vertices that have the same subtasks: connected through FORWARD
     region_of        the pipelined region of a vertex, None when regions would wait for each other
     memory_minimum   pages without which the operators of a region do not run
+    DataSetSize      what a finished data set really is
 
 Pure.
 """
@@ -13,6 +14,7 @@ Pure.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from typing import NamedTuple
 
 import msgspec
 
@@ -24,6 +26,20 @@ from engine.ids import IntermediateDataSetId, JobVertexId
 
 #: exchanges whose subpartitions are nothing but portions: rows with equal keys are together, more is not promised
 _PORTIONED = ("HASH", "REBALANCE", "SHUFFLE")
+
+
+class DataSetSize(NamedTuple):
+    """Rows and bytes of a finished data set, and bytes of each subpartition over all producers.
+
+    ``filled_count``: subpartitions of all producers that hold something: channels through which it is read whole.
+    ``stored``: bytes of each subpartition, for each producer.
+    """
+
+    rows: int
+    size_bytes: int
+    subpartition_bytes: tuple[int, ...]
+    filled_count: int = 1
+    stored: tuple[tuple[int, ...], ...] = ()
 
 
 def input_edge(vertex: JobVertex, input_index: int) -> JobEdge:

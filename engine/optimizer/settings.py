@@ -16,7 +16,8 @@ class OptimizerSettings(msgspec.Struct, frozen=True):
     managed_bytes_per_slot: managed memory of one slot; segment_size_bytes: size of its pages.
     process_shares: what the memory of one process is divided into, name and bytes; for explain alone, () if not known.
     legacy_estimates: configuration key ``optimizer.legacy-estimates``.
-    is_adaptive, adaptive_bytes_per_subtask (0: never other than planned): keys ``execution.batch.adaptive.*``.
+    is_adaptive, adaptive_bytes_per_subtask (0: never other than planned), skew_factor (0: nothing is split) and
+    skew_bytes: keys ``execution.batch.adaptive.*``.
     """
 
     parallelism: int = 1
@@ -26,6 +27,8 @@ class OptimizerSettings(msgspec.Struct, frozen=True):
     segment_size_bytes: int = 32 << 10
     is_adaptive: bool = True
     adaptive_bytes_per_subtask: int = 16 << 20
+    skew_factor: float = 2.0
+    skew_bytes: int = 1 << 20
     process_shares: tuple[tuple[str, int], ...] = ()
 
     @property

@@ -22,8 +22,11 @@ from engine.config.options import (
     ADAPTIVE,
     ADAPTIVE_BYTES_PER_TASK,
     ADAPTIVE_PARALLELISM,
+    ADAPTIVE_SKEW,
     EXECUTION_MODE,
     LEGACY_ESTIMATES,
+    SKEW_FACTOR,
+    SKEW_THRESHOLD,
 )
 from engine.errors import EngineError, JobCancelledError
 from engine.graph.exchange_mode import ExecutionMode
@@ -61,6 +64,8 @@ def planner_settings(
         adaptive_bytes_per_subtask=(
             configuration.get(ADAPTIVE_BYTES_PER_TASK) if configuration.get(ADAPTIVE_PARALLELISM) else 0
         ),
+        skew_factor=configuration.get(SKEW_FACTOR) if configuration.get(ADAPTIVE_SKEW) else 0.0,
+        skew_bytes=configuration.get(SKEW_THRESHOLD),
     )
 
 

@@ -14,6 +14,7 @@ from engine.graph.deployment import TaskReport
 from engine.graph.job_graph import IntermediateDataSet, JobGraph
 from engine.graph.operator_descriptor import SinkOperator
 from engine.graph.run_time_decision import RunTimeDecision
+from engine.graph.subpartition_share import PARTS
 from engine.ids import AllocationId, IntermediateDataSetId, ResourceId, ResultPartitionId
 from engine.jobmaster.deployment import build_descriptor
 from engine.jobmaster.execution_graph import build_execution_graph
@@ -87,7 +88,9 @@ class Simulation:
         inputs: list[Rows] = [[] for _ in range(count)]
         for gate in descriptor.gates:
             for channel in gate.channels:
-                inputs[gate.input_index] += self.stored[channel.partition][channel.subpartition_index]
+                stored = self.stored[channel.partition][channel.subpartition_index]
+                begin, end = (len(stored) * position // PARTS for position in channel.part)
+                inputs[gate.input_index] += stored[begin:end]
         rows = inputs[0] if inputs else []
         for position, step in enumerate(descriptor.chain):
             node = SimpleNamespace(descriptor=step, parallelism=descriptor.parallelism)

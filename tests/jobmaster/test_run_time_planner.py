@@ -33,6 +33,8 @@ SETTINGS = st.builds(
     execution_mode=st.sampled_from([ExecutionMode.BATCH, ExecutionMode.BATCH, *ExecutionMode]),
     managed_bytes_per_slot=st.sampled_from([13 << 15, 16 << 20]),
     adaptive_bytes_per_subtask=st.sampled_from([0, 0, 1000, 1 << 20]),
+    skew_factor=st.sampled_from([0.0, 1.0, 2.0]),
+    skew_bytes=st.sampled_from([1, 1000]),
 )
 #: the plain interpreter knows how these spread rows
 KNOWN = {"FORWARD", "GLOBAL", "BROADCAST", "REBALANCE", "HASH"}
@@ -119,7 +121,7 @@ def test_decisions_never_change_what_a_job_returns(
     except RaisedError:
         hypothesis.reject()
     for decision in job.decisions:
-        hypothesis.event(decision.kind)
+        hypothesis.event(f"{decision.kind} {type(decision.change).__name__}")
     assert same(rewrite(plan), expected, actual), [decision.text for decision in job.decisions]
     assert replay(submitted, job.decisions) == job.graph.job_graph
 

@@ -18,9 +18,9 @@ from engine.graph.ship_strategy import HeavyKeys, PartitionerSpec, ResultPartiti
 from engine.ids import JobId, JobVertexId
 from engine.optimizer.adaptive_changes import apply, replay
 from engine.optimizer.adaptive_costs import broadcast_limit, prefers_broadcast
-from engine.optimizer.adaptive_decisions import CHANNELS_MAX, DataSetSize, decide
+from engine.optimizer.adaptive_decisions import CHANNELS_MAX, decide
 from engine.optimizer.adaptive_order import waits
-from engine.optimizer.adaptive_shape import input_edge, is_divisible
+from engine.optimizer.adaptive_shape import DataSetSize, input_edge, is_divisible
 from engine.optimizer.estimates import Estimates
 from engine.optimizer.explain import explain
 from engine.optimizer.job_graph_generator import generate_job_graph
@@ -252,7 +252,7 @@ def test_a_large_subpartition_stands_alone_and_the_small_ones_together():
     join = graph.vertex(JOIN)
     sizes = DataSetSize(1, 907 * MB, (MB, MB, MB, 900 * MB, MB, MB, MB, MB))
     facts = {input_edge(join, side).data_set: sizes for side in (0, 1)}
-    (decision,) = decide(graph, facts, {LEFT, RIGHT})
+    *_, decision = decide(graph, facts, {LEFT, RIGHT})
     assert decision.change == SubtaskRanges((JOIN,), ((0, 3), (3, 4), (4, 8)))
     assert decision.text.startswith(f"{join.name}: 8 subtasks -> 3 subtasks (reads ")
 

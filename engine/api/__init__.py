@@ -4,6 +4,7 @@ environment.py         Environment: sources, sinks that wait, execute
 data_set.py            DataSet: an immutable handle on a node
 projections.py         select, with_columns, drop, rename
 joins.py               join, union
+aggregate_nodes.py     aggregates as operators of the plan
 grouped.py             group_by, agg, distinct
 partitioning.py        shuffle, rebalance, key_by and the like, replicated
 expression.py          Expr and its operators

@@ -4,6 +4,7 @@ cluster_client.py  ClusterClient: questions to the JobManager that leads, asked 
 leader_answers.py  how a JobManager says that it is not the one to ask
 leader_source.py   where that is: fixed addresses; elected_leader.py: a watch on ZooKeeper; leader_address.py: which
 job_result.py      JobResult: state, runtime, rows and bytes of every subtask
+job_listener.py    who watches the jobs of this process
 termination.py     SIGTERM while a script waits for its job: cancelled and cleaned up first
 failure_text.py    FailureInfo -> the error to raise, with the text a person reads
 """

@@ -13,10 +13,17 @@ paths.py               files of a path, folder or glob
 csv_dialect.py         delimiter and quote
 csv_scan.pyx           where records begin and end
 csv_columns.pyx        ordinary blocks of CSV straight into columns; the rest is for csv_parse.py
+quote_mask.pxd, field_index.pxd   quotes, delimiters and newlines of a block as bit masks
+csv_long_records.py    a record of many megabytes, field by field; csv_fields.pyx finds and copies them
 column_statistics.py   what a sample says of the whole
 parquet_keys.py        a better sample of key columns
+computed_keys.py       the same for keys that are expressions
+parquet_footers.py     one footer for all readers of a file
 parquet_residence.py   what reading a row group holds
 column_passes.py       row groups whose columns do not fit side by side
+wide_columns.py        pages of very wide values, value by value: parquet_pages.py compact_protocol.py snappy_stream.pyx
+wide_rows.py           how wide rows are; what Arrow has freed of them goes back at once (arrow_decay.py)
+bounded_batches.py     batches within the limits of rows and bytes
 source_reader.py       the interface of readers, ``open_source``
 sink_writer.py         the interface of writers, ``open_sink_writer``
 """

@@ -6,6 +6,9 @@
     resource_manager.py  ResourceManagerGateway   JobMaster, TaskExecutor ─► ResourceManager
     leader.py            LeaderGateway            TaskExecutor ─► JobManager: who leads
     task_executor.py     TaskExecutorGateway      JobMaster, ResourceManager ─► TaskExecutor
+    insight.py           ProcessInsightGateway   REST ─► any process: load, logs, threads
+    job_details.py       what people ask of one job
+    failure_info.py      an exception as data, root cause first
 
 A component's endpoint implements its protocol; callers send ``gateway.ask(SubmitTask(descriptor))``.
 """

@@ -20,6 +20,7 @@ pyarrow. So the same plan is explained, submitted, recovered, re-planned and tra
     contiguous_runs.py      sizes cut into pieces as equal as possible
     job_graph.py            JobGraph: vertices of chained operators and the data sets between them
     pipelined_regions.py    which vertices must run together, and in which order regions can run
+    subpartition_share.py   which portion of one subpartition a consumer reads
     deployment.py           what a TaskExecutor is given for one attempt, and what it reports
 
 Source: Flink's StreamGraph, JobGraph, ExecutionGraph and their generators.

@@ -16,11 +16,13 @@
     run_time_planner.py real sizes of finished results -> decisions -> the graph is revised
     graph_revision.py   what has not begun follows a changed JobGraph
     region_failover.py  which regions run again                failure_history.py which failure caused the others
+    restart_strategy.py whether and when what failed is tried again
     job_event.py        what was decided and learned           job_journal.py     the same as a file
     job_recovery.py     events of earlier leaders -> the job   reattachment.py    what its TaskExecutors have of it
     job_commit.py       the outputs of the job: staging before it starts, decision and publication at its end
     network_demand.py   buffers that a job can use
     job_summary.py      counters for people: progress and outcome
+    job_details.py      everything that people ask of the job
 
 Everything but the parts of the JobMaster, ``job_commit.py``, ``job_journal.py``, the questions of ``reattachment.py``,
 ``task_executor_watch.py`` and the timer of ``slot_timeout.py`` is pure: no clock, thread, socket or loop.

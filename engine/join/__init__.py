@@ -11,6 +11,7 @@ hash_partition  one partition: resident or spilled, and its probe file
 partition_set   the partitions of one level, scatter, spill of the largest
 bloom_filter    keys of spilled rows, so that probe rows without match are not spilled
 hash_table      directory of tagged pointers, vectorised lookup
+dense_directory the same for keys that are numbers close together
 probe_matches   the matches of a chunk of probe rows, as bounded pairs
 spill_sieve     probe rows of spilled partitions, taken before they are decoded
 pair_filter     asks the condition about candidate pairs

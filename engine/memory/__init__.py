@@ -10,6 +10,8 @@ An operator gets a ``PagePool``, a reserved share of its process's ``MemoryManag
     manager.pyx         MemoryManager: owners, reservation, leak report
     page_size.py        how large a page is for a budget
     arrow_share.py      who makes many Arrow buffers asks first
+    wide_turns.py       very wide rows are handled one at a time
+    value_stores.py     where values lie that are not in their rows, by number
     control_group.py    what the kernel allows this process
     process_memory.py   from the process size to managed, network, Arrow and Python worker shares
 """

@@ -24,6 +24,12 @@
     heavy_copies.py    which rows of a join whose heavy keys are split are copies
     registry.py        descriptor -> operator, driver; loaded when a task has one
     batch_task.py      the whole of one attempt
+    task_inputs.py     TaskInput: one logical input, the gates behind it
+    task_services.py   what a task is lent: memory, disk, network, functions
+    broadcast_driver.py    in front of a function that is told whole data sets first
+    group_marker.py    where groups begin in a stream of sorted batches
+    wide_batches.py    very wide batches of an iterator, each in a turn of the process
+    arrow_peak.py      most memory of Arrow while a task ran
 
 A chain is driven by pushing: a batch goes through ``process`` of each operator in turn; ``finish`` runs from head to
 tail once the input has ended. One thread runs one task; ``cancel`` is the only call from another thread.

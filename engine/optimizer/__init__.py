@@ -22,6 +22,7 @@ It lies below the JobMaster, which plans again with the sizes of finished result
     column_lineage.py        what becomes of column statistics on the way
     heavy_keys.py            heavy keys of a repartitioned join are split
     join_planning.py         the alternatives of one join with costs, hints and reasons
+    rejection_reasons.py     why its other alternatives lost, in words
     replication.py           sources that every subtask of a join reads by itself
     sort_planning.py         sorts and limits, in one subtask or in order over several
     sorted_aggregates.py     groups that are sorted by their keys: the aggregate's second phase within the sort
@@ -29,6 +30,8 @@ It lies below the JobMaster, which plans again with the sizes of finished result
     plan_enumerator.py       alternatives of the whole plan, bottom up
     candidates.py            a possible way to compute a node
     operator_translation.py  candidates to physical operators
+    function_planning.py     functions over groups, and with broadcast data sets
+    operator_names.py        short names for vertices, logs and explain
     exchange_planning.py     exchange modes: closed branches, deadlocks, regions
     memory_plan.py           shares of a slot's managed memory, cuts where minima do not fit
     physical_plan.py         OptimizedPlan: physical nodes and channels
@@ -37,6 +40,7 @@ It lies below the JobMaster, which plans again with the sizes of finished result
     adaptive_decisions.py    real sizes of finished results -> what is done otherwise
     adaptive_changes.py      decisions -> the changed JobGraph    adaptive_costs.py  when a broadcast is better
     adaptive_order.py        who waits for a real size            adaptive_shape.py  what decisions ask of a JobGraph
+    adaptive_skew.py         inputs that turn out skewed are split, whatever their keys are
     explain.py               stable text for people and golden tests
 
 Source: the optimizer of Flink's DataSet API (OptimizerNode, PlanNode, Channel, Costs, JobGraphGenerator).

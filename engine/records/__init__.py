@@ -5,12 +5,15 @@
     key_types       which columns can be keys
     arrow_batch     an Arrow batch opened for kernels (Arrow C data interface)
     row_codec       batches to rows and back: column_writer, nested_value │ batch_decoder, column_reader, nested_reader
+    batch_limits    how large a batch is at most
     hashing         the 64-bit hash of key columns, from batches and from rows (hash_mix: its mixing functions)
     key_group       Flink's key groups: Java's hash codes, murmur, key group, operator index
     comparator      key equality (joins, groups) and the order of sort keys
     row_combiner    one row of two that have the same keys: the door between sorts and aggregates
     row_sieve       who takes rows before they are decoded: the door between exchange and joins
+    outside_values  wide values lie in files, rows hold references; outside_keys: keys and rows of other writers
     normalized_key  an 8-byte prefix of the sort keys that compares as they do
+    arrow_functions Arrow's compute functions without pyarrow.compute; plain_scalars: its scalars
     byte_kernels    unaligned loads, short copies, prefetch
 
 Batch and row kernels run without the GIL; Python objects exist per batch, never per record.

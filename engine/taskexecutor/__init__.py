@@ -7,5 +7,6 @@ task.py           Task: one thread, one attempt
 frozen_heap.py    FrozenHeap: the garbage collector leaves alone what was there before tasks run
 task_state.py     states of a task, as a table (pure)
 slot_table.py     slots, their jobs and their pages (pure)
+job_table.py      JobTable: the attempts of each job with their last reports, until it is released
 task_resources.py ProcessResources: builds and closes what tasks are lent (memory, disk, network, functions)
 """

@@ -81,6 +81,13 @@ def test_every_module_of_a_native_room_has_a_stub_where_python_imports_it():
             assert path.with_suffix(".pyi").exists(), f"{relative(path)} has no .pyi"
 
 
+@pytest.mark.parametrize("chapter", sorted((ROOT / "engine").rglob("__init__.py")), ids=relative)
+def test_the_chapter_of_a_room_names_its_modules(chapter):
+    text = chapter.read_text(encoding="utf-8")
+    modules = {path.stem for path in chapter.parent.iterdir() if path.suffix in (".py", ".pyx")} - {"__init__"}
+    assert not {module for module in modules if not re.search(rf"\b{module}\b", text)}
+
+
 def test_the_map_of_the_readme_names_files_that_exist():
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     rows = [line for line in readme.splitlines() if line.startswith("| ") and "`" in line]

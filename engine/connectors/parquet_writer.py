@@ -4,10 +4,17 @@ A row group is written when ROW_GROUP_ROWS rows or ROW_GROUP_BYTES bytes of Arro
 much memory a sink holds. Where many are open, or Arrow's share is small, it is written earlier (``arrow_share``). A
 column whose values hardly repeat in the first batch gets no dictionary: building one only to give it up costs a fifth
 of the time of writing.
+
+What the first batch decides holds for all row groups of a writer. Where very wide values come later, that writer ends
+and one that suits them goes on in the same file. The last footer, of all their row groups, is the file's:
+
+    PAR1  row groups  footer  PAR1 │ PAR1  row groups of wide values  footer  PAR1 │ PAR1  footer of both  PAR1
 """
 
 from __future__ import annotations
 
+import fcntl
+import os
 from pathlib import Path
 
 import pyarrow as pa
@@ -63,12 +70,17 @@ class ParquetWriter:
         self._file = pa.OSFile(str(path), "wb")
         self._member = process_share.join(Role.WRITER)
         self._writer: pq.ParquetWriter | None = None
+        #: columns with values that are written as they are
+        self._huge: set[str] = set()
+        self._holds_wide = False
+        #: footers of writers that have ended
+        self._footers: list[pq.FileMetaData] = []
 
     def _open(self) -> pq.ParquetWriter:
         """Return the writer; the first batch, where there is one, says which columns get a dictionary."""
         if self._writer is None:
             first = _telling(self._held) if self._held else None
-            huge = _huge(first) if first is not None else set()
+            huge = self._huge = self._huge | _huge(first) if first is not None else set()
             try:
                 self._writer = pq.ParquetWriter(
                     self._file,
@@ -76,8 +88,8 @@ class ParquetWriter:
                     compression={name: "none" if name in huge else self._compression for name in self._schema.names}
                     if huge
                     else self._compression,
-                    use_dictionary=_repeating(first) if first is not None else False,
-                    write_statistics=_narrow(first) if first is not None else False,
+                    use_dictionary=_repeating(first, huge) if first is not None else False,
+                    write_statistics=_narrow(first, huge) if first is not None else False,
                     write_page_index=False,
                     write_page_checksum=self._has_checksums,
                     # A page of the first version stays in memory until the next of its column.
@@ -106,19 +118,21 @@ class ParquetWriter:
         self._held.append(batch)
         self._held_rows += batch.num_rows
         self._held_bytes += batch.nbytes
-        is_full = self._held_rows >= ROW_GROUP_ROWS or self._held_bytes >= self._group_bytes_max
-        if is_full or width_of(batch.nbytes, batch.num_rows) >= WIDE_BYTES:
+        self._holds_wide |= width_of(batch.nbytes, batch.num_rows) >= WIDE_BYTES
+        if self._holds_wide or self._held_rows >= ROW_GROUP_ROWS or self._held_bytes >= self._group_bytes_max:
             self._write_group()
 
     def _write_group(self) -> None:
         if not self._held:
             return
         self._unreleased_bytes += self._held_bytes
+        if self._holds_wide and self._writer is not None and not _huge(_telling(self._held)) <= self._huge:
+            self._end_writer()
         table = pa.Table.from_batches(self._held, schema=self._schema)
         self._open().write_table(table, row_group_size=ROW_GROUP_ROWS)
         self._row_count += self._held_rows
         is_wide = width_of(self._held_bytes, self._held_rows) >= WIDE_BYTES
-        self._held, self._held_rows, self._held_bytes = [], 0, 0
+        self._held, self._held_rows, self._held_bytes, self._holds_wide = [], 0, 0, False
         del table
         if is_wide:
             give_back()
@@ -127,10 +141,27 @@ class ParquetWriter:
             pa.default_memory_pool().release_unused()
             self._unreleased_bytes = 0
 
+    def _end_writer(self) -> None:
+        """Write a footer behind the row groups; another writer may go on behind it."""
+        assert self._writer is not None
+        self._writer.close()
+        self._footers.append(self._writer.writer.metadata)
+        self._writer = None
+        # A writer only begins at position 0. What it writes goes to the end all the same, and it asks where that is.
+        descriptor = self._file.fileno()
+        fcntl.fcntl(descriptor, fcntl.F_SETFL, fcntl.fcntl(descriptor, fcntl.F_GETFL) | os.O_APPEND)
+        os.lseek(descriptor, 0, os.SEEK_SET)
+
     def finish(self) -> tuple[int, int, str]:
         """Write what is gathered and the footer; return (rows, bytes, "")."""
         self._write_group()
-        self._open().close()
+        self._open()
+        self._end_writer()
+        if len(self._footers) > 1:
+            whole, *others = self._footers
+            for footer in others:
+                whole.append_row_groups(footer)
+            whole.write_metadata_file(self._file)
         self._file.close()
         self._member.close()
         return self._row_count, self._path.stat().st_size, ""
@@ -157,21 +188,23 @@ def _telling(held: list[pa.RecordBatch]) -> pa.RecordBatch:
     return next((each for each in held if width_of(each.nbytes, each.num_rows) >= WIDE_BYTES), held[0])
 
 
-def _repeating(batch: pa.RecordBatch) -> list[str] | bool:
-    """Return the columns whose values repeat; nested ones are left to Parquet's own judgement of their leaves."""
+def _repeating(batch: pa.RecordBatch, huge: set[str]) -> list[str] | bool:
+    """Return the columns whose values repeat, but for huge ones; Parquet judges the leaves of nested ones itself."""
     if any(pa.types.is_nested(field.type) for field in batch.schema):
         return True
     names = []
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
         least = DICTIONARY_RATIO * batch.num_rows
+        if name in huge:
+            continue
         if pa.types.is_null(column.type) or (_is_narrow(column) and pc.count_distinct(column).as_py() < least):
             names.append(name)
     return names or False
 
 
-def _narrow(batch: pa.RecordBatch) -> list[str]:
+def _narrow(batch: pa.RecordBatch, huge: set[str]) -> list[str]:
     """Return the columns that get statistics."""
-    columns = zip(batch.schema.names, batch.columns, strict=True)
+    columns = [each for each in zip(batch.schema.names, batch.columns, strict=True) if each[0] not in huge]
     return [name for name, column in columns if not pa.types.is_nested(column.type) and _is_narrow(column)]
 
 

@@ -1,9 +1,11 @@
 """ParquetWriter: what the first rows decide about a file."""
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from engine.connectors import parquet_writer
 from engine.connectors.parquet_writer import PLAIN_WIDTH_MIN, ParquetWriter
 from engine.connectors.wide_rows import WIDE_BYTES
 
@@ -22,3 +24,37 @@ def test_wide_values_behind_a_narrow_row_are_written_as_they_are(tmp_path, befor
         assert column.compression == "UNCOMPRESSED"
         assert column.statistics is None
         assert file.read().column("blob").to_pylist() == [before, wide]
+
+
+def test_very_wide_values_behind_row_groups_of_narrow_ones_are_written_as_they_are(tmp_path, monkeypatch):
+    monkeypatch.setattr(parquet_writer, "ROW_GROUP_ROWS", 100)
+    schema = pa.schema([("id", pa.int64()), ("blob", pa.binary()), ("text", pa.string())])
+    wide = bytes(max(PLAIN_WIDTH_MIN, WIDE_BYTES) + 1)
+    rows = [(index, b"short", "s") for index in range(250)]
+    rows += [(300, wide, "t"), (301, None, "u"), (302, b"short again", wide.decode()), (303, b"", "v")]
+    writer = ParquetWriter(schema, tmp_path / "part.parquet", has_checksums=True)
+    for start in (*range(0, 250, 50), *range(250, len(rows))):
+        end = start + 50 if start < 250 else start + 1
+        columns = [list(column) for column in zip(*rows[start:end], strict=True)]
+        writer.write(pa.record_batch(columns, schema))
+    assert writer.finish()[0] == len(rows)
+    path = tmp_path / "part.parquet"
+    with pq.ParquetFile(path, page_checksum_verification=True) as file:
+        assert [tuple(row.values()) for row in file.read().to_pylist()] == rows
+        groups = [file.metadata.row_group(index) for index in range(file.num_row_groups)]
+    compressions = [tuple(group.column(index).compression for index in (1, 2)) for group in groups]
+    assert compressions[0] == ("SNAPPY", "SNAPPY")
+    assert ("UNCOMPRESSED", "SNAPPY") in compressions
+    assert compressions[-1] == ("UNCOMPRESSED", "UNCOMPRESSED")
+    assert groups[-1].column(1).statistics is None
+    found = duckdb.connect().execute(f"SELECT count(*), sum(id), sum(length(text)) FROM '{path}'").fetchone()
+    assert found == (len(rows), sum(row[0] for row in rows), sum(len(row[2]) for row in rows))
+
+
+def test_a_file_that_is_given_up_behind_a_change_of_writers_is_gone(tmp_path, monkeypatch):
+    monkeypatch.setattr(parquet_writer, "ROW_GROUP_ROWS", 1)
+    writer = ParquetWriter(SCHEMA, tmp_path / "part.parquet")
+    for blob in (b"a", bytes(WIDE_BYTES + 1)):
+        writer.write(pa.record_batch([[1], [blob]], SCHEMA))
+    writer.abort()
+    assert not list(tmp_path.iterdir())

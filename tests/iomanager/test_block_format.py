@@ -126,6 +126,38 @@ def test_a_block_of_another_file_or_place_is_refused() -> None:
         decode_block(block, IDENTITY, 1, 7, "file", 0)
 
 
+def sealed(block: bytes, **fields: tuple[int, bytes]) -> bytes:
+    """Return the block with bytes changed at offsets, and checksums that say it is meant so."""
+    changed = bytearray(block)
+    for offset, content in fields.values():
+        changed[offset : offset + len(content)] = content
+    changed[12:16] = crc32c(changed[72:]).to_bytes(4, "little")
+    changed[8:12] = bytes(4)
+    changed[8:12] = crc32c(changed[:72]).to_bytes(4, "little")
+    return bytes(changed)
+
+
+@pytest.mark.parametrize(
+    ("fields", "fault"),
+    [
+        ({"version": (4, b"\2")}, "version, flags or codec are unknown"),
+        ({"codec": (5, b"\3")}, "version, flags or codec are unknown"),
+        ({"flags": (6, b"\1")}, "version, flags or codec are unknown"),
+        ({"raw_length": (16, b"\xff" * 8)}, "length is not the one that was written"),
+        ({"stored_length": (24, b"\xff" * 8)}, "length is not the one that was written"),
+        ({"raw_length": (16, (7).to_bytes(8, "little"))}, "length is not the one that was written"),
+        ({"codec": (5, b"\1"), "payload": (72, b"\xff" * 64)}, "does not decompress"),
+        ({"codec": (5, b"\2"), "payload": (72, b"\xff" * 64)}, "does not decompress"),
+    ],
+)
+def test_a_block_whose_checksums_are_right_but_not_its_header_is_refused(
+    fields: dict[str, tuple[int, bytes]], fault: str
+) -> None:
+    block = sealed(encode_block(bytes(range(256)), IDENTITY, 1, 0, False), **fields)
+    with pytest.raises(CorruptBlockError, match=fault):
+        decode_block(block, IDENTITY, 1, 0, "file", 0)
+
+
 def test_a_job_id_has_32_digits() -> None:
     with pytest.raises(ValueError, match="32 hex digits"):
         encode_block(b"", SpillIdentity("abcd", 0, 0, 0), 1, 0, False)

@@ -1,14 +1,17 @@
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from engine.errors import CorruptBlockError, SpillError
 from engine.iomanager.io_manager import IOManager
+from engine.iomanager.spill_directory import SpillDirectory
 from engine.iomanager.spill_file import SpillFile
 from engine.iomanager.spill_identity import SpillIdentity
 from engine.iomanager.spill_space import SpillSpace
 from tests.iomanager.conftest import IDENTITY
+from tests.iomanager.test_block_format import sealed
 
 
 def _file(space: SpillSpace, text: bytes = b"abcdefgh", blocks: int = 3) -> SpillFile:
@@ -96,3 +99,63 @@ def test_a_file_that_vanished_is_named(io_manager: IOManager) -> None:
         Path(file.paths[0]).unlink()
         with pytest.raises(SpillError, match=file.paths[0]):
             file.reader()
+
+
+@pytest.mark.parametrize("codec", [1, 2])
+def test_a_payload_that_does_not_decompress_is_refused_by_readers(io_manager: IOManager, codec: int) -> None:
+    """Its checksums are right: it was written so, by a disk or a machine that lies."""
+    with io_manager.space(IDENTITY) as space:
+        writer = space.writer("victim", 1 << 16)
+        writer.write_bytes(b"abcdefgh" * 4000)
+        file = writer.finish()
+        path = Path(file.paths[0])
+        good = path.read_bytes()
+        stored = int.from_bytes(good[24:32], "little")
+        assert good[5] != 0 and stored < int.from_bytes(good[16:24], "little"), "the block is compressed"
+        path.write_bytes(sealed(good, codec=(5, bytes([codec])), payload=(72, b"\xff" * stored)))
+        with pytest.raises(CorruptBlockError, match="does not decompress"):
+            _read(file)
+        path.write_bytes(good)
+
+
+def test_a_disk_that_cannot_be_read_is_an_error_with_file_and_reason(io_manager: IOManager) -> None:
+    with io_manager.space(IDENTITY) as space:
+        file = _file(space)
+        path = Path(file.paths[0])
+        good = path.read_bytes()
+        path.unlink()
+        path.mkdir()
+        offset = file.block_place(1)[1]
+        with pytest.raises(SpillError, match=rf"block 0 at offset 0 of {path} failed: Is a directory"):
+            _read(file)
+        with (
+            file.reader() as reader,
+            pytest.raises(SpillError, match=rf"block 1 at offset {offset} of {path} failed: Is a directory"),
+        ):
+            reader.read_block(1)
+        path.rmdir()
+        path.write_bytes(good)
+        with file.reader() as reader, pytest.raises(IndexError, match="block 3 of 3"):
+            reader.read_block(3)
+
+
+def test_a_disk_that_cannot_be_written_is_an_error_for_every_call_after_it(
+    io_manager: IOManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read_only(*arguments: Any) -> tuple[int, str, SpillDirectory]:
+        descriptor, path, directory = SpillSpace.open_extent(space, *arguments)
+        os.close(descriptor)
+        return os.open(path, os.O_RDONLY | os.O_CLOEXEC), path, directory
+
+    with io_manager.space(IDENTITY) as space:
+        monkeypatch.setattr(space, "open_extent", read_only)
+        writer = space.writer("victim", 1024)
+        for attempt in range(2):
+            with pytest.raises(SpillError, match=r"writing .* at offset 0 failed: Bad file descriptor"):
+                for _ in range(10_000 if attempt == 0 else 1):
+                    writer.write_bytes(b"x" * 500)
+        with pytest.raises(SpillError, match="Bad file descriptor"):
+            writer.finish()
+        writer.discard()
+        assert io_manager.buffer_bytes_out == 0
+        assert list(io_manager.folders[0].rglob("*.spill")) == list(io_manager.folders[1].rglob("*.spill")) == []

@@ -24,7 +24,7 @@ hypothesis.settings.load_profile("drey")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-_WAIT_S = 3.0
+_WAIT_S = 30.0
 
 #: start clusters and quorums of real processes: left out when everything runs, for they take minutes together; they
 #: run when they are named, and with CHAOS=short or CHAOS=all

@@ -99,7 +99,7 @@ def test_while_spilling_a_view_returns_nothing_and_data_afterwards(tmp_path: Pat
 
     def slow_file() -> PartitionFile:
         entered.set()
-        assert leave.wait(5)
+        assert leave.wait(60)
         return PartitionFile(tmp_path / "slow.shuffle.data", bytes(16), 1)
 
     data = BlockingData(1, slow_file)
@@ -110,7 +110,7 @@ def test_while_spilling_a_view_returns_nothing_and_data_afterwards(tmp_path: Pat
     assert ready.pop_channel(0) == 0
     thread = threading.Thread(target=data.spill)
     thread.start()
-    assert entered.wait(5)
+    assert entered.wait(60)
     assert data.state is DataState.SPILLING
     assert reader.poll() == (None, False)
     leave.set()

@@ -43,15 +43,15 @@ def test_those_who_wait_for_the_same_silent_machine_fail_together(manager, silen
         except PartitionConnectionError as error:
             failures.append(str(error))
 
-    threads = [threading.Thread(target=acquire) for _ in range(5)]
+    threads = [threading.Thread(target=acquire) for _ in range(40)]
     began_s = time.monotonic()
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(failures) == 5
+    assert len(failures) == 40
     assert len(set(failures)) == 1
-    assert time.monotonic() - began_s < 4  # one after the other they take five seconds at least
+    assert time.monotonic() - began_s < 30  # one after the other they take forty seconds at least
 
 
 def test_who_is_cancelled_waits_no_longer(manager, silent):

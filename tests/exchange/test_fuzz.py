@@ -43,7 +43,7 @@ IDENTITY = 7
 AMOUNTS = (0, 1, 2, 3, 1000, 2**31, 2**32 - 1)
 #: the address sanitizer keeps what was freed, up to 256 MB of it
 GROWTH_MAX = (32 << 20) + (256 << 20 if "libasan" in os.environ.get("LD_PRELOAD", "") else 0)
-pytestmark = pytest.mark.timeout(60 + FRAMES // 2000)
+pytestmark = pytest.mark.timeout(600 + FRAMES // 1000)
 
 
 def resident_bytes() -> int:

@@ -14,6 +14,7 @@ from engine.errors import (
     ProducerFailedError,
     TaskCancelledError,
 )
+from engine.exchange import input_channel
 from engine.exchange.elements import OversizedRow
 from engine.exchange.input_gate import NOTHING_YET, InputGate
 from engine.exchange.page_reader import gate_batches
@@ -89,16 +90,17 @@ def test_a_blocking_partition_is_read_twice_and_after_a_spill_with_the_same_rows
     assert partition.state is PartitionState.FINISHED
 
 
-def test_a_consumer_may_come_before_its_producer(world: World) -> None:
+def test_a_consumer_may_come_before_its_producer(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    # It is woken by the registration, not by the back-off.
+    for name in ("FIRST_BACKOFF_MS", "LAST_BACKOFF_MS"):
+        monkeypatch.setattr(input_channel, name, 600_000)
     gate = world.gate([partition_id()])
     got: list[Any] = []
     world.run(lambda: got.append(gate.next()))
     time.sleep(0.02)
-    began = time.monotonic()
     writer = world.writer(forward(world), SCHEMA)
     writer.emit(batch_of(1))
     world.join()
-    assert time.monotonic() - began < 0.09  # woken by the registration, not by the back-off of 100 ms
     assert got[0].num_rows == 1
     gate.close()
 
@@ -182,7 +184,7 @@ def test_a_producer_that_fails_half_way_surfaces_in_the_waiting_consumer(world: 
     world.run(gate.next)
     time.sleep(0.01)
     partition.fail(ValueError("row 17"))
-    world.join(1)
+    world.join()
     assert isinstance(world.failures[0], ProducerFailedError)
     assert "row 17" in str(world.failures[0])
     writer.close()
@@ -208,10 +210,8 @@ def test_cancel_wakes_a_waiting_reader(world: World, registered: bool, method: A
     gate = world.gate([partition_id()])
     world.run(gate.next)
     time.sleep(0.02)
-    began = time.monotonic()
     method(gate)
     world.join()
-    assert time.monotonic() - began < 1
     assert isinstance(world.failures[0], TaskCancelledError)
     with pytest.raises(TaskCancelledError):
         gate.next()

@@ -110,7 +110,7 @@ def test_release_wakes_a_waiting_producer_and_drops_everything(world: World) -> 
     world.run(lambda: queue.add_batch(BATCH, 1))
     time.sleep(0.02)
     queue.release()
-    world.join(1)
+    world.join()
     assert isinstance(world.failures[0], PartitionReleasedError)
     assert buffer.is_recycled
     assert queue.queued_count == 0

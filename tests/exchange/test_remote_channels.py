@@ -162,12 +162,13 @@ def test_one_connection_carries_all_channels_and_goes_with_the_last(world: Remot
 def test_a_partition_that_is_registered_later_is_found_at_once(
     world: RemoteWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(remote_input_channel, "FIRST_BACKOFF_MS", 9_000)
+    for name in ("FIRST_BACKOFF_MS", "LAST_BACKOFF_MS"):
+        monkeypatch.setattr(remote_input_channel, name, 600_000)
     gate = world.gate([partition_id()])
     assert gate.poll(50) is NOTHING_YET
     produce(world.far, world.far.partition(descriptor(1, "GLOBAL")))
     got = read_all(world.near, gate)
-    world.join(8)
+    world.join(60)
     assert len(rows_of(got)) == 3005
 
 

@@ -95,7 +95,7 @@ class World:
         thread.start()
         return thread
 
-    def join(self, timeout_s: float = 20) -> None:
+    def join(self, timeout_s: float = 60) -> None:
         for thread in self.threads:
             thread.join(timeout_s)
             assert not thread.is_alive(), "a thread hangs"
@@ -105,7 +105,7 @@ class World:
         self.manager.close()
         for pool in self.network.pools:
             pool.close()
-        self.join(5)
+        self.join()
         leaked = self.network.in_use
         self.network.close()
         assert leaked == 0, f"{leaked} buffers leaked"

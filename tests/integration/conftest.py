@@ -42,7 +42,7 @@ def children_alive():
     return {child.pid for child in psutil.Process().children(recursive=True)}
 
 
-def wait_until(condition, seconds=5.0):
+def wait_until(condition, seconds=30.0):
     """Return whether a condition became true in time."""
     deadline = time.monotonic() + seconds
     while not condition():

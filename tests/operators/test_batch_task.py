@@ -18,7 +18,7 @@ from tests.operators.task_world import TaskWorld, described, gate, in_thread, pa
 TABLE = pa.table({"k": [(n * 7919) % 20011 for n in range(20000)], "s": [f"value {n}" for n in range(20000)]})
 SCHEMA = TABLE.schema
 SORT = SortOperator((SortKey("k"),))
-END_S = 10
+END_S = 60
 
 
 class SlowToLoad:

@@ -15,7 +15,7 @@ from tests.operators.task_world import TaskWorld, described, gate, in_thread, pa
 LEFT = pa.table({"k": [n % 50 for n in range(9000)], "v": list(range(9000))})
 RIGHT = pa.table({"k2": list(range(40)), "w": [f"w{n}" for n in range(40)]})
 JOINED = pa.schema([("k", pa.int64()), ("v", pa.int64()), ("w", pa.string())])
-END_S = 20
+END_S = 60
 
 
 @pytest.fixture

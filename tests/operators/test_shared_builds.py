@@ -19,7 +19,7 @@ from tests.operators.task_world import TaskWorld, gate, in_thread, partition
 
 SUBTASKS = 3
 LEFT = pa.table({"k": [n % 5000 for n in range(9000)], "v": list(range(9000))})
-END_S = 20
+END_S = 60
 
 
 def right(rows, size):

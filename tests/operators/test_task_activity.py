@@ -12,7 +12,7 @@ from engine.gateways.insight import TaskActivity
 from engine.graph.operator_descriptor import IdentityOperator
 from tests.operators.task_world import TaskWorld, described, gate, in_thread, partition
 
-END_S = 30.0
+END_S = 60.0
 SCHEMA = pa.schema([("k", pa.int64()), ("s", pa.string())])
 TABLE = pa.table({"k": range(20_000), "s": ["text"] * 20_000}, schema=SCHEMA)
 

@@ -61,7 +61,7 @@ def test_a_failure_is_reported_also_when_the_task_is_cancelled_meanwhile(error, 
         )
         invokable.task = task
         task.start()
-        await asyncio.wait_for(task.ended.wait(), 5)
+        await asyncio.wait_for(task.ended.wait(), 60)
         task.join()
 
     asyncio.run(run())

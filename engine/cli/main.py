@@ -88,20 +88,20 @@ def build_parser() -> Parser:
     )
     groups = parser.add_subparsers(title="commands", metavar="COMMAND")
 
-    jobs = groups.add_parser("job", help="submit, explain, list, cancel jobs").add_subparsers(
+    jobs = groups.add_parser("job", help="submit, explain, list, follow and cancel jobs").add_subparsers(
         title="actions", metavar="ACTION", required=True
     )
     _add_script_commands(jobs)
     _add_cluster_commands(jobs)
 
-    settings = groups.add_parser("config", help="settings").add_subparsers(
+    settings = groups.add_parser("config", help="show settings and where they come from").add_subparsers(
         title="actions", metavar="ACTION", required=True
     )
-    showing = settings.add_parser("show", help="effective value of every key and where it comes from")
+    showing = _add_action(settings, "show", "show the effective value of every key and where it comes from")
     showing.add_argument("--describe", action="store_true", help="say what each key means")
     showing.set_defaults(run=show_config)
 
-    high_availability = groups.add_parser("ha", help="high availability").add_subparsers(
+    high_availability = groups.add_parser("ha", help="clean up what several JobManagers have stored").add_subparsers(
         title="actions", metavar="ACTION", required=True
     )
     collecting = high_availability.add_parser(
@@ -115,15 +115,20 @@ def build_parser() -> Parser:
     return parser
 
 
+def _add_action(actions: _Actions, name: str, text: str) -> Parser:
+    """Add a command that says of itself what the list of commands says of it."""
+    return actions.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
+
+
 def _add_script_commands(jobs: _Actions) -> None:
     """Add what runs a script."""
-    submitting = jobs.add_parser("submit", help="run a job and follow it to its end")
+    submitting = _add_action(jobs, "submit", "run a job and follow it to its end")
     submitting.add_argument("-d", "--detached", action="store_true", help="return once the job is accepted (cluster)")
     submitting.add_argument("-m", "--master", metavar="HOST:PORT,...", help="JobManager to talk to (cluster)")
     submitting.add_argument("--json", action="store_true", help="one JSON object on standard output")
     add_script_arguments(submitting)
     submitting.set_defaults(run=submit)
-    explaining = jobs.add_parser("info", help="explain the plan of a job, without running it")
+    explaining = _add_action(jobs, "info", "explain the plan of a job, without running it")
     explaining.add_argument("--short", action="store_true", help="what was decided, in at most three lines")
     add_script_arguments(explaining)
     explaining.set_defaults(run=_run_info)
@@ -131,21 +136,24 @@ def _add_script_commands(jobs: _Actions) -> None:
 
 def _add_cluster_commands(jobs: _Actions) -> None:
     """Add what asks a cluster for its jobs."""
-    listing = jobs.add_parser("list", help="jobs of a cluster")
-    for flag, name, text in (("-a", "all", "those that have ended too"), ("-r", "running", "only those that run"),
-                             ("-s", "scheduled", "only those that wait")):  # fmt: skip
+    listing = _add_action(jobs, "list", "list the jobs of a cluster that have not ended")
+    for flag, name, text in (
+        ("-a", "all", "those that have ended as well"),
+        ("-r", "running", "running jobs only"),
+        ("-s", "scheduled", "waiting jobs only"),
+    ):
         listing.add_argument(flag, dest=name, action="store_true", help=text)
     add_cluster_arguments(listing)
     listing.set_defaults(run=asking(list_jobs))
     for action, text, command in (
-        ("status", "state of a job", show_status),
+        ("status", "show the state of a job and what its vertices did", show_status),
         ("cancel", "cancel a job and wait for its end", cancel_job),
-        ("logs", "log files of a job's tasks", show_logs),
+        ("logs", "list or print the log files of a job's tasks", show_logs),
     ):
-        acting = jobs.add_parser(action, help=text)
+        acting = _add_action(jobs, action, text)
         acting.add_argument("job_id", metavar="ID", help="32 digits 0-9 and a-f, as job list prints them")
         if action == "logs":
-            acting.add_argument("file", nargs="?", metavar="FILE", help="print this one")
+            acting.add_argument("file", nargs="?", metavar="FILE", help="print this file; without it they are listed")
         add_cluster_arguments(acting)
         acting.set_defaults(run=asking(command))
 

@@ -92,7 +92,13 @@ def add_script_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("-p", "--parallelism", type=int, metavar="N", help="subtasks of each operator")
     parser.add_argument(
-        "-D", dest="options", type=parse_option, action="append", default=[], metavar="KEY=VALUE", help="set an option"
+        "-D",
+        dest="options",
+        type=parse_option,
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="set an option; flink-run config show lists them",
     )
     parser.add_argument("-n", "--name", metavar="NAME", help="name of the job, instead of the script's")
     modules = parser.add_argument(

@@ -37,8 +37,6 @@ _EXIT_NOT_STARTED, _EXIT_MISCONFIGURED = 1, 3
 _ASKED_TO_END = (0, -signal.SIGTERM, -signal.SIGINT)
 #: seconds after which a child that got ready has run well
 _WELL_S = 3.0
-#: seconds more than a session lives in which it is worth being closed
-_SESSION_S = 60.0
 
 
 def main(words: Sequence[str] | None = None) -> int:

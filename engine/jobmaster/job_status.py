@@ -33,11 +33,6 @@ class JobStatus(StrEnum):
     RECONCILING = "RECONCILING"
 
     @property
-    def is_globally_terminal(self) -> bool:
-        """Whether the job has ended for everybody."""
-        return self in _GLOBALLY_TERMINAL
-
-    @property
     def is_terminal(self) -> bool:
         """Whether the job has ended at this JobMaster."""
         return self in _GLOBALLY_TERMINAL or self is JobStatus.SUSPENDED

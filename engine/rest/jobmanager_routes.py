@@ -90,10 +90,6 @@ def _environment_document() -> dict[str, object]:
     }
 
 
-def _interpreter() -> str:
-    return f"{platform.python_implementation()} {platform.python_version()}"
-
-
 def _log_reader(logs: LogFolder, name: str | None) -> Handler:
     async def send(request: HttpRequest) -> HttpResponse:
         wanted = request.variables["name"] if name is None else name

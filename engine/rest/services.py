@@ -84,12 +84,6 @@ def job_id_of(request: HttpRequest) -> JobId:
     return JobId(text)
 
 
-def text_answer(text: str | bytes) -> HttpResponse:
-    """Return an answer of plain text, which no browser takes for anything else."""
-    content = text.encode(errors="replace") if isinstance(text, str) else text
-    return HttpResponse(body=content, content_type="text/plain; charset=utf-8")
-
-
 def number_of(request: HttpRequest, name: str, default: float, maximum: float) -> float:
     """Return a number of the query, at most ``maximum``; HttpError 400 when it is none."""
     text = request.query.get(name)

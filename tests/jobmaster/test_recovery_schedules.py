@@ -9,7 +9,7 @@ from unittest import mock
 import pytest
 
 from engine.graph.exchange_mode import ExecutionMode
-from engine.graph.plan import JoinType
+from engine.graph.plan import JoinHint, JoinType
 from engine.ids import JobId
 from engine.jobmaster.job_event import CancelAsked
 from engine.optimizer.job_graph_generator import generate_job_graph
@@ -57,6 +57,29 @@ def adaptive_job(chance):
         execution_mode=ExecutionMode.BATCH,
         managed_bytes_per_slot=16 << 20,
         adaptive_bytes_per_subtask=chance.choice([0, 1000]),
+        skew_bytes=100,
+    )
+    return generate_job_graph(optimize(builder.plan(), settings), JobId("a" * 32), "job")
+
+
+def skewed_job(chance):
+    """Return a join of which some subtasks share what one of them would read, and what follows it."""
+    builder = Builder()
+    sides = [
+        builder.python(builder.source(schema(k="int64", **{value: "int64"}), rows=1e6, path=value), "map")
+        for value in ("v", "w")
+    ]
+    how = chance.choice([JoinType.INNER, JoinType.LEFT, JoinType.RIGHT, JoinType.ANTI])
+    joined = builder.join(*sides, on="k", how=how, hint=JoinHint.REPARTITION_HASH_SECOND)
+    if chance.random() < 0.5:
+        joined = builder.aggregate(joined, ("v",), ("count_all", None))
+    builder.sink(joined)
+    settings = OptimizerSettings(
+        parallelism=chance.choice([2, 3, 4]),
+        execution_mode=ExecutionMode.BATCH,
+        managed_bytes_per_slot=16 << 20,
+        adaptive_bytes_per_subtask=0,
+        skew_bytes=100,
     )
     return generate_job_graph(optimize(builder.plan(), settings), JobId("a" * 32), "job")
 
@@ -137,6 +160,7 @@ def test_decisions_taken_at_run_time_stay_when_leaders_go(block):
     for seed in range(block * 10, block * 10 + 10):
         scenario(seed, adaptive_job, kills=4, trouble=seed % 3, journal_delay_s=0.3)
         scenario(seed, adaptive_job, kills=4, trouble=seed % 2, cut=random_cut(seed))
+        scenario(seed, skewed_job, kills=3, trouble=3, failure_rate=0.03, journal_delay_s=0.3)
 
 
 @pytest.mark.parametrize("block", BLOCKS)

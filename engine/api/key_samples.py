@@ -34,8 +34,6 @@ from engine.optimizer.expression_rewriting import mapping_of, substitute
 
 #: below this many rows the first sample has seen enough
 ROWS_MIN = 8192
-
-
 #: operands that a followed key may have: one that is computed from itself twice, time and again, is given up
 _OPERANDS_MAX = 64
 

@@ -17,6 +17,12 @@ from engine.gateways.messages import JobOutcome
 from engine.graph.deployment import FailureInfo
 
 LINES_MAX = 15
+#: what helps, where the message does not name a key of the configuration itself
+_HELP = {
+    "MemoryBudgetError": "  help: give operators more memory (taskmanager.memory.managed.size or .process.size), or "
+    "lower parallelism.default, so that fewer share it",
+}
+_KEYS = "taskmanager."
 _LINE_CHARACTERS_MAX = 500
 
 
@@ -38,7 +44,7 @@ def job_error(outcome: JobOutcome) -> EngineError:
 
 def failure_text(failure: FailureInfo, job: str = "") -> str:
     """Return the lines for a person."""
-    where = []
+    where = [_HELP[failure.error_class]] if failure.error_class in _HELP and _KEYS not in failure.message else []
     if failure.function:
         where.append(f"  in function {_one_line(failure.function)}")
     if failure.row:

@@ -36,6 +36,15 @@ class UserError(Exception):
         self.__dict__.update(attributes)
 
 
+def test_memory_that_is_short_says_what_helps_unless_the_message_does():
+    short = failure_info(MemoryBudgetError("no page is left for the states of an aggregate"), "sum (1/2)", "tm-1")
+    lines = failure_text(short).splitlines()
+    assert lines[0] == "MemoryBudgetError: no page is left for the states of an aggregate"
+    assert lines[1].startswith("  help: ") and "taskmanager.memory.managed.size" in lines[1]
+    told = failure_info(MemoryBudgetError("raise taskmanager.memory.managed.size"), "sum (1/2)", "tm-1")
+    assert failure_text(told).splitlines()[1] == "  task: sum (1/2) on TaskManager tm-1"
+
+
 def test_the_text_begins_with_the_root_cause_then_function_row_and_task():
     failure = failure_info(
         UserError(

@@ -37,6 +37,9 @@ _DICTIONARY_PART = 32
 #: about so many bytes of a column are a page; values are counted off for it 1024 at a time, unless they are wide
 _PAGE_BYTES = 1 << 20
 _VALUES_AT_ONCE = 1024
+#: so many batches in a row of fewer bytes are put together
+SMALL_COUNT = 64
+SMALL_BYTES = 16 << 10
 #: Arrow's unused memory goes back to the system after so many bytes
 RELEASED_BYTES = 128 << 20
 #: a column gets a dictionary when the first batch has fewer different values than this share of its rows
@@ -63,6 +66,8 @@ class ParquetWriter:
         self._held: list[pa.RecordBatch] = []
         self._held_rows = 0
         self._held_bytes = 0
+        #: small batches at the end of what is held
+        self._small_count = 0
         self._row_count = 0
         self._unreleased_bytes = 0
         path.touch(exist_ok=False)
@@ -115,12 +120,20 @@ class ParquetWriter:
         """Append rows."""
         if batch.num_rows == 0:
             return
-        self._held.append(batch)
+        self._hold(batch)
         self._held_rows += batch.num_rows
         self._held_bytes += batch.nbytes
         self._holds_wide |= width_of(batch.nbytes, batch.num_rows) >= WIDE_BYTES
         if self._holds_wide or self._held_rows >= ROW_GROUP_ROWS or self._held_bytes >= self._group_bytes_max:
             self._write_group()
+
+    def _hold(self, batch: pa.RecordBatch) -> None:
+        """Keep a batch; many of a few rows are put together, for their arrays are larger than what is in them."""
+        self._held.append(batch)
+        self._small_count = self._small_count + 1 if batch.nbytes < SMALL_BYTES else 0
+        if self._small_count == SMALL_COUNT:
+            self._held[-SMALL_COUNT:] = [pa.concat_batches(self._held[-SMALL_COUNT:])]
+            self._small_count = 0
 
     def _write_group(self) -> None:
         if not self._held:
@@ -133,6 +146,7 @@ class ParquetWriter:
         self._row_count += self._held_rows
         is_wide = width_of(self._held_bytes, self._held_rows) >= WIDE_BYTES
         self._held, self._held_rows, self._held_bytes, self._holds_wide = [], 0, 0, False
+        self._small_count = 0
         del table
         if is_wide:
             give_back()

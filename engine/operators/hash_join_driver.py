@@ -23,6 +23,7 @@ from engine.join.join_type import emission
 from engine.join.lent_build import borrow_build, can_lend, copy_build
 from engine.join.spill_sieve import SpillSieve
 from engine.operators.heavy_copies import copied_keys
+from engine.operators.larger_batches import larger
 from engine.operators.pair_conditions import pair_condition
 from engine.operators.wide_batches import in_turns
 
@@ -90,7 +91,7 @@ class HashJoinDriver:
         if seat is not None and seat.is_builder:
             seat.wait_for_copies(self._context.check_cancelled)
         if not self._output.is_satisfied:
-            self._emit(in_turns(join.finish_probe()))
+            self._emit(larger(in_turns(join.finish_probe())))
 
     def _probe_with(self, join: HashJoin) -> None:
         self._sieve = sieve = SpillSieve(join) if join.partitions_spilled else None

@@ -58,3 +58,14 @@ def test_a_file_that_is_given_up_behind_a_change_of_writers_is_gone(tmp_path, mo
         writer.write(pa.record_batch([[1], [blob]], SCHEMA))
     writer.abort()
     assert not list(tmp_path.iterdir())
+
+
+def test_many_batches_of_a_row_are_kept_as_few(tmp_path):
+    writer = ParquetWriter(SCHEMA, tmp_path / "part.parquet")
+    rows = [(index, b"x" * (20_000 if index % 500 == 0 else index % 7)) for index in range(3000)]
+    for row in rows:
+        writer.write(pa.record_batch([[value] for value in row], SCHEMA))
+    assert len(writer._held) < 500
+    assert writer.finish()[0] == len(rows)
+    with pq.ParquetFile(tmp_path / "part.parquet") as file:
+        assert [tuple(row.values()) for row in file.read().to_pylist()] == rows

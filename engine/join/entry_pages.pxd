@@ -117,6 +117,8 @@ cdef inline uint8_t* place_row(EntryPages* entries, PagePool pool, int64_t size)
 
 # Room for a row larger than a page; NULL when the budget has none.
 cdef uint8_t* place_large(EntryPages* entries, PagePool pool, int64_t size, bint reserved) noexcept nogil
+# All links are zero again.
+cdef void clear_links(const EntryPages* entries) noexcept nogil
 # Up to capacity row pointers from the cursor on; 0 at the end. Linked entries only.
 cdef int64_t next_entries(const EntryPages* entries, EntryCursor* cursor, uint8_t** rows,
                           int64_t capacity) noexcept nogil

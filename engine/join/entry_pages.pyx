@@ -7,7 +7,7 @@ checks; bytes that come from a file are checked by ``next_rows_of_block``.
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.stdlib cimport realloc
-from libc.string cimport memmove
+from libc.string cimport memmove, memset
 
 from engine.memory.page_pool cimport PagePool
 from engine.records.row_codec cimport row_size
@@ -58,6 +58,19 @@ cdef int64_t next_entries(const EntryPages* entries, EntryCursor* cursor, uint8_
         cursor.large += 1
         count += 1
     return count
+
+
+cdef void clear_links(const EntryPages* entries) noexcept nogil:
+    cdef uint8_t* rows[512]
+    cdef EntryCursor cursor
+    cdef int64_t count, index
+    memset(&cursor, 0, sizeof(cursor))
+    while True:
+        count = next_entries(entries, &cursor, rows, 512)
+        if count == 0:
+            break
+        for index in range(count):
+            row_link(rows[index])[0] = 0
 
 
 cdef void strip_links(EntryPage* page) noexcept nogil:

@@ -58,7 +58,7 @@ cdef class HashJoin:
     cdef int _count_build_like(self, HashJoin owner) except -1
     cdef bint _returns_nothing(self) noexcept
     cdef int _look_up(self, ArrowBatch batch, int64_t start, int64_t count, bint emit_unmatched) except -1
-    cdef int _recall_matches(self) except -1
+    cdef bint _any_spilled(self) noexcept nogil
     cdef void _choose(self, ProbeMatches matches, int64_t null_count) noexcept nogil
     cdef int _spill_probe_rows(self, ArrowBatch batch) except -1
     cdef int _take_roles(self, object pair) except -1

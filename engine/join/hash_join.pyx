@@ -14,11 +14,10 @@
          └─ partition is spilled ────────────────────────► probe file ┘           streamed over them, repeat
 
 While everything fits, probe rows never become rows: keys are hashed from the Arrow columns, matches gathered. Output
-batches have at most 8192 rows and about 1 MiB; pairs of a probe batch come in its order while nothing is spilled.
+batches have at most OUTPUT_ROWS and about 1 MiB; pairs of a probe batch come in its order while nothing is spilled.
 
-Memory: rows, directory and write buffers are pages of the pool, of which six are enough; scratch is under 1 MiB; a
-small build side is kept as Arrow columns as well, where the pool has as much to spare. A wide row takes the
-process-wide grant.
+Memory: rows, directory and write buffers are pages of the pool, of which six are enough; scratch is 100 bytes a row of
+the batches, at most 4 MiB; a small build side is kept as Arrow columns as well, where the pool has as much to spare.
 
 Invariants: a null key matches nothing; each build row is in the table at most once, so an outer build row comes out
 unmatched at most once; every page is back after close().
@@ -29,9 +28,8 @@ chain, and what does not fit is joined block-wise. A condition decides about can
 the right side is empty; the join must be given all of the right side, then. Copied rows (``replicated_keys``) count as
 matched from the start. A spilled pair is built from its smaller file (``spilled_pair``, ``join_roles``).
 
-Thread: one at a time; a build side may be lent to joins in other threads (``lent_build``). Source: Flink's
-HybridHashTable and BinaryHashTable; Graefe et al., "Hash joins and hash teams in SQL Server"; the block-wise end is
-ours.
+Thread: one at a time; a build side may be lent to others (``lent_build``). Source: Flink's HybridHashTable; Graefe et
+al., "Hash joins and hash teams in SQL Server"; the block-wise end is ours.
 """
 
 cimport cython
@@ -46,7 +44,7 @@ from engine.join.hash_partition cimport HashPartition
 from engine.join.join_roles cimport JoinRoles
 from engine.join.join_side cimport JoinSide
 from engine.join.match_output cimport index_array
-from engine.join.matched_rows cimport MatchedRows
+from engine.join.matched_rows cimport MatchedRows, recall_matches
 from engine.join.partition_set cimport CHUNK_ROWS, PartitionSet
 from engine.join.probe_matches cimport OUTPUT_BYTES, OUTPUT_ROWS, ProbeMatches
 from engine.join.row_stream cimport RowStream
@@ -114,6 +112,7 @@ cdef class HashJoin:
         if condition is not None:
             self._matches.reserve_candidates()
         self._level = self._new_level(first_fan_out(pool.page_limit), 0)
+        self._level.fill_early(self._roles.table)
         self._rows = <uint8_t**>malloc(CHUNK_ROWS * sizeof(uint8_t*))
         self._hashes = <uint64_t*>malloc(CHUNK_ROWS * sizeof(uint64_t))
         self._null_flags = <uint8_t*>malloc(CHUNK_ROWS)
@@ -126,6 +125,11 @@ cdef class HashJoin:
         free(self._hashes)
         free(self._null_flags)
         free(self._indices)
+
+    @property
+    def has_dense_keys(self):
+        """Whether build rows are found by the number that is their key (``dense_directory``)."""
+        return self._roles.table.dense.is_open()
 
     @property
     def spilled_bytes(self):
@@ -281,7 +285,8 @@ cdef class HashJoin:
         with nogil:
             matches.start = start
             matches.count = count
-            roles.probe.hash_batch(batch, start, count, matches.hashes)
+            if self._has_copies or roles.table.needs_hashes() or self._any_spilled():
+                roles.probe.hash_batch(batch, start, count, matches.hashes)
             null_count = roles.probe.null_keys_of_batch(batch, start, count, matches.null_flags)
             self._probe_null_keys += null_count
             self._choose(matches, null_count)
@@ -294,29 +299,15 @@ cdef class HashJoin:
             matches.begin(&roles.emits, emit_unmatched, unique,
                           roles.table.max_row_size * OUTPUT_ROWS > OUTPUT_BYTES)
         if self._matched is not None or self._has_copies:
-            self._recall_matches()
+            recall_matches(matches, self._matched, roles.probe_copies, has_condition)
         return 0
 
-    # What counts as matched before: rows that matched in earlier passes, and copies.
-    cdef int _recall_matches(self) except -1:
-        cdef ProbeMatches matches = self._matches
-        cdef CopiedKeys copies = self._roles.probe_copies
-        cdef int64_t index
-        if self._matched is not None:
-            self._matched.read(matches.matched_before, matches.count)
-        else:
-            memset(matches.matched_before, 0, matches.count)
-        if copies is not None:
-            for index in range(matches.count):
-                matches.matched_before[index] |= copies.contains(matches.hashes[index])
-        if self._matched is not None and self._roles.condition is None:
-            matches.mark_matched()
-            self._matched.write(matches.matched_before, matches.matched, matches.count)
-        return 0
+    cdef bint _any_spilled(self) noexcept nogil:
+        return self._level is not None and self._level.spilled_count > 0
 
     # Sort the chunk's rows: looked up, waiting for a spilled partition, or without key.
     cdef void _choose(self, ProbeMatches matches, int64_t null_count) noexcept nogil:
-        cdef bint any_spilled = self._level is not None and self._level.spilled_count > 0
+        cdef bint any_spilled = self._any_spilled()
         cdef int64_t index
         cdef int64_t wanted = 0
         cdef int64_t spilled = 0

@@ -7,6 +7,8 @@ cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 from engine.join.copied_keys cimport CopiedKeys
+from engine.join.dense_directory cimport DenseDirectory
+from engine.join.entry_pages cimport EntryPages
 from engine.join.join_side cimport JoinSide
 from engine.memory.page_pool cimport PagePool
 from engine.records.arrow_batch cimport ArrowBatch
@@ -32,6 +34,7 @@ cdef class HashTable:
     cdef KeyEquality _build_equality     # build rows among themselves
     cdef KeyEquality _probe_equality     # probe batch with build rows
     cdef bint _hash_is_key               # equal hashes are equal keys
+    cdef DenseDirectory dense            # in place of the pages below, where it is open
     cdef CopiedKeys copies               # rows of these keys are inserted as matched; None: there are none
     cdef uint64_t** _pages
     cdef int64_t _page_count
@@ -55,6 +58,12 @@ cdef class HashTable:
     cdef int64_t pages_wished(self, int64_t rows) noexcept nogil
     # Take the directory's pages for rows (up to pages_wished). STATUS_FULL when not even pages_needed are there.
     cdef int reserve(self, int64_t rows) noexcept nogil
+    # The same for the rows of some partitions, found by the numbers that are their keys. STATUS_FULL: not these rows.
+    cdef int reserve_dense(self, EntryPages** partitions, int32_t partition_count, int64_t rows) noexcept nogil
+    # Insert rows as they come, before anything is reserved. False: clear() comes next, and links that are not zero.
+    cdef bint insert_early(self, uint8_t** rows, int64_t count) noexcept nogil
+    # Whether insert and lookup read hashes.
+    cdef bint needs_hashes(self) noexcept nogil
     # Rows must have links (entry_pages.pxd) that are zero; count of all inserts <= rows of reserve.
     cdef void insert(self, uint8_t** rows, const uint64_t* hashes, int64_t count) noexcept nogil
     # heads[position] = first row with the key of batch row start + position, or NULL; for each of the positions.

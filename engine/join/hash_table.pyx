@@ -1,6 +1,7 @@
 """HashTable: finds the build rows of a probe batch through a compact directory of tagged pointers.
 
-    reserve(rows) ─► insert(rows, hashes) ... ─► lookup(batch, ...) ... ─► clear()
+    insert_early(rows) ... or, when all are there:
+    reserve(rows) │ reserve_dense(partitions) ─► insert(rows, hashes) ... ─► lookup(batch, ...) ... ─► clear()
 
     hash ──remix──► cell index                       directory (pages)            rows (pages)
     low 16 bits ──► tag                              [tag|ptr] ─────────────────► link │ row
@@ -10,6 +11,9 @@ One cell for each distinct key; further rows of the key hang on the first throug
 rows costs one cell and one comparison for each probe row. A tag that differs saves the visit to the row: 1 false visit
 in 65536. ``lookup`` works on blocks of 1024 rows in rounds: cells are prefetched, then walked to the first equal tag,
 then the keys of all candidates are compared column by column; the few with another key walk on in the next round.
+
+Where the key is a number and the keys lie close together, a ``DenseDirectory`` takes the place of cells, tags, hashes and
+comparisons (``insert_early``, ``reserve_dense``).
 
 Rows of a table that is stored in the order of its key come in runs of one key. Where the hash is a bijection of the key
 (``JoinSide.hash_is_key``), only the first row of a run is looked up; the others get what it found.
@@ -31,7 +35,8 @@ from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
 
 from engine.join.copied_keys cimport CopiedKeys
-from engine.join.entry_pages cimport LINK_MATCHED, LINK_POINTER, row_link, set_next_of_key
+from engine.join.dense_directory cimport DenseDirectory
+from engine.join.entry_pages cimport LINK_MATCHED, LINK_POINTER, EntryPages, row_link, set_next_of_key
 from engine.join.join_side cimport JoinSide
 from engine.memory.page_pool cimport PagePool
 from engine.memory.status cimport STATUS_FULL, STATUS_OK
@@ -54,6 +59,7 @@ cdef class HashTable:
         self._pool = pool
         self._build = build
         self._hash_is_key = probe.hash_is_key
+        self.dense = DenseDirectory(pool, build, probe)
         build_keys = [build.keys[position] for position in range(build.key_count)]
         probe_keys = [probe.keys[position] for position in range(probe.key_count)]
         self._build_equality = KeyEquality(build.codec, build_keys, build.codec, build_keys)
@@ -116,6 +122,29 @@ cdef class HashTable:
         self._cell_count = <uint64_t>self._page_count << self._page_shift
         return STATUS_OK
 
+    cdef int reserve_dense(self, EntryPages** partitions, int32_t partition_count, int64_t rows) noexcept nogil:
+        cdef int32_t index
+        self.clear()
+        for index in range(partition_count):
+            if not self.dense.may_take(partitions[index], rows):
+                self.dense.clear()
+                return STATUS_FULL
+        return self.dense.open()
+
+    cdef bint insert_early(self, uint8_t** rows, int64_t count) noexcept nogil:
+        cdef int64_t keys = -1 if self.copies is not None else self.dense.insert(rows, count)
+        cdef int64_t position
+        if keys < 0:
+            return False
+        for position in range(count):
+            self.max_row_size = max(self.max_row_size, <int64_t>row_size(rows[position]))
+        self.key_count += keys
+        self.row_count += count
+        return True
+
+    cdef bint needs_hashes(self) noexcept nogil:
+        return not self.dense.is_open() or self.copies is not None
+
     cdef inline uint64_t* _cell(self, uint64_t index) noexcept nogil:
         return &self._pages[index >> self._page_shift][index & self._page_mask]
 
@@ -125,10 +154,14 @@ cdef class HashTable:
     cdef void insert(self, uint8_t** rows, const uint64_t* hashes, int64_t count) noexcept nogil:
         cdef int64_t position
         for position in range(count):
-            if position + PREFETCH_DISTANCE < count:
-                prefetch(self._cell(scale(rehash(hashes[position + PREFETCH_DISTANCE], 0), self._cell_count)))
             self.max_row_size = max(self.max_row_size, <int64_t>row_size(rows[position]))
-            self._insert_row(rows[position], hashes[position])
+        if self.dense.is_open():
+            self.key_count += self.dense.insert(rows, count)
+        else:
+            for position in range(count):
+                if position + PREFETCH_DISTANCE < count:
+                    prefetch(self._cell(scale(rehash(hashes[position + PREFETCH_DISTANCE], 0), self._cell_count)))
+                self._insert_row(rows[position], hashes[position])
         if self.copies is not None:
             for position in range(count):
                 if self.copies.contains(hashes[position]):
@@ -161,6 +194,9 @@ cdef class HashTable:
         if self.row_count == 0:
             for index in range(count):
                 heads[positions[index]] = NULL
+            return
+        if self.dense.is_open():
+            self.dense.lookup(batch, start, positions, count, heads)
             return
         while begin < count:
             block = self._next_block(positions, &begin, count, hashes)
@@ -237,6 +273,7 @@ cdef class HashTable:
     cdef int borrow(self, HashTable owner) except -1:
         self.clear()
         self._is_borrowed = True
+        self.dense.borrow(owner.dense)
         self._pages = owner._pages
         self._page_count = owner._page_count
         self._cell_count = owner._cell_count
@@ -247,6 +284,7 @@ cdef class HashTable:
 
     cdef void clear(self) noexcept nogil:
         cdef int64_t index
+        self.dense.clear()
         if not self._is_borrowed:
             for index in range(self._page_count):
                 self._pool.give(<uint8_t*>self._pages[index])

@@ -5,6 +5,8 @@ from libc.stdint cimport int64_t, uint8_t, uint64_t
 
 from engine.iomanager.spill_reader cimport SpillReader
 from engine.iomanager.spill_writer cimport SpillWriter
+from engine.join.copied_keys cimport CopiedKeys
+from engine.join.probe_matches cimport ProbeMatches
 
 
 @cython.final
@@ -24,3 +26,7 @@ cdef class MatchedRows:
     # before[i] or matched[i], for the next pass.
     cdef int write(self, const uint8_t* before, const uint8_t* matched, int64_t count) except -1
     cdef int release(self) except -1
+
+# What counts as matched before: rows that matched in earlier passes (matched, or None), and copies (or None). Those that
+# match now are written, unless a condition has yet to decide.
+cdef int recall_matches(ProbeMatches matches, MatchedRows matched, CopiedKeys copies, bint has_condition) except -1

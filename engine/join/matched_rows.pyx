@@ -94,3 +94,18 @@ cdef class MatchedRows:
             self._file.delete()
             self._file = None
         return 0
+
+
+cdef int recall_matches(ProbeMatches matches, MatchedRows matched, CopiedKeys copies, bint has_condition) except -1:
+    cdef int64_t index
+    if matched is not None:
+        matched.read(matches.matched_before, matches.count)
+    else:
+        memset(matches.matched_before, 0, matches.count)
+    if copies is not None:
+        for index in range(matches.count):
+            matches.matched_before[index] |= copies.contains(matches.hashes[index])
+    if matched is not None and not has_condition:
+        matches.mark_matched()
+        matched.write(matches.matched_before, matches.matched, matches.count)
+    return 0

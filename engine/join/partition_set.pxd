@@ -12,7 +12,7 @@ from engine.memory.page_pool cimport PagePool
 from engine.records.arrow_batch cimport ArrowBatch
 
 cdef enum:
-    CHUNK_ROWS = 8192           # rows handled at one time: size of all scratch arrays
+    CHUNK_ROWS = 32768          # rows handled at one time: size of all scratch arrays
 
 @cython.final
 cdef class PartitionSet:
@@ -33,9 +33,12 @@ cdef class PartitionSet:
     cdef const uint64_t* _build_hashes   # of the build rows being scattered; NULL: they are probe rows
     cdef uint32_t* _sizes                # scratch of one chunk
     cdef uint8_t** _targets
+    cdef HashTable _early                # takes rows as they come; None: in finish_build
     cdef int32_t* _parts
     cdef uint64_t* _hashes
 
+    # Let a table take build rows as they come, if it can; the same is then given to finish_build.
+    cdef int fill_early(self, HashTable table) except -1
     # Whether a spilled partition may have a build row with this hash.
     cdef bint may_match(self, int32_t partition, uint64_t hash) noexcept nogil
     # Build rows start..start+count of a batch (count <= CHUNK_ROWS). null_flags: NULL, or rows with 1 are kept apart.
@@ -50,8 +53,11 @@ cdef class PartitionSet:
     # The same with binary rows.
     cdef int add_probe_rows(self, uint8_t** rows, int64_t count, const uint64_t* hashes) except -1
     cdef int finish_probe(self) except -1
+    cdef int _reserve(self, HashTable table) except -1
     cdef int release(self) except -1
 
+    cdef int _insert_early(self, int64_t begin, int64_t end) except -1
+    cdef int _give_up_early(self) except -1
     cdef int64_t _place_run(self, int64_t begin, int64_t count) noexcept nogil
     cdef int _scatter(self, JoinSide side, ArrowBatch batch, int64_t start, uint8_t** rows, int64_t count) except -1
     cdef void _write_run(self, JoinSide side, ArrowBatch batch, int64_t start, uint8_t** rows, int64_t begin,

@@ -34,6 +34,7 @@ from engine.join.entry_pages cimport (
     LINK_SIZE,
     EntryCursor,
     EntryPages,
+    clear_links,
     next_entries,
     next_rows_of_block,
     open_page,
@@ -44,7 +45,7 @@ from engine.join.hash_partition cimport HashPartition
 from engine.join.hash_table cimport HashTable
 from engine.join.join_side cimport JoinSide
 from engine.memory.page_pool cimport PagePool, take_for_row
-from engine.memory.status cimport STATUS_OK
+from engine.memory.status cimport STATUS_FULL, STATUS_OK
 from engine.records.arrow_batch cimport ArrowBatch
 from engine.records.hashing cimport partition_of_hash
 from engine.records.row_codec cimport row_size
@@ -99,6 +100,31 @@ cdef class PartitionSet:
         free(self._hashes)
         free(self._filtered)
 
+    cdef int fill_early(self, HashTable table) except -1:
+        if self._row_limit < 0:
+            self._early = table
+        return 0
+
+    cdef int _insert_early(self, int64_t begin, int64_t end) except -1:
+        cdef bint is_taken
+        if begin == end:
+            return 0
+        with nogil:
+            is_taken = self._early.insert_early(self._targets + begin, end - begin)
+        return 0 if is_taken else self._give_up_early()
+
+    # The table begins again in finish_build; its pages may be wanted for rows.
+    cdef int _give_up_early(self) except -1:
+        cdef bint has_chains = self._early.dense.has_chains
+        cdef int32_t index
+        with nogil:
+            self._early.clear()
+            if has_chains:
+                for index in range(self.fan_out):
+                    clear_links(self._entries[index])
+        self._early = None
+        return 0
+
     cdef bint may_match(self, int32_t partition, uint64_t hash) noexcept nogil:
         return not self._filtered[partition] or self.filter.may_contain(hash)
 
@@ -113,6 +139,8 @@ cdef class PartitionSet:
                     self._parts[index] = self.fan_out
             self._build.codec.measure(batch, start, count, self._sizes)
         self._build_hashes = hashes
+        if null_flags != NULL and self._early is not None:
+            self._give_up_early()
         return self._scatter(self._build, batch, start, NULL, count)
 
     cdef int add_rows(self, uint8_t** rows, int64_t count, const uint64_t* hashes, const uint8_t* null_flags) except -1:
@@ -124,6 +152,8 @@ cdef class PartitionSet:
                 if null_flags != NULL and null_flags[index]:
                     self._parts[index] = self.fan_out
         self._build_hashes = hashes
+        if null_flags != NULL and self._early is not None:
+            self._give_up_early()
         return self._scatter(self._build, None, 0, rows, count)
 
     cdef int add_probe_batch(self, ArrowBatch batch, const uint64_t* hashes) except -1:
@@ -153,6 +183,8 @@ cdef class PartitionSet:
             with nogil:
                 end = self._place_run(begin, count)
                 self._write_run(side, batch, start, rows, begin, end)
+            if self._early is not None:
+                self._insert_early(begin, end)
             begin = end
             if begin == count:
                 break
@@ -210,6 +242,8 @@ cdef class PartitionSet:
         cdef bint hopeless = size + LINK_SIZE > <int64_t>self._pool.page_size * (self._pool.page_limit - self.fan_out)
         cdef bint reserved = False
         cdef uint8_t* row = NULL
+        if self._early is not None:
+            self._give_up_early()
         while not partition.entries.spilled:
             if not hopeless and (self._row_limit < 0 or self._resident_rows < self._row_limit):
                 row = place_large(&partition.entries, self._pool, size, False)
@@ -237,6 +271,8 @@ cdef class PartitionSet:
         return 0
 
     cdef int _make_room(self, int32_t partition) except -1:
+        if self._early is not None:
+            return self._give_up_early()
         if self._entries[partition].spilled and self._entries[partition].page_count > 0:
             return (<HashPartition>self.partitions[partition]).flush()
         if not self._spill_largest(partition):
@@ -325,14 +361,11 @@ cdef class PartitionSet:
             if self.filter.is_open:
                 self.filter.add_all(<const uint64_t*>entries.pages[page].memory, entries.pages[page].used >> 3)
 
-    cdef int finish_build(self, HashTable table) except -1:
+    # Take the directory's pages, spilling until it and the rows fit.
+    cdef int _reserve(self, HashTable table) except -1:
         cdef int status
         cdef int32_t index
-        cdef int64_t rows, count
-        cdef EntryCursor cursor
-        cdef HashPartition partition
-        if self.spilled_count == 0:
-            self.filter.give_up()
+        cdef int64_t rows
         while True:
             rows = 0
             for index in range(self.fan_out):
@@ -340,17 +373,34 @@ cdef class PartitionSet:
                     rows += self._entries[index].row_count
             if self._write_buffers_are_there():
                 with nogil:         # first touch of the directory takes long
-                    status = table.reserve(rows)
+                    status = STATUS_FULL
+                    if self.spilled_count == 0:
+                        status = table.reserve_dense(self._entries, self.fan_out, rows)
+                    if status != STATUS_OK:
+                        status = table.reserve(rows)
                 if status == STATUS_OK:
                     break
             if not self._spill_largest(-1):
                 if not self.filter.is_open:
                     raise self._too_few_pages()
                 self.filter.give_up()
+        return 0
+
+    cdef int finish_build(self, HashTable table) except -1:
+        cdef int32_t index
+        cdef int64_t count
+        cdef EntryCursor cursor
+        cdef HashPartition partition
+        cdef bint is_filled = self._early is not None and table.row_count > 0
+        self._early = None
+        if self.spilled_count == 0:
+            self.filter.give_up()
+        if not is_filled:
+            self._reserve(table)
         for index in range(self.fan_out + 1):
             partition = <HashPartition>self.partitions[index]
             partition.finish_build()
-            if index == self.fan_out or partition.entries.spilled:
+            if is_filled or index == self.fan_out or partition.entries.spilled:
                 continue
             memset(&cursor, 0, sizeof(cursor))
             with nogil:
@@ -358,7 +408,8 @@ cdef class PartitionSet:
                     count = next_entries(&partition.entries, &cursor, self._targets, CHUNK_ROWS)
                     if count == 0:
                         break
-                    self._build.hash_rows(self._targets, count, self._hashes)
+                    if table.needs_hashes():
+                        self._build.hash_rows(self._targets, count, self._hashes)
                     table.insert(self._targets, self._hashes, count)
         return 0
 

@@ -4,7 +4,7 @@ cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 cdef enum:
-    OUTPUT_ROWS = 8192              # rows of one output batch at most
+    OUTPUT_ROWS = 32768             # rows of one output batch at most
     OUTPUT_BYTES = 1 << 20          # about its bytes; never less than one row
 
 # What a join emits (join_type.Emission), for kernels.

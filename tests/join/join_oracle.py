@@ -165,7 +165,7 @@ def run_join(
     for batch in run.batches:
         batch.validate(full=True)
         assert batch.schema == schema
-        assert 0 < batch.num_rows <= 8192
+        assert 0 < batch.num_rows <= 32768
     return run
 
 

@@ -171,8 +171,8 @@ def test_matches_of_one_row_come_out_in_bounded_batches_before_the_end(tmp_path)
     build, probe = numbered([1] * 100_000, width=1), numbered([1, 1])
     run = run_join(tmp_path, JoinType.INNER, probe, build, [0], [0], output=[(0, 1), (1, 1)], pages=2048)
     assert sum(batch.num_rows for batch in run.batches) == 200_000
-    assert len(run.batches) == 25
-    assert all(batch.num_rows == 8192 for batch in run.batches[:-1])
+    assert len({batch.num_rows for batch in run.batches[:-1]}) == 1
+    assert 8192 <= run.batches[0].num_rows <= 32768
 
 
 @pytest.mark.parametrize("stage", ["build", "probe", "pairs", "block-wise"])

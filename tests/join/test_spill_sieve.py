@@ -42,7 +42,7 @@ class Sifted:
 @pytest.mark.sample("pairs")
 @pytest.mark.parametrize("how", KEYED)
 @pytest.mark.parametrize("build_is_left", [False, True])
-@pytest.mark.parametrize("pages", [40, 6], ids=["half", "six pages"])
+@pytest.mark.parametrize("pages", [24, 6], ids=["half", "six pages"])
 @pytest.mark.parametrize("domain", [500, 5000], ids=["most match", "few match"])
 @pytest.mark.parametrize("batch_rows", [1, 700, 8192])
 def test_sifted_rows_join_like_decoded_ones(tmp_path, how, build_is_left, pages, domain, batch_rows):

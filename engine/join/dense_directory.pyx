@@ -1,0 +1,324 @@
+"""DenseDirectory: build rows by the number that is their key, where the keys lie close together.
+
+    insert(rows) ... as they come                                     ─┐
+    may_take(entries, rows) of all partitions ─► open() ─► insert ... ─┴► lookup(batch, ...) ... ─► clear()
+
+    key ──► page of keys, cell      directory (pages)              rows (pages)
+                                    [row, 4 bytes] ──────────────► link │ row
+                                    [     0      ]                 └──► next row of the same key
+
+Surrogate keys (1, 2, 3 ..., with gaps or without) need no hash, no tag and no comparison: the cell of a key is its
+difference from the lowest one, and who is in it has that key. A cell is half of the hash table's, and neighbours in
+order of the key are neighbours in memory. Further rows of a key hang on the first through their links, as they do in
+the HashTable, which this is a part of.
+
+For one key that is an integer, date, time or the like, while there are at most CELLS_PER_ROW cells for each row (the
+hash table takes eight bytes times 1.25 to 2) and rows are within 32 GiB of addresses. Rows in the order of their key,
+more or less, are inserted as they come, while they are in the cache: so the pages taken are few for the rows seen. Rows
+in another order wait until all are there, and their lowest and highest key is known.
+
+Invariants: no reference is 0, because the origin lies far below the first row; rows are multiples of 8 bytes.
+``lookup`` writes nothing but heads: any number of threads.
+
+Source: the perfect hash join of DuckDB, whose build side is columns; the links, and inserting as they come, are ours.
+"""
+
+cimport cython
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdlib cimport calloc, free
+from libc.string cimport memcpy, memset
+
+from engine.join.entry_pages cimport (
+    LINK_POINTER,
+    EntryCursor,
+    EntryPages,
+    next_entries,
+    row_link,
+    set_next_of_key,
+)
+from engine.join.join_side cimport JoinSide
+from engine.memory.page_pool cimport PagePool
+from engine.memory.status cimport STATUS_FULL, STATUS_OK
+from engine.records.arrow_batch cimport KIND_INT8, KIND_INT64, KIND_UINT64, ArrowBatch, ColumnView
+from engine.records.byte_kernels cimport prefetch
+
+cdef enum:
+    CELLS_PER_ROW = 8
+    SPARE_PAGES = 16                # that the first rows may take beyond that
+    TABLE_PAGES = 1 << 15           # from the first to the last, while rows come
+    LOOK_ROWS = 512                 # rows looked at together
+
+cdef uint64_t REACH = <uint64_t>8 << 32     # bytes that references of 32 bits to multiples of 8 reach
+
+ctypedef fused Word:
+    uint8_t
+    uint16_t
+    uint32_t
+    uint64_t
+
+
+@cython.final
+cdef class DenseDirectory:
+    """Directory of one join level's build rows, beside the hash table; the methods are kernels (see the .pxd)."""
+
+    def __cinit__(self, PagePool pool not None, JoinSide build not None, JoinSide probe not None):
+        cdef int32_t kind
+        self._pool = pool
+        if build.key_count == 1 and probe.key_count == 1:
+            kind = build.codec.kinds[build.keys[0]]
+            self._slot = build.codec.slots[build.keys[0]]
+            self._column = probe.keys[0]
+            if KIND_INT8 <= kind <= KIND_UINT64 and probe.codec.kinds[self._column] == kind:
+                self._width = build.codec.widths[build.keys[0]]
+                self._sign = <uint64_t>1 << (8 * self._width - 1) if kind <= KIND_INT64 else 0
+        while (<int64_t>8 << self._page_shift) <= pool.page_size:
+            self._page_shift += 1
+        self._page_mask = (<uint64_t>1 << self._page_shift) - 1
+        self.clear()
+
+    def __dealloc__(self):
+        if not self._is_borrowed:
+            free(self._pages)
+
+    cdef bint is_open(self) noexcept nogil:
+        return self._is_bounded or self._row_count != 0
+
+    cdef bint may_take(self, const EntryPages* entries, int64_t rows) noexcept nogil:
+        cdef uint8_t* seen[LOOK_ROWS]
+        cdef EntryCursor cursor
+        cdef int64_t count
+        if self._width == 0 or not self._is_near(entries):
+            return False
+        memset(&cursor, 0, sizeof(cursor))
+        while True:
+            count = next_entries(entries, &cursor, seen, LOOK_ROWS)
+            if count == 0:
+                return True
+            self._note_keys(seen, count)
+            if (self._highest - self._lowest) // CELLS_PER_ROW >= <uint64_t>rows:
+                return False
+
+    # Whether references reach all rows.
+    cdef bint _is_near(self, const EntryPages* entries) noexcept nogil:
+        cdef int64_t index
+        cdef uint64_t address
+        for index in range(entries.page_count + entries.large_count):
+            if index < entries.page_count:
+                address = <uint64_t>entries.pages[index].memory
+            else:
+                address = <uint64_t>entries.large[index - entries.page_count].memory
+            if self._origin == 0:
+                self._origin = address - REACH // 2
+            if address - self._origin >= REACH - <uint64_t>entries.page_size:
+                return False
+        return True
+
+    cdef void _note_keys(self, uint8_t** rows, int64_t count) noexcept nogil:
+        if self._width == 8:
+            _widen[uint64_t](self, rows, count, self._sign)
+        elif self._width == 4:
+            _widen[uint32_t](self, rows, count, <uint32_t>self._sign)
+        elif self._width == 2:
+            _widen[uint16_t](self, rows, count, <uint16_t>self._sign)
+        else:
+            _widen[uint8_t](self, rows, count, <uint8_t>self._sign)
+
+    cdef int open(self) noexcept nogil:
+        cdef uint64_t first = self._lowest >> self._page_shift
+        cdef uint64_t last = self._highest >> self._page_shift
+        self._is_bounded = True
+        if (self._lowest <= self._highest and self._pool.pages_free() > <int64_t>(last - first)
+                and self._reach(first, last)):
+            while first <= last and self._new_page(first) != NULL:
+                first += 1
+            if first > last:
+                return STATUS_OK
+        self.clear()
+        return STATUS_FULL
+
+    # Have room in the table of pages for pages first to last, beside those that are there.
+    cdef bint _reach(self, uint64_t first, uint64_t last) noexcept nogil:
+        cdef bint is_below = self._table_size > 0 and first < self._first_page
+        cdef uint64_t spare
+        cdef uint32_t** pages
+        if self._table_size:
+            first = min(first, self._first_page)
+            last = max(last, self._first_page + self._table_size - 1)
+        if not self._is_bounded:
+            if last - first >= TABLE_PAGES:
+                return False
+            spare = min((last - first) // 2, TABLE_PAGES - 1 - (last - first))      # not for every page anew
+            if is_below:
+                first -= min(first, spare)
+            else:
+                last += spare
+        pages = <uint32_t**>calloc(last - first + 1, sizeof(uint32_t*))
+        if pages == NULL:
+            return False
+        if self._table_size:
+            memcpy(pages + (self._first_page - first), self._pages, self._table_size * sizeof(uint32_t*))
+        free(self._pages)
+        self._pages = pages
+        self._first_page = first
+        self._table_size = last - first + 1
+        return True
+
+    # The cells of a page of keys, taken from the pool; NULL: there is no room, or there are too few rows for so many.
+    cdef uint32_t* _new_page(self, uint64_t number) noexcept nogil:
+        cdef uint8_t* page
+        if self._page_count >= SPARE_PAGES and not self._is_bounded and (
+                self._page_count << self._page_shift > CELLS_PER_ROW * self._row_count):
+            return NULL
+        if number - self._first_page >= self._table_size and not self._reach(number, number):
+            return NULL
+        page = self._pool.take()
+        if page != NULL:
+            memset(page, 0, <size_t>4 << self._page_shift)
+            self._pages[number - self._first_page] = <uint32_t*>page
+            self._page_count += 1
+        return <uint32_t*>page
+
+    cdef int64_t insert(self, uint8_t** rows, int64_t count) noexcept nogil:
+        cdef int64_t inserted
+        if self._width == 0:
+            return -1
+        if self._origin == 0:
+            self._origin = <uint64_t>rows[0] - REACH // 2
+        self._row_count += count
+        if self._width == 8:
+            inserted = _insert[uint64_t](self, rows, count, self._sign)
+        elif self._width == 4:
+            inserted = _insert[uint32_t](self, rows, count, <uint32_t>self._sign)
+        elif self._width == 2:
+            inserted = _insert[uint16_t](self, rows, count, <uint16_t>self._sign)
+        else:
+            inserted = _insert[uint8_t](self, rows, count, <uint8_t>self._sign)
+        return inserted
+
+    cdef void lookup(self, ArrowBatch batch, int64_t start, const int64_t* positions, int64_t count,
+                     uint8_t** heads) noexcept nogil:
+        cdef const ColumnView* column = &batch.columns[self._column]
+        cdef const uint8_t* values = column.values + (column.offset + start) * self._width
+        if self._width == 8:
+            _find(self, <const uint64_t*>values, self._sign, positions, count, heads)
+        elif self._width == 4:
+            _find(self, <const uint32_t*>values, <uint32_t>self._sign, positions, count, heads)
+        elif self._width == 2:
+            _find(self, <const uint16_t*>values, <uint16_t>self._sign, positions, count, heads)
+        else:
+            _find(self, values, <uint8_t>self._sign, positions, count, heads)
+
+    cdef int borrow(self, DenseDirectory owner) except -1:
+        self.clear()
+        self._is_borrowed = True
+        self._pages = owner._pages
+        self._first_page = owner._first_page
+        self._table_size = owner._table_size
+        self._row_count = owner._row_count
+        self._origin = owner._origin
+        return 0
+
+    cdef void clear(self) noexcept nogil:
+        cdef uint64_t index
+        if not self._is_borrowed:
+            for index in range(self._table_size):
+                if self._pages[index] != NULL:
+                    self._pool.give(<uint8_t*>self._pages[index])
+            free(self._pages)
+        self._is_borrowed = False
+        self._is_bounded = False
+        self.has_chains = False
+        self._pages = NULL
+        self._page_count = 0
+        self._origin = 0
+        self._first_page = 0
+        self._table_size = 0
+        self._row_count = 0
+        self._lowest = ~<uint64_t>0
+        self._highest = 0
+
+
+# ------------------------------------------------------------------------------------------- kernels, by width of key
+#
+# With the sign bit turned over, a word compares unsigned as its number does.
+
+cdef void _widen(DenseDirectory directory, uint8_t** rows, int64_t count, Word sign) noexcept nogil:
+    cdef int32_t slot = directory._slot
+    cdef uint64_t lowest = directory._lowest
+    cdef uint64_t highest = directory._highest
+    cdef uint64_t word
+    cdef int64_t index
+    for index in range(count):
+        word = <Word>((<const Word*>(rows[index] + slot))[0] ^ sign)
+        lowest = min(lowest, word)
+        highest = max(highest, word)
+    directory._lowest = lowest
+    directory._highest = highest
+
+
+# Returns how many keys are new, -1 when a row cannot be inserted.
+cdef int64_t _insert(DenseDirectory directory, uint8_t** rows, int64_t count, Word sign) noexcept nogil:
+    cdef int32_t shift = directory._page_shift
+    cdef uint64_t mask = directory._page_mask
+    cdef int32_t slot = directory._slot
+    cdef uint64_t origin = directory._origin
+    cdef int64_t inserted = 0
+    cdef uint64_t last_page = ~<uint64_t>0
+    cdef uint32_t* cells = NULL
+    cdef int64_t index
+    cdef uint64_t word, page, reference
+    cdef uint8_t* row
+    cdef uint8_t* head
+    for index in range(count):
+        row = rows[index]
+        word = <Word>((<const Word*>(row + slot))[0] ^ sign)
+        page = word >> shift
+        if page != last_page:
+            cells = NULL
+            if page - directory._first_page < directory._table_size:
+                cells = directory._pages[page - directory._first_page]
+            if cells == NULL:
+                cells = directory._new_page(page)
+                if cells == NULL:
+                    return -1
+            last_page = page
+        reference = (<uint64_t>row - origin) >> 3
+        if cells[word & mask] == 0:
+            if reference >> 32 or reference == 0:
+                return -1
+            cells[word & mask] = <uint32_t>reference
+            inserted += 1
+        else:
+            head = <uint8_t*>(origin + (<uint64_t>cells[word & mask] << 3))
+            row_link(row)[0] |= row_link(head)[0] & LINK_POINTER
+            set_next_of_key(head, row)
+            directory.has_chains = True
+    return inserted
+
+
+cdef void _find(DenseDirectory directory, const Word* values, Word sign, const int64_t* positions, int64_t count,
+                uint8_t** heads) noexcept nogil:
+    cdef uint32_t** pages = directory._pages
+    cdef uint64_t first_page = directory._first_page
+    cdef uint64_t table_size = directory._table_size
+    cdef int32_t shift = directory._page_shift
+    cdef uint64_t mask = directory._page_mask
+    cdef uint64_t origin = directory._origin
+    cdef int64_t index, position
+    cdef uint64_t word, page
+    cdef uint32_t reference
+    cdef uint32_t* cells
+    cdef uint8_t* head
+    for index in range(count):
+        position = positions[index]
+        word = <Word>(values[position] ^ sign)
+        page = (word >> shift) - first_page
+        head = NULL
+        if page < table_size:
+            cells = pages[page]
+            if cells != NULL:
+                reference = cells[word & mask]
+                if reference != 0:
+                    head = <uint8_t*>(origin + (<uint64_t>reference << 3))
+                    prefetch(head)
+        heads[position] = head

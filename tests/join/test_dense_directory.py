@@ -1,0 +1,141 @@
+"""Build rows by the number that is their key: the same rows as by its hash, wherever the keys lie and however they come."""
+
+import random
+
+import pyarrow as pa
+import pytest
+
+from engine.graph.plan import JoinType
+from engine.join.hash_join import HashJoin
+from engine.join.lent_build import borrow_build, can_lend
+from tests.join.join_oracle import assert_joins_like_oracle, join_memory, rows_of
+
+KEYED = [how for how in JoinType if how is not JoinType.CROSS]
+ORDERS = {
+    "ascending": sorted,
+    "descending": lambda keys: sorted(keys, reverse=True),
+    "in no order": lambda keys: random.Random(5).sample(keys, len(keys)),
+    "two runs": lambda keys: sorted(keys[::2]) + sorted(keys[1::2]),
+}
+
+
+def table_of(keys, key_type=None, tag="b"):
+    keys = keys if isinstance(keys, pa.Array) else pa.array(keys, key_type or pa.int64())
+    return pa.table({"k": keys, "n": range(len(keys)), "t": [tag * (n % 30) for n in range(len(keys))]})
+
+
+def joined(folder, build, probe, how=JoinType.INNER, **options):
+    """Join like the oracle; return whether the keys were found to be dense."""
+    seen = []
+
+    def probe_with(join, batch):
+        seen.append(join.has_dense_keys)
+        return join.probe(batch)
+
+    left, right = (build, probe) if options.get("build_is_left") else (probe, build)
+    run = assert_joins_like_oracle(folder, how, left, right, [0], [0], probe_with=probe_with, **options)
+    assert len(set(seen)) == 1
+    return seen[0], run
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("how", KEYED)
+@pytest.mark.parametrize("build_is_left", [False, True])
+def test_keys_with_gaps_and_repeats_join_like_the_oracle(tmp_path, order, how, build_is_left):
+    keys = [-900 + 3 * n for n in range(900)] + [-900 + 3 * n for n in range(0, 900, 7)]
+    probe = table_of([None if n % 50 == 0 else -1000 + n for n in range(3000)], tag="p")
+    build = table_of(ORDERS[order](keys))
+    assert joined(tmp_path, build, probe, how, build_is_left=build_is_left, pages=300, batch_rows=97)[0]
+
+
+@pytest.mark.parametrize(
+    ("key_type", "low", "high"),
+    [
+        (pa.int8(), -128, 127),
+        (pa.uint8(), 0, 255),
+        (pa.int16(), -32768, -32000),
+        (pa.uint16(), 65000, 65535),
+        (pa.int32(), -(2**31), -(2**31) + 700),
+        (pa.uint32(), 2**32 - 700, 2**32 - 1),
+        (pa.int64(), -400, 400),
+        (pa.int64(), -(2**63), -(2**63) + 700),
+        (pa.int64(), 2**63 - 700, 2**63 - 1),
+        (pa.uint64(), 2**63 - 300, 2**63 + 300),
+        (pa.uint64(), 2**64 - 700, 2**64 - 1),
+    ],
+)
+def test_every_integer_is_found_up_to_its_bounds(tmp_path, key_type, low, high):
+    keys = list(range(low, high + 1))
+    build = table_of(keys[::2], key_type)
+    probe = table_of([*keys, 0, 1, 127], key_type, tag="p")
+    assert joined(tmp_path, build, probe, pages=300, batch_rows=100)[0]
+
+
+@pytest.mark.parametrize("key_type", [pa.date32(), pa.timestamp("s"), pa.time32("s")])
+def test_dates_and_times_are_numbers(tmp_path, key_type):
+    keys = pa.array(range(100, 800), pa.int32() if key_type != pa.timestamp("s") else pa.int64()).cast(key_type)
+    assert joined(tmp_path, table_of(keys), table_of(keys.slice(50), tag="p"), pages=300)[0]
+
+
+@pytest.mark.parametrize("key_type", [pa.float64(), pa.string(), pa.decimal128(19, 0), pa.bool_()])
+def test_other_keys_are_hashed(tmp_path, key_type):
+    keys = pa.array([n % 2 for n in range(30)], pa.int64()).cast(key_type)
+    assert not joined(tmp_path, table_of(keys), table_of(keys.slice(5), tag="p"), pages=300)[0]
+
+
+@pytest.mark.parametrize(("step", "is_dense"), [(1, True), (8, True), (40, False), (10**15, False)])
+def test_keys_far_apart_are_hashed(tmp_path, step, is_dense):
+    keys = random.Random(1).sample([n * step - 5 * step for n in range(9000)], 9000)
+    probe = table_of([keys[n % 9000] + n % 2 for n in range(3000)], tag="p")
+    assert joined(tmp_path, table_of(keys), probe, pages=600)[0] == is_dense
+
+
+def test_one_key_far_from_the_others_has_all_hashed(tmp_path):
+    keys = [*range(3000), 2**40, *range(0, 3000, 3)]
+    dense, _ = joined(tmp_path, table_of(keys), table_of(range(-5, 3100), tag="p"), pages=600, batch_rows=512)
+    assert not dense
+
+
+@pytest.mark.parametrize("how", [JoinType.INNER, JoinType.FULL, JoinType.SEMI, JoinType.ANTI])
+@pytest.mark.parametrize("build_is_left", [False, True])
+@pytest.mark.parametrize("pages", [6, 20, 30, 34, 38, 42, 50, 80])
+def test_memory_that_ends_while_rows_come_changes_nothing(tmp_path, how, build_is_left, pages):
+    build = table_of([n // 2 * 3 for n in range(2000)])
+    probe = table_of(range(-10, 3100), tag="p")
+    dense, run = joined(tmp_path, build, probe, how, build_is_left=build_is_left, pages=pages, batch_rows=128)
+    assert not (dense and run.counters["partitions_spilled"])
+    assert dense if pages == 80 else not dense or pages > 20
+
+
+@pytest.mark.parametrize("how", [JoinType.INNER, JoinType.RIGHT, JoinType.FULL])
+def test_build_rows_without_key_come_out_beside_dense_ones(tmp_path, how):
+    build = table_of([None if n % 5 == 0 else n for n in range(1000)])
+    assert joined(tmp_path, build, table_of(range(500), tag="p"), how, pages=300, batch_rows=64)[0]
+
+
+def test_dense_keys_are_lent(tmp_path):
+    build, probe = table_of([n // 2 for n in range(1500)]), table_of(range(-9, 900), tag="p")
+    schema = pa.schema([probe.schema.field(0), build.schema.field(1).with_name("m"), build.schema.field(2)])
+    arguments = (JoinType.INNER, build.schema, probe.schema, [0], [0], False, [(0, 0), (1, 1), (1, 2)], schema)
+    with join_memory(tmp_path, 300, 4096) as (pool, space):
+        owner, borrower = HashJoin(*arguments, pool, space), HashJoin(*arguments, pool, space)
+        owner.add_build_batch(build.to_batches()[0])
+        owner.finish_build()
+        assert can_lend(owner)
+        borrow_build(borrower, owner)
+        assert borrower.has_dense_keys
+        rows = rows_of([*borrower.probe(probe.to_batches()[0]), *borrower.finish_probe()])
+        borrower.close()
+        owner.close()
+    texts = build["t"].to_pylist()
+    assert rows == {(n // 2, n, texts[n]): 1 for n in range(1500)}
+
+
+def test_what_is_closed_before_its_end_gives_its_pages_back(tmp_path):
+    build = table_of([n // 2 for n in range(1500)])
+    schema = pa.schema([build.schema.field(0)])
+    with join_memory(tmp_path, 300, 4096) as (pool, space):
+        join = HashJoin(JoinType.INNER, build.schema, build.schema, [0], [0], False, [(0, 0)], schema, pool, space)
+        join.add_build_batch(build.to_batches()[0])
+        assert pool.pages_used > 0
+        join.close()

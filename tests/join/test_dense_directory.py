@@ -1,4 +1,4 @@
-"""Build rows by the number that is their key: the same rows as by its hash, wherever the keys lie and however they come."""
+"""Build rows by the number that is their key: the same rows as by its hash, wherever keys lie and however they come."""
 
 import random
 

@@ -26,4 +26,5 @@ wide_rows.py           how wide rows are; what Arrow has freed of them goes back
 bounded_batches.py     batches within the limits of rows and bytes
 source_reader.py       the interface of readers, ``open_source``
 sink_writer.py         the interface of writers, ``open_sink_writer``
+output_file.py         the file of a text sink, gone unless it is finished
 """

@@ -11,6 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from engine.connectors.csv_format import FieldKind, RowFormatter
+from engine.connectors.output_file import OutputFile
 from engine.errors import ConfigurationError, SchemaError
 from engine.records.arrow_functions import pc
 from engine.records.plain_scalars import scalar_of
@@ -75,13 +76,11 @@ class CsvWriter:
 
     def __init__(self, schema: pa.Schema, path: Path, header: bool = False, delimiter: str = ",") -> None:
         check_csv_sink(schema, delimiter)
-        self._path = path
         self._delimiter = delimiter
         self._formatter = RowFormatter(len(schema), ord(delimiter))
         self._text_columns: set[int] = set()
         self._row_count = 0
-        self._size_bytes = 0
-        self._file = path.open("xb", buffering=0)
+        self._file = OutputFile(path)
         if header:
             self._put_rows([(pa.repeat(scalar_of(name), 1), FieldKind.TEXT) for name in schema.names], 1)
 
@@ -92,10 +91,7 @@ class CsvWriter:
             self._text_columns.add(index)
             columns[index] = (pc.cast(columns[index][0], pa.string()), FieldKind.TEXT)
         is_large = len(view) > _LARGE_BYTES
-        while view:
-            written = self._file.write(view)
-            self._size_bytes += written
-            view = view[written:]
+        self._file.write(view)
         if is_large:
             # Very wide rows: the formatter's room for them is not kept.
             self._formatter = RowFormatter(len(columns), ord(self._delimiter))
@@ -111,10 +107,8 @@ class CsvWriter:
     def finish(self) -> tuple[int, int, str]:
         """Close the file; return (rows, bytes, "")."""
         self._file.close()
-        return self._row_count, self._size_bytes, ""
+        return self._row_count, self._file.size_bytes, ""
 
     def abort(self) -> None:
         """Close and remove the file, unless it is finished."""
-        if not self._file.closed:
-            self._file.close()
-            self._path.unlink(missing_ok=True)
+        self._file.abort()

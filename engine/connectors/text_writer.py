@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from engine.connectors.output_file import OutputFile
 from engine.errors import SchemaError
 from engine.records.arrow_functions import pc
 from engine.records.plain_scalars import scalar_of
@@ -33,10 +34,8 @@ class TextWriter:
 
     def __init__(self, schema: pa.Schema, path: Path) -> None:
         check_text_sink(schema)
-        self._path = path
         self._row_count = 0
-        self._size_bytes = 0
-        self._file = path.open("xb", buffering=0)
+        self._file = OutputFile(path)
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Append a line for each row."""
@@ -47,19 +46,14 @@ class TextWriter:
         lines = pc.binary_join_element_wise(values, _NOTHING, _LINE_END, null_handling="replace", null_replacement="")
         _validity, offsets, data = lines.buffers()
         bounds = memoryview(offsets).cast("i")
-        view = memoryview(data)[bounds[lines.offset] : bounds[lines.offset + len(lines)]]
-        self._size_bytes += len(view)
-        while view:
-            view = view[self._file.write(view) :]
+        self._file.write(memoryview(data)[bounds[lines.offset] : bounds[lines.offset + len(lines)]])
         self._row_count += batch.num_rows
 
     def finish(self) -> tuple[int, int, str]:
         """Close the file; return (rows, bytes, "")."""
         self._file.close()
-        return self._row_count, self._size_bytes, ""
+        return self._row_count, self._file.size_bytes, ""
 
     def abort(self) -> None:
         """Close and remove the file, unless it is finished."""
-        if not self._file.closed:
-            self._file.close()
-            self._path.unlink(missing_ok=True)
+        self._file.abort()

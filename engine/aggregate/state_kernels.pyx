@@ -201,41 +201,32 @@ cdef int add_wide_decimals(const StateField* field, const ColumnView* column, in
     return over
 
 
+cdef inline int add_to_sum(const Integer* values, const StateField* field, const ColumnView* column, int64_t start,
+                           uint8_t** groups, int64_t count, bint wide) noexcept nogil:
+    if wide:
+        return add_to_int128(values, field, column, start, groups, count)
+    return add_to_int64(values, field, column, start, groups, count)
+
+
 cdef int add_integers(const StateField* field, const ColumnView* column, int64_t start, uint8_t** groups,
                       int64_t count, bint wide) noexcept nogil:
     """Choose the loop by the argument's kind."""
     cdef const uint8_t* values = column.values + column.offset * column.width
     if column.kind == KIND_INT64:
-        if wide:
-            return add_to_int128[int64_t](<const int64_t*> values, field, column, start, groups, count)
-        return add_to_int64[int64_t](<const int64_t*> values, field, column, start, groups, count)
+        return add_to_sum(<const int64_t*> values, field, column, start, groups, count, wide)
     if column.kind == KIND_INT32:
-        if wide:
-            return add_to_int128[int32_t](<const int32_t*> values, field, column, start, groups, count)
-        return add_to_int64[int32_t](<const int32_t*> values, field, column, start, groups, count)
+        return add_to_sum(<const int32_t*> values, field, column, start, groups, count, wide)
     if column.kind == KIND_INT16:
-        if wide:
-            return add_to_int128[int16_t](<const int16_t*> values, field, column, start, groups, count)
-        return add_to_int64[int16_t](<const int16_t*> values, field, column, start, groups, count)
+        return add_to_sum(<const int16_t*> values, field, column, start, groups, count, wide)
     if column.kind == KIND_INT8:
-        if wide:
-            return add_to_int128[int8_t](<const int8_t*> values, field, column, start, groups, count)
-        return add_to_int64[int8_t](<const int8_t*> values, field, column, start, groups, count)
+        return add_to_sum(<const int8_t*> values, field, column, start, groups, count, wide)
     if column.kind == KIND_UINT64:
-        if wide:
-            return add_to_int128[uint64_t](<const uint64_t*> values, field, column, start, groups, count)
-        return add_to_int64[uint64_t](<const uint64_t*> values, field, column, start, groups, count)
+        return add_to_sum(<const uint64_t*> values, field, column, start, groups, count, wide)
     if column.kind == KIND_UINT32:
-        if wide:
-            return add_to_int128[uint32_t](<const uint32_t*> values, field, column, start, groups, count)
-        return add_to_int64[uint32_t](<const uint32_t*> values, field, column, start, groups, count)
+        return add_to_sum(<const uint32_t*> values, field, column, start, groups, count, wide)
     if column.kind == KIND_UINT16:
-        if wide:
-            return add_to_int128[uint16_t](<const uint16_t*> values, field, column, start, groups, count)
-        return add_to_int64[uint16_t](<const uint16_t*> values, field, column, start, groups, count)
-    if wide:
-        return add_to_int128[uint8_t](values, field, column, start, groups, count)
-    return add_to_int64[uint8_t](values, field, column, start, groups, count)
+        return add_to_sum(<const uint16_t*> values, field, column, start, groups, count, wide)
+    return add_to_sum(values, field, column, start, groups, count, wide)
 
 
 cdef int add_doubles(const StateField* field, const ColumnView* column, int64_t start, uint8_t** groups,

@@ -119,7 +119,7 @@ def left_over(folder):
 def run(tmp_path):
     """Return a function that runs a Python command line in tmp_path with the engine on its path."""
 
-    def run_it(*arguments, settings=(), timeout=60, **variables):
+    def run_it(*arguments, settings=(), timeout=240, **variables):
         environment = {name: value for name, value in os.environ.items() if not name.startswith("DREY_")}
         environment |= {
             "PYTHONPATH": str(ROOT),

@@ -98,10 +98,7 @@ class JobResult(msgspec.Struct, frozen=True):
         vertices = (
             f"{vertex.name}: {_counted(len(vertex.subtasks), 'subtask')}, "
             f"{_counted(sum(subtask.rows_out for subtask in vertex.subtasks), 'row')} out, "
-            f"{size_text(vertex.spilled_bytes)} spilled, a subtask had at most {size_text(vertex.managed_bytes_peak)} "
-            f"managed and {_counted(vertex.network_buffers_peak, 'network buffer')}"
-            f"{_outside(vertex)}"
-            f"{_begun_again(vertex)}"
+            f"{size_text(vertex.spilled_bytes)} spilled{_begun_again(vertex)}{_peaks(vertex)}"
             for vertex in self.vertices
         )
         decided = (*self.splits, *(decision.text for decision in self.decisions))
@@ -140,15 +137,21 @@ def _begun_again(vertex: VertexResult) -> str:
     return f", begun again {_counted(times, 'time')}" if times else ""
 
 
-def _outside(vertex: VertexResult) -> str:
-    """Say what Arrow and Python workers held, where they did."""
-    arrow = f", its process {size_text(vertex.arrow_bytes_peak)} of Arrow" if vertex.arrow_bytes_peak else ""
-    worker = f", a Python worker {size_text(vertex.worker_bytes_peak)}" if vertex.worker_bytes_peak else ""
-    return arrow + worker
+def _peaks(vertex: VertexResult) -> str:
+    """Say what a subtask, its process and its Python worker held, of what they held at all."""
+    managed, buffers = vertex.managed_bytes_peak, vertex.network_buffers_peak
+    arrow, worker = vertex.arrow_bytes_peak, vertex.worker_bytes_peak
+    held = [
+        *([f"{size_text(managed)} managed"] if managed else []),
+        *([_counted(buffers, "network buffer")] if buffers else []),
+        *([f"{size_text(arrow)} of Arrow in a process"] if arrow else []),
+        *([f"{size_text(worker)} in a Python worker"] if worker else []),
+    ]
+    return f"; at most {', '.join(held)}" if held else ""
 
 
 def _counted(count: int, what: str) -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}"
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 def job_result(outcome: JobOutcome) -> JobResult:

@@ -7,8 +7,8 @@ def test_the_report_counts_as_people_do():
     one = VertexResult("sink", (SubtaskResult(0, 1, 1, 8, 8, 0, network_buffers_peak=1),))
     two = VertexResult("map", (SubtaskResult(0, 1, 2, 8, 8, 0), SubtaskResult(1, 0, 0, 0, 0, 0)))
     lines = JobResult("a" * 32, "job", "FINISHED", 5, (one, two)).report
-    assert lines[0].startswith("sink: 1 subtask, 1 row out, ") and lines[0].endswith(" and 1 network buffer")
-    assert lines[1].startswith("map: 2 subtasks, 2 rows out, ") and lines[1].endswith(" and 0 network buffers")
+    assert lines[0] == "sink: 1 subtask, 1 row out, 0 B spilled; at most 1 network buffer"
+    assert lines[1] == "map: 2 subtasks, 2 rows out, 0 B spilled"
 
 
 def test_the_report_says_what_was_begun_again():
@@ -25,7 +25,7 @@ def test_the_report_says_what_arrow_and_python_workers_held():
     vertex = VertexResult("map", subtasks)
     assert (vertex.arrow_bytes_peak, vertex.worker_bytes_peak) == (7 << 20, 20 << 20)
     (line,) = JobResult("a" * 32, "job", "FINISHED", 5, (vertex,)).report
-    assert line.endswith(" network buffers, its process 7.3 MB of Arrow, a Python worker 21 MB")
+    assert line.endswith("0 B spilled; at most 7.3 MB of Arrow in a process, 21 MB in a Python worker")
 
 
 def test_a_printed_result_is_its_report():

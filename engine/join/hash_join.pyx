@@ -45,7 +45,7 @@ from engine.join.join_roles cimport JoinRoles
 from engine.join.join_side cimport JoinSide
 from engine.join.match_output cimport index_array
 from engine.join.matched_rows cimport MatchedRows, recall_matches
-from engine.join.partition_set cimport CHUNK_ROWS, PartitionSet
+from engine.join.partition_set cimport BRIEF_ROWS, CHUNK_ROWS, PartitionSet
 from engine.join.probe_matches cimport OUTPUT_BYTES, OUTPUT_ROWS, ProbeMatches
 from engine.join.row_stream cimport RowStream
 from engine.join.unmatched_rows cimport unmatched_rows
@@ -74,8 +74,7 @@ cdef class HashJoin:
         build_is_left: whether the build side is the join's left input.
         output: (side, column index) of each output column; side 0 is left, 1 right. Semi and anti: left only.
         output_schema: pyarrow.Schema of the output.
-        pool, space: pages (at least 6) and SpillSpace of this operator. Borrowed; an unfinished join's files go with
-            it.
+        pool, space: pages (at least 6) and SpillSpace of this operator, borrowed.
         force_spill: behave as if eight rows fitted memory.
         condition: PairCondition that pairs with equal keys must meet as well.
         null_aware: the anti join is NOT IN.
@@ -84,15 +83,15 @@ cdef class HashJoin:
 
     Raises:
         SchemaError: the inputs do not have these keys; null_aware with anything but an anti join by one key.
-        MemoryBudgetError: the pool has fewer than six pages.
+        MemoryBudgetError: fewer than six pages.
     """
 
     def __cinit__(self, how, build_schema, probe_schema, build_keys, probe_keys, bint build_is_left, output,
                   output_schema, PagePool pool not None, space, bint force_spill=False, *, condition=None,
                   bint null_aware=False, replicated=None, value_owner=None):
         if pool.page_limit < PAGES_MIN:
-            raise MemoryBudgetError(f"{pool.owner}: a hash join needs {PAGES_MIN} pages, "
-                                    f"the pool has {pool.page_limit}")
+            raise MemoryBudgetError(f"{pool.owner}: a hash join needs {PAGES_MIN} pages, the pool has "
+                                    f"{pool.page_limit}")
         if null_aware and (how is not JoinType.ANTI or len(build_keys) != 1 or condition is not None):
             raise SchemaError("a null-aware join is an anti join by one key, without a condition")
         build = JoinSide(build_schema, build_keys, value_owner or space)
@@ -161,8 +160,7 @@ cdef class HashJoin:
             self._add_rows(&view[0], view.shape[0])
 
     cdef int _add_chunk(self, ArrowBatch batch, int64_t start, int64_t count) except -1:
-        cdef int64_t null_count, index
-        cdef int64_t kept = 0
+        cdef int64_t null_count, index, kept = 0
         with nogil:
             null_count = self._roles.build.null_keys_of_batch(batch, start, count, self._null_flags)
         self._build_null_keys += null_count
@@ -182,8 +180,7 @@ cdef class HashJoin:
     cdef int _add_rows(self, const uint8_t* data, int64_t size) except -1:
         cdef int64_t count, offset = 0
         while offset < size:
-            with nogil:
-                count = next_rows_of_block(data, size, &offset, self._rows, CHUNK_ROWS, size)
+            count = next_rows_of_block(data, size, &offset, self._rows, CHUNK_ROWS, size)
             if count < 0:
                 raise CorruptBlockError(f"bytes {offset} to {size} of a page of build rows are not rows")
             for row in take_keys_outside(self._roles.build.codec, self._rows, &count, False):
@@ -193,20 +190,29 @@ cdef class HashJoin:
         return 0
 
     cdef int _add_row_chunk(self, int64_t count, bint count_nulls) except -1:
-        cdef int64_t index, null_count = 0
-        cdef int64_t kept = 0
-        with nogil:
-            if count_nulls:
-                null_count = self._roles.build.null_keys_of_rows(self._rows, count, self._null_flags)
-                self._build_null_keys += null_count
-            if null_count and not self._roles.emits.unmatched_build:
-                for index in range(count):
-                    if not self._null_flags[index]:
-                        self._rows[kept] = self._rows[index]
-                        kept += 1
-                count, null_count = kept, 0
-            self._roles.build.hash_rows(self._rows, count, self._hashes)
+        cdef int64_t null_count = 0
+        if count <= BRIEF_ROWS:
+            count = self._hash_rows(count, count_nulls, &null_count)
+        else:
+            with nogil:
+                count = self._hash_rows(count, count_nulls, &null_count)
         return self._level.add_rows(self._rows, count, self._hashes, self._null_flags if null_count else NULL)
+
+    # Leaves out rows without key that nobody wants; returns how many there are then, null_count of them without key.
+    cdef int64_t _hash_rows(self, int64_t count, bint count_nulls, int64_t* null_count) noexcept nogil:
+        cdef int64_t index, kept = 0
+        if count_nulls:
+            null_count[0] = self._roles.build.null_keys_of_rows(self._rows, count, self._null_flags)
+            self._build_null_keys += null_count[0]
+        if null_count[0] and not self._roles.emits.unmatched_build:
+            for index in range(count):
+                if not self._null_flags[index]:
+                    self._rows[kept] = self._rows[index]
+                    kept += 1
+            count = kept
+            null_count[0] = 0
+        self._roles.build.hash_rows(self._rows, count, self._hashes)
+        return count
 
     def finish_build(self):
         """Build the table over what stayed in memory; probing may begin."""
@@ -308,9 +314,7 @@ cdef class HashJoin:
     # Sort the chunk's rows: looked up, waiting for a spilled partition, or without key.
     cdef void _choose(self, ProbeMatches matches, int64_t null_count) noexcept nogil:
         cdef bint any_spilled = self._any_spilled()
-        cdef int64_t index
-        cdef int64_t wanted = 0
-        cdef int64_t spilled = 0
+        cdef int64_t index, wanted = 0, spilled = 0
         cdef int32_t partition
         for index in range(matches.count):
             matches.skip[index] = 0

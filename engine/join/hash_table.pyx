@@ -12,8 +12,8 @@ rows costs one cell and one comparison for each probe row. A tag that differs sa
 in 65536. ``lookup`` works on blocks of 1024 rows in rounds: cells are prefetched, then walked to the first equal tag,
 then the keys of all candidates are compared column by column; the few with another key walk on in the next round.
 
-Where the key is a number and the keys lie close together, a ``DenseDirectory`` takes the place of cells, tags, hashes and
-comparisons (``insert_early``, ``reserve_dense``).
+Where the key is a number and the keys lie close together, a ``DenseDirectory`` takes the place of cells, tags, hashes
+and comparisons (``insert_early``, ``reserve_dense``).
 
 Rows of a table that is stored in the order of its key come in runs of one key. Where the hash is a bijection of the key
 (``JoinSide.hash_is_key``), only the first row of a run is looked up; the others get what it found.

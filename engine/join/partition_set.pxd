@@ -13,6 +13,7 @@ from engine.records.arrow_batch cimport ArrowBatch
 
 cdef enum:
     CHUNK_ROWS = 32768          # rows handled at one time: size of all scratch arrays
+    BRIEF_ROWS = 2048           # are done with in less time than it takes to give the GIL away and get it back
 
 @cython.final
 cdef class PartitionSet:
@@ -58,6 +59,8 @@ cdef class PartitionSet:
 
     cdef int _insert_early(self, int64_t begin, int64_t end) except -1
     cdef int _give_up_early(self) except -1
+    cdef void _part_rows(self, uint8_t** rows, int64_t count, const uint64_t* hashes,
+                         const uint8_t* null_flags) noexcept nogil
     cdef int64_t _place_run(self, int64_t begin, int64_t count) noexcept nogil
     cdef int _scatter(self, JoinSide side, ArrowBatch batch, int64_t start, uint8_t** rows, int64_t count) except -1
     cdef void _write_run(self, JoinSide side, ArrowBatch batch, int64_t start, uint8_t** rows, int64_t begin,

@@ -144,17 +144,24 @@ cdef class PartitionSet:
         return self._scatter(self._build, batch, start, NULL, count)
 
     cdef int add_rows(self, uint8_t** rows, int64_t count, const uint64_t* hashes, const uint8_t* null_flags) except -1:
-        cdef int64_t index
-        with nogil:
-            for index in range(count):
-                self._sizes[index] = row_size(rows[index])
-                self._parts[index] = partition_of_hash(hashes[index], self.level, self.fan_out)
-                if null_flags != NULL and null_flags[index]:
-                    self._parts[index] = self.fan_out
+        if count <= BRIEF_ROWS:
+            self._part_rows(rows, count, hashes, null_flags)
+        else:
+            with nogil:
+                self._part_rows(rows, count, hashes, null_flags)
         self._build_hashes = hashes
         if null_flags != NULL and self._early is not None:
             self._give_up_early()
         return self._scatter(self._build, None, 0, rows, count)
+
+    cdef void _part_rows(self, uint8_t** rows, int64_t count, const uint64_t* hashes,
+                         const uint8_t* null_flags) noexcept nogil:
+        cdef int64_t index
+        for index in range(count):
+            self._sizes[index] = row_size(rows[index])
+            self._parts[index] = partition_of_hash(hashes[index], self.level, self.fan_out)
+            if null_flags != NULL and null_flags[index]:
+                self._parts[index] = self.fan_out
 
     cdef int add_probe_batch(self, ArrowBatch batch, const uint64_t* hashes) except -1:
         cdef int64_t index
@@ -168,11 +175,11 @@ cdef class PartitionSet:
         return self._scatter(self._probe, batch, 0, NULL, count)
 
     cdef int add_probe_rows(self, uint8_t** rows, int64_t count, const uint64_t* hashes) except -1:
-        cdef int64_t index
-        with nogil:
-            for index in range(count):
-                self._sizes[index] = row_size(rows[index])
-                self._parts[index] = partition_of_hash(hashes[index], self.level, self.fan_out)
+        if count <= BRIEF_ROWS:
+            self._part_rows(rows, count, hashes, NULL)
+        else:
+            with nogil:
+                self._part_rows(rows, count, hashes, NULL)
         self._build_hashes = NULL
         return self._scatter(self._probe, None, 0, rows, count)
 
@@ -180,9 +187,13 @@ cdef class PartitionSet:
         cdef int64_t begin = 0
         cdef int64_t end
         while begin < count:
-            with nogil:
+            if count <= BRIEF_ROWS and rows != NULL:
                 end = self._place_run(begin, count)
                 self._write_run(side, batch, start, rows, begin, end)
+            else:
+                with nogil:
+                    end = self._place_run(begin, count)
+                    self._write_run(side, batch, start, rows, begin, end)
             if self._early is not None:
                 self._insert_early(begin, end)
             begin = end

@@ -16,5 +16,5 @@ cdef class SpillSieve(RowSieve):
     # The rows of one chunk that are left go to kept; returns how many.
     cdef int64_t _sift_chunk(self, uint8_t** rows, int64_t count, uint8_t** kept) except -1
     # Sort them: left, waiting for a spilled partition (join._rows with join._hashes), dropped.
-    cdef int64_t _choose(self, HashJoin join, PartitionSet level, uint8_t** rows, int64_t count, int64_t null_count,
-                         uint8_t** kept, int64_t* waiting) noexcept nogil
+    cdef int64_t _choose(self, HashJoin join, PartitionSet level, uint8_t** rows, int64_t count, uint8_t** kept,
+                         int64_t* waiting) noexcept nogil

@@ -17,7 +17,7 @@ cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from engine.join.hash_join cimport HashJoin
-from engine.join.partition_set cimport CHUNK_ROWS, PartitionSet
+from engine.join.partition_set cimport BRIEF_ROWS, CHUNK_ROWS, PartitionSet
 from engine.records.hashing cimport partition_of_hash
 from engine.records.outside_keys cimport check_rows
 from engine.records.outside_values cimport values_lie_outside
@@ -52,26 +52,30 @@ cdef class SpillSieve(RowSieve):
     cdef int64_t _sift_chunk(self, uint8_t** rows, int64_t count, uint8_t** kept) except -1:
         cdef HashJoin join = self._join
         cdef PartitionSet level = join._level
-        cdef int64_t null_count, left
+        cdef int64_t left
         cdef int64_t waiting = 0
-        with nogil:
-            join._roles.probe.hash_rows(rows, count, join._hashes)
-            null_count = join._roles.probe.null_keys_of_rows(rows, count, join._null_flags)
-            left = self._choose(join, level, rows, count, null_count, kept, &waiting)
+        if count <= BRIEF_ROWS:
+            left = self._choose(join, level, rows, count, kept, &waiting)
+        else:
+            with nogil:
+                left = self._choose(join, level, rows, count, kept, &waiting)
         join.probe_rows += count - left
         join.probe_rows_spilled += waiting
         self.row_count += count - left
         level.add_probe_rows(join._rows, waiting, join._hashes)
         return left
 
-    cdef int64_t _choose(self, HashJoin join, PartitionSet level, uint8_t** rows, int64_t count, int64_t null_count,
-                         uint8_t** kept, int64_t* waiting) noexcept nogil:
+    cdef int64_t _choose(self, HashJoin join, PartitionSet level, uint8_t** rows, int64_t count, uint8_t** kept,
+                         int64_t* waiting) noexcept nogil:
         cdef bint keeps_unmatched = join._roles.emits.unmatched_probe
         cdef int64_t taken = 0
         cdef int64_t left = 0
         cdef int64_t index
+        cdef int64_t null_count
         cdef int32_t partition
         cdef uint8_t* row
+        join._roles.probe.hash_rows(rows, count, join._hashes)
+        null_count = join._roles.probe.null_keys_of_rows(rows, count, join._null_flags)
         for index in range(count):
             row = rows[index]
             partition = partition_of_hash(join._hashes[index], level.level, level.fan_out)

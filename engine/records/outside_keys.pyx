@@ -23,6 +23,10 @@ from engine.records.outside_values cimport true_length, values_lie_outside
 from engine.records.row_codec cimport RowCodec, row_size
 
 
+cdef enum:
+    BRIEF_ROWS = 4096       # are looked at in less time than it takes to give the GIL away and get it back
+
+
 cdef int64_t _first_damaged(RowCodec codec, uint8_t** rows, int64_t count) noexcept nogil:
     """Return the position of the first row that is not sound, -1 when all are."""
     cdef int64_t row
@@ -40,8 +44,11 @@ cdef int64_t _first_damaged(RowCodec codec, uint8_t** rows, int64_t count) noexc
 
 cdef int check_rows(RowCodec codec, uint8_t** rows, int64_t count) except -1:
     cdef int64_t damaged
-    with nogil:
+    if count <= BRIEF_ROWS:
         damaged = _first_damaged(codec, rows, count)
+    else:
+        with nogil:
+            damaged = _first_damaged(codec, rows, count)
     if damaged >= 0:
         raise CorruptBlockError(f"row {damaged} of {count} of another writer is damaged: a size or an offset in it "
                                 "leads outside the row")

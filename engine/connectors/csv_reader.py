@@ -35,9 +35,12 @@ from engine.connectors.csv_scan import count_line_ends, first_record_end, last_r
 from engine.connectors.wide_rows import WIDE_BYTES, turn
 from engine.errors import DataError
 from engine.graph.source_spec import CsvSource, SourceSplit
+from engine.memory.arrow_share import Role, process_share
 from engine.records.batch_limits import BATCH_ROWS_MAX
 
 BLOCK_BYTES = 1 << 20
+#: bytes of a block when there is very little memory for each reader
+BLOCK_BYTES_MIN = 128 << 10
 #: a record from this size on is not taken into memory
 _LONG_RECORD_BYTES = 4 << 20
 #: blocks in a row that ColumnParser may refuse before it is not asked any more
@@ -72,6 +75,7 @@ class CsvReader:
         self._refusals = 0
         self._take_bytes = block_bytes
         self._file: BinaryIO | None = None
+        self._member = process_share.join(Role.READER)
         self.bad_rows = 0
         self.bytes_read = 0
 
@@ -142,6 +146,10 @@ class CsvReader:
         with contextlib.ExitStack() as turns:
             while left or used:
                 limit = min(self._take_bytes, len(buffer))
+                # Where many read at a time, blocks are smaller. A record that is longer goes on with larger steps.
+                part = max(BLOCK_BYTES_MIN, self._member.part_bytes)
+                if used < part:
+                    limit = min(limit, part)
                 while left and used < limit:
                     count = file.readinto(buffer[used : min(limit, used + left)])  # type: ignore[attr-defined]
                     if not count:
@@ -231,6 +239,7 @@ class CsvReader:
 
     def close(self) -> None:
         """Close the file that is being read."""
+        self._member.close()
         if self._file is not None:
             self._file.close()
             self._file = None

@@ -25,8 +25,11 @@ from engine.connectors.text_lines import LINE, lines_of
 from engine.connectors.wide_rows import turn
 from engine.errors import DataError
 from engine.graph.source_spec import SourceSplit, TextSource
+from engine.memory.arrow_share import Role, process_share
 
 BLOCK_BYTES = 1 << 20
+#: bytes of a block when there is very little memory for each reader
+BLOCK_BYTES_MIN = 128 << 10
 #: offsets of a string column are 32 bits wide
 _LINE_BYTES_MAX = (1 << 31) - 1
 
@@ -42,6 +45,7 @@ class TextReader:
         self._splits = splits
         self._block_bytes = block_bytes
         self._file: BinaryIO | None = None
+        self._member = process_share.join(Role.READER)
         self.bytes_read = 0
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
@@ -77,7 +81,8 @@ class TextReader:
         file.seek(begin)
         position, held = begin, b""
         while position + len(held) < end:
-            data = file.read(min(self._block_bytes, end - position - len(held)))
+            block_bytes = min(self._block_bytes, max(BLOCK_BYTES_MIN, self._member.part_bytes))
+            data = file.read(min(block_bytes, end - position - len(held)))
             if not data:
                 raise _changed(path, end - position - len(held))
             block = held + data
@@ -126,6 +131,7 @@ class TextReader:
 
     def close(self) -> None:
         """Close the file that is being read."""
+        self._member.close()
         if self._file is not None:
             self._file.close()
             self._file = None

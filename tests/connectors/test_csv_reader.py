@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.connectors import csv_reader
 from engine.connectors.csv_dialect import CsvDialect
 from engine.connectors.csv_reader import CsvReader, count_lines_before
 from engine.connectors.csv_scan import count_line_ends, record_offsets
@@ -18,6 +19,7 @@ from engine.connectors.csv_splits import exact_splits, record_boundaries
 from engine.connectors.source_reader import open_source
 from engine.errors import DataError
 from engine.graph.source_spec import SourceSplit
+from engine.memory.arrow_share import ArrowShare
 
 TWO = pa.schema([("a", pa.string()), ("b", pa.string())])
 NUMBERED = pa.schema([("n", pa.int64()), ("t", pa.string())])
@@ -76,6 +78,22 @@ def test_blocks_of_every_size_give_the_same_rows(tmp_path, block_bytes):
     reader = CsvReader(spec, exact_splits(spec, 1).splits, block_bytes)
     assert rows_of(reader) == [(one or None, other) for one, other in NASTY * 3]
     assert reader.bytes_read == path.stat().st_size
+
+
+@pytest.mark.parametrize("part_bytes", [64, 200])
+def test_blocks_are_smaller_where_many_read_at_a_time_and_rows_the_same(tmp_path, part_bytes, monkeypatch):
+    text = io.StringIO()
+    csv.writer(text).writerows([*NASTY * 30, ("long", "x" * 500), *NASTY])
+    path = write(tmp_path, text.getvalue())
+    monkeypatch.setattr(csv_reader, "BLOCK_BYTES_MIN", part_bytes)
+    monkeypatch.setattr(csv_reader, "process_share", ArrowShare(0))
+    spec, _, _ = csv_source(path, TWO)
+    reader = CsvReader(spec, exact_splits(spec, 1).splits)
+    expected = [(one or None, other) for one, other in [*NASTY * 30, ("long", "x" * 500), *NASTY]]
+    batches = list(reader)
+    reader.close()
+    assert [tuple(row.values()) for batch in batches for row in batch.to_pylist()] == expected
+    assert len(batches) > 3
 
 
 FIELDS = st.text(alphabet='ab,"\n\r é', max_size=8)

@@ -7,12 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.connectors import text_reader
 from engine.connectors.text_lines import lines_of
 from engine.connectors.text_reader import TextReader
 from engine.connectors.text_source import text_source
 from engine.connectors.text_writer import TextWriter
 from engine.errors import DataError, NotYetSupportedError, PlanError, SchemaError
 from engine.graph.source_spec import SourceSplit, TextSource
+from engine.memory.arrow_share import ArrowShare
 
 SCHEMA = pa.schema([("line", pa.string())])
 
@@ -52,6 +54,14 @@ def test_line_ends_empty_lines_and_the_last_line():
     assert lines_of(b"\n").to_pylist() == [""]
     assert lines_of(b"").to_pylist() == []
     assert lines_of(b"a\rb").to_pylist() == ["a\rb"]
+
+
+def test_blocks_are_smaller_where_many_read_at_a_time_and_lines_the_same(tmp_path, monkeypatch):
+    path = tmp_path / "t.txt"
+    path.write_bytes(b"one\n\nthree\r\n" * 50 + b"x" * 300 + b"\nlast")
+    monkeypatch.setattr(text_reader, "BLOCK_BYTES_MIN", 5)
+    monkeypatch.setattr(text_reader, "process_share", ArrowShare(0))
+    assert read(path) == oracle(path.read_bytes())
 
 
 def test_a_byte_order_mark_is_passed_over(tmp_path):

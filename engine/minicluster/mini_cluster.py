@@ -261,7 +261,9 @@ class MiniCluster:
             return None
         try:
             return await self._components.dispatcher.ask(RequestJobProgress(job_id))
-        except JobNotFoundError:
+        except EngineError as error:
+            # The job is not to end because its numbers were late: it is asked for them again.
+            _log.debug("no progress of job %s: %s", job_id, error)
             return None
 
     async def _start(self, slot_count: int) -> ClusterComponents:

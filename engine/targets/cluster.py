@@ -11,6 +11,7 @@ costs little.
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import time
@@ -39,6 +40,8 @@ from engine.optimizer.settings import OptimizerSettings
 from engine.targets.planned_job import plan_job, planner_settings, run_to_end
 from engine.targets.shipped_modules import shipped_modules
 from engine.taskexecutor.task_resources import configured_sizes
+
+_log = logging.getLogger(__name__)
 
 _PROGRESS_INTERVAL_S = 0.2
 _SUSPENDED = "SUSPENDED"
@@ -156,7 +159,13 @@ def _await_outcome(client: ClusterClient, job_id: JobId, listener: JobListener) 
         if outcome is not None:  # its JobManager is about to lead no more
             time.sleep(_PROGRESS_INTERVAL_S)
         elif listener.wants_progress:
-            listener.on_progress(client.progress(job_id))
+            try:
+                progress = client.progress(job_id)
+            except EngineError as error:
+                # The question how the job ended, which comes next, says what is wrong.
+                _log.debug("no progress of job %s: %s", job_id, error)
+            else:
+                listener.on_progress(progress)
 
 
 def _abandon(client: ClusterClient, job_id: JobId) -> None:

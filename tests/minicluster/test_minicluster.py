@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from engine import Environment, count, count_distinct
+from engine.dispatcher.dispatcher import Dispatcher
 from engine.errors import EngineError, JobCancelledError, JobExecutionError, PlanError
 from engine.graph.source_spec import SinkSpec
 from engine.minicluster.mini_cluster import (
@@ -20,6 +21,7 @@ from engine.minicluster.mini_cluster import (
     mini_cluster,
     release_mini_clusters,
 )
+from engine.rpc.errors import RpcTimeoutError
 from tests.jobmaster.job_graphs import BLOCKING, Edge, job_graph
 from tests.minicluster.fake_tasks import FakeResources, FakeTask
 
@@ -247,6 +249,21 @@ def test_progress_is_reported_while_the_job_runs(cluster, resources):
     resources.bodies["scan"] = work
     result = cluster.submit(job_graph([2], names=["scan"]), seen)
     assert enough.is_set() and result.vertices[0].subtasks[0].rows_in == 42
+
+
+def test_progress_that_cannot_be_told_does_not_end_the_job(cluster, resources, monkeypatch):
+    asked = threading.Semaphore(0)
+
+    async def late(dispatcher, request):
+        asked.release()
+        raise RpcTimeoutError("the JobMaster did not answer within 10 s")
+
+    def work(task: FakeTask) -> None:
+        assert asked.acquire(timeout=60) and asked.acquire(timeout=60)
+
+    resources.bodies["scan"] = work
+    monkeypatch.setattr(Dispatcher, "request_job_progress", late)
+    assert cluster.submit(job_graph([1], names=["scan"]), lambda progress: None).state == "FINISHED"
 
 
 def test_counters_that_cannot_be_read_cost_neither_the_job_nor_the_cluster(cluster, resources, monkeypatch):

@@ -27,6 +27,6 @@ cdef class MatchedRows:
     cdef int write(self, const uint8_t* before, const uint8_t* matched, int64_t count) except -1
     cdef int release(self) except -1
 
-# What counts as matched before: rows that matched in earlier passes (matched, or None), and copies (or None). Those that
-# match now are written, unless a condition has yet to decide.
+# What counts as matched before: rows that matched in earlier passes (matched, or None), and copies (or None). Those
+# that match now are written, unless a condition has yet to decide.
 cdef int recall_matches(ProbeMatches matches, MatchedRows matched, CopiedKeys copies, bint has_condition) except -1

@@ -103,8 +103,9 @@ cdef int recall_matches(ProbeMatches matches, MatchedRows matched, CopiedKeys co
     else:
         memset(matches.matched_before, 0, matches.count)
     if copies is not None:
-        for index in range(matches.count):
-            matches.matched_before[index] |= copies.contains(matches.hashes[index])
+        with nogil:
+            for index in range(matches.count):
+                matches.matched_before[index] |= copies.contains(matches.hashes[index])
     if matched is not None and not has_condition:
         matches.mark_matched()
         matched.write(matches.matched_before, matches.matched, matches.count)

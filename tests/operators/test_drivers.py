@@ -98,9 +98,10 @@ def test_a_satisfied_limit_drains_its_input_so_that_the_producer_finishes(world)
 @pytest.mark.parametrize("how", [JoinType.INNER, JoinType.CROSS])
 @pytest.mark.parametrize("count", [5, 1_000_000])
 def test_a_satisfied_limit_ends_the_probing_of_a_join_and_drains_its_input(world, how, count):
-    left, right = produce(world, pa.concat_tables([LEFT, LEFT]), 1), produce(world, RIGHT, 2)
-    # row 8989 of the probe side, whose key is on both sides, would fail the job
-    condition = (col("v") // (lit(8989) - col("v")) != -1_000_000).expression
+    late = pa.table({"k": LEFT["k"], "v": list(range(90_000, 99_000))})
+    left, right = produce(world, pa.concat_tables([*[LEFT] * 4, late]), 1), produce(world, RIGHT, 2)
+    # a row behind the first batches of the probe side, whose key is on both sides, would fail the job
+    condition = (col("v") // (lit(98_989) - col("v")) != -1_000_000).expression
     keys = ((), ()) if how is JoinType.CROSS else (("k",), ("k2",))
     operator = HashJoinOperator(how, *keys, False, ((0, 0), (0, 1), (1, 1)), condition)
     schemas = (to_plan_schema(LEFT.schema), to_plan_schema(RIGHT.schema))

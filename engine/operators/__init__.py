@@ -29,6 +29,7 @@
     broadcast_driver.py    in front of a function that is told whole data sets first
     group_marker.py    where groups begin in a stream of sorted batches
     wide_batches.py    very wide batches of an iterator, each in a turn of the process
+    larger_batches.py  small batches of a spilled join, put together
     arrow_peak.py      most memory of Arrow while a task ran
 
 A chain is driven by pushing: a batch goes through ``process`` of each operator in turn; ``finish`` runs from head to

@@ -5,10 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.errors import CorruptBlockError
+from engine.errors import CorruptBlockError, SpillError
 from engine.exchange.buffer_pool import unpooled_buffer
 from engine.exchange.page_reader import PageReader, gate_batches
+from engine.memory import value_stores
 from tests.exchange.world import World, descriptor
+from tests.records.test_outside_values import ValuesInMemory, codec_of, store
+
+__all__ = ["store"]
 
 SCHEMA = pa.schema([("k", pa.int64())])
 
@@ -59,6 +63,33 @@ def test_one_page_of_many_rows_is_cut_into_even_batches(rows: int, max_rows: int
     assert max(sizes) - min(sizes) <= 1
     assert [key for batch in batches for key in batch["k"].to_pylist()] == list(range(rows))
     assert (reader.staged_rows, reader.staged_bytes, reader.take_batches()) == (0, 0, [])
+
+
+def test_values_outside_of_rows_count_for_the_size_of_a_batch(store: ValuesInMemory) -> None:
+    texts = [chr(97 + number % 26) * (200 + 40 * number) for number in range(40)] + ["huge" * 3000, None, "short"]
+    batch = pa.record_batch({"k": range(len(texts)), "s": pa.array(texts, pa.large_string())})
+    reader = PageReader(batch.schema, max_bytes=5000)
+    reader.add(unpooled_buffer(codec_of(batch.schema, store).to_rows(batch)))
+    coming = reader.take_batches()
+    assert (reader.staged_rows, reader.staged_bytes) == (0, 0)
+    # What is staged meanwhile has memory of its own.
+    reader.add(unpooled_buffer(codec_of(batch.schema, store).to_rows(batch.slice(41))))
+    batches = list(coming)
+    assert pa.Table.from_batches(batches) == pa.Table.from_batches([batch])
+    assert len(batches) > 8
+    assert all(len(piece) == 1 or sum(map(len, filter(None, piece["s"].to_pylist()))) <= 5000 for piece in batches)
+    assert [row for piece in reader.take_batches() for row in piece.to_pylist()] == batch.slice(41).to_pylist()
+
+
+def test_values_outside_that_are_gone_when_their_batch_is_asked_for_are_an_error(store: ValuesInMemory) -> None:
+    batch = pa.record_batch({"s": ["x" * 4000] * 4})
+    reader = PageReader(batch.schema, max_bytes=5000)
+    reader.add(unpooled_buffer(codec_of(batch.schema, store).to_rows(batch)))
+    coming = iter(reader.take_batches())
+    assert next(coming) == batch.slice(0, 1)
+    value_stores.forget(store.number)
+    with pytest.raises(SpillError):
+        next(coming)
 
 
 @pytest.mark.parametrize("content", [b"12345678", bytes(8), b"\x20" + bytes(15)])

@@ -1,0 +1,95 @@
+"""Values of groups that lie outside of the table, and numbers of every width in it."""
+
+import contextlib
+import math
+import random
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pytest
+
+from engine.iomanager.spill_identity import SpillIdentity
+from engine.memory.manager import MemoryManager
+from engine.records.outside_values import set_outside_bytes
+from tests.aggregate.group_oracle import ALL, input_table, make_calls, oracle, rows_of, single, two_phases
+
+KEYS = 25
+TEXTS = ("min", "max", "first", "last", "count")
+
+
+@pytest.fixture
+def wide_from_100_bytes() -> Iterator[None]:
+    set_outside_bytes(100)
+    yield
+    set_outside_bytes()
+
+
+class WideWorkshop:
+    """Memory and files as a workshop's, where the files of values stay until their space is closed."""
+
+    def __init__(self, workshop):
+        self._workshop = workshop
+
+    @contextlib.contextmanager
+    def operator(self, pages, page_size=4096):
+        with (
+            MemoryManager(pages * page_size, page_size) as manager,
+            manager.pool("operator", pages) as pool,
+            self._workshop.io.space(SpillIdentity("0" * 32, 0, 0, 0)) as space,
+        ):
+            yield pool, space
+            assert pool.pages_used == 0
+            assert self._workshop.files() != [], "values lay outside"
+        assert self._workshop.files() == []
+
+
+def texts(rng, count):
+    """Values inside and outside of rows; most of them tie with others for longer than a reference shows."""
+    prefixes = ["p" * 150, "p" * 99, "q" * 400, ""]
+    return [
+        None if rng.random() < 0.1 else rng.choice(prefixes) + rng.choice(["", "a", "b" * 40, "p" * rng.randrange(60)])
+        for _ in range(count)
+    ]
+
+
+def table_of(data_type, make_values, functions, rows=1500):
+    rng = random.Random(7)
+    calls = make_calls(functions)
+    values = make_values(rng, rows)
+    columns = [[rng.randrange(KEYS) for _ in range(rows)], *[values for call in calls if call.argument is not None]]
+    types = [None if call.argument is None else data_type for call in calls]
+    return input_table(("key",), [pa.int64()], calls, types, columns), calls
+
+
+@pytest.mark.parametrize("data_type", [pa.string(), pa.large_binary()], ids=str)
+@pytest.mark.parametrize("pages", [6, 60])
+@pytest.mark.parametrize("phases", [single, two_phases])
+def test_values_that_tie_beyond_what_their_references_show_are_compared_whole(
+    workshop, wide_from_100_bytes, phases, pages, data_type
+):
+    encode = (lambda text: text) if data_type == pa.string() else (lambda text: None if text is None else text.encode())
+    table, calls = table_of(data_type, lambda rng, count: [encode(text) for text in texts(rng, count)], TEXTS)
+    result, *_ = phases(WideWorkshop(workshop), pages, table, ("key",), calls)
+    assert rows_of(result) == oracle(table, ("key",), calls)
+
+
+def some(make):
+    return lambda rng, count: [None if rng.random() < 0.1 else make(rng) for _ in range(count)]
+
+
+@pytest.mark.parametrize(
+    ("data_type", "make"),
+    [
+        (pa.int16(), lambda rng: rng.choice([-(2**15), 2**15 - 1, rng.randrange(-9, 9)])),
+        (pa.int32(), lambda rng: rng.choice([-(2**31), 2**31 - 1, rng.randrange(-9, 9)])),
+        (pa.uint16(), lambda rng: rng.choice([0, 2**16 - 1, rng.randrange(9)])),
+        (pa.uint32(), lambda rng: rng.choice([0, 2**32 - 1, rng.randrange(9)])),
+        (pa.float16(), lambda rng: rng.choice([math.nan, 2048.0, -0.5, rng.randrange(-64, 64) / 4])),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("phases", [single, two_phases])
+def test_numbers_of_every_width_aggregate_like_the_oracle(workshop, phases, data_type, make):
+    table, calls = table_of(data_type, some(make), ALL)
+    result, *_ = phases(workshop, 60, table, ("key",), calls)
+    assert rows_of(result) == oracle(table, ("key",), calls)

@@ -25,7 +25,7 @@ from engine.connectors.parquet_footers import open_shared
 from engine.connectors.parquet_residence import buffer_bytes, held_bytes
 from engine.connectors.wide_columns import plan_wide, read_wide
 from engine.connectors.wide_rows import WIDE_BYTES, give_back, turn
-from engine.errors import DataError
+from engine.errors import DataError, SpillError
 from engine.graph.source_spec import ParquetSource, SourceSplit
 from engine.memory.arrow_share import LEAST_BYTES, Role, process_share
 from engine.records.batch_limits import BATCH_BYTES_MAX, BATCH_ROWS_MAX
@@ -74,6 +74,9 @@ class ParquetReader:
         for split in self._splits:
             try:
                 yield from self._read_split(split)
+            except SpillError:
+                # An OSError too, but not about the file: columns were put aside.
+                raise
             except (pa.ArrowInvalid, OSError) as error:
                 if isinstance(error, OSError) and error.errno is not None:
                     # The system's error, not Arrow's about what is in the file.

@@ -13,7 +13,7 @@ from engine.connectors.column_passes import read_in_passes
 from engine.connectors.parquet_reader import ParquetReader
 from engine.connectors.parquet_residence import BUFFER_MAX, held_bytes, parts
 from engine.connectors.parquet_source import parquet_source
-from engine.errors import CorruptBlockError, DataError, TaskCancelledError
+from engine.errors import CorruptBlockError, DataError, DiskFullError, TaskCancelledError
 from engine.memory import arrow_share
 from engine.memory.arrow_share import LEAST_BYTES, ArrowShare, Role
 
@@ -186,6 +186,21 @@ def test_a_damaged_file_read_in_parts_is_an_error_of_the_data(tmp_path, new_spac
     monkeypatch.setattr(parquet_reader, "process_share", ArrowShare(1 << 20))
     monkeypatch.setattr(column_passes, "parts", lambda columns, sizes, limit: [[name] for name in columns])
     with parquet_reader.process_share.reserved(1), pytest.raises(DataError, match=r"t\.parquet, row groups 0 to 1"):
+        list(ParquetReader(spec, spec.splits, new_space))
+
+
+def test_a_full_disk_is_not_an_error_of_the_data(tmp_path, new_space, monkeypatch):
+    path = tmp_path / "t.parquet"
+    pq.write_table(table(), path)
+    spec, _, _ = parquet_source(path)
+    monkeypatch.setattr(parquet_reader, "LEAST_BYTES", 0)
+    monkeypatch.setattr(parquet_reader, "process_share", ArrowShare(1 << 20))
+
+    def full(self, value):
+        raise DiskFullError(f"no room for {len(value)} bytes")
+
+    monkeypatch.setattr(SpillSpace, "write_value", full)
+    with parquet_reader.process_share.reserved(1), pytest.raises(DiskFullError, match="no room"):
         list(ParquetReader(spec, spec.splits, new_space))
 
 

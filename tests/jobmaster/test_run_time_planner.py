@@ -15,6 +15,7 @@ from engine.graph.job_graph import JobGraph
 from engine.graph.plan import Join, JoinHint, JoinType, Plan
 from engine.ids import JobId
 from engine.jobmaster.execution_graph import build_execution_graph
+from engine.jobmaster.job_event import Replanned, decode_event, encode_event
 from engine.jobmaster.scheduler import Scheduler
 from engine.optimizer.adaptive_changes import replay
 from engine.optimizer.job_graph_generator import generate_job_graph
@@ -123,7 +124,8 @@ def test_decisions_never_change_what_a_job_returns(
     for decision in job.decisions:
         hypothesis.event(f"{decision.kind} {type(decision.change).__name__}")
     assert same(rewrite(plan), expected, actual), [decision.text for decision in job.decisions]
-    assert replay(submitted, job.decisions) == job.graph.job_graph
+    stored = [decode_event(encode_event(Replanned((decision,)))) for decision in job.decisions]
+    assert replay(submitted, [each for event in stored for each in event.decisions]) == job.graph.job_graph
 
 
 BATCH = OptimizerSettings(parallelism=4, execution_mode=ExecutionMode.BATCH)

@@ -1,7 +1,6 @@
 """Structs of Thrift's compact protocol, written by hand and damaged."""
 
 import random
-import time
 
 import pyarrow as pa
 import pytest
@@ -31,9 +30,9 @@ def test_what_is_cut_off_says_that_there_may_be_more():
             CompactReader(STRUCT[:size]).struct()
 
 
-def test_damaged_bytes_are_an_error_or_other_numbers_soon():
+def test_damaged_bytes_are_an_error_or_other_numbers():
+    # Not a walk without end: of a list of 2**60 bools that took no bytes, say.
     chosen = random.Random(11)
-    begin = time.process_time()
     for _ in range(3000):
         data = bytearray(STRUCT * 40)
         for _ in range(chosen.randint(1, 6)):
@@ -42,7 +41,6 @@ def test_damaged_bytes_are_an_error_or_other_numbers_soon():
             CompactReader(bytes(data)).struct()
         except (IndexError, pa.ArrowInvalid):
             continue
-    assert time.process_time() - begin < 30  # a list of 2**60 bools that takes no bytes would not end
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from engine.connectors.parquet_reader import ParquetReader
 from engine.connectors.parquet_residence import BUFFER_MAX, held_bytes, parts
 from engine.connectors.parquet_source import parquet_source
 from engine.errors import CorruptBlockError, DataError, DiskFullError, TaskCancelledError
+from engine.iomanager.spill_space import SpillSpace
 from engine.memory import arrow_share
 from engine.memory.arrow_share import LEAST_BYTES, ArrowShare, Role
 

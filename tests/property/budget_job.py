@@ -62,6 +62,11 @@ def three(environment, source):
     return grouped.sort(["total", "v"])
 
 
+def many_sources(environment, source):
+    facts = [environment.read_parquet(f"{source}/facts.parquet").filter(col("k") % 20 == rest) for rest in range(20)]
+    return facts[0].union(*facts[1:]).group_by("k").agg(rows=count(), total=sum_(col("v")), text=max_(col("text")))
+
+
 def wide(environment, source):
     return environment.read_parquet(f"{source}/wide.parquet").sort("id", descending=True)
 
@@ -100,7 +105,20 @@ NAMES = pa.schema([("id", pa.int64()), ("name", pa.string())])
 SENT = (wide_group, wide_sent_probe, wide_sent_build)
 WORKLOADS = {
     one.__name__: one
-    for one in (sort, group, join, heavy_probe, heavy_build, three, wide, wide_passes, wide_probe, wide_mapped, *SENT)
+    for one in (
+        sort,
+        group,
+        join,
+        heavy_probe,
+        heavy_build,
+        three,
+        many_sources,
+        wide,
+        wide_passes,
+        wide_probe,
+        wide_mapped,
+        *SENT,
+    )
 }
 
 

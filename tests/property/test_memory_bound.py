@@ -40,6 +40,7 @@ JOBS = {
     "heavy_build": "SELECT n.*, h.id, h.pad FROM 'names.parquet' n JOIN 'heavy.parquet' h USING (h)",
     "three": "SELECT v, count(*) AS rows, sum(k) AS total, max(other) AS text "
     "FROM 'facts.parquet' JOIN 'others.parquet' USING (v) GROUP BY v",
+    "many_sources": "SELECT k, count(*) AS rows, sum(v) AS total, max(text) AS text FROM 'facts.parquet' GROUP BY k",
 }
 
 

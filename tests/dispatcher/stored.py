@@ -8,6 +8,7 @@ from engine.gateways.messages import JobOutcome, JobOverview
 from engine.jobmaster.job_commit import JobEnd
 from ha.interfaces import StateUnavailableError
 from ha.memory_state import MemoryStateStore
+from tests.folders import files_below
 
 
 class Handles(MemoryStateStore):
@@ -61,8 +62,8 @@ class World:
 
     def files(self):
         """Return the names of all files, but for the storage's own."""
-        paths = (path.relative_to(self.folder) for path in self.folder.rglob("*") if path.is_file())
-        return sorted(str(path) for path in paths if path.name != "identity")
+        paths = (path.relative_to(self.folder) for path in files_below(self.folder))
+        return [str(path) for path in paths if path.name != "identity"]
 
 
 def end_of(graph, status="FINISHED", epoch=1):

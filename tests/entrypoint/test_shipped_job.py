@@ -8,6 +8,7 @@ from pathlib import Path
 import psutil
 
 from tests.entrypoint.conftest import until
+from tests.folders import files_below
 from tests.rpc.test_tls import made
 
 JOB = """
@@ -49,7 +50,7 @@ def test_modules_of_a_job_reach_its_workers_over_tls_and_go_with_it(installation
     assert sorted(lines) == [2 * n + 1 for n in range(100)]
 
     def blobs():
-        return [path for path in installation.tmp.rglob("*") if path.is_file() and len(path.name) == 64]
+        return [path for path in files_below(installation.tmp) if len(path.name) == 64]
 
     until(lambda: not blobs(), "the end of the job's blobs")
     listeners = [c.laddr.ip for pid in pids for c in psutil.Process(pid).net_connections() if c.status == "LISTEN"]

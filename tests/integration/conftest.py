@@ -20,6 +20,8 @@ SETTINGS = {
     "parallelism.default": 2,
     "taskmanager.memory.process.size": "512mb",
     "debug.check-gateways": True,
+    # a machine with other work may take seconds to start the process that workers are forked from
+    "task.cancellation.timeout": "60 s",
 }
 
 
@@ -125,6 +127,7 @@ def run(tmp_path):
             "PYTHONPATH": str(ROOT),
             "DREY_TASKMANAGER_MEMORY_PROCESS_SIZE": "512mb",
             "DREY_PARALLELISM_DEFAULT": "2",
+            "DREY_TASK_CANCELLATION_TIMEOUT": "60 s",
             "DREY_IO_TMP_DIRS": str(tmp_path / "spill"),
             **variables,
         }
@@ -153,6 +156,7 @@ def start(tmp_path):
             "PYTHONPATH": str(ROOT),
             "DREY_TASKMANAGER_MEMORY_PROCESS_SIZE": "512mb",
             "DREY_PARALLELISM_DEFAULT": "2",
+            "DREY_TASK_CANCELLATION_TIMEOUT": "60 s",
             "DREY_IO_TMP_DIRS": str(tmp_path / "spill"),
             **variables,
         }

@@ -15,6 +15,7 @@ from engine import Environment, JobExecutionError, col, count, sum_
 from engine.exchange.result_partition import ResultPartition
 from engine.exchange.sorted_partition import SortedPartition
 from engine.optimizer import sort_planning
+from tests.folders import files_below
 
 ROWS = 3000
 
@@ -56,7 +57,9 @@ class Damage:
 
     def _flip(self, attempt: str) -> None:
         """Flip a bit in the middle of the largest file of an attempt."""
-        paths = [path for path in self._folder.rglob(f"*{attempt}*") if path.suffix in (".spill", ".data")]
+        paths = [
+            path for path in files_below(self._folder) if attempt in path.name and path.suffix in (".spill", ".data")
+        ]
         path = max(paths, key=lambda each: each.stat().st_size)
         content = bytearray(path.read_bytes())
         content[len(content) // 2] ^= 0x20

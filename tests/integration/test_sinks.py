@@ -14,6 +14,7 @@ import pytest
 
 from engine import EngineError, Environment, JobExecutionError, JoinHint, PlanError, col, count, lit, sum_
 from engine.operators import sink_operator
+from tests.folders import files_below
 from tests.integration.conftest import SETTINGS, left_over, wait_until
 from tests.integration.row_oracle import assert_same_rows, duck, rows_of
 
@@ -364,7 +365,7 @@ def test_an_interrupt_leaves_nothing_behind(start, tmp_path, way, job):
     results = tmp_path / "results"
     spilling = tmp_path / "spill"
     assert wait_until(lambda: process.poll() is not None or (results.is_dir() and left_over(results)), 60), "no staging"
-    assert wait_until(lambda: any(path.is_file() for path in spilling.rglob("*")) or process.poll() is not None, 60)
+    assert wait_until(lambda: files_below(spilling) or process.poll() is not None, 60)
     time.sleep(0.2)
     assert process.poll() is None, process.communicate()
     children = psutil.Process(process.pid).children(recursive=True)

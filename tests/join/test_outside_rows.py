@@ -1,0 +1,31 @@
+"""Joins of rows whose values lie outside of them: kept as references, read when they are given out."""
+
+import pyarrow as pa
+import pytest
+
+from engine.graph.plan import JoinType
+from tests.join.join_oracle import oracle_join, rows_of, run_join, table_rows
+from tests.records.test_outside_values import store
+
+__all__ = ["store"]
+
+
+@pytest.mark.parametrize("how", [JoinType.INNER, JoinType.LEFT, JoinType.FULL, JoinType.SEMI, JoinType.ANTI])
+@pytest.mark.parametrize("build_is_left", [False, True])
+@pytest.mark.parametrize(("pages", "force_spill"), [(40, False), (512, False), (40, True)])
+def test_rows_with_values_outside_join_like_the_oracle_in_batches_of_bounded_size(
+    tmp_path, store, how, build_is_left, pages, force_spill
+):
+    def side(rows, keys, letter):
+        texts = [None if n % 11 == 5 else letter * (60_000 + 997 * n if n % 3 else 20) + str(n) for n in range(rows)]
+        return pa.table({"k": pa.array([n % keys for n in range(rows)], pa.int64()), "text": texts})
+
+    left, right = side(60, 13, "l"), side(45, 9, "r")
+    run = run_join(
+        tmp_path, how, left, right, [0], [0], build_is_left=build_is_left, pages=pages, force_spill=force_spill,
+        value_owner=store,
+    )  # fmt: skip
+    assert rows_of(run.batches) == oracle_join(how, table_rows(left), table_rows(right), [0], [0], (2, 2))
+    assert store.values, "values lay outside"
+    # a megabyte of the probe side, and one of what lay outside on the build side
+    assert all(batch.nbytes <= 2_200_000 or batch.num_rows == 1 for batch in run.batches if how is JoinType.INNER)

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 
 from engine.connectors.csv_dialect import CsvDialect
-from engine.connectors.csv_scan import record_offsets
+from engine.connectors.csv_scan import last_record_end, record_offsets
 from engine.graph.source_spec import CsvSource
 
 _TEXT_MAX = 120
@@ -57,8 +57,19 @@ class BlockParser:
 
     def _read(self, data: memoryview | bytes, convert: pacsv.ConvertOptions) -> pa.Table:
         options = pacsv.ReadOptions(use_threads=False, block_size=len(data) + 1, column_names=self._file_schema.names)
-        source = pa.BufferReader(pa.py_buffer(data))
+        source = pa.BufferReader(pa.py_buffer(self._ended(data)))
         return pacsv.read_csv(source, options, self._parse_options, convert)
+
+    def _ended(self, data: memoryview | bytes) -> memoryview | bytes:
+        """Return data whose last field, if it is nothing behind a delimiter, has a line end.
+
+        Without one Arrow takes it to be quoted, and no null, where the field before it is.
+        """
+        if self._dialect.quote < 0 or not len(data) or data[-1] != self._dialect.delimiter:
+            return data
+        ended = bytes(data) + b"\n"
+        is_whole = last_record_end(ended, self._dialect.delimiter, self._dialect.quote) == len(ended)
+        return ended if is_whole else data
 
     def parse(self, data: memoryview | bytes) -> pa.Table:
         """Return the rows of whole records; pa.ArrowInvalid when one is malformed."""

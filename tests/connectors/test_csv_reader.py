@@ -140,6 +140,14 @@ def test_the_last_line_needs_no_end(tmp_path):
     assert read(write(tmp_path, "a,b\nc,d"), TWO)[0] == [("a", "b"), ("c", "d")]
 
 
+@pytest.mark.parametrize("kind", [pa.float64(), pa.decimal128(9, 2)], ids=["by ourselves", "by Arrow"])
+def test_nothing_at_the_end_of_a_file_without_line_end_is_null(tmp_path, kind):
+    schema = pa.schema([("n", kind), ("a", pa.string()), ("b", pa.string())])
+    assert read(write(tmp_path, '1.5,"x",'), schema)[0] == [(1.5, "x", None)]
+    assert read(write(tmp_path, '1.5,"",""', "quoted.csv"), schema)[0] == [(1.5, "", "")]
+    assert read(write(tmp_path, '1.5,"x","y,', "open.csv"), schema)[0] == [(1.5, "x", "y,")]
+
+
 def test_other_delimiters_and_no_quotes(tmp_path):
     assert read(write(tmp_path, "a|'x|y'\n"), TWO, delimiter="|", quote="'")[0] == [("a", "x|y")]
     assert read(write(tmp_path, 'a\t"b\n', "t.tsv"), TWO, delimiter="\t", quote="")[0] == [("a", '"b')]

@@ -1,6 +1,7 @@
 """Turns of those who handle very wide rows."""
 
 import threading
+import time
 
 from engine.memory.wide_turns import WIDE_BYTES, Turns
 
@@ -97,6 +98,8 @@ def test_who_lent_the_turn_goes_on_when_its_guest_has_left():
 
     giver = threading.Thread(target=hand_over)
     giver.start()
+    while not taker:
+        time.sleep(0.001)
     assert not is_over.wait(0.05)
     taker[0].end()
     assert is_over.wait(PATIENCE_S)

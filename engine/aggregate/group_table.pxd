@@ -56,7 +56,6 @@ cdef class GroupTable:
     cdef readonly bint frozen
     cdef bint _sealed                       # frozen, and a group has been refused: takes no new one until the reset
     cdef object _owner                      # of wide values, None: they lie in the table
-    cdef object _error                      # met while values outside were compared
     cdef void* _scratch
     cdef uint64_t* _hashes
     cdef uint8_t** _groups
@@ -92,8 +91,6 @@ cdef class GroupTable:
     cdef uint8_t* _new_group(self, uint64_t hash, int64_t key_size, bint reserved) noexcept nogil
     cdef inline GroupStore* _store_of(self, uint64_t hash) noexcept nogil
     cdef int64_t _update_values(self, GroupInput opened, int64_t start, int64_t count, bint reserved) noexcept nogil
-    cdef bint _beats(self, const uint8_t* group, const StateField* field, const uint8_t* data, int64_t size,
-                     bint outside) noexcept nogil
     cdef bint _set_value(self, uint8_t* group, const StateField* field, const uint8_t* data, int64_t size,
                          bint outside, bint reserved) noexcept nogil
     cdef int64_t _probe(self, int64_t start, int64_t count, int64_t pending_count, bint reserved,

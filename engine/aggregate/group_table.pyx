@@ -41,7 +41,7 @@ from engine.aggregate.group_directory cimport directory_index, directory_limit, 
 from engine.aggregate.group_directory cimport directory_take
 from engine.aggregate.group_store cimport GROUP_HASH, RECORD_GROUP, RECORD_VALUE, GroupStore, store_clear, store_destroy
 from engine.aggregate.group_store cimport store_drop_large, store_next_group, store_place
-from engine.aggregate.outside_states cimport compare_whole, move_values
+from engine.aggregate.outside_states cimport move_values
 from engine.aggregate.state_kernels cimport FLAG_NULL, FLAG_OUTSIDE, FLAG_VALUE, OP_COUNT_ROWS, OP_COUNT_VALID, OP_FIRST
 from engine.aggregate.state_kernels cimport OP_LAST, OP_MAX, StateField, ValueSlot, replaces_value, update_state
 from engine.aggregate.state_layout cimport place_states
@@ -52,7 +52,7 @@ from engine.records.arrow_batch cimport ArrowBatch, ColumnView
 from engine.records.byte_kernels cimport prefetch
 from engine.records.comparator cimport KeyEquality
 from engine.records.hashing cimport hash_batch
-from engine.records.outside_values cimport UNDECIDED
+from engine.records.outside_keys cimport raise_failed_comparison
 from engine.records.row_codec cimport RowCodec
 
 from engine.errors import DataError, MemoryBudgetError
@@ -177,8 +177,10 @@ cdef class GroupTable:
         return binding
 
     def keep_outside(self, owner):
-        """Let wide values of states lie with owner (write_value)."""
+        """Let wide values of keys and states lie with owner (write_value)."""
         self._owner = owner
+        if self._key_count > 0:
+            self._codec.let_outside(owner, ())
 
     def open(self, keys, arguments, StateBinding binding not None):
         """Open a batch. Args: keys: its key columns only, in order; arguments: the batch that the binding reads."""
@@ -187,6 +189,7 @@ cdef class GroupTable:
         if self._key_count > 0:
             opened.keys = ArrowBatch.open(keys)
             self._codec.accept(opened.keys)
+            self._codec.move_outside(opened.keys)
         if self._owner is not None:
             move_values(opened.arguments, binding.fields, binding.field_count, self._owner)
         opened.binding = binding
@@ -198,7 +201,8 @@ cdef class GroupTable:
 
         With reserved, only the row at start is put in, with the reserved grant where the pool has no room.
 
-        Raises: DataError when a sum overflows (the table is then unusable).
+        Raises: DataError when a sum overflows; CorruptBlockError, SpillError where a value outside cannot be compared
+        (the table is then unusable).
         """
         cdef int64_t count, done
         cdef int32_t failed = NO_FAILURE
@@ -210,8 +214,7 @@ cdef class GroupTable:
                 start += done
                 if done == 0 or failed != NO_FAILURE:
                     break
-        if self._error is not None:
-            raise self._error
+        raise_failed_comparison()
         if failed == NO_VALUE_ROOM:
             raise MemoryBudgetError("a value of a group has no memory, not even the reserved grant")
         if failed != NO_FAILURE:
@@ -394,7 +397,8 @@ cdef class GroupTable:
     cdef int64_t _update_values(self, GroupInput opened, int64_t start, int64_t count, bint reserved) noexcept nogil:
         """Row by row, min, max, first and last of strings; returns how many rows found room."""
         cdef int64_t row
-        cdef int32_t index, better
+        cdef int32_t index
+        cdef bint better
         cdef const StateField* field
         cdef const uint8_t* data = NULL
         cdef uint8_t** flags = opened.arguments.outside
@@ -409,21 +413,9 @@ cdef class GroupTable:
                     outside = flags[field.column] != NULL and flags[field.column][start + row]
                 better = replaces_value(field, &opened.arguments.columns[field.column], start + row, outside,
                                         self._groups[row], &data, &size)
-                if better == UNDECIDED:
-                    better = self._beats(self._groups[row], field, data, size, outside)
                 if better and not self._set_value(self._groups[row], field, data, size, outside, reserved):
                     return row
         return count
-
-    cdef bint _beats(self, const uint8_t* group, const StateField* field, const uint8_t* data, int64_t size,
-                     bint outside) noexcept nogil:
-        cdef int order = 0
-        with gil:       # all of both values is read; an error waits for the end of the chunk
-            try:
-                order = compare_whole(group, field, data, size, outside)
-            except Exception as error:
-                self._error = error
-        return order != 0 and (order < 0) == (field.operation == OP_MAX)
 
     cdef bint _set_value(self, uint8_t* group, const StateField* field, const uint8_t* data, int64_t size,
                          bint outside, bint reserved) noexcept nogil:

@@ -147,7 +147,7 @@ class HashAggregate:
             raise
         self._table.keep_outside(space)
         if self._rows is not None:
-            self._rows.keep_outside(space, len(self._layout.key_columns))
+            self._rows.keep_outside(space)
         self._input_binding = self._table.bind(self._layout.operations, self._layout.columns)
         self._merge_binding = self._table.bind(self._layout.merge_operations, self._layout.merge_columns)
 

@@ -1,4 +1,4 @@
-# States of min, max, first and last whose values lie outside: compared by their first bytes, read when given out.
+# States of min, max, first and last whose values lie outside: read when given out.
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from engine.aggregate.state_kernels cimport FLAG_OUTSIDE, StateField, ValueSlot
@@ -14,6 +14,3 @@ cdef inline int64_t true_size(const uint8_t* group, const StateField* field) noe
 cdef int move_values(ArrowBatch arguments, const StateField* fields, int32_t field_count, object owner) except -1
 # Read the values that lie outside to the places that others left for them among the values of groups.
 cdef int read_values(uint8_t** groups, int64_t count, const StateField* field, uint8_t* values) except -1
-# Order of a group's value and another one to their ends, reading what lies outside.
-cdef int compare_whole(const uint8_t* group, const StateField* field, const uint8_t* data, int64_t size,
-                       bint outside) except -2

@@ -53,7 +53,7 @@ class Parting:
         self._layout = layout
         self._fold_table: tuple[GroupTable, StateBinding] | None = None
         codec = RowCodec(layout.state_schema)
-        codec.keep_outside(space, range(len(layout.key_columns)))
+        codec.keep_outside(space)
         self.rows = RowPartitions(codec, len(layout.key_columns), pool, files, partition_count, level, page_limit)
 
     def add(self, states: pa.RecordBatch) -> None:

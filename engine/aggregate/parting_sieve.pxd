@@ -12,6 +12,5 @@ from engine.records.row_sieve cimport RowSieve
 cdef class PartingSieve(RowSieve):
     cdef RowCodec _codec
     cdef RowPartitions _target           # None: everything is left
-    cdef bint _leaves_all                # once rows were left while states are parted, all that follow must be
 
     cdef void _count(self, uint8_t** rows, int64_t count) noexcept nogil

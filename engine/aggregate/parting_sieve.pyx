@@ -6,8 +6,7 @@
     sieve.end()
 
 Rows of an exchange in front of a final aggregate are what its partitions consist of: to decode and encode them again
-would give the same bytes. While wide values lie outside, rows are left (their keys may have to be taken inside), and
-from then on all that follow, since a later row must not overtake one that waits to be decoded.
+would give the same bytes.
 
 Invariants: rows of a group keep their order. Thread: that of the aggregate.
 """
@@ -16,8 +15,7 @@ cimport cython
 from libc.stdint cimport int64_t, uint8_t
 
 from engine.aggregate.row_partitions cimport RowPartitions
-from engine.records.outside_keys cimport check_rows
-from engine.records.outside_values cimport values_lie_outside
+from engine.records.row_check cimport check_rows
 from engine.records.row_codec cimport RowCodec, row_size
 from engine.records.row_sieve cimport RowSieve
 
@@ -38,10 +36,7 @@ cdef class PartingSieve(RowSieve):
         self._target = None
 
     cdef int64_t sift(self, uint8_t** rows, int64_t count) except -1:
-        if self._target is None or self._leaves_all:
-            return count
-        if values_lie_outside():
-            self._leaves_all = True
+        if self._target is None:
             return count
         check_rows(self._codec, rows, count)
         self._target.add_rows(rows, count)

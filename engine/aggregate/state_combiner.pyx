@@ -58,6 +58,7 @@ cdef extern from *:
 
 cdef enum:
     SCRATCH_FLAG = 32       # behind the widest number
+    SLOT_LENGTH = 0x7FFFFFFF    # in the upper half of a slot's word; the bit above: a key that lies outside
     OP_KEY = -1             # a key of variable size: both rows have the same
 
 cdef struct RowState:
@@ -135,7 +136,7 @@ cdef class StateCombiner(RowCombiner):
         for index in range(self._variable_count):
             holder = _holder(&self._variable[index], target, source)
             is_new |= holder == source
-            size += <int64_t> (load64(holder + self._variable[index].slot) >> 32)
+            size += <int64_t> (load64(holder + self._variable[index].slot) >> 32 & SLOT_LENGTH)
         return (size + 7) & ~<int64_t> 7 if is_new else 0
 
     cdef int combine_into(self, uint8_t* row, const uint8_t* target, const uint8_t* source) noexcept nogil:
@@ -156,10 +157,10 @@ cdef class StateCombiner(RowCombiner):
                 store64(row + column.slot, 0)
                 continue
             word = load64(holder + column.slot)
-            copy_bytes(row + end, holder + <uint32_t> word, word >> 32)
+            copy_bytes(row + end, holder + <uint32_t> word, word >> 32 & SLOT_LENGTH)
             row[4 + (column.column >> 3)] &= <uint8_t> ~(1 << (column.column & 7))
             store64(row + column.slot, end | word >> 32 << 32)
-            end += word >> 32
+            end += word >> 32 & SLOT_LENGTH
         size = (end + 7) & ~<uint64_t> 7
         memset(row + end, 0, size - end)
         store32(row, <uint32_t> size)

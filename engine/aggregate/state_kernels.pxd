@@ -53,6 +53,6 @@ cdef int update_state(const StateField* field, const ColumnView* column, int64_t
                       int64_t count) noexcept nogil
 # Whether the variable-size value of a row is to replace the group's; data and size are then the value. A null that is
 # a FIRST or LAST is marked in the group's flag at once.
-# outside: the row's value is a reference. UNDECIDED (outside_values): the first bytes of values outside are equal.
-cdef int replaces_value(const StateField* field, const ColumnView* column, int64_t row, bint outside, uint8_t* group,
+# outside: the row's value is a reference; what cannot be read is raised by outside_keys.
+cdef bint replaces_value(const StateField* field, const ColumnView* column, int64_t row, bint outside, uint8_t* group,
                         const uint8_t** data, int64_t* size) noexcept nogil

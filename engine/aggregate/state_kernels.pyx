@@ -37,7 +37,7 @@ from engine.records.arrow_batch cimport (
     column_is_null,
 )
 
-from engine.records.outside_values cimport UNDECIDED, compare_outside
+from engine.records.outside_keys cimport LENGTH_OUTSIDE, compare_outside
 
 cdef extern from *:
     """
@@ -457,11 +457,12 @@ cdef int update_state(const StateField* field, const ColumnView* column, int64_t
     return 0
 
 
-cdef int replaces_value(const StateField* field, const ColumnView* column, int64_t row, bint outside, uint8_t* group,
+cdef bint replaces_value(const StateField* field, const ColumnView* column, int64_t row, bint outside, uint8_t* group,
                         const uint8_t** data, int64_t* size) noexcept nogil:
     cdef const ValueSlot* slot = <const ValueSlot*> (group + field.offset)
     cdef int64_t position = column.offset + row
     cdef int64_t begin, end
+    cdef uint64_t old_length, length
     cdef int order
     cdef bint in_order = field.operation == OP_FIRST or field.operation == OP_LAST
     if field.operation == OP_FIRST and group[field.flag] != 0:
@@ -481,9 +482,13 @@ cdef int replaces_value(const StateField* field, const ColumnView* column, int64
     if in_order or not group[field.flag]:
         return True
     if outside or group[field.flag] & FLAG_OUTSIDE:
-        order = compare_outside(slot.data, slot.size, group[field.flag] & FLAG_OUTSIDE, data[0], size[0], outside)
-        if order == UNDECIDED:
-            return UNDECIDED
+        old_length = <uint64_t> slot.size
+        length = <uint64_t> size[0]
+        if group[field.flag] & FLAG_OUTSIDE:
+            old_length |= LENGTH_OUTSIDE
+        if outside:
+            length |= LENGTH_OUTSIDE
+        order = compare_outside(slot.data, old_length, data[0], length)
         return order != 0 and (order < 0) == (field.operation == OP_MAX)
     order = memcmp(slot.data, data[0], <size_t> min(<int64_t> slot.size, size[0]))
     if order == 0:

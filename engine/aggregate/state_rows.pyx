@@ -51,9 +51,9 @@ cdef class StateRows:
         free(self._sizes)
         free(self._rows)
 
-    def keep_outside(self, owner, int64_t key_count):
-        """Let wide values but those of the first columns, the keys, lie with owner (write_value)."""
-        self._codec.let_outside(owner, range(key_count))
+    def keep_outside(self, owner):
+        """Let wide values lie with owner (write_value)."""
+        self._codec.let_outside(owner, ())
 
     def write(self, batch, SpillWriter writer not None):
         """Write the rows of a batch. Raises: SpillError, DiskFullError."""

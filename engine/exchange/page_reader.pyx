@@ -25,8 +25,8 @@ from engine.errors import CorruptBlockError
 from engine.exchange.buffer_pool cimport Buffer
 from engine.exchange.elements import OversizedRow
 from engine.exchange.input_gate import NOTHING_YET
-from engine.records.outside_keys cimport check_rows
 from engine.records.outside_values cimport values_lie_outside
+from engine.records.row_check cimport check_rows
 from engine.records.row_codec cimport RowCodec, row_size, rows_of_page
 from engine.records.row_sieve cimport RowSieve
 

@@ -84,10 +84,9 @@ cdef class RecordWriter:
 
     # ---------------------------------------------------------------------------------------------------------- public
 
-    def keep_outside(self, owner, keys=()):
-        """Let wide values lie with owner (write_value) in place of the pages; those of the columns `keys` stay."""
-        names = self._codec.schema.names
-        self._codec.let_outside(owner, [names.index(key) for key in keys if key in names])
+    def keep_outside(self, owner):
+        """Let wide values lie with owner (write_value) in place of the pages."""
+        self._codec.let_outside(owner, ())
 
     def emit(self, batch not None):
         """Write a pyarrow.RecordBatch.

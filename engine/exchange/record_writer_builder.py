@@ -126,5 +126,5 @@ class RecordWriterBuilder:
         )
         writer = RecordWriter(partition, self._schema, selector, self._timeout_ms if partition.is_pipelined else -1)
         if self._value_owner is not None:
-            writer.keep_outside(self._value_owner, partition.descriptor.partitioner.keys)
+            writer.keep_outside(self._value_owner)
         return writer

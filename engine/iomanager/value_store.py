@@ -2,13 +2,15 @@
 
     owner.write_value(value) ─► (store, file, offset, checksum)      any thread; goes into a reference in the row
     store.read_value(file, offset, checksum, into)                   any thread; straight into the reader's buffer
+    store.open_value(file, offset, size, checksum).read_block(...)   any thread; a part, for who compares it
     store.close()                                                    idempotent; deletes the files
 
-    file 0  │ value │ value │ value │ ...     append-only; a new file where a disk is full, on another disk
+    file 0  │ value │ sums │ value │ sums │ ...     append-only; a new file where a disk is full, on another disk
 
-The checksum covers value, store, file and offset, so that no value passes for another. A place is reserved under the
-lock, the bytes are written outside of it: several tasks write at a time. Values are as large as a thousand pages, so
-nothing is buffered and there is no thread.
+Behind a value lie the checksums of its blocks (CRC32C, 4 bytes for each 256 KiB), and the checksum of the value is
+theirs, with store, file and offset, so that no value passes for another and a part can be proved without the rest. A
+place is reserved under the lock, the bytes are written outside of it: several tasks write at a time. Values are as
+large as a thousand pages, so nothing is buffered and there is no thread.
 
 Source: PostgreSQL's TOAST tables; here append-only files that live as long as their space.
 """
@@ -23,6 +25,7 @@ from typing import TYPE_CHECKING
 from engine.errors import CorruptBlockError, SpillError
 from engine.iomanager.crc32c import crc32c
 from engine.memory import value_stores
+from engine.memory.value_stores import BLOCK_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -43,6 +46,8 @@ if TYPE_CHECKING:
 _FULL_ERRORS = (errno.ENOSPC, errno.EDQUOT)
 #: bytes of one call: the kernel takes no more than 2 GiB
 _CALL_BYTES = 1 << 30
+#: of the checksum of a block
+_SUM_BYTES = 4
 
 
 class _File:
@@ -83,16 +88,19 @@ class ValueStore:
 
         Raises: DiskFullError, SpillError.
         """
+        sums = _sums_of(value)
+        size = len(value) + len(sums)
         while True:
             with self._lock:
                 self._require_open()
-                number = self._file_with_room(len(value))
+                number = self._file_with_room(size)
                 file = self._files[number]
                 offset = file.end
-                file.end += len(value)
+                file.end += size
                 self._users += 1
             try:
                 _write(file.write_descriptor, value, offset)
+                _write(file.write_descriptor, memoryview(sums), offset + len(value))
             except OSError as error:
                 if error.errno not in _FULL_ERRORS:
                     raise SpillError(f"{file.path}: no value of {len(value)} bytes can be written: {error}") from error
@@ -103,13 +111,31 @@ class ValueStore:
                 self._leave()
             with self._lock:
                 self.stored_bytes += len(value)
-            return self.number, number, offset, crc32c(value, self._seed(number, offset))
+            return self.number, number, offset, crc32c(sums, self._seed(number, offset))
 
     def read_value(self, file: int, offset: int, checksum: int, into: memoryview) -> None:
         """Read a value into a buffer of its size.
 
         Raises: CorruptBlockError when it is not what was written there; SpillError.
         """
+        value = self.open_value(file, offset, len(into), checksum)
+        path = self.read(file, offset, into)
+        value.check(_sums_of(into), path)
+
+    def open_value(self, file: int, offset: int, size: int, checksum: int) -> StoredValue:
+        """Return a value of so many bytes, to be read block by block.
+
+        Raises: CorruptBlockError when none of this size was written there; SpillError.
+        """
+        sums = bytearray(_SUM_BYTES * -(-size // BLOCK_BYTES))
+        path = self.read(file, offset + size, memoryview(sums))
+        value = StoredValue(self, file, offset, size, sums)
+        if crc32c(sums, self._seed(file, offset)) != checksum:
+            raise value.damaged(path)
+        return value
+
+    def read(self, file: int, offset: int, into: memoryview) -> str:
+        """Fill a buffer with what lies in a file, unchecked; returns the path of the file. For StoredValue."""
         with self._lock:
             self._require_open()
             if file >= len(self._files):
@@ -123,11 +149,8 @@ class ValueStore:
         finally:
             self._leave()
         if got != len(into):
-            raise CorruptBlockError(f"{found.path}: a value of {len(into)} bytes at offset {offset} ends after {got}")
-        if crc32c(into, self._seed(file, offset)) != checksum:
-            raise CorruptBlockError(
-                f"{found.path}: the value of {len(into)} bytes at offset {offset} is damaged: its checksum differs"
-            )
+            raise CorruptBlockError(f"{found.path}: {len(into)} bytes of a value at offset {offset} end after {got}")
+        return found.path
 
     def close(self) -> None:
         """Forget all values and delete the files, once nobody reads or writes; idempotent.
@@ -163,6 +186,43 @@ class ValueStore:
     def _require_open(self) -> None:
         if self._closed:
             raise SpillError(f"the wide values of {self._label} have been released")
+
+
+class StoredValue:
+    """One value of a store, its checksums proved."""
+
+    def __init__(self, store: ValueStore, file: int, offset: int, size: int, sums: bytearray) -> None:
+        self._store = store
+        self._place = file, offset
+        self._size = size
+        self._sums = sums
+
+    def read_block(self, index: int, into: memoryview) -> None:
+        """Read block ``index`` of BLOCK_BYTES, the last one shorter, into a buffer of its size.
+
+        Raises: CorruptBlockError when it is not what was written there; SpillError.
+        """
+        file, offset = self._place
+        path = self._store.read(file, offset + index * BLOCK_BYTES, into)
+        self.check(_sums_of(into), path, index)
+
+    def check(self, sums: bytes, path: str, first_block: int = 0) -> None:
+        """Raise CorruptBlockError unless these are the checksums of the blocks from first_block on."""
+        begin = first_block * _SUM_BYTES
+        if self._sums[begin : begin + len(sums)] != sums:
+            raise self.damaged(path)
+
+    def damaged(self, path: str) -> CorruptBlockError:
+        """Return the error of a value that is not what was written."""
+        return CorruptBlockError(
+            f"{path}: the value of {self._size} bytes at offset {self._place[1]} is damaged: its checksum differs"
+        )
+
+
+def _sums_of(value: memoryview) -> bytes:
+    """Return the checksum of each block, one behind the other."""
+    starts = range(0, len(value), BLOCK_BYTES)
+    return b"".join(crc32c(value[start : start + BLOCK_BYTES]).to_bytes(_SUM_BYTES, "little") for start in starts)
 
 
 def _write(descriptor: int, value: memoryview, offset: int) -> None:

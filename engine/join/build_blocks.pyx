@@ -30,6 +30,7 @@ from engine.join.join_side cimport JoinSide
 from engine.join.partition_set cimport CHUNK_ROWS
 from engine.memory.page_pool cimport PagePool
 from engine.memory.status cimport STATUS_OK
+from engine.records.outside_keys cimport raise_failed_comparison
 from engine.records.row_codec cimport row_size
 
 from engine.errors import CorruptBlockError, MemoryBudgetError
@@ -81,6 +82,7 @@ cdef class BuildBlocks:
                     break
                 self._build.hash_rows(self._rows, count, self._hashes)
                 table.insert(self._rows, self._hashes, count)
+        raise_failed_comparison()
         self.pass_count += 1
         return True
 

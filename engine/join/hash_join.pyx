@@ -52,7 +52,8 @@ from engine.join.unmatched_rows cimport unmatched_rows
 from engine.memory.page_pool cimport PagePool
 from engine.records.arrow_batch cimport ArrowBatch
 from engine.records.hashing cimport partition_of_hash
-from engine.records.outside_keys cimport row_at, take_keys_outside
+from engine.records.outside_keys cimport raise_failed_comparison
+from engine.records.row_check cimport check_rows
 
 from engine.errors import CorruptBlockError, MemoryBudgetError, SchemaError
 from engine.graph.plan import JoinType
@@ -183,8 +184,7 @@ cdef class HashJoin:
             count = next_rows_of_block(data, size, &offset, self._rows, CHUNK_ROWS, size)
             if count < 0:
                 raise CorruptBlockError(f"bytes {offset} to {size} of a page of build rows are not rows")
-            for row in take_keys_outside(self._roles.build.codec, self._rows, &count, False):
-                self.add_build_batch(row_at(self._roles.build.codec, row))
+            check_rows(self._roles.build.codec, self._rows, count)
             self.build_rows += count
             self._add_row_chunk(count, True)
         return 0
@@ -302,8 +302,8 @@ cdef class HashJoin:
                 memset(matches.matched, 0, count)
             if has_condition or not unique:
                 roles.probe.codec.measure(batch, start, count, matches.row_sizes)
-            matches.begin(&roles.emits, emit_unmatched, unique,
-                          roles.table.max_row_size * OUTPUT_ROWS > OUTPUT_BYTES)
+            matches.begin(&roles.emits, emit_unmatched, unique, roles.table.max_row_size * OUTPUT_ROWS > OUTPUT_BYTES)
+        raise_failed_comparison()
         if self._matched is not None or self._has_copies:
             recall_matches(matches, self._matched, roles.probe_copies, has_condition)
         return 0

@@ -1,6 +1,6 @@
 """JoinSide: schema, row codec and key columns of one input of a join, so that they travel together.
 
-    side = JoinSide(schema, key_columns, value_owner)     wide values of rows, but keys, lie with their owner
+    side = JoinSide(schema, key_columns, value_owner)     wide values of rows lie with their owner
     side.hash_batch(...) / side.hash_rows(...)      kernels: the same hash from Arrow columns and from rows
 
 Immutable after construction; may be read from any thread.
@@ -37,7 +37,7 @@ cdef class JoinSide:
         self.hash_is_key = self.key_count == 0 or (
             self.key_count == 1 and self.codec.kinds[self.keys[0]] <= KIND_FLOAT64)
         if value_owner is not None:
-            self.codec.let_outside(value_owner, key_columns)
+            self.codec.let_outside(value_owner, ())
 
     def __dealloc__(self):
         free(self.keys)

@@ -48,6 +48,7 @@ from engine.memory.page_pool cimport PagePool, take_for_row
 from engine.memory.status cimport STATUS_FULL, STATUS_OK
 from engine.records.arrow_batch cimport ArrowBatch
 from engine.records.hashing cimport partition_of_hash
+from engine.records.outside_keys cimport raise_failed_comparison
 from engine.records.row_codec cimport row_size
 
 from engine.errors import MemoryBudgetError
@@ -422,6 +423,7 @@ cdef class PartitionSet:
                     if table.needs_hashes():
                         self._build.hash_rows(self._targets, count, self._hashes)
                     table.insert(self._targets, self._hashes, count)
+        raise_failed_comparison()
         return 0
 
     cdef int finish_probe(self) except -1:

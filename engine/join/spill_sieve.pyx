@@ -5,8 +5,7 @@
                             └─► decoded ─► join.probe(batch)
 
 Without it such a row is decoded to Arrow, taken by index and encoded again, which costs more than the rest of what is
-done with it. Rows whose partition is in memory, and those with a null key, are left to ``HashJoin.probe``, which also
-takes everything while wide values lie outside (their keys may have to be taken inside first).
+done with it. Rows whose partition is in memory, and those with a null key, are left to ``HashJoin.probe``.
 
 Invariants: a row is either taken, or left, or dropped because a Bloom filter says that it has no match and nobody wants
 it for its own sake.
@@ -19,8 +18,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 from engine.join.hash_join cimport HashJoin
 from engine.join.partition_set cimport BRIEF_ROWS, CHUNK_ROWS, PartitionSet
 from engine.records.hashing cimport partition_of_hash
-from engine.records.outside_keys cimport check_rows
-from engine.records.outside_values cimport values_lie_outside
+from engine.records.row_check cimport check_rows
 from engine.records.row_codec cimport row_size
 from engine.records.row_sieve cimport RowSieve
 
@@ -40,8 +38,6 @@ cdef class SpillSieve(RowSieve):
         cdef int64_t chunk
         if self.drops_all:
             return 0
-        if values_lie_outside():
-            return count
         check_rows(self._join._roles.probe.codec, rows, count)
         while begin < count:
             chunk = min(<int64_t>CHUNK_ROWS, count - begin)

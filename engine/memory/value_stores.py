@@ -1,6 +1,7 @@
 """The stores of wide values in this process, by number: what references in rows (``records.outside_values``) lead to.
 
     number = register(store)      find(number).read_value(...)      forget(number)
+                                  find(number).open_value(...).read_block(index, into)
     place = owner.write_value(value)      read_back(place, into)
 
 Who writes rows knows its store; who reads them knows the number in a reference only.
@@ -9,10 +10,12 @@ Who writes rows knows its store; who reads them knows the number in a reference 
 from __future__ import annotations
 
 import itertools
-from typing import Protocol
+from typing import Final, Protocol
 
 from engine.errors import CorruptBlockError
 
+#: bytes of a value that are read and checked together, where it is not read whole
+BLOCK_BYTES: Final = 256 << 10
 #: number of the store, number of the file, offset, checksum of the value
 Place = tuple[int, int, int, int]
 
@@ -30,6 +33,18 @@ class ValueStore(Protocol):
 
     def read_value(self, file: int, offset: int, checksum: int, into: memoryview) -> None:
         """Read a value of len(into) bytes; CorruptBlockError when it is not what was written."""
+        ...
+
+    def open_value(self, file: int, offset: int, size: int, checksum: int) -> StoredValue:
+        """Return a value of so many bytes, to be read block by block; CorruptBlockError when it is none."""
+        ...
+
+
+class StoredValue(Protocol):
+    """One value of a store."""
+
+    def read_block(self, index: int, into: memoryview) -> None:
+        """Read block ``index`` of BLOCK_BYTES, the last one shorter; CorruptBlockError as read_value."""
         ...
 
 

@@ -49,7 +49,9 @@ class GroupMarker:
         changes = pa.repeat(False, batch.num_rows)
         for name in columns:
             column = batch.column(name)
-            previous = pa.concat_arrays([before.column(name).slice(0, 1), column.slice(0, batch.num_rows - 1)])
+            previous = before.column(name).slice(0, 1)
+            if batch.num_rows > 1:  # a single row may be very wide: it is not copied
+                previous = pa.concat_arrays([previous, column.slice(0, batch.num_rows - 1)])
             changes = pc.or_(changes, _differs(previous, column))
         return changes
 

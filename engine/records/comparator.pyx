@@ -9,6 +9,8 @@ numbers, bytes compared unsigned, nulls first or last whatever the direction. On
 batch_equals_rows clears flags column by column; a loop's type is chosen once per column. Null slots of rows are zero,
 so a fixed value needs no branch: both null bits alike, and the words alike after a null is taken as zero.
 
+Values outside of their rows are compared as ``outside_keys`` does; whoever ran a comparison asks for its failure.
+
 Limits: both sides have the same types (string and its large form are one); nested types are no keys.
 Thread: read-only after their making. Source: Flink's TypeComparator and TypePairComparator.
 """
@@ -33,6 +35,7 @@ from engine.records.ordered_number cimport (
     order_of_kind,
     ordered_word,
 )
+from engine.records.outside_keys cimport LENGTH_OUTSIDE, compare_outside, equal_outside
 from engine.records.row_codec cimport RowCodec, row_is_null
 
 ctypedef fused Word:
@@ -55,11 +58,13 @@ cdef inline bint _words_equal(const uint8_t* left, const uint8_t* right, int32_t
     return left[0] == right[0]
 
 
-cdef inline bint _bytes_equal(const uint8_t* left, uint64_t left_size, const uint8_t* right_row,
+cdef inline bint _bytes_equal(const uint8_t* left, uint64_t left_length, const uint8_t* right_row,
                               int32_t right_slot) noexcept nogil:
-    """Return whether bytes equal a row's variable value."""
+    """Return whether bytes equal a row's variable value; with LENGTH_OUTSIDE they are a reference."""
     cdef uint64_t right = load64(right_row + right_slot)
-    return left_size == right >> 32 and equal_bytes(left, right_row + (right & 0xFFFFFFFFU), left_size)
+    if (left_length | right >> 32) & LENGTH_OUTSIDE:
+        return equal_outside(left, left_length, right_row + (right & 0xFFFFFFFFU), right >> 32)
+    return left_length == right >> 32 and equal_bytes(left, right_row + (right & 0xFFFFFFFFU), left_length)
 
 
 cdef inline bint _key_equal(const KeyColumn* key, const uint8_t* left, const uint8_t* right) noexcept nogil:
@@ -122,11 +127,12 @@ cdef void _match_wide(const KeyColumn* key, const ColumnView* column, const int6
             flags[index] = <uint8_t>equal_bytes(left, right_rows[index] + key.right_slot, <uint64_t>key.width)
 
 
-cdef void _match_bytes(const KeyColumn* key, const ColumnView* column, const int64_t* batch_rows,
-                       uint8_t** right_rows, int64_t count, uint8_t* flags) noexcept nogil:
+cdef void _match_bytes(const KeyColumn* key, const ColumnView* column, const uint8_t* outside,
+                       const int64_t* batch_rows, uint8_t** right_rows, int64_t count, uint8_t* flags) noexcept nogil:
     """Clear the flag of each candidate whose variable value differs."""
     cdef bint large = column.kind == KIND_LARGE_BYTES
     cdef int64_t begin, end, index, position
+    cdef uint64_t length
     cdef bint null
     for index in range(count):
         if flags[index] == 0:
@@ -142,8 +148,10 @@ cdef void _match_bytes(const KeyColumn* key, const ColumnView* column, const int
             else:
                 begin = (<const int32_t*>column.offsets)[position]
                 end = (<const int32_t*>column.offsets)[position + 1]
-            flags[index] = <uint8_t>_bytes_equal(column.values + begin, <uint64_t>(end - begin), right_rows[index],
-                                                 key.right_slot)
+            length = <uint64_t>(end - begin)
+            if outside != NULL and outside[batch_rows[index]]:
+                length |= LENGTH_OUTSIDE
+            flags[index] = <uint8_t>_bytes_equal(column.values + begin, length, right_rows[index], key.right_slot)
 
 
 cdef void _match_nulls(const KeyColumn* key, uint8_t** right_rows, int64_t count, uint8_t* flags) noexcept nogil:
@@ -232,7 +240,8 @@ cdef class KeyEquality:
             if key.order == ORDER_NULL:
                 _match_nulls(key, right_rows, count, flags)
             elif key.order == ORDER_BYTES:
-                _match_bytes(key, column, batch_rows, right_rows, count, flags)
+                _match_bytes(key, column, batch.outside[key.left_column] if batch.outside != NULL else NULL,
+                             batch_rows, right_rows, count, flags)
             elif key.order == ORDER_DECIMAL or key.order == ORDER_FIXED_BYTES:
                 _match_wide(key, column, batch_rows, right_rows, count, flags)
             elif column.kind == KIND_BOOL:
@@ -273,8 +282,12 @@ cdef int _compare_bytes(const uint8_t* left_row, const uint8_t* right_row, int32
     cdef uint64_t right = load64(right_row + slot)
     cdef uint64_t left_size = left >> 32
     cdef uint64_t right_size = right >> 32
-    cdef int order = memcmp(left_row + (left & 0xFFFFFFFFU), right_row + (right & 0xFFFFFFFFU),
-                            <size_t>min(left_size, right_size))
+    cdef int order
+    if (left_size | right_size) & LENGTH_OUTSIDE:
+        return compare_outside(left_row + (left & 0xFFFFFFFFU), left_size, right_row + (right & 0xFFFFFFFFU),
+                               right_size)
+    order = memcmp(left_row + (left & 0xFFFFFFFFU), right_row + (right & 0xFFFFFFFFU),
+                   <size_t>min(left_size, right_size))
     return order if order != 0 else _sign(left_size, right_size)
 
 

@@ -50,6 +50,15 @@ cdef inline uint64_t mix_bytes(uint64_t hash, const uint8_t* bytes, uint64_t siz
     # The product's halves once more: fold alone is weak where a factor is small.
     return mix_word(seed, (low + high) ^ size)
 
+# Bytes as a key: long ones by a hash of their own, which can be computed before and elsewhere (outside_values).
+cdef enum:
+    HASHED_IN_PLACE = 64
+
+cdef inline uint64_t mix_key(uint64_t hash, const uint8_t* bytes, uint64_t size) noexcept nogil:
+    if size <= HASHED_IN_PLACE:
+        return mix_bytes(hash, bytes, size)
+    return mix_word(hash, mix_bytes(hash_start(), bytes, size))
+
 # Numbers that are equal as keys as one word: -0.0 as 0.0, every NaN as one.
 cdef inline uint64_t word_of_double(uint64_t bits) noexcept nogil:
     if bits << 1 == 0:

@@ -4,9 +4,10 @@
     for each key column:   hashes[i] = mix(hashes[i], value of row i)        one loop per width
 
 A fixed value of up to 8 bytes is one word (for one such column the hash is a bijection: no collisions at all), a
-decimal is its words, low first; bytes are hashed as wyhash does (``hash_mix.pxd``). Null is one word, -0.0 hashes as
-0.0, every NaN as one. An integer's width belongs to its type: int32 7 and int64 7 hash alike, but -1 does not, so
-the planner casts both sides of a join to one type.
+decimal is its words, low first; bytes are hashed as wyhash does (``hash_mix.pxd``), and those of more than 64 by
+themselves, mixed in as a word, so that a value outside of its row hashes by its reference. Null is one word, -0.0
+hashes as 0.0, every NaN as one. An integer's width belongs to its type: int32 7 and int64 7 hash alike, but -1 does
+not, so the planner casts both sides of a join to one type.
 
 Invariants: the hash depends on values and their order of columns only, not on offsets, chunks, or the side (Arrow or
 rows). It is no promise between versions: nothing stores it. Nested columns are no keys (``key_types``).
@@ -30,8 +31,15 @@ from engine.records.arrow_batch cimport (
     column_is_null,
 )
 from engine.records.byte_kernels cimport load64, prefetch
-from engine.records.hash_mix cimport hash_start, mix_bytes, mix_word, null_word
+from engine.records.hash_mix cimport hash_start, mix_bytes, mix_key, mix_word, null_word
 from engine.records.ordered_number cimport canonical_word, order_of_kind
+from engine.records.outside_values cimport (
+    PREFIX_OFFSET,
+    is_outside,
+    known_bytes,
+    referenced_bytes,
+    referenced_hash,
+)
 from engine.records.row_codec cimport RowCodec, row_is_null
 
 ctypedef fused Word:
@@ -45,6 +53,13 @@ ctypedef fused Offset:
     int64_t
 
 cdef int64_t AHEAD = 12
+
+
+cdef inline uint64_t _mix_reference(uint64_t hash, const uint8_t* reference) noexcept nogil:
+    """As mix_key of the value behind it, all of which is in the reference where it is short."""
+    if referenced_bytes(reference) <= known_bytes(reference):
+        return mix_key(hash, reference + PREFIX_OFFSET, known_bytes(reference))
+    return mix_word(hash, referenced_hash(reference))
 
 
 # ---------------------------------------------------------------------------------------------------------- Arrow
@@ -109,7 +124,23 @@ cdef void _hash_strings(const ColumnView* column, const Offset* offsets, int64_t
         if nulls and column_is_null(column, start + row):
             hashes[row] = mix_word(hashes[row], null_word())
         else:
-            hashes[row] = mix_bytes(hashes[row], values + offsets[row], <uint64_t>(offsets[row + 1] - offsets[row]))
+            hashes[row] = mix_key(hashes[row], values + offsets[row], <uint64_t>(offsets[row + 1] - offsets[row]))
+
+
+cdef void _hash_moved(const ColumnView* column, const uint8_t* outside, int64_t start, int64_t count,
+                      uint64_t* hashes) noexcept nogil:
+    """A column of strings some of which have been moved outside."""
+    cdef const int64_t* offsets = <const int64_t*>column.offsets + column.offset + start
+    cdef const uint8_t* value
+    cdef int64_t row
+    for row in range(count):
+        value = column.values + offsets[row]
+        if column_is_null(column, start + row):
+            hashes[row] = mix_word(hashes[row], null_word())
+        elif outside[start + row]:
+            hashes[row] = _mix_reference(hashes[row], value)
+        else:
+            hashes[row] = mix_key(hashes[row], value, <uint64_t>(offsets[row + 1] - offsets[row]))
 
 
 cdef void _hash_nulls(int64_t count, uint64_t* hashes) noexcept nogil:
@@ -151,7 +182,10 @@ cdef void hash_batch(ArrowBatch batch, const int32_t* columns, int32_t column_co
     for row in range(count):
         hashes[row] = hash_start()
     for index in range(column_count):
-        _hash_column(&batch.columns[columns[index]], start, count, hashes)
+        if batch.outside != NULL and batch.outside[columns[index]] != NULL:
+            _hash_moved(&batch.columns[columns[index]], batch.outside[columns[index]], start, count, hashes)
+        else:
+            _hash_column(&batch.columns[columns[index]], start, count, hashes)
 
 
 # ----------------------------------------------------------------------------------------------------------- rows
@@ -197,7 +231,10 @@ cdef void _hash_row_strings(uint8_t** rows, int32_t column, int32_t slot, int64_
             hashes[row] = mix_word(hashes[row], null_word())
         else:
             value = load64(rows[row] + slot)
-            hashes[row] = mix_bytes(hashes[row], rows[row] + (value & 0xFFFFFFFFU), value >> 32)
+            if is_outside(value):
+                hashes[row] = _mix_reference(hashes[row], rows[row] + (value & 0xFFFFFFFFU))
+            else:
+                hashes[row] = mix_key(hashes[row], rows[row] + (value & 0xFFFFFFFFU), value >> 32)
 
 
 cdef void _hash_row_column(RowCodec codec, int32_t column, uint8_t** rows, int64_t count,

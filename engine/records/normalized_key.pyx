@@ -35,6 +35,7 @@ from engine.records.ordered_number cimport (
     order_of_kind,
     ordered_word,
 )
+from engine.records.outside_values cimport PREFIX_OFFSET, is_outside, known_bytes
 from engine.records.row_codec cimport RowCodec, row_is_null
 
 ctypedef fused Word:
@@ -74,11 +75,16 @@ cdef inline uint64_t _leading_bytes(const uint8_t* bytes, uint64_t size) noexcep
 cdef void _add_bytes(const PrefixPart* part, uint8_t** rows, int64_t count, uint64_t* prefixes) noexcept nogil:
     """Strings and binary: always 64 bits, cut to the room."""
     cdef PrefixPart own = part[0]
+    cdef const uint8_t* bytes
     cdef uint64_t value
     cdef int64_t row
     for row in range(count):
         value = load64(rows[row] + own.slot)
-        prefixes[row] |= _placed(&own, _leading_bytes(rows[row] + (value & 0xFFFFFFFFU), value >> 32))
+        bytes = rows[row] + (value & 0xFFFFFFFFU)
+        if is_outside(value):
+            prefixes[row] |= _placed(&own, _leading_bytes(bytes + PREFIX_OFFSET, known_bytes(bytes)))
+        else:
+            prefixes[row] |= _placed(&own, _leading_bytes(bytes, value >> 32))
 
 
 cdef void _add_fixed_bytes(const PrefixPart* part, uint8_t** rows, int64_t count, uint64_t* prefixes) noexcept nogil:

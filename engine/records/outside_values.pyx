@@ -1,20 +1,20 @@
-"""Outside values: a wide value lies in a file, the row holds a reference of 96 bytes in its place.
+"""Outside values: a wide value lies in a file, the row holds a reference of 112 bytes in its place.
 
     move_outside(batch, column, owner)     wide values of a column ─► owner.write_value, references in the batch's view
     read_outside(reference, target)        ─► find(store).read_value(file, offset, checksum, target)
 
-    reference   0       8           16      20     24       32        36              40               96
-                +-------+-----------+-------+------+--------+---------+---------------+----------------+
-                | bytes | process   | store | file | offset | CRC32C  | CRC32 of the  | first bytes of |
-                | of it | random    |       |      | in it  | of it   | reference     | the value      |
-                +-------+-----------+-------+------+--------+---------+---------------+----------------+
+    reference   0       8           16      20     24       32        36              40        48              112
+                +-------+-----------+-------+------+--------+---------+---------------+---------+----------------+
+                | bytes | process   | store | file | offset | check-  | CRC32 of the  | hash    | first bytes of |
+                | of it | random    |       |      | in it  | sum     | reference     | of it   | the value      |
+                +-------+-----------+-------+------+--------+---------+---------------+---------+----------------+
 
 A column with wide values is replaced in the opened batch by a view whose values are references where they are wide and
 the value itself where not; nested values are replaced by their bodies. So measuring and encoding know nothing of it,
 but for one bit that is set in the slots afterwards (``ArrowBatch.outside``).
 
 Invariants: a value is written once, from Arrow's buffer, and read into Arrow's buffer; the checksum of a reference is
-proved before anything in it is used. Keys never lie outside: who compares or hashes says which columns stay.
+proved before it is followed. Keys lie outside too (``outside_keys``): hash and first bytes are here for them.
 Limits: a store of another process cannot be read yet. Thread: any.
 
 Source: PostgreSQL's TOAST; a reference with identity and prefix instead of a table.
@@ -39,6 +39,7 @@ from engine.records.arrow_batch cimport (
     KIND_LARGE_BYTES,
     column_is_null,
 )
+from engine.records.hash_mix cimport hash_start, mix_bytes
 from engine.records.nested_value cimport body_size, write_body
 
 #: values from this many bytes on lie outside, where the owner of the rows allows it
@@ -58,6 +59,7 @@ cdef packed struct Reference:
     uint64_t offset
     uint32_t checksum
     uint32_t own_checksum
+    uint64_t hash
     uint8_t[PREFIX_BYTES] prefix
 
 
@@ -111,7 +113,7 @@ cdef int64_t true_length(const uint8_t* row, uint64_t word) noexcept nogil:
     return <int64_t>referenced_bytes(row + offset)
 
 
-cdef uint32_t _own_checksum(Reference* reference):
+cdef uint32_t _own_checksum(const Reference* reference):
     """Return the checksum of a reference, its own field zero."""
     cdef Reference copy = reference[0]
     copy.own_checksum = 0
@@ -131,16 +133,22 @@ cdef int write_outside(const uint8_t* value, int64_t size, object owner, uint8_t
     reference.file = file
     reference.offset = offset
     reference.checksum = value_checksum
+    with nogil:
+        reference.hash = mix_bytes(hash_start(), value, <uint64_t>size)
     memcpy(reference.prefix, value, <size_t>min(size, <int64_t>PREFIX_BYTES))
     reference.own_checksum = _own_checksum(&reference)
     memcpy(target, &reference, REFERENCE_BYTES)
     return 0
 
 
-cdef int read_outside(const uint8_t* source, uint8_t* target) except -1:
-    cdef Reference reference
-    memcpy(&reference, source, REFERENCE_BYTES)
-    if reference.own_checksum != _own_checksum(&reference):
+cdef bint same_place(const uint8_t* left, const uint8_t* right) noexcept nogil:
+    # size, process, store, file, offset
+    return memcmp(left, right, 32) == 0
+
+
+cdef object _store_of(const Reference* reference):
+    """Return the store of a reference that is sound."""
+    if reference.own_checksum != _own_checksum(reference):
         raise CorruptBlockError("a row is damaged: its reference to a value outside does not have its checksum")
     if reference.process != process:
         raise NotYetSupportedError("reading a wide value that another process holds")
@@ -148,9 +156,23 @@ cdef int read_outside(const uint8_t* source, uint8_t* target) except -1:
     if store is None:
         raise SpillError(f"a wide value of {reference.size} bytes cannot be read: its store {reference.store} is "
                          "closed; whoever read the rows came after the end of the job that wrote them")
+    return store
+
+
+cdef int read_outside(const uint8_t* source, uint8_t* target) except -1:
+    cdef Reference reference
+    memcpy(&reference, source, REFERENCE_BYTES)
+    store = _store_of(&reference)
     store.read_value(reference.file, reference.offset, reference.checksum,
                      PyMemoryView_FromMemory(<char*>target, <Py_ssize_t>reference.size, PyBUF_WRITE))
     return 0
+
+
+cdef object open_outside(const uint8_t* source):
+    cdef Reference reference
+    memcpy(&reference, source, REFERENCE_BYTES)
+    store = _store_of(&reference)
+    return store.open_value(reference.file, reference.offset, reference.size, reference.checksum)
 
 
 cdef int64_t _value_bytes(const ColumnView* column, int64_t row, int64_t count) noexcept nogil:
@@ -245,27 +267,3 @@ cdef int move_outside(ArrowBatch batch, int32_t index, object owner) except -1:
     column.values = values
     batch.keep_outside(index, flags, (offset_buffer, flag_buffer, value_buffer))
     return 0
-
-
-cdef int compare_outside(const uint8_t* left, int64_t left_size, bint left_outside, const uint8_t* right,
-                         int64_t right_size, bint right_outside) noexcept nogil:
-    """Order two values of which one at least lies outside, by the bytes that are here; UNDECIDED: equal so far."""
-    cdef int64_t left_known = left_size
-    cdef int64_t right_known = right_size
-    cdef int64_t known
-    cdef int order
-    if left_outside:
-        left_size = <int64_t> referenced_bytes(left)
-        left += PREFIX_OFFSET
-        left_known = min(left_size, <int64_t> PREFIX_BYTES)
-    if right_outside:
-        right_size = <int64_t> referenced_bytes(right)
-        right += PREFIX_OFFSET
-        right_known = min(right_size, <int64_t> PREFIX_BYTES)
-    known = min(left_known, right_known)
-    order = memcmp(left, right, <size_t> known)
-    if order != 0:
-        return -1 if order < 0 else 1
-    if known < min(left_size, right_size):
-        return UNDECIDED
-    return (left_size > right_size) - (left_size < right_size)

@@ -27,8 +27,6 @@ cdef class RowCodec:
     cdef tuple _movable                    # indexes of the columns whose values may lie outside
     cdef int32_t* _variable_slots          # of all variable columns
     cdef int32_t _variable_count
-    cdef void* _key_slots                  # int32_t*: of the variable columns that stay inside
-    cdef int32_t _key_count
 
     cdef void _begin_rows(self, const uint32_t* sizes, uint8_t** targets, int64_t count,
                           uint32_t* cursors) noexcept nogil
@@ -36,17 +34,16 @@ cdef class RowCodec:
     # Raise SchemaError unless the batch has the columns of this codec and no null where none is declared. Call it once
     # per batch before measure(); kernels trust it.
     cdef int accept(self, ArrowBatch batch) except -1
-    # Let wide values lie outside of the rows made from now on, in owner; those of the columns `inside` never do.
+    # Let wide values lie outside of the rows made from now on, in owner (None: nowhere); those of the columns `inside`
+    # never do.
     cdef int let_outside(self, object owner, inside) except -1
-    # Write the wide values of an accepted batch to the owner. Call it before measure(), once for a batch; keys are
-    # hashed and compared before or after, they stay.
+    # Write the wide values of an accepted batch to the owner. Call it before measure(), once for a batch; keys may be
+    # hashed and compared before or after.
     cdef int move_outside(self, ArrowBatch batch) except -1
     # How many of the first rows have at most size_limit bytes outside, together; at least one. NULL rows have none.
     cdef int64_t rows_within(self, uint8_t** rows, int64_t count, int64_t size_limit) noexcept nogil
     # Bytes that a row has outside.
     cdef int64_t bytes_outside(self, const uint8_t* row) noexcept nogil
-    # Whether a value that must stay inside is a reference (rows of another writer).
-    cdef bint has_key_outside(self, const uint8_t* row) noexcept nogil
     # sizes[i] = bytes of row start + i, for i < count.
     cdef void measure(self, ArrowBatch batch, int64_t start, int64_t count, uint32_t* sizes) noexcept nogil
     # Write row start + i at targets[i] (sizes[i] bytes, as measure() said).

@@ -128,10 +128,9 @@ cdef class RowCodec:
         self._shape = RowShape(self.column_count, self.fixed_size, layout.null_bytes, types, self.slots, self.widths,
                                self._null_row)
         self._projections = {}
-        self._variable_slots = <int32_t*>calloc(<size_t>self.column_count * 2 + 1, sizeof(int32_t))
+        self._variable_slots = <int32_t*>calloc(<size_t>self.column_count + 1, sizeof(int32_t))
         if self._variable_slots == NULL:
             raise MemoryError
-        self._key_slots = self._variable_slots + self.column_count
         for index in range(self.column_count):
             if self.kinds[index] >= KIND_BYTES:
                 self._variable_slots[self._variable_count] = self.slots[index]
@@ -146,15 +145,9 @@ cdef class RowCodec:
 
     cdef int let_outside(self, object owner, inside) except -1:
         cdef int32_t index
-        inside = frozenset(inside)
-        variable = [index for index in range(self.column_count) if self.kinds[index] >= KIND_BYTES]
         self._owner = owner
-        self._movable = tuple([index for index in variable if index not in inside])
-        self._key_count = 0
-        for index in variable:
-            if index in inside:
-                (<int32_t*>self._key_slots)[self._key_count] = self.slots[index]
-                self._key_count += 1
+        self._movable = tuple([index for index in range(self.column_count)
+                               if self.kinds[index] >= KIND_BYTES and index not in inside])
         return 0
 
     cdef int move_outside(self, ArrowBatch batch) except -1:
@@ -171,10 +164,6 @@ cdef class RowCodec:
         if row == NULL or not values_lie_outside():
             return 0
         return outside_bytes(row, self._variable_slots, self._variable_count)
-
-    cdef bint has_key_outside(self, const uint8_t* row) noexcept nogil:
-        return self._key_count > 0 and values_lie_outside() and outside_bytes(
-            row, <const int32_t*>self._key_slots, self._key_count) > 0
 
     cdef int64_t rows_within(self, uint8_t** rows, int64_t count, int64_t size_limit) noexcept nogil:
         cdef int64_t row

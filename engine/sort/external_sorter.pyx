@@ -41,7 +41,7 @@ from libc.string cimport memcpy
 from engine.memory.page_pool cimport PagePool
 from engine.memory.segment cimport MemorySegment
 from engine.records.arrow_batch cimport ArrowBatch
-from engine.records.outside_keys cimport row_at, take_keys_outside
+from engine.records.row_check cimport check_rows
 from engine.records.row_codec cimport row_size, rows_of_page
 from engine.records.row_combiner cimport RowCombiner
 from engine.sort.record_sorter cimport RecordSorter
@@ -98,7 +98,7 @@ cdef class ExternalSorter:
         self._pool = pool
         self._reader_count = reader_count
         self._runs = SortedRuns(schema, keys, space, block_size_bytes(pool.page_limit * pool.page_size // reader_count),
-                                has_values_inside or (combiner is not None and not combiner.keeps_size), combiner)
+                                has_values_inside, combiner)
         self._row_limit = FORCED_RUN_ROWS if force_spill else 0
         if limit is None and pool.page_limit >= 2 * HALF_PAGES_MIN:
             self._worker = SortWorker(self._runs)
@@ -191,8 +191,7 @@ cdef class ExternalSorter:
                 raise CorruptBlockError(f"sizes of rows do not add up in a page of {size} bytes given to a sort")
             done = 0
             offset = self._rows[count - 1] + row_size(self._rows[count - 1]) - data
-            for address in take_keys_outside(self._runs.codec, self._rows, &count, True):
-                self.add_batch(row_at(self._runs.codec, address))
+            check_rows(self._runs.codec, self._rows, count)
             while done < count:
                 with nogil:
                     for index in range(count - done):

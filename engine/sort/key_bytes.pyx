@@ -32,6 +32,7 @@ from engine.records.ordered_number cimport (
     ORDER_NULL,
     ordered_word,
 )
+from engine.records.outside_values cimport PREFIX_OFFSET, is_outside, known_bytes
 from engine.records.row_codec cimport RowCodec, row_is_null, row_size
 
 
@@ -74,7 +75,10 @@ cdef int32_t _put_value(uint8_t* target, int32_t used, const SortColumn* key, co
     cdef int32_t index
     if key.order == ORDER_BYTES:
         word = load64(value)
-        return _put_bytes(target, used, row + (word & 0xFFFFFFFFU), word >> 32, flip)
+        value = row + (word & 0xFFFFFFFFU)
+        if is_outside(word):      # what is known of it is as much as is taken of any value
+            return _put_bytes(target, used, value + PREFIX_OFFSET, known_bytes(value), flip)
+        return _put_bytes(target, used, value, word >> 32, flip)
     if key.order == ORDER_FIXED_BYTES:
         for index in range(key.width):
             used = _put(target, used, value[index] ^ flip)

@@ -33,6 +33,7 @@ from engine.iomanager.spill_reader cimport SpillReader
 from engine.records.byte_kernels cimport prefetch
 from engine.records.comparator cimport RowComparator
 from engine.records.normalized_key cimport NormalizedKey
+from engine.records.outside_keys cimport raise_failed_comparison
 from engine.records.row_codec cimport RowCodec, row_size, rows_of_page
 from engine.records.row_combiner cimport RowCombiner
 from engine.sort.loser_tree cimport tree_build, tree_create, tree_destroy, tree_replay
@@ -112,6 +113,7 @@ cdef class RunMerger:
                 self._open(leaf, (<RunSlice> slices[leaf]).begin)
             if tree_build(&self._tree, comparator, self._ties) != 0:
                 raise MemoryError()
+            raise_failed_comparison()
         except BaseException:
             self.close()
             raise
@@ -229,6 +231,7 @@ cdef class RunMerger:
             status = self._step()
         if status != CURSOR_READY:
             self._go_on(status)
+        raise_failed_comparison()
         return 0
 
     cdef int64_t collect(self, uint8_t** rows, int64_t row_limit, int64_t size_limit, uint8_t* arena,
@@ -261,6 +264,7 @@ cdef class RunMerger:
                     used += size + outside
                     count += 1
                     status = self._step()
+            raise_failed_comparison()
             if status == CURSOR_READY:
                 self.collected_bytes = used
                 return count
@@ -318,12 +322,15 @@ cdef class RunMerger:
         """As collect; the rows of a group become one, which is copied to the arena when it is complete."""
         cdef int64_t count = 0
         cdef int64_t used = 0
+        cdef int64_t outside = 0
         cdef int status
         while True:
             with nogil:
                 status = self._complete_group()
                 while status == CURSOR_READY and self._group_size > 0 and count < row_limit:
-                    if used + self._group_size > (min(size_limit, arena_size) if count > 0 else arena_size):
+                    outside += self._codec.bytes_outside(self._group)
+                    if used + self._group_size > arena_size or (
+                            count > 0 and used + self._group_size + outside > size_limit):
                         break
                     rows[count] = arena + used
                     memcpy(rows[count], self._group, <size_t> self._group_size)
@@ -331,6 +338,7 @@ cdef class RunMerger:
                     count += 1
                     self._group_size = 0
                     status = self._complete_group()
+            raise_failed_comparison()
             if status == CURSOR_READY:
                 self.collected_bytes = used
                 return count
@@ -384,6 +392,7 @@ cdef class RunMerger:
                     memcpy(target + used, row, <size_t> size)
                     used += size
                     status = self._take_row()
+            raise_failed_comparison()
             if status == CURSOR_READY:
                 return used
             self._go_on(status)
@@ -408,6 +417,7 @@ cdef class RunMerger:
                     writer.write(row)
                     row_limit -= 1
                     status = self._take_row()
+            raise_failed_comparison()
             if status == CURSOR_READY:
                 return 0
             self._go_on(status)

@@ -19,7 +19,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.stdlib cimport free, malloc
 
 from engine.memory.segment cimport MemorySegment
-from engine.records.outside_keys cimport check_rows
+from engine.records.row_check cimport check_rows
 from engine.records.row_codec cimport rows_of_page
 from engine.sort.sorted_run cimport RunWriter
 from engine.sort.sorted_runs cimport SortedRuns

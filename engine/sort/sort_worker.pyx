@@ -24,6 +24,7 @@ from libc.stdint cimport int64_t
 
 from engine.memory.status cimport STATUS_OK
 from engine.records.byte_kernels cimport prefetch
+from engine.records.outside_keys cimport raise_failed_comparison
 from engine.records.row_combiner cimport RowCombiner
 from engine.sort.record_sorter cimport RecordSorter
 from engine.sort.sorted_run cimport RunWriter
@@ -45,6 +46,7 @@ cdef int sort_rows(RecordSorter sorter, RowCombiner combiner) except -1:
         status = sorter.sort()
         if status == STATUS_OK and combiner is not None:
             failure = sorter.combine(combiner)
+    raise_failed_comparison()
     if failure != 0:
         combiner.raise_failure(failure)
     if status != STATUS_OK:

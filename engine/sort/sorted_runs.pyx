@@ -50,10 +50,9 @@ cdef class SortedRuns:
         self.codec = RowCodec(schema)
         self.normalized_key = NormalizedKey(self.codec, keys)
         self.comparator = RowComparator(self.codec, keys)
-        self.codec.let_outside(
-            None if has_values_inside else space,
-            [self.comparator.columns[index] for index in range(self.comparator.column_count)],
-        )
+        exchanged = set() if combiner is None or combiner.keeps_size else set(range(len(schema)))
+        exchanged.difference_update([self.comparator.columns[index] for index in range(self.comparator.column_count)])
+        self.codec.let_outside(None if has_values_inside else space, exchanged)
         self.key_bytes = KeyBytes(schema, keys)
         self.runs = []
         self.space = space

@@ -11,6 +11,7 @@ from engine.errors import CorruptBlockError, DiskFullError, SpillError
 from engine.iomanager import value_store
 from engine.iomanager.io_manager import IOManager
 from engine.memory import value_stores
+from engine.memory.value_stores import BLOCK_BYTES
 from tests.iomanager.conftest import IDENTITY
 
 
@@ -59,14 +60,43 @@ def test_damage_names_file_and_offset(io_manager: IOManager) -> None:
         place = space.write_value(memoryview(b"second" * 100))
         (path,) = [path for folder in io_manager.folders for path in folder.glob("*.spill")]
         with path.open("r+b") as file:
-            file.seek(57)
+            file.seek(61)
             file.write(b"?")
-        with pytest.raises(CorruptBlockError, match=rf"{path.name}.*offset 50 is damaged"):
+        with pytest.raises(CorruptBlockError, match=rf"{path.name}.*offset 54 is damaged"):
             read(place, 600)
-        with pytest.raises(CorruptBlockError, match="ends after"):
+        with pytest.raises(CorruptBlockError, match="end after"):
             read((place[0], place[1], place[2] + 1, place[3]), 600)
         with pytest.raises(CorruptBlockError, match="damaged"):
             read((place[0], 0, 0, place[3]), 50)
+
+
+def test_blocks_of_a_value_come_one_by_one_and_are_checked(io_manager: IOManager) -> None:
+    value = bytes(range(256)) * 2500  # two blocks and a half
+    blocks = [value[start : start + BLOCK_BYTES] for start in range(0, len(value), BLOCK_BYTES)]
+    with io_manager.space(IDENTITY) as space:
+        space.write_value(memoryview(b"before"))
+        number, file, offset, checksum = space.write_value(memoryview(value))
+        store = value_stores.find(number)
+        assert store is not None
+        opened = store.open_value(file, offset, len(value), checksum)
+        for index in (2, 0, 1):
+            into = bytearray(len(blocks[index]))
+            opened.read_block(index, memoryview(into))
+            assert into == blocks[index]
+        (path,) = [path for folder in io_manager.folders for path in folder.glob("*.spill")]
+        with path.open("r+b") as damaged:
+            damaged.seek(offset + BLOCK_BYTES)
+            damaged.write(b"?")
+        opened.read_block(0, memoryview(bytearray(BLOCK_BYTES)))
+        with pytest.raises(CorruptBlockError, match=f"{len(value)} bytes at offset {offset} is damaged"):
+            opened.read_block(1, memoryview(bytearray(BLOCK_BYTES)))
+        with path.open("r+b") as damaged:
+            damaged.seek(offset + len(value))
+            damaged.write(b"????")
+        with pytest.raises(CorruptBlockError, match="is damaged"):
+            store.open_value(file, offset, len(value), checksum)
+        with pytest.raises(CorruptBlockError, match="is damaged"):
+            store.open_value(file, offset, len(value) - 8, checksum)
 
 
 def test_a_full_disk_is_left_for_another_one(io_manager: IOManager, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ from engine.records.arrow_batch cimport ArrowBatch
 from engine.records.comparator cimport KeyEquality, RowComparator
 from engine.records.hashing cimport hash_batch, hash_rows, null_keys_of_batch, null_keys_of_rows
 from engine.records.normalized_key cimport NormalizedKey
+from engine.records.outside_keys cimport raise_failed_comparison
 from engine.records.row_codec cimport RowCodec, rows_of_page
 
 
@@ -90,9 +91,11 @@ def decode_picked(RowCodec codec not None, page, picks, columns=None):
         free(picked)
 
 
-def hashes_of_batch(batch, columns, int64_t start=0, count=None):
-    """Return the hashes of rows start .. start + count of a batch."""
+def hashes_of_batch(batch, columns, int64_t start=0, count=None, RowCodec mover=None):
+    """Return the hashes of rows start .. start + count of a batch, after a codec has moved wide values outside."""
     cdef ArrowBatch opened = ArrowBatch.open(batch)
+    if mover is not None:
+        mover.move_outside(opened)
     cdef Columns keys = Columns(columns)
     cdef int64_t rows = opened.row_count - start if count is None else count
     cdef uint64_t* hashes = <uint64_t*>malloc(rows * 8 + 8)
@@ -134,13 +137,17 @@ def rows_equal(KeyEquality equality not None, left_page, right_page):
     """Return for each pair (left row, right row) whether the keys are equal."""
     cdef Rows left = Rows(left_page)
     cdef Rows right = Rows(right_page)
-    return [[equality.rows_equal(left.rows[one], right.rows[other]) for other in range(right.count)]
-            for one in range(left.count)]
+    equal = [[equality.rows_equal(left.rows[one], right.rows[other]) for other in range(right.count)]
+             for one in range(left.count)]
+    raise_failed_comparison()
+    return equal
 
 
-def batch_equals_rows(KeyEquality equality not None, batch, right_page):
-    """Return for each pair (batch row, right row) whether the keys are equal."""
+def batch_equals_rows(KeyEquality equality not None, batch, right_page, RowCodec mover=None):
+    """Return for each pair (batch row, right row) whether the keys are equal; mover as in hashes_of_batch."""
     cdef ArrowBatch opened = ArrowBatch.open(batch)
+    if mover is not None:
+        mover.move_outside(opened)
     cdef Rows right = Rows(right_page)
     cdef int64_t pairs = opened.row_count * right.count
     cdef int64_t* batch_rows = <int64_t*>malloc(pairs * 8 + 8)
@@ -152,6 +159,7 @@ def batch_equals_rows(KeyEquality equality not None, batch, right_page):
             batch_rows[pair] = pair // right.count
             candidates[pair] = right.rows[pair % right.count]
         equality.batch_equals_rows(opened, batch_rows, candidates, pairs, flags)
+        raise_failed_comparison()
         return [[bool(flags[one * right.count + other]) for other in range(right.count)]
                 for one in range(opened.row_count)]
     finally:
@@ -171,6 +179,7 @@ def compare_all(RowComparator comparator not None, page):
             order = comparator.compare(rows.rows[<int64_t>one], rows.rows[<int64_t>other])
             line.append((order > 0) - (order < 0))
         result.append(line)
+    raise_failed_comparison()
     return result
 
 

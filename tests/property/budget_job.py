@@ -14,7 +14,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from engine import Environment, JoinHint, col, count, max_, sum_
+from engine import Environment, JoinHint, col, count, max_, min_, sum_
 
 PROCESS_SIZE = "512mb"
 
@@ -101,8 +101,23 @@ def wide_mapped(environment, source):
     return rows.map(lambda row: (row.id, row.blob), pa.schema([("id", pa.int64()), ("blob", pa.binary())]))
 
 
+def wide_keys(environment, source):
+    blobs = environment.read_parquet(f"{source}/wide.parquet")
+    grouped = blobs.group_by("blob").agg(id=min_(col("id")))
+    return grouped.join(blobs.select("blob"), on="blob", hint=JoinHint.REPARTITION_HASH_SECOND).sort("blob")
+
+
+def wide_key_sort(environment, source):
+    return environment.read_parquet(f"{source}/wide.parquet").sort("blob", descending=True)
+
+
+def wide_key_distinct(environment, source):
+    return environment.read_parquet(f"{source}/wide.parquet").distinct()
+
+
 NAMES = pa.schema([("id", pa.int64()), ("name", pa.string())])
 SENT = (wide_group, wide_sent_probe, wide_sent_build)
+BY_KEY = (wide_keys, wide_key_sort, wide_key_distinct)
 WORKLOADS = {
     one.__name__: one
     for one in (
@@ -118,6 +133,7 @@ WORKLOADS = {
         wide_probe,
         wide_mapped,
         *SENT,
+        *BY_KEY,
     )
 }
 

@@ -6,6 +6,8 @@ An error of the engine, or other values; never a crash, another exception, or a 
 address sanitizer). Checksums of files and frames are tested elsewhere: here the damage is behind them.
 """
 
+import contextlib
+import functools
 import itertools
 import os
 import random
@@ -26,6 +28,7 @@ from engine.iomanager.block_format import decode_block, encode_block
 from engine.iomanager.spill_identity import SpillIdentity
 from engine.join.hash_join import HashJoin
 from engine.memory import value_stores
+from engine.memory.value_stores import BLOCK_BYTES
 from engine.records.outside_values import set_outside_bytes
 from engine.records.row_codec import RowCodec
 from engine.sort.external_sorter import ExternalSorter
@@ -36,7 +39,7 @@ from tests.property.test_damaged_bytes import FLAT, NESTED
 
 MUTATIONS = int(os.environ.get("MUTATIONS", "1000"))
 SEED = os.environ.get("SEED", "")
-WORDS = (0, 1, 7, 8, 96, 0x7FFFFFFF, 0x80000000, 0x80000060, 0xFFFFFFF8, 0xFFFFFFFF)
+WORDS = (0, 1, 7, 8, 112, 0x7FFFFFFF, 0x80000000, 0x80000070, 0xFFFFFFF8, 0xFFFFFFFF)
 REFUSED = (CorruptBlockError, DataError)
 pytestmark = pytest.mark.timeout(120 + MUTATIONS // 20)
 
@@ -105,6 +108,33 @@ class Values:
     def read_value(self, file, offset, checksum, into):
         into[:] = self.values[offset]
 
+    def open_value(self, file, offset, size, checksum):
+        return Blocks(self.values[offset])
+
+
+class Blocks:
+    """One of them, block by block."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def read_block(self, index, into):
+        into[:] = self.value[index * BLOCK_BYTES :][: len(into)]
+
+
+@contextlib.contextmanager
+def rows_with_keys(outside):
+    """Rows of KEYED, their texts outside if so."""
+    codec, values = RowCodec(KEYED.schema), Values()
+    if outside:
+        set_outside_bytes(4)
+        codec.keep_outside(values)
+    rows = codec.to_rows(KEYED.combine_chunks().to_batches()[0])
+    set_outside_bytes()
+    assert bool(values.values) == outside
+    yield rows
+    value_stores.forget(values.number)
+
 
 @pytest.mark.parametrize("name", TABLES)
 @pytest.mark.parametrize("outside", [False, True])
@@ -140,23 +170,24 @@ SORTED_BY = [
 ]
 
 
+@pytest.mark.parametrize("outside", [False, True])
 @pytest.mark.parametrize("keys", SORTED_BY, ids=lambda keys: keys[0].column)
-def test_a_sort_refuses_them(keys, tmp_path):
-    _, rows = rows_of(KEYED)
+def test_a_sort_refuses_them(keys, outside, tmp_path):
+    with rows_with_keys(outside) as rows:
 
-    def take(bad):
-        with join_memory(tmp_path, 8, 4096) as (pool, space):
-            sorter = ExternalSorter(KEYED.schema, keys, pool, space)
-            try:
-                sorter.add_rows(bad)
-                sorter.add_rows(rows)
-                sorter.finish()
-                for batch in sorter.batches():
-                    batch.validate()
-            finally:
-                sorter.close()
+        def take(bad):
+            with join_memory(tmp_path, 8, 4096) as (pool, space):
+                sorter = ExternalSorter(KEYED.schema, keys, pool, space)
+                try:
+                    sorter.add_rows(bad)
+                    sorter.add_rows(rows)
+                    sorter.finish()
+                    for batch in sorter.batches():
+                        batch.validate()
+                finally:
+                    sorter.close()
 
-    try_all(f"sort {keys}", rows, take, 0.02)
+        try_all(f"sort {keys} {outside}", rows, take, 0.02)
 
 
 @pytest.mark.parametrize("keys", SORTED_BY, ids=lambda keys: keys[0].column)
@@ -187,16 +218,15 @@ def test_sorted_rows_of_another_process_are_refused(keys, tmp_path):
 
 
 @pytest.mark.parametrize("how", [JoinType.INNER, JoinType.FULL, JoinType.ANTI])
-@pytest.mark.parametrize("key", ["s", "x"])
-def test_a_join_refuses_them_as_build_rows(how, key, tmp_path):
-    _, rows = rows_of(KEYED)
+@pytest.mark.parametrize(("key", "outside"), [("s", False), ("x", False), ("s", True)])
+def test_a_join_refuses_them_as_build_rows(how, key, outside, tmp_path):
     (probe,) = KEYED.combine_chunks().to_batches()
     index = KEYED.schema.get_field_index(key)
     output = [(0, column) for column in range(KEYED.num_columns)]
     schema = pa.schema([pa.field(f"c{position}", field.type) for position, field in enumerate(KEYED.schema)])
     spills = itertools.cycle([False, True])
 
-    def take(bad):
+    def take(rows, bad):
         with join_memory(tmp_path, 8, 4096) as (pool, space):
             sides = (KEYED.schema, KEYED.schema, [index], [index], how is not JoinType.ANTI)
             join = HashJoin(how, *sides, output, schema, pool, space, next(spills))
@@ -209,7 +239,8 @@ def test_a_join_refuses_them_as_build_rows(how, key, tmp_path):
             finally:
                 join.close()
 
-    try_all(f"join {how} {key}", rows, take, 0.02)
+    with rows_with_keys(outside) as rows:
+        try_all(f"join {how} {key} {outside}", rows, functools.partial(take, rows), 0.02)
 
 
 @pytest.mark.parametrize("compress", [False, True])

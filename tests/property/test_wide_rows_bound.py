@@ -1,4 +1,5 @@
-"""Jobs over very wide rows that never leave Arrow: right, and within the bound of resident memory, however many rows.
+"""Jobs over very wide rows that never leave Arrow, and by very wide keys: right, and within the bound of resident
+memory, however many rows.
 
     resident over idle <= managed + network + 64 MB + 16 MB a slot + 3 x the largest record
 
@@ -21,13 +22,15 @@ from tests.property.test_memory_bound import IS_BOUNDED, MEGABYTE, ROOT, SLOTS, 
 
 MANAGED = "4mb"
 JOBS = ("wide_passes", "wide_probe", "wide_mapped")
+KEY_JOBS = ("wide_keys", "wide_key_sort", "wide_key_distinct")
 #: job, bytes of a record, records, rows of a row group. A probe of a group of many rows is not among them: the reader
 #: keeps a page while the join works, which is one record too many.
 CASES = (
     [(job, 64 * MEGABYTE, rows, 1) for job in JOBS for rows in (5, 10, 20)]
     + [(job, 64 * MEGABYTE, 10, 10) for job in ("wide_passes", "wide_mapped")]
+    + [(job, 64 * MEGABYTE, 10, 1) for job in KEY_JOBS]
     if IS_TORTURE
-    else [("wide_passes", 24 * MEGABYTE, 6, 1)]
+    else [("wide_passes", 24 * MEGABYTE, 6, 1), ("wide_keys", 24 * MEGABYTE, 6, 1)]
 )
 COMMAND = "import engine, runpy; runpy.run_module('tests.property.budget_job', run_name='__main__')"
 SCHEMA = pa.schema([("id", pa.int64()), ("blob", pa.binary())])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from typing import NoReturn
 from zlib import crc32
 
 import pyarrow as pa
@@ -16,7 +17,7 @@ from engine.records.row_codec import RowCodec
 from tests.records.batches import NESTED_TYPES, sample_values
 
 LIMIT = 100
-REFERENCE_BYTES = 96
+REFERENCE_BYTES = 112
 
 
 class ValuesInMemory:
@@ -33,6 +34,9 @@ class ValuesInMemory:
     def read_value(self, file: int, offset: int, checksum: int, into: memoryview) -> None:
         assert (file, checksum) == (5, 0xABCD)
         into[:] = self.values[offset]
+
+    def open_value(self, file: int, offset: int, size: int, checksum: int) -> NoReturn:
+        raise AssertionError("nothing is compared here")
 
 
 @pytest.fixture
@@ -55,9 +59,10 @@ def test_a_row_with_an_outside_value_is_these_bytes(store: ValuesInMemory) -> No
     batch = pa.record_batch({"id": [7], "blob": [value]})
     row = codec_of(batch.schema, store).to_rows(batch)
     assert store.values == [value]
-    assert row[:24].hex() == "780000000000000007000000000000001800000060000080"
-    size, _, number, file, offset, checksum, own, prefix = struct.unpack("<QQIIQII56s", row[24:])
-    assert (size, number, file, offset, checksum, prefix) == (200, store.number, 5, 0, 0xABCD, value[:56])
+    assert row[:24].hex() == "880000000000000007000000000000001800000070000080"
+    size, _, number, file, offset, checksum, own, hashed, prefix = struct.unpack("<QQIIQIIQ64s", row[24:])
+    assert (size, number, file, offset, checksum, prefix) == (200, store.number, 5, 0, 0xABCD, value[:64])
+    assert hashed == 5038193865536330354
     assert own == crc32(row[24:60] + bytes(4) + row[64:])
 
 

@@ -24,7 +24,6 @@ cythonize(modules, compiler_directives=directives, force=True, build_dir={build!
 
 #: where a kernel takes the GIL other than to raise, and how often
 _TAKES_GIL = {
-    "aggregate/group_table.pyx _beats": "two values that lie in files, alike in what lies here",
     "exchange/wire.pyx seal_and_send": "TLS is Python's: once for 16 KiB",
     "exchange/wire.pyx receive_opened": "TLS is Python's: once for 16 KiB",
     "iomanager/lz4_codec.pyx lz4_compress": "without the C functions of the lz4 package: once a block",
@@ -34,6 +33,7 @@ _TAKES_GIL = {
     "iomanager/spill_writer.pyx next_extent": "a disk is full: the file goes on in another folder",
     "iomanager/spill_writer.pyx fail_stream": "a failure",
     "iomanager/spill_writer.pyx _queue_block": "opens the file with the first block",
+    "records/outside_keys.pyx _compare_or_note": "two values that lie in files, alike in what lies here",
 }
 _RAISES = re.compile(r"raise\b|self\._raise_|self\._refuse")
 
@@ -48,7 +48,6 @@ _KEEPS_GIL = {
     "records/batch_decoder.pyx _without_missing": "outer joins, a nanosecond a row",
     "records/batch_decoder.pyx _read_resolved": "reads files",
     "records/nested_reader.pyx _offsets": "nested columns, a nanosecond a value",
-    "records/outside_keys.pyx take_keys_outside": "keys of rows that another process wrote wide",
     "records/outside_values.pyx move_outside": "writes files",
     "sort/external_sorter.pyx _keep_first": "at most 256 KiB of rows, once a full memory",
     "sort/sorted_run.pyx samples": "some hundred rows of a run",

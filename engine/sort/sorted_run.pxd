@@ -2,7 +2,7 @@
 #
 #     in memory    RecordSorter: index entries in order ──► rows in pages
 #     on disk      │ block 0 │ block 1 │ block 2 │ ...      and in memory for each block:
-#                    first row's number, first row's key bytes
+#                    first row's number; for every so many of them, the first row's key bytes
 #
 # A row's number (0-based) is the same in memory and on disk, so a reader that began in memory goes on in the file.
 
@@ -20,11 +20,14 @@ cdef class SortedRun:
     cdef RecordSorter memory                # None: on disk
     cdef object file                        # SpillFile; None: in memory
     cdef object partition                   # id of the result partition that it is a part of, or None
-    cdef int64_t block_count                # of the sparse index
+    cdef int64_t block_count
     cdef int64_t _capacity
     cdef int64_t* first_rows                # [block_count]
-    cdef uint8_t* _keys                     # [block_count * KEY_BYTES_MAX]
-    cdef uint8_t* _key_sizes                # [block_count]
+    cdef int64_t _key_step                  # blocks for which one key is kept
+    cdef int64_t _key_count                 # block_count / _key_step, rounded up
+    cdef int64_t _key_capacity
+    cdef uint8_t* _keys                     # [_key_count * KEY_BYTES_MAX]
+    cdef uint8_t* _key_sizes                # [_key_count]
     cdef dict _bounds                       # bound -> number of the first row that is not below it
 
     # The number of the first row whose key is not below the bound.
@@ -37,7 +40,11 @@ cdef class SortedRun:
     cdef int take_file(self, SortedRun other) except -1
     cdef int64_t _search_memory(self, bytes bound, KeyBytes key_bytes) except -1
     cdef int64_t _search_file(self, bytes bound, KeyBytes key_bytes) except -1
+    cdef int64_t _rows_below(self, int64_t block, bytes bound, KeyBytes key_bytes, int64_t limit) except -1
+    # Whether add_block will look at the key that it is given.
+    cdef bint next_block_has_key(self) noexcept nogil
     cdef int add_block(self, int64_t first_row, const uint8_t* key, int32_t key_size) except -1 nogil
+    cdef int _add_key(self, const uint8_t* key, int32_t key_size) except -1 nogil
 
 cdef SortedRun run_in_memory(RecordSorter memory, int64_t row_count)
 

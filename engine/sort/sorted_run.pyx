@@ -5,10 +5,12 @@
     run.take_file(other)                                a run in memory goes on as its copy on disk
     run.row_of_bound(bound, key_bytes)                  where a range begins
 
-Of a run on disk the first key of each block is kept in memory: a bound is found by a binary search and the rows of one
-block, which is read once a bound, whoever asks. A run in memory is searched itself.
+Of a run on disk a key is kept in memory for every KEY_STEP_BYTES of blocks, the first one of theirs, and the number of
+each block's first row: a bound is found by a binary search over the keys, then over the blocks between two of them,
+which are read for it, once a bound, whoever asks. A run in memory is searched itself.
 
-Memory: 73 bytes a block lie outside the budget, 3 in 10 000 of blocks of 256 KiB.
+Memory: 65 bytes a key and 8 a block lie outside the budget, up to double while arrays grow: one or two in a thousand of
+the rows, and two more where memory is so short that blocks are of 4 KiB.
 
 A run that is a part of a result partition names it in the errors of its file: reading again would not help, its
 producer has to run again.
@@ -31,29 +33,47 @@ from engine.sort.record_sorter cimport RecordSorter
 from engine.errors import CorruptBlockError
 
 
+cdef enum:
+    KEY_STEP_BYTES = 65536      # of blocks for which one key is kept; a larger block has its own
+
+
 @cython.final
 cdef class SortedRun:
 
     def __cinit__(self):
         self._bounds = {}
+        self._key_step = 1
 
     def __dealloc__(self):
         free(self.first_rows)
         free(self._keys)
         free(self._key_sizes)
 
+    cdef bint next_block_has_key(self) noexcept nogil:
+        return self.block_count % self._key_step == 0
+
     cdef int add_block(self, int64_t first_row, const uint8_t* key, int32_t key_size) except -1 nogil:
         cdef int64_t capacity
         if self.block_count == self._capacity:
-            capacity = 2 * self._capacity + 8
+            capacity = self._capacity + self._capacity // 2 + 8
             self.first_rows = <int64_t*> _grown(self.first_rows, capacity * <int64_t> sizeof(int64_t))
-            self._keys = <uint8_t*> _grown(self._keys, capacity * KEY_BYTES_MAX)
-            self._key_sizes = <uint8_t*> _grown(self._key_sizes, capacity)
             self._capacity = capacity
         self.first_rows[self.block_count] = first_row
-        memcpy(self._keys + self.block_count * KEY_BYTES_MAX, key, <size_t> key_size)
-        self._key_sizes[self.block_count] = <uint8_t> key_size
+        if self.next_block_has_key():
+            self._add_key(key, key_size)
         self.block_count += 1
+        return 0
+
+    cdef int _add_key(self, const uint8_t* key, int32_t key_size) except -1 nogil:
+        cdef int64_t capacity
+        if self._key_count == self._key_capacity:
+            capacity = self._key_capacity + self._key_capacity // 2 + 8
+            self._keys = <uint8_t*> _grown(self._keys, capacity * KEY_BYTES_MAX)
+            self._key_sizes = <uint8_t*> _grown(self._key_sizes, capacity)
+            self._key_capacity = capacity
+        memcpy(self._keys + self._key_count * KEY_BYTES_MAX, key, <size_t> key_size)
+        self._key_sizes[self._key_count] = <uint8_t> key_size
+        self._key_count += 1
         return 0
 
     cdef int blame(self, error) except -1:
@@ -98,13 +118,12 @@ cdef class SortedRun:
         return low
 
     cdef int64_t _search_file(self, bytes bound, KeyBytes key_bytes) except -1:
-        """Search the sparse index for the block in which the bound lies, then that block."""
+        """Search the keys for the blocks among which the bound lies, these by their first rows, then one of them."""
         cdef const uint8_t* key = bound
-        cdef const uint8_t[::1] rows
         cdef int32_t size = <int32_t> len(bound)
         cdef int64_t low = 0
-        cdef int64_t high = self.block_count
-        cdef int64_t middle, offset, row
+        cdef int64_t high = self._key_count
+        cdef int64_t middle
         while low < high:
             middle = (low + high) // 2
             if compare_keys(self._keys + middle * KEY_BYTES_MAX, self._key_sizes[middle], key, size) < 0:
@@ -113,28 +132,42 @@ cdef class SortedRun:
                 high = middle
         if low == 0:
             return 0
-        rows = self.file.read_block(low - 1)
-        row = self.first_rows[low - 1]
-        offset = 0
-        while offset + 8 <= rows.shape[0]:
+        high = min(low * self._key_step, self.block_count)
+        low = (low - 1) * self._key_step
+        while high - low > 1:
+            middle = (low + high) // 2
+            if self._rows_below(middle, bound, key_bytes, 1) == 1:
+                low = middle
+            else:
+                high = middle
+        return self.first_rows[low] + self._rows_below(low, bound, key_bytes, self.row_count)
+
+    cdef int64_t _rows_below(self, int64_t block, bytes bound, KeyBytes key_bytes, int64_t limit) except -1:
+        """Return how many rows at the beginning of a block are below a bound; it looks at no more than a limit."""
+        cdef const uint8_t[::1] rows = self.file.read_block(block)
+        cdef const uint8_t* key = bound
+        cdef int32_t size = <int32_t> len(bound)
+        cdef int64_t offset = 0
+        cdef int64_t count = 0
+        while count < limit and offset + 8 <= rows.shape[0]:
             if row_size(&rows[offset]) < 8 or row_size(&rows[offset]) > rows.shape[0] - offset:
-                raise CorruptBlockError(f"sizes of rows do not add up in block {low - 1} of {self.file!r}")
+                raise CorruptBlockError(f"sizes of rows do not add up in block {block} of {self.file!r}")
             if key_bytes.compare(&rows[offset], key, size) >= 0:
                 break
             offset += row_size(&rows[offset])
-            row += 1
-        return row
+            count += 1
+        return count
 
     def samples(self, KeyBytes key_bytes not None, int64_t count):
-        """Return (keys, weights in bytes) of up to `count` rows (in memory) or of all blocks (on disk), in order."""
+        """Return (keys, weights in bytes) of up to `count` rows (in memory) or of all kept keys (on disk), in order."""
         cdef uint8_t[KEY_BYTES_MAX] target
         cdef int64_t index, row
         keys, weights = [], []
         if self.memory is None:
             sizes = self.file.block_sizes()
-            for index in range(self.block_count):
+            for index in range(self._key_count):
                 keys.append(self._keys[index * KEY_BYTES_MAX:index * KEY_BYTES_MAX + self._key_sizes[index]])
-                weights.append(sizes[index])
+                weights.append(sum(sizes[index * self._key_step:(index + 1) * self._key_step]))
             return keys, weights
         count = min(count, self.row_count)
         for index in range(count):
@@ -146,6 +179,7 @@ cdef class SortedRun:
     cdef int take_file(self, SortedRun other) except -1:
         self.file, other.file = other.file, None
         self.block_count, self._capacity = other.block_count, other._capacity
+        self._key_count, self._key_capacity, self._key_step = other._key_count, other._key_capacity, other._key_step
         self.first_rows, self._keys, self._key_sizes = other.first_rows, other._keys, other._key_sizes
         other.first_rows, other._keys, other._key_sizes = NULL, NULL, NULL
         self.memory.clear()
@@ -185,6 +219,7 @@ cdef class RunWriter:
         self._writer = writer
         self._key_bytes = key_bytes
         self._run = SortedRun()
+        self._run._key_step = max(1, KEY_STEP_BYTES // writer.block_size)
 
     cdef int write(self, const uint8_t* row) except -1 nogil:
         cdef uint8_t[KEY_BYTES_MAX] key
@@ -193,7 +228,8 @@ cdef class RunWriter:
         self._writer.write(row, row_size(row))
         if is_first or self._writer.blocks_cut != block:
             # with something in it, the old block was cut to make room: the row begins the next one
-            self._run.add_block(self.row_count, key, self._key_bytes.write(row, key))
+            self._run.add_block(self.row_count, key,
+                                self._key_bytes.write(row, key) if self._run.next_block_has_key() else 0)
         self.row_count += 1
         return 0
 

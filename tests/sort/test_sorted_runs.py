@@ -160,6 +160,34 @@ def test_any_bounds_cut_any_rows_without_loss(workshop, keys, bounds, descending
     assert same(found, oracle(table, order))
 
 
+@pytest.mark.parametrize("distinct", [7, 300, 100_000])
+def test_ranges_begin_anywhere_among_the_blocks_between_two_kept_keys(workshop, distinct):
+    rng = random.Random(distinct)
+    size = 6000
+    keys = [rng.randrange(distinct) for _ in range(size)]
+    table = pa.table({"key": keys, "number": range(size), "text": ["padding " * 5] * size}, ROW)
+    order = (SortKey("key"),)
+    with workshop.operator(10) as (pool, space), workshop.operator(10) as (merge_pool, _):
+        runs = take_runs(table, order, pool, space, force_spill=True)
+        kept, weights = runs.samples(0)
+        assert sum(weights) == runs.row_bytes
+        assert len(kept) <= runs.row_bytes / 65536 + runs.run_count, "one key for 64 KiB, and one a run"
+        assert runs.row_bytes > 4 * 65536
+        bounds = sorted({*bounds_of(table, order, [rng.random() for _ in range(30)]), *kept})
+        found = [
+            row
+            for lower, upper in itertools.pairwise([None, *bounds, None])
+            for row in read_range([runs], merge_pool, lower, upper)
+        ]
+        for bound in rng.sample(bounds, min(5, len(bounds))):
+            above = read_range([runs], merge_pool, bound, None)
+            first = bounds_of(pa.Table.from_pylist(above, ROW), order, [0])[0]
+            assert first >= bound
+            assert len(above) == sum(key >= above[0]["key"] for key in keys)
+        runs.release()
+    assert same(found, oracle(table, order))
+
+
 def test_samples_stand_for_all_bytes_and_come_from_all_over(workshop):
     table = make_table("int64", 2000, null_share=0)
     for pages in (400, 10):

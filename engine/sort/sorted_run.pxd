@@ -41,10 +41,10 @@ cdef class SortedRun:
     cdef int64_t _search_memory(self, bytes bound, KeyBytes key_bytes) except -1
     cdef int64_t _search_file(self, bytes bound, KeyBytes key_bytes) except -1
     cdef int64_t _rows_below(self, int64_t block, bytes bound, KeyBytes key_bytes, int64_t limit) except -1
-    # Whether add_block will look at the key that it is given.
+    # Whether add_key comes before the next add_block.
     cdef bint next_block_has_key(self) noexcept nogil
-    cdef int add_block(self, int64_t first_row, const uint8_t* key, int32_t key_size) except -1 nogil
-    cdef int _add_key(self, const uint8_t* key, int32_t key_size) except -1 nogil
+    cdef int add_block(self, int64_t first_row) except -1 nogil
+    cdef int add_key(self, const uint8_t* key, int32_t key_size) except -1 nogil
 
 cdef SortedRun run_in_memory(RecordSorter memory, int64_t row_count)
 

@@ -52,19 +52,17 @@ cdef class SortedRun:
     cdef bint next_block_has_key(self) noexcept nogil:
         return self.block_count % self._key_step == 0
 
-    cdef int add_block(self, int64_t first_row, const uint8_t* key, int32_t key_size) except -1 nogil:
+    cdef int add_block(self, int64_t first_row) except -1 nogil:
         cdef int64_t capacity
         if self.block_count == self._capacity:
             capacity = self._capacity + self._capacity // 2 + 8
             self.first_rows = <int64_t*> _grown(self.first_rows, capacity * <int64_t> sizeof(int64_t))
             self._capacity = capacity
         self.first_rows[self.block_count] = first_row
-        if self.next_block_has_key():
-            self._add_key(key, key_size)
         self.block_count += 1
         return 0
 
-    cdef int _add_key(self, const uint8_t* key, int32_t key_size) except -1 nogil:
+    cdef int add_key(self, const uint8_t* key, int32_t key_size) except -1 nogil:
         cdef int64_t capacity
         if self._key_count == self._key_capacity:
             capacity = self._key_capacity + self._key_capacity // 2 + 8
@@ -228,8 +226,9 @@ cdef class RunWriter:
         self._writer.write(row, row_size(row))
         if is_first or self._writer.blocks_cut != block:
             # with something in it, the old block was cut to make room: the row begins the next one
-            self._run.add_block(self.row_count, key,
-                                self._key_bytes.write(row, key) if self._run.next_block_has_key() else 0)
+            if self._run.next_block_has_key():
+                self._run.add_key(key, self._key_bytes.write(row, key))
+            self._run.add_block(self.row_count)
         self.row_count += 1
         return 0
 

@@ -36,6 +36,19 @@ def nothing_is_left_behind():
     """Clusters live as long as a module here; the module's own check comes at its end."""
 
 
+def small_environment(tmp_path, force_spill, mode="PIPELINED"):
+    """Two slots of 2 MB of managed memory each."""
+    return Environment(
+        config={
+            "parallelism.default": 2,
+            "taskmanager.memory.managed.size": "4mb",
+            "io.tmp.dirs": str(tmp_path / "spill"),
+            "debug.force-spill": force_spill,
+            "execution.mode": mode,
+        }
+    )
+
+
 def threads_alive():
     return {thread for thread in threading.enumerate() if thread.is_alive() and not thread.name.startswith("pydev")}
 

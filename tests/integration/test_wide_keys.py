@@ -11,10 +11,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from engine import Environment, JoinHint, col, count, count_distinct, first, max_, sum_
+from engine import JoinHint, col, count, count_distinct, first, max_, sum_
 from engine.memory import value_stores
 from engine.memory.value_stores import BLOCK_BYTES
 from engine.records.outside_values import set_outside_bytes
+from tests.integration.conftest import small_environment
 
 #: what most keys have in common, and what a few have
 BEGINNING, LONG_BEGINNING = b"begin" * 30, b"b" * BLOCK_BYTES
@@ -50,18 +51,6 @@ def paths(tmp_path: Path) -> Iterator[tuple[str, str]]:
     assert not value_stores.any_open()
 
 
-def environment(tmp_path: Path, force_spill: bool, mode: str = "PIPELINED") -> Environment:
-    return Environment(
-        config={
-            "parallelism.default": 2,
-            "taskmanager.memory.managed.size": "4mb",
-            "io.tmp.dirs": str(tmp_path / "spill"),
-            "debug.force-spill": force_spill,
-            "execution.mode": mode,
-        }
-    )
-
-
 def unordered(rows: list[dict[str, Any]]) -> list[str]:
     return sorted(repr(sorted(row.items())) for row in rows)
 
@@ -75,7 +64,7 @@ def test_a_sort_by_them(
     present.sort(key=lambda row: row["key"], reverse=descending)
     nulls = [row for row in FACTS if row["key"] is None]
     expected = present + nulls if nulls_last else nulls + present
-    with environment(tmp_path, force_spill, "BATCH" if descending else "PIPELINED") as env:
+    with small_environment(tmp_path, force_spill, "BATCH" if descending else "PIPELINED") as env:
         read = env.read_parquet(paths[0])
         found = read.sort(["key", "id"], descending=[descending, False], nulls_last=nulls_last).to_arrow().to_pylist()
         assert found == expected
@@ -93,7 +82,7 @@ def test_groups_of_them(paths: tuple[str, str], tmp_path: Path, force_spill: boo
         {"key": one, "rows": len(rows), "ids": sum(row["id"] for row in rows), "tag": max(row["tag"] for row in rows)}
         for one, rows in groups.items()
     ]
-    with environment(tmp_path, force_spill) as env:
+    with small_environment(tmp_path, force_spill) as env:
         read = env.read_parquet(paths[0])
         grouped = read.group_by("key").agg(rows=count(), ids=sum_(col("id")), tag=max_(col("tag")))
         assert unordered(grouped.to_arrow().to_pylist()) == unordered(expected)
@@ -144,7 +133,7 @@ def joined(how: str) -> list[dict[str, Any]]:
 def test_joins_by_them(paths: tuple[str, str], tmp_path: Path, how: str, hint: JoinHint, force_spill: bool) -> None:
     if hint is JoinHint.BROADCAST_HASH_SECOND and how in ("right", "full"):
         hint = JoinHint.REPARTITION_HASH_SECOND
-    with environment(tmp_path, force_spill) as env:
+    with small_environment(tmp_path, force_spill) as env:
         left, right = env.read_parquet(paths[0]), env.read_parquet(paths[1])
         found = left.join(right, on="key", how=how, hint=hint).to_arrow().to_pylist()
     assert unordered(found) == unordered(joined(how))
@@ -155,7 +144,7 @@ def test_functions_over_groups_of_them(paths: tuple[str, str], tmp_path: Path) -
     expected: dict[bytes | None, list[int]] = {}
     for row in FACTS:
         expected.setdefault(row["key"], []).append(row["id"])
-    with environment(tmp_path, True) as env:
+    with small_environment(tmp_path, True) as env:
         read, others = env.read_parquet(paths[0]), env.read_parquet(paths[1])
         found = read.group_by("key").reduce(lambda rows: [max((row.id, 1) for row in rows)[::-1]], schema).collect()
         assert sorted(row["last"] for row in found) == sorted(max(ids) for ids in expected.values())

@@ -10,9 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from engine import Environment, JoinHint, col, max_, min_
+from engine import JoinHint, col, max_, min_
 from engine.memory import value_stores
 from engine.records.outside_values import set_outside_bytes
+from tests.integration.conftest import small_environment
 
 ROWS = 300
 
@@ -48,18 +49,6 @@ def facts(tmp_path: Path) -> Iterator[pa.Table]:
     assert not value_stores.any_open()
 
 
-def environment(tmp_path: Path, force_spill: bool, mode: str) -> Environment:
-    return Environment(
-        config={
-            "parallelism.default": 2,
-            "taskmanager.memory.managed.size": "4mb",
-            "io.tmp.dirs": str(tmp_path / "spill"),
-            "debug.force-spill": force_spill,
-            "execution.mode": mode,
-        }
-    )
-
-
 def by_id(table: pa.Table) -> list[dict[str, Any]]:
     return sorted(table.to_pylist(), key=lambda found: (found["id"] is None, found["id"] or 0, str(found)))
 
@@ -72,7 +61,7 @@ MODES = ["PIPELINED", "BATCH"]
 def test_rows_are_sorted_by_a_wide_column_and_by_a_narrow_one(
     facts: pa.Table, tmp_path: Path, force_spill: bool, mode: str
 ) -> None:
-    with environment(tmp_path, force_spill, mode) as env:
+    with small_environment(tmp_path, force_spill, mode) as env:
         read = env.read_parquet(str(tmp_path / "facts.parquet"))
         found = read.sort("id", descending=True).to_arrow()
         assert [one["id"] for one in found.to_pylist()] == list(range(ROWS - 1, -1, -1))
@@ -97,7 +86,7 @@ def test_joins_give_the_same_with_values_outside(
     results = []
     for size in (100, None):
         set_outside_bytes(size)
-        with environment(tmp_path, force_spill, MODES[0]) as env:
+        with small_environment(tmp_path, force_spill, MODES[0]) as env:
             left = env.read_parquet(str(tmp_path / "facts.parquet"))
             right = env.read_parquet(str(tmp_path / "small.parquet"))
             results.append(by_id(left.join(right, on="k", how=how, hint=hint).to_arrow()))
@@ -106,7 +95,7 @@ def test_joins_give_the_same_with_values_outside(
 
 @pytest.mark.parametrize("force_spill", [False, True])
 def test_groups_keep_the_extreme_of_values_outside(facts: pa.Table, tmp_path: Path, force_spill: bool) -> None:
-    with environment(tmp_path, force_spill, MODES[0]) as env:
+    with small_environment(tmp_path, force_spill, MODES[0]) as env:
         read = env.read_parquet(str(tmp_path / "facts.parquet"))
         found = read.group_by("k").agg(low=min_(col("text")), high=max_(col("text"))).to_arrow().to_pylist()
         for one in found:

@@ -123,13 +123,13 @@ class Blocks:
 
 
 @contextlib.contextmanager
-def rows_with_keys(outside):
-    """Rows of KEYED, their texts outside if so."""
-    codec, values = RowCodec(KEYED.schema), Values()
+def rows_outside(table, outside, from_bytes):
+    """Rows of a table, their values of at least so many bytes outside if so."""
+    codec, values = RowCodec(table.schema), Values()
     if outside:
-        set_outside_bytes(4)
+        set_outside_bytes(from_bytes)
         codec.keep_outside(values)
-    rows = codec.to_rows(KEYED.combine_chunks().to_batches()[0])
+    rows = codec.to_rows(table.combine_chunks().to_batches()[0])
     set_outside_bytes()
     assert bool(values.values) == outside
     yield rows
@@ -140,13 +140,6 @@ def rows_with_keys(outside):
 @pytest.mark.parametrize("outside", [False, True])
 def test_a_reader_of_pages_refuses_them_and_gives_the_page_back(name, outside):
     table = TABLES[name]
-    codec, values = RowCodec(table.schema), Values()
-    if outside:
-        set_outside_bytes(8)
-        codec.keep_outside(values)
-    rows = codec.to_rows(table.combine_chunks().to_batches()[0])
-    set_outside_bytes()
-    assert bool(values.values) == outside
 
     def take(bad):
         page = unpooled_buffer(bad)
@@ -158,8 +151,8 @@ def test_a_reader_of_pages_refuses_them_and_gives_the_page_back(name, outside):
         finally:
             assert page.is_recycled
 
-    try_all(f"pages {name} {outside}", rows, take)
-    value_stores.forget(values.number)
+    with rows_outside(table, outside, 8) as rows:
+        try_all(f"pages {name} {outside}", rows, take)
 
 
 KEYED = FLAT.append_column("n", pa.array([3, 1, 2]))
@@ -173,7 +166,7 @@ SORTED_BY = [
 @pytest.mark.parametrize("outside", [False, True])
 @pytest.mark.parametrize("keys", SORTED_BY, ids=lambda keys: keys[0].column)
 def test_a_sort_refuses_them(keys, outside, tmp_path):
-    with rows_with_keys(outside) as rows:
+    with rows_outside(KEYED, outside, 4) as rows:
 
         def take(bad):
             with join_memory(tmp_path, 8, 4096) as (pool, space):
@@ -239,7 +232,7 @@ def test_a_join_refuses_them_as_build_rows(how, key, outside, tmp_path):
             finally:
                 join.close()
 
-    with rows_with_keys(outside) as rows:
+    with rows_outside(KEYED, outside, 4) as rows:
         try_all(f"join {how} {key} {outside}", rows, functools.partial(take, rows), 0.02)
 
 

@@ -15,6 +15,7 @@ import hypothesis
 import psutil
 import pytest
 
+from tests import watchdog
 from tests.sampling import keep_samples, take_more_examples
 
 hypothesis.settings.register_profile("drey", deadline=None, derandomize=bool(os.environ.get("CI")))
@@ -56,10 +57,17 @@ def pytest_ignore_collect(collection_path, config):
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "sample(of): the default run takes few of the parameters, see tests/sampling.py")
+    watchdog.begin(config)
     if sys.dont_write_bytecode:
         # else each of the processes that tests start compiles the engine for itself
         for room in ("engine", "ha"):
             compileall.compile_dir(Path(__file__).parents[1] / room, quiet=2)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item):
+    with watchdog.watched(item):
+        return (yield)
 
 
 def pytest_collection_modifyitems(config, items):

@@ -21,6 +21,7 @@ import ipaddress
 import logging
 import os
 import socket
+import struct
 import tempfile
 import threading
 from collections.abc import Callable
@@ -52,6 +53,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 #: connections at a time, those that have not greeted yet included
 CONNECTIONS_MAX: Final = 1024
+#: seconds of silence within a frame or TLS record; more than a TaskManager may be silent as a whole (heartbeat.timeout)
+MESSAGE_S: Final = 60.0
 #: bytes of a UNIX socket's path, by the operating system
 _UNIX_PATH_MAX: Final = 107
 #: of a reader; no frame is larger
@@ -280,8 +283,11 @@ class DataServer:
 
 
 def prepare_socket(connection: socket.socket) -> None:
-    """Set up a greeted socket: it blocks, sends at once, and notices a dead peer within half a minute."""
+    """Set up a greeted socket: it blocks, sends at once, and notices a dead peer or one that stops within a message."""
     connection.settimeout(None)
+    seconds, fraction = divmod(MESSAGE_S, 1)
+    timeout = struct.pack("@ll", int(seconds), int(fraction * 1_000_000))
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, timeout)
     if connection.family == socket.AF_UNIX:
         return
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

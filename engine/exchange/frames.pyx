@@ -33,7 +33,7 @@ from enum import IntEnum
 
 from engine.exchange.wire cimport (
     WIRE_BAD_HEADER, WIRE_BAD_MAGIC, WIRE_BAD_PAYLOAD, WIRE_BAD_RECORD, WIRE_BAD_VERSION, WIRE_CLOSED, WIRE_FAILED,
-    WIRE_OK, WIRE_TOO_LARGE, Wire, WireStatus, receive_bytes,
+    WIRE_OK, WIRE_STALLED, WIRE_TOO_LARGE, Wire, WireStatus, receive_bytes,
 )
 from engine.iomanager.crc32c cimport crc32c_update
 
@@ -94,7 +94,9 @@ cdef WireStatus check_payload(const FrameHeader* header, const uint8_t* payload)
 
 
 cdef WireStatus receive_header(Wire* wire, FrameHeader* header, int64_t have) noexcept nogil:
-    cdef WireStatus status = receive_bytes(wire, <uint8_t*> header + have, FRAME_HEADER_BYTES - have)
+    cdef WireStatus status
+    wire.is_within_frame = have > 0
+    status = receive_bytes(wire, <uint8_t*> header + have, FRAME_HEADER_BYTES - have)
     if status != WIRE_OK:
         return status
     return check_header(header)
@@ -115,6 +117,8 @@ cdef str wire_text(WireStatus status, int error_number):
         return "a damaged frame (wrong checksum)"
     if status == WIRE_BAD_RECORD:
         return "what came is not what was sent (TLS)"
+    if status == WIRE_STALLED:
+        return "the other side, or what is between, stopped in the middle of a message"
     return "a frame larger than is allowed"
 
 

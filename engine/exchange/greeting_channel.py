@@ -5,7 +5,8 @@
 
 TLS 1.3 with certificates on both sides: the reader checks that the writer's names the host that was called, both check
 the authority and the dates. Whoever is refused learns why from the other side's alert where there is one; a reader's
-certificate is judged after its own handshake has ended, so the reason meets its first ``receive``.
+certificate is judged after its own handshake has ended, so the reason meets its first ``receive``. Nothing is received
+beyond the TLS record that is needed: the session begins where a record begins.
 
 Every failure is a PartitionConnectionError with one line of text.
 
@@ -24,6 +25,7 @@ from engine.errors import PartitionConnectionError
 from engine.exchange.wire import TlsSession
 
 _PIECE_BYTES: Final = 16 << 10
+_RECORD_HEADER_BYTES: Final = 5
 #: first bytes of a TLS alert, which answers a greeting that is not TLS
 _ALERT: Final = b"\x15\x03"
 #: fatal, protocol_version: what a peer is told that does not speak TLS, of which OpenSSL says nothing
@@ -41,6 +43,8 @@ class GreetingChannel:
         self._tls: ssl.SSLObject | None = None
         self._incoming = ssl.MemoryBIO()
         self._outgoing = ssl.MemoryBIO()
+        self._record_header = b""
+        self._record_left = 0
 
     def secure_as_reader(self, context: ssl.SSLContext, host: str) -> None:
         """Begin TLS with a writer that was called by that name."""
@@ -86,7 +90,7 @@ class GreetingChannel:
             try:
                 return self._tls.read(size)
             except ssl.SSLWantReadError:
-                piece = self._from_socket(_PIECE_BYTES)
+                piece = self._from_record()
                 if not piece:
                     return b""
                 self._incoming.write(piece)
@@ -95,7 +99,7 @@ class GreetingChannel:
 
     def _shake_hands(self) -> None:
         while not self._is_shaken():
-            piece = self._from_socket(_PIECE_BYTES)
+            piece = self._from_record()
             if not piece:
                 raise PartitionConnectionError("the other side closed the connection during the TLS handshake")
             self._incoming.write(piece)
@@ -109,12 +113,32 @@ class GreetingChannel:
         except ssl.SSLWantReadError:
             is_shaken = False
         except ssl.SSLError as error:
-            with contextlib.suppress(PartitionConnectionError):
-                self._to_socket(self._outgoing.read() or _SPEAK_TLS)  # the alert says why
+            self._refuse(self._outgoing.read() or _SPEAK_TLS)
             raise PartitionConnectionError(_refusal(error)) from error
         if self._outgoing.pending:
             self._to_socket(self._outgoing.read())
         return is_shaken
+
+    def _refuse(self, alert: bytes) -> None:
+        """Say why. Closing with something unread would reset the connection, and the alert with it: it is all read."""
+        with contextlib.suppress(OSError, PartitionConnectionError):
+            self._to_socket(alert)
+            self._connection.shutdown(socket.SHUT_WR)
+            while self._from_socket(_PIECE_BYTES):
+                pass
+
+    def _from_record(self) -> bytes:
+        """Receive some bytes of the TLS record that comes, none of the next one."""
+        if self._record_left > 0:
+            piece = self._from_socket(self._record_left)
+            self._record_left -= len(piece)
+            return piece
+        piece = self._from_socket(_RECORD_HEADER_BYTES - len(self._record_header))
+        self._record_header += piece
+        if len(self._record_header) == _RECORD_HEADER_BYTES:
+            self._record_left = int.from_bytes(self._record_header[3:], "big")
+            self._record_header = b""
+        return piece
 
     def _to_socket(self, data: bytes) -> None:
         self._wait()

@@ -2,7 +2,7 @@
 
 cimport cython
 from cpython.ref cimport PyObject
-from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from posix.uio cimport iovec
 
 from engine.exchange.monitor cimport Monitor
@@ -18,6 +18,7 @@ cdef enum WireStatus:
     WIRE_BAD_PAYLOAD = 6            # checksum
     WIRE_TOO_LARGE = 7
     WIRE_BAD_RECORD = 8             # what came is not what the peer's TLS sent
+    WIRE_STALLED = 9                # a part came, and the rest did not within the socket's time-out
 
 
 cdef struct TlsState:               # of one TlsSession
@@ -27,11 +28,15 @@ cdef struct TlsState:               # of one TlsSession
     uint8_t* gathered               # [TLS_CHUNK_BYTES] the sender's: parts of frames
     const uint8_t* sealed
     int64_t sealed_size
+    int64_t record_left             # bytes until the end of the TLS record that is being received
+    int32_t header_have             # bytes of the next one's header
+    uint32_t header                 # the last two of them
 
 
 cdef struct Wire:
     int descriptor                  # of a blocking socket; -1: nothing is sent any more
     TlsState* tls                   # of a TlsSession that the connection keeps alive; NULL: plain
+    bint is_within_frame            # a part of a frame has come; who begins to receive the next one clears it
 
 
 # Blocking; `parts` are used up. One thread at a time.

@@ -17,6 +17,10 @@ Invariants
 A connection that ends without close_notify is one that was closed: each channel has an end of its own, so a cut is
 noticed there.
 
+Silence between two frames lasts as long as it likes: who has no credit says nothing. Within a frame or a TLS record it
+is an error after the socket's receive time-out. Else a record whose length was damaged on its way, which TLS notices
+when all of it is there, would be waited for by one side while the other waits for credit.
+
 Limits: 512 KiB for each TLS connection. A connection keeps its first keys: after 2^24 records (256 GiB) the margin that
 TLS 1.3 plans for AES-GCM is used up.
 
@@ -25,7 +29,7 @@ Source: Flink's SSLHandler in front of its frame decoder.
 
 cimport cython
 from cpython.ref cimport PyObject
-from libc.errno cimport EINTR, errno
+from libc.errno cimport EAGAIN, EINTR, errno
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
@@ -55,6 +59,7 @@ cdef enum:
     TLS_CHUNK_BYTES = 256 << 10
     OPEN_CLOSED = -1                # results of open_bytes
     OPEN_BAD = -2
+    RECORD_HEADER_BYTES = 5         # of TLS: type, version, length
 
 
 # ------------------------------------------------------------------------------------------------------------ kernels
@@ -84,6 +89,17 @@ cdef WireStatus send_parts(Wire* wire, iovec* parts, int32_t count) noexcept nog
     return WIRE_OK
 
 
+cdef inline bint may_wait_on(const Wire* wire) noexcept nogil:
+    """Whether to receive again after a failure: a signal came, or nothing between two frames."""
+    if errno == EAGAIN:
+        return not wire.is_within_frame and (wire.tls == NULL or not is_within_record(wire.tls))
+    return errno == EINTR
+
+
+cdef inline WireStatus receive_failure() noexcept nogil:
+    return WIRE_STALLED if errno == EAGAIN else WIRE_FAILED
+
+
 cdef WireStatus receive_bytes(Wire* wire, uint8_t* target, int64_t size) noexcept nogil:
     cdef ssize_t count
     if wire.tls != NULL:
@@ -93,9 +109,10 @@ cdef WireStatus receive_bytes(Wire* wire, uint8_t* target, int64_t size) noexcep
         if count == 0:
             return WIRE_CLOSED
         if count < 0:
-            if errno == EINTR:
+            if may_wait_on(wire):
                 continue
-            return WIRE_FAILED
+            return receive_failure()
+        wire.is_within_frame = True
         target += count
         size -= count
     return WIRE_OK
@@ -122,9 +139,9 @@ cdef WireStatus receive_ahead(
         if count == 0:
             return WIRE_CLOSED
         if count < 0:
-            if errno == EINTR:
+            if may_wait_on(wire):
                 continue
-            return WIRE_FAILED
+            return receive_failure()
         if count > size:
             more_count[0] = count - size
             return WIRE_OK
@@ -192,17 +209,42 @@ cdef WireStatus receive_opened(Wire* wire, uint8_t* target, int64_t size) noexce
             return WIRE_CLOSED
         if count == OPEN_BAD:
             return WIRE_BAD_RECORD
+        if count > 0:
+            wire.is_within_frame = True
         target += count
         size -= count
         if size > 0:
             received = c_recv(wire.descriptor, tls.received, TLS_CHUNK_BYTES, 0)
-            while received < 0 and errno == EINTR:
+            while received < 0 and may_wait_on(wire):
                 received = c_recv(wire.descriptor, tls.received, TLS_CHUNK_BYTES, 0)
             if received == 0:
                 return WIRE_CLOSED
             if received < 0:
-                return WIRE_FAILED
+                return receive_failure()
+            follow_records(tls, tls.received, received)
     return WIRE_OK
+
+
+cdef inline bint is_within_record(const TlsState* tls) noexcept nogil:
+    return tls.record_left > 0 or tls.header_have > 0
+
+
+cdef void follow_records(TlsState* tls, const uint8_t* data, int64_t size) noexcept nogil:
+    """Note where in a TLS record the bytes that came end; they begin where the last ones ended."""
+    cdef int64_t piece
+    while size > 0:
+        if tls.record_left > 0:
+            piece = min(size, tls.record_left)
+            tls.record_left -= piece
+        else:
+            piece = 1
+            tls.header = (tls.header << 8 | data[0]) & 0xFFFF       # what stays is the length
+            tls.header_have += 1
+            if tls.header_have == RECORD_HEADER_BYTES:
+                tls.record_left = tls.header
+                tls.header_have = 0
+        data += piece
+        size -= piece
 
 
 # ------------------------------------------------------------------------------------------------------------ session
@@ -214,7 +256,7 @@ cdef class TlsSession:
 
     Args:
         ssl_object: ssl.SSLObject whose handshake is done.
-        incoming, outgoing: its MemoryBIOs, with whatever came behind the greeting.
+        incoming, outgoing: its MemoryBIOs; what has come ends where a record ends.
     """
 
     def __cinit__(self, ssl_object not None, incoming not None, outgoing not None):
@@ -268,3 +310,4 @@ cdef class TlsSession:
 cdef void begin_wire(Wire* wire, int descriptor, TlsSession session) noexcept:
     wire.descriptor = descriptor
     wire.tls = NULL if session is None else &session.state
+    wire.is_within_frame = False

@@ -58,14 +58,19 @@ class FlippingProxy:
         position = 0
         with contextlib.suppress(OSError):
             while piece := bytearray(source.recv(65536)):
-                if flips and 0 <= self._flip_at - position < len(piece):
-                    piece[self._flip_at - position] ^= 0x10
+                changed = self.changed(piece, position) if flips else piece
                 position += len(piece)
-                self.seen += piece
-                target.sendall(piece)
+                self.seen += changed
+                target.sendall(changed)
         for end in (source, target):
             with contextlib.suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
+
+    def changed(self, piece: bytearray, position: int) -> bytearray:
+        """Return what is sent on instead of a piece of the direction that is damaged."""
+        if 0 <= self._flip_at - position < len(piece):
+            piece[self._flip_at - position] ^= 0x10
+        return piece
 
     def close(self) -> None:
         for thread in list(self._threads):

@@ -25,6 +25,8 @@ from engine.connectors.snappy_stream import SnappyStream
 
 #: bytes in which a header ends, but for statistics that some writer made of very wide values
 HEADER_BYTES: Final = 16 << 10
+#: a damaged one may say that it is as long as the column; more than pyarrow takes
+HEADER_BYTES_MAX: Final = 64 << 20
 STREAMED_CODECS: Final = {"UNCOMPRESSED": "", "SNAPPY": "snappy", "GZIP": "gzip", "ZSTD": "zstd", "BROTLI": "brotli"}
 DATA, DICTIONARY, DATA_SECOND = 0, 2, 3
 #: the number of the encoding in page headers
@@ -85,7 +87,7 @@ def _header(descriptor: int, position: int, end: int) -> PageHeader:
             fields = reader.struct()
             break
         except IndexError:
-            if len(data) < size:
+            if len(data) < size or size >= HEADER_BYTES_MAX:
                 raise pa.ArrowInvalid(f"the page header at byte {position} does not end") from None
             size *= 8
     try:
@@ -262,12 +264,8 @@ def bits_and_runs(data: bytes, width: int, count: int) -> list[int]:
         while len(numbers) < count:
             head = reader.varint()
             if head & 1:
-                size = (head >> 1) * width
-                packed = int.from_bytes(data[reader.position : reader.position + size], "little")
-                reader.position += size
-                for _ in range(min((head >> 1) * 8, count - len(numbers))):
-                    numbers.append(packed & ((1 << width) - 1))
-                    packed >>= width
+                numbers.extend(_packed(data, reader.position, width, min((head >> 1) * 8, count - len(numbers))))
+                reader.position += (head >> 1) * width
             else:
                 size = (width + 7) // 8
                 value = int.from_bytes(data[reader.position : reader.position + size], "little")
@@ -276,3 +274,19 @@ def bits_and_runs(data: bytes, width: int, count: int) -> list[int]:
     except IndexError:
         raise pa.ArrowInvalid("levels or places in a dictionary end before their values do") from None
     return numbers
+
+
+def _packed(data: bytes, position: int, width: int, count: int) -> list[int]:
+    """Return numbers of so many bits, eight in a group of bytes; IndexError where the bytes end first."""
+    if width == 0:
+        return [0] * count
+    if position * 8 + count * width > len(data) * 8:
+        raise IndexError("packed numbers end early")
+    numbers: list[int] = []
+    mask = (1 << width) - 1
+    shifts = range(0, 8 * width, width)
+    while len(numbers) < count:
+        packed = int.from_bytes(data[position : position + width], "little")
+        numbers.extend([packed >> shift & mask for shift in shifts])
+        position += width
+    return numbers[:count]

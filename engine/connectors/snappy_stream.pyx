@@ -90,7 +90,8 @@ cdef bint take_tag(Block* block) noexcept nogil:
     else:
         block.copied = length + 1
         block.distance = number
-    return 0 < block.distance <= block.used and block.copied <= block.left
+    # What is left of the copy when the window moves on refers to the 1 MiB that stays.
+    return 0 < block.distance <= min(block.used, <int64_t>WINDOW) and block.copied <= block.left
 
 
 @cython.final

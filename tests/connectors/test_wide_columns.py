@@ -1,14 +1,19 @@
 """Pages of very wide values are read value by value, and give what pyarrow gives."""
 
+import io
+import os
 import random
+from types import SimpleNamespace
 
 import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from engine.connectors import wide_columns
-from engine.connectors.parquet_pages import first_page
+from engine.connectors.parquet_pages import HEADER_BYTES, bits_and_runs, first_page, pages
 from engine.connectors.parquet_reader import ParquetReader
 from engine.connectors.parquet_source import parquet_source
 from engine.connectors.snappy_stream import SnappyStream
@@ -130,3 +135,74 @@ def test_snappy_is_read_in_pieces_of_any_size(size):
         assert found == data
         with pytest.raises(ValueError, match="ends before"):
             stream.read(1)
+
+
+def number_text(number):
+    """Return a varint."""
+    low = number & 0x7F
+    return bytes([low]) if number < 0x80 else bytes([low | 0x80]) + number_text(number >> 7)
+
+
+def test_a_copy_from_before_the_window_is_refused_and_reads_nothing_else():
+    # It begins before the window moves on and goes on behind that, where its distance leads out of it.
+    window = 1 << 20
+    literal, copied = 2 * window - 10, 64
+    for distance, is_sound in ((window, True), (window + 1, False), (literal - 10, False)):
+        block = number_text(literal + copied) + bytes([63 << 2]) + (literal - 1).to_bytes(4, "little")
+        block += bytes(window) + b"x" * (window - 10)
+        block += bytes([copied - 1 << 2 | 3]) + distance.to_bytes(4, "little")
+        stream = SnappyStream(io.BytesIO(block).read, literal + copied)
+        assert stream.read(literal - 1) == block[-literal - 5 : -6]
+        if is_sound:
+            assert stream.read(copied + 1) == b"x" + bytes(10) + b"x" * 54
+        else:
+            with pytest.raises(ValueError, match="damaged"):
+                stream.read(copied + 1)
+
+
+@given(st.integers(0, 24), st.lists(st.tuples(st.booleans(), st.integers(1, 40)), max_size=6), st.data())
+@settings(max_examples=60)
+def test_runs_and_packed_bits_are_what_was_written(width, runs, drawn):
+    expected, data = [], b""
+    for is_packed, length in runs:
+        largest = (1 << width) - 1
+        if is_packed:
+            numbers = drawn.draw(st.lists(st.integers(0, largest), min_size=8 * length, max_size=8 * length))
+            packed = sum(number << width * index for index, number in enumerate(numbers))
+            data += number_text(length << 1 | 1) + packed.to_bytes(length * width, "little")
+        else:
+            number = drawn.draw(st.integers(0, largest))
+            numbers = [number] * length
+            data += number_text(length << 1) + number.to_bytes((width + 7) // 8, "little")
+        expected += numbers
+    count = drawn.draw(st.integers(0, len(expected)))
+    assert bits_and_runs(data, width, count) == expected[:count]
+    with pytest.raises(pa.ArrowInvalid):
+        bits_and_runs(data, width, len(expected) + 1)
+
+
+def test_a_long_run_of_packed_bits_takes_no_longer_than_many_short_ones():
+    # Read as one number it would be shifted once for each of its values: hours.
+    groups, width = 1 << 17, 20
+    data = number_text(groups << 1 | 1) + bytes(range(width)) * groups
+    assert bits_and_runs(data, width, 8 * groups)[-8:] == bits_and_runs(b"\x03" + bytes(range(width)), width, 8)
+
+
+def test_a_damaged_header_does_not_bring_a_column_into_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr("engine.connectors.parquet_pages.HEADER_BYTES_MAX", 8 * HEADER_BYTES)
+    path = tmp_path / "wide.parquet"
+    pq.write_table(pa.table({"blob": [bytes(100 * HEADER_BYTES)]}), path, compression="none", use_dictionary=False)
+    chunk = pq.read_metadata(path).row_group(0).column(0)
+    data = bytearray(path.read_bytes())
+    data[first_page(chunk) : first_page(chunk) + 6] = b"\x18" + number_text(90 * HEADER_BYTES) + b"\0\0"
+    path.write_bytes(data)
+    taken = []
+
+    def pread(descriptor, size, position):
+        taken.append(size)
+        return os.pread(descriptor, size, position)
+
+    monkeypatch.setattr("engine.connectors.parquet_pages.os", SimpleNamespace(pread=pread))
+    with path.open("rb") as file, pytest.raises(pa.ArrowInvalid, match="does not end"):
+        list(pages(file.fileno(), chunk))
+    assert max(taken) == 8 * HEADER_BYTES

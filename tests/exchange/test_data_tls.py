@@ -214,8 +214,9 @@ def test_a_writer_that_says_nothing_is_an_error_in_time(
 @pytest.mark.parametrize("towards_reader", [True, False])
 @pytest.mark.parametrize("flip_at", [5, 100, 900, 1500, 2600, 5000, 40_000])
 def test_a_flipped_bit_within_tls_is_an_error_and_never_a_wrong_row(
-    make_world: Any, own: Path, flip_at: int, towards_reader: bool
+    make_world: Any, own: Path, flip_at: int, towards_reader: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(data_server, "MESSAGE_S", 0.5)  # a record that became longer does not end
     tls = contexts(own)
     world = make_world(tls, tls)
     partition = world.far.partition(descriptor(1, "GLOBAL"), (1, 4))

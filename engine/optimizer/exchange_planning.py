@@ -40,7 +40,7 @@ REGION_REASON = "keeps pipelined regions in order"
 
 
 def assign_exchange_modes(
-    nodes: list[PhysicalNode], mode: ExecutionMode, pages_per_slot: int
+    nodes: list[PhysicalNode], mode: ExecutionMode, pages_per_slot: int, page_bytes: int
 ) -> tuple[PhysicalNode, ...]:
     """Return the nodes with the exchange mode of every channel decided; PlanError when PIPELINED_FORCED cannot run."""
     mode = ExecutionMode(mode)
@@ -63,7 +63,7 @@ def assign_exchange_modes(
     _break_waiting_cycles(planned, mode)
     while True:
         _cut_region_cycles(planned)
-        cuts = memory_cuts(planned, pages_per_slot)
+        cuts = memory_cuts(planned, pages_per_slot, page_bytes)
         if not cuts:
             return tuple(planned)
         for key in cuts:

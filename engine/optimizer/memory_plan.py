@@ -6,20 +6,29 @@ Operators of a pipelined region run together, one subtask of each in a slot; dif
 the other. So the pages of a slot are divided inside each region: every operator that uses memory gets
 DRIVER_PAGES_MIN, and what is left is divided by weight. A vertex's share is the sum over its chain.
 
-Where a region has more such operators than minima fit into the slot, it is cut: the first operator too many (in
-topological order) gets its input through a BLOCKING exchange, so it runs in a region of its own, later.
+A region whose operators do not fit into the slot together is cut: the first one too many (in topological order) gets
+its input through a BLOCKING exchange, so it runs in a region of its own, later. What an operator needs to fit is the
+square root of the pages that it would take to hold all its state. With so many it parts or merges once what it spills:
+n pages make n parts, of which each fits into n pages again. With fewer it writes and reads every row once more for each
+further level, which costs more than the exchange does: ten operators of one slot with six pages each and thousands of
+pages of rows took four times as long as two or three at a time.
+
+    a slot of 64 pages    join 36 ══► aggregate 25 ──BLOCKING──► join 36 ══► sort 25         36: of 1296 pages of rows
 
 Limits: a sort does not give its pages back before its consumer runs, although it could while it merges.
+Source: two-pass algorithms of external sort and Grace hash join, which need the square root of their input in memory.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import msgspec
 
-from engine.graph.operator_descriptor import DRIVER_PAGES_MIN
+from engine.graph.operator_descriptor import DRIVER_PAGES_MIN, HashAggregateOperator
 from engine.graph.pipelined_regions import RegionEdge, component_of
+from engine.graph.ship_strategy import ShipStrategy
 from engine.optimizer.physical_plan import PhysicalNode
 
 
@@ -33,26 +42,44 @@ def memory_users_by_region(nodes: Sequence[PhysicalNode]) -> list[list[PhysicalN
     return list(regions.values())
 
 
-def memory_cuts(nodes: Sequence[PhysicalNode], pages_per_slot: int) -> list[tuple[int, int]]:
+def memory_cuts(nodes: Sequence[PhysicalNode], pages_per_slot: int, page_bytes: int) -> list[tuple[int, int]]:
     """Return channels (consumer, position) to cut next so that regions fit into a slot; empty when all fit.
 
     pages_per_slot: at least DRIVER_PAGES_MIN. To be called again after cutting, until it returns nothing.
     """
-    fitting = pages_per_slot // DRIVER_PAGES_MIN
     for users in memory_users_by_region(nodes):
-        if len(users) <= fitting:
-            continue
-        surplus = users[fitting]
-        into = [(surplus.id, position) for position, channel in enumerate(surplus.inputs) if channel.is_pipelined]
-        if into:
-            return into
-        return [
-            (consumer.id, position)
-            for consumer in nodes
-            for position, channel in enumerate(consumer.inputs)
-            if channel.source == surplus.id and channel.is_pipelined
-        ]
+        pages = 0
+        for count, node in enumerate(users):
+            pages += _needed_pages(nodes, node, page_bytes)
+            if pages > pages_per_slot and count > 0:
+                return _into(node) or _out_of(nodes, node)
     return []
+
+
+def _needed_pages(nodes: Sequence[PhysicalNode], node: PhysicalNode, page_bytes: int) -> int:
+    """Return how many pages an operator needs so that it spills no row twice."""
+    held = 0.0
+    for channel in node.inputs:
+        if node.absorbs(channel.input_index):
+            subtasks = 1 if channel.ship_strategy is ShipStrategy.BROADCAST else node.parallelism
+            # Where a size is not known it is negative, and the least has to do.
+            held += max(0.0, nodes[channel.source].estimates.size_bytes) / subtasks
+    if isinstance(node.descriptor.operator, HashAggregateOperator):
+        held = min(held, max(0.0, node.estimates.size_bytes) / node.parallelism)
+    return max(DRIVER_PAGES_MIN, math.ceil(math.sqrt(held / page_bytes)))
+
+
+def _into(node: PhysicalNode) -> list[tuple[int, int]]:
+    return [(node.id, position) for position, channel in enumerate(node.inputs) if channel.is_pipelined]
+
+
+def _out_of(nodes: Sequence[PhysicalNode], node: PhysicalNode) -> list[tuple[int, int]]:
+    return [
+        (consumer.id, position)
+        for consumer in nodes
+        for position, channel in enumerate(consumer.inputs)
+        if channel.source == node.id and channel.is_pipelined
+    ]
 
 
 def with_memory_shares(nodes: Sequence[PhysicalNode], pages_per_slot: int) -> tuple[PhysicalNode, ...]:

@@ -33,6 +33,7 @@ def optimize(plan: Plan, settings: OptimizerSettings) -> OptimizedPlan:
     estimates = estimate_plan(rewritten, legacy=settings.legacy_estimates)
     roots = enumerate_plan(rewritten, estimates, settings)
     nodes = fold_partitions(PhysicalPlanBuilder(rewritten, settings).build(roots), rewritten)
-    planned = assign_exchange_modes(nodes, settings.execution_mode, settings.pages_per_slot)
-    shared = with_memory_shares(planned, settings.pages_per_slot)
+    pages, page_bytes = settings.pages_per_slot, settings.segment_size_bytes
+    planned = assign_exchange_modes(nodes, settings.execution_mode, pages, page_bytes)
+    shared = with_memory_shares(planned, pages)
     return OptimizedPlan(shared, rewritten, plan, settings)

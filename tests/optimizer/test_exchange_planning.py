@@ -145,10 +145,10 @@ def test_regions_run_one_after_another_when_a_shortcut_passes_a_shuffle():
     assert [len(region.vertices) for region in regions] == [2, 2]
 
 
-def blocking_chain(count: int) -> Plan:
+def blocking_chain(count: int, rows: float) -> Plan:
     """Sorts behind Python functions, which keep their order from being optimized away."""
     builder = Builder()
-    node = builder.source(PAIR, rows=1e7)
+    node = builder.source(PAIR, rows=rows)
     for _ in range(count):
         node = builder.python(builder.sort(node, "v"))
     builder.sink(node)
@@ -168,9 +168,13 @@ def test_three_blocking_operators_share_a_small_slot():
     assert set(modes(plan).values()) == {"P"}
 
 
-@pytest.mark.parametrize(("pages", "region_count"), [(6, 3), (11, 3), (12, 2), (18, 1)])
-def test_operators_that_do_not_fit_together_run_one_after_another(pages, region_count):
-    plan = optimized(blocking_chain(3), parallelism=1, managed_bytes_per_slot=pages * PAGE)
+#: what an operator needs is the root of its rows' pages: 70 of 4883, and never less than 6
+@pytest.mark.parametrize(
+    ("rows", "pages", "region_count"),
+    [(100, 6, 3), (100, 11, 3), (100, 12, 2), (100, 18, 1), (1e7, 18, 3), (1e7, 139, 3), (1e7, 140, 2), (1e7, 210, 1)],
+)
+def test_operators_that_do_not_fit_together_run_one_after_another(rows, pages, region_count):
+    plan = optimized(blocking_chain(3, rows), parallelism=1, managed_bytes_per_slot=pages * PAGE)
     graph = generate_job_graph(plan, JobId.random(), "job")
     regions = pipelined_regions(graph)
     assert len(regions) == region_count

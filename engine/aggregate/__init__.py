@@ -5,6 +5,7 @@ aggregate_layout  calls as states, operations, columns and schemas
 functions         pure tables: argument types, state columns and result types of every aggregate
 parting           states past the table, where it would be of no use
 parting_sieve     rows of an exchange's pages to those partitions as they are
+file_passes       files read several times instead of being parted again
 partition_files   the spill files of one level
 table_feed        rows of a batch into a table that may be full
 row_partitions    kernel: rows parted by keys, in pages and files

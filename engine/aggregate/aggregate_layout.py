@@ -163,3 +163,29 @@ def aggregate_layout(
         results=results,
         columns_as_double=[] if merging else _columns_as_double(input_schema, specs, columns),
     )
+
+
+def check_output(layout: AggregateLayout, schema: pa.Schema, phase: str) -> None:
+    """Raise SchemaError when an output schema is not what the phase gives."""
+    types = [*layout.key_schema.types]
+    if phase == "partial":
+        types += [spec.type for spec in layout.specs]
+    else:
+        for state, counted in layout.results:
+            state_type = layout.specs[state].type
+            result = schema.types[len(types)] if len(types) < len(schema) else None
+            is_mean = (counted >= 0 and result == pa.float64()) or counted in (VARIANCE, STDDEV)
+            types.append(pa.float64() if is_mean else state_type)
+    if types != schema.types:
+        wanted = ", ".join(str(data_type) for data_type in types)
+        given = ", ".join(f"{field.name}: {field.type}" for field in schema)
+        raise SchemaError(f"an aggregate ({phase}) gives columns of types [{wanted}], not [{given}]")
+
+
+def result_of_nothing(layout: AggregateLayout, schema: pa.Schema) -> pa.RecordBatch:
+    """Return the one row of an aggregate without keys over no rows: counts are 0, all else is null."""
+    arrays = []
+    for field, (state, counted) in zip(schema, layout.results, strict=True):
+        is_count = counted < 0 and layout.specs[state].operation in ("count", "count_rows")
+        arrays.append(pa.array([0 if is_count else None], field.type))
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)

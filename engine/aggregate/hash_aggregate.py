@@ -16,8 +16,9 @@
        │ finish()
        ├── partitions never written: results from the table
        └── written ones: the rest is written too; then each file is read into the empty table, one level deeper
-           (a fresh hash parts what fell together); states of one group merge whenever they meet, and they
-       │   meet in the order in which their rows came: files are written and read in order
+           (a fresh hash parts what fell together), or several times over without writing (``file_passes``);
+       │   states of one group merge whenever they meet, and they meet in the order in which their rows came:
+           files are written and read in order
            Deeper than LEVEL_MAX the table is frozen instead: groups in it take what is theirs, all other states go
            to one more file, which the next pass reads. A pass completes at least one group, so this ends.
 
@@ -29,8 +30,9 @@ A partial aggregate that does not reduce (more than pass_ratio of its rows were 
 passes rows through as states: later where states are sorted next, which costs more for each than grouping does.
 With few pages all partitions share them and are evicted together.
 
-Invariants: no state is in a file that is still to be read and in a result. Memory: table and one page are in the pool;
-each open partition file has one block in memory of its writer.
+Invariants: no state is in a file that is still to be read and in a result. Nothing is written more than twice, for
+inputs up to some thousand times the memory. Table and one page are in the pool; each open partition file has one block
+in memory of its writer.
 
 Source: Graefe, "Query evaluation techniques for large databases" (1993), hybrid hashing; Flink's HashAgg with
 BytesHashMap falls back to sorting where we recurse.
@@ -38,12 +40,13 @@ BytesHashMap falls back to sorting where we recurse.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from engine.aggregate.aggregate_layout import STDDEV, VARIANCE, AggregateLayout, aggregate_layout
+from engine.aggregate.aggregate_layout import aggregate_layout, check_output, result_of_nothing
+from engine.aggregate.file_passes import FilePasses
 from engine.aggregate.group_table import GroupTable, StateBinding
 from engine.aggregate.parting import Parting
 from engine.aggregate.parting_sieve import PartingSieve
@@ -132,24 +135,27 @@ class HashAggregate:
         self._level, self._level_rows, self._groups_before, self._seen = 0, 0, 0, (0, 0)
         #: groups made for each row of the last source
         self._groups_per_row = 1.0
+        self._keys = list(range(len(keys)))
         self._row_size = RowCodec(self._layout.state_schema).fixed_size
         self._parting: Parting | None = None
         self._part_groups = PART_GROUPS
         #: takes states as rows, where they come as such: final only
         self.sieve = PartingSieve(self._input_codec) if self._comes_as_states() else None
         self._files = PartitionFiles(space, block_size)
-        self._check_output(self._layout)
+        check_output(self._layout, self._output_schema, phase)
         self._table = self._take_table()
         try:
-            self._rows = None if phase == "partial" else StateRows(self._layout.state_schema, pool)
+            self._rows = None if phase == "partial" else StateRows(self._layout.state_schema, len(keys), pool)
         except MemoryBudgetError:
             self._table.close()
             raise
         self._table.keep_outside(space)
-        if self._rows is not None:
-            self._rows.keep_outside(space)
         self._input_binding = self._table.bind(self._layout.operations, self._layout.columns)
         self._merge_binding = self._table.bind(self._layout.merge_operations, self._layout.merge_columns)
+        if self._rows is not None:
+            self._rows.keep_outside(space)
+            table_bytes = FORCED_GROUPS * self._row_size if force_spill else self._memory_bytes
+            self._passes = FilePasses(self._table, self._rows, self._merge_binding, len(keys), table_bytes)
 
     def _take_table(self) -> GroupTable:
         is_partial = self._phase == "partial"
@@ -171,23 +177,6 @@ class HashAggregate:
             and self._input_codec.schema.types == self._layout.state_schema.types
             and ([*self._layout.key_columns, *self._layout.columns] == list(range(len(self._input_schema))))
         )
-
-    def _check_output(self, layout: AggregateLayout) -> None:
-        """Raise SchemaError when the output schema is not what the phase gives."""
-        schema = self._output_schema
-        types = [*layout.key_schema.types]
-        if self._phase == "partial":
-            types += [spec.type for spec in layout.specs]
-        else:
-            for state, counted in layout.results:
-                state_type = layout.specs[state].type
-                result = schema.types[len(types)] if len(types) < len(schema) else None
-                is_mean = (counted >= 0 and result == pa.float64()) or counted in (VARIANCE, STDDEV)
-                types.append(pa.float64() if is_mean else state_type)
-        if types != schema.types:
-            wanted = ", ".join(str(data_type) for data_type in types)
-            given = ", ".join(f"{field.name}: {field.type}" for field in schema)
-            raise SchemaError(f"an aggregate ({self._phase}) gives columns of types [{wanted}], not [{given}]")
 
     @property
     def spilled_bytes(self) -> int:
@@ -341,8 +330,12 @@ class HashAggregate:
         self._table.drop(chosen)
 
     def _write_store(self, store: int) -> None:
-        for partition in self._partitions_of(store):
-            self._write_partition(store, partition)
+        assert self._rows is not None
+        for states in self._scan(store, _ALL, results=False):
+            if self._table.store_count > 1:
+                self._rows.write(states, self._files.writer(store))
+            else:
+                self._rows.scatter(states, self._files, self._level, self._partition_count)
 
     def _partitions_of(self, store: int) -> range:
         """Return the spill partitions whose groups lie in a store."""
@@ -385,7 +378,8 @@ class HashAggregate:
             finally:
                 source.delete()
         if self.group_count == 0 and not self._layout.key_columns:
-            yield self._result_of_nothing()
+            self.group_count = 1
+            yield result_of_nothing(self._layout, self._output_schema)
 
     def _give_out_states(self) -> Iterator[pa.RecordBatch]:
         for states in GroupScan(
@@ -431,34 +425,42 @@ class HashAggregate:
     def _finish_source(self, source: SpillFile | KeptRows, level: int) -> Iterator[pa.RecordBatch]:
         """Aggregate the states of a file, or of a partition in memory, into the empty table."""
         assert self._rows is not None
-        frozen = level > self._level_max
-        self._begin_level(level, frozen, source)
-        keys = list(range(len(self._layout.key_columns)))
-        for states in source if isinstance(source, KeptRows) else self._rows.read(source.reader()):
-            if frozen:
-                self._add_frozen(states, keys)
-            else:
-                self._add(states, keys, self._merge_binding)
-        if not frozen:
-            self._groups_per_row = (self._table.groups_made - self._groups_before) / max(self._level_rows, 1)
-            yield from self._finish_level()
+        if isinstance(source, SpillFile) and level <= self._level_max and self._passes.pay(source, level):
+            for part in self._passes.of(source, level):
+                yield from self._results(_ALL, _ALL) if part is None else self._finish_frozen(part.read(self._rows))
+            self._table.reset(level)
             return
+        states_of_source = self._rows.read(source.reader()) if isinstance(source, SpillFile) else source
+        if level > self._level_max:
+            yield from self._finish_frozen(states_of_source)
+            return
+        self._begin_level(level, source)
+        for states in states_of_source:
+            self._add(states, self._keys, self._merge_binding)
+        self._groups_per_row = (self._table.groups_made - self._groups_before) / max(self._level_rows, 1)
+        yield from self._finish_level()
+
+    def _finish_frozen(self, source: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Complete the groups that find room; all other states go to a file, with which the same is done."""
+        self._level = self._level_max
+        self._table.reset(self._level + 1, frozen=True)
+        for states in source:
+            self._add_frozen(states)
         yield from self._results(_ALL, _ALL)
-        self._table.reset(level, frozen)
-        self._level = level - 1  # what is left is frozen again
+        self._table.reset(self._level + 1)
         self._queue_files()
 
-    def _begin_level(self, level: int, frozen: bool, source: SpillFile | KeptRows) -> None:
+    def _begin_level(self, level: int, source: SpillFile | KeptRows) -> None:
         """Empty the table for a source, its directory for as many groups as the last one had for its rows."""
         rows = source.row_count if isinstance(source, KeptRows) else source.raw_bytes // self._row_size
-        self._table.reset(level, frozen, int(rows * self._groups_per_row * 1.1))
+        self._table.reset(level, expected_groups=int(rows * self._groups_per_row * 1.1))
         self._level, self._level_rows, self._groups_before = level, 0, self._table.groups_made
         self._seen = 0, self._groups_before
 
-    def _add_frozen(self, states: pa.RecordBatch, keys: list[int]) -> None:
+    def _add_frozen(self, states: pa.RecordBatch) -> None:
         """Merge states into groups that are in the table or find room; write all others to the next pass's file."""
         assert self._rows is not None
-        opened = self._table.open(states.select(keys), states, self._merge_binding)
+        opened = self._table.open(states.select(self._keys), states, self._merge_binding)
         position = 0
         while position < states.num_rows:
             position = self._table.add(opened, position, False)
@@ -466,15 +468,6 @@ class HashAggregate:
                 self._table.seal()
                 self._rows.write(states.slice(position, 1), self._files.writer(0))
                 position += 1
-
-    def _result_of_nothing(self) -> pa.RecordBatch:
-        """Return the one row of an aggregate without keys over no rows: counts are 0, all else is null."""
-        arrays = []
-        for field, (state, counted) in zip(self._output_schema, self._layout.results, strict=True):
-            is_count = counted < 0 and self._layout.specs[state].operation in ("count", "count_rows")
-            arrays.append(pa.array([0 if is_count else None], field.type))
-        self.group_count = 1
-        return pa.RecordBatch.from_arrays(arrays, schema=self._output_schema)
 
     def close(self) -> None:
         """Give every page back and delete every file; idempotent, in every state."""

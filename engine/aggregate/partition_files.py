@@ -24,8 +24,12 @@ PARTITIONS_MAX = 64
 
 
 def partitions_of_memory(memory_bytes: int) -> tuple[int, int]:
-    """Return (partitions of a level, block size of their files): the blocks of all take a quarter of the memory."""
-    blocks = memory_bytes // 4 // BLOCK_SIZE_MIN
+    """Return (partitions of a level, block size of their files).
+
+    The blocks of all take a quarter of the memory, where that is little up to a half: the fewer partitions, the larger
+    they are, and the more often each is read.
+    """
+    blocks = memory_bytes // 2 // BLOCK_SIZE_MIN
     count = min(max(1 << blocks.bit_length() - 1 if blocks else 0, PARTITIONS_MIN), PARTITIONS_MAX)
     size = 1 << max(memory_bytes // (4 * count), 1).bit_length() - 1
     return count, min(max(size, BLOCK_SIZE_MIN), BLOCK_SIZE_MAX)

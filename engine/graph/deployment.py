@@ -112,6 +112,8 @@ class TaskDeploymentDescriptor(msgspec.Struct, frozen=True):
     configuration: dict[str, str]
     #: modules that the job's Python functions import
     artifacts: tuple[JobArtifact, ...] = ()
+    #: the source, and what is chained to it, whose rows the join at the head of the chain probes with
+    feed: tuple[OperatorDescriptor, ...] = ()
 
 
 class StagedFile(msgspec.Struct, frozen=True):

@@ -3,7 +3,8 @@
     JobVertex ──produces──► IntermediateDataSet ──consumed by one──► JobEdge ──into──► JobVertex
 
 One data set has exactly one consumer: k downstream vertices need k data sets. Vertices are in topological order.
-A chain is linear: what its last operator emits goes to every data set of the vertex.
+A chain is linear: what its last operator emits goes to every data set of the vertex. A join may have a feed beside it:
+a source that its tasks read themselves (``chained_sources``).
 
 Who reads what: without ``ranges`` the pattern of the edge decides (consumer i reads subpartition i of every producer,
 or its producers' parts). With ``ranges`` consumer i reads the subpartitions [begin, end) of every producer: run-time
@@ -68,6 +69,13 @@ class JobVertex(msgspec.Struct, frozen=True):
     #: set by the user, or by what runs in it: a source has its splits, the work of a Python function is not in bytes
     is_parallelism_fixed: bool = True
     adaptive_join: AdaptiveJoin | None = None
+    #: a source and what is chained to it, whose rows the join at the head of the chain probes with
+    feed: tuple[OperatorDescriptor, ...] = ()
+
+    @property
+    def steps(self) -> tuple[OperatorDescriptor, ...]:
+        """All operators of its tasks."""
+        return (*self.feed, *self.chain)
 
     def managed_pages(self, pages_per_slot: int) -> int:
         """Return the pages of managed memory that one subtask gets in a slot of that many pages.
@@ -80,8 +88,8 @@ class JobVertex(msgspec.Struct, frozen=True):
 
     @property
     def source(self) -> SourceOperator | None:
-        """The source at the head, if the vertex reads from outside."""
-        head = self.chain[0].operator
+        """The source, if the vertex reads from outside."""
+        head = self.steps[0].operator
         return head if isinstance(head, SourceOperator) else None
 
 

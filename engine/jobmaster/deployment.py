@@ -76,6 +76,7 @@ def build_descriptor(
         managed_pages=managed_pages(slot.managed_pages, job_vertex, sharing),
         configuration=job_graph.configuration,
         artifacts=job_graph.artifacts,
+        feed=job_vertex.feed,
     )
 
 

@@ -16,6 +16,7 @@
     python_operator.py user functions in worker processes
     sink_operator.py   stages a file for the commit
     drivers.py         heads that read splits or hand one input on
+    chained_source.py  an input that the task reads itself: a source and row-wise operators
     hash_join_driver.py    the head of a hash join
     shared_builds.py   one build side for all subtasks of a broadcast join in a process
     sort_merge_driver.py   the head of a sort-merge join

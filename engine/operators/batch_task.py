@@ -33,6 +33,7 @@ from engine.graph.deployment import (
     TaskDeploymentDescriptor,
 )
 from engine.memory.wide_turns import WIDE_BYTES, lent
+from engine.operators.chained_source import ChainedSource
 from engine.operators.drivers import Driver
 from engine.operators.operator import ChainedOperator, Output, TaskContext
 from engine.operators.registry import is_led, make_driver, make_operator
@@ -115,6 +116,7 @@ class BatchTask:
         self._output = TaskOutput()
         self._operators: list[ChainedOperator] = []
         self._driver: Driver | None = None
+        self._feed: ChainedSource | None = None
 
     def run(self) -> None:
         """Run the attempt to its end; raises what made it fail, or TaskCancelledError."""
@@ -250,7 +252,10 @@ class BatchTask:
             self._operators.insert(0, operator)
             self._context.check_cancelled()
             output = operator
-        self._driver = make_driver(head, self._inputs, self._operators)
+        if self._descriptor.feed:
+            self._feed = ChainedSource(self._descriptor.feed)
+            self._feed.open(self._context)
+        self._driver = make_driver(head, self._inputs, self._operators, self._feed)
         self._driver.open(self._context, output)
 
     def _close(self) -> None:
@@ -258,6 +263,8 @@ class BatchTask:
         steps: list[Callable[[], None]] = []
         if self._driver is not None:
             steps.append(self._driver.close)
+        if self._feed is not None:
+            steps.append(self._feed.close)
         steps.extend(operator.close for operator in self._operators)
         for writer in self._output.writers:
             self._services.output_flusher.unregister(writer)

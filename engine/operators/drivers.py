@@ -22,7 +22,7 @@ from engine.operators.operator import Output, RowsOutput, TaskContext
 from engine.operators.source_pacing import paced, share_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from engine.aggregate.parting_sieve import PartingSieve
     from engine.graph.operator_descriptor import OperatorDescriptor
@@ -74,6 +74,11 @@ class SourceDriver:
 
     def run(self) -> None:
         """Read until the splits end or nothing more is needed."""
+        for _ in self.steps():
+            pass
+
+    def steps(self) -> Iterator[None]:
+        """Read as ``run`` does, one step after each batch."""
         for batch in self._batches():
             self._context.check_cancelled()
             self._context.arrow_peak.look()
@@ -81,6 +86,7 @@ class SourceDriver:
                 self._output.process(batch)
             del batch  # wide rows are not kept while the next ones are read
             self._context.bad_rows = self._reader.bad_rows
+            yield
             if self._output.is_satisfied:
                 break
         # What was left out after the last batch counts too.

@@ -3,6 +3,7 @@
     build input ─► join ─┬─ for this subtask alone
                          └─ broadcast: lent to all subtasks of the process, who drop their rows (``shared_builds``)
     probe input ─► join ─► output, in the end what was spilled (of pages, by a SpillSieve, before they are decoded)
+    or a feed: rows that this task reads itself (``chained_source``)
 
 Subtasks that borrow take no memory of their own. Where the build side does not fit the first one's share, each has its
 own, copied from the first one's pages and files, and spills by itself.
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from engine.graph.operator_descriptor import OperatorDescriptor
     from engine.iomanager.spill_space import SpillSpace
     from engine.memory.page_pool import PagePool
+    from engine.operators.chained_source import ChainedSource
     from engine.operators.operator import Output, TaskContext
     from engine.operators.shared_builds import Seat
     from engine.operators.task_inputs import TaskInput
@@ -43,14 +45,17 @@ _END = object()
 
 
 class HashJoinDriver:
-    """Builds from one input, probes with the other."""
+    """Builds from one input, probes with the other, or with what feeds it."""
 
-    def __init__(self, descriptor: OperatorDescriptor, inputs: dict[int, TaskInput]) -> None:
+    def __init__(
+        self, descriptor: OperatorDescriptor, inputs: dict[int, TaskInput], feed: ChainedSource | None = None
+    ) -> None:
         operator = descriptor.operator
         assert isinstance(operator, HashJoinOperator)
         self._descriptor = descriptor
         self._operator = operator
-        self._build, self._probe = (inputs[0], inputs[1]) if operator.build_left else (inputs[1], inputs[0])
+        self._build = inputs[operator.first_input]
+        self._probe: TaskInput | ChainedSource = feed or inputs[1 - operator.first_input]
         self._build_rows = 0
         self._join: HashJoin | None = None
         self._seat: Seat | None = None
@@ -96,10 +101,12 @@ class HashJoinDriver:
     def _probe_with(self, join: HashJoin) -> None:
         self._sieve = sieve = SpillSieve(join) if join.partitions_spilled else None
         for batch in self._probe.batches(sieve):
-            # A satisfied limit does not stop the input: its producers run on, so it is drained.
+            # A satisfied limit does not stop an input whose producers run on: it is drained.
             if not self._output.is_satisfied:
                 with turn(width_of(batch.nbytes, batch.num_rows), is_handed=True):
                     self._emit(in_turns(join.probe(batch)))
+            elif not self._probe.is_drained:
+                break
             elif sieve is not None:
                 sieve.drops_all = True
             del batch

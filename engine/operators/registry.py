@@ -33,6 +33,7 @@ from engine.graph.source_spec import ParquetSource
 from engine.operators.drivers import Driver, InputDriver, SourceDriver
 
 if TYPE_CHECKING:
+    from engine.operators.chained_source import ChainedSource
     from engine.operators.hash_join_driver import HashJoinDriver
     from engine.operators.operator import ChainedOperator
     from engine.operators.sort_exchange import MergeRunsDriver
@@ -126,7 +127,12 @@ def is_led(head: OperatorDescriptor) -> bool:
     return isinstance(head.operator, SourceOperator | JoinOperator | MergeRunsOperator)
 
 
-def make_driver(head: OperatorDescriptor, inputs: dict[int, TaskInput], operators: Sequence[ChainedOperator]) -> Driver:
+def make_driver(
+    head: OperatorDescriptor,
+    inputs: dict[int, TaskInput],
+    operators: Sequence[ChainedOperator],
+    feed: ChainedSource | None = None,
+) -> Driver:
     """Return the driver in front of the chained operators."""
     match head.operator:
         case SourceOperator():
@@ -136,7 +142,7 @@ def make_driver(head: OperatorDescriptor, inputs: dict[int, TaskInput], operator
         case SortMergeJoinOperator():
             return _sort_merge_driver()(head, inputs)
         case HashJoinOperator():
-            return _hash_join_driver()(head, inputs)
+            return _hash_join_driver()(head, inputs, feed)
         case PythonOperator(broadcasts=broadcasts) if broadcasts:
             from engine.operators.broadcast_driver import BroadcastDriver
             from engine.operators.python_operator import PythonFunctionOperator

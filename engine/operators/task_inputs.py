@@ -25,6 +25,9 @@ from engine.records.row_sieve import RowSieve
 class TaskInput:
     """One logical input."""
 
+    #: other tasks wait until all of it was taken
+    is_drained = True
+
     def __init__(self, gates: Sequence[InputGateDescriptor], services: TaskServices) -> None:
         first = gates[0]
         merged = msgspec.structs.replace(first, channels=tuple(channel for gate in gates for channel in gate.channels))

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from engine.graph.chained_sources import vertex_name, with_chained_sources
 from engine.graph.chaining import chains
 from engine.graph.job_graph import IntermediateDataSet, JobEdge, JobGraph, JobVertex
 from engine.graph.plan import encode_plan
@@ -20,8 +21,6 @@ from engine.graph.stream_graph import StreamEdge, StreamGraph, StreamNode
 from engine.ids import IntermediateDataSetId, JobId, JobVertexId
 from engine.optimizer.adaptive_facts import with_adaptive_facts
 from engine.optimizer.physical_plan import OptimizedPlan
-
-VERTEX_NAME_MAX = 200
 
 
 def generate_stream_graph(optimized: OptimizedPlan) -> StreamGraph:
@@ -57,7 +56,7 @@ def generate_job_graph(
     vertex_of = {node_id: JobVertexId(index) for index, chain in enumerate(chained) for node_id in chain}
     vertices = tuple(_vertex(optimized, graph, chain, vertex_of) for chain in chained)
     job_graph = JobGraph(job_id, name, vertices, encode_plan(optimized.original), dict(configuration or {}))
-    job_graph = with_adaptive_facts(job_graph, optimized, chained)
+    job_graph = with_chained_sources(with_adaptive_facts(job_graph, optimized, chained))
     job_graph.validate()
     return job_graph
 
@@ -67,9 +66,6 @@ def _vertex(
 ) -> JobVertex:
     head, tail = graph.nodes[chain[0]], graph.nodes[chain[-1]]
     vertex_id = vertex_of[head.id]
-    chain_name = " -> ".join(graph.nodes[node_id].descriptor.name for node_id in chain)
-    if len(chain_name) > VERTEX_NAME_MAX:
-        chain_name = f"{chain_name[: VERTEX_NAME_MAX - 3]}..."
     outputs = tuple(
         IntermediateDataSet(
             IntermediateDataSetId(vertex_id, index),
@@ -81,7 +77,7 @@ def _vertex(
     )
     return JobVertex(
         vertex_id,
-        chain_name,
+        vertex_name([graph.nodes[node_id].descriptor.name for node_id in chain]),
         head.parallelism,
         tuple(graph.nodes[node_id].descriptor for node_id in chain),
         _job_edges(graph, head, vertex_of),

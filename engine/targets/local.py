@@ -50,7 +50,7 @@ class LocalExecutor:
     def execute(self, plan: Plan, configuration: Configuration) -> JobResult:
         """Run a plan to its end; the process's listener is told what happens."""
         job = plan_job(plan, self.optimizer_settings(configuration), configuration)
-        load_classes(descriptor for vertex in job.graph.vertices for descriptor in vertex.chain)
+        load_classes(descriptor for vertex in job.graph.vertices for descriptor in vertex.steps)
         cluster = mini_cluster(configuration.as_texts(), owner=configuration)
         return run_to_end(
             job,

@@ -6,13 +6,13 @@ What a subtask reads is what its descriptor says; what it stores, and how large 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 
 from engine.clock import ManualClock
 from engine.graph.deployment import TaskReport
 from engine.graph.job_graph import IntermediateDataSet, JobGraph
-from engine.graph.operator_descriptor import SinkOperator
+from engine.graph.operator_descriptor import OperatorDescriptor, SinkOperator
 from engine.graph.run_time_decision import RunTimeDecision
 from engine.graph.subpartition_share import PARTS
 from engine.ids import AllocationId, IntermediateDataSetId, ResourceId, ResultPartitionId
@@ -91,13 +91,12 @@ class Simulation:
                 stored = self.stored[channel.partition][channel.subpartition_index]
                 begin, end = (len(stored) * position // PARTS for position in channel.part)
                 inputs[gate.input_index] += stored[begin:end]
-        rows = inputs[0] if inputs else []
-        for position, step in enumerate(descriptor.chain):
-            node = SimpleNamespace(descriptor=step, parallelism=descriptor.parallelism)
-            sources = inputs if position == 0 else [rows]
-            rows = run_subtask(
-                node, subtask.subtask_index, [{subtask.subtask_index: each} for each in sources], self.tables
-            )
+        if descriptor.feed:
+            fed = 1 - descriptor.chain[0].operator.first_input
+            inputs = [*inputs, []][: max(count, 2)]
+            assert not inputs[fed], "what is fed has no gate"
+            inputs[fed] = self._run_chain(subtask, descriptor.feed, [])
+        rows = self._run_chain(subtask, descriptor.chain, inputs)
         for sink in sinks:
             self.sinks[sink][subtask.subtask_index] = rows
         data_sets = subtask.job_vertex.outputs
@@ -115,6 +114,15 @@ class Simulation:
                 for data_set, each in zip(data_sets, sizes, strict=True)
             ),
         )
+
+    def _run_chain(self, subtask: ExecutionVertex, chain: Sequence[OperatorDescriptor], inputs: list[Rows]) -> Rows:
+        index = subtask.subtask_index
+        rows: Rows = []
+        for position, step in enumerate(chain):
+            node = SimpleNamespace(descriptor=step, parallelism=subtask.job_vertex.parallelism)
+            sources = inputs if position == 0 else [rows]
+            rows = run_subtask(node, index, [{index: each} for each in sources], self.tables)
+        return rows
 
     def _store(
         self, data_set: IntermediateDataSet, partition: ResultPartitionId, count: int, producer: int, rows: Rows

@@ -1,0 +1,91 @@
+"""Chained sources: a join that reads the rows it probes with itself, where they come from a source beside it.
+
+    source ──FORWARD──► filter ──FORWARD──► join ──FORWARD──► project          edges of the StreamGraph
+    └────── vertex 0 ─────────┘   build ──► └────── vertex 2 ───────┘          without
+                                  build ──► └─ feed ─┴──── chain ───┘          vertex 1: with_chained_sources
+
+    with_chained_sources(job_graph) -> job_graph          what is chained is no vertex any more, the others move up
+
+A vertex hands its rows to one thread of the same slot, which waits for them: as a ``feed`` of that thread's vertex they
+cost no hand-over, and no second thread that wants the same core. The feed is read when the build side is complete, not
+before. What is chained: one source with projections and filters, that feeds this join and nothing else, PIPELINED and
+FORWARD, in as many subtasks. A join of which it is open how its inputs travel keeps them apart.
+
+Pure. Source: Flink's multiple-input operators with chained sources (MultipleInputStreamTask, ChainedSource).
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from engine.graph.job_graph import IntermediateDataSet, JobEdge, JobGraph, JobVertex
+from engine.graph.operator_descriptor import FilterOperator, HashJoinOperator, ProjectOperator
+from engine.ids import IntermediateDataSetId, JobVertexId
+
+VERTEX_NAME_MAX = 200
+
+
+def vertex_name(names: list[str]) -> str:
+    """Return what a vertex of these operators is called."""
+    name = " -> ".join(names)
+    return name if len(name) <= VERTEX_NAME_MAX else f"{name[: VERTEX_NAME_MAX - 3]}..."
+
+
+def with_chained_sources(job_graph: JobGraph) -> JobGraph:
+    """Return the graph whose joins read themselves what they can."""
+    edges = {vertex.id: _fed_edge(job_graph, vertex) for vertex in job_graph.vertices}
+    chained = {edge.data_set.producer for edge in edges.values() if edge is not None}
+    kept = [vertex for vertex in job_graph.vertices if vertex.id not in chained]
+    place = {vertex.id: JobVertexId(index) for index, vertex in enumerate(kept)}
+    vertices = []
+    for vertex in kept:
+        edge = edges[vertex.id]
+        fed = vertex if edge is None else _fed(vertex, edge, job_graph.vertex(edge.data_set.producer))
+        vertices.append(_moved(fed, place))
+    return msgspec.structs.replace(job_graph, vertices=tuple(vertices)) if chained else job_graph
+
+
+def _fed_edge(job_graph: JobGraph, vertex: JobVertex) -> JobEdge | None:
+    """Return the edge into a join that becomes its feed."""
+    join = vertex.chain[0].operator
+    if not isinstance(join, HashJoinOperator):
+        return None
+    if vertex.adaptive_join is not None and vertex.adaptive_join.may_repartition:
+        return None
+    edges = [edge for edge in vertex.inputs if edge.input_index != join.first_input]
+    if len(edges) != 1:
+        return None
+    producer, data_set = job_graph.vertex(edges[0].data_set.producer), job_graph.data_set(edges[0].data_set)
+    is_beside = data_set.partitioner.kind == "FORWARD" and data_set.result_type.is_pipelined
+    if not is_beside or len(producer.outputs) != 1 or producer.parallelism != vertex.parallelism:
+        return None
+    is_row_wise = all(isinstance(step.operator, ProjectOperator | FilterOperator) for step in producer.chain[1:])
+    return edges[0] if producer.source is not None and is_row_wise else None
+
+
+def _fed(join: JobVertex, edge: JobEdge, producer: JobVertex) -> JobVertex:
+    return msgspec.structs.replace(
+        join,
+        name=vertex_name([producer.name, join.name]),
+        feed=producer.chain,
+        inputs=tuple(each for each in join.inputs if each is not edge),
+        is_parallelism_fixed=True,
+        adaptive_join=None,
+    )
+
+
+def _moved(vertex: JobVertex, place: dict[JobVertexId, JobVertexId]) -> JobVertex:
+    """Return the vertex with its own and all other ids as they are now."""
+
+    def moved(data_set: IntermediateDataSetId) -> IntermediateDataSetId:
+        return IntermediateDataSetId(place[data_set.producer], data_set.output_index)
+
+    def output(data_set: IntermediateDataSet) -> IntermediateDataSet:
+        return msgspec.structs.replace(data_set, id=moved(data_set.id), consumer=place[data_set.consumer])
+
+    return msgspec.structs.replace(
+        vertex,
+        id=place[vertex.id],
+        inputs=tuple(msgspec.structs.replace(edge, data_set=moved(edge.data_set)) for edge in vertex.inputs),
+        outputs=tuple(output(data_set) for data_set in vertex.outputs),
+    )

@@ -1,0 +1,79 @@
+"""ChainedSource: an input of a task that is read by the task itself, not by another one.
+
+    open(context) ─► for batch in batches(): ... ─► close()
+
+    source ─► projections, filters ─► batches        read when a batch is asked for: nothing before the first one
+
+To its task it is an input as any: it counts what comes through. Nobody runs on where its rows are not needed any more,
+so who has enough stops to ask.
+
+Source: Flink's ChainedSource of a multiple-input task; which sources are chained so: ``graph.chained_sources``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from engine.operators.drivers import SourceDriver
+from engine.operators.registry import make_operator
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import pyarrow as pa
+
+    from engine.graph.operator_descriptor import OperatorDescriptor
+    from engine.operators.operator import Output, TaskContext
+    from engine.records.row_sieve import RowSieve
+
+
+class _Made:
+    """The end of the row-wise operators: what they have made of a batch."""
+
+    takes_pages = False
+    sieve = None
+    is_satisfied = False
+
+    def __init__(self) -> None:
+        self.batches: list[pa.RecordBatch] = []
+
+    def process(self, batch: pa.RecordBatch) -> None:
+        """Keep a batch until it is taken."""
+        self.batches.append(batch)
+
+
+class ChainedSource:
+    """A source and row-wise operators behind it."""
+
+    #: who has enough need not take the rest
+    is_drained = False
+
+    def __init__(self, feed: Sequence[OperatorDescriptor]) -> None:
+        self._source = SourceDriver(feed[0])
+        self._operators = [make_operator(step) for step in feed[1:]]
+        self.rows_in = 0
+        self.bytes_in = 0
+
+    def open(self, context: TaskContext) -> None:
+        """Make all of it ready."""
+        self._made = _Made()
+        output: Output = self._made
+        for operator in reversed(self._operators):
+            operator.open(context, output)
+            output = operator
+        self._source.open(context, output)
+
+    def batches(self, _sieve: RowSieve | None = None) -> Iterator[pa.RecordBatch]:
+        """Yield everything; a sieve has nothing to do, for no rows come as pages."""
+        made = self._made.batches
+        for _ in self._source.steps():
+            while made:
+                self.rows_in += made[0].num_rows
+                self.bytes_in += made[0].nbytes
+                yield made.pop(0)  # a wide one is not kept while the next is read
+
+    def close(self) -> None:
+        """Close the source and what is behind it."""
+        self._source.close()
+        for operator in self._operators:
+            operator.close()

@@ -1,0 +1,94 @@
+"""A join whose task reads the rows it probes with itself, beside plain Python."""
+
+import msgspec
+import pyarrow as pa
+import pytest
+
+from engine.api.expressions import col, lit
+from engine.errors import DataError, TaskCancelledError
+from engine.expressions.schema_bridge import to_plan_schema
+from engine.graph.operator_descriptor import FilterOperator, HashJoinOperator, LimitOperator, OperatorDescriptor
+from engine.graph.plan import JoinType
+from tests.operators.task_world import described, gate, in_thread, partition
+from tests.operators.test_drivers import END_S, JOINED, LEFT, RIGHT, finish, produce, world, written
+
+__all__ = ["world"]
+
+
+def join_task(world, build, feed, chain=(), **configuration):
+    """Return a task that builds from a gate and probes with a feed: (source, its splits, operators behind it)."""
+    source, splits, steps = feed
+    operator = HashJoinOperator(JoinType.INNER, ("k",), ("k2",), False, ((0, 0), (0, 1), (1, 1)))
+    schemas = (to_plan_schema(LEFT.schema), to_plan_schema(RIGHT.schema))
+    join = OperatorDescriptor(0, "join", operator, schemas, to_plan_schema(JOINED), 1.0)
+    gates = (msgspec.structs.replace(build, input_index=1),)
+    chain = (join, *chain, world.sink(JOINED))
+    return world.task(chain, splits, gates, fields={"feed": (source, *steps)}, **configuration)
+
+
+def expected(rows):
+    words = dict(zip(RIGHT["k2"].to_pylist(), RIGHT["w"].to_pylist(), strict=True))
+    return sorted((row["k"], row["v"], words[row["k"]]) for row in rows if row["k"] in words)
+
+
+def rows_of(table):
+    return sorted(tuple(row.values()) for row in table.to_pylist())
+
+
+@pytest.mark.parametrize("result_type", ["PIPELINED", "BLOCKING"])
+@pytest.mark.parametrize("spill", ["true", "false"])
+@pytest.mark.parametrize("is_filtered", [False, True])
+def test_a_join_probes_with_what_feeds_it_and_counts_it(world, result_type, spill, is_filtered):
+    right = produce(world, RIGHT, 2, "HASH", result_type)
+    filtered = described(FilterOperator((col("v") < lit(5000)).expression), LEFT.schema)
+    task = join_task(world, right[2], (*world.source(LEFT), (filtered,) * is_filtered), debug__force_spill=spill)
+    task.run()
+    finish(right)
+    fed = LEFT.slice(0, 5000) if is_filtered else LEFT
+    assert rows_of(written(world, JOINED)) == expected(fed.to_pylist())
+    assert task.counters().rows_in == fed.num_rows + RIGHT.num_rows
+    assert task.counters().bytes_in > fed.nbytes
+
+
+def test_a_feed_of_no_rows_leaves_nothing(world):
+    right = produce(world, RIGHT, 2)
+    nothing = described(FilterOperator((col("v") < lit(0)).expression), LEFT.schema)
+    task = join_task(world, right[2], (*world.source(LEFT), (nothing,)))
+    task.run()
+    finish(right)
+    assert task.counters().rows_in == RIGHT.num_rows
+
+
+def test_a_feed_is_not_read_on_when_there_are_rows_enough(world):
+    left = pa.concat_tables([LEFT] * 40).combine_chunks()
+    right = produce(world, RIGHT, 2)
+    task = join_task(world, right[2], (*world.source(left), ()), chain=(described(LimitOperator(5), JOINED),))
+    task.run()
+    finish(right)
+    assert written(world, JOINED).num_rows == 5
+    assert task.counters().rows_in < left.num_rows // 2
+
+
+def test_a_feed_is_not_read_before_the_build_side_is_complete(world):
+    produced, _ = partition(RIGHT.schema, 1, "HASH", "PIPELINED", 2)
+    task = join_task(world, gate(produced), (*world.source(LEFT), ()))
+    thread, errors = in_thread(task.run)
+    # Nobody makes the build side: the task waits for it until it is cancelled.
+    while task.activity().name != "IDLE":
+        thread.join(0.01)
+        assert thread.is_alive()
+    assert task.counters().rows_in == 0
+    task.cancel()
+    thread.join(END_S)
+    assert [type(error) for error in errors] == [TaskCancelledError]
+
+
+def test_what_goes_wrong_in_a_feed_is_the_error_of_the_task(world, tmp_path):
+    right = produce(world, RIGHT, 2)
+    source, splits = world.source(LEFT)
+    wrong = FilterOperator((lit(1) // col("v") > lit(0)).expression)
+    task = join_task(world, right[2], (source, splits, (described(wrong, LEFT.schema),)))
+    with pytest.raises(DataError):
+        task.run()
+    right[0].join(END_S)
+    assert not right[0].is_alive()

@@ -50,7 +50,12 @@ from engine.aggregate.file_passes import FilePasses
 from engine.aggregate.group_table import GroupTable, StateBinding
 from engine.aggregate.parting import Parting
 from engine.aggregate.parting_sieve import PartingSieve
-from engine.aggregate.partition_files import BLOCK_SIZE_MIN, PartitionFiles, partitions_of_memory
+from engine.aggregate.partition_files import (
+    BLOCK_SIZE_MIN,
+    PARTITION_PAGES_MIN,
+    PartitionFiles,
+    partitions_of_memory,
+)
 from engine.aggregate.row_partitions import KeptRows
 from engine.aggregate.row_states import row_states
 from engine.aggregate.state_columns import GroupScan
@@ -73,8 +78,6 @@ PHASES = ("partial", "final", "single")
 
 #: with force_spill a table is full at so many groups
 FORCED_GROUPS = 16
-#: fewest pages for each partition with which it has pages of its own
-PARTITION_PAGES_MIN = 4
 #: more new groups than this share of the rows, when the table is full: states go past it. So many are new where there
 #: are about three times the groups that fit; of fewer, those that stay in the table take in more than is saved
 PART_RATIO = 0.8
@@ -120,7 +123,7 @@ class HashAggregate:
         self._layout = aggregate_layout(self._input_schema, keys, calls, merging=phase == "final")
         self._level_max = level_max
         self._memory_bytes = pool.page_limit * pool.page_size
-        self._partition_count, block_size = partitions_of_memory(self._memory_bytes)
+        self._partition_count, block_size = partitions_of_memory(pool.page_limit, pool.page_size)
         #: rows that came in
         self.rows_in = 0
         #: groups given out so far (partial: states)

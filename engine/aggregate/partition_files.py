@@ -1,6 +1,6 @@
 """PartitionFiles: the spill files of one level of a spilling aggregate, one for each partition that was evicted.
 
-    count, block_size = partitions_of_memory(memory_bytes)
+    count, block_size = partitions_of_memory(page_count, page_size)
     files = PartitionFiles(space, block_size)
     writer = files.writer(partition)        made when it is first asked for
     files.has(partition)
@@ -21,18 +21,27 @@ BLOCK_SIZE_MIN = 4 << 10
 BLOCK_SIZE_MAX = 256 << 10
 PARTITIONS_MIN = 4
 PARTITIONS_MAX = 64
+#: fewest pages for each partition with which it has pages of its own
+PARTITION_PAGES_MIN = 4
 
 
-def partitions_of_memory(memory_bytes: int) -> tuple[int, int]:
+def partitions_of_memory(page_count: int, page_size: int) -> tuple[int, int]:
     """Return (partitions of a level, block size of their files).
 
-    The blocks of all take a quarter of the memory, where that is little up to a half: the fewer partitions, the larger
-    they are, and the more often each is read.
+    The blocks of all take a quarter of the memory; half of it where the partitions share pages anyway: the fewer there
+    are, the larger is each, and the more often it is read.
     """
-    blocks = memory_bytes // 2 // BLOCK_SIZE_MIN
-    count = min(max(1 << blocks.bit_length() - 1 if blocks else 0, PARTITIONS_MIN), PARTITIONS_MAX)
+    memory_bytes = page_count * page_size
+    count = _count(memory_bytes // 4)
+    if page_count < PARTITION_PAGES_MIN * count:
+        count = _count(memory_bytes // 2)
     size = 1 << max(memory_bytes // (4 * count), 1).bit_length() - 1
     return count, min(max(size, BLOCK_SIZE_MIN), BLOCK_SIZE_MAX)
+
+
+def _count(block_bytes: int) -> int:
+    blocks = block_bytes // BLOCK_SIZE_MIN
+    return min(max(1 << blocks.bit_length() - 1 if blocks else 0, PARTITIONS_MIN), PARTITIONS_MAX)
 
 
 class PartitionFiles:

@@ -6,8 +6,9 @@
 
 What all workers hold is kept within their share of the process's memory (worker_watch.py).
 
-The worker loads the function while the task opens the rest of its chain; that runs the user's imports, so whoever waits
-for it can be cancelled. A worker runs one function after another of its job.
+Nobody waits in ``open``: the worker starts and loads the function while the task opens the rest of its chain. That may
+take long (the first one imports Arrow, each one what the user imports), so whoever waits for it can be cancelled. A
+worker runs one function after another of its job.
 """
 
 from __future__ import annotations
@@ -61,8 +62,7 @@ class FunctionRunner:
         with self._lock:
             workers = self._idle.pop(job_id, deque())
         for worker in workers:
-            worker.kill()
-            worker.reap()
+            worker.discard()
         if self._watch is not None:
             self._watch.settle()
 
@@ -90,13 +90,16 @@ class FunctionRunner:
             if worker.is_waiting and not worker.is_killed:
                 return worker
             # It died while it had nothing to do (a thread of the user's, somebody's kill): nothing is lost.
-            worker.kill()
-            worker.reap()
+            worker.discard()
 
     def _open_zygote(self) -> Zygote:
         from engine.functions.worker_process import Zygote  # noqa: PLC0415
 
         with self._lock:
+            if self._zygote is not None and self._zygote.has_ended:
+                # Somebody has killed it, and its workers ended with it.
+                self._zygote.close()
+                self._zygote = None
             if self._zygote is None:
                 self._zygote = Zygote()
             return self._zygote

@@ -47,6 +47,7 @@ from engine.functions.worker_protocol import (
     ResultReady,
     ResultTaken,
     StopFunction,
+    begin_message,
     receive_message,
     send_message,
 )
@@ -157,7 +158,8 @@ class WorkerSession:
                 plan.log_file,
             )
             worker.broadcast_bytes = sum(sizes)
-            self._send(opening, tuple(memory.descriptor for memory in memories))
+            #: of the opening: what the worker does not take before it runs
+            self._unsent = self._begin(opening, tuple(memory.descriptor for memory in memories))
         finally:
             for memory in memories:
                 memory.close()
@@ -192,6 +194,9 @@ class WorkerSession:
     def stop(self) -> None:
         """Have the function end and close, for a limited time; then it is killed by ``close``."""
         if self._worker is None or not self._is_healthy or self._is_finished:
+            return
+        if self._unsent:
+            self._is_healthy = False
             return
         self._send(StopFunction())
         connection = self._at_work.connection
@@ -228,8 +233,7 @@ class WorkerSession:
             worker.broadcast_bytes = 0
             self._give_back(worker)
         else:
-            worker.kill()
-            worker.reap()
+            worker.discard()
 
     @property
     def _at_work(self) -> Worker:
@@ -238,6 +242,10 @@ class WorkerSession:
 
     def _await_opened(self) -> None:
         """Wait for the worker to have loaded the function: not before the session can be cancelled by others."""
+        unsent, self._unsent = self._unsent, b""
+        if unsent:
+            with suppress(OSError), self._waiting():
+                self._at_work.connection.sendall(unsent)
         while not self._is_opened:
             self._next_result()
 
@@ -281,6 +289,13 @@ class WorkerSession:
         except OSError:
             # The worker is gone or has failed; its last message, or its end, says more than the broken pipe.
             return
+
+    def _begin(self, message: Message, descriptors: tuple[int, ...]) -> bytes:
+        """Send the first message without waiting; return what is left of it."""
+        try:
+            return begin_message(self._at_work.connection, message, descriptors)
+        except OSError:
+            return b""  # as above
 
     def _receive(self) -> Message:
         try:

@@ -34,6 +34,7 @@ from engine.functions.worker_protocol import (
     BROADCASTS_MAX,
     TRACE_SIGNAL,
     BatchDone,
+    EndWorker,
     ForkWorker,
     FunctionFailed,
     FunctionFinished,
@@ -43,7 +44,6 @@ from engine.functions.worker_protocol import (
     Message,
     OpenFunction,
     ProcessBatch,
-    ReapWorker,
     ResultReady,
     ResultTaken,
     StopFunction,
@@ -63,7 +63,7 @@ GC_THRESHOLD = 100_000
 def run_zygote(connection: socket.socket) -> None:
     """Fork and reap workers until the parent closes the connection."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    workers: set[int] = set()
+    workers: dict[int, int] = {}
     try:
         while (received := receive_message(connection, DESCRIPTOR_COUNT)) is not None:
             message, descriptors = received
@@ -74,14 +74,18 @@ def run_zygote(connection: socket.socket) -> None:
                     _run_worker_and_exit(descriptors)
                 for descriptor in descriptors:
                     os.close(descriptor)
-                workers.add(pid)
+                workers[message.number] = pid
                 send_message(connection, WorkerForked(pid))
-            elif isinstance(message, ReapWorker) and message.pid in workers:
-                _, status = os.waitpid(message.pid, 0)
-                workers.discard(message.pid)
+            elif isinstance(message, EndWorker):
+                pid = workers.pop(message.number)
+                # It may have been given up before anybody knew its process id; one that has ended is not changed.
+                os.kill(pid, signal.SIGKILL)
+                _, status = os.waitpid(pid, 0)
                 send_message(connection, WorkerEnded(os.waitstatus_to_exitcode(status)))
+    except (BrokenPipeError, ConnectionResetError):
+        pass  # it was closed while its last requests were answered
     finally:
-        for pid in workers:
+        for pid in workers.values():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
 
@@ -93,6 +97,8 @@ def _run_worker_and_exit(descriptors: tuple[int, ...]) -> None:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         # Works whatever the function does, also in a library's loop.
         faulthandler.register(TRACE_SIGNAL, descriptors[4], all_threads=False)
+        for descriptor in descriptors:
+            os.set_inheritable(descriptor, False)  # what the function starts shall not hold them open
         connection = socket.socket(fileno=descriptors[0])
         inputs = (SharedBatches(descriptors[1]), SharedBatches(descriptors[2]))
         serve(connection, inputs, SharedBatches(descriptors[3]))

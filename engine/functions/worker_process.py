@@ -1,10 +1,18 @@
 """The parent's side of workers: one zygote a process, workers that belong to one job, nothing left behind.
 
-    Zygote.fork() -> Worker      start the zygote if it does not run; a worker with its socket and shared memory
-    Worker.kill()                SIGKILL; the exit code is asked of the zygote, which reaps it
+    Zygote.fork() -> Worker      start the zygote if it does not run; a worker with its socket and shared memory, at
+                                 once: what is sent to it waits in the socket until it runs
+    Worker.kill()                SIGKILL, and whoever waits for the worker's messages sees their end
+    Worker.reap()                its exit code, of the zygote        Worker.discard()     nobody asks for it
     Zygote.close()               the socket closes: the zygote kills its workers and ends
 
-Calls on the zygote's socket are serialised by a lock; each worker's socket belongs to the session that uses it.
+    fork    request ──►  zygote imports, forks  ──► pid ──►  thread that reads what the zygote says ──► worker.pid
+
+Nobody waits for the zygote but who wants an exit code: it imports Arrow at first, and a task that is cancelled
+meanwhile has to end. A worker that is killed before its process id is known is killed when it is.
+
+Requests to the zygote are serialised by a lock and answered in order; each worker's socket belongs to the session that
+uses it.
 """
 
 from __future__ import annotations
@@ -17,14 +25,17 @@ import socket
 import subprocess
 import sys
 import threading
+from collections import deque
+from concurrent.futures import Future
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.errors import ResourceError
 from engine.functions.shared_batches import SharedBatches
 from engine.functions.worker_protocol import (
+    EndWorker,
     ForkWorker,
-    ReapWorker,
+    Message,
     WorkerEnded,
     WorkerForked,
     receive_message,
@@ -35,6 +46,8 @@ if TYPE_CHECKING:
     from engine.functions.worker_watch import WorkerExcess
 
 _END_TIMEOUT_S = 5.0
+#: how long an exit code is waited for
+_REAP_TIMEOUT_S = 15.0
 
 
 class WorkerLostError(ResourceError):
@@ -44,22 +57,29 @@ class WorkerLostError(ResourceError):
 class Worker:
     """A worker process: its socket, two input memories, one result memory, and where it says where it is."""
 
-    def __init__(
-        self, zygote: Zygote, pid: int, connection: socket.socket, memories: list[SharedBatches], trace: int
-    ) -> None:
+    def __init__(self, zygote: Zygote, number: int) -> None:
         self._zygote = zygote
-        self.pid = pid
-        self.connection = connection
+        self.number = number
+        self.connection, self._other_end = socket.socketpair()
+        memories = [SharedBatches.create(f"drey-{role}") for role in ("input-0", "input-1", "result")]
         self.inputs = memories[:2]
         self.result = memories[2]
-        self.trace = trace
-        self.is_killed = False
+        self.trace = os.memfd_create("drey-trace", os.MFD_CLOEXEC)
+        self._lock = threading.Lock()
+        #: 0 until the zygote has said it
+        self.pid = 0  # guarded by: self._lock
+        self.is_killed = False  # guarded by: self._lock
         #: why it was ended, where it held too much
         self.excess: WorkerExcess | None = None
         #: of broadcast data sets, in memory that is the worker's while its function runs
         self.broadcast_bytes = 0
         #: most resident memory that was seen
         self.peak_bytes = 0
+
+    @property
+    def descriptors(self) -> tuple[int, ...]:
+        """What the process works with."""
+        return (self._other_end.fileno(), *(memory.descriptor for memory in (*self.inputs, self.result)), self.trace)
 
     @property
     def shared_bytes(self) -> int:
@@ -75,22 +95,66 @@ class Worker:
         """Whether an idle worker is still there: one that has ended, or was killed, has closed its socket."""
         return not select.select([self.connection], [], [], 0)[0]
 
+    def started(self, reply: Future[Message]) -> None:
+        """Take what the zygote says of the fork; from the thread that reads it."""
+        # Not before: who waits for a worker that will never run is to see the end, not one that is on its way.
+        self._other_end.close()
+        if reply.exception() is not None:
+            return
+        forked = reply.result()
+        assert isinstance(forked, WorkerForked), f"unexpected {forked!r}"
+        with self._lock:
+            self.pid = forked.pid
+            if self.is_killed:
+                self._signal()
+
     def kill(self) -> None:
         """End the process at once; idempotent, from any thread."""
-        if not self.is_killed:
+        with self._lock:
+            if self.is_killed:
+                return
             self.is_killed = True
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(self.pid, signal.SIGKILL)
+            if self.pid:
+                self._signal()
+        self.hang_up()
+
+    def hang_up(self) -> None:
+        """Let nobody wait for more than was sent: a process that the function started may hold the socket open."""
+        with contextlib.suppress(OSError):
+            self.connection.shutdown(socket.SHUT_RDWR)
+
+    def _signal(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGKILL)
 
     def reap(self) -> int:
         """Close everything of a worker that has ended or was killed; return its exit code (minus the signal)."""
+        self.close()
+        try:
+            ended = self._zygote.end(self.number).result(_REAP_TIMEOUT_S)
+        except TimeoutError:
+            return -signal.SIGKILL
+        except WorkerLostError:
+            if not self.pid:
+                raise
+            return -signal.SIGKILL
+        return ended.exit_code if isinstance(ended, WorkerEnded) else -signal.SIGKILL
+
+    def discard(self) -> None:
+        """End the process and close everything of it; nobody waits for its end."""
+        self.kill()
+        self.close()
+        self._zygote.end(self.number)
+
+    def close(self) -> None:
+        """Close everything of this side; idempotent."""
         self.connection.close()
+        self._other_end.close()
         for memory in (*self.inputs, self.result):
             memory.close()
         if self.trace >= 0:
             os.close(self.trace)
             self.trace = -1
-        return self._zygote.reap(self.pid)
 
 
 class Zygote:
@@ -100,69 +164,91 @@ class Zygote:
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None  # guarded by: self._lock
         self._connection: socket.socket | None = None  # guarded by: self._lock
+        self._reader: threading.Thread | None = None  # guarded by: self._lock
+        self._fork_count = 0  # guarded by: self._lock
+        #: of requests that are not answered, in their order  # guarded by: self._lock
+        self._replies: deque[Future[Message]] = deque()
+        #: whether the process has ended by itself: every request is in vain
+        self.has_ended = False
 
     def fork(self) -> Worker:
-        """Return a new worker."""
-        parent_end, worker_end = socket.socketpair()
-        memories = [SharedBatches.create(f"drey-{role}") for role in ("input-0", "input-1", "result")]
-        trace = os.memfd_create("drey-trace", os.MFD_CLOEXEC)
-        try:
-            with self._lock:
-                connection = self._connect()
-                descriptors = (worker_end.fileno(), *(memory.descriptor for memory in memories), trace)
-                send_message(connection, ForkWorker(), descriptors)
-                received = receive_message(connection)
-        except OSError as error:
-            parent_end.close()
-            os.close(trace)
-            for memory in memories:
-                memory.close()
-            raise WorkerLostError(f"the process that starts Python workers is gone: {error}") from error
-        finally:
-            worker_end.close()
-        if received is None or not isinstance(received[0], WorkerForked):
-            parent_end.close()
-            os.close(trace)
-            for memory in memories:
-                memory.close()
-            raise WorkerLostError("the process that starts Python workers ended; see its output above")
-        return Worker(self, received[0].pid, parent_end, memories, trace)
-
-    def reap(self, pid: int) -> int:
-        """Wait for an ended worker and return its exit code; -9 when the zygote is gone, too."""
+        """Return a new worker, which runs when the zygote comes to it."""
         with self._lock:
-            if self._connection is None:
-                return -signal.SIGKILL
+            worker = Worker(self, self._fork_count)
+            self._fork_count += 1
             try:
-                send_message(self._connection, ReapWorker(pid))
-                received = receive_message(self._connection)
-            except (OSError, EOFError):
-                return -signal.SIGKILL
-        return received[0].exit_code if received and isinstance(received[0], WorkerEnded) else -signal.SIGKILL
+                self._start()
+                reply = self._ask(ForkWorker(worker.number), worker.descriptors)
+            except OSError as error:
+                worker.close()
+                raise WorkerLostError(f"the process that starts Python workers is gone: {error}") from error
+        reply.add_done_callback(worker.started)
+        return worker
+
+    def end(self, number: int) -> Future[Message]:
+        """Have a worker ended and reaped; return how it ended, once the zygote has come to it."""
+        with self._lock:
+            try:
+                return self._ask(EndWorker(number))
+            except OSError:
+                gone: Future[Message] = Future()
+                gone.set_exception(_zygote_ended())
+                return gone
 
     def close(self) -> None:
         """End the zygote and whatever workers are left; idempotent."""
         with self._lock:
-            process, connection = self._process, self._connection
-            self._process = self._connection = None
-        if connection is not None:
-            connection.close()
-        if process is not None:
-            try:
-                process.wait(_END_TIMEOUT_S)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+            process, connection, reader = self._process, self._connection, self._reader
+            self._process = self._connection = self._reader = None
+        if connection is None or process is None or reader is None:
+            return
+        # Closing alone would leave the thread where it waits.
+        with contextlib.suppress(OSError):
+            connection.shutdown(socket.SHUT_RDWR)
+        reader.join()
+        connection.close()
+        try:
+            process.wait(_END_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
 
-    def _connect(self) -> socket.socket:
-        """Return the zygote's socket, starting the process first. Caller holds the lock."""
-        if self._connection is None:
-            parent_end, zygote_end = socket.socketpair()
-            root = str(Path(__file__).resolve().parents[2])
-            environment = dict(os.environ)
-            # A worker is one core of a slot, and a process that forks must not have threads of a BLAS library.
-            environment.setdefault("OPENBLAS_NUM_THREADS", "1")
-            environment["PYTHONPATH"] = os.pathsep.join(filter(None, [root, environment.get("PYTHONPATH", "")]))
+    def _ask(self, message: Message, descriptors: tuple[int, ...] = ()) -> Future[Message]:
+        """Send a request; return what will be its answer. Caller holds the lock."""
+        if self._connection is None or self.has_ended:
+            raise BrokenPipeError("it has ended")
+        reply: Future[Message] = Future()
+        self._replies.append(reply)
+        send_message(self._connection, message, descriptors)
+        return reply
+
+    def _read(self, connection: socket.socket) -> None:
+        """Hand each answer to who asked, until the zygote ends; then nobody is left to wait."""
+        try:
+            while (received := receive_message(connection)) is not None:
+                with self._lock:
+                    reply = self._replies.popleft()
+                reply.set_result(received[0])
+        except (OSError, EOFError):
+            pass  # it ended in the middle of a message, or with unread ones
+        with self._lock:
+            self.has_ended = True
+            unanswered = tuple(self._replies)
+            self._replies.clear()
+        for reply in unanswered:
+            reply.set_exception(_zygote_ended())
+
+    def _start(self) -> None:
+        """Start the process, unless that has happened. Caller holds the lock."""
+        if self._connection is not None:
+            return
+        parent_end, zygote_end = socket.socketpair()
+        root = str(Path(__file__).resolve().parents[2])
+        environment = dict(os.environ)
+        # A worker is one core of a slot, and a process that forks must not have threads of a BLAS library.
+        environment.setdefault("OPENBLAS_NUM_THREADS", "1")
+        environment["PYTHONPATH"] = os.pathsep.join(filter(None, [root, environment.get("PYTHONPATH", "")]))
+        with zygote_end:
             try:
                 self._process = subprocess.Popen(
                     [sys.executable, "-m", "engine.functions.worker", str(zygote_end.fileno())],
@@ -172,7 +258,13 @@ class Zygote:
                     # Ctrl-C of a terminal is for this process, which ends them; it would show where they were.
                     process_group=0,
                 )
-            finally:
-                zygote_end.close()
-            self._connection = parent_end
-        return self._connection
+            except BaseException:
+                parent_end.close()
+                raise
+        self._connection = parent_end
+        self._reader = threading.Thread(target=self._read, args=(parent_end,), name="python zygote", daemon=True)
+        self._reader.start()
+
+
+def _zygote_ended() -> WorkerLostError:
+    return WorkerLostError("the process that starts Python workers ended; see its output above")

@@ -5,8 +5,8 @@
     worker -> task    FunctionOpened · ResultReady(size) · BatchDone · FunctionSatisfied
                       FunctionFinished(counters) · FunctionFailed
 
-    task -> zygote    ForkWorker (descriptors of socket and memory ride along) · ReapWorker(pid)
-    zygote -> task    WorkerForked(pid) · WorkerEnded(status)
+    task -> zygote    ForkWorker(number) (descriptors of socket and memory ride along) · EndWorker(number)
+    zygote -> task    WorkerForked(pid) · WorkerEnded(exit code), in order of the requests
 
     OpenFunction ─► FunctionOpened ─► (ProcessBatch ─► BatchDone)* ─► InputEnded ─► FunctionFinished
                                        results at any time, each answered by ResultTaken
@@ -21,6 +21,7 @@ cloudpickled bytes from the job itself; only workers open them.
 
 from __future__ import annotations
 
+import array
 import signal
 import socket
 import struct
@@ -115,11 +116,14 @@ class FunctionFailed(msgspec.Struct, frozen=True, tag="failed"):
 class ForkWorker(msgspec.Struct, frozen=True, tag="fork"):
     """Fork a worker that serves the socket and memory whose descriptors come with this message."""
 
+    #: by which the asker knows it: there is no process id yet
+    number: int
 
-class ReapWorker(msgspec.Struct, frozen=True, tag="reap"):
-    """Wait for a worker that has ended or was killed."""
 
-    pid: int
+class EndWorker(msgspec.Struct, frozen=True, tag="end"):
+    """Kill a worker if it has not ended, and wait for its end."""
+
+    number: int
 
 
 class WorkerForked(msgspec.Struct, frozen=True, tag="forked"):
@@ -147,7 +151,7 @@ Message = (
     | FunctionFinished
     | FunctionFailed
     | ForkWorker
-    | ReapWorker
+    | EndWorker
     | WorkerForked
     | WorkerEnded
 )
@@ -158,13 +162,24 @@ _decoder: msgspec.msgpack.Decoder[Message] = msgspec.msgpack.Decoder(Message)
 
 def send_message(connection: socket.socket, message: Message, descriptors: tuple[int, ...] = ()) -> None:
     """Send one message, with descriptors riding along."""
-    body = _encoder.encode(message)
-    frame = _LENGTH.pack(len(body)) + body
+    rest = _encode(message)
     if descriptors:
-        sent = socket.send_fds(connection, [frame], list(descriptors))
-        frame = frame[sent:]
-    if frame:
-        connection.sendall(frame)
+        rest = rest[socket.send_fds(connection, [rest], list(descriptors)) :]
+    if rest:
+        connection.sendall(rest)
+
+
+def begin_message(connection: socket.socket, message: Message, descriptors: tuple[int, ...] = ()) -> bytes:
+    """Send so much of a first message as the connection takes without waiting; return the rest."""
+    frame = _encode(message)
+    # socket.send_fds ignores flags before Python 3.12.
+    rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))] if descriptors else []
+    return frame[connection.sendmsg([frame], rights, socket.MSG_DONTWAIT) :]
+
+
+def _encode(message: Message) -> bytes:
+    body = _encoder.encode(message)
+    return _LENGTH.pack(len(body)) + body
 
 
 def receive_message(connection: socket.socket, descriptor_count: int = 0) -> tuple[Message, tuple[int, ...]] | None:

@@ -21,6 +21,8 @@ MemoryError that a function may catch, or a library may turn into a crash; the e
 Memory can grow by some ten MiB between two looks. Should the kernel itself run out meanwhile, it ends a worker and not
 the process that runs tasks (worker.py raises its own score); a session that sees that says so as well.
 
+A worker that has ended is one that nobody shall wait for, even if a process that its function started holds its socket.
+
 Limits: what a function's own child processes hold is not counted.
 Source: the resource watchdogs of Dask's nanny; PySpark's spark.executor.pyspark.memory, which is RLIMIT_AS.
 """
@@ -141,14 +143,16 @@ class WorkerWatch:
         workers = (*working, *waiting)
         shared = sum(worker.shared_bytes for worker in workers)
         # First what two of them share counts twice: to know better takes the kernel a walk through all of their pages.
-        sizes = {worker: anonymous_bytes(worker.pid) for worker in workers}
+        started = [worker for worker in workers if worker.pid]
+        sizes = {worker: anonymous_bytes(worker.pid) for worker in started}
+        _hang_up_ended(sizes)
         _note_peaks(sizes)
         total, allowed = shared + sum(sizes.values()), self._share_bytes
         if total > allowed:
             allowed = max(allowed, self._process_bytes - anonymous_bytes(os.getpid()))
         if total <= allowed:
             return False
-        sizes = {worker: proportional_bytes(worker.pid) for worker in workers}
+        sizes = {worker: proportional_bytes(worker.pid) for worker in started}
         total = shared + sum(sizes.values())
         if total <= allowed:
             return True
@@ -157,8 +161,8 @@ class WorkerWatch:
                 # Not one that has been given a task meanwhile.
                 for worker in self._waiting:
                     worker.kill()
-        elif working:
-            largest = max(working, key=lambda worker: sizes[worker] + worker.shared_bytes)
+        elif sizes:
+            largest = max(sizes, key=lambda worker: sizes[worker] + worker.shared_bytes)
             excess = WorkerExcess(
                 sizes[largest] + largest.shared_bytes, total, allowed, len(workers), self._process_bytes
             )
@@ -178,6 +182,13 @@ class WorkerWatch:
             with self._changed:
                 if self._thread is threading.current_thread():
                     self._changed.wait(pause_s)
+
+
+def _hang_up_ended(sizes: dict[Worker, int]) -> None:
+    """Have nobody wait for workers that have ended by themselves: they hold no memory."""
+    for worker, size in sizes.items():
+        if size == 0:
+            worker.hang_up()
 
 
 def _note_peaks(sizes: dict[Worker, int]) -> None:

@@ -121,4 +121,6 @@ class PythonFunctionOperator(ChainedOperator):
     def close(self) -> None:
         """Give the worker back."""
         if self._session is not None:
+            if self.context.is_cancelled:
+                self._session.cancel()  # a cancellation while this operator was opened has not reached it
             self._session.close()

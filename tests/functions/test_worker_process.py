@@ -1,17 +1,156 @@
-"""The process that workers are forked from."""
+"""The process that workers are forked from: nobody waits for it who could not be told to end."""
 
 import os
+import signal
+import subprocess
+import threading
+import time
+from contextlib import closing, contextmanager
 
-from engine.functions.worker_process import Zygote
+import cloudpickle
+import psutil
+import pyarrow as pa
+import pytest
+
+from engine.config.loader import Configuration
+from engine.errors import JobCancelledError
+from engine.functions import worker_process
+from engine.functions.function_runner import FunctionRunner
+from engine.functions.function_session import FunctionPlan
+from engine.functions.worker_process import WorkerLostError, Zygote
+from engine.graph.operator_descriptor import PythonOperator
+
+SCHEMA = pa.schema({"x": pa.int64()})
+BATCH = pa.record_batch([[1, 2, 3]], SCHEMA)
+
+
+def wait_for(condition):
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.002)
+
+
+@pytest.fixture
+def stopped_zygotes(monkeypatch):
+    """Zygotes stop before their first instruction; returns them."""
+    started = []
+
+    class Stopped(subprocess.Popen):
+        def __init__(self, *arguments, **options):
+            super().__init__(*arguments, **options)
+            os.kill(self.pid, signal.SIGSTOP)
+            os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WNOWAIT)
+            started.append(self)
+
+    monkeypatch.setattr(worker_process.subprocess, "Popen", Stopped)
+    yield started
+    for process in started:
+        if process.returncode is None:
+            process.send_signal(signal.SIGCONT)
+
+
+def open_session(runner, function):
+    operator = PythonOperator("map", cloudpickle.dumps(function), "function", __file__, 1)
+    return runner.open("job", FunctionPlan(operator, SCHEMA, SCHEMA), Configuration())
+
+
+def results_of(session):
+    return [value for batch in (*session.process(BATCH), *session.finish()) for value in batch.column(0).to_pylist()]
+
+
+def passes(row):
+    return (row.x,)
+
+
+@contextmanager
+def in_thread(work):
+    """Run work in a thread; yields what it raised, to be read behind the block."""
+    raised = []
+
+    def run():
+        try:
+            work()
+        except BaseException as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield raised
+    finally:
+        thread.join(60)
+        assert not thread.is_alive()
 
 
 def test_ctrl_c_in_a_terminal_reaches_no_worker():
     """A terminal signals a whole group; a worker that is still loading would show where it was."""
-    zygote = Zygote()
-    try:
+    with closing(Zygote()) as zygote:
         worker = zygote.fork()
+        wait_for(lambda: worker.pid)
         assert os.getpgid(worker.pid) != os.getpgid(0)
         worker.kill()
         assert worker.reap() == -9
-    finally:
-        zygote.close()
+
+
+@pytest.mark.parametrize("size", [0, 4 << 20], ids=["opening fits", "opening waits"])
+def test_a_cancel_ends_who_waits_for_a_worker_that_does_not_start(stopped_zygotes, size):
+    padding = b"x" * size
+
+    def padded(row):
+        return (row.x + len(padding),)
+
+    with closing(FunctionRunner()) as runner:
+        session = open_session(runner, padded)
+        (zygote,) = stopped_zygotes
+        with in_thread(lambda: results_of(session)) as raised:
+            session.cancel()
+        session.close()
+        assert [type(error) for error in raised] == [JobCancelledError]
+        assert psutil.Process(zygote.pid).status() == psutil.STATUS_STOPPED
+        # What was asked of it meanwhile is a worker that nobody wants; the next one is another.
+        zygote.send_signal(signal.SIGCONT)
+        with closing(open_session(runner, passes)) as following:
+            assert results_of(following) == [1, 2, 3]
+        runner.release_job("job")
+        wait_for(lambda: not psutil.Process(zygote.pid).children())
+
+
+def test_a_session_that_is_closed_before_its_worker_starts_waits_for_nobody(stopped_zygotes):
+    with closing(FunctionRunner()) as runner:
+        session = open_session(runner, passes)
+        session.cancel()
+        session.close()
+        assert psutil.Process(stopped_zygotes[0].pid).status() == psutil.STATUS_STOPPED
+        stopped_zygotes[0].send_signal(signal.SIGCONT)
+
+
+def test_a_zygote_that_stops_later_keeps_nobody_from_ending():
+    with closing(FunctionRunner()) as runner:
+        first = open_session(runner, passes)
+        assert results_of(first) == [1, 2, 3]
+        zygote = psutil.Process(psutil.Process(first._worker.pid).ppid())
+        zygote.suspend()
+        try:
+            second = open_session(runner, passes)
+            with in_thread(lambda: results_of(second)) as raised:
+                second.cancel()
+            second.close()
+            first.cancel()
+            first.close()
+            assert [type(error) for error in raised] == [JobCancelledError]
+        finally:
+            zygote.resume()
+
+
+def test_workers_of_a_zygote_that_was_killed_are_lost_and_the_next_one_takes_its_place(stopped_zygotes):
+    with closing(FunctionRunner()) as runner:
+        session = open_session(runner, passes)
+        stopped_zygotes[0].kill()
+        with pytest.raises(WorkerLostError, match="the process that starts Python workers ended"):
+            results_of(session)
+        session.close()
+        wait_for(lambda: runner._zygote.has_ended)
+        with closing(open_session(runner, passes)) as following:
+            stopped_zygotes[1].send_signal(signal.SIGCONT)
+            assert results_of(following) == [1, 2, 3]

@@ -2,13 +2,16 @@
 
 import os
 import signal
+import subprocess
 import textwrap
 
 import psutil
 import pyarrow as pa
 import pytest
 
-from engine import JobExecutionError, col, count
+from engine import Environment, JobCancelledError, JobExecutionError, col, count
+from engine.client.job_listener import SilentListener
+from engine.minicluster.mini_cluster import MiniCluster
 from tests.integration.conftest import wait_until
 from tests.integration.row_oracle import assert_same_rows, rows_of
 
@@ -214,6 +217,47 @@ def test_an_endless_loop_is_cancelled_by_ctrl_c(start, tmp_path):
     assert process.returncode != 0
     assert wait_until(lambda: not any(child.is_running() and child.status() != "zombie" for child in children))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["entered", "job.py", "spill"]
+
+
+class CancelsWhenStopped(SilentListener):
+    wants_progress = True
+
+    def __init__(self, cluster, stopped):
+        self.cluster = cluster
+        self.stopped = stopped
+
+    def on_progress(self, progress):
+        if self.stopped:
+            self.cluster.cancel(progress.job_id)
+
+
+def test_a_job_is_cancelled_while_the_process_of_its_workers_starts(monkeypatch, tmp_path):
+    """That process does nothing at all: whoever waited for it would end with the time that a cancellation may take."""
+    stopped = []
+
+    class Stopped(subprocess.Popen):
+        def __init__(self, *arguments, **options):
+            super().__init__(*arguments, **options)
+            os.kill(self.pid, signal.SIGSTOP)
+            os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WNOWAIT)
+            stopped.append(self)
+
+    settings = {"taskmanager.numberOfTaskSlots": "2", "parallelism.default": "2"}
+    cluster = MiniCluster(settings, slots_follow_job=False)
+    monkeypatch.setattr("engine.targets.local.mini_cluster", lambda *_, **__: cluster)
+    monkeypatch.setattr("engine.functions.worker_process.subprocess.Popen", Stopped)
+    monkeypatch.setattr("engine.targets.planned_job.current_listener", lambda: CancelsWhenStopped(cluster, stopped))
+    try:
+        environment = Environment(config=settings)
+        numbers(environment).map(lambda row: (row.a,), ONE).write_csv(str(tmp_path / "out"))
+        with pytest.raises(JobCancelledError):
+            environment.execute("cancelled")
+        assert [psutil.Process(process.pid).status() for process in stopped] == ["stopped"]
+        assert not (tmp_path / "out").exists()
+    finally:
+        for process in stopped:
+            process.send_signal(signal.SIGCONT)
+        cluster.close()
 
 
 def test_killing_the_engine_kills_its_workers(start, tmp_path):

@@ -7,13 +7,13 @@ the other. So the pages of a slot are divided inside each region: every operator
 DRIVER_PAGES_MIN, and what is left is divided by weight. A vertex's share is the sum over its chain.
 
 A region whose operators do not fit into the slot together is cut: the first one too many (in topological order) gets
-its input through a BLOCKING exchange, so it runs in a region of its own, later. What an operator needs to fit is the
-square root of the pages that it would take to hold all its state. With so many it parts or merges once what it spills:
-n pages make n parts, of which each fits into n pages again. With fewer it writes and reads every row once more for each
-further level, which costs more than the exchange does: ten operators of one slot with six pages each and thousands of
-pages of rows took four times as long as two or three at a time.
+its input through a BLOCKING exchange, so it runs in a region of its own, later. What an operator needs to fit is all
+its state, or twice the square root of that in pages. With the root it parts or merges once what it spills: n pages make
+n parts, of which each fits into n pages again. Twice, for it reads and writes besides, and estimates are short as often
+as not. With fewer it writes and reads every row once more for each further level, which costs more than the exchange
+does: ten operators of one slot with six pages each and thousands of pages of rows took four times as long as two.
 
-    a slot of 64 pages    join 36 ══► aggregate 25 ──BLOCKING──► join 36 ══► sort 25         36: of 1296 pages of rows
+    a slot of 64 pages    join 36 ══► aggregate 25 ──BLOCKING──► join 36 ══► sort 25         36: of 324 pages of rows
 
 Limits: a sort does not give its pages back before its consumer runs, although it could while it merges.
 Source: two-pass algorithms of external sort and Grace hash join, which need the square root of their input in memory.
@@ -66,7 +66,8 @@ def _needed_pages(nodes: Sequence[PhysicalNode], node: PhysicalNode, page_bytes:
             held += max(0.0, nodes[channel.source].estimates.size_bytes) / subtasks
     if isinstance(node.descriptor.operator, HashAggregateOperator):
         held = min(held, max(0.0, node.estimates.size_bytes) / node.parallelism)
-    return max(DRIVER_PAGES_MIN, math.ceil(math.sqrt(held / page_bytes)))
+    pages = held / page_bytes
+    return max(DRIVER_PAGES_MIN, math.ceil(min(pages, 2 * math.sqrt(pages))))
 
 
 def _into(node: PhysicalNode) -> list[tuple[int, int]]:

@@ -134,6 +134,11 @@ class PhysicalPlanBuilder:
             return 1.0
         return min(1.0, max(WEIGHT_MIN, held.size_bytes / parallelism / self._settings.managed_bytes_per_slot))
 
+    def _partial_weight(self, groups: Estimates) -> float:
+        """Return the weight of a first phase: where it cannot hold all groups, most rows pass it whatever it has."""
+        weight = self._weight(groups, 1)
+        return weight if weight < 1.0 else WEIGHT_MIN
+
     def _plain(self, candidate: Candidate, operator: PhysicalOperator, weight: float = 0.0) -> int:
         channels = self._channels(candidate)
         count = len(channels) if isinstance(operator, PythonOperator) else min(1, len(channels))
@@ -277,7 +282,7 @@ class PhysicalPlanBuilder:
             HashAggregateOperator("partial", aggregate.keys, aggregate.calls, is_sorted_next),
             (self._nodes[source].descriptor.output_schema,),
             aggregate.state_schema,
-            self._weight(candidate.estimates, 1),
+            self._partial_weight(candidate.estimates),
         )
         below = self._nodes[source]
         rows = min(below.estimates.rows, candidate.estimates.rows * below.parallelism)

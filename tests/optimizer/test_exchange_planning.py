@@ -168,10 +168,10 @@ def test_three_blocking_operators_share_a_small_slot():
     assert set(modes(plan).values()) == {"P"}
 
 
-#: what an operator needs is the root of its rows' pages: 70 of 4883, and never less than 6
+#: what an operator needs is twice the root of its rows' pages: 140 of 4883, and never less than 6
 @pytest.mark.parametrize(
     ("rows", "pages", "region_count"),
-    [(100, 6, 3), (100, 11, 3), (100, 12, 2), (100, 18, 1), (1e7, 18, 3), (1e7, 139, 3), (1e7, 140, 2), (1e7, 210, 1)],
+    [(100, 6, 3), (100, 11, 3), (100, 12, 2), (100, 18, 1), (1e7, 18, 3), (1e7, 279, 3), (1e7, 280, 2), (1e7, 420, 1)],
 )
 def test_operators_that_do_not_fit_together_run_one_after_another(rows, pages, region_count):
     plan = optimized(blocking_chain(3, rows), parallelism=1, managed_bytes_per_slot=pages * PAGE)

@@ -15,6 +15,7 @@ import pytest
 from engine.config.loader import Configuration
 from engine.errors import JobCancelledError
 from engine.functions import worker_process
+from engine.functions.function_error import UserFunctionError
 from engine.functions.function_runner import FunctionRunner
 from engine.functions.function_session import FunctionPlan
 from engine.functions.worker_process import WorkerLostError, Zygote
@@ -154,3 +155,57 @@ def test_workers_of_a_zygote_that_was_killed_are_lost_and_the_next_one_takes_its
         with closing(open_session(runner, passes)) as following:
             stopped_zygotes[1].send_signal(signal.SIGCONT)
             assert results_of(following) == [1, 2, 3]
+
+
+@pytest.fixture
+def forking(tmp_path):
+    """A function that leaves a process of its own behind, which holds everything open; then it does ``then``."""
+    place = tmp_path / "left"
+
+    def make(then):
+        def function(row):
+            child = os.fork()
+            if child == 0:
+                time.sleep(600)
+                os._exit(0)
+            place.write_text(str(child))
+            then()
+
+        return function
+
+    yield make
+    wait_for(lambda: place.exists() and place.read_text())
+    os.kill(int(place.read_text()), signal.SIGKILL)
+
+
+def test_who_waits_for_a_worker_that_crashed_hears_of_it_though_a_process_of_its_own_lives_on(forking):
+    with closing(FunctionRunner()) as runner:
+        session = open_session(runner, forking(lambda: os._exit(3)))
+        with closing(session), pytest.raises(UserFunctionError, match="exited with code 3"):
+            results_of(session)
+        runner.release_job("job")
+
+
+def test_a_cancel_ends_a_worker_though_a_process_of_its_own_lives_on(forking, tmp_path):
+    with closing(FunctionRunner()) as runner:
+        with closing(open_session(runner, forking(lambda: time.sleep(600)))) as session:
+            with in_thread(lambda: results_of(session)) as raised:
+                wait_for((tmp_path / "left").exists)
+                session.cancel()
+            assert [type(error) for error in raised] == [JobCancelledError]
+        runner.release_job("job")
+
+
+def test_what_a_worker_said_before_it_ended_is_heard_after_the_watch_has_seen_its_end():
+    def fails(row):
+        raise KeyError("said")
+
+    with closing(FunctionRunner()) as runner:
+        with closing(open_session(runner, fails)) as session:
+            list(session.process(BATCH))
+            worker = session._worker
+            wait_for(lambda: psutil.Process(worker.pid).status() == psutil.STATUS_ZOMBIE)
+            runner._open_watch().look()
+            with pytest.raises(UserFunctionError, match="said"):
+                list(session.finish())
+        runner.release_job("job")

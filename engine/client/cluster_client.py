@@ -279,7 +279,9 @@ class ClusterClient:
     def _await_answer(self, connection: socket.socket, answer_s: float) -> None:
         """Wait for the first bytes, unless another one leads meanwhile: who hangs may never answer."""
         deadline_s = time.monotonic() + answer_s
-        while not select.select([connection], [], [], _LOOK_S)[0]:
+        looking = select.poll()  # which takes descriptors of any number
+        looking.register(connection, select.POLLIN)
+        while not looking.poll(_LOOK_S * 1000):
             if self._leader.address() not in (None, self._address):
                 raise ConnectionError("another JobManager leads")
             if time.monotonic() > deadline_s:

@@ -93,7 +93,9 @@ class Worker:
     @property
     def is_waiting(self) -> bool:
         """Whether an idle worker is still there: one that has ended, or was killed, has closed its socket."""
-        return not select.select([self.connection], [], [], 0)[0]
+        looking = select.poll()  # which takes descriptors of any number
+        looking.register(self.connection, select.POLLIN)
+        return not looking.poll(0)
 
     def started(self, reply: Future[Message]) -> None:
         """Take what the zygote says of the fork; from the thread that reads it."""

@@ -1,6 +1,7 @@
 """The process that workers are forked from: nobody waits for it who could not be told to end."""
 
 import os
+import resource
 import signal
 import subprocess
 import threading
@@ -209,3 +210,22 @@ def test_what_a_worker_said_before_it_ended_is_heard_after_the_watch_has_seen_it
             with pytest.raises(UserFunctionError, match="said"):
                 list(session.finish())
         runner.release_job("job")
+
+
+def test_a_process_with_thousands_of_open_files_has_workers_too():
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    count = 1100
+    if hard != resource.RLIM_INFINITY and hard < 2 * count:
+        pytest.skip(f"a process may have {hard} open files here")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 2 * count), hard))
+    descriptors = [os.dup(2) for _ in range(count)]
+    try:
+        with closing(FunctionRunner()) as runner:
+            for _ in range(2):  # the second one is an idle worker's
+                with closing(open_session(runner, passes)) as session:
+                    assert results_of(session) == [1, 2, 3]
+            runner.release_job("job")
+    finally:
+        for descriptor in descriptors:
+            os.close(descriptor)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

@@ -6,7 +6,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 from engine.memory.page_slabs cimport pthread_mutex_t
 
 cdef enum:
-    SIZE_CLASSES = 8            # 16 KiB << class: 16 KiB to 2 MiB; larger blocks are not recycled
+    SIZE_CLASSES = 10           # 4 KiB << class: 4 KiB to 2 MiB; larger blocks are not recycled
 
 
 @cython.final

@@ -2,7 +2,7 @@
 
     buffer = buffers.take(size) ... buffers.give(buffer, size)      any thread, without the GIL
 
-Sizes are rounded up to a power of two from 16 KiB to 2 MiB; of those, up to ``keep_bytes`` wait on free lists for the
+Sizes are rounded up to a power of two from 4 KiB to 2 MiB; of those, up to ``keep_bytes`` wait on free lists for the
 next taker. A larger block (one huge record) is allocated and freed. How much is out at one time is bounded by the
 users: one block per open writer, ``queue depth`` blocks per disk, ``prefetch + 1`` blocks per open reader.
 """
@@ -20,7 +20,7 @@ cdef extern from "<pthread.h>" nogil:
 cdef extern from "<stdlib.h>" nogil:
     int posix_memalign(void** memory, size_t alignment, size_t size)
 
-cdef int64_t SIZE_SMALLEST = 16 << 10
+cdef int64_t SIZE_SMALLEST = 4 << 10
 
 
 cdef inline int32_t size_class(int64_t size) noexcept nogil:

@@ -21,8 +21,18 @@ cdef class SpillFile:
     cdef readonly bint deleted
     cdef BlockEntry* _blocks
     cdef BlockHeader _identity
+    cdef object _lock
+    cdef int* _fds                          # of each extent, while a reader is open; guarded by _lock
+    cdef int32_t _reader_count              # guarded by _lock
+    cdef int32_t _owner_count               # that have not released it
     cdef object _space
     cdef tuple _extents                     # (path, directory) of each
+
+    # Descriptors of the extents for one more reader, until it calls leave. Raises SpillError when a file is gone.
+    cdef int* enter(self) except NULL
+    cdef void leave(self) noexcept
+    cdef int _open(self) except -1
+    cdef void _close(self, int32_t count) noexcept
 
 # A file of the space over an index, which becomes the file's.
 cdef SpillFile new_file(

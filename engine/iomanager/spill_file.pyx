@@ -1,22 +1,26 @@
 """SpillFile: a finished file of blocks and its index.
 
     file = writer.finish()
-    with file.reader(prefetch=2) as reader: ...          several readers at a time, each with its own descriptors
+    with file.reader(prefetch=2) as reader: ...          several readers at a time, which share its descriptors
     file.read_block(index)                               one block, read now
     file.delete()                                        or the space's close deletes it
+    file.share(count) ... file.release()                 for several owners: deleted when each has released it
 
 The index (32 bytes for each block) stays in memory: a reader knows where each block is and how long, so it reads a
 block with one call and refuses one that is not the expected. A file consists of one extent, or of several when a disk
-became full while it was written; readers do not see the difference.
+became full while it was written; readers do not see the difference. Its descriptors are open while a reader is.
 
 Source: Flink's FileIOChannel and BlockChannelReader; the index is ours.
 """
 
 cimport cython
 from libc.stdint cimport int32_t, int64_t
-from libc.stdlib cimport free
+from libc.stdlib cimport calloc, free
 
 from engine.iomanager.block_format cimport BLOCK_HEADER_BYTES, BlockHeader
+
+import os
+import threading
 
 from engine.errors import SpillError
 
@@ -29,6 +33,40 @@ cdef class SpillFile:
 
     def __dealloc__(self):
         free(self._blocks)
+
+    cdef int* enter(self) except NULL:
+        with self._lock:
+            if self._reader_count == 0:
+                self._open()
+            self._reader_count += 1
+        return self._fds
+
+    cdef int _open(self) except -1:
+        cdef int32_t opened = 0
+        self._fds = <int*> calloc(len(self._extents) + 1, sizeof(int))
+        if self._fds == NULL:
+            raise MemoryError(f"no memory for a reader of {self.label}")
+        try:
+            for path, _ in self._extents:
+                self._fds[opened] = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+                opened += 1
+        except OSError as failure:
+            self._close(opened)
+            raise SpillError(f"the spill file {path} cannot be opened: {failure.strerror}") from failure
+        return 0
+
+    cdef void leave(self) noexcept:
+        with self._lock:
+            self._reader_count -= 1
+            if self._reader_count == 0:
+                self._close(<int32_t> len(self._extents))
+
+    cdef void _close(self, int32_t count) noexcept:
+        cdef int32_t index
+        for index in range(count):
+            os.close(self._fds[index])
+        free(self._fds)
+        self._fds = NULL
 
     @property
     def paths(self):
@@ -45,9 +83,12 @@ cdef class SpillFile:
         """The number in the header of this file's blocks."""
         return self._identity.file
 
-    def block_sizes(self):
-        """Return the raw length of every block, for whoever keeps an index of ranges."""
-        return [self._blocks[index].raw_length for index in range(self.block_count)]
+    def block_sizes(self, int64_t first_block=0, count=None):
+        """Return the raw lengths of blocks (all of them by default), for whoever keeps an index of ranges."""
+        cdef int64_t end = self.block_count if count is None else first_block + count
+        if not 0 <= first_block <= end <= self.block_count:
+            raise IndexError(f"blocks {first_block} to {end} of {self.block_count}")
+        return [self._blocks[index].raw_length for index in range(first_block, end)]
 
     def block_place(self, int64_t index):
         """Return (path, offset, bytes on disk with header) of a block."""
@@ -83,6 +124,16 @@ cdef class SpillFile:
             self.deleted = True
             self._space.remove_file(self)
 
+    def share(self, int32_t count):
+        """Have so many owners, each of which calls ``release`` once."""
+        self._owner_count = count
+
+    def release(self):
+        """Say that one owner has no use for it any more; the last one's word deletes it."""
+        self._owner_count -= 1
+        if self._owner_count == 0:
+            self.delete()
+
     def __repr__(self):
         return f"<SpillFile {self.label!r}: {self.block_count} blocks, {self.raw_bytes} bytes>"
 
@@ -100,4 +151,6 @@ cdef SpillFile new_file(
     file.block_count = block_count
     file.raw_bytes = raw_bytes
     file.stored_bytes = stored_bytes
+    file._owner_count = 1
+    file._lock = threading.Lock()
     return file

@@ -40,8 +40,7 @@ cdef class SpillReader:
     cdef object _space
     cdef IoBuffers _buffers
     cdef RequestQueue _queue                    # of the first extent's directory; serves the others too
-    cdef int* _fds                              # of each extent
-    cdef int32_t _extent_count
+    cdef int* _fds                              # of each extent: the file's
     cdef ReadSlot* _slots
     cdef int32_t _slot_count
     cdef int64_t _requested_index               # one behind the last block that was asked for

@@ -140,17 +140,11 @@ cdef class SpillReader:
         self.next_index = first_block
         self.end_index = end_block
         self._requested_index = first_block
-        self._fds = <int*> calloc(len(file._extents) + 1, sizeof(int))
         self._slot_count = self._prefetch + 1
         self._slots = <ReadSlot*> calloc(<size_t> self._slot_count, sizeof(ReadSlot))
-        if self._fds == NULL or self._slots == NULL:
+        if self._slots == NULL:
             raise MemoryError(f"no memory for a reader of {file.label}")
-        for path in file.paths:
-            try:
-                self._fds[self._extent_count] = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-            except OSError as failure:
-                raise SpillError(f"the spill file {path} cannot be opened: {failure.strerror}") from failure
-            self._extent_count += 1
+        self._fds = file.enter()
         if self._prefetch > 0:
             self._queue.start()
             while self._requested_index < min(end_block, first_block + self._prefetch):
@@ -227,9 +221,7 @@ cdef class SpillReader:
             free(self._slots)
             self._slots = NULL
         if self._fds != NULL:
-            for index in range(self._extent_count):
-                os.close(self._fds[index])
-            free(self._fds)
+            self._file.leave()
             self._fds = NULL
 
     # -------------------------------------------------------------------------------------------------- from Python

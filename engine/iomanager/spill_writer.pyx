@@ -81,7 +81,7 @@ cdef extern from *:
         int fd, const void* header, size_t header_size, const void* payload, size_t payload_size, int64_t offset
     ) noexcept nogil
 
-cdef int64_t COMPRESS_BYTES_MIN = 4096
+cdef int64_t COMPRESS_BYTES_MIN = 1024
 cdef int64_t COMPRESS_BYTES_MAX = 16 << 20      # the target of a larger block would be as large again
 cdef int32_t POOR_STREAK_MAX = 3
 

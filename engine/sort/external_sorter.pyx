@@ -23,12 +23,14 @@ Values that a combiner may exchange stay in their rows, however wide they are.
 
 Memory: while filling, rows and index fill the pool: in two halves, one being filled while the other is sorted and
 spilled, from 2 * HALF_PAGES_MIN pages and without a limit, else in one. While merging, half of the pool's bytes are
-blocks of runs (memory of their readers) and up to a quarter is a grant into which rows are copied for decoding. A row
-larger than that is decoded where it lies in its block. A row larger than the whole pool uses the reserved grant, alone,
-and becomes a run of its own.
+blocks of runs (memory of their readers, of small pools 2 MiB) and up to a quarter is a grant into which rows are copied
+for decoding. A row larger than that is decoded where it lies in its block. A row larger than the whole pool uses the
+reserved grant, alone, and becomes a run of its own.
 
-Spilled bytes: the input once with up to fan-in runs (64 or more from 512 KiB of pages), else at most twice: the fan-in
-is at least the square root of the number of runs, so one intermediate merge is always enough.
+Spilled bytes: the input once with up to fan-in runs (256 and more; a sort for several readers divides them), of more
+runs a part twice: with a thousand times the memory 1.7 times the input. To that end blocks are small and a small memory
+is not divided, which makes runs twice as long. It is never more than twice: the fan-in is at least the square root of
+the number of runs.
 
 Source: Flink's UnilateralSortMerger and MergeIterator.
 """
@@ -57,7 +59,7 @@ cdef enum:
     CHUNK_ROWS = 1024       # rows measured, placed and encoded together
     FORCED_RUN_ROWS = 16    # with force_spill
     KEPT_BYTES_MAX = 256 << 10      # rows within a limit that are kept in memory and not spilled
-    HALF_PAGES_MIN = 12     # with fewer pages in a half there is one memory only
+    HALF_PAGES_MIN = 64     # with fewer pages in a half there is one memory only: longer runs, and fewer to merge
 
 cdef int64_t NO_LIMIT = <int64_t> 1 << 62
 
@@ -326,6 +328,7 @@ cdef class ExternalSorter:
                 self._runs.add(run_in_memory(self._sorter, min(self._sorter.row_count, self._limit)))
             else:
                 self._spill()
+        self._runs.end_file()
         ways = fan_in(self._pool.page_limit * self._pool.page_size, self._runs.block_size, len(self._runs.runs),
                       self._reader_count)
         self._runs.merge_down(ways, self._limit)

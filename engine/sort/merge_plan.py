@@ -1,7 +1,8 @@
 """Which runs are merged together, when there are more than can be read at once.
 
     block size   one block of each run is in memory while it is read
-    fan-in       how many runs fit: half of the sorter's bytes hold blocks, the rest holds the output
+    fan-in       how many runs fit: half of the sorter's bytes hold blocks, the rest holds the output. However small
+                 a sorter is, MERGE_BYTES_MIN hold blocks: each page less there would be paid in bytes written again
     steps        windows of neighbouring runs, merged into one run in their place, until the fan-in suffices
 
     runs  [40 40 40 40 7]   fan-in 4   ──►   merge the window (3, 2): [40 40 40 47]   ──►   the final merge reads 4
@@ -12,11 +13,11 @@ and there would leave gaps too small for one, and what has been merged would be 
 
 A run is merged at most once before the last merge: n runs have a fan-in of at least the square root of n, also where
 that many blocks do not fit (a few KiB more than the budget, for an input of thousands of times the memory). So what
-is spilled is at most twice the input.
+is spilled is at most twice the input; with 256 runs or fewer it is the input.
 
 Invariants: 2 <= fan-in; a plan of n runs ends with at most fan-in runs; no run is left out.
 
-Source: Knuth, The Art of Computer Programming 3, 5.4.9 (optimum merge patterns); Flink's MAX_FAN_IN is 128 too.
+Source: Knuth, The Art of Computer Programming 3, 5.4.9 (optimum merge patterns); Flink's MAX_FAN_IN is 128.
 """
 
 from __future__ import annotations
@@ -24,15 +25,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-FAN_IN_MAX = 128
-#: files that the readers of one sort have open together
-OPEN_FILES_MAX = 512
+FAN_IN_MAX = 512
+#: bytes of blocks that one merge may hold in any case; they come from the I/O room
+MERGE_BYTES_MIN = 2 << 20
 BLOCK_SIZE_MIN = 4 << 10
 BLOCK_SIZE_MAX = 256 << 10
 
 
 def block_size_bytes(memory_bytes: int) -> int:
-    """Return the block size of runs: the power of two that lets 64 blocks fit half of the memory, within bounds."""
+    """Return the block size of runs: the power of two that lets 256 blocks fit half of the memory, within bounds."""
     wanted = max(memory_bytes // FAN_IN_MAX, 1)
     power = 1 << (wanted.bit_length() - 1)
     return min(max(power, BLOCK_SIZE_MIN), BLOCK_SIZE_MAX)
@@ -42,10 +43,10 @@ def fan_in(memory_bytes: int, block_size: int, run_count: int = 0, reader_count:
     """Return how many runs of one sorter may be read at the same time.
 
     Those that fit, and enough for one intermediate merge of ``run_count`` runs. Where ``reader_count`` readers merge
-    the runs of as many sorters, a block is that part of its size, and each opens every file.
+    the runs of as many sorters, each reader has that part of its memory for the runs of one sorter.
     """
-    fitting = min(memory_bytes // 2 // (block_size * reader_count), FAN_IN_MAX, OPEN_FILES_MAX // reader_count**2)
-    return max(fitting, 2, math.isqrt(max(run_count - 1, 0)) + 1)
+    fitting = max(memory_bytes // 2, MERGE_BYTES_MIN) // (block_size * reader_count)
+    return max(min(fitting, FAN_IN_MAX), 2, math.isqrt(max(run_count - 1, 0)) + 1)
 
 
 def merge_steps(sizes: list[int], fan_in_count: int) -> Iterator[tuple[int, int]]:

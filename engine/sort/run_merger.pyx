@@ -144,9 +144,7 @@ cdef class RunMerger:
             return 0
         first_block = run.block_of_row(begin)
         try:
-            self._readers[leaf] = run.file.reader(
-                prefetch=1, first_block=first_block, block_count=run.block_of_row(slice.end - 1) + 1 - first_block
-            )
+            self._readers[leaf] = run.reader(first_block, run.block_of_row(slice.end - 1) + 1)
         except ResourceError as error:
             run.blame(error)
             raise
@@ -175,10 +173,13 @@ cdef class RunMerger:
     cdef int _read(self, int32_t leaf) except -1:
         cdef RunCursor* cursor = &self._cursors[leaf]
         cdef SpillReader reader
+        cdef int found
         cdef int status = cursor_fill(cursor, self._normalized_key)
         while status == CURSOR_NEEDS_BLOCK:
             reader = self._readers[leaf]
-            if reader.next_block(&cursor.block, &cursor.block_left) == 0:
+            with nogil:
+                found = reader.next_block(&cursor.block, &cursor.block_left)
+            if found == 0:
                 status = CURSOR_CORRUPT         # the slice has more rows than its blocks
             else:
                 status = cursor_fill(cursor, self._normalized_key)

@@ -55,7 +55,7 @@ cdef int sort_rows(RecordSorter sorter, RowCombiner combiner) except -1:
 
 
 cdef int spill_rows(RecordSorter sorter, int64_t count, SortedRuns runs) except -1:
-    cdef RunWriter writer = runs.new_writer("run")
+    cdef RunWriter writer = runs.next_run()
     cdef int64_t index
     with nogil:
         for index in range(count):
@@ -63,7 +63,7 @@ cdef int spill_rows(RecordSorter sorter, int64_t count, SortedRuns runs) except 
                 prefetch(sorter.entries[index + AHEAD].row)
             writer.write(sorter.entries[index].row)
     sorter.clear()
-    runs.add(writer.finish())
+    runs.end_run(writer)
     return 0
 
 

@@ -1,7 +1,7 @@
-# SortedRun: rows in order, in memory or in a spill file; RunWriter makes the file with its sparse index.
+# SortedRun: rows in order, in memory or in a spill file; RunWriter writes one with its sparse index.
 #
 #     in memory    RecordSorter: index entries in order ──► rows in pages
-#     on disk      │ block 0 │ block 1 │ block 2 │ ...      and in memory for each block:
+#     on disk      .. │ block 0 │ block 1 │ block 2 │ ..     and in memory for each block:
 #                    first row's number; for every so many of them, the first row's key bytes
 #
 # A row's number (0-based) is the same in memory and on disk, so a reader that began in memory goes on in the file.
@@ -9,6 +9,7 @@
 cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
+from engine.iomanager.spill_reader cimport SpillReader
 from engine.iomanager.spill_writer cimport SpillWriter
 from engine.sort.key_bytes cimport KeyBytes
 from engine.sort.record_sorter cimport RecordSorter
@@ -18,8 +19,11 @@ cdef class SortedRun:
     cdef readonly int64_t row_count
     cdef readonly int64_t row_bytes         # of all rows in binary form
     cdef RecordSorter memory                # None: on disk
-    cdef object file                        # SpillFile; None: in memory
+    cdef object file                        # SpillFile, which other runs may lie in too; None: in memory, or not ended
+    cdef int64_t first_block                # of the run in its file
+    cdef int32_t read_ahead                 # blocks that are read before they are asked for
     cdef object partition                   # id of the result partition that it is a part of, or None
+    cdef bint _is_deleted
     cdef int64_t block_count
     cdef int64_t _capacity
     cdef int64_t* first_rows                # [block_count]
@@ -36,6 +40,8 @@ cdef class SortedRun:
     cdef int blame(self, error) except -1
     # The block in which a row lies.
     cdef int64_t block_of_row(self, int64_t row) noexcept nogil
+    # A reader of blocks first <= number < end of the run.
+    cdef SpillReader reader(self, int64_t first, int64_t end)
     # Become a run on disk: other holds the same rows, and is not to be used any more.
     cdef int take_file(self, SortedRun other) except -1
     cdef int64_t _search_memory(self, bytes bound, KeyBytes key_bytes) except -1
@@ -54,10 +60,13 @@ cdef class RunWriter:
     cdef SpillWriter _writer
     cdef KeyBytes _key_bytes
     cdef SortedRun _run
+    cdef int64_t _bytes_before              # of other runs in the file
 
     # Append one row. Raises what the SpillWriter raises.
     cdef int write(self, const uint8_t* row) except -1 nogil
-    # End the file.
+    # End the run; it can be read when its file, which may take more runs, has been ended and given to it.
+    cdef SortedRun end(self)
+    # End the run and the file.
     cdef SortedRun finish(self)
 
 # Rows begin <= number < end of a run.

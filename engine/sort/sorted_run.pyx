@@ -1,7 +1,8 @@
 """SortedRun: rows in order with an index by key; RunWriter: a run on its way to disk; RunSlice: a part of a run.
 
     run = run_in_memory(record_sorter, row_count)       rows where they lie, nothing is copied
-    writer = RunWriter(spill_writer, key_bytes) ─► writer.write(row)* ─► run = writer.finish()
+    writer = RunWriter(spill_writer, key_bytes) ─► writer.write(row)* ─► run = writer.finish(), or writer.end() and
+                                                        another RunWriter for the next run in the same file
     run.take_file(other)                                a run in memory goes on as its copy on disk
     run.row_of_bound(bound, key_bytes)                  where a range begins
 
@@ -25,6 +26,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy
 
+from engine.iomanager.spill_reader cimport SpillReader
 from engine.iomanager.spill_writer cimport SpillWriter
 from engine.records.row_codec cimport row_size
 from engine.sort.key_bytes cimport KEY_BYTES_MAX, KeyBytes, compare_keys
@@ -35,6 +37,7 @@ from engine.errors import CorruptBlockError
 
 cdef enum:
     KEY_STEP_BYTES = 65536      # of blocks for which one key is kept; a larger block has its own
+    READ_AHEAD_BYTES = 32768    # blocks from this size on are read ahead: smaller ones come from the system's cache
 
 
 @cython.final
@@ -91,6 +94,9 @@ cdef class SortedRun:
                 high = middle
         return low
 
+    cdef SpillReader reader(self, int64_t first, int64_t end):
+        return self.file.reader(prefetch=self.read_ahead, first_block=self.first_block + first, block_count=end - first)
+
     cdef int64_t row_of_bound(self, bytes bound, KeyBytes key_bytes) except -1:
         known = self._bounds.get(bound)
         if known is None:
@@ -142,7 +148,7 @@ cdef class SortedRun:
 
     cdef int64_t _rows_below(self, int64_t block, bytes bound, KeyBytes key_bytes, int64_t limit) except -1:
         """Return how many rows at the beginning of a block are below a bound; it looks at no more than a limit."""
-        cdef const uint8_t[::1] rows = self.file.read_block(block)
+        cdef const uint8_t[::1] rows = self.file.read_block(self.first_block + block)
         cdef const uint8_t* key = bound
         cdef int32_t size = <int32_t> len(bound)
         cdef int64_t offset = 0
@@ -162,7 +168,7 @@ cdef class SortedRun:
         cdef int64_t index, row
         keys, weights = [], []
         if self.memory is None:
-            sizes = self.file.block_sizes()
+            sizes = self.file.block_sizes(self.first_block, self.block_count)
             for index in range(self._key_count):
                 keys.append(self._keys[index * KEY_BYTES_MAX:index * KEY_BYTES_MAX + self._key_sizes[index]])
                 weights.append(sum(sizes[index * self._key_step:(index + 1) * self._key_step]))
@@ -176,6 +182,7 @@ cdef class SortedRun:
 
     cdef int take_file(self, SortedRun other) except -1:
         self.file, other.file = other.file, None
+        self.first_block, self.read_ahead = other.first_block, other.read_ahead
         self.block_count, self._capacity = other.block_count, other._capacity
         self._key_count, self._key_capacity, self._key_step = other._key_count, other._key_capacity, other._key_step
         self.first_rows, self._keys, self._key_sizes = other.first_rows, other._keys, other._key_sizes
@@ -189,8 +196,9 @@ cdef class SortedRun:
         if self.memory is not None:
             self.memory.clear()
             self.memory = None
-        if self.file is not None:
-            self.file.delete()
+        if self.file is not None and not self._is_deleted:
+            self._is_deleted = True
+            self.file.release()
 
 
 cdef void* _grown(void* memory, int64_t size) except NULL nogil:
@@ -211,13 +219,16 @@ cdef SortedRun run_in_memory(RecordSorter memory, int64_t row_count):
 
 @cython.final
 cdef class RunWriter:
-    """Args: writer: of a new file; key_bytes: of the rows."""
+    """Args: writer: of a file, between two blocks; key_bytes: of the rows."""
 
     def __cinit__(self, SpillWriter writer not None, KeyBytes key_bytes not None):
         self._writer = writer
         self._key_bytes = key_bytes
         self._run = SortedRun()
         self._run._key_step = max(1, KEY_STEP_BYTES // writer.block_size)
+        self._run.first_block = writer.blocks_cut
+        self._run.read_ahead = 1 if writer.block_size >= READ_AHEAD_BYTES else 0
+        self._bytes_before = writer.raw_bytes
 
     cdef int write(self, const uint8_t* row) except -1 nogil:
         cdef uint8_t[KEY_BYTES_MAX] key
@@ -232,11 +243,16 @@ cdef class RunWriter:
         self.row_count += 1
         return 0
 
-    cdef SortedRun finish(self):
-        self._run.file = self._writer.finish()
+    cdef SortedRun end(self):
+        self._writer.cut()
         self._run.row_count = self.row_count
-        self._run.row_bytes = self._run.file.raw_bytes
+        self._run.row_bytes = self._writer.raw_bytes - self._bytes_before
         return self._run
+
+    cdef SortedRun finish(self):
+        cdef SortedRun run = self.end()
+        run.file = self._writer.finish()
+        return run
 
 
 cdef RunSlice whole_run(SortedRun run):

@@ -3,6 +3,7 @@
 cimport cython
 from libc.stdint cimport int64_t
 
+from engine.iomanager.spill_writer cimport SpillWriter
 from engine.records.comparator cimport RowComparator
 from engine.records.normalized_key cimport NormalizedKey
 from engine.records.row_codec cimport RowCodec
@@ -24,6 +25,8 @@ cdef class SortedRuns:
     cdef list runs                          # SortedRun in order of arrival, those in memory last
     cdef object space
     cdef int64_t block_size                 # of runs on disk, bytes
+    cdef SpillWriter _file                  # takes runs; None: the next one begins another file
+    cdef list _runs_of_file                 # that are in it
     cdef object _partition                  # ResultPartitionId, or None
     cdef object _on_memory_free
     cdef object _on_release
@@ -32,8 +35,14 @@ cdef class SortedRuns:
     cdef bint _is_spilling
     cdef bint _is_released
 
+    # A writer of a run in a file of its own; add takes what it has finished.
     cdef RunWriter new_writer(self, str label)
     cdef int add(self, SortedRun run) except -1
+    # A writer of the next run, in a file with its neighbours while they are small; end_run takes it.
+    cdef RunWriter next_run(self)
+    cdef int end_run(self, RunWriter writer) except -1
+    # All runs are there: they can be read.
+    cdef int end_file(self) except -1
     # A merge of slices; with a combiner rows of equal keys become one.
     cdef RunMerger merger(self, list slices, RowCombiner combiner)
     # Merge neighbouring runs on disk until at most `ways` are left.

@@ -10,7 +10,8 @@ that are inside, holds newcomers up, writes what is in memory to files and lets 
 called back at any time, also while a reader waits for its own consumer between two batches. ``release`` frees what
 is left when the last reader has left its batch; a later one gets PartitionReleasedError.
 
-Files that are merged away are deleted at once; the others by ``release``, or by the space's close.
+Neighbouring runs lie in one file until it has FILE_BYTES: readers of hundreds of small runs open few files. A file is
+deleted as soon as all of its runs are merged away; the others by ``release``, or by the space's close.
 
 Invariant: runs in memory come last, so a merge of neighbours on disk keeps the order of arrival.
 
@@ -32,6 +33,9 @@ import threading
 
 from engine.errors import PartitionReleasedError, ResourceError
 from engine.sort.merge_plan import merge_steps
+
+cdef enum:
+    FILE_BYTES = 16 << 20       # of rows, from which on the next run begins another file
 
 
 @cython.final
@@ -55,6 +59,7 @@ cdef class SortedRuns:
         self.codec.let_outside(None if has_values_inside else space, exchanged)
         self.key_bytes = KeyBytes(schema, keys)
         self.runs = []
+        self._runs_of_file = []
         self.space = space
         self.block_size = block_size
         self._changed = threading.Condition()
@@ -71,8 +76,9 @@ cdef class SortedRuns:
 
     @property
     def reader_bytes(self):
-        """Bytes of blocks that a reader of all runs holds: for each run on disk one in use and one read ahead."""
-        return 2 * self.block_size * sum([(<SortedRun> run).file is not None for run in self.runs])
+        """Bytes of blocks that a reader of all runs holds: for each run on disk one in use and what is read ahead."""
+        return self.block_size * sum([1 + (<SortedRun> run).read_ahead for run in self.runs
+                                      if (<SortedRun> run).memory is None])
 
     @property
     def runs_in_memory(self):
@@ -89,9 +95,34 @@ cdef class SortedRuns:
     cdef RunWriter new_writer(self, str label):
         return RunWriter(self.space.writer(label, block_size=self.block_size), self.key_bytes)
 
+    cdef RunWriter next_run(self):
+        if self._file is None:
+            self._file = self.space.writer("runs", block_size=self.block_size)
+        return RunWriter(self._file, self.key_bytes)
+
+    cdef int end_run(self, RunWriter writer) except -1:
+        cdef SortedRun run = writer.end()
+        self._runs_of_file.append(run)
+        self.add(run)
+        if self._file.raw_bytes >= FILE_BYTES:
+            self.end_file()
+        return 0
+
+    cdef int end_file(self) except -1:
+        cdef SortedRun run
+        if self._file is None:
+            return 0
+        file = self._file.finish()
+        self._file = None
+        file.share(len(self._runs_of_file))
+        for run in self._runs_of_file:
+            run.file = file
+        self._runs_of_file = []
+        return 0
+
     cdef int add(self, SortedRun run) except -1:
         self.runs.append(run)
-        if run.file is not None:
+        if run.memory is None:
             self.run_count += 1
             self.spilled_bytes += run.row_bytes
         return 0
@@ -103,7 +134,7 @@ cdef class SortedRuns:
         cdef RunMerger merger
         cdef RunWriter writer
         cdef SortedRun run
-        sizes = [(<SortedRun> run).row_bytes for run in self.runs if (<SortedRun> run).file is not None]
+        sizes = [(<SortedRun> run).row_bytes for run in self.runs if (<SortedRun> run).memory is None]
         for start, count in merge_steps(sizes, ways):
             parts = self.runs[start:start + count]
             merger = self.merger([whole_run(<SortedRun> run) for run in parts], self.combiner)
@@ -242,6 +273,9 @@ cdef class SortedRuns:
         if not self._enter_alone():
             return
         try:
+            if self._file is not None:
+                self._file.discard()
+                self._file = None
             for run in self.runs:
                 run.delete()
             self._memory_is_free()

@@ -7,6 +7,7 @@ from engine.iomanager.spill_reader cimport SpillReader
 from engine.join.entry_pages cimport EntryPages
 from engine.join.hash_table cimport HashTable
 from engine.join.join_side cimport JoinSide
+from engine.join.key_part cimport KeyPart
 from engine.memory.page_pool cimport PagePool
 
 
@@ -17,6 +18,7 @@ cdef class BuildBlocks:
     cdef readonly bint at_end       # the block in memory is the last
     cdef JoinSide _build
     cdef PagePool _pool
+    cdef KeyPart _part              # of the keys, whose rows are taken
     cdef SpillReader _reader
     cdef int64_t _row_limit
     cdef const uint8_t* _data       # the reader's current file block

@@ -1,6 +1,9 @@
-"""BuildBlocks: a build file in blocks that fit memory, one after the other in a table.
+"""BuildBlocks: a build file, or a part of its keys, in blocks that fit memory, one after the other in a table.
 
     load(table) ─► (probe everything) ─► load(table) ─► ... ─► load(table) is False ─► release()
+
+The last block may be empty: behind a block that is full there may be rows of other parts only, and a part may have
+none. Who wants probe rows without match gets them with it.
 
 A block takes as many rows as the pool has pages for, keeping back those of the directory over them; at least one row,
 in the process-wide grant when it is larger than the whole budget. A file that fits is one block.
@@ -27,6 +30,7 @@ from engine.join.entry_pages cimport (
 )
 from engine.join.hash_table cimport HashTable
 from engine.join.join_side cimport JoinSide
+from engine.join.key_part cimport KeyPart
 from engine.join.partition_set cimport CHUNK_ROWS
 from engine.memory.page_pool cimport PagePool
 from engine.memory.status cimport STATUS_OK
@@ -40,13 +44,15 @@ from engine.errors import CorruptBlockError, MemoryBudgetError
 cdef class BuildBlocks:
     """Blocks of one build file; the methods are for the join (see the .pxd)."""
 
-    def __cinit__(self, JoinSide build not None, PagePool pool not None, build_file, int64_t row_limit):
+    def __cinit__(self, JoinSide build not None, PagePool pool not None, build_file, int64_t row_limit,
+                  KeyPart part not None):
         memset(&self.entries, 0, sizeof(self.entries))
         self.entries.page_size = pool.page_size
         self.entries.link_size = LINK_SIZE
         self._build = build
         self._pool = pool
         self._row_limit = row_limit
+        self._part = part
         self._rows = <uint8_t**>malloc(CHUNK_ROWS * sizeof(uint8_t*))
         self._hashes = <uint64_t*>malloc(CHUNK_ROWS * sizeof(uint64_t))
         if self._rows == NULL or self._hashes == NULL:
@@ -68,10 +74,8 @@ cdef class BuildBlocks:
             return False
         with nogil:
             self.at_end = self._fill(table)
-        if self.entries.row_count == 0:
-            if not self.at_end:
-                raise MemoryBudgetError(f"{self._pool.owner}: no memory for one build row")
-            return False
+        if self.entries.row_count == 0 and not self.at_end:
+            raise MemoryBudgetError(f"{self._pool.owner}: no memory for one build row")
         if table.reserve(self.entries.row_count) != STATUS_OK:
             raise MemoryBudgetError(f"{self._pool.owner}: no page for the directory of {self.entries.row_count} rows")
         memset(&cursor, 0, sizeof(cursor))
@@ -99,6 +103,7 @@ cdef class BuildBlocks:
             if count < 0:
                 with gil:
                     raise CorruptBlockError("a block of a join's build file holds bytes that are not rows")
+            count = self._part.choose(self._rows, count)
             for index in range(count):
                 if not self._place(table, self._rows[index]):
                     self._offset = self._rows[index] - self._data

@@ -64,4 +64,3 @@ cdef class HashJoin:
     cdef int _spill_probe_rows(self, ArrowBatch batch) except -1
     cdef int _take_roles(self, object pair) except -1
     cdef PartitionSet _new_level(self, int32_t fan_out, uint32_t level)
-    cdef list _pairs_of_level(self)

@@ -9,9 +9,9 @@
 
     build rows ─► partitions (pages) ──full: the largest──► build file ┐
                      │ finish_build                                    ├─► pair ─► scattered again with a fresh hash
-                     ▼                                                 │           (levels 1..3), or block-wise: as many
-    probe rows ─► table ─► matches ─► output                           │           build rows as fit, the probe file
-         └─ partition is spilled ────────────────────────► probe file ┘           streamed over them, repeat
+                     ▼                                                 │           (levels 1..3), or block-wise: part by part
+    probe rows ─► table ─► matches ─► output                           │           of the keys, build rows as they fit,
+         └─ partition is spilled ────────────────────────► probe file ┘           the probe file streamed over them
 
 While everything fits, probe rows never become rows: keys are hashed from the Arrow columns, matches gathered. Output
 batches have at most OUTPUT_ROWS and about 1 MiB; pairs of a probe batch come in its order while nothing is spilled.
@@ -43,6 +43,7 @@ from engine.join.entry_pages cimport next_rows_of_block
 from engine.join.hash_partition cimport HashPartition
 from engine.join.join_roles cimport JoinRoles
 from engine.join.join_side cimport JoinSide
+from engine.join.key_part cimport KeyPart
 from engine.join.match_output cimport index_array
 from engine.join.matched_rows cimport MatchedRows, recall_matches
 from engine.join.partition_set cimport BRIEF_ROWS, CHUNK_ROWS, PartitionSet
@@ -57,7 +58,7 @@ from engine.records.row_check cimport check_rows
 
 from engine.errors import CorruptBlockError, MemoryBudgetError, SchemaError
 from engine.graph.plan import JoinType
-from engine.join.spilled_pair import PAGES_MIN, SpilledPair, Strategy, first_fan_out, next_fan_out
+from engine.join.spilled_pair import PAGES_MIN, Strategy, first_fan_out, next_fan_out
 from engine.records.arrow_functions import pc
 
 cdef enum:
@@ -398,23 +399,11 @@ cdef class HashJoin:
             partition.probe_file.delete()
         elif emitted:
             yield from unmatched_rows(&partition.entries, self._roles.output)
-        pairs = self._pairs_of_level()
+        pairs = self._level.pairs(self._is_reversed)
         self._roles.table.clear()
         self._level.release()
         self._level = None
         return pairs
-
-    cdef list _pairs_of_level(self):
-        cdef HashPartition partition
-        cdef list partitions = self._level.partitions[:self._level.fan_out]
-        parent_rows = sum([partition.build_rows for partition in partitions])
-        parent_probe_rows = sum([partition.probe_rows for partition in partitions])
-        return [
-            SpilledPair(partition.build_file, partition.probe_file, partition.build_rows, partition.build_bytes,
-                        partition.probe_rows, partition.probe_bytes, self._level.level + 1, parent_rows,
-                        parent_probe_rows, self._is_reversed)
-            for partition in partitions if partition.entries.spilled
-        ]
 
     def _null_keys_of_file(self, file):
         cdef int64_t count
@@ -446,12 +435,12 @@ cdef class HashJoin:
         self._stream.close()
         self._level.finish_build(self._roles.table)
         self.partitions_spilled += self._level.spilled_count
-        yield from self._join_file(pair.probe_file, True)
+        yield from self._join_file(pair.probe_file, True, None)
         return (yield from self._finish_level())
 
-    def _join_file(self, file, bint emit_unmatched):
+    def _join_file(self, file, bint emit_unmatched, KeyPart part):
         cdef int64_t count
-        cdef RowStream stream = RowStream(file, self._roles.probe.codec)
+        cdef RowStream stream = RowStream(file, self._roles.probe.codec, part)
         self._stream = stream
         while True:
             count = stream.next_rows(self._rows, CHUNK_ROWS, OUTPUT_BYTES)
@@ -461,9 +450,16 @@ cdef class HashJoin:
         stream.close()
 
     def _join_block_wise(self, pair):
+        cdef int32_t part, parts = pair.part_count(self._roles.block_count(pair, self._row_limit))
+        for part in range(parts):
+            yield from self._join_part(pair, part, parts)
+
+    def _join_part(self, pair, int32_t part, int32_t parts):
         cdef JoinRoles roles = self._roles
+        cdef KeyPart probe_part = KeyPart(roles.probe, pair.level, part, parts) if parts > 1 else None
         cdef bint last
-        self._blocks = BuildBlocks(roles.build, self.pool, pair.build_file, self._row_limit)
+        self._blocks = BuildBlocks(roles.build, self.pool, pair.build_file, self._row_limit,
+                                   KeyPart(roles.build, pair.level, part, parts))
         while self._blocks.load(roles.table):
             last = self._blocks.at_end
             if self._blocks.pass_count == 1 and not last:
@@ -473,7 +469,8 @@ cdef class HashJoin:
             if self._matched is not None:
                 self._matched.begin_pass(last)
             self.block_pass_count += 1
-            yield from self._join_file(pair.probe_file, last)
+            if self._blocks.entries.row_count or roles.emits.unmatched_probe:
+                yield from self._join_file(pair.probe_file, last, probe_part)
             if roles.emits.unmatched_build:
                 yield from unmatched_rows(&self._blocks.entries, roles.output)
         roles.table.clear()

@@ -54,6 +54,8 @@ cdef class PartitionSet:
     # The same with binary rows.
     cdef int add_probe_rows(self, uint8_t** rows, int64_t count, const uint64_t* hashes) except -1
     cdef int finish_probe(self) except -1
+    # SpilledPairs of the spilled partitions.
+    cdef list pairs(self, bint is_reversed)
     cdef int _reserve(self, HashTable table) except -1
     cdef int release(self) except -1
 

@@ -52,8 +52,10 @@ from engine.records.outside_keys cimport raise_failed_comparison
 from engine.records.row_codec cimport row_size
 
 from engine.errors import MemoryBudgetError
+from engine.join.spilled_pair import SpilledPair
 
 cdef enum:
+    BLOCK_SIZE_MIN = 4 << 10
     BLOCK_SIZE_MAX = 256 << 10
     # the part of the pool that a Bloom filter takes at most
     FILTER_PART = 8
@@ -67,8 +69,9 @@ cdef class PartitionSet:
                   int32_t fan_out, uint32_t level, int64_t row_limit):
         cdef int32_t index
         cdef int64_t block_size = pool.page_limit * pool.page_size // (4 * fan_out)
-        # one block of each writer lies outside of the pool: together at most a quarter of it
-        block_size = max(<int64_t>pool.page_size, min(<int64_t>BLOCK_SIZE_MAX, block_size))
+        # One block of each writer lies outside of the pool: together at most a quarter of it. Where that is less than a
+        # page for each, pages are written from where they are.
+        block_size = max(<int64_t>BLOCK_SIZE_MIN, min(<int64_t>BLOCK_SIZE_MAX, block_size))
         self._build = build
         self._probe = probe
         self._pool = pool
@@ -437,3 +440,15 @@ cdef class PartitionSet:
         for partition in self.partitions:
             (<HashPartition>partition).release()
         return 0
+
+    cdef list pairs(self, bint is_reversed):
+        cdef HashPartition partition
+        cdef list partitions = self.partitions[:self.fan_out]
+        parent_rows = sum([partition.build_rows for partition in partitions])
+        parent_probe_rows = sum([partition.probe_rows for partition in partitions])
+        return [
+            SpilledPair(partition.build_file, partition.probe_file, partition.build_rows, partition.build_bytes,
+                        partition.probe_rows, partition.probe_bytes, self.level + 1, parent_rows,
+                        parent_probe_rows, is_reversed)
+            for partition in partitions if partition.entries.spilled
+        ]

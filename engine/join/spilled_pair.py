@@ -4,10 +4,12 @@
          └──────────plan()──► PARTITION     scatter both again, with a fresh hash, at the next level
                          └──► BLOCK_WISE    load build rows until memory is full, stream the probe file, repeat
 
-A build file that fits is one block: no need to scatter it. A few blocks are also cheaper than scattering when reading
-the probe file once more for each costs less than writing and reading both files again. One that did not shrink (a key
-dominates: 1 key of 99 % of the rows stays together under every hash) or lies too deep is joined block-wise in as many
-passes as it takes. So no key, however heavy, ends in endless recursion or out of memory.
+A build file that fits is one block: no need to scatter it. One of more blocks is joined part by part of its keys: both
+files are read for each part, and rows of others cost no more than a hash. A few such passes are cheaper than writing
+and reading both files again; and what has been written twice is not written again, so that bytes spilled stay below
+twice the input, whatever the memory. A file that did not shrink (a key dominates: 1 key of 99 % of the rows stays
+together under every hash) or lies too deep is joined in blocks of rows as they come, in as many passes over the probe
+file as it takes. So no key, however heavy, ends in endless recursion or out of memory.
 
 Sizes of both sides are known only now, which is why roles are chosen again: every join type runs with either side built
 (``join_type``).
@@ -31,6 +33,12 @@ LEVEL_MAX = 3
 SHRINK_LIMIT = 0.9
 #: partitions of a level at most
 FAN_OUT_MAX = 64
+#: passes over both files that are cheaper than to write them once more
+PASSES_CHEAP = 8
+#: passes at most over what has been written twice
+PASSES_MAX = 64
+#: level of the pairs that have been written twice
+LEVEL_WRITTEN_TWICE = 2
 #: the fewest pages a hash join runs with
 PAGES_MIN = 6
 
@@ -83,22 +91,40 @@ class SpilledPair(NamedTuple):
         self.build_file.delete()
         self.probe_file.delete()
 
+    @property
+    def has_shrunk(self) -> bool:
+        """Whether scattering made fewer rows of its parent's: no key dominates."""
+        return self.build_rows <= SHRINK_LIMIT * self.parent_rows
+
     def plan(self, block_count: int) -> Strategy:
         """Return how to join the pair; ``block_count`` is the number of blocks that its build rows would make."""
-        shrunk = self.build_rows <= SHRINK_LIMIT * self.parent_rows
-        if block_count <= 1 or not shrunk or self.level > LEVEL_MAX:
+        if not self.has_shrunk or self.level > LEVEL_MAX:
+            return Strategy.BLOCK_WISE
+        if block_count <= (PASSES_CHEAP if self.level < LEVEL_WRITTEN_TWICE else PASSES_MAX):
             return Strategy.BLOCK_WISE
         passes_bytes = (block_count - 1) * self.probe_bytes
         scatter_bytes = 2 * (self.build_bytes + self.probe_bytes)
         return Strategy.BLOCK_WISE if passes_bytes <= scatter_bytes else Strategy.PARTITION
 
+    def part_count(self, block_count: int) -> int:
+        """Return in how many parts of its keys to join a pair block-wise: 1, or so many that each should be one block.
+
+        A large build file is not read several times for the sake of a small probe file.
+        """
+        if block_count <= 1 or not self.has_shrunk or self.build_bytes > 4 * self.probe_bytes:
+            return 1
+        return block_count + block_count // 4 + 1
+
 
 def first_fan_out(page_limit: int) -> int:
-    """Return the number of partitions of level 0, whose input size is unknown: 2 with 6 pages, 64 with 256."""
-    return max(2, min(FAN_OUT_MAX, page_limit // 4))
+    """Return the number of partitions of level 0, whose input size is unknown: 3 with 6 pages, 64 with 256.
+
+    Each holds a page once it is spilled: a quarter of them all, half where they are few.
+    """
+    return max(2, min(FAN_OUT_MAX, max(page_limit // 4, min(16, page_limit // 2))))
 
 
 def next_fan_out(page_limit: int, page_size: int, build_bytes: int) -> int:
     """Return the number of partitions for a build file of known size: each should fit half of the memory."""
     wished = 2 * build_bytes // (page_limit * page_size) + 2
-    return max(2, min(first_fan_out(page_limit), wished))
+    return max(2, min(FAN_OUT_MAX, page_limit - 3, wished))

@@ -1,4 +1,12 @@
-from engine.join.spilled_pair import LEVEL_MAX, SpilledPair, Strategy, first_fan_out, next_fan_out
+from engine.join.spilled_pair import (
+    LEVEL_MAX,
+    PASSES_CHEAP,
+    PASSES_MAX,
+    SpilledPair,
+    Strategy,
+    first_fan_out,
+    next_fan_out,
+)
 
 
 def pair(build_rows=1000, build_bytes=64_000, probe_bytes=640_000, level=1, parent_rows=10_000):
@@ -10,7 +18,20 @@ def test_a_pair_that_fits_is_joined_in_one_pass():
 
 
 def test_a_pair_of_many_blocks_is_scattered_again():
-    assert pair().plan(10) is Strategy.PARTITION
+    assert pair().plan(PASSES_CHEAP) is Strategy.BLOCK_WISE
+    assert pair().plan(PASSES_CHEAP + 1) is Strategy.PARTITION
+
+
+def test_a_pair_that_has_been_written_twice_is_not_scattered_again():
+    assert pair(level=2).plan(PASSES_MAX) is Strategy.BLOCK_WISE
+    assert pair(level=2).plan(PASSES_MAX + 1) is Strategy.PARTITION
+
+
+def test_parts_of_the_keys_have_room_to_differ_in_size():
+    assert pair().part_count(1) == 1
+    assert pair().part_count(8) == 11
+    assert pair(build_rows=9_900).part_count(8) == 1
+    assert pair(probe_bytes=6_400).part_count(8) == 1
 
 
 def test_a_few_passes_over_a_small_probe_file_are_cheaper_than_scattering():
@@ -38,9 +59,9 @@ def test_roles_are_exchanged_when_the_probe_file_is_smaller_and_the_build_file_d
     assert exchanged.reversed() == small_probe
 
 
-def test_six_pages_give_two_partitions():
-    assert first_fan_out(6) == 2
-    assert next_fan_out(6, 4096, 1 << 30) == 2
+def test_six_pages_give_three_partitions():
+    assert first_fan_out(6) == 3
+    assert next_fan_out(6, 4096, 1 << 30) == 3
 
 
 def test_the_fan_out_leaves_a_quarter_of_the_pages_for_write_buffers():
@@ -51,3 +72,4 @@ def test_the_fan_out_leaves_a_quarter_of_the_pages_for_write_buffers():
 def test_the_next_fan_out_follows_the_size_of_the_file():
     assert next_fan_out(256, 32768, 20 << 20) == 7
     assert next_fan_out(256, 32768, 1 << 40) == 64
+    assert next_fan_out(32, 32768, 1 << 40) == 29

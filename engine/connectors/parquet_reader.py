@@ -96,12 +96,14 @@ class ParquetReader:
             row_bytes = max(self._row_bytes, self._encoded_row_bytes(group, columns))
             rows = self._rows_at_once(row_bytes, columns)
             batches = self._batches(group, rows, columns)
+            rows_left = self._file.metadata.row_group(group).num_rows
             while True:
                 with turn(row_bytes):
                     batch = next(batches, None)
                     if batch is None:
                         break
                     batch = self._arranged(batch, columns)
+                    rows_left -= batch.num_rows
                     if batch.num_rows:
                         self._row_bytes = batch.nbytes / batch.num_rows
                         decoded_bytes += batch.nbytes
@@ -114,6 +116,9 @@ class ParquetReader:
                         # Before the turn ends: the next one begins with what this one took.
                         give_back()
             self._grant.close()
+            if rows_left:
+                # Arrow passes over pages whose headers are damaged, and says nothing of the rows.
+                raise pa.ArrowInvalid(f"row group {group} has {-rows_left:+} rows against what the file says of it")
         self.bytes_read += split.size_bytes
         # Decoding leaves blocks as large as column chunks behind. Small ones are worth keeping for the next row group.
         if decoded_bytes >= _RELEASED_BYTES:

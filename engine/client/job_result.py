@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 
 from engine.gateways.messages import JobOutcome
+from engine.graph.deployment import OperatorCounters, operator_totals
 from engine.graph.run_time_decision import RunTimeDecision
 from engine.optimizer.sizes import size_text
 
@@ -40,6 +41,8 @@ class SubtaskResult(msgspec.Struct, frozen=True):
     #: most memory that Arrow held in its process while it ran, and that one of its Python workers held
     arrow_bytes_peak: int = 0
     worker_bytes_peak: int = 0
+    #: what each operator that may spill took and spilled, in order of the chain
+    operators: tuple[OperatorCounters, ...] = ()
 
 
 class VertexResult(msgspec.Struct, frozen=True):
@@ -73,6 +76,11 @@ class VertexResult(msgspec.Struct, frozen=True):
         """Bytes that all of its subtasks spilled."""
         return sum(subtask.spilled_bytes for subtask in self.subtasks)
 
+    @property
+    def operators(self) -> tuple[OperatorCounters, ...]:
+        """What each operator that may spill took and spilled in all subtasks, in order of the chain."""
+        return operator_totals(subtask.operators for subtask in self.subtasks)
+
 
 class JobResult(msgspec.Struct, frozen=True):
     """A job that has finished. ``job_id`` is 32 hex digits, ``state`` FINISHED."""
@@ -98,7 +106,7 @@ class JobResult(msgspec.Struct, frozen=True):
         vertices = (
             f"{vertex.name}: {_counted(len(vertex.subtasks), 'subtask')}, "
             f"{_counted(sum(subtask.rows_out for subtask in vertex.subtasks), 'row')} out, "
-            f"{size_text(vertex.spilled_bytes)} spilled{_begun_again(vertex)}{_peaks(vertex)}"
+            f"{size_text(vertex.spilled_bytes)} spilled{_spilled_by(vertex)}{_begun_again(vertex)}{_peaks(vertex)}"
             for vertex in self.vertices
         )
         decided = (*self.splits, *(decision.text for decision in self.decisions))
@@ -129,6 +137,16 @@ class JobResult(msgspec.Struct, frozen=True):
                 for vertex in self.vertices
             ],
         }
+
+
+def _spilled_by(vertex: VertexResult) -> str:
+    """Say what those that spilled had taken."""
+    spilled = [
+        f"{size_text(each.spilled_bytes)} of {size_text(each.bytes_in)} by {each.name}"
+        for each in vertex.operators
+        if each.spilled_bytes
+    ]
+    return f" ({', '.join(spilled)})" if spilled else ""
 
 
 def _begun_again(vertex: VertexResult) -> str:
@@ -173,6 +191,7 @@ def job_result(outcome: JobOutcome) -> JobResult:
                     subtask.attempts,
                     subtask.counters.arrow_bytes_peak,
                     subtask.counters.worker_bytes_peak,
+                    subtask.counters.operators,
                 )
                 for subtask in vertex.subtasks
             ),

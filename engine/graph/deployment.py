@@ -13,6 +13,7 @@ Source: Flink's TaskDeploymentDescriptor, InputGateDeploymentDescriptor, ResultP
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -23,6 +24,9 @@ from engine.graph.ship_strategy import PartitionerSpec, ResultPartitionType
 from engine.graph.source_spec import SourceSplit
 from engine.graph.subpartition_share import WHOLE
 from engine.ids import AllocationId, ExecutionAttemptId, JobId, ResultPartitionId
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 class PartitionLocation(StrEnum):
@@ -129,6 +133,14 @@ class StagedFile(msgspec.Struct, frozen=True):
     statistics_json: str = ""
 
 
+class OperatorCounters(msgspec.Struct, frozen=True):
+    """What one operator of a task that may spill took and spilled so far; operators chained together have one each."""
+
+    name: str
+    bytes_in: int = 0
+    spilled_bytes: int = 0
+
+
 class TaskCounters(msgspec.Struct, frozen=True):
     """What a task has done so far. Bytes are those of Arrow batches or row pages that crossed its edge."""
 
@@ -150,6 +162,17 @@ class TaskCounters(msgspec.Struct, frozen=True):
     #: most memory that Arrow held in the process while the task ran, and that one of its Python workers held
     arrow_bytes_peak: int = 0
     worker_bytes_peak: int = 0
+    #: in order of the chain
+    operators: tuple[OperatorCounters, ...] = ()
+
+
+def operator_totals(subtasks: Iterable[tuple[OperatorCounters, ...]]) -> tuple[OperatorCounters, ...]:
+    """Return the sums over subtasks of one vertex, which have the same operators."""
+    listed = [operators for operators in subtasks if operators]
+    return tuple(
+        OperatorCounters(same[0].name, sum(each.bytes_in for each in same), sum(each.spilled_bytes for each in same))
+        for same in zip(*listed, strict=False)
+    )
 
 
 class FailureInfo(msgspec.Struct, frozen=True):

@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from engine.gateways.messages import VertexProgress
-from engine.graph.deployment import SubtaskResult, TaskCounters, VertexResult
+from engine.graph.deployment import SubtaskResult, TaskCounters, VertexResult, operator_totals
 from engine.jobmaster.execution_graph import ExecutionGraph
 
-_NUMBERS = tuple(name for name in TaskCounters.__struct_fields__ if name != "functions")
+_NUMBERS = tuple(name for name in TaskCounters.__struct_fields__ if name not in ("functions", "operators"))
 
 
 def add_counters(counters: Iterable[TaskCounters]) -> TaskCounters:
@@ -20,7 +20,7 @@ def add_counters(counters: Iterable[TaskCounters]) -> TaskCounters:
     for name in _NUMBERS:
         values = [getattr(each, name) for each in listed]
         totals[name] = max(values, default=0) if name.endswith("_peak") else sum(values)
-    return TaskCounters(**totals)
+    return TaskCounters(**totals, operators=operator_totals(each.operators for each in listed))
 
 
 def vertex_results(graph: ExecutionGraph) -> tuple[VertexResult, ...]:

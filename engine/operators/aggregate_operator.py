@@ -29,11 +29,12 @@ class Aggregate(ChainedOperator):
             operator.calls,
             to_arrow_schema(self.descriptor.output_schema),
             context.page_pool(self.descriptor),
-            context.spill_space(),
+            context.spill_space(self.descriptor),
             force_spill=context.force_spill,
             pass_ratio=PASS_RATIO_BEFORE_SORT if operator.is_sorted_next else PASS_RATIO,
         )
         self.sieve = self._aggregate.sieve
+        self._account = context.accounts.of(self.descriptor)
 
     @property
     def is_satisfied(self) -> bool:
@@ -47,6 +48,7 @@ class Aggregate(ChainedOperator):
 
     def process(self, batch: pa.RecordBatch) -> None:
         """Add a batch; a partial aggregate may emit."""
+        self._account.bytes_in += batch.nbytes
         for result in self._open_aggregate.add_batch(batch):
             self.output.process(result)
             del result

@@ -125,7 +125,7 @@ class HashJoinDriver:
 
     def _own_join(self) -> HashJoin:
         self._pool = self._context.page_pool(self._descriptor)
-        self._space = self._context.spill_space()
+        self._space = self._context.spill_space(self._descriptor)
         return self._new_join(self._pool, self._space)
 
     def _new_join(self, pool: PagePool, space: SpillSpace) -> HashJoin:
@@ -192,7 +192,7 @@ class HashJoinDriver:
         return self._borrow(owner)
 
     def _borrow(self, owner: HashJoin) -> HashJoin:
-        self._join = join = self._new_join(owner.pool, self._context.spill_space())
+        self._join = join = self._new_join(owner.pool, self._context.spill_space(self._descriptor))
         borrow_build(join, owner)
         return join
 

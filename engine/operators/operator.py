@@ -20,6 +20,7 @@ from engine.graph.operator_descriptor import DRIVER_PAGES_MIN, OperatorDescripto
 from engine.iomanager.spill_identity import SpillIdentity
 from engine.iomanager.value_store import CountedValues
 from engine.operators.arrow_peak import ArrowPeak
+from engine.operators.spill_accounts import SpillAccounts
 from engine.operators.task_services import TaskServices
 
 if TYPE_CHECKING:
@@ -95,6 +96,8 @@ class TaskContext:
         self._pools: list[PagePool] = []
         self._spaces: list[SpillSpace] = []
         self._values: CountedValues | None = None
+        #: by operator
+        self.accounts = SpillAccounts()
         #: spilled to spaces that somebody else closes
         self._handed_over_bytes = 0
 
@@ -139,14 +142,16 @@ class TaskContext:
         self._pools.append(pool)
         return pool
 
-    def spill_space(self) -> SpillSpace:
-        """Return a new space for the spill files of one operator."""
+    def spill_space(self, operator: OperatorDescriptor | None = None) -> SpillSpace:
+        """Return a new space for the spill files of one operator, whose account it goes to."""
         attempt = self.descriptor.attempt
         identity = SpillIdentity(
             self.descriptor.job_id.value, attempt.vertex.index, attempt.subtask_index, attempt.attempt_number
         )
         space = self.services.io_manager.space(identity)
         self._spaces.append(space)
+        if operator is not None:
+            self.accounts.of(operator).add(space)
         self.check_cancelled()
         return space
 
@@ -161,6 +166,7 @@ class TaskContext:
         """Let memory and files outlive the attempt: somebody else closes them."""
         self.count_resources()
         self._handed_over_bytes += space.spilled_bytes
+        self.accounts.hand_over(space)
         self._pools.remove(pool)
         self._spaces.remove(space)
 

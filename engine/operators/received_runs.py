@@ -36,7 +36,8 @@ def receive_runs(context: TaskContext, keys: Sequence[SortKey], task_input: Task
     """Read everything of an input that is read in order; returns a run for each channel, which the caller releases."""
     from engine.sort.run_transfer import RunReceiver  # noqa: PLC0415 - start-up time
 
-    receiver = RunReceiver(task_input.schema, tuple(keys), context.spill_space(), BLOCK_BYTES)
+    space = context.spill_space(context.descriptor.chain[0])
+    receiver = RunReceiver(task_input.schema, tuple(keys), space, BLOCK_BYTES)
     channel_index = 0
     for element in task_input.elements():
         if task_input.channel_index != channel_index:

@@ -74,7 +74,7 @@ class SortMergeJoinDriver:
         left_pool, right_pool, group_bytes = context.two_page_pools(self._descriptor, operator.left_share, GROUP_SHARE)
         for schema, names, pool in zip(schemas, keys, (left_pool, right_pool), strict=True):
             sort_keys = tuple(SortKey(name) for name in names)
-            space = context.spill_space()
+            space = context.spill_space(self._descriptor)
             self._sorters.append(ExternalSorter(schema, sort_keys, pool, space, force_spill=context.force_spill))
         columns = [
             [schema.get_field_index(name) for name in names] for schema, names in zip(schemas, keys, strict=True)
@@ -89,7 +89,7 @@ class SortMergeJoinDriver:
             columns[1],
             operator.output,
             to_arrow_schema(self._descriptor.output_schema),
-            context.spill_space(),
+            context.spill_space(self._descriptor),
             group_bytes,
             FORCED_GROUP_ROWS if context.force_spill else 0,
             condition=pair_condition(operator.condition, schemas[0], schemas[1], context.check_cancelled),

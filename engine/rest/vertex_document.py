@@ -121,6 +121,9 @@ def metric_values(vertex: VertexDetails) -> dict[str, float]:
             "arrowMemoryPeak": counters.arrow_bytes_peak,
             "pythonWorkerMemoryPeak": counters.worker_bytes_peak,
         }
+        for operator in counters.operators:
+            numbers[f"{operator.name}.numBytesIn"] = operator.bytes_in
+            numbers[f"{operator.name}.numBytesSpilled"] = operator.spilled_bytes
         values.update({f"{attempt.index}.{name}": float(value) for name, value in numbers.items()})
     return values
 

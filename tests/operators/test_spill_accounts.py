@@ -1,0 +1,62 @@
+"""What each operator of a chain took and spilled, and the bound that is checked by it."""
+
+import random
+from types import SimpleNamespace
+
+import pyarrow as pa
+import pytest
+
+from engine import Environment, JoinHint, col
+from engine.graph.deployment import OperatorCounters, operator_totals
+from engine.operators.spill_accounts import SpillAccounts
+
+
+def test_each_operator_has_its_own_bytes_and_the_head_those_of_the_edge():
+    head, middle, tail = (SimpleNamespace(name=name) for name in ("join", "project", "sort"))
+    spaces = [SimpleNamespace(spilled_bytes=size) for size in (10, 20, 300)]
+    accounts = SpillAccounts()
+    accounts.of(tail).add(spaces[2])
+    accounts.of(tail).bytes_in += 400
+    accounts.of(head).add(spaces[0])
+    accounts.of(head).add(spaces[1])
+    wanted = (OperatorCounters("join", 50, 30), OperatorCounters("sort", 400, 300))
+    assert accounts.counters((head, middle, tail), 50) == wanted
+    accounts.hand_over(spaces[2])
+    spaces[2].spilled_bytes = 900
+    assert accounts.counters((head, middle, tail), 50) == wanted
+
+
+def test_subtasks_of_a_vertex_are_added_and_those_that_never_began_are_left_out():
+    first = (OperatorCounters("join", 1, 2), OperatorCounters("sort", 3, 4))
+    second = (OperatorCounters("join", 10, 20), OperatorCounters("sort", 30, 40))
+    assert operator_totals([first, (), second]) == (OperatorCounters("join", 11, 22), OperatorCounters("sort", 33, 44))
+    assert operator_totals([(), ()]) == ()
+
+
+@pytest.mark.parametrize("parallelism", [1, 2])
+def test_sorts_in_a_chain_of_operators_spill_less_than_twice_what_each_took(tmp_path, parallelism):
+    rng = random.Random(parallelism)
+    count = 40_000
+    facts = pa.table(
+        {"k": [rng.randrange(count) for _ in range(count)], "text": [rng.randbytes(100) for _ in range(count)]}
+    )
+    others = pa.table({"j": list(range(count)), "more": [rng.randbytes(60) for _ in range(count)]})
+    with Environment(
+        config={
+            "parallelism.default": parallelism,
+            "taskmanager.memory.managed.size": "400kb",
+            "io.tmp.dirs": str(tmp_path),
+        }
+    ) as env:
+        joined = env.from_arrow(facts).join(
+            env.from_arrow(others), left_on="k", right_on="j", hint=JoinHint.REPARTITION_SORT_MERGE
+        )
+        joined.select("text", "more", col("k") + 1).sort("text").write_parquet(tmp_path / "out")
+        result = env.execute()
+    spilled = [(vertex, each) for vertex in result.vertices for each in vertex.operators if each.spilled_bytes]
+    assert len(spilled) == 2, result.report
+    for vertex, each in spilled:
+        assert each.bytes_in > 6 << 20
+        assert each.spilled_bytes <= 2 * each.bytes_in
+        assert vertex.spilled_bytes >= each.spilled_bytes
+        assert f" by {each.name}" in str(result)

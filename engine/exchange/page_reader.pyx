@@ -11,7 +11,10 @@ anything is computed: however many pages a batch is made of, no pool runs dry, s
 waits for more. What has been staged is decoded when the area or the row count is full, when the gate has nothing for
 100 ms, before a batch by reference, and at the end.
 
-A sieve may take rows of a page before that (``RowSieve``): what it takes is neither staged nor decoded.
+Pages that are there are taken several at a time. One alone is done with in less time than it takes to give the GIL away
+and get it back, and where tasks keep it for all of their pages they work one after the other.
+
+A sieve may take rows of pages before that (``RowSieve``): what it takes is neither staged nor decoded.
 
 Rows keep the order in which the gate gave them. Batches by reference pass through untouched.
 """
@@ -32,6 +35,8 @@ from engine.records.row_sieve cimport RowSieve
 
 cdef int64_t LINGER_MS = 100
 cdef int64_t MIN_ROW_BYTES = 8
+cdef enum:
+    PAGES_MAX = 16                      # are taken at a time
 cdef int64_t BRIEF_BYTES = 64 << 10     # are copied in less time than it takes to give the GIL away and get it back
 
 cdef extern from "<stdlib.h>" nogil:
@@ -80,31 +85,58 @@ cdef class PageReader:
         return self.staged_bytes == 0 or (
             self.staged_bytes + size <= self.max_bytes and self.staged_rows < self.max_rows)
 
-    def add(self, Buffer page not None):
-        """Stage a page's rows. The page is recycled in any case.
+    def add(self, *pages):
+        """Stage the rows of pages, at most PAGES_MAX. They are recycled in any case.
 
         Raises:
             CorruptBlockError: the bytes are not whole rows.
         """
+        cdef const uint8_t* data[PAGES_MAX]
+        cdef int64_t sizes[PAGES_MAX]
+        cdef int32_t count = 0
+        cdef Buffer page
         try:
-            self._add_bytes(page.segment.data, page.size)
+            for page in pages[:PAGES_MAX]:
+                data[count] = page.segment.data
+                sizes[count] = page.size
+                count += 1
+            self._add_bytes(data, sizes, count)
         finally:
-            page.give_back()
+            for page in pages:
+                page.give_back()
 
     def add_row(self, const uint8_t[::1] row not None):
         """Stage one row of any size."""
-        self._add_bytes(&row[0], row.shape[0])
+        cdef const uint8_t* data = &row[0]
+        cdef int64_t size = row.shape[0]
+        self._add_bytes(&data, &size, 1)
 
-    cdef int _add_bytes(self, const uint8_t* data, int64_t size) except -1:
+    def pages_behind(self, gate not None, list pages not None):
+        """Append the pages that a gate has now; return what else it has, NOTHING_YET for nothing. Does not wait."""
+        cdef int64_t size = (<Buffer> pages[0]).size
+        while len(pages) < PAGES_MAX and size <= self.max_bytes // 2:
+            element = gate.poll(0)
+            if not isinstance(element, Buffer):
+                return element
+            pages.append(element)
+            size += (<Buffer> element).size
+        return NOTHING_YET
+
+    cdef int _add_bytes(self, const uint8_t** data, const int64_t* sizes, int32_t page_count) except -1:
         cdef int64_t count
+        cdef int64_t size = 0
+        cdef int32_t page
+        for page in range(page_count):
+            size += sizes[page]
         self._reserve(size)
         if size <= BRIEF_BYTES:
-            count = self._stage(data, size)
+            count = self._stage(data, sizes, page_count)
         else:
             with nogil:
-                count = self._stage(data, size)
+                count = self._stage(data, sizes, page_count)
         if count < 0:
-            raise CorruptBlockError(f"a page of {size} bytes does not consist of whole rows of {self.schema.names}")
+            raise CorruptBlockError(f"a page of {sizes[-1 - count]} bytes does not consist of whole rows of "
+                                    f"{self.schema.names}")
         if self._sieve is not None:
             count = self._sieve.sift(self._rows + self.staged_rows, count)
             size = self._stage_rows(count)
@@ -112,15 +144,28 @@ cdef class PageReader:
         self.staged_bytes += size
         return 0
 
-    cdef int64_t _stage(self, const uint8_t* data, int64_t size) noexcept nogil:
-        """Copy a page behind what is staged and find its rows; return their number, negative for damage.
+    cdef int64_t _stage(self, const uint8_t** data, const int64_t* sizes, int32_t page_count) noexcept nogil:
+        """Copy pages behind what is staged and find their rows; return their number, -1 - page for a damaged page.
 
-        With a sieve, which may leave few of them, the rows are those in the page, and nothing is copied yet.
+        With a sieve, which may leave few of them, the rows are those in the pages, and nothing is copied yet.
         """
-        if self._sieve is None:
-            memcpy(self._staging + self.staged_bytes, data, <size_t> size)
-            data = self._staging + self.staged_bytes
-        return rows_of_page(data, size, self._rows + self.staged_rows, self._row_capacity - self.staged_rows)
+        cdef uint8_t* target = self._staging + self.staged_bytes
+        cdef int64_t count = 0
+        cdef int64_t page_rows
+        cdef const uint8_t* rows
+        cdef int32_t page
+        for page in range(page_count):
+            rows = data[page]
+            if self._sieve is None:
+                memcpy(target, rows, <size_t> sizes[page])
+                rows = target
+                target += sizes[page]
+            page_rows = rows_of_page(rows, sizes[page], self._rows + self.staged_rows + count,
+                                     self._row_capacity - self.staged_rows - count)
+            if page_rows < 0:
+                return -1 - page
+            count += page_rows
+        return count
 
     cdef int64_t _stage_rows(self, int64_t count) noexcept nogil:
         """Copy count rows of a page behind what is staged; return their bytes."""
@@ -242,15 +287,22 @@ def gate_batches(gate not None, schema not None, int64_t max_rows=32768, int64_t
         What InputGate.next raises; CorruptBlockError.
     """
     cdef PageReader reader = PageReader(schema, max_rows, max_bytes, turns, sieve)
+    cdef list pages
+    behind = NOTHING_YET                    # what came behind the pages
     while True:
-        element = gate.poll(LINGER_MS if reader.staged_rows > 0 else -1)
+        element, behind = behind, NOTHING_YET
+        if element is NOTHING_YET:
+            element = gate.poll(LINGER_MS if reader.staged_rows > 0 else -1)
         if isinstance(element, Buffer):
+            pages = [element]
             try:
-                batches = () if reader.has_room_for((<Buffer> element).size) else reader.take_batches()
+                behind = reader.pages_behind(gate, pages)
+                batches = () if reader.has_room_for(sum(map(len, pages))) else reader.take_batches()
             except BaseException:
-                element.recycle()
+                for element in pages:
+                    element.recycle()
                 raise
-            reader.add(element)             # before yielding: the producer has its buffer back
+            reader.add(*pages)              # before yielding: the producer has its buffers back
             yield from batches
             if reader.staged_rows >= max_rows:
                 yield from reader.take_batches()

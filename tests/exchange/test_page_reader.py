@@ -5,10 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.errors import CorruptBlockError, SpillError
-from engine.exchange.buffer_pool import unpooled_buffer
+from engine.errors import CorruptBlockError, ProducerFailedError, SpillError
+from engine.exchange.buffer_pool import Buffer, unpooled_buffer
+from engine.exchange.input_gate import NOTHING_YET
 from engine.exchange.page_reader import PageReader, gate_batches
 from engine.memory import value_stores
+from engine.records.row_codec import RowCodec
 from tests.exchange.world import World, descriptor
 from tests.records.test_outside_values import ValuesInMemory, codec_of, store
 
@@ -109,3 +111,62 @@ def test_batches_by_reference_pass_through_untouched(world: World) -> None:
     gate = world.gate([partition.id])
     assert next(iter(gate_batches(gate, SCHEMA))) is batch
     gate.close()
+
+
+class ScriptedGate:
+    """Gives elements in order; an error is raised, NOTHING_YET is told only to who does not wait."""
+
+    def __init__(self, *script: object) -> None:
+        self.script = list(script)
+        #: pages out when the gate was waited for
+        self.out_while_waiting: list[int] = []
+        self.pages = [element for element in script if isinstance(element, Buffer)]
+        self._given = 0
+
+    def poll(self, timeout_ms: int) -> object:
+        if timeout_ms != 0:
+            self.out_while_waiting.append(sum(not page.is_recycled for page in self.pages[: self._given]))
+        element = self.script.pop(0)
+        if element is NOTHING_YET and timeout_ms != 0:
+            element = self.script.pop(0)
+        if isinstance(element, Exception):
+            raise element
+        self._given += isinstance(element, Buffer)
+        return element
+
+
+def page_of(first: int, count: int) -> Buffer:
+    return unpooled_buffer(RowCodec(SCHEMA).to_rows(pa.record_batch({"k": list(range(first, first + count))}, SCHEMA)))
+
+
+@given(st.lists(st.integers(0, 60), max_size=60), st.data())
+def test_pages_that_are_there_are_taken_together_and_in_order(sizes: list[int], data: st.DataObject) -> None:
+    script: list[object] = []
+    expected: list[int] = []
+    for size in sizes:
+        begin = len(expected)
+        expected += range(begin, begin + max(size, 1))
+        if size == 0:
+            script.append(pa.record_batch({"k": [begin]}, SCHEMA))
+        else:
+            script.append(page_of(begin, size))
+        script += [NOTHING_YET] * data.draw(st.booleans())
+    gate = ScriptedGate(*script, None)
+    found = gate_batches(gate, SCHEMA, data.draw(st.integers(1, 200)), data.draw(st.integers(16, 4000)))
+    assert [key for batch in found for key in batch["k"].to_pylist()] == expected
+    assert all(page.is_recycled for page in gate.pages)
+    assert not any(gate.out_while_waiting)
+
+
+def test_pages_in_front_of_an_error_are_recycled() -> None:
+    gate = ScriptedGate(page_of(0, 5), page_of(5, 5), ProducerFailedError("gone"))
+    with pytest.raises(ProducerFailedError, match="gone"):
+        list(gate_batches(gate, SCHEMA))
+    assert all(page.is_recycled for page in gate.pages)
+
+
+def test_of_several_pages_the_damaged_one_is_told() -> None:
+    pages = [page_of(0, 5), unpooled_buffer(b"12345678" * 3), page_of(5, 5)]
+    with pytest.raises(CorruptBlockError, match="a page of 24 bytes does not consist of whole rows"):
+        PageReader(SCHEMA).add(*pages)
+    assert all(page.is_recycled for page in pages)

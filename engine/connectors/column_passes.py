@@ -75,7 +75,9 @@ def _write(space: SpillSpace, batches: Iterable[pa.RecordBatch]) -> tuple[pa.Sch
     for batch in map(plain_batch, batches):
         schema = batch.schema
         value = memoryview(batch.serialize()).cast("B")
+        del batch  # neither is kept while the next one is read
         places.append((space.write_value(value), len(value)))
+        del value
     return schema, places
 
 
@@ -96,14 +98,17 @@ def _regular(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.Record
     held: list[pa.RecordBatch] = []
     count = 0
     for batch in batches:
-        if not held and batch.num_rows == rows:
-            yield batch
-            continue
-        held.append(batch)
         count += batch.num_rows
+        held.append(batch)
+        del batch  # a wide one is not kept while the next is read
+        if count == rows and len(held) == 1:
+            yield held.pop()
+            count = 0
+            continue
         while count >= rows:
             whole = pa.concat_batches(held)
             yield whole.slice(0, rows)
-            held, count = [whole.slice(rows)], count - rows
+            count -= rows
+            held = [whole.slice(rows)] if count else []
     if count:
         yield pa.concat_batches(held)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -90,8 +91,8 @@ class ParquetWriter:
                 self._writer = pq.ParquetWriter(
                     self._file,
                     self._schema,
-                    compression={name: "none" if name in huge else self._compression for name in self._schema.names}
-                    if huge
+                    compression={path: "none" if path in huge else self._compression for path, _ in _leaves_of(first)}
+                    if huge and first is not None
                     else self._compression,
                     use_dictionary=_repeating(first, huge) if first is not None else False,
                     write_statistics=_narrow(first, huge) if first is not None else False,
@@ -193,7 +194,7 @@ class ParquetWriter:
 
 def _values_at_once(batch: pa.RecordBatch) -> int:
     """Return after how many values the writer looks whether a page is full: a page is read whole."""
-    width = max((_width_max(column) for column in batch.columns), default=0)
+    width = max((_width_max(leaf) for _, leaf in _leaves_of(batch)), default=0)
     return max(1, min(_VALUES_AT_ONCE, _PAGE_BYTES // max(1, width)))
 
 
@@ -205,7 +206,7 @@ def _telling(held: list[pa.RecordBatch]) -> pa.RecordBatch:
 def _repeating(batch: pa.RecordBatch, huge: set[str]) -> list[str] | bool:
     """Return the columns whose values repeat, but for huge ones; Parquet judges the leaves of nested ones itself."""
     if any(pa.types.is_nested(field.type) for field in batch.schema):
-        return True
+        return [path for path, leaf in _leaves_of(batch) if _is_narrow(leaf)] if huge else True
     names = []
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
         least = DICTIONARY_RATIO * batch.num_rows
@@ -223,13 +224,34 @@ def _narrow(batch: pa.RecordBatch, huge: set[str]) -> list[str]:
 
 
 def _huge(batch: pa.RecordBatch) -> set[str]:
-    """Return the columns with values that are written as they are; compressed, they would be there twice more."""
-    columns = zip(batch.schema.names, batch.columns, strict=True)
-    return {n for n, column in columns if not pa.types.is_nested(column.type) and _width_max(column) > PLAIN_WIDTH_MIN}
+    """Return the columns, and leaves of nested ones, with values that are written as they are.
+
+    Compressed, or in a dictionary, they would be there twice more.
+    """
+    return {path for path, leaf in _leaves_of(batch) if _width_max(leaf) > PLAIN_WIDTH_MIN}
+
+
+def _leaves_of(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.Array]]:
+    """Yield what has values of its own: columns, and the leaves of nested ones under the paths that Parquet has."""
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        yield from _leaves(name, column)
+
+
+def _leaves(path: str, array: pa.Array) -> Iterator[tuple[str, pa.Array]]:
+    if pa.types.is_struct(array.type):
+        for index, field in enumerate(array.type):
+            yield from _leaves(f"{path}.{field.name}", array.field(index))
+    elif pa.types.is_map(array.type):
+        yield from _leaves(f"{path}.key_value.key", array.keys)
+        yield from _leaves(f"{path}.key_value.value", array.items)
+    elif pa.types.is_nested(array.type):
+        yield from _leaves(f"{path}.list.element", array.values)
+    else:
+        yield path, array
 
 
 def _is_narrow(column: pa.Array) -> bool:
-    """Whether no value of a column that is not nested is wide."""
+    """Whether no value of a column that is not nested, or of a leaf, is wide."""
     return _width_max(column) <= NARROW_WIDTH_MAX
 
 

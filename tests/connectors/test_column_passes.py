@@ -64,6 +64,21 @@ def test_rows_are_the_same_when_columns_are_read_in_parts(compression, version, 
     assert share.reserved_bytes == 0
 
 
+def test_nothing_of_a_batch_is_kept_while_the_next_one_is_read(new_space):
+    before = pa.total_allocated_bytes()
+    kept = []
+
+    def read(columns, rows):
+        for index in range(5):
+            kept.append(pa.total_allocated_bytes() - before)
+            yield pa.record_batch([pa.array([bytes([index]) * (4 << 20)])], ["x"])
+
+    batches = read_in_passes(read, {"x": 4 << 20}, 1, new_space, ArrowShare(1 << 30))
+    assert [batch.column(0)[0].as_py()[:1] for batch in batches] == [bytes([index]) for index in range(5)]
+    assert len(kept) == 5
+    assert max(kept) < 1 << 20
+
+
 def test_what_is_reserved_is_given_back_when_a_reader_is_closed_in_the_middle(tmp_path, new_space, monkeypatch):
     path = tmp_path / "t.parquet"
     pq.write_table(table(), path)

@@ -51,6 +51,38 @@ def test_very_wide_values_behind_row_groups_of_narrow_ones_are_written_as_they_a
     assert found == (len(rows), sum(row[0] for row in rows), sum(len(row[2]) for row in rows))
 
 
+@pytest.mark.parametrize(
+    ("kind", "value", "paths"),
+    [
+        (pa.list_(pa.string()), lambda wide: ["a", wide, None], ["x.list.element"]),
+        (pa.large_list(pa.binary()), lambda wide: [wide.encode()], ["x.list.element"]),
+        (pa.struct([("n", pa.int64()), ("t", pa.string())]), lambda wide: {"n": 1, "t": wide}, ["x.n", "x.t"]),
+        (pa.map_(pa.string(), pa.string()), lambda wide: [("k", wide)], ["x.key_value.key", "x.key_value.value"]),
+        (
+            pa.list_(pa.struct([("s", pa.struct([("t", pa.string())])), ("l", pa.list_(pa.string(), 2))])),
+            lambda wide: [{"s": {"t": "a"}, "l": ["b", wide]}, None],
+            ["x.list.element.s.t", "x.list.element.l.list.element"],
+        ),
+    ],
+)
+def test_very_wide_values_within_nested_ones_are_written_as_they_are(tmp_path, kind, value, paths):
+    schema = pa.schema([("id", pa.string()), ("x", kind)])
+    wide = "x" * (WIDE_BYTES + 1)
+    writer = ParquetWriter(schema, tmp_path / "part.parquet")
+    rows = pa.record_batch([["a" * 100, "b", "c"], [value("b"), value(wide), None]], schema)
+    for index in range(3):
+        writer.write(rows.slice(index, 1))
+    assert writer.finish()[0] == 3
+    with pq.ParquetFile(tmp_path / "part.parquet") as file:
+        assert file.read().to_pylist() == rows.to_pylist()
+        group = file.metadata.row_group(file.metadata.num_row_groups - 1)
+        columns = {group.column(index).path_in_schema: group.column(index) for index in range(group.num_columns)}
+    assert list(columns) == ["id", *paths]
+    *others, last = columns.values()
+    assert (last.compression, last.has_dictionary_page) == ("UNCOMPRESSED", False)
+    assert {each.compression for each in others} == {"SNAPPY"}
+
+
 def test_a_file_that_is_given_up_behind_a_change_of_writers_is_gone(tmp_path, monkeypatch):
     monkeypatch.setattr(parquet_writer, "ROW_GROUP_ROWS", 1)
     writer = ParquetWriter(SCHEMA, tmp_path / "part.parquet")

@@ -35,7 +35,7 @@ from engine.aggregate.table_feed import TableFeed
 from engine.iomanager.spill_file import SpillFile
 
 #: passes that are cheaper than to write a file once more
-PASSES_CHEAP = 8
+PASSES_CHEAP = 16
 #: passes at most over what has been written twice already
 PASSES_MAX = 64
 #: level of the files that hold what has been written twice

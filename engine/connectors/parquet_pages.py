@@ -21,13 +21,23 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from engine.connectors.compact_protocol import CompactReader
-from engine.connectors.snappy_stream import SnappyStream
+from engine.connectors.snappy_stream import BlockStream
 
 #: bytes in which a header ends, but for statistics that some writer made of very wide values
 HEADER_BYTES: Final = 16 << 10
 #: a damaged one may say that it is as long as the column; more than pyarrow takes
 HEADER_BYTES_MAX: Final = 64 << 20
-STREAMED_CODECS: Final = {"UNCOMPRESSED": "", "SNAPPY": "snappy", "GZIP": "gzip", "ZSTD": "zstd", "BROTLI": "brotli"}
+#: LZ4 is what the format calls LZ4_RAW: blocks; the older LZ4 has no name
+STREAMED_CODECS: Final = {
+    "UNCOMPRESSED": "",
+    "SNAPPY": "snappy",
+    "GZIP": "gzip",
+    "ZSTD": "zstd",
+    "BROTLI": "brotli",
+    "LZ4": "lz4",
+}
+#: what ``BlockStream`` reads
+_BLOCK_CODECS: Final = ("snappy", "lz4")
 DATA, DICTIONARY, DATA_SECOND = 0, 2, 3
 #: the number of the encoding in page headers
 _RUNS: Final = 3
@@ -210,8 +220,8 @@ class PageStream:
         self._left = page.size_bytes - levels
         codec = codec if page.is_compressed and self._left else ""
         self._source: Any = self._section
-        if codec == "snappy":
-            self._source = SnappyStream(self._section.some, self._left)
+        if codec in _BLOCK_CODECS:
+            self._source = BlockStream(self._section.some, self._left, codec)
         elif codec:
             self._source = _ArrowStream(self._section, codec)
 

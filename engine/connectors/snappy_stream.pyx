@@ -1,21 +1,23 @@
-"""SnappyStream: a snappy block, as Parquet compresses a page, read piece by piece: nothing of its size is in memory.
+"""BlockStream: a block of snappy or LZ4, as Parquet compresses a page, read piece by piece: it is never there whole.
 
-    stream = SnappyStream(read, size_bytes)       read(count) -> the next bytes of the block, at most count
-    stream.readinto(view)                         fills it; ValueError where the block is damaged or ends
+    stream = BlockStream(read, size_bytes, "snappy")      or "lz4"; read(count) -> the block's next bytes, at most count
+    stream.readinto(view)                                 fills it; ValueError where the block is damaged or ends
 
-    block    size as a varint │ literal: tag, bytes │ copy: tag, distance │ ...
+    snappy   size as a varint │ literal: tag, bytes │ copy: tag, distance │ ...
+    lz4      token: two lengths of 4 bits │ more of the first │ literal │ distance │ more of the second │ token ...
     window   │ 1 MiB that copies may refer to │ 1 MiB of new bytes │
 
-A copy may refer to anything before it, yet compressors work in blocks of 64 KiB and never look further back. Kernels
-run without the GIL.
+A copy of snappy may refer to anything before it, yet compressors work in blocks of 64 KiB and never look further back;
+one of LZ4 refers to 64 KiB at most. Lengths of LZ4 are written a byte at a time while it is 255, so they are taken a
+byte at a time. Kernels run without the GIL.
 
 Limits: a copy from more than 1 MiB back is an error.
-Source: google/snappy, format_description.txt.
+Source: google/snappy, format_description.txt; lz4/lz4, lz4_Block_format.md.
 """
 
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING
-from libc.stdint cimport int64_t, uint8_t
+from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
@@ -23,6 +25,13 @@ cdef enum:
     WINDOW = 1 << 20
     CHUNK = 1 << 18
     TAG_BYTES = 5
+
+# What comes next in a block of LZ4.
+cdef enum Step:
+    TOKEN
+    MORE_LITERAL
+    DISTANCE
+    MORE_COPY
 
 cdef struct Block:
     const uint8_t* source
@@ -33,6 +42,10 @@ cdef struct Block:
     int64_t literal              # bytes of a literal that are still to be copied
     int64_t copied               # the same of a copy
     int64_t distance
+    bint is_lz4
+    Step step
+    int64_t length               # of LZ4: of what comes next, so far
+    int32_t copy_bits            # of LZ4: the second length of the token
 
 
 # Decode until the window is full, or the source has less than a tag and is not at its end. False: it is damaged.
@@ -55,7 +68,7 @@ cdef bint decode(Block* block, bint is_end) noexcept nogil:
         else:
             if block.source_left < TAG_BYTES and not is_end:
                 return True
-            if not take_tag(block):
+            if not (take_step(block) if block.is_lz4 else take_tag(block)):
                 return False
             continue
         block.used += count
@@ -94,8 +107,39 @@ cdef bint take_tag(Block* block) noexcept nogil:
     return 0 < block.distance <= min(block.used, <int64_t>WINDOW) and block.copied <= block.left
 
 
+cdef bint take_step(Block* block) noexcept nogil:
+    cdef uint8_t byte
+    if block.source_left < (2 if block.step == DISTANCE else 1):
+        return False
+    byte = block.source[0]
+    block.source += 1
+    block.source_left -= 1
+    if block.step == TOKEN:
+        block.copy_bits = byte & 15
+        block.length = byte >> 4
+        block.step = MORE_LITERAL if block.length == 15 else DISTANCE
+    elif block.step == DISTANCE:
+        block.distance = byte | <int64_t>block.source[0] << 8
+        block.source += 1
+        block.source_left -= 1
+        block.length = block.copy_bits + 4
+        block.step = MORE_COPY if block.copy_bits == 15 else TOKEN
+    else:
+        block.length += byte
+        if byte != 255:
+            block.step = DISTANCE if block.step == MORE_LITERAL else TOKEN
+    if block.length > block.left:
+        return False
+    if block.step == DISTANCE:
+        block.literal = block.length
+    elif block.step == TOKEN:
+        block.copied = block.length
+        return 0 < block.distance <= min(block.used, <int64_t>WINDOW)
+    return True
+
+
 @cython.final
-cdef class SnappyStream:
+cdef class BlockStream:
     """Reads one block. Used by one thread."""
 
     cdef object _read
@@ -103,14 +147,24 @@ cdef class SnappyStream:
     cdef Block _block
     cdef int64_t _given          # bytes of the window that were read
     cdef bint _is_end            # of the source
+    cdef str _codec
 
-    def __cinit__(self, read, int64_t size_bytes):
-        cdef int64_t shift = 0
-        cdef int64_t size = 0
+    def __cinit__(self, read, int64_t size_bytes, str codec not None):
         self._read = read
+        self._codec = codec
         self._block.window = <uint8_t*>malloc(2 * WINDOW)
         if self._block.window == NULL:
             raise MemoryError("no memory to decompress a page")
+        self._block.is_lz4 = codec == "lz4"
+        self._block.left = size_bytes if self._block.is_lz4 else self._size_in_front(size_bytes)
+
+    def __dealloc__(self):
+        free(self._block.window)
+
+    cdef int64_t _size_in_front(self, int64_t size_bytes) except -1:
+        """Read the size that a block of snappy begins with."""
+        cdef int64_t shift = 0
+        cdef int64_t size = 0
         while shift < 35:
             if self._block.source_left == 0:
                 self._refill()
@@ -125,10 +179,7 @@ cdef class SnappyStream:
                 break
         if size != size_bytes:
             raise ValueError(f"a page of {size_bytes} bytes says that it has {size}")
-        self._block.left = size
-
-    def __dealloc__(self):
-        free(self._block.window)
+        return size
 
     def readinto(self, uint8_t[::1] target not None):
         """Fill target with the next bytes."""
@@ -165,7 +216,7 @@ cdef class SnappyStream:
             with nogil:
                 is_sound = decode(block, self._is_end)
             if not is_sound:
-                raise ValueError("a page compressed by snappy is damaged")
+                raise ValueError(f"a page compressed by {self._codec} is damaged")
             if block.used == before:
                 self._refill()
         return 0

@@ -11,7 +11,7 @@
 pyarrow holds a page as the file has it, decompressed, and its values: for ten values of 64 MB in one page, as it
 writes them itself where it tries a dictionary, 1.3 GB. Here it is the value that is asked for, once.
 
-Limits: what is nested, delta encodings and the codecs LZ4 and LZO are read by pyarrow, page by page.
+Limits: what is nested, delta encodings and the older form of LZ4 are read by pyarrow, page by page.
 """
 
 from __future__ import annotations

@@ -35,12 +35,14 @@ from engine.functions.row import Row, RowsAt, make_row, rows_of
 from engine.functions.used_columns import used_columns
 from engine.functions.user_function import FunctionContext, close_function, function_of, open_function
 from engine.graph.operator_descriptor import PythonOperator
-from engine.records.batch_limits import BATCH_ROWS_MAX
+from engine.records.batch_limits import BATCH_BYTES_MAX, BATCH_ROWS_MAX
 
 #: the column that a partition function's results become (int32)
 CHANNEL_COLUMN = "__channel"
 #: kinds whose function sees all rows of the subtask, or groups of them
 STREAM_KINDS = ("map_partition", "reduce", "co_group")
+#: of a stream's input, after which rows go out however few they are
+_TAKEN_BYTES_MAX = 8 * BATCH_BYTES_MAX
 
 
 class _HasCurrent(Protocol):
@@ -111,6 +113,8 @@ class FunctionBody:
         self._columns = self._columns_to_decode()
         self._output = FunctionOutput(output_schema, self._place)
         self._row_count = 0
+        #: taken from the input since rows went out the last time
+        self._taken_bytes = 0
         self._is_open = False
         #: what ended an iterator of the function before its rows
         self._input_error: BaseException | None = None
@@ -140,6 +144,8 @@ class FunctionBody:
 
     def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the results of all batches, taken when they are needed."""
+        if self.is_stream:
+            batches = self._weighed(batches)
         match self._kind:
             case "map_partition":
                 stream = _RowStream()
@@ -298,11 +304,18 @@ class FunctionBody:
             for value in self._iterate(source, self._function, *arguments):
                 values.append(value)
                 rows_in.append(source.current)
-                if len(values) >= self._output.limit:
+                # A few wide rows among many narrow ones: what is returned is likely to be as wide as what was read.
+                if len(values) >= self._output.limit or self._taken_bytes >= _TAKEN_BYTES_MAX:
+                    self._taken_bytes = 0
                     yield self._output.batch(values, rows_in)
                     values, rows_in = [], []
         if values:
             yield self._output.batch(values, rows_in)
+
+    def _weighed(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            self._taken_bytes += batch.nbytes
+            yield batch
 
     def _iterate(self, source: _HasCurrent, function: Callable[..., Any], *arguments: Any) -> Iterator[Any]:
         """Yield what one call returns; ``source`` knows the row at hand."""

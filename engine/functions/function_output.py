@@ -1,7 +1,7 @@
 """FunctionOutput: the rows that a function returns become batches of its schema.
 
     output.batch(values, rows_in) -> RecordBatch    rows_in[i]: the row at hand when values[i] was returned
-    output.limit                                    rows that the next batch should have: few at first, then about
+    output.limit                                    rows that the next batch should have: one at first, then about
                                                     BATCH_BYTES_MAX of them, whatever a row weighs
 
 A row is a tuple, a list, a dict or a Row. Where a value does not fit its column the guilty row is looked for and named.
@@ -19,8 +19,8 @@ import pyarrow as pa
 from engine.functions.function_error import BadOutputError, FunctionPlace, UserFunctionError, describe_row
 from engine.records.batch_limits import BATCH_BYTES_MAX, BATCH_ROWS_MAX
 
-#: rows of the first batch, until their weight is known
-FIRST_ROWS = 64
+#: rows of the first batch, until their weight is known: each may be as large as memory allows for one
+FIRST_ROWS = 1
 _GROWTH = 8
 
 

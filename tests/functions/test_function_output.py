@@ -5,6 +5,7 @@ import pytest
 
 from engine.functions.function_body import FunctionBody
 from engine.functions.function_output import FIRST_ROWS
+from engine.functions.group_rows import GROUP_START, NEW_KEY, SIDE
 from engine.graph.operator_descriptor import PythonOperator
 from engine.records.batch_limits import BATCH_BYTES_MAX, BATCH_ROWS_MAX
 
@@ -38,9 +39,33 @@ def test_heavy_rows_come_few_at_a_time(kind):
     found = sizes(kind, 10_000, batches=1)
     assert found[0] == FIRST_ROWS
     assert max(found[1:]) * 10_000 <= BATCH_BYTES_MAX
-    assert min(found[1:-1]) * 10_000 > BATCH_BYTES_MAX / 2
+    # after one, eight and sixty-four
+    assert min(found[3:-1]) * 10_000 > BATCH_BYTES_MAX / 2
 
 
 def test_a_batch_without_rows_makes_none():
     body = FunctionBody(PythonOperator("map", b"", "function", __file__, 1), lambda row: ("",), IN, OUT)
     assert list(body.apply(pa.record_batch([pa.array([], pa.int64())], schema=IN))) == []
+
+
+@pytest.mark.parametrize("kind", ["map_partition", "reduce", "co_group"])
+def test_a_stream_hands_wide_rows_on_one_by_one_also_behind_many_narrow_ones(kind):
+    wide = 9 * BATCH_BYTES_MAX
+    schema = pa.schema([("n", pa.int64()), ("t", pa.string()), (SIDE, pa.int8()), (GROUP_START, pa.int8())])
+
+    def batch(texts, start):
+        columns = [range(len(texts)), texts, [0] * len(texts), [start] + [0] * (len(texts) - 1)]
+        arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
+        return pa.record_batch(arrays, schema=schema)
+
+    def same(*sides):
+        return (row for rows in sides for row in rows)
+
+    views = ((("n", "n"), ("t", "t")),) * 2 if kind == "co_group" else ()
+    operator = PythonOperator(kind, b"", "function", __file__, 1, keys=("n",), views=views)
+    out = schema if kind != "co_group" else pa.schema(list(schema)[:2])
+    narrow, large = batch(["x"] * 5000, NEW_KEY), ["x" * wide]
+    inputs = iter([narrow, batch(large, 0), batch(large, 0), batch(large, 0)])
+    found = [result for result in FunctionBody(operator, same, schema, out).run(inputs) if result.nbytes > wide]
+    assert len(found) == 3
+    assert max(result.nbytes for result in found) < 2 * wide

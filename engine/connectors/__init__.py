@@ -22,6 +22,7 @@ parquet_footers.py     one footer for all readers of a file
 parquet_residence.py   what reading a row group holds
 column_passes.py       row groups whose columns do not fit side by side
 wide_columns.py        pages of very wide values, value by value: parquet_pages.py compact_protocol.py snappy_stream.pyx
+                       delta_values.py
 wide_rows.py           how wide rows are; what Arrow has freed of them goes back at once (arrow_decay.py)
 bounded_batches.py     batches within the limits of rows and bytes
 source_reader.py       the interface of readers, ``open_source``

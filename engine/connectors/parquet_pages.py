@@ -274,7 +274,7 @@ def bits_and_runs(data: bytes, width: int, count: int) -> list[int]:
         while len(numbers) < count:
             head = reader.varint()
             if head & 1:
-                numbers.extend(_packed(data, reader.position, width, min((head >> 1) * 8, count - len(numbers))))
+                numbers.extend(packed_numbers(data, reader.position, width, min((head >> 1) * 8, count - len(numbers))))
                 reader.position += (head >> 1) * width
             else:
                 size = (width + 7) // 8
@@ -286,7 +286,7 @@ def bits_and_runs(data: bytes, width: int, count: int) -> list[int]:
     return numbers
 
 
-def _packed(data: bytes, position: int, width: int, count: int) -> list[int]:
+def packed_numbers(data: bytes, position: int, width: int, count: int) -> list[int]:
     """Return numbers of so many bits, eight in a group of bytes; IndexError where the bytes end first."""
     if width == 0:
         return [0] * count

@@ -11,7 +11,9 @@
 pyarrow holds a page as the file has it, decompressed, and its values: for ten values of 64 MB in one page, as it
 writes them itself where it tries a dictionary, 1.3 GB. Here it is the value that is asked for, once.
 
-Limits: what is nested, delta encodings and the older form of LZ4 are read by pyarrow, page by page.
+What writes lengths first, or what values share, is in ``delta_values``.
+
+Limits: what is nested and the older form of LZ4 are read by pyarrow, page by page.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from engine.connectors.delta_values import lengths_first, shared_fronts
 from engine.connectors.parquet_pages import (
     DATA,
     DATA_SECOND,
@@ -48,10 +51,21 @@ if TYPE_CHECKING:
 #: pages from this size on, of values that are as wide on average, are read value by value
 PAGE_BYTES: Final = WIDE_BYTES
 VALUE_BYTES: Final = 64 << 10
-_READ_ENCODINGS: Final = frozenset({"PLAIN", "PLAIN_DICTIONARY", "RLE_DICTIONARY", "RLE", "BIT_PACKED"})
+_READ_ENCODINGS: Final = frozenset(
+    {
+        "PLAIN",
+        "PLAIN_DICTIONARY",
+        "RLE_DICTIONARY",
+        "RLE",
+        "BIT_PACKED",
+        "DELTA_LENGTH_BYTE_ARRAY",
+        "DELTA_BYTE_ARRAY",
+    }
+)
 #: numbers of encodings in page headers
 _PLAIN: Final = 0
 _PLACES: Final = (2, 8)
+_DELTAS: Final = {6: lengths_first, 7: shared_fronts}
 _TYPES: Final = {pa.string(): 4, pa.binary(): 4, pa.large_string(): 8, pa.large_binary(): 8}
 _LENGTH_BYTES: Final = 4
 
@@ -142,6 +156,10 @@ class WideColumn:
             elif page.encoding == _PLAIN:
                 for present in is_present:
                     yield (self._length(stream), stream.readinto) if present else None
+            elif page.encoding in _DELTAS:
+                values = _DELTAS[page.encoding](stream, sum(is_present))
+                for present in is_present:
+                    yield next(values) if present else None
             else:
                 raise pa.ArrowInvalid(f"the page at byte {page.position} has the unexpected encoding {page.encoding}")
             stream.finish()

@@ -1,6 +1,7 @@
 """Pages of very wide values are read value by value, and give what pyarrow gives."""
 
 import io
+import itertools
 import os
 import random
 from types import SimpleNamespace
@@ -13,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.connectors import wide_columns
+from engine.connectors.delta_values import lengths_first, shared_fronts
 from engine.connectors.parquet_pages import HEADER_BYTES, bits_and_runs, first_page, pages
 from engine.connectors.parquet_reader import ParquetReader
 from engine.connectors.parquet_source import parquet_source
@@ -79,6 +81,129 @@ def test_wide_columns_are_what_was_written(
     for columns in (("id", "blob", "name"), ("blob",), ("name", "blob")):
         assert read(path, columns, new_space).to_pydict() == table.select(columns).to_pydict()
     assert all(taken)
+
+
+@pytest.mark.parametrize("encoding", ["DELTA_LENGTH_BYTE_ARRAY", "DELTA_BYTE_ARRAY"])
+@pytest.mark.parametrize("compression", ["none", "zstd"])
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+@pytest.mark.parametrize("kind", [pa.binary(), pa.large_string()])
+def test_lengths_and_shared_fronts_are_what_was_written(
+    small_pages, new_space, tmp_path, encoding, compression, version, kind
+):
+    chosen = random.Random(5)
+    values = []
+    for row in range(400):
+        front = values[-1][: chosen.choice([0, 0, 1, 300, 9999])] if row and values[-1] is not None else ""
+        values.append(None if row % 11 == 5 else front + chosen.randbytes(chosen.choice([0, 9, 900])).hex())
+    table = pa.table({"id": range(400), "blob": pa.array(values, pa.string()).cast(kind)})
+    path = tmp_path / "wide.parquet"
+    pq.write_table(
+        table,
+        path,
+        compression=compression,
+        data_page_version=version,
+        use_dictionary=False,
+        column_encoding={"id": "PLAIN", "blob": encoding},
+        write_page_checksum=True,
+        row_group_size=250,
+        data_page_size=40_000,
+        write_batch_size=3,
+    )
+    assert encoding in pq.read_metadata(path).row_group(0).column(1).encodings
+    spec, _, _ = parquet_source(path)
+    with pq.ParquetFile(path) as file:
+        wide = wide_columns.plan_wide(str(path), file, 0, spec.columns, None)
+    assert [column.field.name for column in wide] == ["blob"]
+    wide[0].close()
+    assert read(path, ("id", "blob"), new_space).to_pydict() == table.to_pydict()
+
+
+@pytest.mark.parametrize("encoding", ["DELTA_LENGTH_BYTE_ARRAY", "DELTA_BYTE_ARRAY"])
+def test_damaged_lengths_and_fronts_of_a_page_without_checksum_crash_nothing(
+    small_pages, new_space, tmp_path, encoding
+):
+    path = tmp_path / "wide.parquet"
+    table = pa.table({"blob": [bytes([97 + row % 3]) * (900 + row) for row in range(200)]})
+    pq.write_table(table, path, compression="none", use_dictionary=False, column_encoding={"blob": encoding})
+    data = path.read_bytes()
+    with path.open("rb") as file:
+        (page,) = pages(file.fileno(), pq.read_metadata(path).row_group(0).column(0))
+    chosen = random.Random(4)
+    refused = 0
+    for _ in range(150):
+        damaged = bytearray(data)
+        damaged[page.position + chosen.randrange(60)] ^= 1 << chosen.randrange(8)
+        path.write_bytes(damaged)
+        try:
+            assert read(path, ("blob",), new_space).num_rows == 200
+        except DataError:
+            refused += 1
+    assert 0 < refused < 150
+
+
+class Bytes:
+    """A page's bytes, as a stream has them."""
+
+    def __init__(self, data):
+        self._source = io.BytesIO(data)
+
+    @property
+    def left_bytes(self):
+        return len(self._source.getbuffer()) - self._source.tell()
+
+    def read(self, size):
+        data = self._source.read(size)
+        if len(data) < size:
+            raise pa.ArrowInvalid("ends before its values do")
+        return data
+
+    def readinto(self, view):
+        view[:] = self.read(len(view))
+
+
+def numbers_text(numbers):
+    """Return numbers as one block in one part, 8 bits each."""
+    head = number_text(32) + number_text(1) + number_text(len(numbers)) + number_text(numbers[0] * 2)
+    deltas = bytes(after - before + 10 for before, after in itertools.pairwise(numbers))
+    return head + (number_text(19) + bytes([8]) + deltas.ljust(32, b"\0") if deltas else b"")
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        (b"", "ends before"),
+        (b"\xff" * 12, "does not end"),
+        (bytes([0, 1, 1, 2]), "in blocks of 0 in 1 parts"),
+        (bytes([32, 0, 1, 2]), "in blocks of 32 in 0 parts"),
+        (bytes([32, 2, 1, 2]), "in blocks of 32 in 2 parts"),
+        (bytes([32, 1, 3, 2]), "a page of 2 values has 3 lengths"),
+        (bytes([32, 1, 2, 2, 0, 65]), "65 bits"),
+        (bytes([32, 1, 2, 2, 0, 8, 1]), "ends before"),
+        (bytes([32, 1, 1, 2]), "a page of 2 values has 1 lengths"),
+        (bytes([32, 1, 2, 2, 9, 0]), "negative ones"),
+        (bytes([32, 1, 2, 40, 0, 0]), "values of 40 bytes in a page that has 0 left"),
+    ],
+)
+def test_damaged_lengths_are_refused(data, text):
+    with pytest.raises(pa.ArrowInvalid, match=text):
+        list(lengths_first(Bytes(data), 2))
+
+
+def test_values_are_put_together_of_what_they_share():
+    for shared, is_sound in (([0, 3, 5, 0], True), ([1, 3, 5, 0], False), ([0, 4, 5, 0], False), ([0, 3, 6, 0], False)):
+        data = numbers_text(shared) + numbers_text([3, 2, 0, 1]) + b"abcdex"
+        found = []
+        try:
+            for size, reader in shared_fronts(Bytes(data), 4):
+                value = bytearray(size)
+                reader(memoryview(value))
+                found.append(bytes(value))
+        except pa.ArrowInvalid as error:
+            assert not is_sound
+            assert "shares more bytes" in str(error)
+        else:
+            assert is_sound
+            assert found == [b"abc", b"abcde", b"abcde", b"x"]
 
 
 def test_columns_without_nulls_and_of_nulls_only(small_pages, new_space, tmp_path):

@@ -25,7 +25,7 @@ cdef struct WriteStream:            # what the I/O thread works on; the task's t
     int64_t block_capacity
     int64_t stored_bytes            # headers included
     bint compress
-    int32_t poor_streak             # blocks in a row that compression did not shrink by a tenth
+    int32_t poor_streak             # KiB that compression did not shrink by a tenth lately, at most 64 of a block
     int failed                      # errno that poisoned the writer, 0 when all is well
 
 

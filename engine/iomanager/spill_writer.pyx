@@ -83,7 +83,7 @@ cdef extern from *:
 
 cdef int64_t COMPRESS_BYTES_MIN = 1024
 cdef int64_t COMPRESS_BYTES_MAX = 16 << 20      # the target of a larger block would be as large again
-cdef int32_t POOR_STREAK_MAX = 3
+cdef int32_t POOR_STREAK_MAX = 192     # three blocks of 64 KiB or more, some forty of 4 KiB
 
 cdef struct WriteRequest:
     IoRequest request           # first: what the queue knows
@@ -122,7 +122,7 @@ cdef int write_block(WriteStream* stream, const uint8_t* data, int64_t size) noe
         target = (<IoBuffers> stream.buffers).take(capacity)
         if target != NULL:
             stored = compress_payload(data, size, target, capacity, &codec)
-            stream.poor_streak = 0 if stored > 0 else stream.poor_streak + 1
+            stream.poor_streak = 0 if stored > 0 else stream.poor_streak + <int32_t> min(size >> 10, 64) + 1
             stream.compress = stream.poor_streak < POOR_STREAK_MAX
     if stored > 0:
         error = store_block(stream, codec, size, target, stored)

@@ -52,7 +52,7 @@ from engine.sort.sorted_run cimport run_in_memory
 from engine.sort.sorted_runs cimport SortedRuns
 
 from engine.errors import CorruptBlockError, MemoryBudgetError
-from engine.sort.merge_plan import block_size_bytes, fan_in
+from engine.sort.merge_plan import block_size_bytes
 from engine.sort.merged_batches import MergedBatches
 
 cdef enum:
@@ -329,9 +329,7 @@ cdef class ExternalSorter:
             else:
                 self._spill()
         self._runs.end_file()
-        ways = fan_in(self._pool.page_limit * self._pool.page_size, self._runs.block_size, len(self._runs.runs),
-                      self._reader_count)
-        self._runs.merge_down(ways, self._limit)
+        self._runs.merge_down(self._pool.page_limit * self._pool.page_size, self._reader_count, self._limit)
 
     def batches(self, int64_t max_rows=8192, int64_t max_bytes=1 << 20):
         """Return an iterator over the rows in order as Arrow batches; once.

@@ -1,6 +1,6 @@
 """Which runs are merged together, when there are more than can be read at once.
 
-    block size   one block of each run is in memory while it is read
+    block size   one block of each run is in memory while it is read; a row that is larger is a block of its own
     fan-in       how many runs fit: half of the sorter's bytes hold blocks, the rest holds the output. However small
                  a sorter is, MERGE_BYTES_MIN hold blocks: each page less there would be paid in bytes written again
     steps        windows of neighbouring runs, merged into one run in their place, until the fan-in suffices
@@ -22,8 +22,9 @@ Source: Knuth, The Art of Computer Programming 3, 5.4.9 (optimum merge patterns)
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 FAN_IN_MAX = 512
 #: bytes of blocks that one merge may hold in any case; they come from the I/O room
@@ -39,14 +40,18 @@ def block_size_bytes(memory_bytes: int) -> int:
     return min(max(power, BLOCK_SIZE_MIN), BLOCK_SIZE_MAX)
 
 
-def fan_in(memory_bytes: int, block_size: int, run_count: int = 0, reader_count: int = 1) -> int:
+def fan_in(memory_bytes: int, block_sizes: Sequence[int], reader_count: int = 1) -> int:
     """Return how many runs of one sorter may be read at the same time.
 
-    Those that fit, and enough for one intermediate merge of ``run_count`` runs. Where ``reader_count`` readers merge
-    the runs of as many sorters, each reader has that part of its memory for the runs of one sorter.
+    Those that fit, whichever they are, and enough for one intermediate merge. Where ``reader_count`` readers merge the
+    runs of as many sorters, each reader has that part of its memory for the runs of one sorter.
+
+    Args: block_sizes: bytes of the largest block of each run.
     """
-    fitting = max(memory_bytes // 2, MERGE_BYTES_MIN) // (block_size * reader_count)
-    return max(min(fitting, FAN_IN_MAX), 2, math.isqrt(max(run_count - 1, 0)) + 1)
+    room = max(memory_bytes // 2, MERGE_BYTES_MIN) // reader_count
+    blocks = itertools.accumulate(sorted(block_sizes, reverse=True))
+    fitting = sum(held <= room for held in itertools.islice(blocks, FAN_IN_MAX))
+    return max(fitting, 2, math.isqrt(max(len(block_sizes) - 1, 0)) + 1)
 
 
 def merge_steps(sizes: list[int], fan_in_count: int) -> Iterator[tuple[int, int]]:

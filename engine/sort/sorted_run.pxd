@@ -24,6 +24,7 @@ cdef class SortedRun:
     cdef int32_t read_ahead                 # blocks that are read before they are asked for
     cdef object partition                   # id of the result partition that it is a part of, or None
     cdef bint _is_deleted
+    cdef int64_t largest_row                # bytes, of those that are larger than a block, on disk
     cdef int64_t block_count
     cdef int64_t _capacity
     cdef int64_t* first_rows                # [block_count]

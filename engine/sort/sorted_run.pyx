@@ -183,6 +183,7 @@ cdef class SortedRun:
     cdef int take_file(self, SortedRun other) except -1:
         self.file, other.file = other.file, None
         self.first_block, self.read_ahead = other.first_block, other.read_ahead
+        self.largest_row = other.largest_row
         self.block_count, self._capacity = other.block_count, other._capacity
         self._key_count, self._key_capacity, self._key_step = other._key_count, other._key_capacity, other._key_step
         self.first_rows, self._keys, self._key_sizes = other.first_rows, other._keys, other._key_sizes
@@ -234,7 +235,10 @@ cdef class RunWriter:
         cdef uint8_t[KEY_BYTES_MAX] key
         cdef int64_t block = self._writer.blocks_cut
         cdef bint is_first = self._writer._fill_size == 0
-        self._writer.write(row, row_size(row))
+        cdef int64_t size = row_size(row)
+        self._writer.write(row, size)
+        if size > self._writer.block_size:
+            self._run.largest_row = max(self._run.largest_row, size)
         if is_first or self._writer.blocks_cut != block:
             # with something in it, the old block was cut to make room: the row begins the next one
             if self._run.next_block_has_key():

@@ -45,8 +45,8 @@ cdef class SortedRuns:
     cdef int end_file(self) except -1
     # A merge of slices; with a combiner rows of equal keys become one.
     cdef RunMerger merger(self, list slices, RowCombiner combiner)
-    # Merge neighbouring runs on disk until at most `ways` are left.
-    cdef int merge_down(self, int64_t ways, int64_t row_limit) except -1
+    # Merge neighbouring runs on disk until so few are left that readers can merge the rest in that memory.
+    cdef int merge_down(self, int64_t memory_bytes, int64_t reader_count, int64_t row_limit) except -1
     cdef int _spill_run(self, SortedRun run) except -1
     # Around the use of rows in memory, for one batch.
     cdef int begin_read(self) except -1

@@ -32,7 +32,7 @@ from engine.sort.sorted_run cimport RunSlice, RunWriter, SortedRun, whole_run
 import threading
 
 from engine.errors import PartitionReleasedError, ResourceError
-from engine.sort.merge_plan import merge_steps
+from engine.sort.merge_plan import fan_in, merge_steps
 
 cdef enum:
     FILE_BYTES = 16 << 20       # of rows, from which on the next run begins another file
@@ -130,12 +130,14 @@ cdef class SortedRuns:
     cdef RunMerger merger(self, list slices, RowCombiner combiner):
         return RunMerger(slices, self.normalized_key, self.comparator, self.codec, combiner)
 
-    cdef int merge_down(self, int64_t ways, int64_t row_limit) except -1:
+    cdef int merge_down(self, int64_t memory_bytes, int64_t reader_count, int64_t row_limit) except -1:
         cdef RunMerger merger
         cdef RunWriter writer
         cdef SortedRun run
         sizes = [(<SortedRun> run).row_bytes for run in self.runs if (<SortedRun> run).memory is None]
-        for start, count in merge_steps(sizes, ways):
+        blocks = [max(self.block_size, (<SortedRun> run).largest_row) for run in self.runs
+                  if (<SortedRun> run).memory is None]
+        for start, count in merge_steps(sizes, fan_in(memory_bytes, blocks, reader_count)):
             parts = self.runs[start:start + count]
             merger = self.merger([whole_run(<SortedRun> run) for run in parts], self.combiner)
             try:

@@ -289,6 +289,27 @@ def test_rows_larger_than_a_page_or_than_all_pages_are_sorted(workshop, sizes):
     assert same(result.to_pylist(), oracle(table, (SortKey("key"),)))
 
 
+def test_many_rows_larger_than_the_memory_are_merged_in_bounded_memory(workshop):
+    rng = random.Random(8)
+    table = pa.table(
+        {"key": [rng.randrange(1000) for _ in range(60)], "blob": [rng.randbytes(200_000) for _ in range(60)]}
+    )
+    with workshop.operator(8) as (pool, space):
+        sorter = ExternalSorter(table.schema, (SortKey("key"),), pool, space)
+        for batch in table.to_batches(max_chunksize=7):
+            sorter.add_batch(batch)
+        sorter.finish()
+        batches = sorter.batches()
+        found = [next(batches)]
+        held = workshop.io.buffer_bytes_out
+        found.extend(batches)
+        assert 60 < sorter.run_count < 80
+        assert 0 < held <= 1.5 * MERGE_BYTES_MIN
+        assert sorter.spilled_bytes <= 2 * table.nbytes
+        sorter.close()
+    assert same(pa.Table.from_batches(found).to_pylist(), oracle(table, (SortKey("key"),)))
+
+
 def test_a_batch_is_bounded_by_rows_and_by_bytes(workshop):
     table = make_table("int64", 3000)
     for pages in (200, 10):

@@ -44,18 +44,27 @@ def test_a_plan_ends_with_at_most_fan_in_runs_and_loses_no_byte(sizes, fan_in_co
 @given(st.integers(1, 1 << 40))
 def test_blocks_of_all_runs_fit_half_of_the_memory_or_the_room_of_a_small_merge(memory):
     block = block_size_bytes(memory)
-    ways = fan_in(memory, block)
+    ways = fan_in(memory, [block] * 600)
     assert 256 <= ways <= FAN_IN_MAX
     assert ways * block <= max(memory // 2, MERGE_BYTES_MIN)
     assert block >= BLOCK_SIZE_MIN
 
 
-@given(st.integers(1, 1 << 34), st.integers(0, 100_000), st.integers(1, 64))
+@given(st.integers(1, 1 << 34), st.integers(0, 3000), st.integers(1, 64))
 def test_readers_of_many_sorters_share_memory_and_one_intermediate_merge_is_enough(memory, runs, readers):
     block = block_size_bytes(memory // readers)
-    ways = fan_in(memory, block, runs, readers)
+    ways = fan_in(memory, [block] * runs, readers)
     assert ways >= 2
     assert ways * ways >= runs
-    assert ways <= fan_in(memory, block, runs)
+    assert ways <= fan_in(memory, [block] * runs)
     needed = max(2, int(max(runs - 1, 0) ** 0.5) + 1)
     assert ways <= needed or ways * readers * block <= max(memory // 2, MERGE_BYTES_MIN)
+
+
+def test_runs_of_rows_larger_than_blocks_are_merged_in_the_same_room():
+    """Whichever runs are neighbours: the largest are counted first."""
+    large = MERGE_BYTES_MIN // 8
+    assert fan_in(0, [large] * 60) == 8
+    assert fan_in(0, [large] * 100) == 10, "one intermediate merge is enough"
+    assert fan_in(0, [4096] * 50 + [MERGE_BYTES_MIN // 2] + [4096] * 600) == 257
+    assert fan_in(0, [MERGE_BYTES_MIN * 2] * 2) == 2

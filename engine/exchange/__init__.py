@@ -31,6 +31,7 @@
     wire                        its bytes: a plain socket, or TLS
     input_gate                  InputGate: one native ready queue, fair across channels
     ready_queue  monitor        that queue; mutex and condition (pxd only)
+    page_runs                   the elements of a gate, pages that are there together
     page_reader                 gate_batches: small pages to batches of useful size
     elements                    what a gate hands out
 

@@ -4,8 +4,7 @@ import pyarrow as pa
 from _typeshed import ReadableBuffer
 
 from engine.exchange.buffer_pool import Buffer
-from engine.exchange.elements import OversizedRow
-from engine.exchange.input_gate import InputGate, NothingYet
+from engine.exchange.input_gate import InputGate
 from engine.records.row_sieve import RowSieve
 
 Turns = Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]
@@ -26,9 +25,6 @@ class PageReader:
     ) -> PageReader: ...
     def has_room_for(self, size: int) -> bool: ...
     def add(self, *pages: Buffer) -> None: ...
-    def pages_behind(
-        self, gate: InputGate, pages: list[Buffer]
-    ) -> pa.RecordBatch | OversizedRow | NothingYet | None: ...
     def add_row(self, row: ReadableBuffer) -> None: ...
     def take_batches(self) -> Iterable[pa.RecordBatch]: ...
 

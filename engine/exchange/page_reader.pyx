@@ -11,8 +11,7 @@ anything is computed: however many pages a batch is made of, no pool runs dry, s
 waits for more. What has been staged is decoded when the area or the row count is full, when the gate has nothing for
 100 ms, before a batch by reference, and at the end.
 
-Pages that are there are taken several at a time. One alone is done with in less time than it takes to give the GIL away
-and get it back, and where tasks keep it for all of their pages they work one after the other.
+Pages that are there are taken together (``page_runs``), without the GIL.
 
 A sieve may take rows of pages before that (``RowSieve``): what it takes is neither staged nor decoded.
 
@@ -28,6 +27,7 @@ from engine.errors import CorruptBlockError
 from engine.exchange.buffer_pool cimport Buffer
 from engine.exchange.elements import OversizedRow
 from engine.exchange.input_gate import NOTHING_YET
+from engine.exchange.page_runs import PageRuns
 from engine.records.outside_values cimport values_lie_outside
 from engine.records.row_check cimport check_rows
 from engine.records.row_codec cimport RowCodec, row_size, rows_of_page
@@ -36,7 +36,7 @@ from engine.records.row_sieve cimport RowSieve
 cdef int64_t LINGER_MS = 100
 cdef int64_t MIN_ROW_BYTES = 8
 cdef enum:
-    PAGES_MAX = 16                      # are taken at a time
+    ADDED_MAX = 16                      # pages added at a time
 cdef int64_t BRIEF_BYTES = 64 << 10     # are copied in less time than it takes to give the GIL away and get it back
 
 cdef extern from "<stdlib.h>" nogil:
@@ -86,17 +86,17 @@ cdef class PageReader:
             self.staged_bytes + size <= self.max_bytes and self.staged_rows < self.max_rows)
 
     def add(self, *pages):
-        """Stage the rows of pages, at most PAGES_MAX. They are recycled in any case.
+        """Stage the rows of pages, at most ADDED_MAX. They are recycled in any case.
 
         Raises:
             CorruptBlockError: the bytes are not whole rows.
         """
-        cdef const uint8_t* data[PAGES_MAX]
-        cdef int64_t sizes[PAGES_MAX]
+        cdef const uint8_t* data[ADDED_MAX]
+        cdef int64_t sizes[ADDED_MAX]
         cdef int32_t count = 0
         cdef Buffer page
         try:
-            for page in pages[:PAGES_MAX]:
+            for page in pages[:ADDED_MAX]:
                 data[count] = page.segment.data
                 sizes[count] = page.size
                 count += 1
@@ -110,17 +110,6 @@ cdef class PageReader:
         cdef const uint8_t* data = &row[0]
         cdef int64_t size = row.shape[0]
         self._add_bytes(&data, &size, 1)
-
-    def pages_behind(self, gate not None, list pages not None):
-        """Append the pages that a gate has now; return what else it has, NOTHING_YET for nothing. Does not wait."""
-        cdef int64_t size = (<Buffer> pages[0]).size
-        while len(pages) < PAGES_MAX and size <= self.max_bytes // 2:
-            element = gate.poll(0)
-            if not isinstance(element, Buffer):
-                return element
-            pages.append(element)
-            size += (<Buffer> element).size
-        return NOTHING_YET
 
     cdef int _add_bytes(self, const uint8_t** data, const int64_t* sizes, int32_t page_count) except -1:
         cdef int64_t count
@@ -287,22 +276,17 @@ def gate_batches(gate not None, schema not None, int64_t max_rows=32768, int64_t
         What InputGate.next raises; CorruptBlockError.
     """
     cdef PageReader reader = PageReader(schema, max_rows, max_bytes, turns, sieve)
-    cdef list pages
-    behind = NOTHING_YET                    # what came behind the pages
+    runs = PageRuns(gate, max_bytes // 2)
     while True:
-        element, behind = behind, NOTHING_YET
-        if element is NOTHING_YET:
-            element = gate.poll(LINGER_MS if reader.staged_rows > 0 else -1)
-        if isinstance(element, Buffer):
-            pages = [element]
+        element = runs.poll(LINGER_MS if reader.staged_rows > 0 else -1)
+        if isinstance(element, list):
             try:
-                behind = reader.pages_behind(gate, pages)
-                batches = () if reader.has_room_for(sum(map(len, pages))) else reader.take_batches()
+                batches = () if reader.has_room_for(sum(map(len, element))) else reader.take_batches()
             except BaseException:
-                for element in pages:
-                    element.recycle()
+                for page in element:
+                    page.recycle()
                 raise
-            reader.add(*pages)              # before yielding: the producer has its buffers back
+            reader.add(*element)            # before yielding: the producer has its buffers back
             yield from batches
             if reader.staged_rows >= max_rows:
                 yield from reader.take_batches()

@@ -52,7 +52,8 @@ cdef class HashJoin:
     cdef int64_t* _indices
 
     cdef int _add_chunk(self, ArrowBatch batch, int64_t start, int64_t count) except -1
-    cdef int _add_rows(self, const uint8_t* data, int64_t size) except -1
+    cdef int64_t _collect_rows(self, const uint8_t[::1] data, int64_t count) except -1
+    cdef int _add_collected(self, int64_t count) except -1
     cdef int _add_row_chunk(self, int64_t count, bint count_nulls) except -1
     cdef int64_t _hash_rows(self, int64_t count, bint count_nulls, int64_t* null_count) noexcept nogil
     # What is known of the build side besides its rows.

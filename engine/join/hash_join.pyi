@@ -1,5 +1,5 @@
-from collections.abc import Iterator, Sequence
-from typing import Self, final
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Protocol, Self, final
 
 import pyarrow as pa
 from typing_extensions import Buffer
@@ -10,6 +10,14 @@ from engine.join.pair_condition import PairCondition
 from engine.join.replicated_keys import ReplicatedKeys
 from engine.memory.page_pool import PagePool
 from engine.memory.value_stores import ValueOwner
+
+class Page(Protocol):
+    """A page of rows."""
+
+    @property
+    def segment(self) -> Buffer: ...
+    @property
+    def size(self) -> int: ...
 
 @final
 class HashJoin:
@@ -50,7 +58,7 @@ class HashJoin:
     @property
     def spilled_bytes(self) -> int: ...
     def add_build_batch(self, batch: pa.RecordBatch) -> None: ...
-    def add_build_page(self, segment: Buffer, used: int) -> None: ...
+    def add_build_pages(self, pages: Iterable[Page]) -> None: ...
     def add_build_rows(self, buffer: Buffer) -> None: ...
     def finish_build(self) -> None: ...
     def probe(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]: ...

@@ -2,7 +2,7 @@
 
     join = HashJoin(how, build_schema, probe_schema, build_keys, probe_keys, build_is_left, output, output_schema,
                     pool, space)
-    join.add_build_batch(batch) / add_build_page(segment, used) / add_build_rows(buffer) ...  ─► join.finish_build()
+    join.add_build_batch(batch) / add_build_pages(pages) / add_build_rows(buffer) ...  ─► join.finish_build()
     for batch in join.probe(batch): ...        exhaust each before the next call
     for batch in join.finish_probe(): ...      what was spilled
     join.close()
@@ -147,19 +147,16 @@ cdef class HashJoin:
         for start in range(0, arrow.row_count, CHUNK_ROWS):
             self._add_chunk(arrow, start, min(<int64_t>CHUNK_ROWS, arrow.row_count - start))
 
-    def add_build_page(self, segment, int64_t used):
-        """Add the rows in the first ``used`` bytes of a segment (anything with the buffer protocol)."""
-        cdef const uint8_t[::1] view = segment
-        if not 0 <= used <= view.shape[0]:
-            raise IndexError(f"{used} bytes of a segment of {view.shape[0]}")
-        if used:
-            self._add_rows(&view[0], used)
+    def add_build_pages(self, pages):
+        """Add the rows of some pages: of each (fields segment and size) the first bytes of its segment."""
+        cdef int64_t count = 0
+        for page in pages:
+            count = self._collect_rows(memoryview(page.segment)[:page.size], count)
+        self._add_collected(count)
 
     def add_build_rows(self, buffer):
         """Add contiguous rows of any size, such as one larger than a page."""
-        cdef const uint8_t[::1] view = buffer
-        if view.shape[0]:
-            self._add_rows(&view[0], view.shape[0])
+        self._add_collected(self._collect_rows(buffer, 0))
 
     cdef int _add_chunk(self, ArrowBatch batch, int64_t start, int64_t count) except -1:
         cdef int64_t null_count, index, kept = 0
@@ -179,16 +176,22 @@ cdef class HashJoin:
         self.build_rows += count
         return self._level.add_batch(batch, start, count, self._hashes, self._null_flags if null_count else NULL)
 
-    cdef int _add_rows(self, const uint8_t* data, int64_t size) except -1:
-        cdef int64_t count, offset = 0
+    # Puts addresses of rows behind count others that wait to be added; returns how many wait then.
+    cdef int64_t _collect_rows(self, const uint8_t[::1] data, int64_t count) except -1:
+        cdef int64_t found, size = data.shape[0], offset = 0
         while offset < size:
-            count = next_rows_of_block(data, size, &offset, self._rows, CHUNK_ROWS, size)
-            if count < 0:
+            if count == CHUNK_ROWS:
+                count = self._add_collected(count)
+            found = next_rows_of_block(&data[0], size, &offset, self._rows + count, CHUNK_ROWS - count, size)
+            if found < 0:
                 raise CorruptBlockError(f"bytes {offset} to {size} of a page of build rows are not rows")
-            check_rows(self._roles.build.codec, self._rows, count)
-            self.build_rows += count
-            self._add_row_chunk(count, True)
-        return 0
+            count += found
+        return count
+
+    cdef int _add_collected(self, int64_t count) except -1:
+        check_rows(self._roles.build.codec, self._rows, count)
+        self.build_rows += count
+        return self._add_row_chunk(count, True)
 
     cdef int _add_row_chunk(self, int64_t count, bint count_nulls) except -1:
         cdef int64_t null_count = 0

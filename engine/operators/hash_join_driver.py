@@ -155,12 +155,13 @@ class HashJoinDriver:
         )
 
     def _fill(self, join: HashJoin) -> None:
-        for element in self._build.elements():
-            if isinstance(element, RowPage):
+        for element in self._build.elements_together():
+            if isinstance(element, list):
                 try:
-                    join.add_build_page(element.segment, element.size)
+                    join.add_build_pages(element)
                 finally:
-                    element.recycle()
+                    for page in element:
+                        page.recycle()
             elif isinstance(element, OversizedRow):
                 join.add_build_rows(element.buffer)
             else:

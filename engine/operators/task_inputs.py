@@ -7,19 +7,24 @@ ready and no producer waits for another.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 import msgspec
 import pyarrow as pa
 
 from engine.exchange.elements import OversizedRow, RowPage
-from engine.exchange.input_gate import InputGate
+from engine.exchange.input_gate import InputGate, NothingYet
 from engine.exchange.page_reader import gate_batches
+from engine.exchange.page_runs import PageRuns
 from engine.expressions.schema_bridge import to_arrow_schema
 from engine.graph.deployment import InputGateDescriptor
 from engine.operators.received_runs import is_remote
 from engine.operators.task_services import TaskServices
 from engine.operators.wide_batches import in_turns
 from engine.records.row_sieve import RowSieve
+
+#: pages that are taken together
+PAGES_BYTES: Final = 512 << 10
 
 
 class TaskInput:
@@ -61,6 +66,17 @@ class TaskInput:
         """Yield everything as it comes; who takes a RowPage recycles it, and counts the rows."""
         while (element := self._gate.next()) is not None:
             self.bytes_in += element.nbytes if isinstance(element, pa.RecordBatch) else element.size
+            yield element
+
+    def elements_together(self) -> Iterator[pa.RecordBatch | list[RowPage] | OversizedRow]:
+        """Yield everything as it comes, pages that are there in one list; who takes it recycles and counts as above."""
+        runs = PageRuns(self._gate, PAGES_BYTES)
+        while (element := runs.poll(-1)) is not None:
+            assert not isinstance(element, NothingYet), "it was waited for"
+            if isinstance(element, list):
+                self.bytes_in += sum(page.size for page in element)
+            else:
+                self.bytes_in += element.nbytes if isinstance(element, pa.RecordBatch) else element.size
             yield element
 
     @property

@@ -3,6 +3,7 @@
 import datetime
 import decimal
 import random
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
@@ -250,7 +251,9 @@ def test_build_rows_may_come_as_row_pages(tmp_path, add_rows, how):
     def add_build(join, batch):
         rows = codec.to_rows(batch)
         if add_rows == "page":
-            join.add_build_page(rows + b"\xff" * 100, len(rows))
+            half = sum(map(len, [codec.to_rows(batch.slice(row, 1)) for row in range(batch.num_rows // 2)]))
+            pages = [(rows[:half] + b"\xff" * 100, half), (b"", 0), (rows[half:] + b"\xff" * 8, len(rows) - half)]
+            join.add_build_pages([SimpleNamespace(segment=segment, size=size) for segment, size in pages])
         else:
             join.add_build_rows(rows)
 
@@ -326,8 +329,8 @@ def test_bytes_that_are_not_rows_are_refused(tmp_path):
         join = HashJoin(JoinType.INNER, *sides, output, pa.schema([("k", pa.int64())]), pool, space)
         with pytest.raises(CorruptBlockError, match="build rows"):
             join.add_build_rows(b"\x07" * 64)
-        with pytest.raises(IndexError):
-            join.add_build_page(b"12345678", 9)
+        with pytest.raises(CorruptBlockError, match="8 of a page of build rows"):
+            join.add_build_pages([SimpleNamespace(segment=b"1234567\0", size=9)])
         with pytest.raises(RuntimeError, match="finish_build"):
             join.probe(table.to_batches()[0])
         with pytest.raises(SchemaError):

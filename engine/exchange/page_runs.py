@@ -1,0 +1,62 @@
+"""PageRuns: the elements of a gate, pages that are there together.
+
+    runs = PageRuns(gate, bytes_max) ─► runs.poll(timeout_ms)*      as gate.poll, but pages come as a list: [page, ...]
+
+What is done with one page takes less time than to give the GIL away and get it back, so who takes them one by one keeps
+it for all of them, and tasks that read pages work one after the other. Several are a step worth doing without it.
+
+Invariants: only the first page is waited for, so none is kept while a producer waits for it; whoever gets a list
+recycles all of it. Order is kept. Thread: that of the gate.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from engine.exchange.buffer_pool import Buffer
+from engine.exchange.input_gate import NOTHING_YET, InputGate, NothingYet
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from engine.exchange.elements import OversizedRow
+
+#: pages of a list
+PAGES_MAX: Final = 16
+
+
+class PageRuns:
+    """Args: gate; bytes_max: a list that has so many bytes gets no more pages."""
+
+    def __init__(self, gate: InputGate, bytes_max: int) -> None:
+        self._gate = gate
+        self._bytes_max = bytes_max
+        #: what came behind pages and is none
+        self._behind: pa.RecordBatch | OversizedRow | NothingYet | None = NOTHING_YET
+
+    def poll(self, timeout_ms: int) -> list[Buffer] | pa.RecordBatch | OversizedRow | NothingYet | None:
+        """Return the next pages or another element, None at the end, or NOTHING_YET after that time (-1: never)."""
+        if self._behind is not NOTHING_YET:
+            behind, self._behind = self._behind, NOTHING_YET
+            return behind
+        element = self._gate.poll(timeout_ms)
+        if not isinstance(element, Buffer):
+            return element
+        pages = [element]
+        try:
+            self._add_ready(pages)
+        except BaseException:
+            for page in pages:
+                page.recycle()
+            raise
+        return pages
+
+    def _add_ready(self, pages: list[Buffer]) -> None:
+        size_bytes = pages[0].size
+        while len(pages) < PAGES_MAX and size_bytes < self._bytes_max:
+            element = self._gate.poll(0)
+            if not isinstance(element, Buffer):
+                self._behind = element
+                return
+            pages.append(element)
+            size_bytes += element.size

@@ -140,12 +140,15 @@ class JobResult(msgspec.Struct, frozen=True):
 
 
 def _spilled_by(vertex: VertexResult) -> str:
-    """Say what those that spilled had taken."""
+    """Say what those that spilled had taken, and how much of it are results for others."""
     spilled = [
         f"{size_text(each.spilled_bytes)} of {size_text(each.bytes_in)} by {each.name}"
         for each in vertex.operators
         if each.spilled_bytes
     ]
+    results = vertex.spilled_bytes - sum(each.spilled_bytes for each in vertex.operators)
+    if spilled and results > 0:
+        spilled.append(f"{size_text(results)} of its results")
     return f" ({', '.join(spilled)})" if spilled else ""
 
 

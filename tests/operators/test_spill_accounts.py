@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 from engine import Environment, JoinHint, col
+from engine.client.job_result import JobResult, SubtaskResult, VertexResult
 from engine.graph.deployment import OperatorCounters, operator_totals
 from engine.operators.spill_accounts import SpillAccounts
 
@@ -33,6 +34,18 @@ def test_subtasks_of_a_vertex_are_added_and_those_that_never_began_are_left_out(
     assert operator_totals([(), ()]) == ()
 
 
+def test_the_report_tells_operators_and_results_apart():
+    def line(spilled, *operators):
+        subtask = SubtaskResult(0, 1, 1, 50, 50, spilled, operators=operators)
+        return JobResult("0", "job", "FINISHED", 1, (VertexResult("v", (subtask,)),)).report[0]
+
+    join, sort = OperatorCounters("join", 50 * 10**6, 30 * 10**6), OperatorCounters("sort", 9 * 10**6, 0)
+    assert line(0, sort).endswith("0 B spilled")
+    assert line(30 * 10**6, join, sort).endswith("30 MB spilled (30 MB of 50 MB by join)")
+    assert line(32 * 10**6, join).endswith("spilled (30 MB of 50 MB by join, 2 MB of its results)")
+    assert line(7 * 10**6).endswith("7 MB spilled")
+
+
 @pytest.mark.parametrize("parallelism", [1, 2])
 def test_sorts_in_a_chain_of_operators_spill_less_than_twice_what_each_took(tmp_path, parallelism):
     rng = random.Random(parallelism)
@@ -56,7 +69,7 @@ def test_sorts_in_a_chain_of_operators_spill_less_than_twice_what_each_took(tmp_
     spilled = [(vertex, each) for vertex in result.vertices for each in vertex.operators if each.spilled_bytes]
     assert len(spilled) == 2, result.report
     for vertex, each in spilled:
-        assert each.bytes_in > 6 << 20
+        assert each.bytes_in > 6 * 10**6
         assert each.spilled_bytes <= 2 * each.bytes_in
         assert vertex.spilled_bytes >= each.spilled_bytes
         assert f" by {each.name}" in str(result)

@@ -1,3 +1,4 @@
+import contextlib
 import random
 import threading
 from pathlib import Path
@@ -317,3 +318,53 @@ def test_bytes_are_counted_while_writers_come_and_go(io_manager: IOManager) -> N
         space._writers.add(Meanwhile())
         assert (space.spilled_bytes, space.raw_bytes) == (5, 5)
         assert len(counted) == 2
+
+
+def test_readers_of_one_file_share_its_descriptor_and_the_last_one_closes_it(io_manager: IOManager) -> None:
+    def open_descriptors(path: str) -> int:
+        count = 0
+        for entry in Path("/proc/self/fd").iterdir():
+            with contextlib.suppress(FileNotFoundError):
+                count += str(entry.readlink()) == path
+        return count
+
+    with io_manager.space(IDENTITY) as space:
+        writer = space.writer("runs", 1024)
+        for index in range(50):
+            writer.write_bytes(bytes([index]) * 600)
+        file = writer.finish()
+        (path,) = file.paths
+        readers = [file.reader(index % 2, first_block=index, block_count=2) for index in range(20)]
+        assert open_descriptors(path) == 1
+        for index, reader in enumerate(readers):
+            assert list(reader) == [bytes([index]) * 600, bytes([index + 1]) * 600]
+            reader.close()
+            reader.close()
+            assert open_descriptors(path) == (index < 19)
+        assert file.read_block(49) == bytes([49]) * 600
+        assert open_descriptors(path) == 0
+        threads = [threading.Thread(target=lambda: [file.read_block(index) for index in range(50)]) for _ in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert open_descriptors(path) == 0
+        Path(path).unlink()
+        for _ in range(2):
+            with pytest.raises(SpillError, match="cannot be opened"):
+                file.read_block(0)
+
+
+def test_a_file_of_several_owners_is_deleted_by_the_last_one(io_manager: IOManager) -> None:
+    with io_manager.space(IDENTITY) as space:
+        for owners in (1, 3):
+            writer = space.writer("runs", 1024)
+            writer.write_bytes(b"row")
+            file = writer.finish()
+            file.share(owners)
+            for left in reversed(range(owners)):
+                assert Path(file.paths[0]).exists()
+                file.release()
+                assert file.deleted == (left == 0)
+            assert not Path(file.paths[0]).exists()
+            file.delete()

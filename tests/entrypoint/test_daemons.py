@@ -107,6 +107,8 @@ def test_a_cluster_starts_as_a_whole_and_stop_ends_the_latest(installation):
     assert installation.slots() == 4
     for pid in (first, second):
         assert psutil.Process(pid).memory_info().rss < TASK_MANAGER_MB_MAX << 20
+        # what threads free goes back to few arenas
+        assert psutil.Process(pid).environ()["MALLOC_ARENA_MAX"] == os.environ.get("MALLOC_ARENA_MAX", "2")
     stopped = installation.run("taskmanager", "stop")
     assert f"(pid: {second})" in stopped.stdout
     assert installation.slots() == 2, "one that stops says so"

@@ -27,7 +27,7 @@ blocks of runs (memory of their readers, of small pools 2 MiB) and up to a quart
 for decoding. A row larger than that is decoded where it lies in its block. A row larger than the whole pool uses the
 reserved grant, alone, and becomes a run of its own.
 
-Spilled bytes: the input once with up to fan-in runs (256 and more; a sort for several readers divides them), of more
+Spilled bytes: the input once with up to fan-in runs (128 and more; a sort for several readers divides them), of more
 runs a part twice: with a thousand times the memory 1.7 times the input. To that end blocks are small and a small memory
 is not divided, which makes runs twice as long. It is never more than twice: the fan-in is at least the square root of
 the number of runs.

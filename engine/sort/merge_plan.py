@@ -13,7 +13,7 @@ and there would leave gaps too small for one, and what has been merged would be 
 
 A run is merged at most once before the last merge: n runs have a fan-in of at least the square root of n, also where
 that many blocks do not fit (a few KiB more than the budget, for an input of thousands of times the memory). So what
-is spilled is at most twice the input; with 256 runs or fewer it is the input.
+is spilled is at most twice the input; with 128 runs or fewer it is the input.
 
 Invariants: 2 <= fan-in; a plan of n runs ends with at most fan-in runs; no run is left out.
 
@@ -29,13 +29,17 @@ from collections.abc import Iterator, Sequence
 FAN_IN_MAX = 512
 #: bytes of blocks that one merge may hold in any case; they come from the I/O room
 MERGE_BYTES_MIN = 2 << 20
+LARGE_BYTES = 32 << 20
 BLOCK_SIZE_MIN = 4 << 10
 BLOCK_SIZE_MAX = 256 << 10
 
 
 def block_size_bytes(memory_bytes: int) -> int:
-    """Return the block size of runs: the power of two that lets 256 blocks fit half of the memory, within bounds."""
-    wanted = max(memory_bytes // FAN_IN_MAX, 1)
+    """Return the block size of runs: the power of two that lets 256 blocks fit half of the memory, within bounds.
+
+    Of a large memory, whose runs are few, 128: each block costs a call and two changes of threads.
+    """
+    wanted = max(memory_bytes // (512 if memory_bytes < LARGE_BYTES else 256), 1)
     power = 1 << (wanted.bit_length() - 1)
     return min(max(power, BLOCK_SIZE_MIN), BLOCK_SIZE_MAX)
 

@@ -68,8 +68,8 @@ def main(words: Sequence[str] | None = None) -> int:
     for name, path in (("DREY_CONF_DIR", places.conf), ("DREY_LOG_DIR", places.log), ("DREY_PID_DIR", places.pid)):
         if os.environ.get(name):
             os.environ[name] = str(path)
-    # glibc gives threads arenas, up to eight for each processor, and each keeps what is freed in it. What the threads of
-    # a daemon work on is in pages and with Arrow; two arenas are enough for the rest.
+    # glibc gives threads arenas, up to eight for each processor, and each keeps what is freed in it. What the threads
+    # of a daemon work on is in pages and with Arrow; two arenas are enough for the rest.
     os.environ.setdefault("MALLOC_ARENA_MAX", "2")
     if not places.conf.is_dir():
         _complain(f"error: there is no folder {places.conf}, which DREY_CONF_DIR names")

@@ -32,7 +32,7 @@ cdef class SpillFile:
     cdef int* enter(self) except NULL
     cdef void leave(self) noexcept
     cdef int _open(self) except -1
-    cdef void _close(self, int32_t count) noexcept
+    cdef void _close(self, int32_t opened) noexcept
 
 # A file of the space over an index, which becomes the file's.
 cdef SpillFile new_file(

@@ -61,10 +61,10 @@ cdef class SpillFile:
             if self._reader_count == 0:
                 self._close(<int32_t> len(self._extents))
 
-    cdef void _close(self, int32_t count) noexcept:
-        cdef int32_t index
-        for index in range(count):
-            os.close(self._fds[index])
+    cdef void _close(self, int32_t opened) noexcept:
+        cdef int32_t extent
+        for extent in range(opened):
+            os.close(self._fds[extent])
         free(self._fds)
         self._fds = NULL
 

@@ -43,6 +43,8 @@ class SubtaskResult(msgspec.Struct, frozen=True):
     worker_bytes_peak: int = 0
     #: what each operator that may spill took and spilled, in order of the chain
     operators: tuple[OperatorCounters, ...] = ()
+    #: bytes of its results that were written to disk, for others to read
+    stored_bytes: int = 0
 
 
 class VertexResult(msgspec.Struct, frozen=True):
@@ -77,6 +79,11 @@ class VertexResult(msgspec.Struct, frozen=True):
         return sum(subtask.spilled_bytes for subtask in self.subtasks)
 
     @property
+    def stored_bytes(self) -> int:
+        """Bytes of its results that were written to disk."""
+        return sum(subtask.stored_bytes for subtask in self.subtasks)
+
+    @property
     def operators(self) -> tuple[OperatorCounters, ...]:
         """What each operator that may spill took and spilled in all subtasks, in order of the chain."""
         return operator_totals(subtask.operators for subtask in self.subtasks)
@@ -106,7 +113,8 @@ class JobResult(msgspec.Struct, frozen=True):
         vertices = (
             f"{vertex.name}: {_counted(len(vertex.subtasks), 'subtask')}, "
             f"{_counted(sum(subtask.rows_out for subtask in vertex.subtasks), 'row')} out, "
-            f"{size_text(vertex.spilled_bytes)} spilled{_spilled_by(vertex)}{_begun_again(vertex)}{_peaks(vertex)}"
+            f"{size_text(vertex.spilled_bytes)} spilled{_spilled_by(vertex)}{_stored(vertex)}"
+            f"{_begun_again(vertex)}{_peaks(vertex)}"
             for vertex in self.vertices
         )
         decided = (*self.splits, *(decision.text for decision in self.decisions))
@@ -140,7 +148,7 @@ class JobResult(msgspec.Struct, frozen=True):
 
 
 def _spilled_by(vertex: VertexResult) -> str:
-    """Say what those that spilled had taken, and how much of it are results for others."""
+    """Say what those that spilled had taken, and how much of it are sorted runs kept for others."""
     spilled = [
         f"{size_text(each.spilled_bytes)} of {size_text(each.bytes_in)} by {each.name}"
         for each in vertex.operators
@@ -148,8 +156,13 @@ def _spilled_by(vertex: VertexResult) -> str:
     ]
     results = vertex.spilled_bytes - sum(each.spilled_bytes for each in vertex.operators)
     if spilled and results > 0:
-        spilled.append(f"{size_text(results)} of its results")
+        spilled.append(f"{size_text(results)} of sorted results")
     return f" ({', '.join(spilled)})" if spilled else ""
+
+
+def _stored(vertex: VertexResult) -> str:
+    """Say how much of its results went to disk, if any did."""
+    return f", {size_text(vertex.stored_bytes)} of results on disk" if vertex.stored_bytes else ""
 
 
 def _begun_again(vertex: VertexResult) -> str:
@@ -195,6 +208,7 @@ def job_result(outcome: JobOutcome) -> JobResult:
                     subtask.counters.arrow_bytes_peak,
                     subtask.counters.worker_bytes_peak,
                     subtask.counters.operators,
+                    subtask.counters.stored_bytes,
                 )
                 for subtask in vertex.subtasks
             ),

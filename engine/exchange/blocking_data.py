@@ -159,7 +159,7 @@ class BlockingData:
         return sum(len(buffers) for buffers in self._buffers)
 
     @property
-    def spilled_bytes(self) -> int:
+    def file_bytes(self) -> int:
         """Bytes of the data file."""
         return 0 if self._file is None else self._file.size_bytes
 

@@ -200,8 +200,13 @@ class ResultPartition:
 
     @property
     def spilled_bytes(self) -> int:
-        """Bytes of the file of a BLOCKING partition."""
-        return 0 if self._data is None else self._data.spilled_bytes
+        """Bytes that the task spilled in here: none, for what is kept for others is its result."""
+        return 0
+
+    @property
+    def file_bytes(self) -> int:
+        """Bytes of the file of a BLOCKING partition, 0 while it is in memory."""
+        return 0 if self._data is None else self._data.file_bytes
 
     # ------------------------------------------------------------------------------------------------ producer's side
 

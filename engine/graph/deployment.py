@@ -148,6 +148,7 @@ class TaskCounters(msgspec.Struct, frozen=True):
     rows_out: int = 0
     bytes_in: int = 0
     bytes_out: int = 0
+    #: by its operators, see ``operators``; what it stored for others is in ``stored_bytes``
     spilled_bytes: int = 0
     managed_pages_peak: int = 0
     bad_rows: int = 0
@@ -164,6 +165,8 @@ class TaskCounters(msgspec.Struct, frozen=True):
     worker_bytes_peak: int = 0
     #: in order of the chain
     operators: tuple[OperatorCounters, ...] = ()
+    #: bytes of results on disk
+    stored_bytes: int = 0
 
 
 def operator_totals(subtasks: Iterable[tuple[OperatorCounters, ...]]) -> tuple[OperatorCounters, ...]:

@@ -169,6 +169,7 @@ class BatchTask:
             network_buffers_peak=sum(partition.buffers_peak for partition in self._partitions),
             arrow_bytes_peak=self._context.arrow_peak.bytes,
             worker_bytes_peak=self._context.worker_bytes_peak,
+            stored_bytes=sum(partition.file_bytes for partition in self._partitions),
             operators=self._context.accounts.counters(self._descriptor.chain, 0 if driver is None else driver.bytes_in),
             back_pressured_ms=sum(partition.blocked_ns for partition in self._partitions) // 1_000_000,
             idle_ms=sum(task_input.idle_ns for task_input in tuple(self._inputs.values())) // 1_000_000,

@@ -114,6 +114,7 @@ def metric_values(vertex: VertexDetails) -> dict[str, float]:
             "numBytesIn": counters.bytes_in,
             "numBytesOut": counters.bytes_out,
             "numBytesSpilled": counters.spilled_bytes,
+            "numBytesStored": counters.stored_bytes,
             "accumulatedBackPressuredTimeMs": counters.back_pressured_ms,
             "accumulatedIdleTimeMs": counters.idle_ms,
             "managedMemoryPeak": counters.managed_bytes_peak,

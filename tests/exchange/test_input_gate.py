@@ -80,11 +80,13 @@ def test_a_blocking_partition_is_read_twice_and_after_a_spill_with_the_same_rows
             gate.close()
         return rows
 
-    assert partition.spilled_bytes == 0
+    assert partition.file_bytes == 0
     first = read_all()
     second = read_all()
     assert partition.data is not None
     assert partition.data.spill() > 0
+    assert partition.file_bytes > 0
+    assert partition.spilled_bytes == 0, "a result is nothing that was spilled"
     assert read_all() == second == first
     assert sorted(row["k"] for rows in first for row in rows) == list(range(3000))
     assert partition.state is PartitionState.FINISHED

@@ -77,7 +77,7 @@ def stored(world: RemoteWorld, count: int, batches: Any) -> list[Any]:
     world.far.join(WAIT_S)
     for partition in partitions:
         partition.data.spill()
-        assert partition.spilled_bytes > 0
+        assert partition.file_bytes > 0
     return partitions
 
 

@@ -35,15 +35,16 @@ def test_subtasks_of_a_vertex_are_added_and_those_that_never_began_are_left_out(
 
 
 def test_the_report_tells_operators_and_results_apart():
-    def line(spilled, *operators):
-        subtask = SubtaskResult(0, 1, 1, 50, 50, spilled, operators=operators)
+    def line(spilled, *operators, stored=0):
+        subtask = SubtaskResult(0, 1, 1, 50, 50, spilled, operators=operators, stored_bytes=stored)
         return JobResult("0", "job", "FINISHED", 1, (VertexResult("v", (subtask,)),)).report[0]
 
     join, sort = OperatorCounters("join", 50 * 10**6, 30 * 10**6), OperatorCounters("sort", 9 * 10**6, 0)
     assert line(0, sort).endswith("0 B spilled")
     assert line(30 * 10**6, join, sort).endswith("30 MB spilled (30 MB of 50 MB by join)")
-    assert line(32 * 10**6, join).endswith("spilled (30 MB of 50 MB by join, 2 MB of its results)")
+    assert line(32 * 10**6, join).endswith("spilled (30 MB of 50 MB by join, 2 MB of sorted results)")
     assert line(7 * 10**6).endswith("7 MB spilled")
+    assert line(7 * 10**6, stored=3 * 10**6).endswith("7 MB spilled, 3 MB of results on disk")
 
 
 @pytest.mark.parametrize("parallelism", [1, 2])

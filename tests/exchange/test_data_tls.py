@@ -22,7 +22,7 @@ from tests.exchange.far_process import SCHEMA, batch_of
 from tests.exchange.remote_world import RemoteWorld
 from tests.exchange.test_remote_channels import BATCHES, produce, read_all, rows_of
 from tests.exchange.test_remote_channels import SCHEMA as WIDE_SCHEMA
-from tests.exchange.test_remote_faults import FlippingProxy, gate_at, produce_until_released
+from tests.exchange.test_remote_faults import FlippingProxy, gate_at, reason_of_the_end
 from tests.exchange.world import BLOCKING, PIPELINED, descriptor, partition_id
 from tests.rpc.served import until
 from tests.rpc.test_tls import contexts
@@ -219,20 +219,7 @@ def test_a_flipped_bit_within_tls_is_an_error_and_never_a_wrong_row(
     monkeypatch.setattr(data_server, "MESSAGE_S", 0.5)  # a record that became longer does not end
     tls = contexts(own)
     world = make_world(tls, tls)
-    partition = world.far.partition(descriptor(1, "GLOBAL"), (1, 4))
-    produce_until_released(world, partition)
-    address = world.far_plane.server.address
-    proxy = FlippingProxy(address.host, address.port, flip_at, towards_reader)
-    gate = gate_at(world, proxy.address)
-    expected = set(batch_of(0)["k"].to_pylist())
-    with pytest.raises(PartitionConnectionError) as caught:
-        for batch in gate_batches(gate, SCHEMA, max_rows=200):
-            assert set(batch["k"].to_pylist()) <= expected
-    assert proxy.address in str(caught.value)
-    gate.close()
-    partition.release()
-    proxy.close()
-    world.join()
+    reason_of_the_end(world, lambda host, port: FlippingProxy(host, port, flip_at, towards_reader))
 
 
 def test_mutual_tls_lets_a_server_start_off_loopback_without_a_secret(own: Path) -> None:

@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +94,25 @@ def produce_until_released(world: RemoteWorld, partition: Any) -> None:
         writer.close()
 
     world.far.run(work)
+
+
+def reason_of_the_end(world: RemoteWorld, proxy_to: Callable[[str, int], FlippingProxy]) -> str:
+    """Return why reading through a proxy that damages something ended; what was read before is right."""
+    partition = world.far.partition(descriptor(1, "GLOBAL"), (1, 4))
+    produce_until_released(world, partition)
+    address = world.far_plane.server.address
+    proxy = proxy_to(address.host, address.port)
+    gate = gate_at(world, proxy.address)
+    expected = set(batch_of(0)["k"].to_pylist())
+    with pytest.raises(PartitionConnectionError) as caught:
+        for batch in gate_batches(gate, SCHEMA, max_rows=200):
+            assert set(batch["k"].to_pylist()) <= expected
+    assert proxy.address in str(caught.value)
+    gate.close()
+    partition.release()
+    proxy.close()
+    world.join()
+    return str(caught.value)
 
 
 TOWARDS_READER = (1, 6, 30, 60, 130, 200, 260, 300, 1000, 3000, 5000, 20_000, 77_777)

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from engine.errors import PartitionConnectionError
 from engine.exchange import data_server
 from engine.exchange.frames import HEADER_BYTES, decode_header
 from engine.exchange.page_reader import gate_batches
@@ -18,7 +17,7 @@ from engine.rpc.credentials import Credentials
 from engine.rpc.tls import Tls
 from tests.exchange.far_process import SCHEMA, batch_of
 from tests.exchange.remote_world import RemoteWorld
-from tests.exchange.test_remote_faults import FlippingProxy, gate_at, produce_until_released
+from tests.exchange.test_remote_faults import FlippingProxy, gate_at, reason_of_the_end
 from tests.exchange.world import descriptor
 from tests.rpc.test_tls import contexts
 
@@ -82,22 +81,8 @@ def make_world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]
 
 
 def read_through(world: RemoteWorld, number: int, towards_reader: bool, is_sealed: bool, cut: int | None) -> str:
-    """Return why reading through the proxy ended; what was read before is right."""
-    partition = world.far.partition(descriptor(1, "GLOBAL"), (1, 4))
-    produce_until_released(world, partition)
-    address = world.far_plane.server.address
-    proxy = MessageProxy(address.host, address.port, number, towards_reader, is_sealed, cut)
-    gate = gate_at(world, proxy.address)
-    expected = set(batch_of(0)["k"].to_pylist())
-    with pytest.raises(PartitionConnectionError) as caught:
-        for batch in gate_batches(gate, SCHEMA, max_rows=200):
-            assert set(batch["k"].to_pylist()) <= expected
-    assert proxy.address in str(caught.value)
-    gate.close()
-    partition.release()
-    proxy.close()
-    world.join()
-    return str(caught.value)
+    """Return why reading ended through a proxy that damages one message."""
+    return reason_of_the_end(world, lambda host, port: MessageProxy(host, port, number, towards_reader, is_sealed, cut))
 
 
 @pytest.mark.parametrize("cut", [1, HEADER_BYTES - 1, HEADER_BYTES + 4])

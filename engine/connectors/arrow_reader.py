@@ -25,7 +25,7 @@ class ArrowReader:
         """Yield the batches of all splits, with the columns that are wanted."""
         columns = list(self._spec.columns)
         for split in self._splits:
-            batches = self._inline(split) if self._spec.inline is not None else self._from_file(split)
+            batches = self._batches(split)
             row_bytes = split.size_bytes / max(1, split.row_count)
             while True:
                 with turn(row_bytes):
@@ -38,15 +38,10 @@ class ArrowReader:
                     del pieces
             self.bytes_read += split.size_bytes
 
-    def _inline(self, split: SourceSplit) -> Iterator[pa.RecordBatch]:
-        with pa.ipc.open_stream(pa.py_buffer(self._spec.inline)) as reader:
-            for index, batch in enumerate(reader):
-                if split.start <= index < split.end:
-                    yield batch
-
-    @staticmethod
-    def _from_file(split: SourceSplit) -> Iterator[pa.RecordBatch]:
-        with pa.OSFile(split.path) as file, pa.ipc.open_file(file) as reader:
+    def _batches(self, split: SourceSplit) -> Iterator[pa.RecordBatch]:
+        inline = self._spec.inline
+        source = pa.OSFile(split.path) if inline is None else pa.BufferReader(inline)
+        with source as file, pa.ipc.open_file(file) as reader:
             for index in range(split.start, split.end):
                 yield reader.get_batch(index)
 

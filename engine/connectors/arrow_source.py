@@ -3,8 +3,9 @@
     arrow_source(data, folder) -> (ArrowSource, SourceStatistics, pa.Schema)
 
 Anything with the Arrow C stream (or array, or a pandas frame's) interface is read batch by batch. Up to INLINE_BYTES
-travel inside the plan as an Arrow IPC stream; more is spooled to an IPC file in ``folder`` (the Environment's own
-temporary one), in batches of BATCH_ROWS_MAX rows, so that subtasks can share it.
+travel inside the plan as the bytes of an Arrow IPC file; more is spooled to such a file in ``folder`` (the
+Environment's own temporary one), in batches of BATCH_ROWS_MAX rows, so that subtasks can share it. A file and not a
+stream: each split is found without reading those before it.
 """
 
 from __future__ import annotations
@@ -97,7 +98,7 @@ def _inline(
     batches: list[pa.RecordBatch], size_bytes: int, schema: pa.Schema
 ) -> tuple[ArrowSource, SourceStatistics, pa.Schema]:
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, schema) as writer:
+    with pa.ipc.new_file(sink, schema) as writer:
         for batch in batches:
             writer.write_batch(batch)
     rows = sum(batch.num_rows for batch in batches)

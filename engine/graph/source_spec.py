@@ -49,7 +49,7 @@ class ParquetSource(msgspec.Struct, frozen=True, tag="parquet"):
 
 
 class ArrowSource(msgspec.Struct, frozen=True, tag="arrow"):
-    """Arrow IPC: either a whole stream inline (small data) or IPC files that the client wrote (``paths``)."""
+    """Arrow IPC files: either the bytes of one inline (small data) or files that the client wrote (``paths``)."""
 
     paths: tuple[str, ...]
     splits: tuple[SourceSplit, ...]

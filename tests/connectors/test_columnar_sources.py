@@ -224,6 +224,33 @@ def test_small_data_travels_in_the_plan_and_large_data_in_a_file(tmp_path):
     assert table_of(half, pa.schema([("s", pa.string())])).num_rows == spec.splits[0].row_count
 
 
+def test_many_small_batches_are_read_once_each(monkeypatch):
+    # Not so the batches before those of a split: their number would count twice over.
+    table = pa.table({"n": list(range(40))})
+    spec, _, schema = arrow_source(pa.Table.from_batches(table.to_batches(1)), refuse_folder)
+    assert len(spec.splits) == 40
+    opened, read = pa.ipc.open_file, []
+
+    class CountingReader:
+        def __init__(self, file):
+            self._reader = opened(file)
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *error):
+            self._reader.__exit__(*error)
+
+        def get_batch(self, index):
+            read.append(index)
+            return self._reader.get_batch(index)
+
+    monkeypatch.setattr(pa.ipc, "open_file", CountingReader)
+    assert table_of(spec, schema).equals(table)
+    assert read == list(range(40))
+    assert pa.Table.from_batches(open_source(spec, spec.splits[30:32]), schema).to_pydict() == {"n": [30, 31]}
+
+
 def test_what_offers_no_arrow_data_is_refused():
     with pytest.raises(SchemaError, match="a list offers no Arrow data"):
         arrow_source([1, 2], refuse_folder)

@@ -1,5 +1,5 @@
 # Everyday verbs. Each works from a fresh checkout: the environment is made where it is missing.
-.PHONY: build debug test tidy chaos soak torture coverage asan bench quickstart clean
+.PHONY: build debug test tidy chaos soak torture acceptance coverage asan bench quickstart clean
 
 PYTHON = .venv/bin/python
 # its other ways of tracing know nothing of Cython's plugin, and leave .pyx out with a warning
@@ -48,6 +48,12 @@ else
 	$(MAKE) coverage
 	$(MAKE) build
 endif
+
+acceptance: build ## whole programs over a hundred times their memory, against DuckDB, in a control group: MANAGED=16mb
+                  ## SLOTS=8 P=heavy_probe,many_groups ARGS="--mode BATCH", "--rounds 3 --cluster", "--disk-full 32",
+                  ## "--bit-flips"
+	$(PYTHON) -m tests.acceptance --managed $(or $(MANAGED),4mb) --slots $(or $(SLOTS),2) \
+	    $(if $(P),--programs $(P)) $(ARGS)
 
 coverage:         ## tests on a build that traces lines, .pyx too; fails when a native module is not in the report
 	DREY_BUILD=coverage bash -c 'source bin/config.sh && ensure_environment spark test coverage'

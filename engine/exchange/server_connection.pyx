@@ -100,6 +100,7 @@ cdef class ServerConnection:
     cdef int32_t _capacity
     cdef list _channels                     # SenderChannel or None
     cdef ReadyQueue _ready
+    cdef set _available                     # numbers of requests whose partition is there now, to be sent
     cdef OutFrames _out                     # the writer's, like the next two
     cdef list _owners                       # of the payloads in _out
     cdef list _ended                        # channels whose end is in _out
@@ -118,6 +119,7 @@ cdef class ServerConnection:
         self._owners = []
         self._ended = []
         self._ready = ReadyQueue(16)
+        self._available = set()
         self._scratch = <uint8_t*> malloc(FRAME_CONTROL_BYTES_MAX)
         if self._scratch == NULL:
             raise MemoryError
@@ -148,10 +150,12 @@ cdef class ServerConnection:
             monitor_unlock(&self._send_lock)
 
     def announce_available(self, uint32_t number):
-        """Tell the peer that a partition which was not found is there now. Thread: any."""
-        cdef FrameHeader header
-        begin_frame(&header, FRAME_AVAILABLE, number, 0)
-        self._send_now(&header, NULL)
+        """Tell the peer that the partition of a request which was not found is there now.
+
+        The writer says so: whoever registered the partition does not wait for a peer that has stopped. Thread: any.
+        """
+        self._available.add(number)
+        self._ready.push(<int32_t> number)
 
     # -------------------------------------------------------------------------------------------------------- reading
 
@@ -301,6 +305,10 @@ cdef class ServerConnection:
         cdef int32_t backlog
         cdef bint is_end, may_send, is_announced
         cdef uint32_t sequence = 0
+        if len(self._available) > 0 and number in self._available:
+            self._available.discard(number)
+            self._add_frame(FRAME_AVAILABLE, number, 0, NULL)
+            turns -= 1
         if channel is None or channel.view is None:
             return 0
         while turns > 0:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -11,8 +13,9 @@ from typing import Any
 import pytest
 
 from engine.exchange import data_server
-from engine.exchange.frames import HEADER_BYTES, decode_header
+from engine.exchange.frames import HEADER_BYTES, FrameKind, decode_header
 from engine.exchange.page_reader import gate_batches
+from engine.exchange.server_connection import ServerConnection
 from engine.rpc.credentials import Credentials
 from engine.rpc.tls import Tls
 from tests.exchange.far_process import SCHEMA, batch_of
@@ -129,3 +132,29 @@ def test_a_producer_that_has_nothing_to_say_for_long_is_waited_for(make_world: A
     gate.close()
     world.join()
     assert rows == batch_of(0).num_rows + batch_of(1).num_rows
+
+
+def test_who_registers_a_partition_does_not_wait_for_a_peer_that_has_stopped() -> None:
+    ours, theirs = socket.socketpair()
+    filling = 0
+    ours.setblocking(False)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            filling += ours.send(b"x" * 65536)
+    ours.setblocking(True)
+    connection = ServerConnection(ours.fileno(), "stopped", object())
+    for _ in range(2):  # twice is once: the peer only wants to know that it is there
+        registering = threading.Thread(target=connection.announce_available, args=(3,), daemon=True)
+        registering.start()
+        registering.join(30)
+        assert not registering.is_alive()
+    writer = threading.Thread(target=connection.write_loop)
+    writer.start()
+    assert len(theirs.recv(filling, socket.MSG_WAITALL)) == filling
+    header = decode_header(theirs.recv(HEADER_BYTES, socket.MSG_WAITALL))
+    connection.shut_down("the test ends")
+    writer.join()
+    assert theirs.recv(1) == b""
+    theirs.close()
+    ours.close()
+    assert (header["type"], header["channel"]) == (FrameKind.AVAILABLE, 3)

@@ -58,6 +58,11 @@ START_TIMEOUT_S = 30.0
 #: a TaskManager with less does little but spill
 _PROCESS_MB_MIN = 128
 _LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
+#: nobody types a password for each of many hosts, and one that does not answer is an error in time. Whoever wants it
+#: otherwise says so in DREY_SSH_OPTS, which come first: the first value of an option counts
+_SSH_OPTIONS = "-o BatchMode=yes -o ConnectTimeout=10 -o ServerAliveInterval=5 -o ServerAliveCountMax=3"
+#: exit code of ssh itself
+_SSH_FAILED = 255
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -300,8 +305,9 @@ def _ssh(host: str, script: str, verb: str, arguments: Sequence[str]) -> subproc
         for name in ("DREY_CONF_DIR", "DREY_LOG_DIR", "DREY_PID_DIR")
         if os.environ.get(name)
     )
+    options = shlex.split(f"{os.environ.get('DREY_SSH_OPTS', '')} {_SSH_OPTIONS}")
     return subprocess.Popen(
-        ["ssh", "-n", *shlex.split(os.environ.get("DREY_SSH_OPTS", "")), host, f"{settings} {command}".strip()],
+        ["ssh", "-n", *options, host, f"{settings} {command}".strip()],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -313,8 +319,13 @@ def _relay(host: str, process: subprocess.Popen[str]) -> int:
     output, _ = process.communicate()
     for line in output.splitlines():
         say(f"{host}: {line}")
-    if process.returncode:
-        _complain(f"{host}: ssh ended with exit code {process.returncode}")
+    if process.returncode == _SSH_FAILED:
+        _complain(
+            f"{host}: cannot be reached by ssh, nothing was done there. Is the name right, and does 'ssh {host} true'"
+            " work without a question? DREY_SSH_OPTS has more options for ssh"
+        )
+    elif process.returncode:
+        _complain(f"{host}: the command there ended with exit code {process.returncode}")
     return 1 if process.returncode else 0
 
 

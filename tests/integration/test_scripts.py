@@ -90,11 +90,29 @@ def test_workers_on_other_hosts_are_started_and_stopped_over_ssh(installation, t
     assert re.search(r"worker-1\.example: Started taskmanager \d+ at localhost:\d+ with 4 slots", done.stdout)
     words = (tmp_path / "ssh.log").read_text().splitlines()
     assert words[:5] == ["-n", "-p", "2222", "-o", "ConnectTimeout 5"]
-    assert words[5] == "worker-1.example"
-    assert words[6].endswith("bin/taskmanager.sh start -D taskmanager.numberOfTaskSlots=4")
+    # Behind them: the first value of an option counts.
+    assert words[5:9] == ["-o", "BatchMode=yes", "-o", "ConnectTimeout=10"]
+    assert words[words.index("worker-1.example") + 1].endswith(
+        "bin/taskmanager.sh start -D taskmanager.numberOfTaskSlots=4"
+    )
     assert installation.slots() == 4
     stopped = installation.script("stop-cluster.sh")
     assert stopped.returncode == 0
     assert "worker-1.example: " in stopped.stdout
     assert (tmp_path / "ssh.log").read_text().splitlines()[-1].endswith("bin/taskmanager.sh stop-all")
     assert [path.suffix for path in installation.pid.iterdir()] == [".epoch"]
+
+
+def test_a_host_that_ssh_cannot_reach_is_named_and_the_others_are_started(installation, tmp_path):
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "ssh").write_text("#!/usr/bin/env bash\necho 'connect: Connection timed out'\nexit 255\n")
+    (tmp_path / "bin" / "ssh").chmod(0o755)
+    installation.environment |= {"PATH": f"{tmp_path / 'bin'}:{installation.environment['PATH']}"}
+    (installation.conf / "workers").write_text("localhost\nfar.example\n")
+    done = installation.script("start-cluster.sh", "-D", "taskmanager.numberOfTaskSlots=3")
+    assert done.returncode == 1
+    assert "far.example: connect: Connection timed out" in done.stdout
+    assert "far.example: cannot be reached by ssh, nothing was done there." in done.stderr
+    assert installation.slots() == 3
+    assert installation.script("stop-cluster.sh").returncode == 1
+    assert installation.pids("taskmanager") == installation.pids("jobmanager") == []

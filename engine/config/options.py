@@ -196,6 +196,13 @@ FAULT_POINT = _option(
 CHECK_GATEWAYS = _option(
     "debug.check-gateways", "bool", "false", "Every message between components passes its codec, also in one process."
 )
+LOAD_BALANCE_MODE = _option(
+    "taskmanager.load-balance.mode",
+    "string",
+    "NONE",
+    "Whose slots a job gets: those of one TaskManager before the next one's (NONE), or of all of them evenly (SLOTS).",
+    ("NONE", "SLOTS"),
+)
 SLOT_REQUEST_TIMEOUT = _option(
     "slot.request.timeout", "duration", "5 min", "How long a pipelined region waits for its slots."
 )

@@ -12,22 +12,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import random
 from collections.abc import Callable
 from concurrent.futures import Executor
 from pathlib import Path
 
 from engine.blob.blob_server import BlobServer
 from engine.clock import Clock
-from engine.config.loader import Configuration, configuration_from_texts
+from engine.config.loader import Configuration
 from engine.config.options import (
     HEARTBEAT_INTERVAL,
     HEARTBEAT_TIMEOUT,
-    JOB_RECOVERY_TASK_MANAGER_TIMEOUT,
     JOB_STORE_CACHE,
     JOB_STORE_CAPACITY,
     JOB_STORE_EXPIRATION,
-    SLOT_REQUEST_TIMEOUT,
+    LOAD_BALANCE_MODE,
 )
 from engine.dispatcher.dispatcher import Dispatcher
 from engine.dispatcher.job_archive import JobArchive
@@ -38,9 +36,9 @@ from engine.dispatcher.job_store import JobStore
 from engine.entrypoint.storage_places import StoragePlaces
 from engine.graph.job_graph import JobGraph
 from engine.jobmaster.job_journal import Journal
-from engine.jobmaster.job_master import JobMaster, JobMasterSettings
+from engine.jobmaster.job_master import JobMaster
+from engine.jobmaster.job_master_settings import job_master_settings
 from engine.jobmaster.job_recovery import RecoveredJob
-from engine.jobmaster.restart_strategy import RestartStrategy, restart_strategy
 from engine.resourcemanager.resource_manager import RESOURCE_MANAGER_ADDRESS, ResourceManager
 from engine.rpc.endpoint import RpcEndpoint
 from engine.rpc.gateway import RpcService
@@ -85,8 +83,8 @@ class LeadingComponents:
         self._is_leading = is_leading
         self._on_fatal = on_fatal
         self._blobs = blobs
-        self._heartbeat_interval_s = configuration.get(HEARTBEAT_INTERVAL) / 1000
-        self._heartbeat_timeout_s = configuration.get(HEARTBEAT_TIMEOUT) / 1000
+        resource_manager_address = rpc.address_of(RESOURCE_MANAGER_ADDRESS)
+        self._job_master_settings = job_master_settings(configuration, resource_manager_address, "exponential-delay")
         self._endpoints: list[RpcEndpoint] = []
 
     async def start(self) -> None:
@@ -103,11 +101,12 @@ class LeadingComponents:
         resource_manager = ResourceManager(
             self._rpc,
             self.epoch,
-            self._heartbeat_interval_s,
-            self._heartbeat_timeout_s,
+            self._configuration.get(HEARTBEAT_INTERVAL) / 1000,
+            self._configuration.get(HEARTBEAT_TIMEOUT) / 1000,
             self._clock,
             self._on_fatal,
             dispatcher.is_known_job,
+            is_spread=self._configuration.get(LOAD_BALANCE_MODE) == "SLOTS",
         )
         self._endpoints.append(resource_manager)
         self._rpc.start(resource_manager)
@@ -130,14 +129,7 @@ class LeadingComponents:
             job_graph,
             self._rpc,
             self.epoch,
-            JobMasterSettings(
-                slot_request_timeout_s=self._configuration.get(SLOT_REQUEST_TIMEOUT) / 1000,
-                heartbeat_interval_s=self._heartbeat_interval_s,
-                heartbeat_timeout_s=self._heartbeat_timeout_s,
-                resource_manager_address=self._rpc.address_of(RESOURCE_MANAGER_ADDRESS),
-                restart_strategy=self._restart_strategy,
-                reattach_timeout_s=self._configuration.get(JOB_RECOVERY_TASK_MANAGER_TIMEOUT) / 1000,
-            ),
+            self._job_master_settings,
             self._clock,
             self._blocking_work,
             self._is_leading,
@@ -146,8 +138,3 @@ class LeadingComponents:
             journal,
             RecoveredJob(taken.events, taken.stored.decision) if taken is not None else None,
         )
-
-    def _restart_strategy(self, job_graph: JobGraph) -> RestartStrategy:
-        """Return what the job says, else this cluster's configuration, else the cluster's default."""
-        texts = {**self._configuration.as_texts(), **job_graph.configuration}
-        return restart_strategy("exponential-delay", configuration_from_texts(texts), random.random)

@@ -1,6 +1,7 @@
 """The JobMaster: one job from its JobGraph to its end.
 
     job_master.py       JobMaster: the endpoint; reports come in, decisions go out; the parts it is made of:
+    job_master_settings.py  what it is configured with
     job_report.py       what a job tells those who ask         job_scheduling.py  regions start, tasks are sent
     job_ending.py       decide, publish, record, give back, in an order that the next leader can go on from
     execution_graph.py  ExecutionGraph, ExecutionJobVertex, IntermediateResult: the job at run time

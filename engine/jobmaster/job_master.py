@@ -52,31 +52,18 @@ from engine.jobmaster.execution_vertex import ExecutionVertex
 from engine.jobmaster.job_commit import JobCommit, JobStorage
 from engine.jobmaster.job_event import CancelAsked, Led, Prepared, Replanned, Restarted, TaskEnded
 from engine.jobmaster.job_journal import Journal, NoJournal
+from engine.jobmaster.job_master_settings import JobMasterSettings
 from engine.jobmaster.job_recovery import JobState, RecoveredJob, cancel
 from engine.jobmaster.job_scheduling import GOING_ON, TRIES, JobScheduling
 from engine.jobmaster.job_status import JobStatus
 from engine.jobmaster.partition_tracker import partitions_to_release
 from engine.jobmaster.reattachment import Losses, Reattachment, losses, why_missing
-from engine.jobmaster.restart_strategy import NoRestart, RestartStrategy
 from engine.jobmaster.slot_pool import AllocatedSlot
 from engine.jobmaster.task_executor_watch import TaskExecutorWatch
 from engine.rpc.gateway import RpcService
 from engine.rpc.request import ACKNOWLEDGE, Acknowledge
 
 _log = logging.getLogger(__name__)
-
-
-class JobMasterSettings(msgspec.Struct, frozen=True):
-    """What a JobMaster is configured with. Times in seconds."""
-
-    slot_request_timeout_s: float
-    heartbeat_interval_s: float
-    heartbeat_timeout_s: float
-    resource_manager_address: str
-    #: makes a job's own; by default nothing is tried again
-    restart_strategy: Callable[[JobGraph], RestartStrategy] = lambda _: NoRestart()
-    #: a TaskExecutor that does not answer the next leader's JobMaster for so long is lost
-    reattach_timeout_s: float = 30.0
 
 
 class JobMaster(JobScheduling):

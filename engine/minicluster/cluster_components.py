@@ -8,7 +8,6 @@ One election stands for all components, as one latch does in a real JobManager. 
 
 from __future__ import annotations
 
-import random
 import tempfile
 import uuid
 from collections.abc import Callable
@@ -19,7 +18,6 @@ from typing import Protocol
 import msgspec
 
 from engine.clock import Clock
-from engine.config.loader import configuration_from_texts
 from engine.dispatcher.dispatcher import DISPATCHER_ADDRESS, Dispatcher
 from engine.dispatcher.job_keeper import JobKeeper
 from engine.dispatcher.job_storage import StoredJobs
@@ -27,8 +25,8 @@ from engine.dispatcher.job_store import JobStore
 from engine.errors import EngineError
 from engine.graph.job_graph import JobGraph
 from engine.ids import ResourceId
-from engine.jobmaster.job_master import JobMaster, JobMasterSettings
-from engine.jobmaster.restart_strategy import RestartStrategy, restart_strategy
+from engine.jobmaster.job_master import JobMaster
+from engine.jobmaster.job_master_settings import JobMasterSettings
 from engine.process_folder import FolderPrefix, ProcessFolder, sweep
 from engine.resourcemanager.resource_manager import RESOURCE_MANAGER_ADDRESS, ResourceManager
 from engine.rpc.gateway import Gateway, RpcService
@@ -58,10 +56,10 @@ class ClusterSettings(msgspec.Struct, frozen=True):
     """What the components are configured with. Times in seconds."""
 
     slot_count: int
-    slot_request_timeout_s: float
     heartbeat_interval_s: float
     heartbeat_timeout_s: float
     cancellation_timeout_s: float
+    job_master: JobMasterSettings
 
 
 class ClusterComponents:
@@ -187,26 +185,14 @@ class ClusterComponents:
         self._leader = information
 
     def _job_master(self, job_graph: JobGraph, epoch: int, jobs: StoredJobs) -> JobMaster:
-        settings = self._settings
         return JobMaster(
             job_graph,
             self._rpc,
             epoch,
-            JobMasterSettings(
-                slot_request_timeout_s=settings.slot_request_timeout_s,
-                heartbeat_interval_s=settings.heartbeat_interval_s,
-                heartbeat_timeout_s=settings.heartbeat_timeout_s,
-                resource_manager_address=RESOURCE_MANAGER_ADDRESS,
-                restart_strategy=_restart_strategy,
-            ),
+            self._settings.job_master,
             self._clock,
             self._blocking_work,
             lambda: self._election.has_leadership(epoch),
             self._on_fatal,
             jobs.of(job_graph.job_id),
         )
-
-
-def _restart_strategy(job_graph: JobGraph) -> RestartStrategy:
-    """Return what the job says; by default nothing is tried again in one's own process."""
-    return restart_strategy("none", configuration_from_texts(job_graph.configuration), random.random)

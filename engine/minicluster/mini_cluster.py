@@ -41,7 +41,6 @@ from engine.config.options import (
     HEARTBEAT_INTERVAL,
     HEARTBEAT_TIMEOUT,
     PARALLELISM_DEFAULT,
-    SLOT_REQUEST_TIMEOUT,
     SLOTS,
 )
 from engine.errors import EngineError, JobNotFoundError
@@ -56,8 +55,10 @@ from engine.gateways.messages import (
 )
 from engine.graph.job_graph import JobGraph
 from engine.ids import JobId, ResourceId
+from engine.jobmaster.job_master_settings import job_master_settings
 from engine.jobmaster.network_demand import network_segments
 from engine.minicluster.cluster_components import ClusterComponents, ClusterResources, ClusterSettings
+from engine.resourcemanager.resource_manager import RESOURCE_MANAGER_ADDRESS
 from engine.rpc.codec import MessageCodec
 from engine.rpc.local_gateway import LocalRpcService
 from engine.taskexecutor.task_resources import ProcessResources
@@ -275,10 +276,11 @@ class MiniCluster:
             self._resources_factory(resource_id, slot_count),
             ClusterSettings(
                 slot_count=slot_count,
-                slot_request_timeout_s=configuration.get(SLOT_REQUEST_TIMEOUT) / 1000,
                 heartbeat_interval_s=configuration.get(HEARTBEAT_INTERVAL) / 1000,
                 heartbeat_timeout_s=configuration.get(HEARTBEAT_TIMEOUT) / 1000,
                 cancellation_timeout_s=configuration.get(CANCELLATION_TIMEOUT) / 1000,
+                # By default nothing is tried again in one's own process.
+                job_master=job_master_settings(configuration, RESOURCE_MANAGER_ADDRESS, "none"),
             ),
             self._clock,
             self._component_failed,

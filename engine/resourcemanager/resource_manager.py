@@ -73,11 +73,13 @@ class ResourceManager(RpcEndpoint):
         clock: Clock,
         on_fatal: Callable[[BaseException], None] | None = None,
         is_known_job: Callable[[JobId], bool] = lambda job_id: True,
+        *,
+        is_spread: bool = False,
     ) -> None:
         super().__init__(RESOURCE_MANAGER_ADDRESS, LeaderFence(epoch), on_fatal)
         self._rpc = rpc
         self._epoch = epoch
-        self._slots = SlotManager()
+        self._slots = SlotManager(is_spread=is_spread)
         self._addresses: dict[ResourceId, str] = {}
         self._registrations: dict[ResourceId, RegisterTaskExecutor] = {}
         #: when each was last heard of

@@ -4,13 +4,17 @@
                                 └───── reject ─► not listed until the TaskExecutor registers again
     request  queued ─ all of its slots are free ─► assigned as a whole
 
+Slots are taken from one TaskExecutor after the other, so that tasks of a job find each other in one process; or evenly
+(``is_spread``): each from where the smallest share of slots is taken. Those that a request avoids come last.
+
 Requests are served in the order they came: one that does not fit keeps those behind it waiting, so a large one is
 never starved by small ones. A request is assigned wholly or not at all, so two jobs never hold half of what each of
 them needs. Pure.
 
 Invariants (``validate``): a slot has at most one allocation, an allocation at most one slot; FREE slots have none.
 
-Source: Flink's SlotManager (FREE, PENDING, ALLOCATED) and its fine-grained matching, here for whole regions.
+Source: Flink's SlotManager (FREE, PENDING, ALLOCATED) and its fine-grained matching, here for whole regions; its
+LeastUtilizationSlotMatchingStrategy.
 """
 
 from __future__ import annotations
@@ -52,7 +56,8 @@ class SlotAssignment(msgspec.Struct, frozen=True):
 class SlotManager:
     """Slots of all TaskExecutors and requests of all jobs."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_spread: bool = False) -> None:
+        self._is_spread = is_spread
         self._slots: dict[tuple[ResourceId, int], _Slot] = {}
         self._requests: list[RequestSlots] = []
         self._job_names: dict[JobId, str] = {}
@@ -110,7 +115,7 @@ class SlotManager:
         free.sort(key=lambda slot: (slot.resource_id, slot.index))
         while self._requests and self._requests[0].count <= len(free):
             request = self._requests.pop(0)
-            for slot in sorted(free, key=lambda slot: slot.resource_id in request.avoided)[: request.count]:
+            for slot in self._in_order(free, request)[: request.count]:
                 assignment = SlotAssignment(slot.resource_id, slot.index, AllocationId.random(), request)
                 slot.state = SlotState.PENDING
                 slot.allocation_id, slot.job_id = assignment.allocation_id, request.job_id
@@ -118,6 +123,20 @@ class SlotManager:
                 assignments.append(assignment)
             free = [slot for slot in free if slot.state is SlotState.FREE]
         return tuple(assignments)
+
+    def _in_order(self, free: list[_Slot], request: RequestSlots) -> list[_Slot]:
+        """Return free slots in the order in which they are taken."""
+        counts = Counter(slot.resource_id for slot in self._slots.values())
+        taken = counts - Counter(slot.resource_id for slot in free)
+        shares: dict[tuple[ResourceId, int], float] = {}
+        for slot in free if self._is_spread else ():
+            # What the share would be once those before it are taken as well.
+            shares[slot.resource_id, slot.index] = taken[slot.resource_id] / counts[slot.resource_id]
+            taken[slot.resource_id] += 1
+        return sorted(
+            free,
+            key=lambda slot: (slot.resource_id in request.avoided, shares.get((slot.resource_id, slot.index), 0.0)),
+        )
 
     # ---- answers ----
 

@@ -30,7 +30,8 @@ from engine.gateways.messages import (
     SubmitTask,
 )
 from engine.ids import JobId, ResourceId
-from engine.jobmaster.job_master import JobMaster, JobMasterSettings
+from engine.jobmaster.job_master import JobMaster
+from engine.jobmaster.job_master_settings import JobMasterSettings
 from engine.resourcemanager.resource_manager import RESOURCE_MANAGER_ADDRESS, ResourceManager
 from engine.rpc.codec import MessageCodec
 from engine.rpc.local_gateway import LocalRpcService

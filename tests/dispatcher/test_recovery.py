@@ -11,7 +11,8 @@ from engine.dispatcher.job_store import JobStore
 from engine.errors import FencedError, JobNotFoundError, ResourceError
 from engine.gateways.messages import CancelJob, ListJobs, RequestJobOutcome, RequestJobStatus, SubmitJob
 from engine.ids import JobId
-from engine.jobmaster.job_master import JobMaster, JobMasterSettings
+from engine.jobmaster.job_master import JobMaster
+from engine.jobmaster.job_master_settings import JobMasterSettings
 from engine.jobmaster.job_recovery import RecoveredJob
 from engine.resourcemanager.resource_manager import RESOURCE_MANAGER_ADDRESS
 from tests.dispatcher.stored import World, end_of

@@ -6,7 +6,7 @@ import asyncio
 import threading
 
 from engine.gateways.messages import SubmitTask
-from engine.jobmaster.job_master import JobMasterSettings
+from engine.jobmaster.job_master_settings import JobMasterSettings
 from engine.jobmaster.restart_strategy import FixedDelayRestart
 from engine.resourcemanager.resource_manager import RESOURCE_MANAGER_ADDRESS
 from engine.rpc.errors import RpcTimeoutError

@@ -10,7 +10,7 @@ import pytest
 from engine.errors import DataError, DiskFullError, PartitionNotFoundError, ResourceError
 from engine.gateways.messages import RequestJobOutcome, SubmitJob
 from engine.graph.source_spec import SinkSpec
-from engine.jobmaster.job_master import JobMasterSettings
+from engine.jobmaster.job_master_settings import JobMasterSettings
 from engine.jobmaster.restart_strategy import FixedDelayRestart
 from engine.resourcemanager.resource_manager import RESOURCE_MANAGER_ADDRESS
 from tests.dispatcher.test_cluster_components import Cluster

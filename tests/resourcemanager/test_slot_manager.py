@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import msgspec
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
 
 from engine.gateways.messages import RequestSlots, SlotStatus
 from engine.ids import JobId, ResourceId
@@ -18,8 +19,8 @@ def request(job_id, request_id, count):
     return RequestSlots(job_id, f"job {job_id.value[0]}", "jobmaster", request_id, count)
 
 
-def registered(*counts):
-    manager = SlotManager()
+def registered(*counts, is_spread=False):
+    manager = SlotManager(is_spread=is_spread)
     for resource_id, count in zip((TM_1, TM_2), counts, strict=False):
         manager.register(resource_id, tuple(SlotStatus(index) for index in range(count)))
     return manager
@@ -32,6 +33,23 @@ def test_a_request_is_served_whole_over_several_task_executors_or_not_at_all():
     manager.withdraw(JOB_A, 1)
     manager.request(request(JOB_A, 2, 3))
     assert sorted((a.resource_id, a.index) for a in manager.assign()) == [(TM_1, 0), (TM_1, 1), (TM_2, 0)]
+
+
+def test_slots_are_taken_where_the_smallest_share_is_taken_when_they_are_spread():
+    manager = registered(4, 2, is_spread=True)
+    manager.request(request(JOB_A, 1, 3))
+    first = manager.assign()
+    assert sorted((a.resource_id, a.index) for a in first) == [(TM_1, 0), (TM_1, 1), (TM_2, 0)]
+    # Half of each is taken. Three more: two of four are left here, one of two there.
+    manager.request(request(JOB_B, 1, 1))
+    manager.request(request(JOB_B, 2, 1))
+    assert [a.resource_id for a in manager.assign()] == [TM_1, TM_2]
+
+
+def test_what_a_request_avoids_comes_last_also_when_slots_are_spread():
+    manager = registered(2, 2, is_spread=True)
+    manager.request(msgspec.structs.replace(request(JOB_A, 1, 3), avoided=(TM_1,)))
+    assert [(a.resource_id, a.index) for a in manager.assign()] == [(TM_2, 0), (TM_2, 1), (TM_1, 0)]
 
 
 def test_requests_are_served_in_order_and_a_small_one_does_not_overtake():
@@ -110,6 +128,10 @@ class SlotMachine(RuleBasedStateMachine):
         self.given: dict[tuple[ResourceId, int], object] = {}
         self.sizes: dict[ResourceId, int] = {}
         self.request_ids = 0
+
+    @initialize(is_spread=st.booleans())
+    def begin(self, is_spread):
+        self.manager = SlotManager(is_spread=is_spread)
 
     def _statuses(self, resource_id):
         return tuple(

@@ -1,0 +1,58 @@
+"""What a JobMaster is configured with, and where that comes from: the process's configuration, and the job's own.
+
+    job_master_settings(configuration, address of the ResourceManager, restart strategy by default) ─► JobMasterSettings
+
+The only difference between an embedded cluster and one of processes is what happens by default to a task that failed.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import msgspec
+
+from engine.config.loader import Configuration, configuration_from_texts
+from engine.config.options import (
+    HEARTBEAT_INTERVAL,
+    HEARTBEAT_TIMEOUT,
+    JOB_RECOVERY_TASK_MANAGER_TIMEOUT,
+    SLOT_REQUEST_TIMEOUT,
+)
+from engine.graph.job_graph import JobGraph
+from engine.jobmaster.restart_strategy import NoRestart, RestartStrategy, restart_strategy
+
+
+class JobMasterSettings(msgspec.Struct, frozen=True):
+    """What a JobMaster is configured with. Times in seconds."""
+
+    slot_request_timeout_s: float
+    heartbeat_interval_s: float
+    heartbeat_timeout_s: float
+    resource_manager_address: str
+    #: makes a job's own; by default nothing is tried again
+    restart_strategy: Callable[[JobGraph], RestartStrategy] = lambda _: NoRestart()
+    #: a TaskExecutor that does not answer the next leader's JobMaster for so long is lost
+    reattach_timeout_s: float = 30.0
+
+
+def job_master_settings(
+    configuration: Configuration, resource_manager_address: str, default_strategy: str
+) -> JobMasterSettings:
+    """Return the settings of every JobMaster of a process.
+
+    Args: default_strategy: of jobs, where neither they nor the configuration name one.
+    """
+
+    def strategy_of(job_graph: JobGraph) -> RestartStrategy:
+        texts = {**configuration.as_texts(), **job_graph.configuration}
+        return restart_strategy(default_strategy, configuration_from_texts(texts), random.random)
+
+    return JobMasterSettings(
+        slot_request_timeout_s=configuration.get(SLOT_REQUEST_TIMEOUT) / 1000,
+        heartbeat_interval_s=configuration.get(HEARTBEAT_INTERVAL) / 1000,
+        heartbeat_timeout_s=configuration.get(HEARTBEAT_TIMEOUT) / 1000,
+        resource_manager_address=resource_manager_address,
+        restart_strategy=strategy_of,
+        reattach_timeout_s=configuration.get(JOB_RECOVERY_TASK_MANAGER_TIMEOUT) / 1000,
+    )

@@ -5,6 +5,7 @@ pair_condition  what a pair must fulfil beside equal keys
 replicated_keys heavy keys whose rows are copies in every subtask
 hash_join       HashJoin: the hybrid hash join, the room's entrance
 join_roles      what depends on which side is built: sides, table, output, condition
+build_input     build rows on their way in: null keys, alike rows, partitions
 join_side       schema, row codec and key columns of one input
 entry_pages     pages of rows with links, as a plain struct
 hash_partition  one partition: resident or spilled, and its probe file
@@ -12,6 +13,8 @@ partition_set   the partitions of one level, scatter, spill of the largest
 bloom_filter    keys of spilled rows, so that probe rows without match are not spilled
 hash_table      directory of tagged pointers, vectorised lookup
 dense_directory the same for keys that are numbers close together
+alike_rows      build rows that differ in such a key alone, kept once
+key_pages       cells by the number that is a key
 probe_matches   the matches of a chunk of probe rows, as bounded pairs
 spill_sieve     probe rows of spilled partitions, taken before they are decoded
 pair_filter     asks the condition about candidate pairs
@@ -25,6 +28,7 @@ build_blocks    a build file in blocks that fit memory
 matched_rows    which outer probe rows matched in an earlier pass
 row_stream      the rows of a spill file
 sort_merge_join SortMergeJoin: merges two sorted inputs, groups of equal keys bounded
-sorted_batch    a batch of a sorted input with its keys as comparable rows
+sorted_batch    some rows of a sorted input, opened for the merge, and how keys compare
 key_groups      where two sorted batches have equal keys, and their pairs
+pair_columns    chosen columns of pairs of rows, decoded
 """

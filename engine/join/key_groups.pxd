@@ -28,6 +28,7 @@ cdef class KeyGroups:
     cdef int64_t group_count
     cdef bint skips_matched             # a left row that has a match needs no more pairs
     cdef int64_t pair_count
+    cdef int64_t pair_bytes             # of the pairs, with what lies outside and is given out
     cdef int64_t* left_rows             # [PAIRS_MAX] the pairs: row numbers in both batches
     cdef int64_t* right_rows
     cdef int64_t _group                 # where next_pairs goes on

@@ -51,16 +51,15 @@ cdef class KeyGroups:
             if right.null_keys[right_row]:
                 right_row += 1
                 continue
-            compared = compare_keys(order, left.prefixes[left_row], left.keys[left_row],
-                                    right.prefixes[right_row], right.keys[right_row])
+            compared = compare_keys(order, left, left_row, right, right_row)
             if compared < 0:
                 left_row += 1
                 continue
             if compared > 0:
                 right_row += 1
                 continue
-            left_end = end_of_key(order, left, left_row + 1, left.prefixes[left_row], left.keys[left_row])
-            right_end = end_of_key(order, right, right_row + 1, left.prefixes[left_row], left.keys[left_row])
+            left_end = end_of_key(order, left, left_row + 1, left, left_row)
+            right_end = end_of_key(order, right, right_row + 1, right, right_row)
             if left_end == left.count or right_end == right.count:
                 stop = STOP_OPEN_GROUP
                 break
@@ -97,6 +96,7 @@ cdef class KeyGroups:
         cdef int64_t count = 0
         cdef int64_t used = 0
         cdef KeyGroup* group
+        self.pair_bytes = 0
         while self._group < self.group_count:
             group = &self.groups[self._group]
             while self._left < group.left_end:
@@ -107,6 +107,7 @@ cdef class KeyGroups:
                     if count == PAIRS_MAX or (count > 0 and used > PAIRS_BYTES):
                         self.pair_count = count
                         return count
+                    self.pair_bytes = used
                     self.left_rows[count] = self._left
                     self.right_rows[count] = self._right
                     count += 1

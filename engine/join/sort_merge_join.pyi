@@ -6,6 +6,7 @@ import pyarrow as pa
 from engine.graph.plan import JoinType
 from engine.iomanager.spill_space import SpillSpace
 from engine.join.pair_condition import PairCondition
+from engine.records.row_batch import RowBatch
 
 @final
 class SortMergeJoin:
@@ -30,7 +31,5 @@ class SortMergeJoin:
         *,
         condition: PairCondition | None = None,
     ) -> Self: ...
-    def join(
-        self, left_batches: Iterable[pa.RecordBatch], right_batches: Iterable[pa.RecordBatch]
-    ) -> Iterator[pa.RecordBatch]: ...
+    def join(self, left_rows: Iterable[RowBatch], right_rows: Iterable[RowBatch]) -> Iterator[pa.RecordBatch]: ...
     def close(self) -> None: ...

@@ -2,12 +2,12 @@
 
     join = SortMergeJoin(how, left_schema, right_schema, left_keys, right_keys, output, output_schema, space,
                          group_bytes, group_rows=0, condition=None)
-    for batch in join.join(left_batches, right_batches): ...        iterators of RecordBatch, nulls first, ascending
+    for batch in join.join(left_rows, right_rows): ...              iterators of RowBatch, nulls first, ascending
     join.close()
 
-    left  ─► batch ┐                    groups inside both batches ─► pairs ─► condition ─► output
+    left  ─► rows  ┐                    groups inside both batches ─► pairs ─► condition ─► decoded: output
                    ├─► merge ─► stops ─┤
-    right ─► batch ┘                    a group that reaches a batch's end is *open*:
+    right ─► rows  ┘                    a group that reaches a batch's end is *open*:
                                           right rows of the key fit group_bytes: kept, the left streams past them
                                           else: written to a file; the left comes in blocks of group_bytes, and the
                                           file is streamed past each block
@@ -16,11 +16,15 @@ Each batch carries a state for every row: when it has been merged to its end and
 without match (or, in a semi join, with one) are returned. The states of rows that lie in a file are carried from block
 to block in a file as well (MatchedRows). Semi and anti joins without condition look at keys only and keep no groups.
 
-Memory: one batch of either side, at most group_bytes and a batch of an open group, 8192 pairs. A row is in memory at
-most twice. Disk: an open group that does not fit is written once and read once for each block of the other side.
+Rows stay rows until they are given out: keys are compared where they lie, also outside of their rows, and of a pair the
+columns of the output are decoded, no others. Very wide values are so read for pairs that are given out, one pair at a
+time; those that a condition asks for, within a turn.
+
+Memory: one batch of either side, at most group_bytes and a batch of an open group, 8192 pairs. Disk: an open group that
+does not fit is written once and read once for each block of the other side.
 
 Invariants: a null key matches nothing; no pair comes twice; output batches have at most 8192 rows and about 1 MiB of
-them in binary form. Order of the output: none.
+them in binary form, or a single pair. Order of the output: none.
 
 Limits: every join type with keys, not null-aware; one thread.
 
@@ -41,8 +45,8 @@ from engine.join.key_groups cimport (
     STOP_OPEN_GROUP,
     KeyGroups,
 )
-from engine.join.match_output cimport index_array
 from engine.join.matched_rows cimport MatchedRows
+from engine.join.pair_columns cimport PairColumns
 from engine.join.row_stream cimport RowStream
 from engine.join.sorted_batch cimport (
     ROW_ELSEWHERE,
@@ -50,17 +54,21 @@ from engine.join.sorted_batch cimport (
     ROW_UNMATCHED,
     KeyOrder,
     SortedBatch,
+    SortedSide,
     end_of_key,
-    open_sorted,
 )
+from engine.records.outside_keys cimport raise_failed_comparison
+from engine.records.row_batch cimport RowBatch, new_row_batch
+from engine.records.row_codec cimport row_size
 
 import pyarrow as pa
 
 from engine.errors import SchemaError
 from engine.join.join_type import RULES, Matched
+from engine.memory.wide_turns import turn
 
 cdef enum:
-    STREAM_ROWS = 1024          # rows of a spilled group that are decoded together
+    STREAM_ROWS = 1024          # rows of a spilled group that are joined together
 
 
 @cython.final
@@ -79,8 +87,8 @@ cdef class SortMergeJoin:
         condition: PairCondition, or None.
     """
 
-    cdef JoinSide _left_side
-    cdef JoinSide _right_side
+    cdef SortedSide _left_side
+    cdef SortedSide _right_side
     cdef KeyOrder _order
     cdef KeyGroups _groups
     cdef object _space
@@ -91,7 +99,8 @@ cdef class SortMergeJoin:
     cdef bint _looks_at_keys_only
     cdef int _left_returned             # RowState of the left rows that are returned alone, -1: none
     cdef int _right_returned
-    cdef list _columns                  # (side, column index) of the output
+    cdef PairColumns _columns           # of the output
+    cdef PairColumns _asked             # of the condition
     cdef object _schema
     cdef object _lefts                  # iterators
     cdef object _rights
@@ -99,7 +108,7 @@ cdef class SortMergeJoin:
     cdef SortedBatch _right
     cdef RowStream _stream              # what close() ends when join() was left
     cdef MatchedRows _matched
-    cdef uint8_t** _rows                # [STREAM_ROWS]
+    cdef uint8_t** _rows                # [2 * PAIRS_MAX] of pairs: left ones, then right ones
     cdef readonly int64_t left_rows
     cdef readonly int64_t right_rows
     cdef readonly int64_t spilled_groups
@@ -110,9 +119,15 @@ cdef class SortMergeJoin:
         rule = RULES[how]
         if not rule.has_keys or not left_keys:
             raise SchemaError(f"a {how.value} join has no keys to sort by")
-        self._left_side = JoinSide(left_schema, left_keys)
-        self._right_side = JoinSide(right_schema, right_keys)
-        self._order = KeyOrder(left_schema, left_keys)
+        left = JoinSide(left_schema, left_keys)
+        right = JoinSide(right_schema, right_keys)
+        columns = [(int(side), int(column)) for side, column in output]
+        asked = [] if condition is None else [(int(side), int(column)) for side, column in condition.columns]
+        self._left_side = SortedSide(0, left, {column for side, column in columns + asked if not side})
+        self._right_side = SortedSide(1, right, {column for side, column in columns + asked if side})
+        self._order = KeyOrder(left, right)
+        self._columns = PairColumns(left, right, columns)
+        self._asked = PairColumns(left, right, asked)
         self._space = space
         self._group_bytes = group_bytes
         self._group_rows = group_rows
@@ -124,28 +139,29 @@ cdef class SortMergeJoin:
             self._left_returned = ROW_MATCHED
         self._right_returned = ROW_UNMATCHED if rule.unmatched_right else -1
         self._groups = KeyGroups(not self._returns_pairs)
-        self._columns = [(int(side), int(column)) for side, column in output]
         self._schema = output_schema
-        self._rows = <uint8_t**> malloc(STREAM_ROWS * sizeof(uint8_t*))
+        self._rows = <uint8_t**> malloc(2 * PAIRS_MAX * sizeof(uint8_t*))
         if self._rows == NULL:
             raise MemoryError("scratch of a sort-merge join")
 
     def __dealloc__(self):
         free(self._rows)
 
-    def join(self, left_batches, right_batches):
+    def join(self, left_rows, right_rows):
         """Yield the output of two sorted inputs; once.
 
-        Raises: SchemaError for batches of another schema; what the inputs, the condition and the disk raise.
+        Args: left_rows, right_rows: RowBatch after RowBatch, their rows good until close().
+        Raises: SchemaError for rows of other types; what the inputs, the condition and the disk raise.
         """
         cdef int stop
-        self._lefts = iter(left_batches)
-        self._rights = iter(right_batches)
+        self._lefts = iter(left_rows)
+        self._rights = iter(right_rows)
         self._next_left()
         self._next_right()
         while self._left is not None and self._right is not None:
             with nogil:
                 stop = self._groups.merge(self._order, self._left, self._right)
+            raise_failed_comparison()
             yield from self._join_groups(self._left, self._right)
             if stop == STOP_GROUPS_FULL:
                 continue
@@ -170,7 +186,7 @@ cdef class SortMergeJoin:
         self._left = None
         for batch in self._lefts:
             if batch.num_rows:
-                self._left = open_sorted(self._left_side, batch, self._order)
+                self._left = self._left_side.open(batch, True)
                 self.left_rows += self._left.count
                 break
         return 0
@@ -179,7 +195,7 @@ cdef class SortMergeJoin:
         self._right = None
         for batch in self._rights:
             if batch.num_rows:
-                self._right = open_sorted(self._right_side, batch, self._order)
+                self._right = self._right_side.open(batch, True)
                 self.right_rows += self._right.count
                 break
         return 0
@@ -206,12 +222,16 @@ cdef class SortMergeJoin:
         cdef const uint8_t* bits
         cdef const uint8_t* validity = NULL
         cdef int64_t offset
-        arrays = self._taken(left, right, self._condition.columns)
-        if arrays:
-            pairs = pa.RecordBatch.from_arrays(arrays, schema=self._condition.schema)
-        else:
-            pairs = pa.RecordBatch.from_struct_array(pa.array([{}] * self._groups.pair_count, pa.struct([])))
-        flags = self._condition.predicate(pairs)
+        # A condition may ask for wide values of pairs of which it leaves none: nobody else takes a turn for them.
+        with turn(self._groups.pair_bytes):
+            arrays = self._taken(left, right, self._asked)
+            if arrays:
+                pairs = pa.RecordBatch.from_arrays(arrays, schema=self._condition.schema)
+            else:
+                pairs = pa.RecordBatch.from_struct_array(pa.array([{}] * self._groups.pair_count, pa.struct([])))
+            del arrays
+            flags = self._condition.predicate(pairs)
+            del pairs
         buffers = flags.buffers()
         if buffers[0] is not None:
             validity = <const uint8_t*> <uintptr_t> buffers[0].address
@@ -221,15 +241,15 @@ cdef class SortMergeJoin:
             self._groups.keep_pairs(left, right, bits, validity, offset)
         return 0
 
-    cdef list _taken(self, SortedBatch left, SortedBatch right, columns):
-        """Columns of the pairs: (side, column index) gathered."""
+    cdef list _taken(self, SortedBatch left, SortedBatch right, PairColumns columns):
+        """Columns of the pairs."""
         cdef KeyGroups groups = self._groups
-        left_indices = index_array(groups.left_rows, groups.pair_count)
-        right_indices = index_array(groups.right_rows, groups.pair_count)
-        return [
-            right.batch.column(column).take(right_indices) if side else left.batch.column(column).take(left_indices)
-            for side, column in columns
-        ]
+        cdef int64_t index
+        with nogil:
+            for index in range(groups.pair_count):
+                self._rows[index] = left.rows[groups.left_rows[index]]
+                self._rows[PAIRS_MAX + index] = right.rows[groups.right_rows[index]]
+        return columns.of_pairs(self._rows, self._rows + PAIRS_MAX, groups.pair_count)
 
     cdef object _gather(self, SortedBatch left, SortedBatch right):
         return pa.RecordBatch.from_arrays(self._taken(left, right, self._columns), schema=self._schema)
@@ -237,13 +257,13 @@ cdef class SortMergeJoin:
     def _return_left(self, SortedBatch batch):
         """Yield the rows of a merged batch that are returned alone."""
         if self._left_returned >= 0:
-            yield from self._return_rows(batch, 0, self._left_returned)
+            yield from self._return_rows(batch, self._left_returned)
 
     def _return_right(self, SortedBatch batch):
         if self._right_returned >= 0:
-            yield from self._return_rows(batch, 1, self._right_returned)
+            yield from self._return_rows(batch, self._right_returned)
 
-    def _return_rows(self, SortedBatch batch, int own_side, int state):
+    def _return_rows(self, SortedBatch batch, int state):
         cdef int64_t begin = 0
         cdef int64_t count = 0
         cdef int64_t used
@@ -256,25 +276,14 @@ cdef class SortMergeJoin:
                         used += batch.sizes[begin]
                         if count > 0 and used > PAIRS_BYTES:
                             break
-                        self._groups.left_rows[count] = begin
+                        self._rows[count] = batch.rows[begin]
                         count += 1
                     begin += 1
             if count == 0:
                 return
-            yield self._alone(batch, own_side, count)
-
-    cdef object _alone(self, SortedBatch batch, int own_side, int64_t count):
-        cdef JoinSide other = self._left_side if own_side else self._right_side
-        indices = None if count == batch.count else index_array(self._groups.left_rows, count)
-        arrays = []
-        for side, column in self._columns:
-            if side != own_side:
-                arrays.append(pa.nulls(count, other.schema.field(column).type))
-            elif indices is None:
-                arrays.append(batch.batch.column(column))
-            else:
-                arrays.append(batch.batch.column(column).take(indices))
-        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+            arrays = self._columns.of_rows(batch.side, self._rows, count)
+            yield pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+            del arrays
 
     # -------------------------------------------------------------------------------------------------- open groups
 
@@ -309,8 +318,12 @@ cdef class SortMergeJoin:
                 break
             self._next_right()
 
-    cdef int64_t _end(self, SortedBatch batch, SortedBatch key, int64_t key_row) noexcept nogil:
-        return end_of_key(self._order, batch, batch.position, key.prefixes[key_row], key.keys[key_row])
+    cdef int64_t _end(self, SortedBatch batch, SortedBatch key, int64_t key_row) except -1:
+        cdef int64_t end
+        with nogil:
+            end = end_of_key(self._order, batch, batch.position, key, key_row)
+        raise_failed_comparison()
+        return end
 
     # Collect the ranges (batch, begin, end) of the right rows of a key. False: they are more than may be kept.
     cdef bint _keep_right(self, SortedBatch key, int64_t key_row, list kept) except -1:
@@ -400,23 +413,10 @@ cdef class SortMergeJoin:
 
     cdef int _write_rows(self, SortedBatch batch, int64_t begin, int64_t end, SpillWriter writer) except -1:
         cdef int64_t index
-        cdef int64_t size = 0
-        cdef uint8_t* rows
-        for index in range(begin, end):
-            size += batch.sizes[index]
-        rows = <uint8_t*> malloc(<size_t> size + 1)
-        if rows == NULL:
-            raise MemoryError("rows of a key group")
-        try:
-            batch.encode(begin, end, rows)
-            size = 0
-            with nogil:
-                for index in range(begin, end):
-                    writer.write(rows + size, batch.sizes[index])
-                    size += batch.sizes[index]
-                    batch.states[index] = ROW_ELSEWHERE
-        finally:
-            free(rows)
+        with nogil:
+            for index in range(begin, end):
+                writer.write(batch.rows[index], row_size(batch.rows[index]))
+                batch.states[index] = ROW_ELSEWHERE
         return 0
 
     # Collect ranges of left rows of the key; True when these are the last.
@@ -441,16 +441,19 @@ cdef class SortMergeJoin:
     def _stream_file(self, file, list block, bint last):
         """Join a block of left rows with the right rows in a file."""
         cdef SortedBatch left, right
+        cdef RowBatch chunk
         cdef int64_t begin, end, count
         self.block_passes += 1
         if self._matched is not None:
             self._matched.begin_pass(last)
         self._stream = RowStream(file)
         while True:
-            count = self._stream.next_rows(self._rows, STREAM_ROWS, PAIRS_BYTES)
+            chunk = new_row_batch(self._right_side.side.codec, STREAM_ROWS)
+            count = self._stream.next_rows(chunk.rows, STREAM_ROWS, PAIRS_BYTES)
             if count == 0:
                 break
-            right = open_sorted(self._right_side, self._right_side.codec.decode(self._rows, count, NULL, 0), None)
+            chunk.end(count)
+            right = self._right_side.open(chunk, False)
             if self._matched is not None:
                 self._matched.read(right.states, count)
             for left, begin, end in block:

@@ -1,17 +1,20 @@
-"""SortedBatch: one batch of a sorted input, with its keys as comparable rows.
+"""SortedBatch: some rows of a sorted input, opened for the merge; how the keys of both inputs compare.
 
-    order = KeyOrder(left_schema, left_keys)                      the same for both sides: keys have equal types
-    batch = open_sorted(side, record_batch, order)                sizes, null flags, prefixes and rows of the keys
-    compare_keys(order, prefix, key, prefix, key)                 kernel: prefixes first, rows on ties
-    end_of_key(order, batch, begin, prefix, key)                  kernel: how far a group of equal keys reaches
+    left = SortedSide(0, left_side, given)                 given: columns that are given out or asked about
+    order = KeyOrder(left_side, right_side)                keys have pairwise equal types
+    batch = left.open(row_batch, True)                     sizes, null flags and prefixes of the rows
+    compare_keys(order, left, row, right, row)             kernel: prefixes first, rows on ties
+    end_of_key(order, batch, begin, batch, row)            kernel: how far a group of equal keys reaches
 
-    RecordBatch ─► key columns ─► binary rows ─► prefixes          8192 rows at a time, in scratch of the batch
-                └► sizes of its rows, a state for each: unmatched, matched, elsewhere
+    RowBatch ─► a size, a state, a null flag and a prefix for each row          the rows themselves stay where they are
 
-Only the key columns become rows; all others stay Arrow columns and are gathered by index. Order and equality are those
-of sort keys: -0.0 equals 0.0, NaN equals NaN and is the largest number, strings compare by bytes, null comes first.
+Keys are compared in their rows, and by reference where they lie outside (``outside_keys``), so no key is copied or
+decoded for the merge. Order and equality are those of sort keys: -0.0 equals 0.0, NaN equals NaN and is the largest
+number, strings compare by bytes, null comes first. Rows with null keys are passed over and never compared, so
+prefixes have no bits for nulls, and the 64 bits of one number decide.
 
-Memory: beside the Arrow batch about 30 bytes and the key for each row, until the batch goes. Thread: one.
+Memory: about 22 bytes for each row, and what RowBatch holds, until the batch goes. Thread: one. Who compares asks
+``raise_failed_comparison`` before what came of it is used.
 """
 
 cimport cython
@@ -19,114 +22,133 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 
 from engine.join.join_side cimport JoinSide
-from engine.records.arrow_batch cimport ArrowBatch
-from engine.records.comparator cimport RowComparator
+from engine.records.arrow_batch cimport KIND_BYTES
+from engine.records.comparator cimport KeyEquality
 from engine.records.normalized_key cimport NormalizedKey
-from engine.records.row_codec cimport RowCodec
+from engine.records.outside_values cimport outside_bytes, values_lie_outside
+from engine.records.row_batch cimport RowBatch
+from engine.records.row_codec cimport RowCodec, row_size
 
 import pyarrow as pa
 
+from engine.errors import SchemaError
 from engine.graph.sort_key import SortKey
+
+cdef int64_t SIZE_MAX = 0xFFFFFFFF
+
+
+cdef list _key_columns(JoinSide side):
+    cdef int32_t position
+    return [side.keys[position] for position in range(side.key_count)]
 
 
 @cython.final
 cdef class KeyOrder:
     """How the keys of both sides compare."""
 
-    def __cinit__(self, schema, key_columns):
-        fields = [pa.field(f"k{position}", schema.field(column).type) for position, column in enumerate(key_columns)]
-        keys = [SortKey(field.name) for field in fields]
-        self.codec = RowCodec(pa.schema(fields))
-        self.schema = self.codec.schema
-        self.normalized_key = NormalizedKey(self.codec, keys)
-        self.comparator = RowComparator(self.codec, keys)
-        self.ties = not self.normalized_key.decides
+    def __cinit__(self, JoinSide left not None, JoinSide right not None):
+        left_keys, right_keys = _key_columns(left), _key_columns(right)
+        self.across = KeyEquality(left.codec, left_keys, right.codec, right_keys)
+        self.left = KeyEquality(left.codec, left_keys, left.codec, left_keys)
+        self.right = KeyEquality(right.codec, right_keys, right.codec, right_keys)
+        self.ties = not _prefixes_of(left).decides
+
+
+cdef NormalizedKey _prefixes_of(JoinSide side):
+    """Return prefixes of the keys of rows in which none is null: named by position, for names may come twice."""
+    fields = [
+        pa.field(f"c{position}", field.type, pa.types.is_null(field.type)) for position, field in enumerate(side.schema)
+    ]
+    return NormalizedKey(RowCodec(pa.schema(fields)), [SortKey(f"c{column}") for column in _key_columns(side)])
+
+
+@cython.final
+cdef class SortedSide:
+    """One input; args: index: 0 left, 1 right; given: indexes of the columns whose values are wanted."""
+
+    def __cinit__(self, int index, JoinSide side not None, given):
+        cdef int32_t column
+        self.index = index
+        self.side = side
+        self._normalized_key = _prefixes_of(side)
+        self._given_slots = <int32_t*> malloc((<size_t> len(side.schema) + 1) * sizeof(int32_t))
+        if self._given_slots == NULL:
+            raise MemoryError("columns of a sorted input")
+        for column in given:
+            if side.codec.kinds[column] >= KIND_BYTES:
+                self._given_slots[self._given_count] = side.codec.slots[column]
+                self._given_count += 1
+
+    def __dealloc__(self):
+        free(self._given_slots)
+
+    cdef SortedBatch open(self, RowBatch rows, bint with_keys):
+        cdef SortedBatch opened = SortedBatch.__new__(SortedBatch)
+        cdef size_t count = <size_t> rows.count + 1
+        cdef int64_t index, size
+        cdef bint looks_outside = self._given_count > 0 and values_lie_outside()
+        self._check(rows.codec)
+        opened.batch = rows
+        opened.rows = rows.rows
+        opened.count = rows.count
+        opened.side = self.index
+        opened.sizes = <uint32_t*> malloc(count * sizeof(uint32_t))
+        opened.states = <uint8_t*> calloc(count, 1)
+        if opened.sizes == NULL or opened.states == NULL:
+            raise MemoryError("rows of a sorted batch")
+        if with_keys:
+            opened.null_keys = <uint8_t*> malloc(count)
+            opened.prefixes = <uint64_t*> malloc(count * sizeof(uint64_t))
+            if opened.null_keys == NULL or opened.prefixes == NULL:
+                raise MemoryError("keys of a sorted batch")
+        with nogil:
+            if with_keys:
+                self._normalized_key.prefixes_of_rows(opened.rows, opened.count, opened.prefixes)
+                self.side.null_keys_of_rows(opened.rows, opened.count, opened.null_keys)
+            for index in range(opened.count):
+                size = row_size(opened.rows[index])
+                opened.total_bytes += size
+                if looks_outside:
+                    size += outside_bytes(opened.rows[index], self._given_slots, self._given_count)
+                opened.sizes[index] = <uint32_t> min(size, SIZE_MAX)
+        return opened
+
+    cdef int _check(self, RowCodec codec) except -1:
+        """Raise SchemaError for rows of other types; once for each codec."""
+        if codec is self._checked or codec is self.side.codec:
+            return 0
+        if codec.schema.types != self.side.schema.types:
+            raise SchemaError(f"rows of {codec.schema.types} cannot be merged as rows of {self.side.schema.types}")
+        self._checked = codec
+        return 0
 
 
 @cython.final
 cdef class SortedBatch:
-    """Rows of one batch; the methods are for the join (see the .pxd)."""
+    """Some rows of one input; for the join (see the .pxd)."""
 
     def __dealloc__(self):
         free(self.sizes)
         free(self.states)
         free(self.null_keys)
         free(self.prefixes)
-        free(self.keys)
-        free(self._key_memory)
-
-    cdef int _open_keys(self, KeyOrder order) except -1:
-        cdef JoinSide side = self._side
-        cdef int32_t position
-        cdef int64_t index, key_bytes = 0
-        cdef uint32_t* key_sizes
-        cdef ArrowBatch keys
-        columns = [self._arrow.batch.column(side.keys[position]) for position in range(side.key_count)]
-        keys = ArrowBatch.open(pa.RecordBatch.from_arrays(columns, schema=order.schema))
-        order.codec.accept(keys)
-        self.null_keys = <uint8_t*> malloc(<size_t> self.count + 1)
-        self.prefixes = <uint64_t*> malloc((<size_t> self.count + 1) * sizeof(uint64_t))
-        self.keys = <uint8_t**> malloc((<size_t> self.count + 1) * sizeof(uint8_t*))
-        key_sizes = <uint32_t*> malloc((<size_t> self.count + 1) * sizeof(uint32_t))
-        try:
-            if self.null_keys == NULL or self.prefixes == NULL or self.keys == NULL or key_sizes == NULL:
-                raise MemoryError("keys of a sorted batch")
-            with nogil:
-                side.null_keys_of_batch(self._arrow, 0, self.count, self.null_keys)
-                order.codec.measure(keys, 0, self.count, key_sizes)
-                for index in range(self.count):
-                    key_bytes += key_sizes[index]
-                self._key_memory = <uint8_t*> malloc(<size_t> key_bytes + 1)
-            if self._key_memory == NULL:
-                raise MemoryError("keys of a sorted batch")
-            with nogil:
-                key_bytes = 0
-                for index in range(self.count):
-                    self.keys[index] = self._key_memory + key_bytes
-                    key_bytes += key_sizes[index]
-                order.codec.encode(keys, 0, self.count, key_sizes, self.keys)
-                order.normalized_key.prefixes_of_rows(self.keys, self.count, self.prefixes)
-        finally:
-            free(key_sizes)
-        return 0
-
-    cdef int encode(self, int64_t begin, int64_t end, uint8_t* target) except -1:
-        cdef uint8_t** targets = <uint8_t**> malloc((<size_t> (end - begin) + 1) * sizeof(uint8_t*))
-        cdef int64_t index
-        if targets == NULL:
-            raise MemoryError("rows of a sorted batch")
-        with nogil:
-            for index in range(begin, end):
-                targets[index - begin] = target
-                target += self.sizes[index]
-            self._side.codec.encode(self._arrow, begin, end - begin, self.sizes + begin, targets)
-            free(targets)
-        return 0
 
 
-cdef SortedBatch open_sorted(JoinSide side, object batch, KeyOrder order):
-    cdef SortedBatch opened = SortedBatch.__new__(SortedBatch)
-    cdef int64_t index
-    opened._side = side
-    opened._arrow = ArrowBatch.open(batch)
-    opened.batch = opened._arrow.batch
-    opened.count = opened._arrow.row_count
-    side.codec.accept(opened._arrow)
-    opened.sizes = <uint32_t*> malloc((<size_t> opened.count + 1) * sizeof(uint32_t))
-    opened.states = <uint8_t*> calloc(<size_t> opened.count + 1, 1)
-    if opened.sizes == NULL or opened.states == NULL:
-        raise MemoryError("rows of a sorted batch")
-    with nogil:
-        side.codec.measure(opened._arrow, 0, opened.count, opened.sizes)
-        for index in range(opened.count):
-            opened.total_bytes += opened.sizes[index]
-    if order is not None:
-        opened._open_keys(order)
-    return opened
-
-
-cdef int64_t end_of_key(KeyOrder order, SortedBatch batch, int64_t begin, uint64_t prefix,
-                        const uint8_t* key) noexcept nogil:
-    while begin < batch.count and compare_keys(order, batch.prefixes[begin], batch.keys[begin], prefix, key) == 0:
+cdef int64_t end_of_key(KeyOrder order, SortedBatch batch, int64_t begin, SortedBatch key_batch,
+                        int64_t key_row) noexcept nogil:
+    cdef uint64_t prefix = key_batch.prefixes[key_row]
+    cdef const uint8_t* key = key_batch.rows[key_row]
+    cdef bint is_equal = True
+    while begin < batch.count and batch.prefixes[begin] == prefix and not batch.null_keys[begin]:
+        if order.ties:
+            if batch.side != key_batch.side:
+                is_equal = (order.across.rows_equal(key, batch.rows[begin]) if batch.side
+                            else order.across.rows_equal(batch.rows[begin], key))
+            elif batch.side:
+                is_equal = order.right.rows_equal(batch.rows[begin], key)
+            else:
+                is_equal = order.left.rows_equal(batch.rows[begin], key)
+            if not is_equal:
+                break
         begin += 1
     return begin

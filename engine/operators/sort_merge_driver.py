@@ -4,35 +4,33 @@
                                   ├─► SortMergeJoin ─► output
     right input ─► ExternalSorter ┘
 
-The left input is taken to its end before the right one. Rows that come in pages stay rows until the merge. The memory
-is divided before anything is taken: GROUP_SHARE of the pages for groups of equal keys (as Arrow batches, of which the
-page pool knows by not lending those pages), the rest for the two sorters, by what is expected of the inputs.
+The left input is taken to its end before the right one. Rows stay rows until they are given out as pairs. The memory
+is divided before anything is taken: GROUP_SHARE of the pages for groups of equal keys (copies of rows that were on
+disk, of which the page pool knows by not lending those pages), the rest for the two sorters, by what is expected of
+the inputs.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from engine.connectors.wide_rows import WIDE_BYTES, turn
 from engine.exchange.elements import OversizedRow, RowPage
 from engine.expressions.schema_bridge import to_arrow_schema
 from engine.graph.operator_descriptor import SortMergeJoinOperator
 from engine.graph.sort_key import SortKey
 from engine.join.sort_merge_join import SortMergeJoin
-from engine.memory import value_stores
-from engine.memory.wide_turns import go_on
 from engine.operators.pair_conditions import pair_condition
+from engine.operators.wide_batches import in_turns
 from engine.records.batch_limits import BATCH_BYTES_MAX, BATCH_ROWS_MAX
 from engine.sort.external_sorter import ExternalSorter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    import pyarrow as pa
-
     from engine.graph.operator_descriptor import OperatorDescriptor
     from engine.operators.operator import Output, TaskContext
     from engine.operators.task_inputs import TaskInput
+    from engine.records.row_batch import RowBatch
 
 #: one page of so many is for groups of equal keys
 GROUP_SHARE = 8
@@ -100,15 +98,12 @@ class SortMergeJoinDriver:
         assert self._join is not None, "join is closed"
         for side in (0, 1):
             self._sort(side)
-        # A merge keeps a batch of either side from result to result: with wide rows, one task at a time.
-        with turn(WIDE_BYTES if value_stores.any_open() else 0):
-            for result in self._join.join(self._sorted(0), self._sorted(1)):
-                self._context.check_cancelled()
-                if self._output.is_satisfied:
-                    break
-                self._output.process(result)
-                del result
-                go_on()
+        for result in in_turns(self._join.join(self._sorted(0), self._sorted(1))):
+            self._context.check_cancelled()
+            if self._output.is_satisfied:
+                break
+            self._output.process(result)
+            del result
 
     def _sort(self, side: int) -> None:
         sorter = self._sorters[side]
@@ -125,10 +120,10 @@ class SortMergeJoinDriver:
             self._sorted_rows[side] = sorter.rows_in
         sorter.finish()
 
-    def _sorted(self, side: int) -> Iterator[pa.RecordBatch]:
-        for batch in self._sorters[side].batches(self._batch_rows, self._batch_bytes):
+    def _sorted(self, side: int) -> Iterator[RowBatch]:
+        for rows in self._sorters[side].row_batches(self._batch_rows, self._batch_bytes):
             self._context.check_cancelled()
-            yield batch
+            yield rows
 
     def close(self) -> None:
         """Give pages and files back."""

@@ -30,6 +30,8 @@ cdef class KeyEquality:
     # Column by column over all candidates.
     cdef void batch_equals_rows(self, ArrowBatch batch, const int64_t* batch_rows, uint8_t** right_rows,
                                 int64_t count, uint8_t* flags) noexcept nogil
+    # < 0, 0, > 0: ascending, nulls first
+    cdef int order_of(self, const uint8_t* left, const uint8_t* right) noexcept nogil
 
 cdef struct SortColumn:
     int32_t order

@@ -1,7 +1,8 @@
 """Comparing key columns where they lie: rows with rows, and Arrow batches with rows.
 
     KeyEquality     are the keys equal?     rows_equal(left, right)     batch_equals_rows(many candidates, by column)
-    RowComparator   which row comes first?  compare(left, right)
+                    which comes first?      order_of(left, right)       of two schemas, ascending
+    RowComparator   which row comes first?  compare(left, right)        of one schema
 
 Equality is that of keys (-0.0 equals 0.0, NaN equals NaN, null equals null), order that of ``SortKey``: NaN above all
 numbers, bytes compared unsigned, nulls first or last whatever the direction. Only key columns are read.
@@ -227,6 +228,10 @@ cdef class KeyEquality:
                 return False
         return True
 
+    cdef int order_of(self, const uint8_t* left, const uint8_t* right) noexcept nogil:
+        """Return < 0 when the left key comes first, > 0 when the right one does, 0 when they are equal."""
+        return _order_of(self._keys, self.column_count, left, right)
+
     cdef void batch_equals_rows(self, ArrowBatch batch, const int64_t* batch_rows, uint8_t** right_rows,
                                 int64_t count, uint8_t* flags) noexcept nogil:
         """Compare candidates column by column."""
@@ -277,9 +282,10 @@ cdef int _compare_decimals(const uint8_t* left, const uint8_t* right, int32_t wi
     return 0
 
 
-cdef int _compare_bytes(const uint8_t* left_row, const uint8_t* right_row, int32_t slot) noexcept nogil:
-    cdef uint64_t left = load64(left_row + slot)
-    cdef uint64_t right = load64(right_row + slot)
+cdef int _compare_bytes(const uint8_t* left_row, int32_t left_slot, const uint8_t* right_row,
+                        int32_t right_slot) noexcept nogil:
+    cdef uint64_t left = load64(left_row + left_slot)
+    cdef uint64_t right = load64(right_row + right_slot)
     cdef uint64_t left_size = left >> 32
     cdef uint64_t right_size = right >> 32
     cdef int order
@@ -291,25 +297,45 @@ cdef int _compare_bytes(const uint8_t* left_row, const uint8_t* right_row, int32
     return order if order != 0 else _sign(left_size, right_size)
 
 
-cdef int _compare_values(const SortColumn* key, const uint8_t* left, const uint8_t* right) noexcept nogil:
+cdef inline int _compare_values(int32_t order, int32_t width, const uint8_t* left, int32_t left_slot,
+                                const uint8_t* right, int32_t right_slot) noexcept nogil:
     """Compare one column of two rows, neither null."""
-    cdef int32_t slot = key.slot
-    if key.order == ORDER_BYTES:
-        return _compare_bytes(left, right, slot)
-    if key.order == ORDER_DECIMAL:
-        return _compare_decimals(left + slot, right + slot, key.width)
-    if key.order == ORDER_FIXED_BYTES:
-        return memcmp(left + slot, right + slot, <size_t>key.width)
-    if key.width == 8:
-        return _sign(ordered_word[uint64_t](load64(left + slot), key.order),
-                     ordered_word[uint64_t](load64(right + slot), key.order))
-    if key.width == 4:
-        return _sign(ordered_word[uint32_t](load32(left + slot), key.order),
-                     ordered_word[uint32_t](load32(right + slot), key.order))
-    if key.width == 2:
-        return _sign(ordered_word[uint16_t](load16(left + slot), key.order),
-                     ordered_word[uint16_t](load16(right + slot), key.order))
-    return _sign(ordered_word[uint8_t](left[slot], key.order), ordered_word[uint8_t](right[slot], key.order))
+    if order == ORDER_BYTES:
+        return _compare_bytes(left, left_slot, right, right_slot)
+    if order == ORDER_DECIMAL:
+        return _compare_decimals(left + left_slot, right + right_slot, width)
+    if order == ORDER_FIXED_BYTES:
+        return memcmp(left + left_slot, right + right_slot, <size_t>width)
+    if width == 8:
+        return _sign(ordered_word[uint64_t](load64(left + left_slot), order),
+                     ordered_word[uint64_t](load64(right + right_slot), order))
+    if width == 4:
+        return _sign(ordered_word[uint32_t](load32(left + left_slot), order),
+                     ordered_word[uint32_t](load32(right + right_slot), order))
+    if width == 2:
+        return _sign(ordered_word[uint16_t](load16(left + left_slot), order),
+                     ordered_word[uint16_t](load16(right + right_slot), order))
+    return _sign(ordered_word[uint8_t](left[left_slot], order), ordered_word[uint8_t](right[right_slot], order))
+
+
+cdef int _order_of(const KeyColumn* keys, int32_t count, const uint8_t* left, const uint8_t* right) noexcept nogil:
+    """Compare the key columns of two rows of two schemas: ascending, nulls first."""
+    cdef const KeyColumn* key
+    cdef bint left_null, right_null
+    cdef int32_t index
+    cdef int order
+    for index in range(count):
+        key = &keys[index]
+        left_null = row_is_null(left, key.left_column)
+        right_null = row_is_null(right, key.right_column)
+        if left_null or right_null:
+            if left_null and right_null:
+                continue
+            return -1 if left_null else 1
+        order = _compare_values(key.order, key.width, left, key.left_slot, right, key.right_slot)
+        if order != 0:
+            return order
+    return 0
 
 
 @cython.final
@@ -362,7 +388,7 @@ cdef class RowComparator:
                 if left_null and right_null:
                     continue
                 return 1 if left_null == key.nulls_last else -1
-            order = _compare_values(key, left, right)
+            order = _compare_values(key.order, key.width, left, key.slot, right, key.slot)
             if order != 0:
                 return -order if key.descending else order
         return 0

@@ -3,7 +3,7 @@
     sorter = ExternalSorter(schema, keys, pool, space, limit=None, force_spill=False, reader_count=1)
     sorter.add_batch(batch) / add_page(segment, used_bytes) / add_rows(buffer)      any number, in any mix
     sorter.finish()
-    for batch in sorter.batches(max_rows, max_bytes): ...
+    for batch in sorter.batches(max_rows, max_bytes): ...                           or row_batches: not decoded
     sorter.close()                                                                  always; idempotent
 
     or, in place of finish:  runs = sorter.take_runs()      SortedRuns for readers of ranges elsewhere; pages and files
@@ -339,6 +339,15 @@ cdef class ExternalSorter:
         if self._state != STATE_FINISHED:
             raise RuntimeError("batches() comes after finish() and before close()")
         return self._output.batches(max_rows, max_bytes)
+
+    def row_batches(self, int64_t max_rows=8192, int64_t max_bytes=1 << 20):
+        """Return an iterator over the rows in order as RowBatches, good until close(); once, in place of batches().
+
+        Args: as batches().
+        """
+        if self._state != STATE_FINISHED:
+            raise RuntimeError("row_batches() comes after finish() and before close()")
+        return self._output.row_batches(max_rows, max_bytes)
 
     # ---------------------------------------------------------------------------------------------------------- end
 

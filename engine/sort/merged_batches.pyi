@@ -4,6 +4,7 @@ from typing import Self, final
 import pyarrow as pa
 
 from engine.memory.page_pool import PagePool
+from engine.records.row_batch import RowBatch
 from engine.records.row_combiner import RowCombiner
 from engine.sort.sorted_runs import SortedRuns
 
@@ -23,4 +24,5 @@ class MergedBatches:
         combiner: RowCombiner | None = None,
     ) -> Self: ...
     def batches(self, max_rows: int = 8192, max_bytes: int = 1 << 20) -> Iterator[pa.RecordBatch]: ...
+    def row_batches(self, max_rows: int = 8192, max_bytes: int = 1 << 20) -> Iterator[RowBatch]: ...
     def close(self) -> None: ...

@@ -2,14 +2,20 @@
 
     merged = MergedBatches(sources, pool, lower, upper, limit)      sources: SortedRuns, of one or of many sorters
     for batch in merged.batches(max_rows, max_bytes): ...           once
+    for rows in merged.row_batches(max_rows, max_bytes): ...        or so: the same, not decoded
     merged.close()                                                  always; idempotent. The sources stay.
 
-    sources ── slices [lower, upper) ──► RunMerger ──► addresses of rows ──► decode ──► RecordBatch
+    sources ── slices [lower, upper) ──► RunMerger ──► addresses of rows ─┬► decode ──► RecordBatch
+                                                                          └► RowBatch
 
 Rows of runs in memory are decoded where they lie; those of runs on disk are copied to an arena first, a quarter of the
 pool or a page, which is taken when the first such run is met. A row larger than the arena is decoded in its block.
 Sources are read (``begin_read``) for one batch at a time and in one order, so nobody waits for memory that a reader
 holds while it waits itself.
+
+Who takes rows without having them decoded keeps several batches at a time: rows from disk are copied to memory of their
+batch, those of runs in memory stay where they lie. So this is for who has the runs for himself: nobody spills them
+meanwhile, and the batches are done with when they are closed.
 
 Memory: the arena; beside the pool one or two blocks for each run on disk.
 """
@@ -17,8 +23,10 @@ Memory: the arena; beside the pool one or two blocks for each run on disk.
 cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy
 
 from engine.memory.page_pool cimport PagePool
+from engine.records.row_batch cimport RowBatch, new_row_batch
 from engine.records.row_codec cimport row_size
 from engine.records.row_combiner cimport RowCombiner
 from engine.sort.run_merger cimport RunMerger
@@ -80,10 +88,10 @@ cdef class MergedBatches:
         self._rows = <uint8_t**> malloc(<size_t> self._row_capacity * sizeof(uint8_t*))
         if self._rows == NULL:
             raise MemoryError()
-        batch = self._next_batch(max_bytes)
-        while batch is not None:
-            yield batch
-            batch = self._next_batch(max_bytes)
+        handed = [self._next_batch(max_bytes)]
+        while handed[0] is not None:
+            yield handed.pop()              # a wide batch is not kept while it is handled
+            handed.append(self._next_batch(max_bytes))
 
     cdef object _next_batch(self, int64_t max_bytes):
         if self._is_closed:
@@ -113,6 +121,56 @@ cdef class MergedBatches:
             self._merger.drop_waiting()
         self._rows_left -= count
         self.rows_out += count
+        return batch
+
+    def row_batches(self, int64_t max_rows=8192, int64_t max_bytes=1 << 20):
+        """Yield the rows in order as RowBatches, good until the sources are closed; once, in place of batches().
+
+        Args, Raises: as batches().
+        """
+        if self._merger is None:
+            return
+        batch = self._next_rows(max(max_rows, 1), max_bytes)
+        while batch is not None:
+            yield batch
+            batch = self._next_rows(max(max_rows, 1), max_bytes)
+
+    cdef RowBatch _next_rows(self, int64_t max_rows, int64_t max_bytes):
+        cdef RowBatch batch
+        if self._is_closed:
+            raise RuntimeError("the sort was closed while its rows were read")
+        self._begin_read(len(self._sources))
+        try:
+            batch = self._collect_next(min(self._rows_left, max_rows), max_bytes)
+        finally:
+            self._end_read(len(self._sources))
+        if batch is not None:
+            self._rows_left -= batch.count
+            self.rows_out += batch.count
+        return batch
+
+    cdef RowBatch _collect_next(self, int64_t limit, int64_t max_bytes):
+        cdef RowBatch batch = new_row_batch((<SortedRuns> self._sources[0]).codec, limit)
+        cdef const uint8_t* large
+        cdef int64_t count
+        self._merger.follow_to_disk()
+        if self._is_combined or self._merger.reads_disk():
+            batch.take(max_bytes)
+        count = self._merger.collect(batch.rows, limit, max_bytes, batch.memory, batch.memory_size)
+        self.bytes_in += self._merger.collected_bytes
+        if count == 0:
+            large = self._merger.waiting()
+            if limit == 0 or large == NULL:
+                return None
+            batch = new_row_batch(batch.codec, 1)
+            batch.take(row_size(large))
+            with nogil:
+                memcpy(batch.memory, large, <size_t> batch.memory_size)
+            batch.rows[0] = batch.memory
+            self.bytes_in += batch.memory_size
+            self._merger.drop_waiting()
+            count = 1
+        batch.end(count)
         return batch
 
     cdef int _begin_read(self, Py_ssize_t count) except -1:

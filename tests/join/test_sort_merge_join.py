@@ -21,6 +21,7 @@ from engine.iomanager.io_manager import IOManager
 from engine.iomanager.spill_identity import SpillIdentity
 from engine.join.sort_merge_join import SortMergeJoin
 from engine.memory.manager import MemoryManager
+from engine.records.row_batch import batch_of_rows
 from engine.sort.external_sorter import ExternalSorter
 from tests.join.join_oracle import (
     LEFT_ONLY,
@@ -52,8 +53,9 @@ def draw(seed, rows, domain, null_share=0.1, heavy=0.0, tag="l"):
     )
 
 
-def sorted_batches(pool, space, table, keys, batch_rows, *, force_spill=False):
-    """Sort as the driver does; yield batches and give all pages back."""
+@contextmanager
+def sorted_table(pool, space, table, keys, *, force_spill=False):
+    """Sort as the driver does: rows are good as long as this is open, then all pages go back."""
     sorter = ExternalSorter(
         table.schema, [SortKey(table.schema.names[key]) for key in keys], pool, space, force_spill=force_spill
     )
@@ -61,9 +63,14 @@ def sorted_batches(pool, space, table, keys, batch_rows, *, force_spill=False):
         for batch in table.to_batches(max_chunksize=1000):
             sorter.add_batch(batch)
         sorter.finish()
-        yield from sorter.batches(batch_rows)
+        yield sorter
     finally:
         sorter.close()
+
+
+def row_batches(table, batch_rows=None):
+    """Return the rows of a table that is sorted, as the join takes them."""
+    return [batch_of_rows(batch) for batch in table.to_batches(max_chunksize=batch_rows)]
 
 
 @contextmanager
@@ -82,8 +89,9 @@ def merge_memory(folder, pages, page_size):
 
 
 def merge(folder, how, left, right, left_keys, right_keys, *, pages=64, page_size=4096, batch_rows=8192,
-          group_bytes=1 << 20, group_rows=0, output=None, condition=None, force_spill=False):  # fmt: skip
-    """Run the engine's join; return its batches and the join with its counters."""
+          group_bytes=1 << 20, group_rows=0, output=None, condition=None, force_spill=False,
+          files_left=0):  # fmt: skip
+    """Run the engine's join; return its batches and the join with its counters; files_left: of values outside."""
     if output is None:
         output = [(0, index) for index in range(left.num_columns)]
         output += [] if how in LEFT_ONLY else [(1, index) for index in range(right.num_columns)]
@@ -94,12 +102,12 @@ def merge(folder, how, left, right, left_keys, right_keys, *, pages=64, page_siz
             how, left.schema, right.schema, left_keys, right_keys, output, schema, space, group_bytes, group_rows,
             condition=condition,
         )  # fmt: skip
-        lefts = sorted_batches(one, space, left, left_keys, batch_rows, force_spill=force_spill)
-        rights = sorted_batches(other, space, right, right_keys, batch_rows, force_spill=force_spill)
-        batches = list(join.join(lefts, rights))
-        lefts.close()
-        rights.close()
-        assert spill_files(folder) == [], "a finished join leaves no file"
+        with (
+            sorted_table(one, space, left, left_keys, force_spill=force_spill) as lefts,
+            sorted_table(other, space, right, right_keys, force_spill=force_spill) as rights,
+        ):
+            batches = list(join.join(lefts.row_batches(batch_rows), rights.row_batches(batch_rows)))
+        assert len(spill_files(folder)) == files_left, "a finished join leaves no file"
         join.close()
     for batch in batches:
         batch.validate(full=True)
@@ -261,14 +269,14 @@ def test_an_inner_join_stops_reading_when_one_side_has_ended(tmp_path):
     def rights():
         for key in range(1, 100):
             asked.append(key)
-            yield pa.record_batch({"k": pa.array([key])})
+            yield batch_of_rows(pa.record_batch({"k": pa.array([key])}))
 
     with join_memory(tmp_path, 8, 4096) as (_, space):
         schema = pa.schema([("a", pa.int64()), ("b", pa.int64())])
         join = SortMergeJoin(
             JoinType.INNER, left.schema, left.schema, [0], [0], [(0, 0), (1, 0)], schema, space, 1 << 20
         )
-        assert rows_of(list(join.join(left.to_batches(), rights()))) == {(1, 1): 1, (2, 2): 1}
+        assert rows_of(list(join.join(row_batches(left), rights()))) == {(1, 1): 1, (2, 2): 1}
         join.close()
     assert asked == [1, 2, 3]
 
@@ -280,7 +288,7 @@ def test_a_join_that_is_left_gives_everything_back(tmp_path):
         schema = pa.schema([pa.field(str(position), kind) for position, kind in enumerate(types)])
         output = [(side, index) for side in (0, 1) for index in range(3)]
         join = SortMergeJoin(JoinType.FULL, left.schema, right.schema, [0], [0], output, schema, space, 1, 2)
-        results = join.join(left.to_batches(max_chunksize=20), right.to_batches(max_chunksize=20))
+        results = join.join(row_batches(left, 20), row_batches(right, 20))
         assert next(results).num_rows > 0
         results.close()
         join.close()
@@ -353,8 +361,8 @@ def test_the_pieces_of_a_group_meet_once_each(tmp_path):
 def test_the_drivers_order_is_the_order_of_the_merge(tmp_path):
     """Nulls first, ascending, NaN last: what ExternalSorter gives is what KeyOrder compares."""
     values = pa.table({"k": pa.array([float("nan"), 2.0, -0.0, None, 0.0, -1.0, float("inf")])})
-    with join_memory(tmp_path, 8, 4096) as memory:
-        keys = [key for batch in sorted_batches(*memory, values, [0], 100) for key in batch.column(0).to_pylist()]
+    with join_memory(tmp_path, 8, 4096) as memory, sorted_table(*memory, values, [0]) as ordered:
+        keys = [key for batch in ordered.batches(100) for key in batch.column(0).to_pylist()]
     assert keys[0] is None
     assert all(one <= other for one, other in pairwise(keys[1:-1]))
     assert keys[-1] != keys[-1]

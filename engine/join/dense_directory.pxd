@@ -3,10 +3,10 @@
 #     cell of a key      uint32: (row - origin) / 8 of the first row with this key; 0: there is none
 
 cimport cython
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
 from engine.join.entry_pages cimport EntryPages
-from engine.join.join_side cimport JoinSide
+from engine.join.key_pages cimport KeyPages
 from engine.memory.page_pool cimport PagePool
 from engine.records.arrow_batch cimport ArrowBatch
 
@@ -14,21 +14,11 @@ from engine.records.arrow_batch cimport ArrowBatch
 @cython.final
 cdef class DenseDirectory:
     cdef PagePool _pool
-    cdef int32_t _width                  # bytes of the key on both sides; 0: keys are not one integer
-    cdef int32_t _slot                   # where it lies in a build row
-    cdef int32_t _column                 # of the probe batch
-    cdef uint64_t _sign                  # the sign bit of a key, 0: it has none
+    cdef KeyPages _cells                 # of uint32
     cdef uint64_t _lowest                # words of the keys seen by may_take
     cdef uint64_t _highest
     cdef bint _is_bounded                # rows come after may_take
     cdef uint64_t _origin                # address from which references count
-    cdef uint32_t** _pages               # by page of keys; NULL: no row has one of them
-    cdef uint64_t _first_page            # the keys of _pages[0]
-    cdef uint64_t _table_size            # of _pages
-    cdef int64_t _page_count             # taken from the pool
-    cdef bint _is_borrowed               # the pages are another directory's
-    cdef int32_t _page_shift             # cells of a page as a power of two
-    cdef uint64_t _page_mask
     cdef int64_t _row_count
     cdef bint has_chains                 # links of rows have been written
 
@@ -48,5 +38,4 @@ cdef class DenseDirectory:
 
     cdef bint _is_near(self, const EntryPages* entries) noexcept nogil
     cdef void _note_keys(self, uint8_t** rows, int64_t count) noexcept nogil
-    cdef bint _reach(self, uint64_t first, uint64_t last) noexcept nogil
     cdef uint32_t* _new_page(self, uint64_t number) noexcept nogil

@@ -25,8 +25,7 @@ Source: the perfect hash join of DuckDB, whose build side is columns; the links,
 
 cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
-from libc.stdlib cimport calloc, free
-from libc.string cimport memcpy, memset
+from libc.string cimport memset
 
 from engine.join.entry_pages cimport (
     LINK_POINTER,
@@ -37,15 +36,15 @@ from engine.join.entry_pages cimport (
     set_next_of_key,
 )
 from engine.join.join_side cimport JoinSide
+from engine.join.key_pages cimport KeyPages
 from engine.memory.page_pool cimport PagePool
 from engine.memory.status cimport STATUS_FULL, STATUS_OK
-from engine.records.arrow_batch cimport KIND_INT8, KIND_INT64, KIND_UINT64, ArrowBatch, ColumnView
+from engine.records.arrow_batch cimport ArrowBatch, ColumnView
 from engine.records.byte_kernels cimport prefetch
 
 cdef enum:
     CELLS_PER_ROW = 8
     SPARE_PAGES = 16                # that the first rows may take beyond that
-    TABLE_PAGES = 1 << 15           # from the first to the last, while rows come
     LOOK_ROWS = 512                 # rows looked at together
 
 cdef uint64_t REACH = <uint64_t>8 << 32     # bytes that references of 32 bits to multiples of 8 reach
@@ -62,23 +61,9 @@ cdef class DenseDirectory:
     """Directory of one join level's build rows, beside the hash table; the methods are kernels (see the .pxd)."""
 
     def __cinit__(self, PagePool pool not None, JoinSide build not None, JoinSide probe not None):
-        cdef int32_t kind
         self._pool = pool
-        if build.key_count == 1 and probe.key_count == 1:
-            kind = build.codec.kinds[build.keys[0]]
-            self._slot = build.codec.slots[build.keys[0]]
-            self._column = probe.keys[0]
-            if KIND_INT8 <= kind <= KIND_UINT64 and probe.codec.kinds[self._column] == kind:
-                self._width = build.codec.widths[build.keys[0]]
-                self._sign = <uint64_t>1 << (8 * self._width - 1) if kind <= KIND_INT64 else 0
-        while (<int64_t>8 << self._page_shift) <= pool.page_size:
-            self._page_shift += 1
-        self._page_mask = (<uint64_t>1 << self._page_shift) - 1
+        self._cells = KeyPages(pool, build, probe, sizeof(uint32_t))
         self.clear()
-
-    def __dealloc__(self):
-        if not self._is_borrowed:
-            free(self._pages)
 
     cdef bint is_open(self) noexcept nogil:
         return self._is_bounded or self._row_count != 0
@@ -87,7 +72,7 @@ cdef class DenseDirectory:
         cdef uint8_t* seen[LOOK_ROWS]
         cdef EntryCursor cursor
         cdef int64_t count
-        if self._width == 0 or not self._is_near(entries):
+        if self._cells.width == 0 or not self._is_near(entries):
             return False
         memset(&cursor, 0, sizeof(cursor))
         while True:
@@ -114,21 +99,21 @@ cdef class DenseDirectory:
         return True
 
     cdef void _note_keys(self, uint8_t** rows, int64_t count) noexcept nogil:
-        if self._width == 8:
-            _widen[uint64_t](self, rows, count, self._sign)
-        elif self._width == 4:
-            _widen[uint32_t](self, rows, count, <uint32_t>self._sign)
-        elif self._width == 2:
-            _widen[uint16_t](self, rows, count, <uint16_t>self._sign)
+        if self._cells.width == 8:
+            _widen[uint64_t](self, rows, count, self._cells.sign)
+        elif self._cells.width == 4:
+            _widen[uint32_t](self, rows, count, <uint32_t>self._cells.sign)
+        elif self._cells.width == 2:
+            _widen[uint16_t](self, rows, count, <uint16_t>self._cells.sign)
         else:
-            _widen[uint8_t](self, rows, count, <uint8_t>self._sign)
+            _widen[uint8_t](self, rows, count, <uint8_t>self._cells.sign)
 
     cdef int open(self) noexcept nogil:
-        cdef uint64_t first = self._lowest >> self._page_shift
-        cdef uint64_t last = self._highest >> self._page_shift
+        cdef uint64_t first = self._lowest >> self._cells.shift
+        cdef uint64_t last = self._highest >> self._cells.shift
         self._is_bounded = True
         if (self._lowest <= self._highest and self._pool.pages_free() > <int64_t>(last - first)
-                and self._reach(first, last)):
+                and self._cells.reach(first, last, True)):
             while first <= last and self._new_page(first) != NULL:
                 first += 1
             if first > last:
@@ -136,103 +121,57 @@ cdef class DenseDirectory:
         self.clear()
         return STATUS_FULL
 
-    # Have room in the table of pages for pages first to last, beside those that are there.
-    cdef bint _reach(self, uint64_t first, uint64_t last) noexcept nogil:
-        cdef bint is_below = self._table_size > 0 and first < self._first_page
-        cdef uint64_t spare
-        cdef uint32_t** pages
-        if self._table_size:
-            first = min(first, self._first_page)
-            last = max(last, self._first_page + self._table_size - 1)
-        if not self._is_bounded:
-            if last - first >= TABLE_PAGES:
-                return False
-            spare = min((last - first) // 2, TABLE_PAGES - 1 - (last - first))      # not for every page anew
-            if is_below:
-                first -= min(first, spare)
-            else:
-                last += spare
-        pages = <uint32_t**>calloc(last - first + 1, sizeof(uint32_t*))
-        if pages == NULL:
-            return False
-        if self._table_size:
-            memcpy(pages + (self._first_page - first), self._pages, self._table_size * sizeof(uint32_t*))
-        free(self._pages)
-        self._pages = pages
-        self._first_page = first
-        self._table_size = last - first + 1
-        return True
-
     # The cells of a page of keys, taken from the pool; NULL: there is no room, or there are too few rows for so many.
     cdef uint32_t* _new_page(self, uint64_t number) noexcept nogil:
-        cdef uint8_t* page
-        if self._page_count >= SPARE_PAGES and not self._is_bounded and (
-                self._page_count << self._page_shift > CELLS_PER_ROW * self._row_count):
+        if self._cells.count >= SPARE_PAGES and not self._is_bounded and (
+                self._cells.count << self._cells.shift > <uint64_t>(CELLS_PER_ROW * self._row_count)):
             return NULL
-        if number - self._first_page >= self._table_size and not self._reach(number, number):
+        if number - self._cells.first >= self._cells.size and not self._cells.reach(number, number, self._is_bounded):
             return NULL
-        page = self._pool.take()
-        if page != NULL:
-            memset(page, 0, <size_t>4 << self._page_shift)
-            self._pages[number - self._first_page] = <uint32_t*>page
-            self._page_count += 1
-        return <uint32_t*>page
+        return <uint32_t*>self._cells.add(number)
 
     cdef int64_t insert(self, uint8_t** rows, int64_t count) noexcept nogil:
         cdef int64_t inserted
-        if self._width == 0:
+        if self._cells.width == 0:
             return -1
         if self._origin == 0:
             self._origin = <uint64_t>rows[0] - REACH // 2
         self._row_count += count
-        if self._width == 8:
-            inserted = _insert[uint64_t](self, rows, count, self._sign)
-        elif self._width == 4:
-            inserted = _insert[uint32_t](self, rows, count, <uint32_t>self._sign)
-        elif self._width == 2:
-            inserted = _insert[uint16_t](self, rows, count, <uint16_t>self._sign)
+        if self._cells.width == 8:
+            inserted = _insert[uint64_t](self, rows, count, self._cells.sign)
+        elif self._cells.width == 4:
+            inserted = _insert[uint32_t](self, rows, count, <uint32_t>self._cells.sign)
+        elif self._cells.width == 2:
+            inserted = _insert[uint16_t](self, rows, count, <uint16_t>self._cells.sign)
         else:
-            inserted = _insert[uint8_t](self, rows, count, <uint8_t>self._sign)
+            inserted = _insert[uint8_t](self, rows, count, <uint8_t>self._cells.sign)
         return inserted
 
     cdef void lookup(self, ArrowBatch batch, int64_t start, const int64_t* positions, int64_t count,
                      uint8_t** heads) noexcept nogil:
-        cdef const ColumnView* column = &batch.columns[self._column]
-        cdef const uint8_t* values = column.values + (column.offset + start) * self._width
-        if self._width == 8:
-            _find(self, <const uint64_t*>values, self._sign, positions, count, heads)
-        elif self._width == 4:
-            _find(self, <const uint32_t*>values, <uint32_t>self._sign, positions, count, heads)
-        elif self._width == 2:
-            _find(self, <const uint16_t*>values, <uint16_t>self._sign, positions, count, heads)
+        cdef const ColumnView* column = &batch.columns[self._cells.column]
+        cdef const uint8_t* values = column.values + (column.offset + start) * self._cells.width
+        if self._cells.width == 8:
+            _find(self, <const uint64_t*>values, self._cells.sign, positions, count, heads)
+        elif self._cells.width == 4:
+            _find(self, <const uint32_t*>values, <uint32_t>self._cells.sign, positions, count, heads)
+        elif self._cells.width == 2:
+            _find(self, <const uint16_t*>values, <uint16_t>self._cells.sign, positions, count, heads)
         else:
-            _find(self, values, <uint8_t>self._sign, positions, count, heads)
+            _find(self, values, <uint8_t>self._cells.sign, positions, count, heads)
 
     cdef int borrow(self, DenseDirectory owner) except -1:
         self.clear()
-        self._is_borrowed = True
-        self._pages = owner._pages
-        self._first_page = owner._first_page
-        self._table_size = owner._table_size
+        self._cells.borrow(owner._cells)
         self._row_count = owner._row_count
         self._origin = owner._origin
         return 0
 
     cdef void clear(self) noexcept nogil:
-        cdef uint64_t index
-        if not self._is_borrowed:
-            for index in range(self._table_size):
-                if self._pages[index] != NULL:
-                    self._pool.give(<uint8_t*>self._pages[index])
-            free(self._pages)
-        self._is_borrowed = False
+        self._cells.clear()
         self._is_bounded = False
         self.has_chains = False
-        self._pages = NULL
-        self._page_count = 0
         self._origin = 0
-        self._first_page = 0
-        self._table_size = 0
         self._row_count = 0
         self._lowest = ~<uint64_t>0
         self._highest = 0
@@ -243,7 +182,7 @@ cdef class DenseDirectory:
 # With the sign bit turned over, a word compares unsigned as its number does.
 
 cdef void _widen(DenseDirectory directory, uint8_t** rows, int64_t count, Word sign) noexcept nogil:
-    cdef int32_t slot = directory._slot
+    cdef int32_t slot = directory._cells.slot
     cdef uint64_t lowest = directory._lowest
     cdef uint64_t highest = directory._highest
     cdef uint64_t word
@@ -258,9 +197,9 @@ cdef void _widen(DenseDirectory directory, uint8_t** rows, int64_t count, Word s
 
 # Returns how many keys are new, -1 when a row cannot be inserted.
 cdef int64_t _insert(DenseDirectory directory, uint8_t** rows, int64_t count, Word sign) noexcept nogil:
-    cdef int32_t shift = directory._page_shift
-    cdef uint64_t mask = directory._page_mask
-    cdef int32_t slot = directory._slot
+    cdef int32_t shift = directory._cells.shift
+    cdef uint64_t mask = directory._cells.mask
+    cdef int32_t slot = directory._cells.slot
     cdef uint64_t origin = directory._origin
     cdef int64_t inserted = 0
     cdef uint64_t last_page = ~<uint64_t>0
@@ -275,8 +214,8 @@ cdef int64_t _insert(DenseDirectory directory, uint8_t** rows, int64_t count, Wo
         page = word >> shift
         if page != last_page:
             cells = NULL
-            if page - directory._first_page < directory._table_size:
-                cells = directory._pages[page - directory._first_page]
+            if page - directory._cells.first < directory._cells.size:
+                cells = <uint32_t*>directory._cells.pages[page - directory._cells.first]
             if cells == NULL:
                 cells = directory._new_page(page)
                 if cells == NULL:
@@ -298,11 +237,11 @@ cdef int64_t _insert(DenseDirectory directory, uint8_t** rows, int64_t count, Wo
 
 cdef void _find(DenseDirectory directory, const Word* values, Word sign, const int64_t* positions, int64_t count,
                 uint8_t** heads) noexcept nogil:
-    cdef uint32_t** pages = directory._pages
-    cdef uint64_t first_page = directory._first_page
-    cdef uint64_t table_size = directory._table_size
-    cdef int32_t shift = directory._page_shift
-    cdef uint64_t mask = directory._page_mask
+    cdef uint8_t** pages = directory._cells.pages
+    cdef uint64_t first_page = directory._cells.first
+    cdef uint64_t table_size = directory._cells.size
+    cdef int32_t shift = directory._cells.shift
+    cdef uint64_t mask = directory._cells.mask
     cdef uint64_t origin = directory._origin
     cdef int64_t index, position
     cdef uint64_t word, page
@@ -315,7 +254,7 @@ cdef void _find(DenseDirectory directory, const Word* values, Word sign, const i
         page = (word >> shift) - first_page
         head = NULL
         if page < table_size:
-            cells = pages[page]
+            cells = <uint32_t*>pages[page]
             if cells != NULL:
                 reference = cells[word & mask]
                 if reference != 0:

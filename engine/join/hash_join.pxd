@@ -1,9 +1,10 @@
 # HashJoin: fields and the steps between kernels (interface in hash_join.pyx).
 
 cimport cython
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint32_t
 
 from engine.join.build_blocks cimport BuildBlocks
+from engine.join.build_input cimport BuildInput
 from engine.join.join_roles cimport JoinRoles
 from engine.join.matched_rows cimport MatchedRows
 from engine.join.partition_set cimport PartitionSet
@@ -15,7 +16,6 @@ from engine.records.arrow_batch cimport ArrowBatch
 
 @cython.final
 cdef class HashJoin:
-    cdef readonly int64_t build_rows             # null keys included
     cdef readonly int64_t probe_rows
     cdef readonly int64_t partitions_spilled     # on all levels
     cdef readonly int64_t repartition_count      # pairs that were scattered again
@@ -38,24 +38,15 @@ cdef class HashJoin:
     cdef BuildBlocks _blocks                     # the block-wise pair in work
     cdef MatchedRows _matched
     cdef RowStream _stream
+    cdef BuildInput _input                       # rows on their way into the level
     cdef bint _has_copies
     cdef bint _null_aware
     cdef bint _drops_null_probe
-    cdef int64_t _build_null_keys
     cdef int64_t _probe_null_keys
     cdef bint _build_finished
     cdef bint _closed
     cdef int64_t _row_limit
-    cdef uint8_t** _rows                         # scratch: CHUNK_ROWS each
-    cdef uint64_t* _hashes
-    cdef uint8_t* _null_flags
-    cdef int64_t* _indices
 
-    cdef int _add_chunk(self, ArrowBatch batch, int64_t start, int64_t count) except -1
-    cdef int64_t _collect_rows(self, const uint8_t[::1] data, int64_t count) except -1
-    cdef int _add_collected(self, int64_t count) except -1
-    cdef int _add_row_chunk(self, int64_t count, bint count_nulls) except -1
-    cdef int64_t _hash_rows(self, int64_t count, bint count_nulls, int64_t* null_count) noexcept nogil
     # What is known of the build side besides its rows.
     cdef int _count_build_like(self, HashJoin owner) except -1
     cdef bint _returns_nothing(self) noexcept

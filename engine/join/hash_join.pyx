@@ -33,20 +33,20 @@ al., "Hash joins and hash teams in SQL Server"; the block-wise end is ours.
 """
 
 cimport cython
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport free, malloc
+from libc.stdint cimport int32_t, int64_t, uint32_t
 from libc.string cimport memset
 
+from engine.join.alike_rows cimport AlikeRows
 from engine.join.build_blocks cimport BuildBlocks
+from engine.join.build_input cimport BuildInput
 from engine.join.copied_keys cimport CopiedKeys
-from engine.join.entry_pages cimport next_rows_of_block
 from engine.join.hash_partition cimport HashPartition
 from engine.join.join_roles cimport JoinRoles
 from engine.join.join_side cimport JoinSide
 from engine.join.key_part cimport KeyPart
 from engine.join.match_output cimport index_array
 from engine.join.matched_rows cimport MatchedRows, recall_matches
-from engine.join.partition_set cimport BRIEF_ROWS, CHUNK_ROWS, PartitionSet
+from engine.join.partition_set cimport CHUNK_ROWS, PartitionSet
 from engine.join.probe_matches cimport OUTPUT_BYTES, OUTPUT_ROWS, ProbeMatches
 from engine.join.row_stream cimport RowStream
 from engine.join.unmatched_rows cimport unmatched_rows
@@ -54,9 +54,8 @@ from engine.memory.page_pool cimport PagePool
 from engine.records.arrow_batch cimport ArrowBatch
 from engine.records.hashing cimport partition_of_hash
 from engine.records.outside_keys cimport raise_failed_comparison
-from engine.records.row_check cimport check_rows
 
-from engine.errors import CorruptBlockError, MemoryBudgetError, SchemaError
+from engine.errors import MemoryBudgetError, SchemaError
 from engine.graph.plan import JoinType
 from engine.join.spilled_pair import PAGES_MIN, Strategy, first_fan_out, next_fan_out
 from engine.records.arrow_functions import pc
@@ -114,23 +113,24 @@ cdef class HashJoin:
             self._matches.reserve_candidates()
         self._level = self._new_level(first_fan_out(pool.page_limit), 0)
         self._level.fill_early(self._roles.table)
-        self._rows = <uint8_t**>malloc(CHUNK_ROWS * sizeof(uint8_t*))
-        self._hashes = <uint64_t*>malloc(CHUNK_ROWS * sizeof(uint64_t))
-        self._null_flags = <uint8_t*>malloc(CHUNK_ROWS)
-        self._indices = <int64_t*>malloc(CHUNK_ROWS * sizeof(int64_t))
-        if self._rows == NULL or self._hashes == NULL or self._null_flags == NULL or self._indices == NULL:
-            raise MemoryError("scratch of a hash join")
+        self._input = BuildInput(self._roles.build, self._roles.emits.unmatched_build, self._level)
+        if self._row_limit < 0 and not self._has_copies and self._roles.may_be_alike():
+            self._input.let_alike(AlikeRows(pool, self._roles.build, self._roles.probe))
 
-    def __dealloc__(self):
-        free(self._rows)
-        free(self._hashes)
-        free(self._null_flags)
-        free(self._indices)
+    @property
+    def build_rows(self):
+        """Rows of the build side so far, null keys included."""
+        return self._input.row_count
 
     @property
     def has_dense_keys(self):
         """Whether build rows are found by the number that is their key (``dense_directory``)."""
         return self._roles.table.dense.is_open()
+
+    @property
+    def alike_count(self):
+        """Rows that stand for all build rows, where these differ in their key alone (``alike_rows``); else 0."""
+        return self._roles.table.alike.alike_count if self._roles.table.is_alike else 0
 
     @property
     def spilled_bytes(self):
@@ -141,85 +141,25 @@ cdef class HashJoin:
 
     def add_build_batch(self, batch):
         """Add an Arrow batch of the build side, of any number of rows."""
-        cdef ArrowBatch arrow = ArrowBatch.open(batch)
-        cdef int64_t start
-        self._roles.build.codec.accept(arrow)
-        for start in range(0, arrow.row_count, CHUNK_ROWS):
-            self._add_chunk(arrow, start, min(<int64_t>CHUNK_ROWS, arrow.row_count - start))
+        self._input.add_batch(ArrowBatch.open(batch))
 
     def add_build_pages(self, pages):
         """Add the rows of some pages: of each (fields segment and size) the first bytes of its segment."""
         cdef int64_t count = 0
         for page in pages:
-            count = self._collect_rows(memoryview(page.segment)[:page.size], count)
-        self._add_collected(count)
+            count = self._input.collect(memoryview(page.segment)[:page.size], count)
+        self._input.add_collected(count)
 
     def add_build_rows(self, buffer):
         """Add contiguous rows of any size, such as one larger than a page."""
-        self._add_collected(self._collect_rows(buffer, 0))
-
-    cdef int _add_chunk(self, ArrowBatch batch, int64_t start, int64_t count) except -1:
-        cdef int64_t null_count, index, kept = 0
-        with nogil:
-            null_count = self._roles.build.null_keys_of_batch(batch, start, count, self._null_flags)
-        self._build_null_keys += null_count
-        if null_count and not self._roles.emits.unmatched_build:
-            self.build_rows += null_count
-            for index in range(count):
-                if not self._null_flags[index]:
-                    self._indices[kept] = start + index
-                    kept += 1
-            batch = ArrowBatch.open(pc.take(batch.batch, index_array(self._indices, kept)))
-            start, count, null_count = 0, kept, 0
-        with nogil:
-            self._roles.build.hash_batch(batch, start, count, self._hashes)
-        self.build_rows += count
-        return self._level.add_batch(batch, start, count, self._hashes, self._null_flags if null_count else NULL)
-
-    # Puts addresses of rows behind count others that wait to be added; returns how many wait then.
-    cdef int64_t _collect_rows(self, const uint8_t[::1] data, int64_t count) except -1:
-        cdef int64_t found, size = data.shape[0], offset = 0
-        while offset < size:
-            if count == CHUNK_ROWS:
-                count = self._add_collected(count)
-            found = next_rows_of_block(&data[0], size, &offset, self._rows + count, CHUNK_ROWS - count, size)
-            if found < 0:
-                raise CorruptBlockError(f"bytes {offset} to {size} of a page of build rows are not rows")
-            count += found
-        return count
-
-    cdef int _add_collected(self, int64_t count) except -1:
-        check_rows(self._roles.build.codec, self._rows, count)
-        self.build_rows += count
-        return self._add_row_chunk(count, True)
-
-    cdef int _add_row_chunk(self, int64_t count, bint count_nulls) except -1:
-        cdef int64_t null_count = 0
-        if count <= BRIEF_ROWS:
-            count = self._hash_rows(count, count_nulls, &null_count)
-        else:
-            with nogil:
-                count = self._hash_rows(count, count_nulls, &null_count)
-        return self._level.add_rows(self._rows, count, self._hashes, self._null_flags if null_count else NULL)
-
-    # Leaves out rows without key that nobody wants; returns how many there are then, null_count of them without key.
-    cdef int64_t _hash_rows(self, int64_t count, bint count_nulls, int64_t* null_count) noexcept nogil:
-        cdef int64_t index, kept = 0
-        if count_nulls:
-            null_count[0] = self._roles.build.null_keys_of_rows(self._rows, count, self._null_flags)
-            self._build_null_keys += null_count[0]
-        if null_count[0] and not self._roles.emits.unmatched_build:
-            for index in range(count):
-                if not self._null_flags[index]:
-                    self._rows[kept] = self._rows[index]
-                    kept += 1
-            count = kept
-            null_count[0] = 0
-        self._roles.build.hash_rows(self._rows, count, self._hashes)
-        return count
+        self._input.add_collected(self._input.collect(buffer, 0))
 
     def finish_build(self):
         """Build the table over what stayed in memory; probing may begin."""
+        alike = self._input.finish()
+        if alike is not None:
+            self._roles.table.take_alike(alike)
+            self._roles.keep_alike()
         self._level.finish_build(self._roles.table)
         self.partitions_spilled += self._level.spilled_count
         self._build_finished = True
@@ -228,15 +168,15 @@ cdef class HashJoin:
             self._roles.keep_small_build(self._level.partitions[:self._level.fan_out])
 
     cdef int _count_build_like(self, HashJoin owner) except -1:
-        self.build_rows = owner.build_rows
-        self._build_null_keys = owner._build_null_keys
-        self._drops_null_probe = self._null_aware and self.build_rows > 0
+        self._input.row_count = owner._input.row_count
+        self._input.null_key_count = owner._input.null_key_count
+        self._drops_null_probe = self._null_aware and self._input.row_count > 0
         return 0
 
     # NOT IN of something that holds a null is never true. Known when all right rows have passed.
     cdef bint _returns_nothing(self) noexcept:
         cdef bint right_is_probe = self._is_reversed != self._roles.build_is_left
-        return self._null_aware and (self._probe_null_keys if right_is_probe else self._build_null_keys) > 0
+        return self._null_aware and (self._probe_null_keys if right_is_probe else self._input.null_key_count) > 0
 
     # ------------------------------------------------------------------ probe
 
@@ -412,10 +352,10 @@ cdef class HashJoin:
         cdef int64_t count
         self._stream = RowStream(file)
         while True:
-            count = self._stream.next_rows(self._rows, CHUNK_ROWS, OUTPUT_BYTES)
+            count = self._stream.next_rows(self._input.rows, CHUNK_ROWS, OUTPUT_BYTES)
             if count == 0:
                 break
-            yield self._roles.output.unmatched_build(self._rows, count)
+            yield self._roles.output.unmatched_build(self._input.rows, count)
         self._stream.close()
 
     cdef PartitionSet _new_level(self, int32_t fan_out, uint32_t level):
@@ -429,12 +369,13 @@ cdef class HashJoin:
         self.repartition_count += 1
         fan_out = next_fan_out(self.pool.page_limit, self.pool.page_size, pair.build_bytes)
         self._level = self._new_level(fan_out, pair.level)
+        self._input.begin(self._roles.build, self._roles.emits.unmatched_build, self._level)
         self._stream = RowStream(pair.build_file)
         while True:
-            count = self._stream.next_rows(self._rows, CHUNK_ROWS, OUTPUT_BYTES)
+            count = self._stream.next_rows(self._input.rows, CHUNK_ROWS, OUTPUT_BYTES)
             if count == 0:
                 break
-            self._add_row_chunk(count, False)
+            self._input.add_rows(count, False)
         self._stream.close()
         self._level.finish_build(self._roles.table)
         self.partitions_spilled += self._level.spilled_count
@@ -446,10 +387,11 @@ cdef class HashJoin:
         cdef RowStream stream = RowStream(file, self._roles.probe.codec, part)
         self._stream = stream
         while True:
-            count = stream.next_rows(self._rows, CHUNK_ROWS, OUTPUT_BYTES)
+            count = stream.next_rows(self._input.rows, CHUNK_ROWS, OUTPUT_BYTES)
             if count == 0:
                 break
-            yield from self._join_batch(self._roles.probe.codec.decode(self._rows, count, NULL, 0), emit_unmatched)
+            batch = self._roles.probe.codec.decode(self._input.rows, count, NULL, 0)
+            yield from self._join_batch(batch, emit_unmatched)
         stream.close()
 
     def _join_block_wise(self, pair):
@@ -490,6 +432,7 @@ cdef class HashJoin:
             return
         self._closed = True
         self._roles.table.clear()
+        self._input.release()
         if self._level is not None:
             self._level.release()
         if self._blocks is not None:

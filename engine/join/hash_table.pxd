@@ -6,6 +6,7 @@
 cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
+from engine.join.alike_rows cimport AlikeRows
 from engine.join.copied_keys cimport CopiedKeys
 from engine.join.dense_directory cimport DenseDirectory
 from engine.join.entry_pages cimport EntryPages
@@ -35,6 +36,8 @@ cdef class HashTable:
     cdef KeyEquality _probe_equality     # probe batch with build rows
     cdef bint _hash_is_key               # equal hashes are equal keys
     cdef DenseDirectory dense            # in place of the pages below, where it is open
+    cdef AlikeRows alike                 # in place of rows and all that, where is_alike
+    cdef bint is_alike
     cdef CopiedKeys copies               # rows of these keys are inserted as matched; None: there are none
     cdef uint64_t** _pages
     cdef int64_t _page_count
@@ -62,6 +65,8 @@ cdef class HashTable:
     cdef int reserve_dense(self, EntryPages** partitions, int32_t partition_count, int64_t rows) noexcept nogil
     # Insert rows as they come, before anything is reserved. False: clear() comes next, and links that are not zero.
     cdef bint insert_early(self, uint8_t** rows, int64_t count) noexcept nogil
+    # Have what this one has taken, all build rows, as rows of this table, which gives them back.
+    cdef int take_alike(self, AlikeRows alike) except -1
     # Whether insert and lookup read hashes.
     cdef bint needs_hashes(self) noexcept nogil
     # Rows must have links (entry_pages.pxd) that are zero; count of all inserts <= rows of reserve.

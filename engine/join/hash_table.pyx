@@ -13,7 +13,8 @@ in 65536. ``lookup`` works on blocks of 1024 rows in rounds: cells are prefetche
 then the keys of all candidates are compared column by column; the few with another key walk on in the next round.
 
 Where the key is a number and the keys lie close together, a ``DenseDirectory`` takes the place of cells, tags, hashes
-and comparisons (``insert_early``, ``reserve_dense``).
+and comparisons (``insert_early``, ``reserve_dense``); where rows differ in that key alone, ``AlikeRows`` do, which take
+rows before they are rows of a partition (``take_alike``).
 
 Rows of a table that is stored in the order of its key come in runs of one key. Where the hash is a bijection of the key
 (``JoinSide.hash_is_key``), only the first row of a run is looked up; the others get what it found.
@@ -34,6 +35,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
 
+from engine.join.alike_rows cimport AlikeRows
 from engine.join.copied_keys cimport CopiedKeys
 from engine.join.dense_directory cimport DenseDirectory
 from engine.join.entry_pages cimport LINK_MATCHED, LINK_POINTER, EntryPages, row_link, set_next_of_key
@@ -143,7 +145,17 @@ cdef class HashTable:
         return True
 
     cdef bint needs_hashes(self) noexcept nogil:
-        return not self.dense.is_open() or self.copies is not None
+        return not (self.dense.is_open() or self.is_alike) or self.copies is not None
+
+    cdef int take_alike(self, AlikeRows alike) except -1:
+        cdef int32_t number
+        self.alike = alike
+        self.is_alike = True
+        self.row_count = alike.row_count
+        self.key_count = alike.row_count
+        for number in range(1, alike.alike_count + 1):
+            self.max_row_size = max(self.max_row_size, <int64_t>row_size(alike.rows[number]))
+        return 0
 
     cdef inline uint64_t* _cell(self, uint64_t index) noexcept nogil:
         return &self._pages[index >> self._page_shift][index & self._page_mask]
@@ -194,6 +206,9 @@ cdef class HashTable:
         if self.row_count == 0:
             for index in range(count):
                 heads[positions[index]] = NULL
+            return
+        if self.is_alike:
+            self.alike.lookup(batch, start, positions, count, heads)
             return
         if self.dense.is_open():
             self.dense.lookup(batch, start, positions, count, heads)
@@ -274,6 +289,8 @@ cdef class HashTable:
         self.clear()
         self._is_borrowed = True
         self.dense.borrow(owner.dense)
+        self.alike = owner.alike
+        self.is_alike = owner.is_alike
         self._pages = owner._pages
         self._page_count = owner._page_count
         self._cell_count = owner._cell_count
@@ -286,10 +303,13 @@ cdef class HashTable:
         cdef int64_t index
         self.dense.clear()
         if not self._is_borrowed:
+            if self.is_alike:
+                self.alike.clear()
             for index in range(self._page_count):
                 self._pool.give(<uint8_t*>self._pages[index])
             free(self._pages)
         self._is_borrowed = False
+        self.is_alike = False
         self._pages = NULL
         self._page_count = 0
         self._cell_count = 0

@@ -1,7 +1,7 @@
 # JoinRoles: everything of a join that depends on which side is built.
 
 cimport cython
-from libc.stdint cimport int64_t, uint8_t
+from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from engine.join.copied_keys cimport CopiedKeys
 from engine.join.hash_table cimport HashTable
@@ -26,8 +26,13 @@ cdef class JoinRoles:
 
     # Whether build rows carry the matched bit: such a table belongs to one join.
     cdef bint marks_build(self) noexcept
+    # Whether build rows may be kept once that differ in their key alone: nobody asks a build row for its key.
+    cdef bint may_be_alike(self) noexcept
+    # Keep the columns of alike rows as Arrow arrays.
+    cdef int keep_alike(self) except -1
     # Keep the columns of a small build side, all of it in the table, as Arrow arrays.
     cdef int keep_small_build(self, list partitions) except -1
     # Blocks that the build rows of a pair would make, a little pessimistic. row_limit: rows of a block, or -1.
     cdef int64_t block_count(self, object pair, int64_t row_limit) except -1
+    cdef tuple _source_of(self, bint is_build, int32_t column)
     cdef int _number_rows(self, list partitions, uint8_t** rows) except -1

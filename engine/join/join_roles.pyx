@@ -11,10 +11,11 @@ the same rows over and over.
 """
 
 cimport cython
-from libc.stdint cimport int64_t, uint8_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
+from engine.join.alike_rows cimport AlikeRows
 from engine.join.copied_keys cimport CopiedKeys
 from engine.join.entry_pages cimport LINK_NUMBER_SHIFT, LINK_SIZE, EntryCursor, next_entries, row_link
 from engine.join.hash_partition cimport HashPartition
@@ -23,6 +24,7 @@ from engine.join.join_side cimport JoinSide
 from engine.join.match_output cimport MatchOutput
 from engine.join.pair_filter cimport PairFilter
 from engine.memory.page_pool cimport PagePool
+from engine.records.arrow_batch cimport KIND_INT8, KIND_UINT64
 
 from engine.join.join_type import emission
 
@@ -47,7 +49,7 @@ cdef class JoinRoles:
         self.build, self.probe = (left, right) if build_is_left else (right, left)
         self._pool = pool
         self.table = HashTable(pool, self.build, self.probe)
-        columns = [((side == 0) == build_is_left, column) for side, column in output]
+        columns = [self._source_of((side == 0) == build_is_left, column) for side, column in output]
         self.output = MatchOutput(self.build, self.probe, columns, output_schema)
         if condition is not None:
             self.condition = PairFilter(self.build, self.probe, build_is_left, condition)
@@ -58,6 +60,32 @@ cdef class JoinRoles:
 
     cdef bint marks_build(self) noexcept:
         return self.emits.unmatched_build or self.emits.matched_build
+
+    # Where an output column is taken from: the key of a pair, if it is a number, from the probe batch, which has it.
+    cdef tuple _source_of(self, bint is_build, int32_t column):
+        if (is_build and self.build.key_count == 1 and column == self.build.keys[0] and not self.emits.unmatched_build
+                and not self.emits.unmatched_probe and KIND_INT8 <= self.build.codec.kinds[column] <= KIND_UINT64
+                and self.build.codec.kinds[column] == self.probe.codec.kinds[self.probe.keys[0]]):
+            return False, self.probe.keys[0]
+        return is_build, column
+
+    cdef bint may_be_alike(self) noexcept:
+        cdef int32_t key
+        if self.build.key_count != 1 or self.marks_build() or self.table.copies is not None:
+            return False
+        key = self.build.keys[0]
+        return not self.output.has_build_column(key) and (
+            self.condition is None or not self.condition.columns.has_build_column(key))
+
+    cdef int keep_alike(self) except -1:
+        cdef AlikeRows alike = self.table.alike
+        cdef int32_t number
+        for number in range(1, alike.alike_count + 1):
+            row_link(alike.rows[number])[0] = <uint64_t>(number - 1) << LINK_NUMBER_SHIFT
+        self.output.keep_columns(alike.rows + 1, alike.alike_count)
+        if self.condition is not None:
+            self.condition.columns.keep_columns(alike.rows + 1, alike.alike_count)
+        return 0
 
     cdef int keep_small_build(self, list partitions) except -1:
         cdef int64_t count = self.table.row_count

@@ -51,19 +51,19 @@ def copy_build(HashJoin join not None, HashJoin owner not None):
             stream = RowStream(partition.build_file)
             join._stream = stream
             while True:
-                count = stream.next_rows(join._rows, CHUNK_ROWS, OUTPUT_BYTES)
+                count = stream.next_rows(join._input.rows, CHUNK_ROWS, OUTPUT_BYTES)
                 if count == 0:
                     break
-                join._add_row_chunk(count, False)
+                join._input.add_rows(count, False)
                 yield
             stream.close()
             continue
         memset(&cursor, 0, sizeof(cursor))
         while True:
             with nogil:
-                count = next_entries(&partition.entries, &cursor, join._rows, CHUNK_ROWS)
+                count = next_entries(&partition.entries, &cursor, join._input.rows, CHUNK_ROWS)
             if count == 0:
                 break
-            join._add_row_chunk(count, False)
+            join._input.add_rows(count, False)
             yield
     join._count_build_like(owner)

@@ -21,6 +21,8 @@ cdef class MatchOutput:
 
     # Keep the columns of these build rows as Arrow arrays; row i must carry number i in its link.
     cdef int keep_columns(self, uint8_t** rows, int64_t count) except -1
+    # Whether the output has a column of build rows.
+    cdef bint has_build_column(self, int32_t column) noexcept
     # Use the columns that another output over the same build rows keeps.
     cdef int share_columns(self, MatchOutput other) except -1
     # How many pairs from begin on are one output: at most OUTPUT_BYTES of values that lie outside, at least one pair.

@@ -79,6 +79,13 @@ cdef class MatchOutput:
         self._numbered = decoded.columns
         return 0
 
+    cdef bint has_build_column(self, int32_t column) noexcept:
+        cdef int32_t position
+        for position in range(self._build_column_count):
+            if self._build_columns[position] == column:
+                return True
+        return False
+
     cdef int share_columns(self, MatchOutput other) except -1:
         self._numbered = other._numbered
         return 0

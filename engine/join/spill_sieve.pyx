@@ -58,7 +58,7 @@ cdef class SpillSieve(RowSieve):
         join.probe_rows += count - left
         join.probe_rows_spilled += waiting
         self.row_count += count - left
-        level.add_probe_rows(join._rows, waiting, join._hashes)
+        level.add_probe_rows(join._input.rows, waiting, join._input.hashes)
         return left
 
     cdef int64_t _choose(self, HashJoin join, PartitionSet level, uint8_t** rows, int64_t count, uint8_t** kept,
@@ -70,16 +70,16 @@ cdef class SpillSieve(RowSieve):
         cdef int64_t null_count
         cdef int32_t partition
         cdef uint8_t* row
-        join._roles.probe.hash_rows(rows, count, join._hashes)
-        null_count = join._roles.probe.null_keys_of_rows(rows, count, join._null_flags)
+        join._roles.probe.hash_rows(rows, count, join._input.hashes)
+        null_count = join._roles.probe.null_keys_of_rows(rows, count, join._input.null_flags)
         for index in range(count):
             row = rows[index]
-            partition = partition_of_hash(join._hashes[index], level.level, level.fan_out)
-            if (null_count and join._null_flags[index]) or not level._entries[partition].spilled:
+            partition = partition_of_hash(join._input.hashes[index], level.level, level.fan_out)
+            if (null_count and join._input.null_flags[index]) or not level._entries[partition].spilled:
                 kept[left] = row
                 left += 1
                 continue
-            if not level.may_match(partition, join._hashes[index]):
+            if not level.may_match(partition, join._input.hashes[index]):
                 if keeps_unmatched:
                     kept[left] = row
                     left += 1
@@ -87,8 +87,8 @@ cdef class SpillSieve(RowSieve):
                     join.probe_rows_filtered += 1
                     self.size_bytes += row_size(row)
                 continue
-            join._rows[taken] = row
-            join._hashes[taken] = join._hashes[index]
+            join._input.rows[taken] = row
+            join._input.hashes[taken] = join._input.hashes[index]
             self.size_bytes += row_size(row)
             taken += 1
         waiting[0] = taken

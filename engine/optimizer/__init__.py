@@ -17,6 +17,7 @@ It lies below the JobMaster, which plans again with the sizes of finished result
     cost.py                  network, disk and cpu, known or unknown, and how they compare
     properties.py            how the rows of a result are spread and ordered
     join_alternatives.py     which pairs of ship strategies are correct for a join, and its local variants
+    alike_builds.py          how large the table of a join is whose build rows differ in their key alone
     join_estimates.py        how many rows a join returns
     join_translation.py      a join as physical operators, with the coalesced keys of a full join
     column_lineage.py        what becomes of column statistics on the way

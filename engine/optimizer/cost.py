@@ -98,16 +98,25 @@ def broadcast_cost(estimates: Estimates, parallelism: int) -> Costs:
     return Costs(network=size, heuristic_network=HEURISTIC_BASE * HEURISTIC_BROADCAST * parallelism)
 
 
-def hash_join_cost(build: Estimates, probe: Estimates, build_copies: int, parallelism: int, memory_bytes: int) -> Costs:
+def hash_join_cost(
+    build: Estimates,
+    probe: Estimates,
+    build_copies: int,
+    parallelism: int,
+    memory_bytes: int,
+    table_bytes: float | None = None,
+) -> Costs:
     """Return the cost of building and probing in all subtasks together.
 
     build_copies: 1 when the build side is spread over the subtasks, else one for each (broadcast).
     memory_bytes: managed memory of one subtask.
+    table_bytes: of the table in each subtask, where it is not as large as the rows.
     """
     if not (build.is_size_known and probe.is_size_known):
         heuristic = HEURISTIC_BASE * (1 if build_copies == 1 else HEURISTIC_BROADCAST)
         return Costs(disk=UNKNOWN, cpu=UNKNOWN, heuristic_disk=heuristic, heuristic_cpu=heuristic)
-    table_bytes = build.size_bytes * build_copies / parallelism
+    if table_bytes is None:
+        table_bytes = build.size_bytes * build_copies / parallelism
     spilled_share = max(0.0, 1 - memory_bytes / table_bytes) if table_bytes else 0.0
     touched = build.size_bytes * build_copies + probe.size_bytes
     # every build byte is written into the table besides being read, so the smaller side is the better one to build

@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from engine.errors import PlanError
 from engine.graph.plan import Join, JoinHint, JoinType, PlanNode
 from engine.graph.ship_strategy import PartitionerSpec, ShipStrategy
+from engine.optimizer.alike_builds import table_bytes
 from engine.optimizer.candidates import FORWARD, Candidate, CandidateInput, JoinReport, Shipping, move
 from engine.optimizer.cost import (
     Costs,
@@ -132,7 +133,7 @@ def _candidate(
     sides = JoinSides(shippings, (left.estimates, right.estimates))
     if pair == HH and not settings.legacy_estimates:
         sides = split_heavy_keys(join, strategy, estimates.rows, sides, parallelism)
-    costs = _local_costs(alternative, *sides.arriving, parallelism, settings)
+    costs = _local_costs(join, alternative, *sides.arriving, parallelism, settings)
     return Candidate(
         node,
         estimates,
@@ -147,15 +148,22 @@ def _candidate(
 
 
 def _local_costs(
-    alternative: JoinAlternative, left: Estimates, right: Estimates, parallelism: int, settings: OptimizerSettings
+    join: Join,
+    alternative: JoinAlternative,
+    left: Estimates,
+    right: Estimates,
+    parallelism: int,
+    settings: OptimizerSettings,
 ) -> Costs:
     memory = settings.managed_bytes_per_slot // 2
     strategy = alternative.variant.strategy
     if strategy is LocalStrategy.SORT_MERGE:
         return sort_merge_join_cost(left, right, parallelism, memory)
-    build, probe = (left, right) if strategy is LocalStrategy.HASH_BUILD_FIRST else (right, left)
+    builds_left = strategy is LocalStrategy.HASH_BUILD_FIRST
+    build, probe = (left, right) if builds_left else (right, left)
     copies = parallelism if Ship.BROADCAST in alternative.pair else 1
-    return hash_join_cost(build, probe, copies, parallelism, memory)
+    table = table_bytes(join, builds_left=builds_left, build=build)
+    return hash_join_cost(build, probe, copies, parallelism, memory, table)
 
 
 def _parallelism(

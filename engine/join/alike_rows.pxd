@@ -1,0 +1,55 @@
+# AlikeRows: build rows that differ in their key alone, kept once.
+
+cimport cython
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+
+from engine.join.entry_pages cimport EntryPages
+from engine.join.key_pages cimport KeyPages
+from engine.memory.page_pool cimport PagePool
+from engine.records.arrow_batch cimport ArrowBatch
+from engine.records.row_codec cimport RowCodec
+
+cdef enum:
+    ALIKE_ROWS_MAX = 255            # a cell is a byte
+    NUMBERS = 256                   # and 0
+    ALIKE_ROW_BYTES_MAX = 256
+    ALIKE_ROW_WORDS = 32
+    BLOCK_ROWS = 1024               # taken at one time
+    HASH_CELLS = 1024
+
+
+@cython.final
+cdef class AlikeRows:
+    cdef PagePool _pool
+    cdef RowCodec _codec                 # of build rows
+    cdef KeyPages _cells                 # of uint8: number of the row, 0: there is no such key
+    cdef int64_t _pages_kept             # of the pool, which are left for others
+    cdef bint _may_take
+    cdef EntryPages _entries             # the rows, their keys zero, with links
+    cdef uint8_t* rows[NUMBERS]                    # by number; 0 is NULL
+    cdef readonly int64_t row_count      # build rows, each of another key
+    cdef readonly int32_t alike_count    # rows that are kept
+    cdef uint8_t _numbers[HASH_CELLS]    # of rows, by the hash of their bytes, linear probing
+    cdef uint64_t _plain[ALIKE_ROW_WORDS]              # a row with key zero
+    cdef uint8_t* _block                 # scratch: BLOCK_ROWS rows
+    cdef uint8_t** _block_rows
+    cdef uint32_t* _block_sizes
+    cdef uint64_t _walk_page             # of take_back
+    cdef uint64_t _walk_cell
+
+    # Take rows from now on, leaving so many pages of the pool. False: not rows of this kind.
+    cdef bint open(self, int64_t pages_kept) except -1
+    # Take rows start.. of an accepted batch, none of them with a null key; returns how many were taken. Less than
+    # count: these rows are not alike, and those before come back by take_back.
+    cdef int64_t add_batch(self, ArrowBatch batch, int64_t start, int64_t count) noexcept nogil
+    # The same with binary rows.
+    cdef int64_t add_rows(self, uint8_t** rows, int64_t count) noexcept nogil
+    # Turn up to BLOCK_ROWS into rows again, which stay until the next call; 0: none is left, and it takes no more.
+    cdef int64_t take_back(self, uint8_t*** rows) noexcept nogil
+    # As HashTable.lookup, without hashes.
+    cdef void lookup(self, ArrowBatch batch, int64_t start, const int64_t* positions, int64_t count,
+                     uint8_t** heads) noexcept nogil
+    cdef void clear(self) noexcept nogil
+
+    cdef int32_t _number_of(self, const uint8_t* row, int64_t size) noexcept nogil
+    cdef uint8_t* _page_for(self, uint64_t number) noexcept nogil

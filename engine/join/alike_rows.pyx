@@ -1,0 +1,279 @@
+"""AlikeRows: build rows that differ in their key alone, kept once.
+
+    add_batch / add_rows ... ─┬─ all were taken ─► lookup(batch, ...) ... ─► clear()
+                              └─ less ─► take_back(rows) ... ─► 0          rows again, for partitions and hash table
+
+    key ──► page of keys, cell (a byte)            rows (one page)
+                              [ 3 ] ──────────────► row 3: every column but the key
+                              [ 0 ]  no such key
+
+Dimensions have many keys and few attributes: an order has one of five priorities, a customer one of 25 countries. Such
+a build side is a byte for each number between its keys instead of a row and a directory's cell for each key: 30 MB for
+7.5 million orders where every fourth number is a key, 4 MB where every number is one. The table is built without first
+touch of fresh memory, stays in the cache or nearly, and does not spill where rows would have spilled several times.
+
+For one key that is an integer or the like (``key_pages``), of which no two rows have the same, where the other columns
+have at most ALIKE_ROWS_MAX combinations, and there are at most CELLS_PER_ROW numbers for each key. The first row that
+breaks this ends it: what was taken comes back as rows, page by page, and is added as if nothing had been, which costs
+what encoding the rows costs. Rows with null keys stay outside. The key of a row that is found is zero: who needs it has
+it in the probe row.
+
+Invariants: rows of equal columns are equal bytes (``records.layout``), so bytes are compared. ``lookup`` writes nothing
+but heads: any number of threads. Pages that others need to go on after take_back are never taken (``pages_kept``).
+
+Source: the perfect hash join and the dictionaries of column stores; a dictionary of whole rows is ours.
+"""
+
+cimport cython
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdlib cimport free, malloc
+from libc.string cimport memcmp, memcpy, memset
+
+from engine.join.entry_pages cimport LINK_SIZE, open_page, place_in_page, release_entries
+from engine.join.join_side cimport JoinSide
+from engine.join.key_pages cimport KeyPages
+from engine.memory.page_pool cimport PagePool
+from engine.records.arrow_batch cimport ArrowBatch, ColumnView
+from engine.records.row_codec cimport row_size
+
+cdef enum:
+    CELLS_PER_ROW = 16
+    SPARE_PAGES = 64                # that the first rows may take beyond that
+
+ctypedef fused Word:
+    uint8_t
+    uint16_t
+    uint32_t
+    uint64_t
+
+
+@cython.final
+cdef class AlikeRows:
+    """Alike rows of one join's build side; the methods are kernels (see the .pxd)."""
+
+    def __cinit__(self, PagePool pool not None, JoinSide build not None, JoinSide probe not None):
+        self._pool = pool
+        self._codec = build.codec
+        self._cells = KeyPages(pool, build, probe, sizeof(uint8_t))
+        memset(&self._entries, 0, sizeof(self._entries))
+        self._entries.page_size = pool.page_size
+        self._entries.link_size = LINK_SIZE
+
+    def __dealloc__(self):
+        free(self._entries.pages)
+        free(self._block)
+        free(self._block_rows)
+        free(self._block_sizes)
+
+    cdef bint open(self, int64_t pages_kept) except -1:
+        if self._cells.width == 0 or self._codec.fixed_size > ALIKE_ROW_BYTES_MAX:
+            return False
+        self._pages_kept = pages_kept
+        self._block = <uint8_t*>malloc(BLOCK_ROWS * ALIKE_ROW_BYTES_MAX)
+        self._block_rows = <uint8_t**>malloc(BLOCK_ROWS * sizeof(uint8_t*))
+        self._block_sizes = <uint32_t*>malloc(BLOCK_ROWS * sizeof(uint32_t))
+        if self._block == NULL or self._block_rows == NULL or self._block_sizes == NULL:
+            raise MemoryError("scratch of a join's alike rows")
+        self._may_take = True
+        return True
+
+    cdef int64_t add_batch(self, ArrowBatch batch, int64_t start, int64_t count) noexcept nogil:
+        cdef int64_t done = 0
+        cdef int64_t block, index, taken
+        while done < count and self._may_take:
+            block = min(<int64_t>BLOCK_ROWS, count - done)
+            self._codec.measure(batch, start + done, block, self._block_sizes)
+            for index in range(block):
+                if self._block_sizes[index] > ALIKE_ROW_BYTES_MAX:
+                    block = index
+                    self._may_take = False
+                    break
+                self._block_rows[index] = self._block + index * ALIKE_ROW_BYTES_MAX
+            self._codec.encode(batch, start + done, block, self._block_sizes, self._block_rows)
+            taken = self.add_rows(self._block_rows, block) if block else 0
+            done += taken
+            if taken < block:
+                break
+        return done
+
+    cdef int64_t add_rows(self, uint8_t** rows, int64_t count) noexcept nogil:
+        cdef int64_t taken
+        if self._cells.width == 8:
+            taken = _add[uint64_t](self, rows, count, self._cells.sign)
+        elif self._cells.width == 4:
+            taken = _add[uint32_t](self, rows, count, <uint32_t>self._cells.sign)
+        elif self._cells.width == 2:
+            taken = _add[uint16_t](self, rows, count, <uint16_t>self._cells.sign)
+        else:
+            taken = _add[uint8_t](self, rows, count, <uint8_t>self._cells.sign)
+        self.row_count += taken
+        self._may_take = self._may_take and taken == count
+        return taken
+
+    # The number of a row of these columns, which is kept if there was none; 0: there are too many. The row is _plain.
+    cdef int32_t _number_of(self, const uint8_t* row, int64_t size) noexcept nogil:
+        cdef uint64_t hash = 0
+        cdef int64_t index
+        cdef uint64_t cell
+        cdef uint8_t* kept
+        memcpy(self._plain, row, size)
+        memset(<uint8_t*>self._plain + self._cells.slot, 0, self._cells.width)
+        for index in range(size >> 3):
+            hash = (hash ^ self._plain[index]) * <uint64_t>0x9E3779B97F4A7C15
+            hash ^= hash >> 29
+        cell = hash & (HASH_CELLS - 1)
+        while self._numbers[cell]:
+            kept = self.rows[self._numbers[cell]]
+            if row_size(kept) == size and memcmp(kept, self._plain, size) == 0:
+                return self._numbers[cell]
+            cell = (cell + 1) & (HASH_CELLS - 1)
+        if self.alike_count == ALIKE_ROWS_MAX:
+            return 0
+        kept = place_in_page(&self._entries, size)
+        if kept == NULL and self._pool.pages_free() > self._pages_kept and open_page(&self._entries, self._pool):
+            kept = place_in_page(&self._entries, size)
+        if kept == NULL:
+            return 0
+        memcpy(kept, self._plain, size)
+        self.alike_count += 1
+        self.rows[self.alike_count] = kept
+        self._numbers[cell] = <uint8_t>self.alike_count
+        return self.alike_count
+
+    # The cells of a page of keys that has none yet; NULL: it gets none.
+    cdef uint8_t* _page_for(self, uint64_t number) noexcept nogil:
+        if self._cells.count >= SPARE_PAGES and (
+                self._cells.count << self._cells.shift > <uint64_t>(CELLS_PER_ROW * self.row_count)):
+            return NULL
+        if self._pool.pages_free() <= self._pages_kept:
+            return NULL
+        if number - self._cells.first >= self._cells.size and not self._cells.reach(number, number, False):
+            return NULL
+        return self._cells.add(number)
+
+    cdef int64_t take_back(self, uint8_t*** rows) noexcept nogil:
+        cdef int64_t count
+        self._may_take = False
+        rows[0] = self._block_rows
+        if self._cells.width == 8:
+            count = _take_back[uint64_t](self, self._cells.sign)
+        elif self._cells.width == 4:
+            count = _take_back[uint32_t](self, <uint32_t>self._cells.sign)
+        elif self._cells.width == 2:
+            count = _take_back[uint16_t](self, <uint16_t>self._cells.sign)
+        else:
+            count = _take_back[uint8_t](self, <uint8_t>self._cells.sign)
+        self.row_count -= count
+        if count == 0:
+            self.clear()
+        return count
+
+    cdef void lookup(self, ArrowBatch batch, int64_t start, const int64_t* positions, int64_t count,
+                     uint8_t** heads) noexcept nogil:
+        cdef const ColumnView* column = &batch.columns[self._cells.column]
+        cdef const uint8_t* values = column.values + (column.offset + start) * self._cells.width
+        if self._cells.width == 8:
+            _find(self, <const uint64_t*>values, self._cells.sign, positions, count, heads)
+        elif self._cells.width == 4:
+            _find(self, <const uint32_t*>values, <uint32_t>self._cells.sign, positions, count, heads)
+        elif self._cells.width == 2:
+            _find(self, <const uint16_t*>values, <uint16_t>self._cells.sign, positions, count, heads)
+        else:
+            _find(self, values, <uint8_t>self._cells.sign, positions, count, heads)
+
+    cdef void clear(self) noexcept nogil:
+        self._may_take = False
+        self._cells.clear()
+        release_entries(&self._entries, self._pool, False)
+        memset(self.rows, 0, sizeof(self.rows))
+        memset(self._numbers, 0, sizeof(self._numbers))
+        self.row_count = 0
+        self.alike_count = 0
+        self._walk_page = 0
+        self._walk_cell = 0
+
+
+# ------------------------------------------------------------------------------------------- kernels, by width of key
+
+# Returns how many rows were taken.
+cdef int64_t _add(AlikeRows alike, uint8_t** rows, int64_t count, Word sign) noexcept nogil:
+    cdef int32_t slot = alike._cells.slot
+    cdef uint64_t mask = alike._cells.mask
+    cdef uint64_t last_page = ~<uint64_t>0
+    cdef uint8_t* cells = NULL
+    cdef int64_t index, size
+    cdef uint64_t word, page
+    cdef int32_t number
+    for index in range(count):
+        size = row_size(rows[index])
+        if size > ALIKE_ROW_BYTES_MAX:
+            return index
+        word = <Word>((<const Word*>(rows[index] + slot))[0] ^ sign)
+        page = word >> alike._cells.shift
+        if page != last_page:
+            cells = NULL
+            if page - alike._cells.first < alike._cells.size:
+                cells = alike._cells.pages[page - alike._cells.first]
+            if cells == NULL:
+                alike.row_count += index            # so many are there when the page is judged
+                cells = alike._page_for(page)
+                alike.row_count -= index
+                if cells == NULL:
+                    return index
+            last_page = page
+        if cells[word & mask]:
+            return index
+        number = alike._number_of(rows[index], size)
+        if number == 0:
+            return index
+        cells[word & mask] = <uint8_t>number
+    return count
+
+
+# Turns the rows of the next cells into rows again, and gives back the pages it has passed.
+cdef int64_t _take_back(AlikeRows alike, Word sign) noexcept nogil:
+    cdef int64_t count = 0
+    cdef uint64_t word
+    cdef uint8_t* cells
+    cdef uint8_t* row
+    cdef uint8_t* kept
+    while alike._walk_page < alike._cells.size:
+        cells = alike._cells.pages[alike._walk_page]
+        while cells != NULL and alike._walk_cell <= alike._cells.mask:
+            if cells[alike._walk_cell]:
+                if count == BLOCK_ROWS:
+                    return count
+                kept = alike.rows[cells[alike._walk_cell]]
+                row = alike._block + count * ALIKE_ROW_BYTES_MAX
+                memcpy(row, kept, row_size(kept))
+                word = ((alike._cells.first + alike._walk_page) << alike._cells.shift) | alike._walk_cell
+                (<Word*>(row + alike._cells.slot))[0] = <Word>word ^ sign
+                alike._block_rows[count] = row
+                count += 1
+            alike._walk_cell += 1
+        if cells != NULL:
+            alike._cells.drop(alike._walk_page)
+        alike._walk_cell = 0
+        alike._walk_page += 1
+    return count
+
+
+cdef void _find(AlikeRows alike, const Word* values, Word sign, const int64_t* positions, int64_t count,
+                uint8_t** heads) noexcept nogil:
+    cdef uint8_t** pages = alike._cells.pages
+    cdef uint64_t first_page = alike._cells.first
+    cdef uint64_t table_size = alike._cells.size
+    cdef int32_t shift = alike._cells.shift
+    cdef uint64_t mask = alike._cells.mask
+    cdef int64_t index, position
+    cdef uint64_t word, page
+    cdef uint8_t* cells
+    for index in range(count):
+        position = positions[index]
+        word = <Word>(values[position] ^ sign)
+        page = (word >> shift) - first_page
+        heads[position] = NULL
+        if page < table_size:
+            cells = pages[page]
+            if cells != NULL:
+                heads[position] = alike.rows[cells[word & mask]]

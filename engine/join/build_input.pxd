@@ -1,0 +1,43 @@
+# BuildInput: build rows on their way into a join's partitions.
+
+cimport cython
+from libc.stdint cimport int64_t, uint8_t, uint64_t
+
+from engine.join.alike_rows cimport AlikeRows
+from engine.join.join_side cimport JoinSide
+from engine.join.partition_set cimport PartitionSet
+from engine.records.arrow_batch cimport ArrowBatch
+
+
+@cython.final
+cdef class BuildInput:
+    cdef int64_t row_count           # of add_batch and add_collected; null keys included
+    cdef int64_t null_key_count
+    cdef uint8_t** rows              # scratch, others' as well while nothing is added: CHUNK_ROWS each
+    cdef uint64_t* hashes
+    cdef uint8_t* null_flags
+    cdef int64_t* _indices
+    cdef JoinSide _build
+    cdef bint _keeps_null_keys
+    cdef PartitionSet _level
+    cdef AlikeRows _alike            # takes rows as they come; None: the level does
+
+    # Have rows go to another level, perhaps of the other side.
+    cdef int begin(self, JoinSide build, bint keeps_null_keys, PartitionSet level) except -1
+    # Let these take the rows first, if they can.
+    cdef int let_alike(self, AlikeRows alike) except -1
+    # A batch of any number of rows.
+    cdef int add_batch(self, ArrowBatch batch) except -1
+    # Put addresses of contiguous rows behind count others that wait to be added; returns how many wait then.
+    cdef int64_t collect(self, const uint8_t[::1] data, int64_t count) except -1
+    # Add the rows that wait.
+    cdef int add_collected(self, int64_t count) except -1
+    # Add rows[:count], which are counted already or were here before.
+    cdef int add_rows(self, int64_t count, bint count_nulls) except -1
+    # The alike rows that have taken everything and are worth it, or None: all rows are in the level.
+    cdef AlikeRows finish(self)
+    cdef int release(self) except -1
+
+    cdef int _add_chunk(self, ArrowBatch batch, int64_t start, int64_t count) except -1
+    cdef int _give_up_alike(self) except -1
+    cdef int64_t _take_rows(self, int64_t count, bint count_nulls, int64_t* null_count, int64_t* taken) noexcept nogil

@@ -1,0 +1,170 @@
+"""BuildInput: build rows on their way into a join's partitions.
+
+    add_batch (Arrow)         ─┐
+    collect ─► add_collected  ─┼─► without null keys, unless somebody wants them ─┬─► AlikeRows, while they take all
+    add_rows                  ─┘                                                  └─► hashed, into the PartitionSet
+
+Alike rows cost a fraction of others, so they are asked first; the first row that they do not take makes them give back
+what they have, and from then on rows go to partitions. A build side of less than ALIKE_ROWS_MIN rows is given back as
+well: a small one is kept as Arrow columns, and that is as short a way.
+"""
+
+cimport cython
+from libc.stdint cimport int64_t, uint8_t, uint64_t
+from libc.stdlib cimport free, malloc
+
+from engine.join.alike_rows cimport AlikeRows
+from engine.join.entry_pages cimport next_rows_of_block
+from engine.join.join_side cimport JoinSide
+from engine.join.match_output cimport index_array
+from engine.join.partition_set cimport BRIEF_ROWS, CHUNK_ROWS, PartitionSet
+from engine.records.arrow_batch cimport ArrowBatch
+from engine.records.row_check cimport check_rows
+
+from engine.errors import CorruptBlockError
+from engine.records.arrow_functions import pc
+
+cdef enum:
+    ALIKE_ROWS_MIN = 1 << 16
+
+
+@cython.final
+cdef class BuildInput:
+    """The way in of one join; the methods are for the join (see the .pxd)."""
+
+    def __cinit__(self, JoinSide build not None, bint keeps_null_keys, PartitionSet level not None):
+        self.rows = <uint8_t**>malloc(CHUNK_ROWS * sizeof(uint8_t*))
+        self.hashes = <uint64_t*>malloc(CHUNK_ROWS * sizeof(uint64_t))
+        self.null_flags = <uint8_t*>malloc(CHUNK_ROWS)
+        self._indices = <int64_t*>malloc(CHUNK_ROWS * sizeof(int64_t))
+        if self.rows == NULL or self.hashes == NULL or self.null_flags == NULL or self._indices == NULL:
+            raise MemoryError("scratch of a hash join")
+        self.begin(build, keeps_null_keys, level)
+
+    def __dealloc__(self):
+        free(self.rows)
+        free(self.hashes)
+        free(self.null_flags)
+        free(self._indices)
+
+    cdef int begin(self, JoinSide build, bint keeps_null_keys, PartitionSet level) except -1:
+        self._build = build
+        self._keeps_null_keys = keeps_null_keys
+        self._level = level
+        return 0
+
+    cdef int let_alike(self, AlikeRows alike) except -1:
+        # To take rows back, a level needs a page for each partition, for null keys and for the directory.
+        if alike.open(self._level.fan_out + 3):
+            self._alike = alike
+        return 0
+
+    cdef int add_batch(self, ArrowBatch batch) except -1:
+        cdef int64_t start
+        self._build.codec.accept(batch)
+        for start in range(0, batch.row_count, CHUNK_ROWS):
+            self._add_chunk(batch, start, min(<int64_t>CHUNK_ROWS, batch.row_count - start))
+        return 0
+
+    cdef int _add_chunk(self, ArrowBatch batch, int64_t start, int64_t count) except -1:
+        cdef int64_t null_count, index, kept = 0
+        self.row_count += count
+        with nogil:
+            null_count = self._build.null_keys_of_batch(batch, start, count, self.null_flags)
+        self.null_key_count += null_count
+        if null_count and not self._keeps_null_keys:
+            for index in range(count):
+                if not self.null_flags[index]:
+                    self._indices[kept] = start + index
+                    kept += 1
+            batch = ArrowBatch.open(pc.take(batch.batch, index_array(self._indices, kept)))
+            start, count, null_count = 0, kept, 0
+        if self._alike is not None:
+            with nogil:
+                kept = self._alike.add_batch(batch, start, count)
+            if kept == count:
+                return 0
+            self._give_up_alike()
+            start += kept
+            count -= kept
+        with nogil:
+            self._build.hash_batch(batch, start, count, self.hashes)
+        return self._level.add_batch(batch, start, count, self.hashes, self.null_flags if null_count else NULL)
+
+    cdef int64_t collect(self, const uint8_t[::1] data, int64_t count) except -1:
+        cdef int64_t found, size = data.shape[0], offset = 0
+        while offset < size:
+            if count == CHUNK_ROWS:
+                count = self.add_collected(count)
+            found = next_rows_of_block(&data[0], size, &offset, self.rows + count, CHUNK_ROWS - count, size)
+            if found < 0:
+                raise CorruptBlockError(f"bytes {offset} to {size} of a page of build rows are not rows")
+            count += found
+        return count
+
+    cdef int add_collected(self, int64_t count) except -1:
+        check_rows(self._build.codec, self.rows, count)
+        self.row_count += count
+        return self.add_rows(count, True)
+
+    cdef int add_rows(self, int64_t count, bint count_nulls) except -1:
+        cdef int64_t null_count = 0
+        cdef int64_t taken = 0
+        if count <= BRIEF_ROWS:
+            count = self._take_rows(count, count_nulls, &null_count, &taken)
+        else:
+            with nogil:
+                count = self._take_rows(count, count_nulls, &null_count, &taken)
+        if self._alike is not None:
+            if taken == count:
+                return 0
+            self._give_up_alike()
+            self._build.hash_rows(self.rows + taken, count - taken, self.hashes)
+        return self._level.add_rows(self.rows + taken, count - taken, self.hashes,
+                                    self.null_flags if null_count else NULL)
+
+    # Leaves out rows without key that nobody wants; returns how many there are then, null_count of them without key.
+    # The first of them are taken, or all hashed.
+    cdef int64_t _take_rows(self, int64_t count, bint count_nulls, int64_t* null_count, int64_t* taken) noexcept nogil:
+        cdef int64_t index, kept = 0
+        if count_nulls:
+            null_count[0] = self._build.null_keys_of_rows(self.rows, count, self.null_flags)
+            self.null_key_count += null_count[0]
+        if null_count[0] and not self._keeps_null_keys:
+            for index in range(count):
+                if not self.null_flags[index]:
+                    self.rows[kept] = self.rows[index]
+                    kept += 1
+            count = kept
+            null_count[0] = 0
+        if self._alike is not None:
+            taken[0] = self._alike.add_rows(self.rows, count)
+        else:
+            self._build.hash_rows(self.rows, count, self.hashes)
+        return count
+
+    cdef int _give_up_alike(self) except -1:
+        cdef uint8_t** rows
+        cdef int64_t count
+        while True:
+            with nogil:
+                count = self._alike.take_back(&rows)
+                self._build.hash_rows(rows, count, self.hashes)
+            if count == 0:
+                self._alike = None
+                return 0
+            self._level.add_rows(rows, count, self.hashes, NULL)
+
+    cdef AlikeRows finish(self):
+        cdef AlikeRows alike
+        if self._alike is not None and self._alike.row_count < ALIKE_ROWS_MIN:
+            self._give_up_alike()
+        alike = self._alike
+        self._alike = None
+        return alike
+
+    cdef int release(self) except -1:
+        if self._alike is not None:
+            self._alike.clear()
+            self._alike = None
+        return 0

@@ -1,0 +1,49 @@
+"""How large the table of a hash join will be, where its build rows differ in their key alone.
+
+    table_bytes(join, builds_left, build) -> bytes, or None: as many as the rows have
+
+The join keeps such rows once, and a byte for each number between the lowest and the highest key (``join.alike_rows``).
+That is expected where the bounds of one whole key are known, every row has another key, and the other columns have few
+combinations: the product of their distinct values, of which a sample knows. When it turns out otherwise, the rows are
+kept as any others, and those that do not fit are spilled.
+"""
+
+from __future__ import annotations
+
+import math
+
+from engine.graph.plan import Join, JoinType
+from engine.optimizer.estimates import Estimates
+
+#: combinations that are expected to be all: half of what the join can keep
+ALIKE_EXPECTED_MAX = 128
+#: numbers for each key, as in the join
+CELLS_PER_ROW = 16
+#: share of different keys from which on a sample has seen no two equal ones
+UNIQUE_SHARE = 0.99
+
+#: where nobody asks which of the rows of the built side have matched
+_BUILT_LEFT = (JoinType.INNER, JoinType.RIGHT)
+_BUILT_RIGHT = (JoinType.INNER, JoinType.LEFT, JoinType.SEMI, JoinType.ANTI)
+
+
+def table_bytes(join: Join, *, builds_left: bool, build: Estimates) -> float | None:
+    """Return the expected bytes of the table over ``build``, None when its rows are expected to differ."""
+    keys = join.left_keys if builds_left else join.right_keys
+    if len(keys) != 1 or join.how not in (_BUILT_LEFT if builds_left else _BUILT_RIGHT) or join.condition is not None:
+        return None
+    if join.how in (JoinType.LEFT, JoinType.RIGHT) and not join.coalesce_keys:
+        return None
+    known = build.columns.get(keys[0])
+    if known is None or not isinstance(known.minimum, int) or not isinstance(known.maximum, int):
+        return None
+    cells = known.maximum - known.minimum + 1
+    combinations = [build.distinct(name) for name in build.columns if name != keys[0]]
+    if (
+        None in combinations
+        or math.prod(count for count in combinations if count is not None) > ALIKE_EXPECTED_MAX
+        or (build.distinct(keys[0]) or 0.0) < UNIQUE_SHARE * build.rows
+        or cells > CELLS_PER_ROW * build.rows
+    ):
+        return None
+    return float(cells)

@@ -1,0 +1,209 @@
+"""Build rows that differ in their key alone: the same join as with all of them, also where one row breaks it."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from engine.graph.plan import JoinType
+from engine.join.hash_join import HashJoin
+from engine.join.lent_build import borrow_build, can_lend
+from engine.records.row_codec import RowCodec
+from tests.join.join_oracle import join_memory, pair_condition
+
+ROWS = 70_000
+TEXTS = ["1-URGENT", None, "", "5-LOW", "ä" * 40]
+ORACLE = {
+    JoinType.INNER: "inner",
+    JoinType.LEFT: "left outer",
+    JoinType.SEMI: "left semi",
+    JoinType.ANTI: "left anti",
+}
+KEY_TYPES = [pa.int32(), pa.uint32(), pa.int64(), pa.uint64(), pa.date32(), pa.timestamp("us")]
+CHOSEN = np.random.default_rng(3)
+ORDERS = {
+    "ascending": np.arange(ROWS),
+    "descending": np.arange(ROWS)[::-1],
+    "in no order": CHOSEN.permutation(ROWS),
+    "two runs": np.concatenate([np.arange(0, ROWS, 2), np.arange(1, ROWS, 2)]),
+}
+
+
+def keys_of(numbers, key_type=None):
+    key_type = key_type or pa.int64()
+    word = pa.int32() if key_type == pa.date32() else pa.int64()
+    return pa.array(numbers.astype(np.int32 if word == pa.int32() else np.int64), word).cast(key_type)
+
+
+def build_of(numbers, key_type=None, combinations=20):
+    kinds = numbers % combinations
+    texts = pa.array([TEXTS[kind % len(TEXTS)] for kind in kinds])
+    return pa.table({"k": keys_of(numbers, key_type), "text": texts, "kind": pa.array(kinds, pa.int16())})
+
+
+def probe_of(low, high, key_type=None, rows=30_000):
+    numbers = np.sort(CHOSEN.integers(low, high, rows))
+    return pa.table({"k": keys_of(numbers, key_type), "n": range(rows)})
+
+
+def arguments_of(how, build, probe, *, with_key=False):
+    output = [(0, 0), (0, 1)]
+    if how in (JoinType.INNER, JoinType.LEFT):
+        output += [(1, 1), (1, 2)] + ([(1, 0)] if with_key else [])
+    fields = [(probe if side == 0 else build).schema.field(column) for side, column in output]
+    schema = pa.schema([field.with_name(f"c{n}") for n, field in enumerate(fields)])
+    return how, build.schema, probe.schema, [0], [0], False, output, schema
+
+
+def pages_of(table, page_size):
+    """Yield the table as binary rows, page by page."""
+    codec = RowCodec(table.schema)
+    for batch in table.to_batches(max_chunksize=page_size // 100):
+        yield codec.to_rows(batch)
+
+
+def run(folder, how, build, probe, *, pages=2000, batch_rows=9000, as_rows=False, with_key=False, condition=None):
+    """Return (output, rows kept for all, rows of partitions that were spilled) of a join."""
+    with join_memory(folder, pages, 4096) as (pool, space):
+        join = HashJoin(*arguments_of(how, build, probe, with_key=with_key), pool, space, condition=condition)
+        if as_rows:
+            for page in pages_of(build, 4096):
+                join.add_build_rows(page)
+        else:
+            for batch in build.to_batches(max_chunksize=batch_rows):
+                join.add_build_batch(batch)
+        join.finish_build()
+        alike, found = join.alike_count, []
+        for batch in probe.to_batches(max_chunksize=7000):
+            found += join.probe(batch)
+        found += join.finish_probe()
+        schema = arguments_of(how, build, probe, with_key=with_key)[-1]
+        spilled = join.partitions_spilled
+        assert join.build_rows == build.num_rows
+        join.close()
+    return pa.Table.from_batches(found, schema), alike, spilled
+
+
+def assert_like_oracle(found, how, build, probe, with_key=False):
+    build = build.append_column("again", build["k"]) if with_key else build
+    expected = probe.join(build, "k", join_type=ORACLE[how])
+    expected = expected.rename_columns([f"c{n}" for n in range(expected.num_columns)])
+    order = [(name, "ascending") for name in expected.column_names]
+    assert found.num_rows > 0
+    assert found.sort_by(order).equals(expected.sort_by(order))
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("how", ORACLE)
+def test_rows_that_differ_in_their_key_alone_are_kept_once(tmp_path, how, order):
+    build, probe = build_of(ORDERS[order]), probe_of(-500, ROWS + 500)
+    found, alike, spilled = run(tmp_path, how, build, probe)
+    assert (alike, spilled) == (20, 0)
+    assert_like_oracle(found, how, build, probe)
+
+
+@pytest.mark.parametrize("key_type", KEY_TYPES)
+@pytest.mark.parametrize("as_rows", [False, True])
+def test_every_kind_of_number_is_a_key(tmp_path, key_type, as_rows):
+    low = 0 if pa.types.is_unsigned_integer(key_type) else -30_000
+    build, probe = build_of(ORDERS["two runs"] + low, key_type), probe_of(low + 9, low + ROWS + 500, key_type)
+    found, alike, _ = run(tmp_path, JoinType.INNER, build, probe, as_rows=as_rows)
+    assert alike == 20
+    assert_like_oracle(found, JoinType.INNER, build, probe)
+
+
+def test_the_key_of_a_pair_comes_from_the_probe_row(tmp_path):
+    build, probe = build_of(ORDERS["ascending"]), probe_of(-500, ROWS)
+    found, alike, _ = run(tmp_path, JoinType.INNER, build, probe, with_key=True)
+    assert alike == 20
+    assert_like_oracle(found, JoinType.INNER, build, probe, with_key=True)
+
+
+def test_an_outer_join_that_returns_the_build_key_keeps_all_rows(tmp_path):
+    build, probe = build_of(ORDERS["ascending"]), probe_of(-500, ROWS)
+    found, alike, _ = run(tmp_path, JoinType.LEFT, build, probe, with_key=True)
+    assert alike == 0
+    assert_like_oracle(found, JoinType.LEFT, build, probe, with_key=True)
+
+
+def test_a_condition_sees_the_columns_of_alike_rows(tmp_path):
+    build, probe = build_of(ORDERS["ascending"]), probe_of(0, ROWS)
+    condition = pair_condition(probe, build, [(0, 1), (1, 2)], lambda pairs: pc.less(pairs["b"], 7))
+    found, alike, _ = run(tmp_path, JoinType.INNER, build, probe, condition=condition)
+    assert alike == 20
+    assert_like_oracle(found, JoinType.INNER, build.filter(pc.less(build["kind"], 7)), probe)
+
+
+def test_rows_without_key_stay_outside(tmp_path):
+    build, probe = build_of(ORDERS["ascending"]), probe_of(0, ROWS)
+    nulls = pa.array(ORDERS["ascending"] % 11 == 0)
+    build = build.set_column(0, "k", pc.if_else(nulls, None, build["k"]))
+    found, alike, _ = run(tmp_path, JoinType.INNER, pa.concat_tables([build, build_of(np.arange(ROWS, 80_000))]), probe)
+    assert alike == 20
+    assert_like_oracle(found, JoinType.INNER, build, probe)
+
+
+def broken(numbers, what):
+    """Return build rows of which a late one is not like the others."""
+    build = build_of(numbers)
+    last = build.slice(ROWS - 1)
+    if what == "a key twice":
+        last = build.slice(5, 1)
+    elif what == "too many combinations":
+        last = build_of(np.arange(ROWS, ROWS + 400), combinations=300)
+    elif what == "a row that is long":
+        last = last.set_column(1, "text", pa.array(["x" * 300]))
+    elif what == "keys far apart":
+        last = build_of(np.arange(400) * 10**12 + 10**9)
+    return pa.concat_tables([build.slice(0, ROWS - 1), last])
+
+
+@pytest.mark.parametrize("what", ["a key twice", "too many combinations", "a row that is long", "keys far apart"])
+@pytest.mark.parametrize("how", [JoinType.INNER, JoinType.ANTI])
+@pytest.mark.parametrize(("as_rows", "pages"), [(False, 4000), (True, 4000), (False, 60), (True, 60)])
+def test_one_row_that_is_not_alike_makes_rows_of_all_again(tmp_path, what, how, as_rows, pages):
+    build, probe = broken(ORDERS["two runs"], what), probe_of(-500, ROWS + 500)
+    found, alike, spilled = run(tmp_path, how, build, probe, pages=pages, as_rows=as_rows)
+    assert alike == 0
+    assert (spilled > 0) == (pages == 60)
+    assert_like_oracle(found, how, build, probe)
+
+
+@pytest.mark.parametrize("pages", [6, 7, 10, 24, 60])
+def test_where_pages_are_few_they_are_left_to_partitions(tmp_path, pages):
+    build, probe = build_of(ORDERS["ascending"]), probe_of(0, ROWS, rows=3000)
+    found, alike, spilled = run(tmp_path, JoinType.INNER, build, probe, pages=pages)
+    assert (alike == 0) == (spilled > 0) == (pages < 40)
+    assert_like_oracle(found, JoinType.INNER, build, probe)
+
+
+def test_a_small_build_side_goes_its_own_way(tmp_path):
+    build, probe = build_of(np.arange(60_000)), probe_of(0, ROWS)
+    found, alike, _ = run(tmp_path, JoinType.INNER, build, probe)
+    assert alike == 0
+    assert_like_oracle(found, JoinType.INNER, build, probe)
+
+
+def test_alike_rows_are_lent(tmp_path):
+    build, probe = build_of(ORDERS["ascending"]), probe_of(-500, ROWS)
+    arguments = arguments_of(JoinType.INNER, build, probe)
+    with join_memory(tmp_path, 2000, 4096) as (pool, space):
+        owner, borrower = HashJoin(*arguments, pool, space), HashJoin(*arguments, pool, space)
+        owner.add_build_batch(build.combine_chunks().to_batches()[0])
+        owner.finish_build()
+        assert can_lend(owner)
+        borrow_build(borrower, owner)
+        assert borrower.alike_count == 20
+        found = [*borrower.probe(probe.to_batches()[0]), *borrower.finish_probe()]
+        borrower.close()
+        owner.close()
+    assert_like_oracle(pa.Table.from_batches(found), JoinType.INNER, build, probe)
+
+
+def test_what_is_closed_before_its_end_gives_its_pages_back(tmp_path):
+    build, probe = build_of(ORDERS["ascending"]), probe_of(0, 10)
+    with join_memory(tmp_path, 2000, 4096) as (pool, space):
+        join = HashJoin(*arguments_of(JoinType.INNER, build, probe), pool, space)
+        join.add_build_batch(build.combine_chunks().to_batches()[0])
+        assert 0 < pool.pages_used < 30
+        join.close()

@@ -1,0 +1,69 @@
+"""When a join's table is expected to be smaller than its rows: they differ in one key alone, and keys lie together."""
+
+import pytest
+
+from engine.graph.plan import Join, JoinType
+from engine.graph.source_spec import ColumnStatistics
+from engine.optimizer.alike_builds import table_bytes
+from engine.optimizer.cost import hash_join_cost
+from engine.optimizer.estimates import Estimates
+
+ROWS = 1_000_000.0
+KEY = ColumnStatistics(distinct_count=ROWS, minimum=-10, maximum=3_999_989)
+FEW = ColumnStatistics(distinct_count=5.0)
+
+
+def build(rows=ROWS, key=KEY, **columns):
+    return Estimates(rows, 40 * rows, "test", {"k": key, **columns})
+
+
+def join(how=JoinType.INNER, keys=("k",), coalesce_keys=True):
+    return Join(how, keys, keys, coalesce_keys)
+
+
+def test_a_byte_for_each_number_between_the_keys():
+    assert table_bytes(join(), builds_left=False, build=build(few=FEW)) == 4_000_000
+    assert table_bytes(join(), builds_left=True, build=build(few=FEW, more=ColumnStatistics(25.0))) == 4_000_000
+    assert table_bytes(join(), builds_left=False, build=build()) == 4_000_000
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        build(few=FEW, more=ColumnStatistics(26.0)),
+        build(few=ColumnStatistics()),
+        build(key=ColumnStatistics(distinct_count=ROWS)),
+        build(key=ColumnStatistics(distinct_count=ROWS, minimum="a", maximum="z")),
+        build(key=ColumnStatistics(distinct_count=ROWS, minimum=0, maximum=10**9)),
+        build(key=ColumnStatistics(distinct_count=ROWS / 2, minimum=0, maximum=10**6)),
+        build(key=ColumnStatistics(minimum=0, maximum=10**6)),
+    ],
+    ids=["combinations", "unknown column", "no bounds", "texts", "far apart", "not unique", "perhaps not unique"],
+)
+def test_rows_that_may_differ_or_lie_far_apart_are_rows(rows):
+    assert table_bytes(join(), builds_left=False, build=rows) is None
+
+
+@pytest.mark.parametrize("how", list(JoinType))
+@pytest.mark.parametrize("builds_left", [False, True])
+def test_a_side_that_must_be_told_apart_is_rows(how, builds_left):
+    found = table_bytes(join(how), builds_left=builds_left, build=build(few=FEW))
+    told = {
+        True: (JoinType.INNER, JoinType.RIGHT),
+        False: (JoinType.INNER, JoinType.LEFT, JoinType.SEMI, JoinType.ANTI),
+    }
+    assert (found is not None) == (how in told[builds_left])
+    assert table_bytes(join(how, ("k", "few")), builds_left=builds_left, build=build(few=FEW)) is None
+
+
+def test_an_outer_join_that_returns_the_build_key_keeps_rows():
+    assert table_bytes(join(JoinType.LEFT, coalesce_keys=False), builds_left=False, build=build(few=FEW)) is None
+    assert table_bytes(join(coalesce_keys=False), builds_left=False, build=build(few=FEW)) == 4_000_000
+
+
+def test_a_table_that_fits_spills_nothing():
+    rows, probe = build(few=FEW), Estimates(10.0, 4e8, "test")
+    assert hash_join_cost(rows, probe, 2, 2, 10_000_000).disk > 0
+    table = table_bytes(join(), builds_left=False, build=rows)
+    assert hash_join_cost(rows, probe, 2, 2, 10_000_000, table).disk == 0
+    assert hash_join_cost(rows, probe, 2, 2, 1_000_000, table).disk > 0

@@ -30,6 +30,9 @@ A partial aggregate that does not reduce (more than pass_ratio of its rows were 
 passes rows through as states: later where states are sorted next, which costs more for each than grouping does.
 With few pages all partitions share them and are evicted together.
 
+Very wide keys and values lie beside the table, in a file: those of a partial aggregate with the job where rows that
+it sends may refer to them, so that they are written once for both phases; else with the operator, until it passes.
+
 Invariants: no state is in a file that is still to be read and in a result. Nothing is written more than twice, for
 inputs up to some thousand times the memory. Table and one page are in the pool; each open partition file has one block
 in memory of its writer.
@@ -67,6 +70,7 @@ from engine.iomanager.spill_file import SpillFile
 from engine.iomanager.spill_space import SpillSpace
 from engine.memory.page_pool import PagePool
 from engine.memory.segment import MemorySegment
+from engine.memory.value_stores import ValueOwner
 from engine.records.batch_limits import BATCH_BYTES_MAX, BATCH_ROWS_MAX
 from engine.records.plain_types import plain_batch, plain_schema
 from engine.records.row_codec import RowCodec
@@ -86,6 +90,9 @@ LEVEL_MAX = 6
 #: partial: more new groups than this share of the rows, over PASS_ROWS rows, means that grouping does not pay
 PASS_RATIO = 0.8
 PASS_ROWS = 131072
+#: or over PASS_ROWS_WIDE of them, whose values have put so many bytes aside that only this table reads
+PASS_BYTES = 64 << 20
+PASS_ROWS_WIDE = 8
 #: the same where states are sorted next
 PASS_RATIO_BEFORE_SORT = 0.95
 #: final: also at so many groups, which are more than the caches hold, although there is room; and at twice as many ...
@@ -108,10 +115,12 @@ class HashAggregate:
         force_spill: bool = False,
         level_max: int = LEVEL_MAX,
         pass_ratio: float = PASS_RATIO,
+        value_owner: ValueOwner | None = None,
     ) -> None:
         """Take two pages of the pool.
 
-        Args: input_schema, output_schema: as ``functions`` says for the phase; level_max: for tests; pass_ratio: above.
+        Args: input_schema, output_schema: as ``functions`` says for the phase; level_max: for tests; pass_ratio: above;
+            value_owner: of wide values of the table, None: the space.
         Raises: SchemaError, NotYetSupportedError, MemoryBudgetError.
         """
         if phase not in PHASES:
@@ -128,16 +137,14 @@ class HashAggregate:
         self.rows_in = 0
         #: groups given out so far (partial: states)
         self.group_count = 0
-        self._passing, self._pass_ratio, self._checked = False, pass_ratio, (0, 0)
+        self._passing, self._pass_ratio, self._checked = False, pass_ratio, (0, 0, 0)
         self._pending: list[tuple[SpillFile | KeptRows, int]] = []
-        self._finished_bytes = 0
-        self._pool, self._space, self._force_spill = pool, space, force_spill
+        self._pool, self._space, self._force_spill, self._finished_bytes = pool, space, force_spill, 0
         #: level of the rows that come in; how many the table has taken; groups made before; both at the last look
         self._level, self._level_rows, self._groups_before, self._seen = 0, 0, 0, (0, 0)
         #: groups made for each row of the last source
         self._groups_per_row = 1.0
-        self._keys = list(range(len(keys)))
-        self._row_size = RowCodec(self._layout.state_schema).fixed_size
+        self._keys, self._row_size = list(range(len(keys))), RowCodec(self._layout.state_schema).fixed_size
         self._parting: Parting | None = None
         #: takes states as rows, where they come as such: final only
         self.sieve = PartingSieve(self._input_codec) if self._comes_as_states() else None
@@ -149,7 +156,7 @@ class HashAggregate:
         except MemoryBudgetError:
             self._table.close()
             raise
-        self._table.keep_outside(space)
+        self._table.keep_outside(value_owner or space)
         self._input_binding = self._table.bind(self._layout.operations, self._layout.columns)
         self._merge_binding = self._table.bind(self._layout.merge_operations, self._layout.merge_columns)
         if self._rows is not None:
@@ -262,11 +269,12 @@ class HashAggregate:
 
     def _check_reduction(self, rows: int) -> None:
         """Switch off when, since the last look, grouping has not made rows fewer. Without keys it always does."""
-        rows_before, groups_before = self._checked
-        if rows - rows_before >= PASS_ROWS:
+        rows_before, groups_before, bytes_before = self._checked
+        looked_at, aside = rows - rows_before, self._space.spilled_bytes
+        if looked_at >= PASS_ROWS or (looked_at >= PASS_ROWS_WIDE and aside - bytes_before >= PASS_BYTES):
             groups = self._table.groups_made - groups_before
-            self._passing = bool(self._layout.key_columns) and groups > self._pass_ratio * (rows - rows_before)
-            self._checked = (rows, self._table.groups_made)
+            self._passing = bool(self._layout.key_columns) and groups > self._pass_ratio * looked_at
+            self._checked = (rows, self._table.groups_made, aside)
 
     # -------------------------------------------------------------------------------------------------------- parting
 

@@ -274,12 +274,14 @@ cdef class GroupScan:
         return count
 
     cdef int64_t _size_of(self, const uint8_t* group) noexcept nogil:
-        """Bytes of a group and of its values."""
+        """Bytes of a group, and of its keys and values outside."""
         cdef int64_t size = (<const RecordHeader*> group).size
         cdef int32_t index
         for index in range(self._table.field_count):
             if self._table.fields[index].is_variable and group[self._table.fields[index].flag] & FLAG_VALUE:
                 size += true_size(group, &self._table.fields[index])
+        if self._table._key_count > 0:
+            size += self._table._codec.bytes_outside(group + self._table.key_offset)
         return size
 
     cdef object _to_batch(self, int64_t count):

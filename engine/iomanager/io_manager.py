@@ -92,6 +92,7 @@ class IOManager:
             self._compress,
             lambda: next(_file_numbers) & 0x7FFF_FFFF,
             self._spaces.discard,
+            lambda: self._job_spaces.get(identity.job_id),
         )
         self._spaces.add(space)
         return space

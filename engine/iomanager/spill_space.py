@@ -28,6 +28,7 @@ from engine.iomanager.spill_identity import SpillIdentity
 from engine.iomanager.spill_reader import SpillReader
 from engine.iomanager.spill_writer import SpillWriter
 from engine.iomanager.value_store import ValueStore
+from engine.memory.value_stores import Place
 
 BLOCK_SIZE_DEFAULT = 256 * 1024
 _FULL_ERRORS = (errno.ENOSPC, errno.EDQUOT)
@@ -44,13 +45,16 @@ class SpillSpace:
         compress: bool,
         next_file_number: Callable[[], int],
         on_close: Callable[[SpillSpace], None],
+        job_space: Callable[[], SpillSpace | None] = lambda: None,
     ) -> None:
+        """Args: job_space: the space of the job, if there is one: what lies there outlives this one."""
         self.identity = identity
         self._directories = directories
         self._buffers = buffers
         self._compress = compress
         self._next_file_number = next_file_number
         self._on_close = on_close
+        self._job_space = job_space
         self._writers: set[SpillWriter] = set()
         self._readers: set[SpillReader] = set()
         self._files: set[SpillFile] = set()
@@ -83,13 +87,22 @@ class SpillSpace:
             writer.cancel()
         return writer
 
-    def write_value(self, value: memoryview) -> tuple[int, int, int, int]:
+    def find_value(self, value: memoryview, value_hash: int) -> Place | None:
+        """Return where an equal wide value lies, in this space or with the job, None: nowhere. Thread: any."""
+        job_space = self._job_space()
+        for values in (job_space._values if job_space is not None else None, self._values):
+            place = values.find_value(value, value_hash) if values is not None else None
+            if place is not None:
+                return place
+        return None
+
+    def write_value(self, value: memoryview, value_hash: int | None = None) -> Place:
         """Write a wide value of a row, which lives as long as the space; as ValueStore.write_value. Thread: any."""
         with self._values_lock:
             self._require_open()
             if self._values is None:
                 self._values = ValueStore(self, self._next_file_number(), f"the spill space of {self.identity}")
-        return self._values.write_value(value)
+        return self._values.write_value(value, value_hash)
 
     @property
     def spilled_bytes(self) -> int:

@@ -1,6 +1,7 @@
 """ValueStore: wide values of rows in files of their own, written once and read where they are needed.
 
-    owner.write_value(value) ─► (store, file, offset, checksum)      any thread; goes into a reference in the row
+    owner.find_value(value, value_hash) ─► place of an equal one, or None    any thread; asked first
+    owner.write_value(value, value_hash) ─► (store, file, offset, checksum)  any thread; goes into a reference
     store.read_value(file, offset, checksum, into)                   any thread; straight into the reader's buffer
     store.open_value(file, offset, size, checksum).read_block(...)   any thread; a part, for who compares it
     store.close()                                                    idempotent; deletes the files
@@ -12,6 +13,11 @@ theirs, with store, file and offset, so that no value passes for another and a p
 place is reserved under the lock, the bytes are written outside of it: several tasks write at a time. Values are as
 large as a thousand pages, so nothing is buffered and there is no thread.
 
+A value that is there already is not written again: it is found by hash and size, and compared with what lies in the
+file, byte by byte, which costs less than to write it. So rows that go through several operators, or repeat their keys,
+leave one copy of a value with the job (``SpillSpace.find_value``). One that cannot be read counts as not there.
+
+Limits: FOUND_MAX values can be found, the latest ones (some 6 MB).
 Source: PostgreSQL's TOAST tables; here append-only files that live as long as their space.
 """
 
@@ -48,6 +54,8 @@ _FULL_ERRORS = (errno.ENOSPC, errno.EDQUOT)
 _CALL_BYTES = 1 << 30
 #: of the checksum of a block
 _SUM_BYTES = 4
+#: values that can be found by what is in them
+FOUND_MAX = 1 << 14
 
 
 class _File:
@@ -76,6 +84,8 @@ class ValueStore:
         self._label = label
         self._lock = threading.Lock()
         self._files: list[_File] = []
+        #: file, offset, checksum by hash and size
+        self._places: dict[tuple[int, int], tuple[int, int, int]] = {}
         self._full: set[SpillDirectory] = set()
         self._users = 0
         self._closed = False
@@ -83,9 +93,29 @@ class ValueStore:
         self.stored_bytes = 0
         self.number = value_stores.register(self)
 
-    def write_value(self, value: memoryview) -> tuple[int, int, int, int]:
+    def find_value(self, value: memoryview, value_hash: int) -> value_stores.Place | None:
+        """Return where an equal value was written with this hash, None where none is known or can be read."""
+        with self._lock:
+            place = self._places.get((value_hash, len(value)))
+        return (self.number, *place) if place is not None and self._holds(place[0], place[1], value) else None
+
+    def _holds(self, file: int, offset: int, value: memoryview) -> bool:
+        """Whether these bytes lie there."""
+        try:
+            for start in range(0, len(value), BLOCK_BYTES):
+                block = value[start : start + BLOCK_BYTES]
+                stored = bytearray(len(block))
+                self.read(file, offset + start, memoryview(stored))
+                if stored != block:
+                    return False
+        except (CorruptBlockError, SpillError):
+            return False
+        return True
+
+    def write_value(self, value: memoryview, value_hash: int | None = None) -> value_stores.Place:
         """Append a value; return (number of the store, number of the file, offset, checksum).
 
+        Args: value_hash: by which it is found again, None: it is not.
         Raises: DiskFullError, SpillError.
         """
         sums = _sums_of(value)
@@ -109,9 +139,14 @@ class ValueStore:
                 continue
             finally:
                 self._leave()
+            checksum = crc32c(sums, self._seed(number, offset))
             with self._lock:
                 self.stored_bytes += len(value)
-            return self.number, number, offset, crc32c(sums, self._seed(number, offset))
+                if value_hash is not None:
+                    self._places[value_hash, len(value)] = number, offset, checksum
+                    if len(self._places) > FOUND_MAX:
+                        del self._places[next(iter(self._places))]
+            return self.number, number, offset, checksum
 
     def read_value(self, file: int, offset: int, checksum: int, into: memoryview) -> None:
         """Read a value into a buffer of its size.
@@ -159,6 +194,7 @@ class ValueStore:
         """
         with self._lock:
             self._closed = True
+            self._places = {}
             files = self._take_files() if self._users == 0 else []
         value_stores.forget(self.number)
         _close(files)
@@ -253,15 +289,19 @@ def _close(files: list[_File]) -> None:
 
 
 class CountedValues:
-    """The part of one task in a space of many."""
+    """The part of one task, or of one operator, in a space of many."""
 
     def __init__(self, owner: value_stores.ValueOwner) -> None:
         self._owner = owner
         #: bytes written by this task  # written by: its threads, one at a time
-        self.stored_bytes = 0
+        self.spilled_bytes = 0
 
-    def write_value(self, value: memoryview) -> tuple[int, int, int, int]:
+    def find_value(self, value: memoryview, value_hash: int) -> value_stores.Place | None:
+        """As ValueStore.find_value."""
+        return self._owner.find_value(value, value_hash)
+
+    def write_value(self, value: memoryview, value_hash: int | None = None) -> value_stores.Place:
         """As ValueStore.write_value."""
-        place = self._owner.write_value(value)
-        self.stored_bytes += len(value)
+        place = self._owner.write_value(value, value_hash)
+        self.spilled_bytes += len(value)
         return place

@@ -2,7 +2,7 @@
 
     number = register(store)      find(number).read_value(...)      forget(number)
                                   find(number).open_value(...).read_block(index, into)
-    place = owner.write_value(value)      read_back(place, into)
+    place = owner.find_value(value, value_hash) or owner.write_value(value, value_hash)      read_back(place, into)
 
 Who writes rows knows its store; who reads them knows the number in a reference only.
 """
@@ -23,8 +23,12 @@ Place = tuple[int, int, int, int]
 class ValueOwner(Protocol):
     """Takes wide values of rows."""
 
-    def write_value(self, value: memoryview) -> Place:
-        """Write a value; return where it is."""
+    def find_value(self, value: memoryview, value_hash: int) -> Place | None:
+        """Return where an equal value lies already, None: it is to be written."""
+        ...
+
+    def write_value(self, value: memoryview, value_hash: int | None = None) -> Place:
+        """Write a value; return where it is. Args: value_hash: of the value, None: it is not to be found again."""
         ...
 
 

@@ -13,6 +13,8 @@ from engine.operators.wide_batches import in_turns
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from engine.iomanager.value_store import CountedValues
+
 
 class Aggregate(ChainedOperator):
     """Hash aggregation in one of its phases."""
@@ -32,9 +34,14 @@ class Aggregate(ChainedOperator):
             context.spill_space(self.descriptor),
             force_spill=context.force_spill,
             pass_ratio=PASS_RATIO_BEFORE_SORT if operator.is_sorted_next else PASS_RATIO,
+            value_owner=self._value_owner(context, operator.phase),
         )
         self.sieve = self._aggregate.sieve
         self._account = context.accounts.of(self.descriptor)
+
+    def _value_owner(self, context: TaskContext, phase: str) -> CountedValues | None:
+        """Return where the wide values of a partial aggregate lie: where the rows that it sends refer to them."""
+        return context.value_owner(self.descriptor) if phase == "partial" and context.shares_values else None
 
     @property
     def is_satisfied(self) -> bool:

@@ -224,8 +224,8 @@ class BatchTask:
             self._context.check_cancelled()
             builder = RecordWriterBuilder(partition, to_arrow_schema(descriptor.schema))
             builder.with_subtask(self._descriptor.subtask_index)
-            if self._services.data_plane is None:  # nobody else reads the rows, who could not follow a reference
-                builder.with_value_owner(self._context.value_owner)
+            if self._context.shares_values:
+                builder.with_value_owner(self._context.value_owner())
             writer = builder.with_timeout(self._context.configuration.get(BUFFER_TIMEOUT)).build()
             self._output.writers.append(writer)
             if partition.is_pipelined:

@@ -151,7 +151,7 @@ class HashJoinDriver:
             condition=pair_condition(operator.condition, left, right, context.check_cancelled),
             null_aware=operator.null_aware,
             replicated=copied_keys(operator, left, context.descriptor.subtask_index, context.descriptor.parallelism),
-            value_owner=context.value_owner,
+            value_owner=context.value_owner(self._descriptor),
         )
 
     def _fill(self, join: HashJoin) -> None:

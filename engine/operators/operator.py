@@ -95,7 +95,7 @@ class TaskContext:
         self.is_cancelled = False
         self._pools: list[PagePool] = []
         self._spaces: list[SpillSpace] = []
-        self._values: CountedValues | None = None
+        self._values: list[CountedValues] = []
         #: by operator
         self.accounts = SpillAccounts()
         #: spilled to spaces that somebody else closes
@@ -155,12 +155,21 @@ class TaskContext:
         self.check_cancelled()
         return space
 
+    def value_owner(self, operator: OperatorDescriptor | None = None) -> CountedValues:
+        """Return where wide values lie that outlive the task: with the job in this process.
+
+        What it takes is counted here, and for the operator, if it is one's.
+        """
+        values = CountedValues(self.services.io_manager.job_space(self.descriptor.job_id.value))
+        self._values.append(values)
+        if operator is not None:
+            self.accounts.of(operator).add(values)
+        return values
+
     @property
-    def value_owner(self) -> CountedValues:
-        """Where wide values lie that outlive the task: with the job in this process; what it takes is counted here."""
-        if self._values is None:
-            self._values = CountedValues(self.services.io_manager.job_space(self.descriptor.job_id.value))
-        return self._values
+    def shares_values(self) -> bool:
+        """Whether rows that leave the task hold references: nobody reads them who could not follow one."""
+        return self.services.data_plane is None
 
     def hand_over(self, pool: PagePool, space: SpillSpace) -> None:
         """Let memory and files outlive the attempt: somebody else closes them."""
@@ -190,8 +199,7 @@ class TaskContext:
     def count_resources(self) -> None:
         """Refresh ``spilled_bytes`` and ``pages_peak`` from the pools and spaces handed out."""
         self.spilled_bytes = self._handed_over_bytes + sum(space.spilled_bytes for space in self._spaces)
-        if self._values is not None:
-            self.spilled_bytes += self._values.stored_bytes
+        self.spilled_bytes += sum(values.spilled_bytes for values in tuple(self._values))
         self.pages_peak = max(self.pages_peak, sum(pool.pages_peak for pool in tuple(self._pools)))
 
     def close(self) -> None:

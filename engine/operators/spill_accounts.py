@@ -20,6 +20,7 @@ from engine.graph.deployment import OperatorCounters
 if TYPE_CHECKING:
     from engine.graph.operator_descriptor import OperatorDescriptor
     from engine.iomanager.spill_space import SpillSpace
+    from engine.iomanager.value_store import CountedValues
 
 
 class SpillAccount:
@@ -28,11 +29,11 @@ class SpillAccount:
     def __init__(self) -> None:
         #: bytes of batches and pages taken
         self.bytes_in = 0
-        self._spaces: tuple[SpillSpace, ...] = ()
+        self._spaces: tuple[SpillSpace | CountedValues, ...] = ()
         self._handed_over_bytes = 0
 
-    def add(self, space: SpillSpace) -> None:
-        """Count what goes to one more space."""
+    def add(self, space: SpillSpace | CountedValues) -> None:
+        """Count what goes to one more space, or what the operator has in one of many."""
         self._spaces = (*self._spaces, space)
 
     def hand_over(self, space: SpillSpace) -> None:

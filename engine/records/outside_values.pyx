@@ -1,6 +1,7 @@
 """Outside values: a wide value lies in a file, the row holds a reference of 112 bytes in its place.
 
-    move_outside(batch, column, owner)     wide values of a column ─► owner.write_value, references in the batch's view
+    move_outside(batch, column, owner)     wide values of a column ─► owner.find_value, else owner.write_value;
+                                           references in the batch's view
     read_outside(reference, target)        ─► find(store).read_value(file, offset, checksum, target)
 
     reference   0       8           16      20     24       32        36              40        48              112
@@ -13,8 +14,9 @@ A column with wide values is replaced in the opened batch by a view whose values
 the value itself where not; nested values are replaced by their bodies. So measuring and encoding know nothing of it,
 but for one bit that is set in the slots afterwards (``ArrowBatch.outside``).
 
-Invariants: a value is written once, from Arrow's buffer, and read into Arrow's buffer; the checksum of a reference is
-proved before it is followed. Keys lie outside too (``outside_keys``): hash and first bytes are here for them.
+Invariants: a value is written once, whatever rows have it, from Arrow's buffer, and read into Arrow's buffer; the
+checksum of a reference is proved before it is followed. Keys lie outside too (``outside_keys``): hash and first bytes
+are here for them.
 Limits: a store of another process cannot be read yet. Thread: any.
 
 Source: PostgreSQL's TOAST; a reference with identity and prefix instead of a table.
@@ -124,8 +126,13 @@ cdef int write_outside(const uint8_t* value, int64_t size, object owner, uint8_t
     global any_outside
     cdef Reference reference
     memset(&reference, 0, sizeof(reference))
-    store, file, offset, value_checksum = owner.write_value(
-        PyMemoryView_FromMemory(<char*>value, size, PyBUF_READ))
+    with nogil:
+        reference.hash = mix_bytes(hash_start(), value, <uint64_t>size)
+    view = PyMemoryView_FromMemory(<char*>value, size, PyBUF_READ)
+    place = owner.find_value(view, reference.hash)
+    if place is None:
+        place = owner.write_value(view, reference.hash)
+    store, file, offset, value_checksum = place
     any_outside = True
     reference.size = <uint64_t>size
     reference.process = process
@@ -133,8 +140,6 @@ cdef int write_outside(const uint8_t* value, int64_t size, object owner, uint8_t
     reference.file = file
     reference.offset = offset
     reference.checksum = value_checksum
-    with nogil:
-        reference.hash = mix_bytes(hash_start(), value, <uint64_t>size)
     memcpy(reference.prefix, value, <size_t>min(size, <int64_t>PREFIX_BYTES))
     reference.own_checksum = _own_checksum(&reference)
     memcpy(target, &reference, REFERENCE_BYTES)

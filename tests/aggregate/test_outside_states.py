@@ -8,8 +8,11 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pytest
 
+from engine.aggregate import hash_aggregate
+from engine.aggregate.hash_aggregate import HashAggregate
 from engine.iomanager.spill_identity import SpillIdentity
 from engine.memory.manager import MemoryManager
+from engine.records.batch_limits import BATCH_BYTES_MAX
 from engine.records.outside_values import set_outside_bytes
 from tests.aggregate.group_oracle import ALL, input_table, make_calls, oracle, rows_of, single, two_phases
 
@@ -93,3 +96,43 @@ def test_numbers_of_every_width_aggregate_like_the_oracle(workshop, phases, data
     table, calls = table_of(data_type, some(make), ALL)
     result, *_ = phases(workshop, 60, table, ("key",), calls)
     assert rows_of(result) == oracle(table, ("key",), calls)
+
+
+def keys_table(rows, distinct, size):
+    keys = [f"{index % distinct:06}".encode() * (size // 6) for index in range(rows)]
+    return input_table(("key",), [pa.binary()], [], [], [keys])
+
+
+@pytest.mark.parametrize("phase", ["partial", "single"])
+def test_batches_of_wide_keys_are_as_many_bytes_as_others(workshop, wide_from_100_bytes, phase):
+    table = keys_table(6, 6, BATCH_BYTES_MAX // 2)
+    with WideWorkshop(workshop).operator(60) as (pool, space):
+        operator = HashAggregate(phase, table.schema, ("key",), (), table.schema, pool, space)
+        early = [batch for part in table.to_batches(1) for batch in operator.add_batch(part)]
+        batches = [*early, *operator.finish()]
+        operator.close()
+        assert [batch.num_rows for batch in batches] == [1] * 6
+        assert space.spilled_bytes == sum(len(key) for key in table.column("key").to_pylist())
+
+
+def test_keys_that_repeat_are_put_aside_once(workshop, wide_from_100_bytes):
+    table = keys_table(90, 3, 600)
+    with WideWorkshop(workshop).operator(6) as (pool, space):
+        operator = HashAggregate("partial", table.schema, ("key",), (), table.schema, pool, space)
+        assert not [batch for part in table.to_batches(10) for batch in operator.add_batch(part)]
+        assert sum(batch.num_rows for batch in operator.finish()) == 3
+        operator.close()
+        assert space.spilled_bytes == 3 * 600
+
+
+@pytest.mark.parametrize(("distinct", "aside"), [(100, 20), (4, 4)])
+def test_a_partial_passes_wide_keys_that_do_not_repeat(workshop, wide_from_100_bytes, monkeypatch, distinct, aside):
+    monkeypatch.setattr(hash_aggregate, "PASS_BYTES", 20 * 600)
+    table = keys_table(100, distinct, 600)
+    with WideWorkshop(workshop).operator(60) as (pool, space):
+        operator = HashAggregate("partial", table.schema, ("key",), (), table.schema, pool, space)
+        early = [batch for part in table.to_batches(10) for batch in operator.add_batch(part)]
+        rows = [row for batch in (*early, *operator.finish()) for row in batch.column(0).to_pylist()]
+        operator.close()
+        assert sorted(rows) == sorted(set(table.column("key").to_pylist()))
+        assert space.spilled_bytes == aside * 600

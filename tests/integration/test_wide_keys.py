@@ -99,6 +99,19 @@ def test_groups_of_them(paths: tuple[str, str], tmp_path: Path, force_spill: boo
             assert found["n"] == len({row["key"] for row in FACTS if row["tag"] == found["tag"]} - {None})
 
 
+@pytest.mark.parametrize("mode", ["PIPELINED", "BATCH"])
+def test_their_values_are_written_once_for_all_operators(paths: tuple[str, str], tmp_path: Path, mode: str) -> None:
+    size = sum(len(one) for one in {row["key"] for row in FACTS} - {None} if len(one) >= 100)
+    with small_environment(tmp_path, False, mode) as env:
+        read = env.read_parquet(paths[0])
+        found = read.join(read.select("key").distinct(), on="key", hint=JoinHint.REPARTITION_HASH_SECOND)
+        found.group_by("key").agg(rows=count()).sort("key").write_parquet(str(tmp_path / "out"))
+        result = env.execute()
+    # Two tasks that meet the same value at the same time may each write it.
+    assert size <= sum(vertex.spilled_bytes for vertex in result.vertices) < 2 * size + ROWS * 300
+    assert len(pq.read_table(tmp_path / "out")) == 59
+
+
 def joined(how: str) -> list[dict[str, Any]]:
     """Join FACTS and OTHERS by key: the oracle."""
     matches: dict[bytes, list[dict[str, Any]]] = {}

@@ -10,6 +10,8 @@ import pytest
 from engine.errors import CorruptBlockError, DiskFullError, SpillError
 from engine.iomanager import value_store
 from engine.iomanager.io_manager import IOManager
+from engine.iomanager.spill_identity import SpillIdentity
+from engine.iomanager.spill_space import SpillSpace
 from engine.memory import value_stores
 from engine.memory.value_stores import BLOCK_BYTES
 from tests.iomanager.conftest import IDENTITY
@@ -130,3 +132,72 @@ def test_no_file_is_left(tmp_path: Path) -> None:
         manager.space(IDENTITY).write_value(memoryview(b"x" * 1000))
         assert list(tmp_path.rglob("*.spill"))
     assert not list(tmp_path.iterdir())
+
+
+def find(space: SpillSpace, value: bytes, value_hash: int) -> value_stores.Place | None:
+    return space.find_value(memoryview(value), value_hash)
+
+
+def test_an_equal_value_is_found_and_one_that_only_shares_its_hash_is_not(io_manager: IOManager) -> None:
+    value = bytes(range(256)) * 2500
+    with io_manager.space(IDENTITY) as space:
+        assert find(space, value, 7) is None
+        place = space.write_value(memoryview(value), 7)
+        assert find(space, value, 7) == place
+        assert find(space, value, 8) is None
+        for other in (
+            value[:-1],
+            value[:-1] + b"?",
+            b"?" + value[1:],
+            value[:BLOCK_BYTES] + b"?" + value[BLOCK_BYTES + 1 :],
+        ):
+            assert find(space, other, 7) is None
+        space.write_value(memoryview(b"nobody asks for it"))
+        assert find(space, b"nobody asks for it", 0) is None
+    assert find(space, value, 7) is None
+
+
+def test_what_lies_with_the_job_is_found_by_its_operators_and_by_no_other_job(io_manager: IOManager) -> None:
+    other_job = SpillIdentity("f" * 32, 0, 0, 0)
+    with io_manager.space(IDENTITY) as space, io_manager.space(other_job) as other:
+        place = io_manager.job_space(IDENTITY.job_id).write_value(memoryview(b"value" * 100), 3)
+        own = space.write_value(memoryview(b"own" * 100), 3)
+        assert find(space, b"value" * 100, 3) == place
+        assert find(space, b"own" * 100, 3) == own
+        assert find(other, b"value" * 100, 3) is None
+        assert find(io_manager.job_space(IDENTITY.job_id), b"own" * 100, 3) is None, "it does not live as long"
+        assert read(place, 500) == b"value" * 100
+        io_manager.release_job(IDENTITY.job_id)
+        assert find(space, b"value" * 100, 3) is None
+
+
+def test_a_value_that_is_damaged_or_gone_is_not_found_but_written_again(io_manager: IOManager) -> None:
+    value = b"value" * 100
+    with io_manager.space(IDENTITY) as space:
+        space.write_value(memoryview(value), 1)
+        (path,) = [path for folder in io_manager.folders for path in folder.glob("*.spill")]
+        with path.open("r+b") as file:
+            file.seek(60)
+            file.write(b"?")
+        assert find(space, value, 1) is None
+        again = space.write_value(memoryview(value), 1)
+        assert find(space, value, 1) == again
+        path.write_bytes(b"")
+        assert find(space, value, 1) is None
+
+
+def test_only_so_many_values_are_kept_in_mind(io_manager: IOManager, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(value_store, "FOUND_MAX", 3)
+    values = [bytes([index]) * 10 for index in range(5)]
+    with io_manager.space(IDENTITY) as space:
+        for index, value in enumerate(values):
+            space.write_value(memoryview(value), index)
+        assert [find(space, value, index) is None for index, value in enumerate(values)] == [True, True, *[False] * 3]
+
+
+def test_the_part_of_a_task_counts_what_it_writes_only(io_manager: IOManager) -> None:
+    with io_manager.space(IDENTITY) as space:
+        first, second = value_store.CountedValues(space), value_store.CountedValues(space)
+        place = first.write_value(memoryview(b"x" * 500), 9)
+        assert second.find_value(memoryview(b"x" * 500), 9) == place
+        assert (first.spilled_bytes, second.spilled_bytes) == (500, 0)

@@ -1,5 +1,5 @@
-"""Jobs over very wide rows that never leave Arrow, and by very wide keys: right, and within the bound of resident
-memory, however many rows.
+"""Jobs over very wide rows that never leave Arrow, and by very wide keys: right, within the bound of resident memory,
+however many rows, and with one copy of each value on disk, however many operators.
 
     resident over idle <= managed + network + 64 MB + 16 MB a slot + 3 x the largest record
 
@@ -69,6 +69,7 @@ def test_very_wide_rows_stay_within_the_bound(job, record_bytes, rows, group_row
     assert ended.returncode == 0, ended.stderr[-2000:]
     report = json.loads(ended.stdout.splitlines()[-1])
     assert not IS_BOUNDED or report["peak"] - report["idle"] <= allowed_bytes(MANAGED, record_bytes)
+    assert report["spilled"] <= rows * record_bytes
     assert digests_of(tmp_path / job) == expected
     for path in tmp_path.rglob("*.parquet"):
         path.unlink()

@@ -27,7 +27,10 @@ class ValuesInMemory:
         self.values: list[bytes] = []
         self.number = value_stores.register(self)
 
-    def write_value(self, value: memoryview) -> tuple[int, int, int, int]:
+    def find_value(self, value: memoryview, value_hash: int) -> None:
+        """All are written."""
+
+    def write_value(self, value: memoryview, value_hash: int | None = None) -> tuple[int, int, int, int]:
         self.values.append(bytes(value))
         return self.number, 5, len(self.values) - 1, 0xABCD
 

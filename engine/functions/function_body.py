@@ -31,7 +31,7 @@ from engine.functions.batch_formats import from_format, is_of_format, to_format
 from engine.functions.function_error import BadOutputError, FunctionPlace, FunctionStopped, describe_row, message_of
 from engine.functions.function_output import FunctionOutput
 from engine.functions.group_rows import LEFT, RIGHT, GroupedRows, PairedGroups, View
-from engine.functions.row import Row, RowsAt, make_row, rows_of
+from engine.functions.row import Row, RowsAt, make_row, rows_of, taken_rows
 from engine.functions.used_columns import used_columns
 from engine.functions.user_function import FunctionContext, close_function, function_of, open_function
 from engine.graph.operator_descriptor import PythonOperator
@@ -60,24 +60,22 @@ class _RowStream:
     current: Row | None = None
 
     def rows(self, batches: Iterator[pa.RecordBatch]) -> Iterator[Row]:
-        for batch in batches:
-            for row in rows_of(batch):
-                self.current = row
-                yield row
+        for row in taken_rows(batches):
+            self.current = row
+            yield row
 
 
 class _RowAt:
     """One row of a batch."""
 
-    def __init__(self, batch: pa.RecordBatch, position: int) -> None:
-        self._batch = batch
+    def __init__(self, rows: Sequence[Row], position: int) -> None:
+        self._rows = rows
         self._position = position
 
     @property
     def current(self) -> Row:
         """The row, whole."""
-        row: Row = RowsAt(self._batch, (self._position,))[0]
-        return row
+        return self._rows[self._position]
 
 
 class FunctionBody:
@@ -158,23 +156,32 @@ class FunctionBody:
                 pairs = PairedGroups(batches, (left, right), self._folder)
                 return self._stream(self._pairs(pairs), pairs)
             case _:
-                return (result for batch in batches for result in self.apply(batch))
+                return self._each(batches)
+
+    def _each(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            handed = [batch]
+            del batch  # a very wide one is not kept while its result is on its way
+            yield from self.apply(handed.pop())
 
     def apply(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Yield the results of one batch."""
+        row_count = batch.num_rows
+        handed = [batch]
+        del batch
         match self._kind:
             case "map":
-                yield from self._map(batch)
+                yield from self._map(handed.pop())
             case "flat_map":
-                yield from self._flat_map(batch)
+                yield from self._flat_map(handed.pop())
             case "filter":
-                yield batch.filter(self._filter(batch))
+                yield _kept(handed, self._filter(handed[0]))
             case "partition":
-                channels = pa.array(self._channels(batch), pa.int32())
-                yield pa.RecordBatch.from_arrays([*batch.columns, channels], schema=self._output.schema)
+                channels = pa.array(self._channels(handed[0]), pa.int32())
+                yield pa.RecordBatch.from_arrays([*handed.pop().columns, channels], schema=self._output.schema)
             case _:
-                yield from self._map_batches(batch)
-        self._row_count += batch.num_rows
+                yield from self._map_batches(handed.pop())
+        self._row_count += row_count
 
     # by batch --------------------------------------------------------------------------------------------------
 
@@ -184,48 +191,67 @@ class FunctionBody:
         used = used_columns(self._function, names) if self._kind in ("map", "flat_map", "filter") else None
         if used is None or len(set(names)) < len(names):
             return None
+        if used.issuperset(names):
+            return None
         return [position for position, name in enumerate(names) if name in used] or [0]
 
-    def _rows(self, batch: pa.RecordBatch) -> Sequence[Row]:
-        """Return the rows of a batch as far as the function sees them."""
-        return rows_of(batch if self._columns is None else batch.select(self._columns))
+    def _rows(self, batch: pa.RecordBatch) -> tuple[list[Row], pa.RecordBatch | None]:
+        """Return the rows of a batch as far as the function sees them, and the batch if they are not whole."""
+        if self._columns is None:
+            return list(rows_of(batch)), None
+        return list(rows_of(batch.select(self._columns))), batch
 
     def _map(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        function = self._function
-        rows = self._rows(batch)
+        rows, whole = self._rows(batch)
+        del batch  # what is very wide is not kept longer than it is needed, neither batch nor rows nor results
+        rows.reverse()
         start = 0
-        while start < len(rows):
-            values: list[Any] = []
-            part = rows[start : start + self._output.limit]
-            whole_rows = RowsAt(batch, range(start, start + len(part)))
-            try:
-                for row in part:
-                    values.append(function(row))  # noqa: PERF401 - the place of a failure is told by what is there
-            except BaseException as error:
-                raise self._error(error, whole_rows[len(values)]) from error
-            yield self._output.batch(values, whole_rows)
+        while rows:
+            part = rows[: -self._output.limit - 1 : -1]
+            del rows[-len(part) :]
+            places = part if whole is None else RowsAt(whole, range(start, start + len(part)))
             start += len(part)
+            results = [self._output.batch(self._mapped(part, places), places)]
+            del part, places
+            if not rows:
+                whole = None
+            yield results.pop()
+
+    def _mapped(self, rows: Sequence[Row], places: Sequence[Row]) -> list[Any]:
+        function = self._function
+        values: list[Any] = []
+        try:
+            for row in rows:
+                values.append(function(row))  # noqa: PERF401 - the place of a failure is told by what is there
+        except BaseException as error:
+            raise self._error(error, places[len(values)]) from error
+        return values
 
     def _flat_map(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         function = self._function
+        rows, whole = self._rows(batch)
+        del batch
+        places: Sequence[Row] = rows if whole is None else RowsAt(whole, range(len(rows)))
         values: list[Any] = []
         positions: list[int] = []
-        for position, row in enumerate(self._rows(batch)):
-            source = _RowAt(batch, position)
+        for position, row in enumerate(rows):
+            source = _RowAt(places, position)
             for value in self._iterate(source, function, row):
                 values.append(value)
                 positions.append(position)
                 if len(values) >= self._output.limit:
-                    yield self._output.batch(values, RowsAt(batch, positions))
+                    results = [self._output.batch(values, map(places.__getitem__, positions))]
                     values, positions = [], []
+                    del value
+                    yield results.pop()
         if values:
-            yield self._output.batch(values, RowsAt(batch, positions))
+            yield self._output.batch(values, map(places.__getitem__, positions))
 
     def _filter(self, batch: pa.RecordBatch) -> pa.Array:
         function = self._function
         mask: list[bool] = []
         try:
-            for row in self._rows(batch):
+            for row in self._rows(batch)[0]:
                 mask.append(bool(function(row)))  # noqa: PERF401 - the place of a failure is told by what is there
         except BaseException as error:
             raise self._error(error, RowsAt(batch, range(batch.num_rows))[len(mask)]) from error
@@ -247,17 +273,22 @@ class FunctionBody:
 
     def _map_batches(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         rows = f"rows {self._row_count} to {self._row_count + batch.num_rows - 1} of this subtask"
-        for value in self._batches_of(batch, rows):
+        handed = [batch]
+        del batch  # what is very wide is not kept longer than it is needed
+        for value in self._batches_of(handed, rows):
             try:
                 result = from_format(value, self._format, self._output.schema)
             except Exception as error:
                 raise self._place.error(BadOutputError(f"returned {message_of(error)}"), rows) from error
+            del value
             for start in range(0, result.num_rows, BATCH_ROWS_MAX):
                 yield result.slice(start, BATCH_ROWS_MAX)
+            del result
 
-    def _batches_of(self, batch: pa.RecordBatch, rows: str) -> Iterator[Any]:
+    def _batches_of(self, handed: list[pa.RecordBatch], rows: str) -> Iterator[Any]:
+        """Yield what the function returns for the batch in the list."""
         try:
-            result = self._function(to_format(batch, self._format))
+            result = self._function(to_format(handed.pop(), self._format))
             if (
                 is_of_format(result, self._format)
                 or isinstance(result, str | bytes)
@@ -307,15 +338,19 @@ class FunctionBody:
                 # A few wide rows among many narrow ones: what is returned is likely to be as wide as what was read.
                 if len(values) >= self._output.limit or self._taken_bytes >= _TAKEN_BYTES_MAX:
                     self._taken_bytes = 0
-                    yield self._output.batch(values, rows_in)
+                    results = [self._output.batch(values, rows_in)]
                     values, rows_in = [], []
+                    del value
+                    yield results.pop()
         if values:
             yield self._output.batch(values, rows_in)
 
     def _weighed(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             self._taken_bytes += batch.nbytes
-            yield batch
+            handed = [batch]
+            del batch
+            yield handed.pop()
 
     def _iterate(self, source: _HasCurrent, function: Callable[..., Any], *arguments: Any) -> Iterator[Any]:
         """Yield what one call returns; ``source`` knows the row at hand."""
@@ -346,3 +381,9 @@ class FunctionBody:
 
     def _error(self, error: BaseException, row: Row | None) -> Exception:
         return self._place.error(error, "" if row is None else describe_row(row))
+
+
+def _kept(handed: list[pa.RecordBatch], mask: pa.Array) -> pa.RecordBatch:
+    """Return the rows of the batch in the list that the mask keeps; all of them are the batch itself."""
+    batch = handed.pop()
+    return batch if mask.true_count == batch.num_rows else batch.filter(mask)

@@ -10,7 +10,7 @@ A fraction is no integer, although Arrow would cut it off.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from operator import itemgetter
 from typing import Any
 
@@ -44,7 +44,7 @@ class FunctionOutput:
         self._names = tuple(schema.names)
         self.limit = FIRST_ROWS
 
-    def batch(self, values: list[Any], rows_in: Sequence[object]) -> pa.RecordBatch:
+    def batch(self, values: list[Any], rows_in: Iterable[object]) -> pa.RecordBatch:
         """Turn returned rows into a batch; UserFunctionError with the guilty one where that fails."""
         try:
             records = self._as_tuples(values)
@@ -76,7 +76,7 @@ class FunctionOutput:
             return tuple(value)
         raise BadOutputError(f"returned {type(value).__name__}; expected a tuple, a dict or a row")
 
-    def _find_bad_output(self, values: list[Any], rows_in: Sequence[object], error: Exception) -> UserFunctionError:
+    def _find_bad_output(self, values: list[Any], rows_in: Iterable[object], error: Exception) -> UserFunctionError:
         for value, row in zip(values, rows_in, strict=True):
             text = "" if row is None else describe_row(row)
             try:

@@ -23,7 +23,7 @@ from typing import IO, Any, NamedTuple
 
 import pyarrow as pa
 
-from engine.functions.row import Row, rows_of
+from engine.functions.row import Row, rows_of, taken_rows
 from engine.records.arrow_functions import pc
 
 #: int8 column: what begins at a row
@@ -59,6 +59,8 @@ class GroupedRows:
         #: of each start column its values where groups begin
         self._at_starts: list[list[Any]] = []
         self._batch: pa.RecordBatch | None = None
+        #: batches taken so far
+        self._loaded = 0
         self._size = 0
         self._rows: list[Sequence[Row] | None] = [None] * len(views)
         #: where groups begin in the batch, then its size; the group at hand ends at ``_starts[_next]``
@@ -89,14 +91,19 @@ class GroupedRows:
     def rows(self, view: int, number: int) -> Iterator[Row]:
         """Yield what is left of group ``number`` in a view; ends when that is no longer the group at hand."""
         while number == self.number:
-            batch, end = self._batch, self._starts[self._next]
+            loaded, end = self._loaded, self._starts[self._next]
             rows = self._rows_of(view) if self._position < end else ()
             # Between two rows somebody else may have gone on in this stream.
-            while batch is self._batch and number == self.number and self._position < end:
+            while loaded == self._loaded and number == self.number and self._position < end:
                 row = self.current = rows[self._position]
                 self._position += 1
+                if self._position == self._size:
+                    # Nobody asks for more of it: what is very wide is not kept while the last row is used.
+                    rows = ()
+                    self._let_go()
                 yield row
-            if batch is not self._batch or number != self.number:
+                del row
+            if loaded != self._loaded or number != self.number:
                 continue
             if end < self._size or not self._load():
                 return
@@ -120,11 +127,16 @@ class GroupedRows:
             rows = self._rows[view] = rows_of(self._views[view].select(self._batch))
         return rows
 
+    def _let_go(self) -> None:
+        self._batch = None
+        self._rows = [None] * len(self._views)
+
     def _load(self) -> bool:
         """Take the next batch; the group at hand goes on in it unless one begins at its first row."""
+        self._let_go()
         batch = None if self.has_ended else next(self._batches, None)
         self._batch = batch
-        self._rows = [None] * len(self._views)
+        self._loaded += 1
         self._size = 0
         self._starts = []
         if batch is not None:
@@ -219,14 +231,12 @@ class PairedGroups:
         if pair == self._pair:
             yield from self._groups.rows(LEFT, self._left_number)
         while pair == self._pair and self._kept is not None:
-            batch = next(self._kept_batches, None)
-            if batch is None:
+            row = next(self._kept_rows, None)
+            if row is None:
                 return
-            for row in rows_of(batch):
-                self._groups.current = row
-                yield row
-                if pair != self._pair:
-                    return
+            self._groups.current = row
+            yield row
+            del row
 
     def _right_rows(self, pair: int) -> Iterator[Row]:
         if pair != self._pair:
@@ -241,7 +251,7 @@ class PairedGroups:
         for batch in self._groups.batches(LEFT):
             if self._kept is None:
                 self._kept = KeptBatches(self._folder)
-                self._kept_batches = self._kept.read()
+                self._kept_rows = taken_rows(self._kept.read())
             self._kept.add(batch)
         self._side = RIGHT
         if self._groups.next_group():

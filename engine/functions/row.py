@@ -9,7 +9,7 @@ no Python identifier (or is a method of tuple) is reached by ``row["name"]``.
 from __future__ import annotations
 
 import keyword
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from operator import itemgetter
 from typing import Any
@@ -80,6 +80,16 @@ def rows_of(batch: pa.RecordBatch) -> Sequence[Row]:
     make = row_class(tuple(batch.schema.names))
     columns = [column.to_pylist() for column in batch.columns]
     return [make(values) for values in zip(*columns, strict=True)] if columns else [make(())] * batch.num_rows
+
+
+def taken_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[Row]:
+    """Yield the rows of batches; a batch is not kept while its rows are used, nor a row while the next one is."""
+    for batch in batches:
+        rows = [*rows_of(batch)]
+        del batch
+        rows.reverse()
+        while rows:
+            yield rows.pop()
 
 
 class RowsAt(Sequence[Row]):

@@ -185,7 +185,9 @@ class TaskLink:
 
     def emit(self, batch: pa.RecordBatch) -> None:
         """Hand a result over."""
-        self.send(ResultReady(self._result.write(batch)))
+        size_bytes = self._result.write(batch)
+        del batch
+        self.send(ResultReady(size_bytes))
         while not isinstance(reply := self._next(), ResultTaken):
             self._waiting.append(reply)
 
@@ -220,7 +222,9 @@ def run_function(link: TaskLink, message: OpenFunction, descriptors: tuple[int, 
             link.send(FunctionOpened())
             results = body.run(link.batches())
             for batch in results:
-                link.emit(batch)
+                handed = [batch]
+                del batch  # a very wide one is not kept while the next is made
+                link.emit(handed.pop())
             link.skip_input()
         except FunctionStopped:
             pass

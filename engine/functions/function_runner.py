@@ -16,6 +16,7 @@ from __future__ import annotations
 import tempfile
 import threading
 from collections import defaultdict, deque
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -34,9 +35,15 @@ _UNLIMITED = 1 << 62
 class FunctionRunner:
     """Sessions and workers of one process."""
 
-    def __init__(self, workers_bytes: int = _UNLIMITED, process_bytes: int = 0) -> None:
+    def __init__(
+        self,
+        workers_bytes: int = _UNLIMITED,
+        process_bytes: int = 0,
+        process_for: Callable[[int], int] | None = None,
+    ) -> None:
         self._workers_bytes = workers_bytes
         self._process_bytes = process_bytes
+        self._process_for = process_for
         self._watch: WorkerWatch | None = None  # guarded by: self._lock
         self._zygote: Zygote | None = None  # guarded by: self._lock
         self._lock = threading.Lock()
@@ -109,7 +116,7 @@ class FunctionRunner:
 
         with self._lock:
             if self._watch is None:
-                self._watch = WorkerWatch(self._workers_bytes, self._process_bytes)
+                self._watch = WorkerWatch(self._workers_bytes, self._process_bytes, process_for=self._process_for)
             return self._watch
 
     def _give_back(self, job_id: str, worker: Worker) -> None:

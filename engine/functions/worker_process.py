@@ -73,8 +73,11 @@ class Worker:
         self.excess: WorkerExcess | None = None
         #: of broadcast data sets, in memory that is the worker's while its function runs
         self.broadcast_bytes = 0
-        #: most resident memory that was seen
+        #: most resident memory that was seen, and the least while it worked
         self.peak_bytes = 0
+        self.least_bytes = 0
+        #: of its largest batch: what is wide is a batch of its own
+        self.widest_bytes = 0
 
     @property
     def descriptors(self) -> tuple[int, ...]:

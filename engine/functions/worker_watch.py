@@ -33,7 +33,7 @@ import os
 import re
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -43,6 +43,12 @@ from engine.functions.worker_process import Worker
 from engine.functions.worker_protocol import TRACE_SIGNAL
 
 LOOK_S = 0.05
+#: a row is in a worker as Arrow's and as Python's value, coming and going, and in the memory through which it goes
+ROW_COPIES = 5
+#: what a worker holds at least: interpreter and libraries
+_IDLE_BYTES = 32 << 20
+#: of a worker that was ended: what it held is not what it wanted
+_ROOM = 1.25
 #: after a look that took long, so many times as long until the next
 _LONG_LOOK = 3
 #: how long a worker is waited for that is asked where it is
@@ -61,6 +67,8 @@ class WorkerExcess(NamedTuple):
     allowed_bytes: int
     worker_count: int
     process_bytes: int
+    #: of a process in which they would have had enough, whole mebibytes
+    enough_bytes: int = 0
     #: where the function was, "" when it did not say
     file: str = ""
     line: int = 0
@@ -69,20 +77,29 @@ class WorkerExcess(NamedTuple):
         """Say what happened and what to do."""
         workers = "it" if self.worker_count == 1 else f"the {self.worker_count} Python workers of this process"
         size = "" if self.worker_count == 1 else f" holds {format_size(self.size_bytes)},"
+        enough = f" to {self.enough_bytes >> 20}mb" if self.enough_bytes else ""
         return (
             f"the Python worker of {function_name}{size or ' was ended:'} {workers} held "
             f"{format_size(self.total_bytes)} and may hold {format_size(self.allowed_bytes)} of {PROCESS_SIZE.key} "
             f"{format_size(self.process_bytes)}; have the function keep fewer rows (yield them as they come), or raise "
-            f"{PROCESS_SIZE.key}, or lower {MANAGED_SIZE.key} or the parallelism"
+            f"{PROCESS_SIZE.key}{enough}, or lower {MANAGED_SIZE.key} or the parallelism"
         )
 
 
 class WorkerWatch:
     """Watches the workers of a process. Thread: any."""
 
-    def __init__(self, share_bytes: int, process_bytes: int, look_s: float = LOOK_S) -> None:
+    def __init__(
+        self,
+        share_bytes: int,
+        process_bytes: int,
+        look_s: float = LOOK_S,
+        process_for: Callable[[int], int] | None = None,
+    ) -> None:
         self._share_bytes = share_bytes
         self._process_bytes = process_bytes
+        #: the size of a process whose workers have so many bytes
+        self._process_for = process_for
         self._look_s = look_s
         self._changed = threading.Condition()
         self._working: list[Worker] = []  # guarded by: self._changed
@@ -93,7 +110,7 @@ class WorkerWatch:
     def begin(self, worker: Worker) -> None:
         """Watch a worker that begins to work for a task."""
         with self._changed:
-            worker.peak_bytes = 0
+            worker.peak_bytes = worker.least_bytes = worker.widest_bytes = 0
             if worker in self._waiting:
                 self._waiting.remove(worker)
             self._working.append(worker)
@@ -164,7 +181,12 @@ class WorkerWatch:
         elif sizes:
             largest = max(sizes, key=lambda worker: sizes[worker] + worker.shared_bytes)
             excess = WorkerExcess(
-                sizes[largest] + largest.shared_bytes, total, allowed, len(workers), self._process_bytes
+                sizes[largest] + largest.shared_bytes,
+                total,
+                allowed,
+                len(workers),
+                self._process_bytes,
+                0 if self._process_for is None else self._process_for(_enough_bytes(sizes)),
             )
             file, line = _place(largest)
             largest.excess = excess._replace(file=file, line=line)
@@ -194,6 +216,22 @@ def _hang_up_ended(sizes: dict[Worker, int]) -> None:
 def _note_peaks(sizes: dict[Worker, int]) -> None:
     for worker, size in sizes.items():
         worker.peak_bytes = max(worker.peak_bytes, size)
+        worker.least_bytes = min(worker.least_bytes or size, size)
+
+
+def _enough_bytes(sizes: dict[Worker, int]) -> int:
+    """Return what workers would hold at most that work like these, each with the widest row at once.
+
+    One that holds more has kept rows: it is not known how many more it would keep, so it gets some room.
+    """
+    widest = max(worker.widest_bytes for worker in sizes)
+    return sum(
+        max(
+            max(_IDLE_BYTES, worker.least_bytes) + ROW_COPIES * widest,
+            int(_ROOM * (size + worker.shared_bytes)),
+        )
+        for worker, size in sizes.items()
+    )
 
 
 def anonymous_bytes(pid: int) -> int:

@@ -9,6 +9,7 @@
         └── workers      the rest: Python worker processes of all slots
 
     process_memory(configuration, slots, machine_bytes).table()      the lines that are logged at start
+    process_bytes_for(configuration, slots, machine_bytes, bytes)    in which workers have as much
 
 The network share is a wish (the pool is sized from the job and degrades), so its minimum gives way before anything
 else does. An absolute managed size wins over the fraction and may be small: every operator runs with six pages, and
@@ -45,6 +46,8 @@ from engine.errors import ConfigurationError
 from engine.memory.page_size import page_size_for
 
 PROCESS_SIZE_MIN_BYTES = 32 << 20
+#: sizes that are advised are multiples of it
+SIZE_STEP_BYTES = 32 << 20
 _BASE_BYTES = 192 << 20
 _MANAGED_MIN_BYTES = 6 * 4096
 #: of Arrow where managed memory was set to less
@@ -106,6 +109,25 @@ def process_memory(configuration: Configuration, slots: int, machine_bytes: int)
     process = configuration.get(PROCESS_SIZE)
     if process is None:
         process = max(machine_bytes // 2, PROCESS_SIZE_MIN_BYTES)
+    return _divided(configuration, slots, process)
+
+
+def process_bytes_for(configuration: Configuration, slots: int, machine_bytes: int, workers_bytes: int) -> int:
+    """Return the size of a process like this one in which Python workers may hold so many bytes.
+
+    It is a multiple of SIZE_STEP_BYTES, and at least that of this process.
+    """
+    process = process_memory(configuration, slots, machine_bytes).process_bytes
+    while True:
+        # No share grows faster than the process, so this is never too much.
+        missing = workers_bytes - _divided(configuration, slots, process).workers_bytes
+        if missing <= 0:
+            return process
+        process = -(-(process + missing) // SIZE_STEP_BYTES) * SIZE_STEP_BYTES
+
+
+def _divided(configuration: Configuration, slots: int, process: int) -> ProcessMemory:
+    """Divide a process of that size."""
     if process < PROCESS_SIZE_MIN_BYTES:
         raise ConfigurationError(
             f"{PROCESS_SIZE.key}: {format_size(process)} is too small, at least {format_size(PROCESS_SIZE_MIN_BYTES)} "

@@ -18,6 +18,7 @@ import logging
 import os
 import tempfile
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -41,7 +42,7 @@ from engine.iomanager.io_manager import IOManager
 from engine.memory.arrow_share import process_share
 from engine.memory.control_group import machine_bytes
 from engine.memory.manager import MemoryManager
-from engine.memory.process_memory import ProcessMemory, process_memory
+from engine.memory.process_memory import ProcessMemory, process_bytes_for, process_memory
 from engine.operators.batch_task import BatchTask
 from engine.operators.task_services import ModuleStore, TaskServices
 from engine.taskexecutor.task import Invokable
@@ -100,7 +101,11 @@ class ProcessResources:
             network_pool=NetworkBufferPool(segments, self.sizes.page_bytes),
             partition_manager=partition_manager,
             output_flusher=OutputFlusher(max(1, configuration.get(BUFFER_TIMEOUT))),
-            function_runner=FunctionRunner(self.sizes.workers_bytes, self.sizes.process_bytes),
+            function_runner=FunctionRunner(
+                self.sizes.workers_bytes,
+                self.sizes.process_bytes,
+                partial(process_bytes_for, configuration, slot_count, machine_bytes()),
+            ),
             module_store=module_store,
             data_plane=plane,
         )

@@ -188,5 +188,8 @@ def test_the_place_is_the_innermost_of_the_users_own():
 def test_the_text_speaks_of_one_worker_and_of_several():
     one = WorkerExcess(80 * MIB, 80 * MIB, 64 * MIB, 1, 512 * MIB).text("f")
     assert one.startswith("the Python worker of f was ended: it held 80mb and may hold 64mb of")
+    assert "raise taskmanager.memory.process.size, or" in one
+    advised = WorkerExcess(80 * MIB, 80 * MIB, 64 * MIB, 1, 512 * MIB, 1184 * MIB).text("f")
+    assert "raise taskmanager.memory.process.size to 1184mb, or" in advised
     two = WorkerExcess(50 * MIB, 80 * MIB, 64 * MIB, 2, 512 * MIB).text("f")
     assert two.startswith("the Python worker of f holds 50mb, the 2 Python workers of this process held 80mb and may")

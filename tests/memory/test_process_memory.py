@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from engine.config.loader import Configuration
 from engine.errors import ConfigurationError
 from engine.memory.page_size import page_size_for
-from engine.memory.process_memory import ProcessMemory
+from engine.memory.process_memory import SIZE_STEP_BYTES, ProcessMemory, process_bytes_for
 from engine.memory.process_memory import process_memory as divide
 
 MIB = 1 << 20
@@ -41,6 +41,32 @@ def test_the_shares_add_up_to_the_process(
     assert sum(shares) == memory.process_bytes == size
     assert all(share >= 0 for share in shares)
     assert memory.network_bytes <= network_max
+
+
+@given(
+    st.integers(32 << 20, 1 << 36),
+    st.sampled_from([None, "4mb", "64mb"]),
+    st.integers(1, 16),
+    st.integers(0, 1 << 34),
+)
+def test_a_process_in_which_workers_have_enough_is_no_larger_than_needed(
+    size: int, managed: str | None, slots: int, workers_bytes: int
+) -> None:
+    settings: dict[str, object] = {"taskmanager.memory.process.size": max(size, 128 << 20)}
+    if managed is not None:
+        settings["taskmanager.memory.managed.size"] = managed
+    configuration = Configuration()
+    for key, value in settings.items():
+        configuration.set(key, value, "test")
+    own = process_memory(settings, slots)
+    advised = process_bytes_for(configuration, slots, 8 << 30, workers_bytes)
+    assert process_memory(settings | {"taskmanager.memory.process.size": advised}, slots).workers_bytes >= workers_bytes
+    if own.workers_bytes >= workers_bytes:
+        assert advised == own.process_bytes
+    else:
+        assert advised % SIZE_STEP_BYTES == 0
+        less = settings | {"taskmanager.memory.process.size": advised - SIZE_STEP_BYTES}
+        assert process_memory(less, slots).workers_bytes < workers_bytes
 
 
 def test_an_absolute_managed_size_wins_over_the_fraction() -> None:

@@ -17,7 +17,9 @@ def bounded_batches(batch: pa.RecordBatch, rows_max: int = BATCH_ROWS_MAX) -> It
     row_bytes = max(1, batch.nbytes // rows)
     step = max(1, min(rows_max, BATCH_BYTES_MAX // row_bytes))
     if rows <= step:
-        yield batch
+        handed = [batch]
+        del batch  # a wide one is not kept while it is handled
+        yield handed.pop()
         return
     for start in range(0, rows, step):
         yield batch.slice(start, step)

@@ -1,7 +1,8 @@
 """FunctionSession: a user's function at work for one task; WorkerSession has it run in a worker process.
 
-    session.process(batch)* -> results, one batch behind: the worker works while the task prepares the next (but a very
-                              large one is not prepared before it)
+    session.process(batch)* -> results, one batch behind: the worker works while the task prepares the next
+    session.catch_up()      -> results of a very large batch (``is_behind``), before which the next is not prepared;
+                              to be called when nobody in the task holds the batch any more
     session.finish()        -> the rest; the function is closed
     session.stop()          instead: nobody wants the rest; the function is closed, or killed if it does not end
     session.close()         the worker goes back to its job's idle ones, or dies if it was in the middle
@@ -80,6 +81,8 @@ class FunctionPlan(NamedTuple):
     log_file: str = ""
     #: entered while the session waits for its worker
     waiting: Callable[[], AbstractContextManager[None]] = nullcontext
+    #: entered, with the size of a result, while it is read and handled
+    turn: Callable[[float], AbstractContextManager[object]] = nullcontext
 
 
 class FunctionSession(Protocol):
@@ -88,6 +91,11 @@ class FunctionSession(Protocol):
     @property
     def is_satisfied(self) -> bool:
         """Whether the function reads no more."""
+        ...
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether the worker has a very large batch, to be waited for by ``catch_up``."""
         ...
 
     @property
@@ -102,6 +110,10 @@ class FunctionSession(Protocol):
 
     def process(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Take a batch; yield results that are ready."""
+        ...
+
+    def catch_up(self) -> Iterator[pa.RecordBatch]:
+        """Yield results until the function wants more input."""
         ...
 
     def finish(self) -> Iterator[pa.RecordBatch]:
@@ -128,6 +140,7 @@ class WorkerSession:
         self._give_back = give_back
         self._operator = plan.operator
         self._waiting = plan.waiting
+        self._turn = plan.turn
         self._lock = threading.Lock()
         self._worker: Worker | None = worker  # guarded by: self._lock where it changes hands
         self._is_cancelled = False  # guarded by: self._lock
@@ -138,6 +151,7 @@ class WorkerSession:
         self._outstanding_count = 0
         self._kill_count = kill_count()
         self.is_satisfied = False
+        self.is_behind = False
         self.counters: dict[str, int] = {}
         memories: list[SharedBatches] = []
         try:
@@ -173,16 +187,25 @@ class WorkerSession:
     def process(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Send the batch; yield what comes until the one before it has been read."""
         self._await_opened()
+        if self.is_behind:
+            yield from self.catch_up()
         if self.is_satisfied:
             return
         size_bytes = self._at_work.inputs[self._slot].write(batch)
-        del batch  # a wide one is not kept while the worker has it
+        del batch
         self._send(ProcessBatch(self._slot, size_bytes))
         self._slot = 1 - self._slot
         self._outstanding_count += 1
-        outstanding_max = 1 if size_bytes < _LARGE_BYTES else 0
-        while self._outstanding_count > outstanding_max and not self.is_satisfied:
+        self._at_work.widest_bytes = max(self._at_work.widest_bytes, size_bytes)
+        self.is_behind = size_bytes >= _LARGE_BYTES
+        while self._outstanding_count > 1 and not self.is_satisfied:
             yield from self._next_results()
+
+    def catch_up(self) -> Iterator[pa.RecordBatch]:
+        """Yield what comes until all that was sent has been read."""
+        while self._outstanding_count and not self.is_satisfied:
+            yield from self._next_results()
+        self.is_behind = False
 
     def finish(self) -> Iterator[pa.RecordBatch]:
         """Yield what is left."""
@@ -247,23 +270,18 @@ class WorkerSession:
             with suppress(OSError), self._waiting():
                 self._at_work.connection.sendall(unsent)
         while not self._is_opened:
-            self._next_result()
+            self._take(self._receive())
 
     def _next_results(self) -> Iterator[pa.RecordBatch]:
         """Take the next message; yield the result if it is one, and do not keep it."""
-        results = [self._next_result()]
-        if results[0] is not None:
-            yield results.pop()
-
-    def _next_result(self) -> pa.RecordBatch | None:
-        """Take the next message; return the result if it is one."""
         message = self._receive()
         self._take(message)
-        if not isinstance(message, ResultReady):
-            return None
-        result = self._at_work.result.read(message.size_bytes, copy=True)
-        self._send(ResultTaken())
-        return result
+        if isinstance(message, ResultReady):
+            self._at_work.widest_bytes = max(self._at_work.widest_bytes, message.size_bytes)
+            with self._turn(message.size_bytes):
+                results = [self._at_work.result.read(message.size_bytes, copy=True)]
+                self._send(ResultTaken())
+                yield results.pop()
 
     def _take(self, message: Message) -> None:
         match message:

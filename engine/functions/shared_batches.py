@@ -5,8 +5,10 @@
     └────────────────────────────┴────────────┘
 
 The writer writes at 0 and tells the size through the socket; the reader maps what it needs. Writing is one pass over
-the batch's buffers. ``read`` copies out when the memory will be reused (``copy=True``), or lends a view of it. What is
-very large is given back to the system while it is copied out: it would stay with both processes, twice.
+the batch's buffers. ``read`` copies out when the memory will be reused (``copy=True``), or lends a view of it.
+
+What is very large goes in and out by the file: a process that does not touch the mapping does not have its pages, so
+they are counted once and by nobody as his own. And they go back to the system while they are copied out.
 """
 
 from __future__ import annotations
@@ -41,6 +43,9 @@ class SharedBatches:
         with pa.ipc.new_stream(sizer, batch.schema) as stream:
             stream.write_batch(batch)
         size_bytes: int = sizer.size()
+        if size_bytes >= _LARGE_BYTES:
+            self.write_table((batch,), batch.schema)
+            return size_bytes
         target = pa.FixedSizeBufferWriter(pa.py_buffer(memoryview(self._map(size_bytes, grow=True))))
         with target, pa.ipc.new_stream(target, batch.schema) as stream:
             stream.write_batch(batch)
@@ -48,6 +53,7 @@ class SharedBatches:
 
     def write_table(self, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> int:
         """Write batches one behind the other, once, and return their size in bytes."""
+        os.lseek(self.descriptor, 0, os.SEEK_SET)
         with open(self.descriptor, "wb", closefd=False) as target, pa.ipc.new_stream(target, schema) as stream:
             for batch in batches:
                 stream.write_batch(batch)
@@ -70,10 +76,15 @@ class SharedBatches:
             source = pa.allocate_buffer(size_bytes)
             target = memoryview(source).cast("B")
             for start in range(0, size_bytes, _PIECE_BYTES):
-                target[start : start + _PIECE_BYTES] = view[start : start + _PIECE_BYTES]
+                self._read_piece(target[start : start + _PIECE_BYTES], start)
                 mapping.madvise(mmap.MADV_REMOVE, start, min(_PIECE_BYTES, size_bytes - start))
         with pa.ipc.open_stream(source) as stream:
             return stream.read_next_batch()
+
+    def _read_piece(self, target: memoryview, start: int) -> None:
+        done = 0
+        while done < len(target):
+            done += os.preadv(self.descriptor, [target[done:]], start + done)
 
     def close(self) -> None:
         """Drop the mapping and the descriptor; views still lent keep the memory alive."""

@@ -44,7 +44,17 @@ def open_thread_session(plan: FunctionPlan) -> FunctionSession:
     return StreamThreadSession(body) if body.is_stream else ThreadSession(body)
 
 
-class ThreadSession:
+class _UpToDate:
+    """A session in which nothing is behind: the results of a batch are those of ``process``."""
+
+    is_behind = False
+
+    def catch_up(self) -> Iterator[pa.RecordBatch]:
+        """Yield nothing."""
+        return iter(())
+
+
+class ThreadSession(_UpToDate):
     """A function by batch, in the task's thread."""
 
     is_satisfied = False
@@ -95,7 +105,7 @@ class _Ended:
 _Event: TypeAlias = "pa.RecordBatch | _Wanted | _Ended"
 
 
-class StreamThreadSession:
+class StreamThreadSession(_UpToDate):
     """A function over all rows, in a thread of its own that works in turns with the task's."""
 
     peak_bytes = 0

@@ -5,6 +5,9 @@
         with paused(): wait for others               another thread may have the turn meanwhile
         with lent(): wait for who takes the row      the row goes by reference, and the turn with it
     with turn(row_bytes, is_handed=True): take it    the taker is a guest in the turn of who waits for it
+    when_let_go(wait)                                called by the next ``go_on`` of this thread
+    go_on()                                          the row that was handed on has been let go of
+    give_up()                                        a task has ended, in the middle of a turn where it has failed
 
     free ──take──► held ──lent──► lent ──guest──► lent, a guest in it
       ▲             │ ▲            │ ▲                   │
@@ -15,6 +18,8 @@ bytes for the next file. Two slots that do this at once need twice as much, for 
 
 A turn lasts from before the row is read until the reader comes back for more, so it covers what is chained to the
 reader, also the sink. Who waits for another task inside a turn pauses or lends it, for that task takes turns too.
+Who waits for somebody who has his own copy of the row (a Python worker) does so when nobody here has one any more:
+the frames above him hold the row until they return, so he is called when the driver has let it go.
 A turn bounds memory, it never stands in the way of the job: nobody waits longer than WAIT_S for a turn in which
 nothing has happened meanwhile.
 
@@ -25,7 +30,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 #: rows from this width on take turns
@@ -47,6 +52,9 @@ class Turns:
         self._is_lent = False  # guarded by: self._changed
         #: how often any of it has changed  # guarded by: self._changed
         self._count = 0
+        self._local = threading.local()
+        #: whether a row so wide was handled before
+        self.has_seen_wide = False
 
     @property
     def has_guest(self) -> bool:
@@ -57,6 +65,7 @@ class Turns:
     def turn(self, row_bytes: float, *, is_handed: bool = False) -> Iterator[None]:
         """Hold the turn while rows of this width are handled; does nothing for narrow ones and inside a turn."""
         thread = threading.get_ident()
+        self.has_seen_wide |= row_bytes >= WIDE_BYTES
         if row_bytes < WIDE_BYTES or thread in (self._holder, self._guest) or not self._take(thread, is_handed):
             yield
             return
@@ -100,11 +109,32 @@ class Turns:
                 while self._guest is not None and self._wait():
                     pass
 
+    def when_let_go(self, wait: Callable[[], None]) -> None:
+        """Have ``wait`` called by this thread's next ``go_on``; once, however often it is asked for."""
+        waits = self._waits
+        if wait not in waits:
+            waits.append(wait)
+
+    @property
+    def _waits(self) -> list[Callable[[], None]]:
+        """What this thread's next ``go_on`` calls."""
+        found: list[Callable[[], None]] = self._local.__dict__.setdefault("waits", [])
+        return found
+
     def go_on(self) -> None:
-        """Tell who waits that the turn of this thread goes on, with another row."""
+        """Note that this thread has let go of the row it handed on; tell who waits that it goes on, with another."""
+        waits = self._waits
+        while waits:
+            waits.pop()()
         if self._holder == threading.get_ident():
             with self._changed:
                 self._note_change()
+
+    def give_up(self) -> None:
+        """End whatever turn this thread has: one that has failed may have left it without ending it."""
+        self._waits.clear()
+        with self._changed:
+            self._give(threading.get_ident())
 
     def _take(self, thread: int, is_handed: bool) -> bool:
         with self._changed:
@@ -140,12 +170,19 @@ class Turns:
 
 
 _turns = Turns()
+when_let_go = _turns.when_let_go
 turn = _turns.turn
 paused = _turns.paused
 lent = _turns.lent
 go_on = _turns.go_on
+give_up = _turns.give_up
 
 
 def has_guest() -> bool:
     """Whether somebody works on a row that was handed over."""
     return _turns.has_guest
+
+
+def has_seen_wide() -> bool:
+    """Whether this process has handled a row so wide."""
+    return _turns.has_seen_wide

@@ -18,6 +18,7 @@ from engine.connectors.source_reader import open_source
 from engine.connectors.wide_rows import turn, width_of
 from engine.exchange.elements import OversizedRow, RowPage
 from engine.graph.operator_descriptor import SourceOperator
+from engine.memory.wide_turns import give_up, go_on
 from engine.operators.operator import Output, RowsOutput, TaskContext
 from engine.operators.source_pacing import paced, share_of
 
@@ -85,6 +86,7 @@ class SourceDriver:
             if batch.num_rows:
                 self._output.process(batch)
             del batch  # wide rows are not kept while the next ones are read
+            go_on()
             self._context.bad_rows = self._reader.bad_rows
             yield
             if self._output.is_satisfied:
@@ -105,6 +107,7 @@ class SourceDriver:
 
     def close(self) -> None:
         """Close the open file."""
+        give_up()
         if hasattr(self, "_reader"):
             self._reader.close()
 
@@ -144,6 +147,7 @@ class InputDriver:
                 with turn(width_of(batch.nbytes, batch.num_rows), is_handed=True):
                     output.process(batch)
             del batch
+            go_on()
 
     def _push_rows(self, output: RowsOutput) -> None:
         for element in self._input.elements():
@@ -159,4 +163,5 @@ class InputDriver:
             self._taken_rows = output.rows_in
 
     def close(self) -> None:
-        """Nothing is held here."""
+        """Nothing is held here but a turn, after a failure."""
+        give_up()

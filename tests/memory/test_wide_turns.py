@@ -134,3 +134,53 @@ def test_a_turn_ends_when_its_generator_is_closed_by_another_thread():
     other = Worker(turns)
     assert other.has_begun.wait(PATIENCE_S)
     other.end()
+
+
+def test_who_waits_until_a_row_is_let_go_is_called_once_by_the_next_go_on_of_his_thread():
+    turns = Turns(PATIENCE_S)
+    called = []
+
+    def wait():
+        called.append(threading.get_ident())
+
+    turns.when_let_go(wait)
+    turns.when_let_go(wait)
+    other = threading.Thread(target=turns.go_on)
+    other.start()
+    other.join()
+    assert called == []
+    turns.go_on()
+    turns.go_on()
+    assert called == [threading.get_ident()]
+
+
+def test_who_is_called_may_pause_the_turn_that_goes_on_afterwards():
+    turns = Turns(PATIENCE_S)
+    workers = []
+
+    def wait():
+        with turns.paused():
+            workers.append(Worker(turns))
+            assert workers[0].has_begun.wait(PATIENCE_S)
+            workers[0].end()
+
+    with turns.turn(WIDE_BYTES):
+        turns.when_let_go(wait)
+        turns.go_on()
+        late = Worker(turns)
+        assert len(workers) == 1
+        assert not late.has_begun.is_set()
+    assert late.has_begun.wait(PATIENCE_S)
+    late.end()
+
+
+def test_a_turn_that_was_left_without_its_end_is_given_up():
+    turns = Turns(PATIENCE_S)
+    left = turns.turn(WIDE_BYTES)
+    left.__enter__()  # as a generator that is held by the traceback of an error
+    turns.when_let_go(lambda: None)
+    turns.give_up()
+    other = Worker(turns)
+    assert other.has_begun.wait(PATIENCE_S)
+    other.end()
+    assert not turns._waits

@@ -12,6 +12,7 @@ row_partitions    kernel: rows parted by keys, in pages and files
 group_table       find or insert the group of every row of a batch, update its states
 group_directory   kernel: where the groups of a table are, by hash
 state_layout      where each state of a group lies in its record
+recent_groups     kernel: groups of short texts that came before
 word_keys         kernel: groups of keys that are one number
 group_store       kernel: group and value records in pages, one list of pages for each partition
 state_kernels     kernel: update one state column of many groups

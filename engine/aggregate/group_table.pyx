@@ -42,13 +42,14 @@ from engine.aggregate.group_directory cimport directory_take
 from engine.aggregate.group_store cimport GROUP_HASH, RECORD_GROUP, RECORD_VALUE, GroupStore, store_clear, store_destroy
 from engine.aggregate.group_store cimport store_drop_large, store_next_group, store_place
 from engine.aggregate.outside_states cimport move_values
+from engine.aggregate.recent_groups cimport RecentGroups
 from engine.aggregate.state_kernels cimport FLAG_NULL, FLAG_OUTSIDE, FLAG_VALUE, OP_COUNT_ROWS, OP_COUNT_VALID, OP_FIRST
 from engine.aggregate.state_kernels cimport OP_LAST, OP_MAX, StateField, ValueSlot, replaces_value, update_state
 from engine.aggregate.state_layout cimport place_states
 from engine.aggregate.word_keys cimport WORD_KEY_SIZE, are_word_keys, find_words, prefetch_words, read_words
 from engine.aggregate.word_keys cimport write_word_key
 from engine.memory.page_pool cimport PagePool
-from engine.records.arrow_batch cimport ArrowBatch, ColumnView
+from engine.records.arrow_batch cimport KIND_BYTES, ArrowBatch, ColumnView
 from engine.records.byte_kernels cimport prefetch
 from engine.records.comparator cimport KeyEquality
 from engine.records.hashing cimport hash_batch
@@ -108,6 +109,7 @@ cdef class GroupTable:
             columns = list(range(self._key_count))
             self._equality = KeyEquality(self._codec, columns, self._codec, columns)
             self._has_word_keys = are_word_keys(self._codec)
+        self._recent = RecentGroups(self._key_count == 1 and self._codec.kinds[0] == KIND_BYTES)
         self._lay_out(ArrowBatch.open(states), operations)
         self._allocate_scratch()
         if not directory_take(&self._directory, pool, pool.page_size // 8):
@@ -267,6 +269,8 @@ cdef class GroupTable:
         """Find or insert the groups of rows start .. start + count into _groups; returns how many found room."""
         cdef int64_t index, pending_count, inserted_count, candidate_count
         cdef int32_t row
+        if self._recent.find(&keys.columns[0], start, count, self._groups):
+            return count
         directory_grow(&self._directory, self._pool, self.stores, self.store_count, self.group_count, count)
         self._room = 0 if self._sealed else min(directory_limit(&self._directory), self._group_limit)
         if self._directory.slots == NULL:
@@ -292,6 +296,7 @@ cdef class GroupTable:
                     self._positions[row] = (self._positions[row] + 1) & (self._directory.slot_count - 1)
                     self._pending[pending_count] = row
                     pending_count += 1
+        self._recent.keep(&keys.columns[0], start, count, self._groups)
         return count
 
     cdef int64_t _locate_words(self, const ColumnView* column, int64_t start, int64_t count,
@@ -454,6 +459,7 @@ cdef class GroupTable:
         Args: go_on: False when nothing is added before the next reset() (the directory is left as it is).
         """
         cdef int32_t index
+        self._recent.forget()
         for index in stores:
             self.group_count -= self.stores[index].group_count
             store_clear(&self.stores[index], self._pool)

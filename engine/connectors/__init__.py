@@ -19,6 +19,7 @@ column_statistics.py   what a sample says of the whole
 parquet_keys.py        a better sample of key columns
 computed_keys.py       the same for keys that are expressions
 parquet_footers.py     one footer for all readers of a file
+page_check.py          pages whose headers cannot be right (page_sizes.pyx), before Arrow believes them
 parquet_residence.py   what reading a row group holds
 column_passes.py       row groups whose columns do not fit side by side
 wide_columns.py        pages of very wide values, value by value: parquet_pages.py compact_protocol.py snappy_stream.pyx

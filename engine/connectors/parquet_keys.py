@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from engine.connectors.column_statistics import SpreadSample, sample_statistics
+from engine.connectors.page_check import check_pages
 from engine.connectors.parquet_residence import BUFFER_MAX
 from engine.connectors.parquet_source import plain_file_schema
 from engine.expressions.schema_bridge import is_key_type
@@ -89,6 +90,7 @@ def _rows(groups: Sequence[SourceSplit], columns: Sequence[str]) -> pa.Table | N
             if left_bytes < 0 or left_values < 0 or not all(is_key_type(field.type) for field in fields):
                 break
             schema = pa.schema(fields)
+            check_pages(group.path, file.metadata, group.start, columns)
             chunks = file.iter_batches(_BATCH_ROWS, row_groups=[group.start], columns=list(columns), use_threads=False)
             for batch in chunks:
                 table = pa.Table.from_batches([batch]).select(columns)

@@ -5,6 +5,8 @@ made whole before it can be cut, so row groups are read one at a time, and how m
 from their width: what the file says of the group (which is less than the truth where values repeat), or what was seen
 in the rows before.
 
+Arrow believes what the headers of pages say, so they are looked at before (page_check.py).
+
 What reading a row group holds is reserved before (parquet_residence.py). Where that is more than there is, because of
 its columns or because of other readers, it goes through a file, some columns after the others (column_passes.py). Pages
 of many very wide values are read value by value (wide_columns.py).
@@ -21,6 +23,7 @@ import pyarrow as pa
 
 from engine.connectors.bounded_batches import bounded_batches
 from engine.connectors.column_passes import read_in_passes
+from engine.connectors.page_check import check_pages
 from engine.connectors.parquet_footers import open_shared
 from engine.connectors.parquet_residence import buffer_bytes, held_bytes
 from engine.connectors.wide_columns import plan_wide, read_wide
@@ -93,6 +96,7 @@ class ParquetReader:
         columns = list(self._spec.columns)
         decoded_bytes = 0
         for group in range(split.start, split.end):
+            check_pages(split.path, self._file.metadata, group, columns)
             row_bytes = max(self._row_bytes, self._encoded_row_bytes(group, columns))
             rows = self._rows_at_once(row_bytes, columns)
             batches = self._batches(group, rows, columns)

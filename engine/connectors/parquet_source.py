@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from engine.connectors.column_statistics import WIDE_COLUMN_BYTES, footer_bounds, sample_statistics
+from engine.connectors.page_check import check_pages
 from engine.connectors.parquet_residence import chunks_of, parts
 from engine.connectors.paths import PathLike, expand_paths
 from engine.errors import DataError, PlanError, SchemaError
@@ -167,6 +168,7 @@ def _sample(
             schema = plain_file_schema(file.schema_arrow)
             rows = _SAMPLE_ROWS // len(sampled)
             try:
+                check_pages(path, one, index, columns)
                 batch = _first_rows(file, index, rows, columns)
             except (pa.ArrowInvalid, OSError) as error:
                 reason = str(error).partition("\n")[0]

@@ -1,0 +1,3 @@
+def bad_page(
+    descriptor: int, position: int, end: int, value_count: int, size_max: int, expansion: int
+) -> tuple[int, str, int] | None: ...

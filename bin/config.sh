@@ -63,6 +63,10 @@ _quietly() {
     fi
 }
 
+# As an installation does. Where nobody may write them later (PYTHONDONTWRITEBYTECODE, a folder that is read only) every
+# process would compile all modules anew, which takes as long as a small job.
+_compile_modules() { (cd "$DREY_HOME" && _quietly "$DREY_PYTHON" -m compileall -q engine ha); }
+
 # ensure_environment EXTRA...: the environment with at least these extras of pyproject.toml.
 ensure_environment() {
     local python extras stamp lock_fd
@@ -85,6 +89,7 @@ ensure_environment() {
         touch "$DREY_VENV/.building"
         _quietly "${install[@]}" --no-build-isolation -e "$DREY_HOME${list:+[$list]}"
         mv "$DREY_VENV/.building" "$DREY_VENV/.built"
+        _compile_modules
         printf '%s\n' "$extras" >"$DREY_VENV/.extras"
         printf '%s\n' "$stamp" >"$DREY_VENV/.stamp"
     elif _native_is_stale; then
@@ -92,6 +97,7 @@ ensure_environment() {
         touch "$DREY_VENV/.building"
         (cd "$DREY_HOME" && _quietly "$DREY_PYTHON" setup.py --quiet build_ext --inplace)
         mv "$DREY_VENV/.building" "$DREY_VENV/.built"
+        _compile_modules
     fi
     exec {lock_fd}>&-
 }

@@ -150,10 +150,7 @@ cdef class ServerConnection:
             monitor_unlock(&self._send_lock)
 
     def announce_available(self, uint32_t number):
-        """Tell the peer that the partition of a request which was not found is there now.
-
-        The writer says so: whoever registered the partition does not wait for a peer that has stopped. Thread: any.
-        """
+        """Have the writer tell that a partition which was not found is there now: nobody else waits. Thread: any."""
         self._available.add(number)
         self._ready.push(<int32_t> number)
 
@@ -242,22 +239,16 @@ cdef class ServerConnection:
 
     cdef int _send_error(self, int32_t number, error) except -1:
         cdef FrameHeader header
-        cdef bytes payload
-        header.kind, payload = self._source.error_response(error)
-        self._begin_error(&header, number, header.kind, payload)
-        self._send_now(&header, payload)
-        return 0
-
-    cdef int _begin_error(self, FrameHeader* header, int32_t number, uint8_t code, bytes payload) except -1:
-        begin_frame(header, FRAME_ERROR_RESPONSE, <uint32_t> number, <uint32_t> len(payload))
-        header.kind = code
-        return 0
-
-    cdef int _send_now(self, FrameHeader* header, const uint8_t* payload) except -1:
+        cdef bytes text
+        cdef const uint8_t* payload
         cdef WireStatus status
         cdef iovec[2] parts
-        seal_frame(header, payload)
-        parts[0].iov_base = header
+        code, text = self._source.error_response(error)
+        payload = text
+        begin_frame(&header, FRAME_ERROR_RESPONSE, <uint32_t> number, <uint32_t> len(text))
+        header.kind = code
+        seal_frame(&header, payload)
+        parts[0].iov_base = &header
         parts[0].iov_len = FRAME_HEADER_BYTES
         parts[1].iov_base = <void*> payload
         parts[1].iov_len = header.size

@@ -50,6 +50,7 @@ class JobKeeper:
         storage: of jobs that have not; None: nowhere.
         blocking_work: threads; None: the loop's own.
         remove_blobs: of a job that has ended.
+        open_tries: so often a storage that cannot be opened is tried; None: for ever.
     """
 
     def __init__(
@@ -58,11 +59,13 @@ class JobKeeper:
         storage: StoredJobs | None = None,
         blocking_work: Executor | None = None,
         remove_blobs: Callable[[JobId], Awaitable[None]] | None = None,
+        open_tries: int | None = None,
     ) -> None:
         self.ended = ended
         self._storage = storage
         self._blocking_work = blocking_work
         self._remove_blobs = remove_blobs
+        self._open_tries = open_tries
 
     async def put(self, job_graph: JobGraph) -> Journal | None:
         """Store a job and return its journal; None when there is one of that id. Raises ResourceError."""
@@ -84,15 +87,23 @@ class JobKeeper:
             await self._ask(self._storage.cancel, job_id)
 
     async def job_ids(self) -> tuple[JobId, ...]:
-        """Open the storage and return what it holds; waits for one that cannot be read or written."""
+        """Open the storage and return what it holds; waits for one that cannot be read or written.
+
+        Raises: ResourceError after the tries that it has.
+        """
         if self._storage is None:
             return ()
-        for pause_s in pauses_s():
+        for tries, pause_s in enumerate(pauses_s(), 1):
             try:
                 await self._ask(self._storage.open)
                 return await self._ask(self._storage.job_ids)
             except OSError as error:
                 _log.error("jobs cannot be recovered yet, and this JobManager cannot lead: %s", error)
+                if tries == self._open_tries:
+                    raise ResourceError(
+                        f"high-availability.storageDir cannot be opened: {error}. This JobManager ends, so that another"
+                        " one leads"
+                    ) from error
             await asyncio.sleep(pause_s)
         raise AssertionError("pauses do not end")
 

@@ -20,6 +20,7 @@ from engine.blob.blob_server import BlobServer
 from engine.clock import Clock
 from engine.config.loader import Configuration
 from engine.config.options import (
+    HA_TYPE,
     HEARTBEAT_INTERVAL,
     HEARTBEAT_TIMEOUT,
     JOB_STORE_CACHE,
@@ -45,6 +46,9 @@ from engine.rpc.gateway import RpcService
 from ha.interfaces import StateHandleStore
 
 _log = logging.getLogger(__name__)
+
+#: a leader whose storage cannot be opened gives up after so many tries, some three seconds
+STORAGE_TRIES = 5
 
 
 def job_store(configuration: Configuration, folder: Path, clock: Clock) -> JobStore:
@@ -93,7 +97,9 @@ class LeadingComponents:
         ended = await loop.run_in_executor(
             self._blocking_work, job_store, self._configuration, self._places.history, self._clock
         )
-        keeper = JobKeeper(ended, self._storage, self._blocking_work, self._blobs.remove_job)
+        # Where another one may lead, it may have the folder that this one lacks.
+        open_tries = STORAGE_TRIES if self._configuration.get(HA_TYPE) == "ZOOKEEPER" else None
+        keeper = JobKeeper(ended, self._storage, self._blocking_work, self._blobs.remove_job, open_tries)
         dispatcher = Dispatcher(self._rpc, self.epoch, self._job_master, self._on_fatal, keeper)
         self._endpoints.append(dispatcher)
         await dispatcher.recover()

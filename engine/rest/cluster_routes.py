@@ -3,7 +3,8 @@
 GET    /overview   slots, and jobs by how they ended
 GET    /config     what a user interface wants to know
 GET    /datasets   results that outlive their jobs: there are none
-DELETE /cluster    ends all TaskManagers and this JobManager, which leads: 200
+DELETE /cluster    ends all TaskManagers and this JobManager, which leads: 200. As in Flink those that stand by stay,
+                   and one of them leads next: the answer says so
 """
 
 from __future__ import annotations
@@ -11,11 +12,16 @@ from __future__ import annotations
 import time
 from collections import Counter
 
+from engine.config.options import HA_TYPE
 from engine.gateways.messages import EndTaskExecutors, JobList, ListJobs, ListTaskExecutors, TaskExecutorList
 from engine.rest.services import RestServices, answer
 from engine.rest.version import version
 from engine.rpc.http_messages import Access, HttpError, HttpRequest, HttpResponse, Route
 
+_STANDBYS_STAY = (
+    "all TaskManagers and the JobManager that leads end; JobManagers that stand by stay, and one of them leads next,"
+    " with the jobs that had not ended: bin/stop-cluster.sh ends all of them"
+)
 #: states that ``/overview`` counts by themselves; every other job is a running one
 _ENDED = ("FINISHED", "CANCELED", "FAILED", "SUSPENDED")
 
@@ -47,7 +53,8 @@ def cluster_routes(services: RestServices) -> tuple[Route, ...]:
             raise HttpError(501, "this JobManager is not ended by a request: use bin/stop-cluster.sh")
         await services.ask_resource_manager(EndTaskExecutors("the cluster was shut down by a request"))
         services.shut_down()
-        return answer({})
+        has_standbys = services.configuration.get(HA_TYPE) == "ZOOKEEPER"
+        return answer({"message": _STANDBYS_STAY} if has_standbys else {})
 
     return (
         Route("GET", "/overview", overview, Access.OPEN_GET),

@@ -25,12 +25,12 @@ WAIT_S = 30
 class Leading(Cluster):
     """One leader: a Dispatcher over the world's storage, with TaskExecutors of its own."""
 
-    def __init__(self, world, slots=(2,)):
+    def __init__(self, world, slots=(2,), open_tries=None):
         super().__init__(list(slots))
         self.jobs = world.leader()
         self.removed_blobs = []
         self.history = JobStore(archive=JobArchive(world.folder / "history"))
-        keeper = JobKeeper(self.history, self.jobs, self.work, self._remove_blobs)
+        keeper = JobKeeper(self.history, self.jobs, self.work, self._remove_blobs, open_tries)
         self.dispatcher = Dispatcher(self.rpc, EPOCH, self._make, self.faults.append, keeper)
         self.made = []
 
@@ -269,6 +269,23 @@ def test_who_is_revoked_while_handles_do_not_answer_stops_at_once(world):
         assert recovery.cancelled() or await asyncio.wait({recovery})
         leader.work.shutdown()
         assert leader.made == [] and leader.faults == []
+
+    run(body())
+
+
+@pytest.mark.parametrize("open_tries", [1, 2])
+def test_a_leader_whose_storage_cannot_be_opened_gives_up_where_another_one_may_lead(world, open_tries):
+    async def body():
+        leader = Leading(world, open_tries=open_tries)
+        (world.folder / "jobs").rmdir()
+        (world.folder / "jobs").write_text("in the way")
+        with pytest.raises(ResourceError, match=r"storageDir cannot be opened: .*storage/jobs'.* another one leads"):
+            await leader.dispatcher.recover()
+        (world.folder / "jobs").unlink()
+        await leader.dispatcher.recover()
+        await leader.dispatcher.stop()
+        leader.work.shutdown()
+        assert leader.faults == []
 
     run(body())
 

@@ -103,6 +103,26 @@ def test_a_job_manager_that_was_stopped_past_its_lease_leads_no_more_and_stands_
 
 
 @needs_quorum
+def test_a_leader_whose_storage_cannot_be_opened_lets_another_one_lead(installation, ports, tmp_path):
+    good, bad = ports
+    broken = tmp_path / "elsewhere" / tmp_path.name
+    broken.mkdir(parents=True)
+    assert installation.run("jobmanager", "start", "localhost", str(good)).returncode == 0
+    until(lambda: leader_of(ports) == good, "the first leader")
+    elsewhere = f"high-availability.storageDir={broken.parent}"
+    assert installation.run("jobmanager", "start", "localhost", str(bad), "-D", elsewhere).returncode == 0
+    # Like a disk that is gone: nothing can be made in it, and the next leader needs it.
+    (broken / "jobs").write_text("in the way")
+    first, next_one = pid_at(installation, good), pid_at(installation, bad)
+    os.kill(first, signal.SIGKILL)
+    until(lambda: next_one not in installation.pids("jobmanager"), "the end of the one that cannot lead")
+    until(lambda: leader_of(ports) == good, "the first one's next process as the leader")
+    assert "high-availability.storageDir cannot be opened" in installation.log_text("jobmanager", 1)
+    assert str(broken / "jobs") in installation.log_text("jobmanager", 1)
+    assert installation.run("jobmanager", "stop-all").returncode == 0
+
+
+@needs_quorum
 def test_a_job_manager_without_zookeeper_ends_and_says_so(installation, ports):
     done = installation.run(
         "jobmanager",

@@ -110,3 +110,13 @@ def test_only_holders_of_the_secret_end_the_cluster():
         assert world.is_shut_down
 
     scenario(body)
+
+
+def test_who_ends_one_of_several_job_managers_is_told_that_the_others_stay():
+    async def body(world):
+        status, answer = await world.send("DELETE", "/cluster")
+        assert (status, world.is_shut_down) == (200, True)
+        assert "JobManagers that stand by stay, and one of them leads next" in answer["message"]
+        assert "bin/stop-cluster.sh" in answer["message"]
+
+    scenario(body, settings={"high-availability.type": "ZOOKEEPER"})

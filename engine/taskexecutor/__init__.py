@@ -5,6 +5,7 @@ registration.py   Registration: registered at whoever leads, again and again
 task_reporter.py  reports of one task in order; counters of running tasks every 200 ms
 task.py           Task: one thread, one attempt
 frozen_heap.py    FrozenHeap: the garbage collector leaves alone what was there before tasks run
+freed_memory.py   FreedMemory: what was freed goes back to the system when a job has ended
 task_state.py     states of a task, as a table (pure)
 slot_table.py     slots, their jobs and their pages (pure)
 job_table.py      JobTable: the attempts of each job with their last reports, until it is released

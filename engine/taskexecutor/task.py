@@ -107,7 +107,9 @@ class Task:
         self._on_consumable = on_consumable
         self._loop = asyncio.get_running_loop()
         self._lock = threading.Lock()
-        self._invokable: Invokable | None = None  # guarded by: self._lock
+        #: from when it is made to the last report; guarded by: self._lock
+        self._invokable: Invokable | None = None
+        self._last_counters: TaskCounters | None = TaskCounters()  # guarded by: self._lock
         self._is_cancelled = False  # guarded by: self._lock
         self._is_given_up = False
         self._has_told_of_counters = False  # once is enough; which thread does, does not matter
@@ -136,8 +138,8 @@ class Task:
     def counters(self) -> TaskCounters | None:
         """Return what the attempt has done so far, None where that cannot be told."""
         with self._lock:
-            invokable = self._invokable
-        return TaskCounters() if invokable is None else self._counters_of(invokable)
+            invokable, last = self._invokable, self._last_counters
+        return last if invokable is None else self._counters_of(invokable)
 
     def activity(self) -> TaskActivity:
         """Return what the attempt does at this moment."""
@@ -168,61 +170,64 @@ class Task:
             self._run_attempt()
 
     def _run_attempt(self) -> None:
-        invokable: Invokable | None = None
         try:
-            self._report(TaskState.INITIALIZING, None)
-            invokable = self._factory(self.descriptor, self._partition_consumable)
-            with self._lock:
-                self._invokable = invokable
-                is_cancelled = self._is_cancelled
-            if is_cancelled:
-                invokable.cancel()
-            self._report(TaskState.RUNNING, invokable)
-            reach("task.running")
-            with FROZEN_HEAP:
-                invokable.run()
-            reach("task.finishing")
+            self._report(TaskState.INITIALIZING)
+            self._invoke()
         except BaseException as error:  # the root of a thread: whatever it is, it is reported
-            self._ended_by(error, invokable)
+            self._ended_by(error)
         else:
-            self._report(TaskState.FINISHED, invokable, is_last=True)
+            self._report(TaskState.FINISHED, is_last=True)
 
-    def _ended_by(self, error: BaseException, invokable: Invokable | None) -> None:
+    def _invoke(self) -> None:
+        invokable = self._factory(self.descriptor, self._partition_consumable)
+        with self._lock:
+            self._invokable = invokable
+            is_cancelled = self._is_cancelled
+        if is_cancelled:
+            invokable.cancel()
+        self._report(TaskState.RUNNING)
+        reach("task.running")
+        with FROZEN_HEAP:
+            invokable.run()
+        reach("task.finishing")
+
+    def _ended_by(self, error: BaseException) -> None:
         with self._lock:
             is_cancelled = self._is_cancelled
         # Whatever else it is was there before the cancellation, and may be why the job is being cancelled.
         if is_cancelled and isinstance(error, TaskCancelledError):
-            self._report(TaskState.CANCELED, invokable, is_last=True)
+            self._report(TaskState.CANCELED, is_last=True)
         else:
             _log.info("%s failed", self.name, exc_info=error)
-            self._report(TaskState.FAILED, invokable, self._failure(error), is_last=True)
+            self._report(TaskState.FAILED, self._failure(error), is_last=True)
 
     def _failure(self, error: BaseException) -> FailureInfo:
         return failure_info(error, self.name, str(self._resource_id))
 
-    def _report(
-        self,
-        state: TaskState,
-        invokable: Invokable | None,
-        failure: FailureInfo | None = None,
-        is_last: bool = False,
-    ) -> None:
-        attempt = self.descriptor.attempt
-        if invokable is None:
-            report = TaskReport(attempt, state.value, failure=failure)
-        else:
-            report = TaskReport(
-                attempt,
-                state.value,
-                counters=self._counters_of(invokable) or TaskCounters(),
-                failure=failure,
-                staged_files=invokable.staged_files() if state is TaskState.FINISHED else (),
-                partition_rows=invokable.partition_rows() if state.is_terminal else (),
-                partition_bytes=invokable.partition_bytes() if state.is_terminal else (),
-                subpartition_bytes=invokable.subpartition_bytes() if state.is_terminal else (),
-                partition_samples=invokable.partition_samples() if state is TaskState.FINISHED else (),
-            )
+    def _report(self, state: TaskState, failure: FailureInfo | None = None, is_last: bool = False) -> None:
+        report = self._report_of(state, failure)
+        if is_last:
+            # Results that live on know this task, and must not keep what made them; the loop may look for the memory.
+            with self._lock:
+                self._last_counters = report.counters
+                self._invokable = None
         self._call_loop(self._reported, report, is_last)
+
+    def _report_of(self, state: TaskState, failure: FailureInfo | None) -> TaskReport:
+        attempt, invokable = self.descriptor.attempt, self._invokable
+        if invokable is None:
+            return TaskReport(attempt, state.value, failure=failure)
+        return TaskReport(
+            attempt,
+            state.value,
+            counters=self._counters_of(invokable) or TaskCounters(),
+            failure=failure,
+            staged_files=invokable.staged_files() if state is TaskState.FINISHED else (),
+            partition_rows=invokable.partition_rows() if state.is_terminal else (),
+            partition_bytes=invokable.partition_bytes() if state.is_terminal else (),
+            subpartition_bytes=invokable.subpartition_bytes() if state.is_terminal else (),
+            partition_samples=invokable.partition_samples() if state is TaskState.FINISHED else (),
+        )
 
     def _counters_of(self, invokable: Invokable) -> TaskCounters | None:
         # Whatever state the invokable is in, its numbers must cost neither a report that has to leave the thread nor

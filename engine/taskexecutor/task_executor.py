@@ -57,6 +57,7 @@ from engine.rpc.fencing import FollowerFence
 from engine.rpc.gateway import Gateway, RpcService
 from engine.rpc.heartbeat import HeartbeatMonitor
 from engine.rpc.request import ACKNOWLEDGE, Acknowledge
+from engine.taskexecutor.freed_memory import FREED_MEMORY
 from engine.taskexecutor.job_table import JobTable
 from engine.taskexecutor.slot_table import SlotTable, TaskSlot
 from engine.taskexecutor.task import Invokable, Task
@@ -354,9 +355,12 @@ class TaskExecutor(RpcEndpoint):
         for slot in self.slot_table.slots_of(job_id):
             self._free(slot)
         attempts = self._jobs.forget(job_id)
-        await asyncio.get_running_loop().run_in_executor(
-            self._blocking_work, self._resources.release_attempts, job_id, attempts
-        )
+        await asyncio.get_running_loop().run_in_executor(self._blocking_work, self._release, job_id, attempts)
+
+    def _release(self, job_id: JobId, attempts: Iterable[ExecutionAttemptId]) -> None:
+        """Drop what an ended job left, and give back the memory that this frees. Blocking."""
+        self._resources.release_attempts(job_id, attempts)
+        FREED_MEMORY.give_back()
 
     # ---- leaders ----
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
+from typing import ClassVar
 
 import pytest
 
@@ -18,6 +21,9 @@ class CancelledWhile:
     def __init__(self, error):
         self.error = error
         self.task = None
+
+    def made(self, on_consumable):
+        return self
 
     def run(self):
         self.task.cancel()
@@ -39,31 +45,80 @@ class CancelledWhile:
     subpartition_bytes = partition_rows
 
 
-@pytest.mark.parametrize(
-    ("error", "state"), [(ValueError("the cause"), "FAILED"), (TaskCancelledError("told to"), "CANCELED")]
-)
-def test_a_failure_is_reported_also_when_the_task_is_cancelled_meanwhile(error, state):
+def run_task(invokable, on_ended=lambda task: None):
+    """Run a task to its end; return its reports."""
     reports = []
+    made = [invokable]
+    del invokable
 
     async def run():
         attempt = ExecutionAttemptId.create(JobVertexId(0), 0, 0)
         descriptor = TaskDeploymentDescriptor(
             JobId.random(), "job", attempt, AllocationId.random(), "v", 0, 1, 128, (), (), (), (), (), 0, {}
         )
-        invokable = CancelledWhile(error)
         task = Task(
             descriptor,
             "jobmaster",
             ResourceId.random(),
-            lambda *_: invokable,
+            lambda _, on_consumable: made.pop().made(on_consumable),
             lambda _, report: reports.append(report),
             lambda *_: None,
         )
-        invokable.task = task
+        made[0].task = task
         task.start()
         await asyncio.wait_for(task.ended.wait(), 60)
+        on_ended(task)
         task.join()
 
     asyncio.run(run())
+    return reports
+
+
+@pytest.mark.parametrize(
+    ("error", "state"), [(ValueError("the cause"), "FAILED"), (TaskCancelledError("told to"), "CANCELED")]
+)
+def test_a_failure_is_reported_also_when_the_task_is_cancelled_meanwhile(error, state):
+    reports = run_task(CancelledWhile(error))
     assert [report.state for report in reports] == ["INITIALIZING", "RUNNING", state]
     assert (reports[-1].failure is not None and reports[-1].failure.message == "the cause") == (state == "FAILED")
+
+
+class Finishes(CancelledWhile):
+    """An invokable that ends well; like a result that is kept, ``kept`` has what it was given."""
+
+    kept: ClassVar = []
+
+    def made(self, on_consumable):
+        self.kept.append(on_consumable)
+        return self
+
+    def run(self):
+        pass
+
+    def counters(self):
+        return TaskCounters(rows_in=7)
+
+    def partition_samples(self):
+        return ()
+
+
+def test_a_result_that_is_kept_does_not_keep_what_made_it():
+    found = []
+
+    def look(task):
+        found.append((alive(), task.counters().rows_in))
+        task.cancel()
+
+    invokable = Finishes(None)
+    alive = weakref.ref(invokable)
+    is_collecting = gc.isenabled()
+    gc.disable()
+    try:
+        holder = [invokable]
+        del invokable
+        run_task(holder.pop(), look)
+    finally:
+        if is_collecting:
+            gc.enable()
+        Finishes.kept.clear()
+    assert found == [(None, 7)]

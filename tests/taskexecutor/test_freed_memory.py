@@ -1,0 +1,68 @@
+"""What the C library has free goes back to the system, for a hundredth of the time."""
+
+import os
+import platform
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from engine.clock import ManualClock
+from engine.taskexecutor.freed_memory import FreedMemory
+
+pytestmark = pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="holes are of glibc's heap")
+
+#: 64 MB in blocks of 4 KB, of which one in a thousand stays
+SCRIPT = """
+import ctypes
+from engine.clock import SystemClock
+from engine.taskexecutor.freed_memory import FreedMemory
+
+def resident():
+    return int(open("/proc/self/statm").read().split()[1]) * 4096
+
+library = ctypes.CDLL(None)
+library.malloc.restype = ctypes.c_void_p
+library.free.argtypes = [ctypes.c_void_p]
+library.memset.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t]
+freed = FreedMemory(SystemClock())
+began = resident()
+blocks = [library.malloc(4096) for _ in range(16_000)]
+for block in blocks:
+    library.memset(block, 1, 4096)
+for number, block in enumerate(blocks):
+    if number % 1000:
+        library.free(block)
+before = resident() - began
+print(before, freed.give_back(), resident() - began)
+"""
+
+
+@pytest.mark.skipif("libasan" in os.environ.get("LD_PRELOAD", ""), reason="the sanitizer's heap keeps what is freed")
+def test_holes_of_the_heap_go_back():
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=True, cwd=Path(__file__).parents[2]
+    )
+    grown, is_done, kept = done.stdout.split()
+    assert int(grown) > 48 << 20
+    assert is_done == "True"
+    assert int(kept) < 16 << 20
+
+
+class SlowClock(ManualClock):
+    """Each look at it takes a second."""
+
+    def monotonic_s(self):
+        self.advance(1.0)
+        return super().monotonic_s()
+
+
+def test_it_takes_a_hundredth_of_the_time():
+    clock = SlowClock()
+    freed = FreedMemory(clock)
+    assert freed.give_back()
+    assert not freed.give_back()
+    clock.advance(97)
+    assert not freed.give_back()
+    assert freed.give_back()

@@ -72,6 +72,7 @@ class Acceptance:
         self.programs = [PROGRAMS[name] for name in names]
         self.lines: list[Line] = []
         self.endings: list[str] = []
+        self._flip_count = 0
 
     def run(self) -> str:
         """Run everything and return the table."""
@@ -85,6 +86,10 @@ class Acceptance:
             else:
                 for each in work:
                     self._live([each])
+        if self._options.disk_full and not any(line.outcome.error for line in self.lines):
+            self.endings.append("the disk was never full")
+        if self._options.bit_flips and not self._flip_count:
+            self.endings.append("no bit was flipped: no spill file was large enough")
         return table(self.lines, self.endings)
 
     def _live(self, work: Sequence[tuple[Program, dict[str, str]]]) -> None:
@@ -131,12 +136,13 @@ class Acceptance:
         self.lines.append(line)
         sys.stderr.write("\n".join([line.text, *wrong]) + "\n")
         if flipper is not None:
+            self._flip_count += sum(flipper.flipped.values())
             sys.stderr.write(f"  flipped {flipper.flipped}; {outcome.error.splitlines()[:1]}\n")
 
     def _wrong_with_error(self, outcome: Outcome, life: Life, flipper: BitFlipper | None) -> list[str]:
         """Return what is wrong with an error: what nobody damaged, and what does not say what was damaged."""
         if self._options.disk_full:
-            is_named = str(life.spill) in outcome.error and "room" in outcome.error
+            is_named = outcome.error.startswith("DiskFullError: ") and str(life.spill) in outcome.error
         else:
             is_named = flipper is not None and any(name in outcome.error for name in flipper.flipped)
         return [] if is_named else [outcome.error]

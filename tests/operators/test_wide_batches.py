@@ -8,7 +8,7 @@ import pytest
 
 from engine.memory import value_stores, wide_turns
 from engine.memory.wide_turns import WIDE_BYTES
-from engine.operators.wide_batches import in_turns
+from engine.operators.wide_batches import NARROW_COUNT, in_turns
 
 
 @pytest.fixture
@@ -42,6 +42,19 @@ def test_wide_batches_between_narrow_ones_are_made_and_handled_in_a_turn(wide_va
     assert len(handled) == 7
     assert all(is_wide == is_in_turn for is_wide, is_in_turn in handled)
     assert not has_turn()
+
+
+def test_behind_many_narrow_batches_none_waits_for_a_turn_but_a_wide_one_is_handled_in_one(wide_values):
+    made = []
+
+    def source():
+        for size_bytes in (*[10] * (NARROW_COUNT + 1), WIDE_BYTES, 10):
+            made.append(has_turn())
+            yield batch_of(size_bytes)
+
+    handled = [has_turn() for _ in in_turns(source())]
+    assert made == [True] * NARROW_COUNT + [False, False, True]
+    assert handled == [False] * (NARROW_COUNT + 1) + [True, False]
 
 
 def test_narrow_batches_take_no_turn_where_no_value_lies_outside():

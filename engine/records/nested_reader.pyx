@@ -6,7 +6,7 @@ Every level of the type has a builder with growing memory; build_array copies ea
 
 Invariants: nothing is believed. Before a count is used, the bytes it promises are there (each level begins with null
 bits, so no count can ask for more memory than eight times the bytes of its row); a body that is not used up exactly
-is corrupt. Limits: values of one batch behind 32-bit offsets together below 2 GiB.
+is corrupt. Strings are UTF-8 or an error. Limits: values of one batch behind 32-bit offsets together below 2 GiB.
 """
 
 import pyarrow as pa
@@ -28,6 +28,7 @@ from engine.records.arrow_batch cimport (
     TypeNode,
 )
 from engine.records.byte_kernels cimport load32
+from engine.records.utf8 cimport are_utf8
 
 cdef int64_t COUNT_MAX = <int64_t>1 << 40
 
@@ -312,6 +313,18 @@ cdef list _child_types(object data_type):
     return [data_type.value_type]
 
 
+cdef int _check_text(Builder* builder, str label) except -1:
+    """Raise DataError unless the strings of a builder are UTF-8. To try again would not help who reads such ones."""
+    cdef bint is_sound
+    with nogil:
+        is_sound = are_utf8(builder.values.bytes, builder.values.size, <const int64_t*>builder.ends.bytes,
+                            builder.count)
+    if not is_sound:
+        raise DataError(f"{label}: a string within a nested value is not UTF-8: either the input has such ones, which "
+                        "are to be read as binary, or a row is damaged")
+    return 0
+
+
 cdef object build_array(Builder* builder, object data_type, str label):
     """Return the values as an Arrow array."""
     cdef int32_t index
@@ -326,6 +339,8 @@ cdef object build_array(Builder* builder, object data_type, str label):
     children = None
     if KIND_BYTES <= builder.kind <= KIND_LARGE_LIST:
         buffers.append(_offsets(builder, label))
+    if pa.types.is_string(data_type) or pa.types.is_large_string(data_type):
+        _check_text(builder, label)
     if KIND_BOOL <= builder.kind <= KIND_LARGE_BYTES:
         buffers.append(_buffer(builder.values.bytes, builder.values.size))
     if builder.kind > KIND_LARGE_BYTES:

@@ -91,7 +91,8 @@ def rows_of(table):
 @pytest.mark.parametrize("name", TABLES)
 def test_a_codec_refuses_them(name):
     codec, rows = rows_of(TABLES[name])
-    try_all(f"codec {name}", rows, lambda bad: codec.from_rows(bad).validate())
+    # Strings that are no text are refused within nested values only.
+    try_all(f"codec {name}", rows, lambda bad: codec.from_rows(bad).validate(full=name == "nested"))
 
 
 class Values:

@@ -43,6 +43,7 @@ from engine.optimizer.properties import RANDOM, GlobalProperties, hashed_by
 from engine.optimizer.replication import HINT as REPLICATED_HINT
 from engine.optimizer.replication import arriving, is_replicated, replicated_shipping, replicating
 from engine.optimizer.settings import OptimizerSettings
+from engine.optimizer.sizes import size_text
 
 BROADCAST = PartitionerSpec("BROADCAST")
 
@@ -130,10 +131,13 @@ def _candidate(
         _ship(pair.left, left, join.left_keys, parallelism),
         _ship(pair.right, right, join.right_keys, parallelism),
     )
+    table = _alike_table(join, strategy, left, right)
+    if table is not None:
+        shippings = _with_reason(shippings, strategy, join, table)
     sides = JoinSides(shippings, (left.estimates, right.estimates))
     if pair == HH and not settings.legacy_estimates:
         sides = split_heavy_keys(join, strategy, estimates.rows, sides, parallelism)
-    costs = _local_costs(join, alternative, *sides.arriving, parallelism, settings)
+    costs = _local_costs(alternative, *sides.arriving, parallelism, settings, table)
     return Candidate(
         node,
         estimates,
@@ -147,22 +151,40 @@ def _candidate(
     )
 
 
+def _alike_table(join: Join, strategy: LocalStrategy, left: Candidate, right: Candidate) -> float | None:
+    """Return the expected bytes of a table whose rows differ in their key alone, None when it is none."""
+    if strategy is LocalStrategy.SORT_MERGE:
+        return None
+    builds_left = strategy is LocalStrategy.HASH_BUILD_FIRST
+    return table_bytes(join, builds_left=builds_left, build=(left if builds_left else right).estimates)
+
+
+def _with_reason(
+    shippings: tuple[Shipping, Shipping], strategy: LocalStrategy, join: Join, table: float
+) -> tuple[Shipping, Shipping]:
+    """Say of the built side how small its table will be."""
+    left, right = shippings
+    keys = join.left_keys if strategy is LocalStrategy.HASH_BUILD_FIRST else join.right_keys
+    reason = f"rows differ in {keys[0]} alone: a table of {size_text(table)}"
+    if strategy is LocalStrategy.HASH_BUILD_FIRST:
+        return left._replace(reason=left.reason or reason), right
+    return left, right._replace(reason=right.reason or reason)
+
+
 def _local_costs(
-    join: Join,
     alternative: JoinAlternative,
     left: Estimates,
     right: Estimates,
     parallelism: int,
     settings: OptimizerSettings,
+    table: float | None,
 ) -> Costs:
     memory = settings.managed_bytes_per_slot // 2
     strategy = alternative.variant.strategy
     if strategy is LocalStrategy.SORT_MERGE:
         return sort_merge_join_cost(left, right, parallelism, memory)
-    builds_left = strategy is LocalStrategy.HASH_BUILD_FIRST
-    build, probe = (left, right) if builds_left else (right, left)
+    build, probe = (left, right) if strategy is LocalStrategy.HASH_BUILD_FIRST else (right, left)
     copies = parallelism if Ship.BROADCAST in alternative.pair else 1
-    table = table_bytes(join, builds_left=builds_left, build=build)
     return hash_join_cost(build, probe, copies, parallelism, memory, table)
 
 

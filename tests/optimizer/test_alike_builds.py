@@ -7,6 +7,10 @@ from engine.graph.source_spec import ColumnStatistics
 from engine.optimizer.alike_builds import table_bytes
 from engine.optimizer.cost import hash_join_cost
 from engine.optimizer.estimates import Estimates
+from engine.optimizer.explain import explain
+from engine.optimizer.optimizer import optimize
+from engine.optimizer.settings import OptimizerSettings
+from tests.optimizer.plan_building import Builder, schema
 
 ROWS = 1_000_000.0
 KEY = ColumnStatistics(distinct_count=ROWS, minimum=-10, maximum=3_999_989)
@@ -67,3 +71,18 @@ def test_a_table_that_fits_spills_nothing():
     table = table_bytes(join(), builds_left=False, build=rows)
     assert hash_join_cost(rows, probe, 2, 2, 10_000_000, table).disk == 0
     assert hash_join_cost(rows, probe, 2, 2, 1_000_000, table).disk > 0
+
+
+def test_a_side_whose_table_fits_is_broadcast_and_explained():
+    def plan(few):
+        builder = Builder()
+        facts = builder.source(schema(k="int64", a="double"), rows=40_000_000)
+        dimension = builder.source(schema(k="int64", kind="string"), rows=ROWS, columns={"k": KEY, "kind": few})
+        builder.sink(builder.join(facts, dimension, on="k"))
+        return optimize(builder.plan(), OptimizerSettings(parallelism=2, managed_bytes_per_slot=25_000_000))
+
+    reason = "(rows differ in k alone: a table of 4 MB)"
+    ways = [next(node.alternative for node in plan(few).nodes if node.alternative) for few in (FEW, ColumnStatistics())]
+    assert ways == ["BROADCAST_HASH_SECOND", "REPARTITION_HASH_SECOND"]
+    assert f"right, build: BROADCAST {reason}" in explain(plan(FEW))
+    assert reason not in explain(plan(ColumnStatistics()))

@@ -11,7 +11,8 @@ table look for all of the block, and keep what it finds.
 Blocks of rows that are not here MISSES_MAX times in a row are followed by REST_BLOCKS which are not looked at: where
 texts are long, or many, this costs a few rows of sixty blocks.
 
-Invariant: places hold groups of the table; who drops one calls forget().
+Invariant: places hold groups of the table; who drops one calls forget(). A batch with texts outside of their rows has
+offsets of another width (``outside_values``), and is not looked at.
 
 Source: the caches of grouping by a dictionary in DuckDB and Velox; texts instead of codes are ours.
 """
@@ -21,7 +22,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 
-from engine.records.arrow_batch cimport ColumnView
+from engine.records.arrow_batch cimport ColumnView, KIND_BYTES
 
 cdef enum:
     PLACE_BITS = 9
@@ -53,7 +54,7 @@ cdef class RecentGroups:
         if self._rest:
             self._rest -= 1
             return False
-        if self._places == NULL or column.validity != NULL:
+        if self._places == NULL or column.validity != NULL or column.kind != KIND_BYTES:
             return False
         for row in range(count):
             if not _read(column.values + offsets[row], offsets[row + 1] - offsets[row], &wanted):
@@ -75,7 +76,7 @@ cdef class RecentGroups:
         cdef const int32_t* offsets = <const int32_t*>column.offsets + column.offset + start
         cdef RecentGroup found
         cdef int64_t row
-        if self._rest or self._places == NULL or column.validity != NULL:
+        if self._rest or self._places == NULL or column.validity != NULL or column.kind != KIND_BYTES:
             return
         for row in range(count):
             if _read(column.values + offsets[row], offsets[row + 1] - offsets[row], &found):

@@ -42,8 +42,6 @@ class Sort(ChainedOperator):
             limit=operator.limit,
             force_spill=context.force_spill,
             reader_count=context.descriptor.parallelism if isinstance(operator, SortRunsOperator) else 1,
-            # Another process reads the runs, and could not follow a reference.
-            has_values_inside=isinstance(operator, SortRunsOperator) and context.services.data_plane is not None,
             combiner=state_combiner(getattr(operator, "groups", None), self.descriptor),
         )
 

@@ -14,6 +14,7 @@
     row_combiner    one row of two that have the same keys: the door between sorts and aggregates
     row_sieve       who takes rows before they are decoded: the door between exchange and joins
     outside_values  wide values lie in files, rows hold references; outside_keys: keys there, compared block by block
+    whole_rows      values go into rows that leave the process, and out of those that arrive
     row_check       rows of other writers are checked
     normalized_key  an 8-byte prefix of the sort keys that compares as they do
     arrow_functions Arrow's compute functions without pyarrow.compute; plain_scalars: its scalars

@@ -80,6 +80,10 @@ def set_outside_bytes(size=None):
     limit_bytes = DEFAULT_BYTES if size is None else size
 
 
+cdef int64_t outside_from() noexcept nogil:
+    return limit_bytes
+
+
 cdef bint values_lie_outside() noexcept nogil:
     return any_outside
 

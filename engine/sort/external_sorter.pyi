@@ -33,7 +33,6 @@ class ExternalSorter:
         limit: int | None = None,
         force_spill: bool = False,
         reader_count: int = 1,
-        has_values_inside: bool = False,
         combiner: RowCombiner | None = None,
     ) -> Self: ...
     def add_batch(self, batch: pa.RecordBatch) -> None: ...

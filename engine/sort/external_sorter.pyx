@@ -52,6 +52,7 @@ from engine.sort.sorted_run cimport run_in_memory
 from engine.sort.sorted_runs cimport SortedRuns
 
 from engine.errors import CorruptBlockError, MemoryBudgetError
+from engine.records.whole_rows import rows_outside
 from engine.sort.merge_plan import block_size_bytes
 from engine.sort.merged_batches import MergedBatches
 
@@ -93,14 +94,14 @@ cdef class ExternalSorter:
     cdef readonly int64_t waited_ns         # ... and of that, how long filling waited for it
 
     def __cinit__(self, schema, keys, PagePool pool not None, space, limit=None, bint force_spill=False,
-                  int32_t reader_count=1, bint has_values_inside=False, RowCombiner combiner=None):
+                  int32_t reader_count=1, RowCombiner combiner=None):
         if combiner is not None and limit is not None:
             raise ValueError("rows that are combined can have no limit: it is not known how many will be left")
         self.schema = schema
         self._pool = pool
         self._reader_count = reader_count
         self._runs = SortedRuns(schema, keys, space, block_size_bytes(pool.page_limit * pool.page_size // reader_count),
-                                has_values_inside, combiner)
+                                combiner)
         self._row_limit = FORCED_RUN_ROWS if force_spill else 0
         if limit is None and pool.page_limit >= 2 * HALF_PAGES_MIN:
             self._worker = SortWorker(self._runs)
@@ -175,11 +176,14 @@ cdef class ExternalSorter:
         self._add_encoded(segment.data, used_bytes)
 
     def add_rows(self, const uint8_t[::1] buffer not None):
-        """Take contiguous binary rows, also larger than a page; they are copied.
+        """Take contiguous binary rows, also larger than a page; they are copied, wide values go outside.
 
         Raises: as add_page.
         """
         self._require(STATE_FILLING, "add_rows")
+        moved = rows_outside(self._runs.codec, buffer)
+        if moved is not None:
+            buffer = moved
         if buffer.shape[0] > 0:
             self._add_encoded(&buffer[0], buffer.shape[0])
 

@@ -55,8 +55,8 @@ cdef class RunMerger:
                          int64_t arena_size) except -1
     # Whether any row is still to come from disk.
     cdef bint reads_disk(self) noexcept
-    # Copy whole rows, complete ones with a combiner, while they fit. Returns their bytes; 0: at the end or when not
-    # even one fits.
+    # Copy whole rows, complete ones with a combiner, while they fit and have no values outside. Returns their bytes; 0:
+    # at the end or when there is not even one.
     cdef int64_t fill(self, uint8_t* target, int64_t room) except -1
     # The row that did not fit when collect or fill returned 0, NULL: at the end; valid until the next call.
     cdef uint8_t* waiting(self) noexcept nogil

@@ -388,7 +388,7 @@ cdef class RunMerger:
                     if row == NULL:
                         break
                     size = row_size(row)
-                    if used + size > room:
+                    if used + size > room or self._codec.bytes_outside(row) > 0:
                         break
                     memcpy(target + used, row, <size_t> size)
                     used += size

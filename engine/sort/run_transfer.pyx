@@ -11,6 +11,9 @@ The producer needs no memory but the page that is filled and a block for each of
 soon as it is the smallest. The consumer needs none but the block that is written: what comes is in order already. So
 neither takes managed memory for a neighbour, however much it is; the price is that the rows are written once more.
 
+Values that lie outside of the producer's rows are in those that travel, one row at a time, and lie outside of the
+consumer's again (``whole_rows``).
+
 Limits: a row that is larger than the page is asked for on its own (``fill`` says how large).
 """
 
@@ -25,6 +28,7 @@ from engine.sort.sorted_run cimport RunWriter
 from engine.sort.sorted_runs cimport SortedRuns
 
 from engine.errors import CorruptBlockError
+from engine.records.whole_rows import rows_outside
 
 cdef int64_t MIN_ROW_BYTES = 8
 
@@ -46,7 +50,10 @@ cdef class RunReceiver:
         self._add(segment.data, used_bytes)
 
     def add_row(self, const uint8_t[::1] row not None):
-        """Write one row of any size."""
+        """Write one row of any size; its wide values go outside."""
+        moved = rows_outside(self._runs.codec, row)
+        if moved is not None:
+            row = moved
         self._add(&row[0], row.shape[0])
 
     def end_run(self):

@@ -23,8 +23,9 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from engine.records.comparator cimport RowComparator
 from engine.records.normalized_key cimport NormalizedKey
-from engine.records.row_codec cimport RowCodec, row_size
+from engine.records.row_codec cimport RowCodec
 from engine.records.row_combiner cimport RowCombiner
+from engine.records.whole_rows cimport whole_size, write_whole
 from engine.sort.key_bytes cimport KeyBytes
 from engine.sort.run_merger cimport RunMerger
 from engine.sort.sorted_run cimport RunSlice, RunWriter, SortedRun, whole_run
@@ -42,12 +43,10 @@ cdef enum:
 cdef class SortedRuns:
     """Args: schema, keys: of the rows; space: SpillSpace; block_size: of runs on disk, bytes.
 
-    has_values_inside: wide values stay in their rows, for readers in other processes; combiner: of rows with equal
-    keys.
+    combiner: of rows with equal keys.
     """
 
-    def __cinit__(self, schema, keys, space, int64_t block_size, bint has_values_inside=False,
-                  RowCombiner combiner=None):
+    def __cinit__(self, schema, keys, space, int64_t block_size, RowCombiner combiner=None):
         cdef int32_t index
         self.combiner = combiner
         self.schema = schema
@@ -56,7 +55,7 @@ cdef class SortedRuns:
         self.comparator = RowComparator(self.codec, keys)
         exchanged = set() if combiner is None or combiner.keeps_size else set(range(len(schema)))
         exchanged.difference_update([self.comparator.columns[index] for index in range(self.comparator.column_count)])
-        self.codec.let_outside(None if has_values_inside else space, exchanged)
+        self.codec.let_outside(space, exchanged)
         self.key_bytes = KeyBytes(schema, keys)
         self.runs = []
         self._runs_of_file = []
@@ -314,7 +313,11 @@ cdef class RangePages:
                 runs.end_read()
 
     def fill(self, uint8_t[::1] target not None):
-        """Copy as many whole rows as fit: their bytes, 0 at the end, or minus the bytes of one that needs more."""
+        """Copy as many whole rows as fit: their bytes, 0 at the end, or minus the bytes of one that needs more.
+
+        A row with values outside comes on its own, and has them inside.
+        """
+        cdef const uint8_t* row
         cdef int64_t used = 0
         if self._merger is None or target.shape[0] == 0:
             return 0
@@ -322,8 +325,18 @@ cdef class RangePages:
         try:
             self._merger.follow_to_disk()
             used = self._merger.fill(&target[0], target.shape[0])
-            if used == 0 and self._merger.waiting() != NULL:
-                return -<int64_t> row_size(self._merger.waiting())
+            row = self._merger.waiting()
+            if used > 0 or row == NULL:
+                return used
+            used = whole_size(self._runs.codec, row)
+            if used > target.shape[0]:
+                return -used
+            write_whole(self._runs.codec, row, &target[0])
+            self._merger.drop_waiting()
+        except ResourceError as error:
+            if self._runs._partition is not None:
+                error.partition = self._runs._partition
+            raise
         finally:
             self._runs.end_read()
         return used

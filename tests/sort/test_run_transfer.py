@@ -6,6 +6,9 @@ import pytest
 from engine.errors import CorruptBlockError
 from engine.graph.sort_key import SortKey
 from engine.memory.segment import MemorySegment
+from engine.records.outside_values import set_outside_bytes
+from engine.records.row_codec import RowCodec
+from engine.sort.external_sorter import ExternalSorter
 from engine.sort.run_transfer import RunReceiver
 from engine.sort.sorted_runs import RangePages
 from tests.sort.test_external_sorter import make_table, same
@@ -80,6 +83,57 @@ def test_a_row_larger_than_a_page_is_asked_for_on_its_own(workshop):
         assert found == [texts[3], texts[1], texts[2], texts[0]]
         runs.release()
         received.release()
+
+
+@pytest.fixture
+def outside_from_5000_bytes():
+    set_outside_bytes(5000)
+    yield
+    set_outside_bytes()
+
+
+@pytest.mark.parametrize("force_spill", [False, True])
+def test_values_outside_travel_inside_and_lie_outside_again(workshop, outside_from_5000_bytes, force_spill):
+    texts = ["b" * 9000 + str(index) if index % 3 else f"t{index}" for index in range(30)]
+    table = pa.table({"text": texts, "key": pa.array(range(30), pa.int64())})
+    keys = (SortKey("text"),)
+    with workshop.operator(60) as (pool, space), workshop.operator(20) as (merge_pool, merge_space):
+        runs = take_runs(table, keys, pool, space, force_spill=force_spill)
+        # what is here are references: nothing is near a page
+        assert runs.row_bytes < 30 * 300
+        sent = list(pages_of(runs))
+        assert sum(map(len, sent)) > 20 * 9000
+        assert pa.Table.from_batches([RowCodec(table.schema).from_rows(page) for page in sent]).equals(
+            table.sort_by("text")
+        )
+        bound = bounds_of(table, keys, [0.5])[0]
+        receiver = RunReceiver(table.schema, keys, merge_space, 4096)
+        receive(receiver, pages_of(runs, None, bound))
+        receive(receiver, pages_of(runs, bound, None))
+        received = receiver.take_runs()
+        assert received.row_bytes < 30 * 300
+        assert [row["text"] for row in read_range([received], merge_pool)] == sorted(texts)
+        # what was received can be sent on
+        assert b"".join(pages_of(received)) == b"".join(sent)
+        runs.release()
+        received.release()
+        for each in (space, merge_space):  # values stay as long as these
+            each.close()
+
+
+def test_rows_with_wide_values_that_come_to_a_sort_go_outside(workshop, outside_from_5000_bytes):
+    texts = ["b" * 9000 + str(index) for index in range(20)]
+    table = pa.table({"text": texts, "key": pa.array(range(20), pa.int64())})
+    rows = RowCodec(table.schema).to_rows(table.combine_chunks().to_batches()[0])
+    with workshop.operator(20) as (pool, space):
+        sorter = ExternalSorter(table.schema, (SortKey("text", descending=True),), pool, space)
+        sorter.add_rows(rows)
+        sorter.finish()
+        assert sorter.run_count == 0, "twenty references are no more than a page or two"
+        found = [row["text"] for batch in sorter.batches() for row in batch.to_pylist()]
+        assert found == sorted(texts, reverse=True)
+        sorter.close()
+        space.close()
 
 
 def test_bytes_that_are_no_rows_are_refused(workshop):

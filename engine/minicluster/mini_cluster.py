@@ -102,6 +102,7 @@ class MiniCluster:
         #: slots of each submission that was admitted
         self._demands: dict[object, int] = {}
         self._waiting: set[JobId] = set()
+        self._runs: dict[JobId, asyncio.Task[JobOutcome]] = {}
         self._job_ended = asyncio.Condition()
         self._fatal_error: BaseException | None = None
         self._failed = asyncio.Event()
@@ -120,14 +121,14 @@ class MiniCluster:
         (JobExecutionError and its kin). An interrupt from the keyboard cancels the job, waits for its end and goes on.
         """
         loop = self._started_loop()
-        run = asyncio.run_coroutine_threadsafe(self._run_job(job_graph), loop)
+        run: concurrent.futures.Future[JobOutcome] = concurrent.futures.Future()
         try:
+            # An interrupt may find the job running in this call already: its end is a wait for Python's lock.
+            loop.call_soon_threadsafe(self._begin, job_graph, run)
             outcome = self._await_outcome(run, job_graph.job_id, on_progress)
         except BaseException:
             # The caller goes away (Ctrl-C, or its own callback failed): nobody is left who wants the job.
-            if not run.done():
-                if self._call(self._abandon(job_graph.job_id)):
-                    run.cancel()
+            if not run.done() and self._call(self._give_up(job_graph.job_id)):
                 concurrent.futures.wait([run])
             raise
         if outcome.status != "FINISHED":
@@ -189,6 +190,30 @@ class MiniCluster:
             return self._loop
 
     # ---- the loop ----
+
+    def _begin(self, job_graph: JobGraph, run: concurrent.futures.Future[JobOutcome]) -> None:
+        """Run a job; its end goes to ``run``, which a thread waits for."""
+
+        def ended(task: asyncio.Task[JobOutcome]) -> None:
+            self._runs.pop(job_graph.job_id, None)
+            if task.cancelled():
+                run.cancel()
+            if run.set_running_or_notify_cancel():
+                error = task.exception()
+                if error is None:
+                    run.set_result(task.result())
+                else:
+                    run.set_exception(error)
+
+        task = self._runs[job_graph.job_id] = asyncio.get_running_loop().create_task(self._run_job(job_graph))
+        task.add_done_callback(ended)
+
+    async def _give_up(self, job_id: JobId) -> bool:
+        """Begin to cancel a job, in the line too; return whether there is one whose end can be waited for."""
+        task = self._runs.get(job_id)
+        if task is not None and await self._abandon(job_id):
+            task.cancel()
+        return task is not None
 
     async def _run_job(self, job_graph: JobGraph) -> JobOutcome:
         submission = object()

@@ -71,12 +71,13 @@ def test_thirty_jobs_in_one_environment_keep_memory_descriptors_and_threads_flat
         before = process.memory_info().rss, len(descriptors()), threads()
         for index in range(3, 11):
             work(env, tmp_path, index)
-        wait_until(lambda: threads() <= before[2])
-        after = process.memory_info().rss, len(descriptors()), threads()
+        # A machine with other work ends threads, and gives memory back, when it comes to it; what leaks stays.
+        assert wait_until(lambda: threads() <= before[2]), threads_alive()
+        assert wait_until(lambda: len(descriptors()) <= before[1] + 2), descriptors()
+        assert wait_until(lambda: process.memory_info().rss - before[0] < 24 << 20), (
+            f"memory grew from {before[0] >> 20} to {process.memory_info().rss >> 20} MB"
+        )
         assert [path.name for path in spill.rglob("*") if path.is_file()] == ["lock"], "spill files of finished jobs"
-    assert after[0] - before[0] < 24 << 20, f"memory grew from {before[0] >> 20} to {after[0] >> 20} MB"
-    assert after[1] <= before[1] + 2
-    assert after[2] <= before[2]
     assert left_over(tmp_path) == []
 
 

@@ -329,6 +329,28 @@ def test_an_interrupt_from_the_keyboard_cancels_the_job_and_leaves_nothing(clust
     assert cluster.submit(job_graph([2])).state == "FINISHED"
 
 
+@pytest.mark.parametrize("is_handed_over", [False, True])
+def test_an_interrupt_while_a_job_is_handed_over_leaves_nothing(cluster, resources, monkeypatch, is_handed_over):
+    running = threading.Event()
+    resources.bodies["wait"] = lambda task: (running.set(), task.wait_cancelled())
+    loop = cluster._started_loop()
+    hand_over = loop.call_soon_threadsafe
+
+    def interrupted(*arguments, **named):
+        monkeypatch.undo()
+        if is_handed_over:
+            hand_over(*arguments, **named)
+            assert running.wait(60)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(loop, "call_soon_threadsafe", interrupted)
+    graph = job_graph([2], names=["wait"])
+    with pytest.raises(KeyboardInterrupt):
+        cluster.submit(graph)
+    assert resources.ended_jobs == ([graph.job_id] if is_handed_over else [])
+    assert cluster.submit(job_graph([2])).state == "FINISHED"
+
+
 def test_a_job_that_does_not_fit_waits_for_the_one_that_runs(cluster, resources):
     release, running = threading.Event(), threading.Event()
     resources.bodies["hold"] = lambda task: (running.set(), release.wait(60))

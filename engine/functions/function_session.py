@@ -198,7 +198,8 @@ class WorkerSession:
         self._outstanding_count += 1
         self._at_work.widest_bytes = max(self._at_work.widest_bytes, size_bytes)
         self.is_behind = size_bytes >= _LARGE_BYTES
-        while self._outstanding_count > 1 and not self.is_satisfied:
+        # A very large one is not waited for here: who called still holds it.
+        while self._outstanding_count > 1 and not self.is_behind and not self.is_satisfied:
             yield from self._next_results()
 
     def catch_up(self) -> Iterator[pa.RecordBatch]:

@@ -64,6 +64,8 @@ class SpillSpace:
         self._raw_bytes = 0
         self._closed = False
         self._cancelled = False
+        #: ResultPartitionId that the wide values are a part of, which errors of reading them name
+        self.partition: object = None
 
     # ------------------------------------------------------------------------------------------------- for operators
 

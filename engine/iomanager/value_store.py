@@ -35,12 +35,18 @@ from engine.memory.value_stores import BLOCK_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Collection
-    from typing import Protocol
+    from typing import Protocol, TypeVar
 
+    from engine.errors import ResourceError
     from engine.iomanager.spill_directory import SpillDirectory
+
+    _Failure = TypeVar("_Failure", bound=ResourceError)
 
     class Extents(Protocol):
         """Opens files where there is room."""
+
+        #: the result partition that the values are a part of: its producer runs again when they cannot be read
+        partition: object
 
         def open_extent(
             self, file_number: int, extent_number: int, need_bytes: int, full: Collection[SpillDirectory]
@@ -180,12 +186,21 @@ class ValueStore:
         try:
             got = _read(found.read_descriptor, into, offset)
         except OSError as error:
-            raise SpillError(f"{found.path}: {len(into)} bytes at {offset} cannot be read: {error}") from error
+            raise self.blamed(
+                SpillError(f"{found.path}: {len(into)} bytes at {offset} cannot be read: {error}")
+            ) from error
         finally:
             self._leave()
         if got != len(into):
-            raise CorruptBlockError(f"{found.path}: {len(into)} bytes of a value at offset {offset} end after {got}")
+            raise self.blamed(
+                CorruptBlockError(f"{found.path}: {len(into)} bytes of a value at offset {offset} end after {got}")
+            )
         return found.path
+
+    def blamed(self, error: _Failure) -> _Failure:
+        """Return the error with the result partition that the values are a part of. For StoredValue."""
+        error.partition = self._extents.partition
+        return error
 
     def close(self) -> None:
         """Forget all values and delete the files, once nobody reads or writes; idempotent.
@@ -250,8 +265,10 @@ class StoredValue:
 
     def damaged(self, path: str) -> CorruptBlockError:
         """Return the error of a value that is not what was written."""
-        return CorruptBlockError(
-            f"{path}: the value of {self._size} bytes at offset {self._place[1]} is damaged: its checksum differs"
+        return self._store.blamed(
+            CorruptBlockError(
+                f"{path}: the value of {self._size} bytes at offset {self._place[1]} is damaged: its checksum differs"
+            )
         )
 
 

@@ -221,6 +221,7 @@ cdef class SortedRuns:
         """Have errors of reading name this result partition from now on."""
         cdef SortedRun run
         self._partition = partition
+        self.space.partition = partition
         for run in self.runs:
             run.partition = partition
 
@@ -333,10 +334,6 @@ cdef class RangePages:
                 return -used
             write_whole(self._runs.codec, row, &target[0])
             self._merger.drop_waiting()
-        except ResourceError as error:
-            if self._runs._partition is not None:
-                error.partition = self._runs._partition
-            raise
         finally:
             self._runs.end_read()
         return used

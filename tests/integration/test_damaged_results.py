@@ -15,6 +15,7 @@ from engine import Environment, JobExecutionError, col, count, sum_
 from engine.exchange.result_partition import ResultPartition
 from engine.exchange.sorted_partition import SortedPartition
 from engine.optimizer import sort_planning
+from engine.records.outside_values import set_outside_bytes
 from tests.folders import files_below
 
 ROWS = 3000
@@ -142,3 +143,24 @@ def test_a_disk_that_damages_every_time_is_given_up_with_file_and_offset(
         run(make_environment(2), tmp_path, kind)
     assert damage.flips == 3
     assert len(str(caught.value).splitlines()) <= 15
+
+
+def test_the_producer_of_damaged_values_outside_of_its_rows_runs_again(
+    make_environment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("spill", "in"):
+        (tmp_path / name).mkdir()
+    table = pa.table({"key": [b"begin" * 30 + n.to_bytes(2, "big") for n in range(400)][::-1], "n": range(400)})
+    for part in range(2):
+        pq.write_table(table.slice(part * 200, 200), tmp_path / "in" / f"{part}.parquet")
+    set_outside_bytes(100)
+    try:
+        damage = Damage(tmp_path / "spill", monkeypatch, SortedPartition, is_lasting=False)
+        data = make_environment(3).read_parquet(str(tmp_path / "in"))
+        found = data.sort("key").to_arrow()
+    finally:
+        set_outside_bytes()
+    assert found.equals(table.sort_by("key").cast(found.schema))
+    assert damage.flips == 1
+    assert damage.attempts.pop(damage.victim) == [0, 1]
+    assert set(map(tuple, damage.attempts.values())) == {(0,)}

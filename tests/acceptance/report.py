@@ -26,7 +26,9 @@ class Line:
     def text(self) -> str:
         outcome = self.outcome
         allowed = "any" if self.allowed_bytes is None else f"{self.allowed_bytes / _MEGABYTE:.0f}"
-        equal = f"error: {outcome.error_class}" if outcome.error else "no" if self.difference else "yes"
+        # an outcome without vertices is that of a process which has ended
+        is_equal = outcome.vertices and not self.difference
+        equal = f"error: {outcome.error_class}" if outcome.error else "yes" if is_equal else "no"
         return (
             f"| {outcome.program.name} | {outcome.seconds:.1f} | {outcome.growth_bytes / _MEGABYTE:.0f} of {allowed} "
             f"| {outcome.kept_bytes / _MEGABYTE:.0f} | {outcome.spilled_ratio:.2f} | {self.rows:,} | {equal} |"

@@ -65,16 +65,16 @@ def heavy_pairs(inputs: Inputs) -> DataSet:
     """Every pair of two sides of wide rows with one key, one of them as large as the memory; condition and groups."""
     right = inputs.right_pairs.rename({"id": "right_id", "pad": "right_pad"})
     pairs = inputs.left_pairs.join(
-        right, on="h", condition=col("id") % 7 != col("right_id") % 7, hint=JoinHint.REPARTITION_HASH_SECOND
+        right, on="h", condition=col("pad") < col("right_pad"), hint=JoinHint.REPARTITION_HASH_SECOND
     )
-    return pairs.group_by("h", "id").agg(n=count(), pad=max_(col("pad")), right=min_(col("right_pad"))).sort("id")
+    return pairs.group_by("h", "id").agg(n=count(), least=min_(col("right_id")), total=sum_(col("right_id"))).sort("id")
 
 
 HEAVY_PAIRS = Program(
     heavy_pairs,
     """
-    SELECT h, l.id, count(*) n, max(l.pad) pad, min(r.pad) "right" FROM left_pairs l JOIN right_pairs r USING (h)
-    WHERE l.id % 7 <> r.id % 7 GROUP BY h, l.id
+    SELECT l.h, l.id, count(*) n, min(r.id) least, sum(r.id)::BIGINT total
+    FROM left_pairs l JOIN right_pairs r ON l.h = r.h AND l.pad < r.pad GROUP BY l.h, l.id
     """,
     (Order("id"),),
 )

@@ -30,8 +30,10 @@ PIECE_ROWS = 250_000
 GROUP_ROWS = 50_000
 ROW_BYTES = 100
 PAIR_BYTES = 1 << 10
-LEFT_PAIRS = 8_000
+LEFT_PAIRS = 4_000
 HEAVY_KEY = 7
+#: not close to a multiple of a power of two, which numbers of rows are
+_PRIMES = (1_000_000_007, 2_654_435_761)
 #: rows of most records with their keys, far above what the tables have
 RECORD_BYTES_MAX = 2 * PAIR_BYTES
 
@@ -123,7 +125,7 @@ def _facts(chosen: np.random.Generator, index: np.ndarray, rows: int) -> Columns
     ratio[chosen.random(count) < 0.01] = np.nan
     return {
         "id": pa.array(index),
-        "v": pa.array(_other_order(index, rows, 2_147_483_647)),
+        "v": pa.array(_other_order(index, rows, _PRIMES[0])),
         "k": _with_nulls(chosen, chosen.integers(0, 1000, count), 0.01),
         "g": pa.array(chosen.integers(0, max(1, rows // 4), count)),
         "price": _decimals(chosen, count),
@@ -136,7 +138,7 @@ def _facts(chosen: np.random.Generator, index: np.ndarray, rows: int) -> Columns
 
 def _others(chosen: np.random.Generator, index: np.ndarray, rows: int) -> Columns:
     return {
-        "v": pa.array(_other_order(index, rows, 998_244_353)),
+        "v": pa.array(_other_order(index, rows, _PRIMES[1])),
         "w": _with_nulls(chosen, chosen.integers(0, 10**6, len(index)), 0.02),
         "o": pa.array(chosen.integers(0, 1000, len(index))),
         "other": _texts(chosen, len(index), 60),
@@ -163,7 +165,7 @@ def _nested(chosen: np.random.Generator, index: np.ndarray, rows: int) -> Column
     pair = [_with_nulls(chosen, chosen.integers(0, 100, count), 0.1, pa.int32()), _texts(chosen, count, 20, 0)]
     return {
         "id": pa.array(index),
-        "key": pa.array(_other_order(index, rows, 2_147_483_647)),
+        "key": pa.array(_other_order(index, rows, _PRIMES[0])),
         "parts": pa.ListArray.from_arrays(pa.array(ends), numbers),
         "pair": pa.StructArray.from_arrays(pair, ["a", "b"]),
         "tags": pa.MapArray.from_arrays(pa.array(entries), tags, pa.array(chosen.integers(0, 99, 2 * count))),

@@ -13,7 +13,7 @@ paths.py               files of a path, folder or glob
 csv_dialect.py         delimiter and quote
 csv_scan.pyx           where records begin and end
 csv_columns.pyx        ordinary blocks of CSV straight into columns; the rest is for csv_parse.py
-quote_mask.pxd, field_index.pxd   quotes, delimiters and newlines of a block as bit masks
+quote_mask.pxd, field_index.pxd   quotes, delimiters and newlines of a block as bit masks; prefix_xor.pxd: within quotes
 csv_long_records.py    a record of many megabytes, field by field; csv_fields.pyx finds and copies them
 column_statistics.py   what a sample says of the whole
 parquet_keys.py        a better sample of key columns

@@ -13,6 +13,9 @@
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
+# Not called from here: the C below does.
+from engine.connectors.prefix_xor cimport prefix_xor
+
 cdef extern from * nogil:
     """
     #include <stdint.h>
@@ -62,14 +65,7 @@ cdef extern from * nogil:
                 block = last_block;
             }
             drey_field_masks(block, delimiter, quote, &masks);
-            uint64_t inside = masks.quotes;
-            inside ^= inside << 1;
-            inside ^= inside << 2;
-            inside ^= inside << 4;
-            inside ^= inside << 8;
-            inside ^= inside << 16;
-            inside ^= inside << 32;
-            inside ^= carry;
+            const uint64_t inside = drey_prefix_xor(masks.quotes) ^ carry;
             const uint64_t before = masks.delimiters | masks.newlines | masks.returns | masks.quotes;
             if (masks.quotes & inside & ~((before << 1) | opens))
                 return -1;

@@ -12,6 +12,9 @@
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
+# Not called from here: the C below does.
+from engine.connectors.prefix_xor cimport prefix_xor
+
 cdef extern from * nogil:
     """
     #include <stdint.h>
@@ -40,14 +43,7 @@ cdef extern from * nogil:
             const uint64_t newlines = drey_equal_mask(lanes, 10);
             const uint64_t before = drey_equal_mask(lanes, (char)delimiter) | newlines | drey_equal_mask(lanes, 13)
                                     | quotes;
-            uint64_t inside = quotes;
-            inside ^= inside << 1;
-            inside ^= inside << 2;
-            inside ^= inside << 4;
-            inside ^= inside << 8;
-            inside ^= inside << 16;
-            inside ^= inside << 32;
-            inside ^= carry;
+            const uint64_t inside = drey_prefix_xor(quotes) ^ carry;
             if (quotes & inside & ~((before << 1) | opens))
                 break;
             const uint64_t ends = newlines & ~inside;

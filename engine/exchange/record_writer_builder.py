@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Protocol
 
-from engine.exchange.channel_selector import ChannelSelector
 from engine.exchange.record_writer import RecordWriter
 from engine.exchange.reference_writer import BatchBroadcastWriter, ForwardRecordWriter
 from engine.exchange.result_partition import ResultPartition
@@ -80,8 +79,6 @@ class RecordWriterBuilder:
         self._schema = schema
         self._timeout_ms = DEFAULT_TIMEOUT_MS
         self._subtask_index = 0
-        self._selector: ChannelSelector | None = None
-        self._bounds: pa.RecordBatch | None = None
         self._value_owner: ValueOwner | None = None
 
     def with_timeout(self, timeout_ms: int) -> RecordWriterBuilder:
@@ -94,19 +91,9 @@ class RecordWriterBuilder:
         self._subtask_index = subtask_index
         return self
 
-    def with_selector(self, selector: ChannelSelector) -> RecordWriterBuilder:
-        """Use this selector in place of the one that the partition's descriptor names."""
-        self._selector = selector
-        return self
-
     def with_value_owner(self, owner: ValueOwner) -> RecordWriterBuilder:
         """Set where wide values of rows in pages lie."""
         self._value_owner = owner
-        return self
-
-    def with_bounds(self, bounds: pa.RecordBatch) -> RecordWriterBuilder:
-        """Set the bounds of range partitioning."""
-        self._bounds = bounds
         return self
 
     def build(self) -> Writer:
@@ -115,14 +102,10 @@ class RecordWriterBuilder:
         if isinstance(partition, SortedPartition):
             return SortedRunsWriter(partition)
         kind = partition.descriptor.partitioner.kind
-        if partition.is_pipelined and self._selector is None and kind in ("FORWARD", "BROADCAST"):
+        if partition.is_pipelined and kind in ("FORWARD", "BROADCAST"):
             return ForwardRecordWriter(partition) if kind == "FORWARD" else BatchBroadcastWriter(partition)
-        selector = self._selector or selector_for(
-            partition.descriptor.partitioner,
-            self._schema,
-            partition.subpartition_count,
-            self._subtask_index,
-            self._bounds,
+        selector = selector_for(
+            partition.descriptor.partitioner, self._schema, partition.subpartition_count, self._subtask_index
         )
         writer = RecordWriter(partition, self._schema, selector, self._timeout_ms if partition.is_pipelined else -1)
         if self._value_owner is not None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from engine.errors import DataError, IllegalTransitionError, PartitionReleasedError, SchemaError, TaskCancelledError
 from engine.exchange.buffer_pool import BufferKind
-from engine.exchange.channel_selector import GlobalSelector, RebalanceSelector
+from engine.exchange.channel_selector import GlobalSelector
 from engine.exchange.input_gate import NOTHING_YET
 from engine.exchange.output_flusher import OutputFlusher
 from engine.exchange.page_reader import gate_batches
@@ -317,7 +317,7 @@ def test_a_channel_that_is_none_leaks_nothing(world: World) -> None:
 def test_rebalance_spreads_over_the_whole_exchange(world: World) -> None:
     partition = world.partition(descriptor(4, "REBALANCE"))
     rows = [(number, "x") for number in range(1003)]
-    received = exchange(world, partition, [batch_of(rows)], selector=RebalanceSelector(4))
+    received = exchange(world, partition, [batch_of(rows)])
     assert sorted(len(channel) for channel in received) == [250, 251, 251, 251]
     assert Counter(row for channel in received for row in channel) == Counter(rows)
 

@@ -13,6 +13,7 @@ from engine.exchange.buffer_pool import NetworkBufferPool
 from engine.exchange.input_gate import InputGate
 from engine.exchange.partition_folders import PartitionFolders
 from engine.exchange.partition_manager import ResultPartitionManager
+from engine.exchange.record_writer import RecordWriter
 from engine.exchange.record_writer_builder import RecordWriterBuilder, Writer
 from engine.exchange.result_partition import ResultPartition, pool_bounds
 from engine.graph.deployment import (
@@ -67,7 +68,12 @@ class World:
         self.manager.register(partition)
         return partition
 
-    def writer(self, partition: ResultPartition, schema: pa.Schema, timeout_ms: int = -1, **options: Any) -> Writer:
+    def writer(
+        self, partition: ResultPartition, schema: pa.Schema, timeout_ms: int = -1, selector: Any = None, **options: Any
+    ) -> Writer:
+        """Return a writer of a partition; ``selector``: in place of the one that its descriptor names, unseeded."""
+        if selector is not None:
+            return RecordWriter(partition, schema, selector, timeout_ms if partition.is_pipelined else -1)
         builder = RecordWriterBuilder(partition, schema).with_timeout(timeout_ms)
         for name, value in options.items():
             getattr(builder, f"with_{name}")(value)

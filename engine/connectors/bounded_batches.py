@@ -1,12 +1,26 @@
-"""A batch is bounded by rows and by bytes, so that wide records do not break the promise of memory."""
+"""Batches within limits: neither so many bytes that they break the promise of memory, nor so few that they cost more.
+
+    for piece in bounded_batches(batch): ...                    a large batch, divided
+    small = SmallBatches(); small.add(batch)*; small.rest()     small ones, put together
+
+Whoever takes a batch pays for it and for each of its columns as much as for a hundred rows, and arrays of a few rows
+are larger than what is in them. Limits: SmallBatches holds a batch back until enough have come.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 import pyarrow as pa
 
 from engine.records.batch_limits import BATCH_BYTES_MAX, BATCH_ROWS_MAX
+
+#: a batch of so many rows or bytes is large enough for any operator
+ROWS_MIN: Final = 2048
+BYTES_MIN: Final = 128 << 10
+#: so many that wait are made one, which waits on
+HELD_MAX: Final = 64
 
 
 def bounded_batches(batch: pa.RecordBatch, rows_max: int = BATCH_ROWS_MAX) -> Iterator[pa.RecordBatch]:
@@ -23,3 +37,42 @@ def bounded_batches(batch: pa.RecordBatch, rows_max: int = BATCH_ROWS_MAX) -> It
         return
     for start in range(0, rows, step):
         yield batch.slice(start, step)
+
+
+class SmallBatches:
+    """Puts small batches together; the rows keep their order.
+
+    Args: rows_min: enough for the first one, later ones are larger; bytes_min: a batch of so many is large enough.
+    """
+
+    def __init__(self, rows_min: int = ROWS_MIN, bytes_min: int = BYTES_MIN) -> None:
+        self._rows_min = rows_min
+        self._bytes_min = bytes_min
+        self._held: list[pa.RecordBatch] = []
+        self._rows = 0
+        self._size_bytes = 0
+
+    def add(self, batch: pa.RecordBatch) -> list[pa.RecordBatch]:
+        """Take a batch; return those that are large enough, which are the caller's alone."""
+        size_bytes = batch.nbytes
+        if self._is_enough(batch.num_rows, size_bytes):
+            ready = [*self.rest(), batch]
+        else:
+            self._held.append(batch)
+            self._rows += batch.num_rows
+            self._size_bytes += size_bytes
+            if not self._is_enough(self._rows, self._size_bytes):
+                if len(self._held) == HELD_MAX:
+                    self._held = [pa.concat_batches(self._held)]
+                return []
+            ready = self.rest()
+        self._rows_min = min(2 * self._rows_min, ROWS_MIN)
+        return ready
+
+    def rest(self) -> list[pa.RecordBatch]:
+        """Return what is held, as one batch; nothing is held afterwards."""
+        held, self._held, self._rows, self._size_bytes = self._held, [], 0, 0
+        return held if len(held) < 2 else [pa.concat_batches(held)]
+
+    def _is_enough(self, rows: int, size_bytes: int) -> bool:
+        return rows >= self._rows_min or size_bytes >= self._bytes_min

@@ -21,6 +21,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from engine.connectors.bounded_batches import SmallBatches
 from engine.connectors.wide_rows import WIDE_BYTES, give_back, width_of
 from engine.errors import SchemaError
 from engine.memory.arrow_share import Role, process_share
@@ -38,9 +39,8 @@ _DICTIONARY_PART = 32
 #: about so many bytes of a column are a page; values are counted off for it 1024 at a time, unless they are wide
 _PAGE_BYTES = 1 << 20
 _VALUES_AT_ONCE = 1024
-#: so many batches in a row of fewer bytes are put together
-SMALL_COUNT = 64
-SMALL_BYTES = 16 << 10
+#: batches of fewer bytes are put together: for the encoder the others are large enough
+_SMALL_BYTES = 16 << 10
 #: Arrow's unused memory goes back to the system after so many bytes
 RELEASED_BYTES = 128 << 20
 #: a column gets a dictionary when the first batch has fewer different values than this share of its rows
@@ -64,11 +64,11 @@ class ParquetWriter:
         self._path = path
         self._compression = compression
         self._has_checksums = has_checksums
+        #: of the row group, behind them those that are still small
         self._held: list[pa.RecordBatch] = []
+        self._small = SmallBatches(bytes_min=_SMALL_BYTES)
         self._held_rows = 0
         self._held_bytes = 0
-        #: small batches at the end of what is held
-        self._small_count = 0
         self._row_count = 0
         self._unreleased_bytes = 0
         path.touch(exist_ok=False)
@@ -121,22 +121,15 @@ class ParquetWriter:
         """Append rows."""
         if batch.num_rows == 0:
             return
-        self._hold(batch)
+        self._held += self._small.add(batch)
         self._held_rows += batch.num_rows
         self._held_bytes += batch.nbytes
         self._holds_wide |= width_of(batch.nbytes, batch.num_rows) >= WIDE_BYTES
         if self._holds_wide or self._held_rows >= ROW_GROUP_ROWS or self._held_bytes >= self._group_bytes_max:
             self._write_group()
 
-    def _hold(self, batch: pa.RecordBatch) -> None:
-        """Keep a batch; many of a few rows are put together, for their arrays are larger than what is in them."""
-        self._held.append(batch)
-        self._small_count = self._small_count + 1 if batch.nbytes < SMALL_BYTES else 0
-        if self._small_count == SMALL_COUNT:
-            self._held[-SMALL_COUNT:] = [pa.concat_batches(self._held[-SMALL_COUNT:])]
-            self._small_count = 0
-
     def _write_group(self) -> None:
+        self._held += self._small.rest()
         if not self._held:
             return
         self._unreleased_bytes += self._held_bytes
@@ -147,7 +140,6 @@ class ParquetWriter:
         self._row_count += self._held_rows
         is_wide = width_of(self._held_bytes, self._held_rows) >= WIDE_BYTES
         self._held, self._held_rows, self._held_bytes, self._holds_wide = [], 0, 0, False
-        self._small_count = 0
         del table
         if is_wide:
             give_back()
@@ -184,7 +176,7 @@ class ParquetWriter:
     def abort(self) -> None:
         """Close and remove the file, unless it is finished."""
         self._member.close()
-        self._held = []
+        self._held, self._small = [], SmallBatches(bytes_min=_SMALL_BYTES)
         if not self._file.closed:
             if self._writer is not None:
                 self._writer.close()

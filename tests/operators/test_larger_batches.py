@@ -3,7 +3,8 @@
 import pyarrow as pa
 import pytest
 
-from engine.operators.larger_batches import BYTES_MIN, ROWS_MIN, larger
+from engine.connectors.bounded_batches import BYTES_MIN, HELD_MAX, ROWS_MIN, SmallBatches
+from engine.operators.larger_batches import larger
 
 
 def batches_of(sizes, width=1):
@@ -34,3 +35,12 @@ def test_who_wants_a_few_rows_does_not_wait_for_many():
     taken = larger(given)
     assert sum(next(taken).num_rows for _ in range(3)) <= 10
     assert next(given).column(0).to_pylist()[0] <= 10
+
+
+def test_few_batches_are_kept_however_many_come():
+    small = SmallBatches()
+    given = [small.add(batch) for batch in batches_of([1] * (ROWS_MIN - 1))]
+    assert not any(given)
+    assert len(small._held) < HELD_MAX
+    assert [batch.num_rows for batch in small.rest()] == [ROWS_MIN - 1]
+    assert small.rest() == []

@@ -17,7 +17,8 @@
 
 What holds for every program: its result is DuckDB's; memory over idle stays within managed + network + 64 MB + 16 MB a
 slot + three of the largest records; nothing is left in spill folders or beside the output, no page and no descriptor is
-lost; no operator and no vertex spills more than twice its input. Exit code 1 where something does not.
+lost; no operator and no vertex spills more than twice its input (with ``--force-spill`` it may). Exit code 1 where
+something does not.
 
 By default each program has a process of its own. With ``--rounds N`` one process runs all of them N times, and the
 growth is that over its first idle; ``--cluster`` has a TaskManager of a real cluster do so.

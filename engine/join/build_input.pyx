@@ -73,10 +73,11 @@ cdef class BuildInput:
             null_count = self._build.null_keys_of_batch(batch, start, count, self.null_flags)
         self.null_key_count += null_count
         if null_count and not self._keeps_null_keys:
-            for index in range(count):
-                if not self.null_flags[index]:
-                    self._indices[kept] = start + index
-                    kept += 1
+            with nogil:
+                for index in range(count):
+                    if not self.null_flags[index]:
+                        self._indices[kept] = start + index
+                        kept += 1
             batch = ArrowBatch.open(pc.take(batch.batch, index_array(self._indices, kept)))
             start, count, null_count = 0, kept, 0
         if self._alike is not None:

@@ -40,7 +40,6 @@ _RAISES = re.compile(r"raise\b|self\._raise_|self\._refuse")
 #: loops over the rows of a batch that keep the GIL
 _KEEPS_GIL = {
     "aggregate/outside_states.pyx read_values": "reads files",
-    "join/hash_join.pyx _add_chunk": "null keys of a build side that wants none: a nanosecond a row",
     "join/match_output.pyx piece": "only where build rows have wide values",
     "join/matched_rows.pyx read": "block-wise join, a nanosecond a row",
     "join/matched_rows.pyx write": "block-wise join, a nanosecond a row",

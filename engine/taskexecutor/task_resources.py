@@ -45,6 +45,7 @@ from engine.memory.manager import MemoryManager
 from engine.memory.process_memory import ProcessMemory, process_bytes_for, process_memory
 from engine.operators.batch_task import BatchTask
 from engine.operators.task_services import ModuleStore, TaskServices
+from engine.taskexecutor.freed_memory import few_arenas
 from engine.taskexecutor.task import Invokable
 
 if TYPE_CHECKING:
@@ -80,6 +81,7 @@ class ProcessResources:
     ) -> None:
         self.sizes = configured_sizes(configuration, slot_count)
         _choose_arrow_pool()
+        few_arenas()
         process_share.set_limit(self.sizes.arrow_bytes)
         _log.info("memory of this process:\n%s", self.sizes.table())
         directories = configuration.get(TMP_DIRS) or tempfile.gettempdir()

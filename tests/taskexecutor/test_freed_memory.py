@@ -66,3 +66,37 @@ def test_it_takes_a_hundredth_of_the_time():
     clock.advance(97)
     assert not freed.give_back()
     assert freed.give_back()
+
+
+#: eight threads that allocate at one time; malloc_stats writes a line for each arena
+THREADS = """
+import ctypes, threading
+from engine.taskexecutor.freed_memory import few_arenas
+
+few_arenas()
+library = ctypes.CDLL(None)
+together = threading.Barrier(8)
+
+def allocate():
+    together.wait()
+    library.malloc(4096)
+    together.wait()
+
+threads = [threading.Thread(target=allocate) for _ in range(8)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+library.malloc_stats()
+"""
+
+
+@pytest.mark.skipif("libasan" in os.environ.get("LD_PRELOAD", ""), reason="the sanitizer has a heap of its own")
+@pytest.mark.parametrize(("variables", "arenas"), [({}, 2), ({"MALLOC_ARENA_MAX": "5"}, 5)])
+def test_threads_share_two_arenas_unless_told_otherwise(variables, arenas):
+    environment = {name: value for name, value in os.environ.items() if name != "MALLOC_ARENA_MAX"} | variables
+    done = subprocess.run(
+        [sys.executable, "-c", THREADS],
+        capture_output=True, text=True, check=True, cwd=Path(__file__).parents[2], env=environment,
+    )  # fmt: skip
+    assert sum(line.startswith("Arena") for line in done.stderr.splitlines()) == arenas

@@ -24,7 +24,6 @@ cdef class AlikeRows:
     cdef RowCodec _codec                 # of build rows
     cdef KeyPages _cells                 # of uint8: number of the row, 0: there is no such key
     cdef int64_t _pages_kept             # of the pool, which are left for others
-    cdef bint _may_take
     cdef EntryPages _entries             # the rows, their keys zero, with links
     cdef uint8_t* rows[NUMBERS]                    # by number; 0 is NULL
     cdef readonly int64_t row_count      # build rows, each of another key
@@ -44,7 +43,7 @@ cdef class AlikeRows:
     cdef int64_t add_batch(self, ArrowBatch batch, int64_t start, int64_t count) noexcept nogil
     # The same with binary rows.
     cdef int64_t add_rows(self, uint8_t** rows, int64_t count) noexcept nogil
-    # Turn up to BLOCK_ROWS into rows again, which stay until the next call; 0: none is left, and it takes no more.
+    # Turn up to BLOCK_ROWS into rows again, which stay until the next call; 0: none is left.
     cdef int64_t take_back(self, uint8_t*** rows) noexcept nogil
     # As HashTable.lookup, without hashes.
     cdef void lookup(self, ArrowBatch batch, int64_t start, const int64_t* positions, int64_t count,

@@ -74,23 +74,20 @@ cdef class AlikeRows:
         self._block_sizes = <uint32_t*>malloc(BLOCK_ROWS * sizeof(uint32_t))
         if self._block == NULL or self._block_rows == NULL or self._block_sizes == NULL:
             raise MemoryError("scratch of a join's alike rows")
-        self._may_take = True
         return True
 
     cdef int64_t add_batch(self, ArrowBatch batch, int64_t start, int64_t count) noexcept nogil:
         cdef int64_t done = 0
-        cdef int64_t block, index, taken
-        while done < count and self._may_take:
+        cdef int64_t block, fitting, taken
+        while done < count:
             block = min(<int64_t>BLOCK_ROWS, count - done)
             self._codec.measure(batch, start + done, block, self._block_sizes)
-            for index in range(block):
-                if self._block_sizes[index] > ALIKE_ROW_BYTES_MAX:
-                    block = index
-                    self._may_take = False
-                    break
-                self._block_rows[index] = self._block + index * ALIKE_ROW_BYTES_MAX
-            self._codec.encode(batch, start + done, block, self._block_sizes, self._block_rows)
-            taken = self.add_rows(self._block_rows, block) if block else 0
+            fitting = 0
+            while fitting < block and self._block_sizes[fitting] <= ALIKE_ROW_BYTES_MAX:
+                self._block_rows[fitting] = self._block + fitting * ALIKE_ROW_BYTES_MAX
+                fitting += 1
+            self._codec.encode(batch, start + done, fitting, self._block_sizes, self._block_rows)
+            taken = self.add_rows(self._block_rows, fitting)
             done += taken
             if taken < block:
                 break
@@ -107,7 +104,6 @@ cdef class AlikeRows:
         else:
             taken = _add[uint8_t](self, rows, count, <uint8_t>self._cells.sign)
         self.row_count += taken
-        self._may_take = self._may_take and taken == count
         return taken
 
     # The number of a row of these columns, which is kept if there was none; 0: there are too many. The row is _plain.
@@ -153,7 +149,6 @@ cdef class AlikeRows:
 
     cdef int64_t take_back(self, uint8_t*** rows) noexcept nogil:
         cdef int64_t count
-        self._may_take = False
         rows[0] = self._block_rows
         if self._cells.width == 8:
             count = _take_back[uint64_t](self, self._cells.sign)
@@ -182,7 +177,6 @@ cdef class AlikeRows:
             _find(self, values, <uint8_t>self._cells.sign, positions, count, heads)
 
     cdef void clear(self) noexcept nogil:
-        self._may_take = False
         self._cells.clear()
         release_entries(&self._entries, self._pool, False)
         memset(self.rows, 0, sizeof(self.rows))

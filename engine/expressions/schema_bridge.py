@@ -4,9 +4,10 @@
     type_to_ipc(pa.DataType) -> bytes             type_from_ipc(bytes) -> pa.DataType
 
 A column's exact type travels as the Arrow IPC schema message of one field whose name is empty and which is nullable:
-so equal types have equal bytes, and a column is renamed without touching them. Beside it stands what planning needs
-to know without Arrow. Widths of fixed types are exact (a bool counts as one byte, as it does in a row); those of
-variable types are documented guesses, which statistics of a source replace.
+so equal types have equal bytes, and a column is renamed without touching them. Names of list items and map entries
+do not count, as they do not in Arrow, and are the usual ones there (Parquet's lists have elements, Python's items).
+Beside it stands what planning needs to know without Arrow. Widths of fixed types are exact (a bool counts as one byte,
+as it does in a row); those of variable types are documented guesses, which statistics of a source replace.
 
 Invariant: ``to_arrow_schema(to_plan_schema(schema))`` equals ``schema`` (metadata of the whole schema is dropped).
 """
@@ -25,9 +26,29 @@ STRING_WIDTH_BYTES = 16
 LIST_LENGTH = 4
 
 
+def _plain_type(data_type: pa.DataType) -> pa.DataType:
+    """Return the type with the usual names for list items and map entries, which equal types may differ in."""
+
+    def child(field: pa.Field, name: str) -> pa.Field:
+        return field.with_name(name).with_type(_plain_type(field.type))
+
+    if pa.types.is_list(data_type):
+        return pa.list_(child(data_type.value_field, "item"))
+    if pa.types.is_large_list(data_type):
+        return pa.large_list(child(data_type.value_field, "item"))
+    if pa.types.is_fixed_size_list(data_type):
+        return pa.list_(child(data_type.value_field, "item"), data_type.list_size)
+    if pa.types.is_map(data_type):
+        key, value = child(data_type.key_field, "key"), child(data_type.item_field, "value")
+        return pa.map_(key, value, data_type.keys_sorted)
+    if pa.types.is_struct(data_type):
+        return pa.struct([child(field, field.name) for field in data_type])
+    return data_type
+
+
 @lru_cache(maxsize=1024)
 def _type_to_ipc(data_type: pa.DataType) -> bytes:
-    return bytes(pa.schema([pa.field("", data_type)]).serialize())
+    return bytes(pa.schema([pa.field("", _plain_type(data_type))]).serialize())
 
 
 def type_to_ipc(data_type: pa.DataType) -> bytes:
@@ -81,13 +102,13 @@ def to_column_info(field: pa.Field) -> ColumnInfo:
     """Return what planning knows of a field."""
     width, exact = value_width(field.type)
     if field.metadata:
-        plain = pa.field("", field.type, metadata=field.metadata)
+        plain = pa.field("", _plain_type(field.type), metadata=field.metadata)
         ipc = pa.schema([plain]).serialize().to_pybytes()
     else:
         ipc = type_to_ipc(field.type)
     return ColumnInfo(
         name=field.name,
-        type_text=str(field.type),
+        type_text=str(_plain_type(field.type)),
         width_bytes=width,
         width_is_exact=exact,
         nullable=field.nullable,

@@ -192,6 +192,28 @@ def test_union_is_union_all_by_name_and_widens(any_environment):
     assert_same_rows(rows_of(result), [(1, "x"), (1, "y"), (None, None), (1, "x"), (2**40, "z")])
 
 
+ITEMS = pa.list_(pa.int32())
+ELEMENTS = pa.list_(pa.field("element", pa.int32()))
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "value"),
+    [
+        (ITEMS, ELEMENTS, [1, None]),
+        (pa.struct([("a", ELEMENTS)]), pa.struct([("a", ITEMS)]), {"a": [1]}),
+        (pa.map_(pa.string(), pa.int32()), pa.map_(pa.field("k", pa.string(), False), pa.int32()), [("a", 1)]),
+    ],
+)
+def test_union_of_nested_types_that_differ_in_inner_names_alone(any_environment, first, second, value):
+    """Parquet's lists have elements, those that Python makes have items."""
+    one, other = (
+        any_environment.from_arrow(pa.table({"v": pa.array([value, None], data_type)})) for data_type in (first, second)
+    )
+    both = one.union(other, one).shuffle().to_arrow()
+    assert both.schema.field("v").type == first
+    assert_same_rows(rows_of(both), [(value,), (None,)] * 3)
+
+
 def test_union_of_a_thing_with_itself_and_of_empty_ones(any_environment):
     table = pa.table({"a": [1, 2, 3]})
     data = any_environment.from_arrow(table)

@@ -93,9 +93,11 @@ def split_heavy_keys(join: Join, strategy: LocalStrategy, rows: float, whole: Jo
     reasons = {key: _why_whole(join, strategy, key, parallelism) for key in found}
     keys = [key for key in found if not reasons[key]]
     if join.how is JoinType.FULL:
-        keys = _one_side(keys)
+        spread = _spread_side(keys)
+        reasons |= {key: "a full join copies rows of one side only" for key in keys if key.spread_side != spread}
+        keys = [key for key in keys if key.spread_side == spread]
     if not keys:
-        return _with_reasons(whole, reasons)
+        return _with_reasons(whole, join, reasons)
     heavy = HeavyKeys(_texts(keys, 0), _texts(keys, 1))
     mirrored = HeavyKeys(heavy.replicated, heavy.spread)
     arriving = _with_copies(sides[0], keys, 0, parallelism), _with_copies(sides[1], keys, 1, parallelism)
@@ -106,7 +108,7 @@ def split_heavy_keys(join: Join, strategy: LocalStrategy, rows: float, whole: Jo
     lies_right = any(each.strategy is ShipStrategy.FORWARD for each in whole.shippings)
     if lies_right and not _costs_of(shippings) < _costs_of(whole.shippings):
         return whole
-    return JoinSides(shippings, arriving, is_split=True)
+    return _with_reasons(JoinSides(shippings, arriving, is_split=True), join, reasons)
 
 
 def has_heavy_keys(join: Join, rows: float, sides: tuple[Estimates, Estimates], parallelism: int) -> bool:
@@ -179,21 +181,22 @@ def _why_whole(join: Join, strategy: LocalStrategy, key: _Key, parallelism: int)
     return ""
 
 
-def _one_side(keys: list[_Key]) -> list[_Key]:
-    """Return the keys that are spread on one side, on that where these have more rows."""
+def _spread_side(keys: list[_Key]) -> int:
+    """Return the side on which keys are spread that have more rows than those spread on the other one."""
     rows = [sum(max(key.rows) for key in keys if key.spread_side == side) for side in (0, 1)]
-    return [key for key in keys if key.spread_side == (0 if rows[0] >= rows[1] else 1)]
+    return 0 if rows[0] >= rows[1] else 1
 
 
-def _with_reasons(whole: JoinSides, reasons: dict[_Key, str]) -> JoinSides:
-    """Return sides whose channels say why their heaviest key is not split."""
-    shippings = list(whole.shippings)
-    for side, shipping in enumerate(whole.shippings):
-        reason = next((why for key, why in reasons.items() if why and key.spread_side == side), "")
-        if reason:
+def _with_reasons(sides: JoinSides, join: Join, reasons: dict[_Key, str]) -> JoinSides:
+    """Return sides whose channels say why the heaviest key that is not split is whole."""
+    shippings = list(sides.shippings)
+    for side, shipping in enumerate(sides.shippings):
+        names = (join.left_keys, join.right_keys)[side]
+        key, why = next(((key, why) for key, why in reasons.items() if why and key.spread_side == side), (None, ""))
+        if key is not None:
             said = f"{shipping.reason}; " if shipping.reason else ""
-            shippings[side] = shipping._replace(reason=f"{said}not split: {reason}")
-    return whole._replace(shippings=(shippings[0], shippings[1]))
+            shippings[side] = shipping._replace(reason=f"{said}{_key_text(names, key.text)} not split: {why}")
+    return sides._replace(shippings=(shippings[0], shippings[1]))
 
 
 def _texts(keys: Iterable[_Key], side: int) -> tuple[KeyText, ...]:

@@ -102,7 +102,15 @@ def test_copies_are_paid_for() -> None:
 def test_a_key_that_stays_whole_still_costs_its_load() -> None:
     (first, _) = split(side(1000, 100, k7=0.5), side(1000, 100, k7=0.4), join_of(JoinType.SEMI)).shippings
     assert first.partitioner.heavy is None
-    assert "not split: there would be more copies than rows" in first.reason
+    assert "k=7 not split: there would be more copies than rows" in first.reason
+
+
+def test_a_full_join_says_which_keys_it_leaves_whole() -> None:
+    left, right = side(1000, 100, k7=0.5, k8=0.1), side(900, 100, k8=0.2, k9=0.4)
+    sides = split(left, right, join_of(JoinType.FULL))
+    assert heavy_of(sides) == (copied("8", "9"), spread("8", "9"))
+    assert "k=7 not split: a full join copies rows of one side only" in sides.shippings[0].reason
+    assert "not split" not in sides.shippings[1].reason
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ import pyarrow as pa
 
 from engine.api.data_set import DataSet
 from engine.api.executor import check_target, executor_of
-from engine.api.key_samples import with_key_samples
+from engine.api.key_samples import with_samples
 from engine.api.logical_node import LogicalNode, build_plan
 from engine.api.partitioning import checked_rate
 from engine.api.planning import explain_plan, with_exact_splits
@@ -197,8 +197,8 @@ class Environment:
         executor = executor_of(self._target)
         self._has_run = True
         if executor.is_dry:
-            return executor.execute(build_plan(sinks, name), self._configuration)
-        plan = with_key_samples(build_plan(sinks, name, lambda node: with_exact_splits(node, self.parallelism)))
+            return executor.execute(with_samples(build_plan(sinks, name)), self._configuration)
+        plan = with_samples(build_plan(sinks, name, lambda node: with_exact_splits(node, self.parallelism)))
         return executor.execute(plan, self._configuration)
 
     def run_to_table(self, node: LogicalNode) -> pa.Table:
@@ -217,7 +217,7 @@ class Environment:
         sinks = [sink for sink in self._sinks if sink.inputs[0] is node]
         if not sinks:
             sinks = [LogicalNode(Sink(SinkSpec("arrow", "(client)")), (node,), node.schema)]
-        plan = with_key_samples(build_plan(sinks, _script_name()))
+        plan = with_samples(build_plan(sinks, _script_name()))
         return explain_plan(plan, self._target, self._configuration, self.parallelism)
 
     def temporary_folder(self) -> Path:

@@ -1,6 +1,9 @@
-"""Join keys are sampled better than other columns: heavy keys decide how a join is run.
+"""Samples of what a plan reads, taken when it is known: columns of Parquet files, join keys better than others.
 
-    with_key_samples(plan) -> Plan with statistics of the columns that joins compare
+    with_samples(plan) -> Plan with statistics of the columns that are read, and of those that joins compare
+
+Of a Parquet file only the columns that the plan reads are sampled; two sources at a time, for it is reading and
+decompressing. Heavy keys decide how a join is run, so more rows are looked at for them.
 
 A key is followed to the sources it comes from, through whatever keeps values or computes them. Sources that sampled all
 of their parts when they were read need no more for a column, nor does a record data set whose manifest counted its
@@ -9,11 +12,13 @@ keys; Parquet does. A key that is computed from a source's columns is computed f
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 
 from engine.connectors.parquet_keys import key_statistics
+from engine.connectors.parquet_sample import with_sample
 from engine.graph.expression import Cast, ColumnRef, Expression, columns_of, depth_of
 from engine.graph.plan import (
     Filter,
@@ -31,15 +36,36 @@ from engine.graph.plan import (
 )
 from engine.graph.source_spec import ColumnStatistics, ComputedStatistics, ParquetSource, SourceSpec
 from engine.optimizer.expression_rewriting import mapping_of, substitute
+from engine.optimizer.logical_plan import LogicalPlan
+from engine.optimizer.rules.projection_pruning import used_columns
 
 #: below this many rows the first sample has seen enough
 ROWS_MIN = 8192
 #: operands that a followed key may have: one that is computed from itself twice, time and again, is given up
 _OPERANDS_MAX = 64
+_SAMPLE_THREADS = 2
 
 
-def with_key_samples(plan: Plan) -> Plan:
-    """Return the plan with better statistics of its join keys."""
+def with_samples(plan: Plan) -> Plan:
+    """Return the plan with better statistics of what it reads. Raises: DataError (a damaged page)."""
+    keys = _compared(plan)
+    used = used_columns(LogicalPlan(plan))
+
+    def sampled(node: PlanNode) -> PlanNode:
+        return _with_keys(_with_columns(node, used[node.id]), keys.get(node.id, []))
+
+    sources = [node for node in plan.nodes if isinstance(node.operator, Source) and node.id in used]
+    if len(sources) < _SAMPLE_THREADS:
+        changed = [sampled(node) for node in sources]
+    else:
+        with ThreadPoolExecutor(_SAMPLE_THREADS, "sample") as threads:
+            changed = list(threads.map(sampled, sources))
+    by_id = {node.id: node for node in changed}
+    return msgspec.structs.replace(plan, nodes=tuple(by_id.get(node.id, node) for node in plan.nodes))
+
+
+def _compared(plan: Plan) -> dict[int, list[Expression]]:
+    """Return by source what joins compare, as expressions over its columns."""
     wanted: dict[int, list[Expression]] = {}
     for node in plan.nodes:
         if isinstance(node.operator, Join):
@@ -47,15 +73,24 @@ def with_key_samples(plan: Plan) -> Plan:
                 for name in names:
                     for found, key in _origins(plan.nodes, source, name):
                         wanted.setdefault(found, []).append(key)
-    if not wanted:
-        return plan
-    nodes = tuple(_sampled(node, wanted[node.id]) if node.id in wanted else node for node in plan.nodes)
-    return msgspec.structs.replace(plan, nodes=nodes)
+    return wanted
 
 
-def _sampled(node: PlanNode, keys: Sequence[Expression]) -> PlanNode:
+def _with_columns(node: PlanNode, names: Collection[str]) -> PlanNode:
+    """Return a source with a sample of the columns that are read."""
     source = node.operator
     assert isinstance(source, Source)
+    if not isinstance(source.spec, ParquetSource):
+        return node
+    statistics = with_sample(source.spec, source.statistics, node.schema, names)
+    return msgspec.structs.replace(node, operator=msgspec.structs.replace(source, statistics=statistics))
+
+
+def _with_keys(node: PlanNode, keys: Sequence[Expression]) -> PlanNode:
+    source = node.operator
+    assert isinstance(source, Source)
+    if not keys:
+        return node
     rows = source.statistics.row_count or 0.0
     columns = dict(source.statistics.columns)
     computed: list[ComputedStatistics] = []

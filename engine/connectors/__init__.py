@@ -2,7 +2,7 @@
 
 client, when the plan is built                      task, when the job runs
 csv_source.py     csv_sample.py csv_splits.py       csv_reader.py csv_parse.py     csv_writer.py csv_format.pyx
-parquet_source.py                                   parquet_reader.py              parquet_writer.py
+parquet_source.py parquet_sample.py                 parquet_reader.py              parquet_writer.py
 records_source.py records_manifest.py               (Parquet)                      records_writer.py
 text_source.py                                      text_reader.py text_lines.py   text_writer.py
 arrow_source.py   row_source.py                     arrow_reader.py                arrow_writer.py

@@ -3,34 +3,31 @@
     parquet_source(path, reader="read_parquet") -> (ParquetSource, SourceStatistics, pa.Schema)
 
 All files must have the same columns with the same types, in any order. Row counts, minima, maxima and nulls come from
-the footers and are exact; widths, distinct values and heavy keys come from a sample of rows. Encoded types
-(dictionaries, views) are read as plain ones.
+the footers and are exact. Widths, distinct values and heavy keys come from a sample of rows, when it is known which
+columns a plan reads (``parquet_sample``). Encoded types (dictionaries, views) are read as plain ones.
+
+What is damaged is found when it is read, except for what would be allocated first: footers, and headers of the pages
+that are sampled.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from engine.connectors.column_statistics import WIDE_COLUMN_BYTES, footer_bounds, sample_statistics
+from engine.connectors.column_statistics import footer_bounds
 from engine.connectors.page_check import check_pages
-from engine.connectors.parquet_residence import chunks_of, parts
+from engine.connectors.parquet_sample import sampled_groups
 from engine.connectors.paths import PathLike, expand_paths
 from engine.errors import DataError, PlanError, SchemaError
+from engine.expressions.schema_bridge import to_plan_schema
 from engine.graph.source_spec import ColumnStatistics, ParquetSource, SourceSplit, SourceStatistics
 from engine.records.plain_types import plain_schema
 
-#: rows of all sampled row groups together
-_SAMPLE_ROWS = 8192
-_SAMPLE_GROUPS = 8
-#: bytes of sampled rows at which sampling ends
-_SAMPLE_BYTES = 8 << 20
-#: what columns take that are sampled at a time
-_SAMPLED_AT_ONCE_BYTES = 16 << 20
 _BUFFER_BYTES = 64 << 10
 
 
@@ -86,16 +83,17 @@ def parquet_source(
     paths = expand_paths(path, reader)
     schema: pa.Schema | None = None
     splits: list[SourceSplit] = []
-    metadata: list[pq.FileMetaData] = []
+    metadata: dict[str, pq.FileMetaData] = {}
     for file_path in paths:
         with open_parquet(file_path, reader) as file:
             file_schema = plain_file_schema(file.schema_arrow)
             schema = file_schema if schema is None else _same_schema(schema, file_schema, paths[0], file_path)
-            metadata.append(file.metadata)
+            metadata[file_path] = file.metadata
             splits += _splits_of(file_path, file.metadata)
     assert schema is not None
     spec = ParquetSource(paths=paths, splits=tuple(splits), columns=tuple(schema.names))
-    return spec, _statistics(paths, metadata, schema, reader), schema
+    _check_sampled(spec.splits, metadata, reader)
+    return spec, _statistics([metadata[file_path] for file_path in paths], schema), schema
 
 
 def _splits_of(path: str, metadata: pq.FileMetaData) -> list[SourceSplit]:
@@ -119,26 +117,30 @@ def _same_schema(expected: pa.Schema, found: pa.Schema, first_path: str, path: s
     return expected
 
 
-def _statistics(
-    paths: Sequence[str], metadata: Sequence[pq.FileMetaData], schema: pa.Schema, reader: str
-) -> SourceStatistics:
+def _statistics(metadata: Sequence[pq.FileMetaData], schema: pa.Schema) -> SourceStatistics:
+    """Return what the footers say."""
     row_count = sum(one.num_rows for one in metadata)
-    widths = {name: width for name, width in _widths(metadata).items() if name in schema.names}
-    wide = {name: width for name, width in widths.items() if width > WIDE_COLUMN_BYTES}
-    tables = _sample(paths, metadata, [name for name in schema.names if name not in wide], reader)
-    sampled = sample_statistics(tables, row_count)
-    sampled |= {name: ColumnStatistics(average_width_bytes=width) for name, width in wide.items()}
+    widths = _widths(metadata)
     leaves = [_leaf_columns(one) for one in metadata]
-    columns = {
-        field.name: _with_footer(sampled.get(field.name, ColumnStatistics()), metadata, leaves, field.name, row_count)
-        for field in schema
-    }
-    rows = sum(table.num_rows for table in tables)
-    # What rows take in memory, which is what operators hold: encodings of a file make them up to ten times smaller.
-    narrow_bytes = sum(table.nbytes for table in tables) / rows if rows else 0.0
-    size_bytes = row_count * (narrow_bytes + sum(wide.values()))
-    origin = f"parquet metadata, sample of {rows} rows"
-    return SourceStatistics(float(row_count), float(size_bytes), origin, is_exact=True, columns=columns)
+    columns: dict[str, ColumnStatistics] = {}
+    row_bytes = 0.0
+    for column in to_plan_schema(schema).columns:
+        width = float(column.width_bytes) if column.width_is_exact else widths.get(column.name, 0.0)
+        row_bytes += width
+        known = ColumnStatistics(average_width_bytes=None if column.width_is_exact else width)
+        columns[column.name] = _with_footer(known, metadata, leaves, column.name, row_count)
+    return SourceStatistics(float(row_count), row_count * row_bytes, "parquet metadata", is_exact=True, columns=columns)
+
+
+def _check_sampled(splits: Sequence[SourceSplit], metadata: Mapping[str, pq.FileMetaData], reader: str) -> None:
+    """Raise DataError where a page of the row groups that plans are made from cannot be what it says."""
+    for group in sampled_groups(splits):
+        footer = metadata[group.path]
+        try:
+            check_pages(group.path, footer, group.start, footer.schema.to_arrow_schema().names)
+        except (pa.ArrowInvalid, OSError) as error:
+            reason = str(error).partition("\n")[0]
+            raise DataError(f"{reader}: file {group.path}, row group {group.start}: {reason}") from error
 
 
 def _widths(metadata: Sequence[pq.FileMetaData]) -> dict[str, float]:
@@ -153,80 +155,35 @@ def _widths(metadata: Sequence[pq.FileMetaData]) -> dict[str, float]:
     return {name: size / rows for name, size in sizes.items()}
 
 
-def _sample(
-    paths: Sequence[str], metadata: Sequence[pq.FileMetaData], columns: list[str], reader: str
-) -> list[pa.Table]:
-    """Return some rows from the begin of a few row groups, spread over all."""
-    groups = [
-        (path, one, index) for path, one in zip(paths, metadata, strict=True) for index in range(one.num_row_groups)
-    ]
-    step = max(1, len(groups) // _SAMPLE_GROUPS)
-    sampled = groups[::step][:_SAMPLE_GROUPS]
-    tables: list[pa.Table] = []
-    for path, one, index in sampled:
-        with open_parquet(path, reader, one) as file:
-            schema = plain_file_schema(file.schema_arrow)
-            rows = _SAMPLE_ROWS // len(sampled)
-            try:
-                check_pages(path, one, index, columns)
-                batch = _first_rows(file, index, rows, columns)
-            except (pa.ArrowInvalid, OSError) as error:
-                reason = str(error).partition("\n")[0]
-                raise DataError(f"{reader}: file {path}, row group {index}: {reason}") from error
-            if batch.num_rows:
-                plain = pa.schema([schema.field(name) for name in columns])
-                selected = batch.select(columns)
-                tables.append(selected if selected.schema.equals(plain) else selected.cast(plain))
-        if sum(table.nbytes for table in tables) >= _SAMPLE_BYTES:
-            break
-    return tables
-
-
-def _first_rows(file: pq.ParquetFile, group: int, rows: int, columns: list[str]) -> pa.Table:
-    """Return the first rows of a row group, read some columns at a time: each holds a page and its dictionary."""
-    sizes = dict.fromkeys(columns, 0)
-    for name, chunk in chunks_of(file.metadata, group, columns):
-        sizes[name] += chunk.total_uncompressed_size
-    divided = parts(columns, sizes, _SAMPLED_AT_ONCE_BYTES) or [[]]
-    tables = []
-    for part in divided:
-        batches = file.iter_batches(rows, row_groups=[group], columns=part, use_threads=False)
-        first = next(iter(batches), None)
-        if first is None:
-            return pa.table({})
-        tables.append(pa.Table.from_batches([first]))
-    if len(tables) == 1:
-        return tables[0]
-    arrays = [column for table in tables for column in table.columns]
-    return pa.table(arrays, pa.schema([field for table in tables for field in table.schema]))
-
-
 def _with_footer(
-    sampled: ColumnStatistics,
+    column: ColumnStatistics,
     metadata: Sequence[pq.FileMetaData],
     leaves: Sequence[dict[str, int]],
     name: str,
     row_count: int,
 ) -> ColumnStatistics:
-    """Return sampled statistics with what the footers know exactly of a top-level column."""
+    """Return statistics with what the footers know exactly of a top-level column."""
     minima: list[Any] = []
     maxima: list[Any] = []
     nulls = 0
+    # Bounds of other types are of no use, and cost a Python object each.
+    is_simple = True
     for one, columns in zip(metadata, leaves, strict=True):
         for group_index in range(one.num_row_groups):
             chunk = one.row_group(group_index).column(columns[name]) if name in columns else None
             known = chunk.statistics if chunk is not None and chunk.is_stats_set else None
             if known is None or not known.has_null_count:
-                return sampled
+                return column
             nulls += known.null_count
-            bounds = footer_bounds(known) if known.has_min_max else None
+            bounds = footer_bounds(known) if is_simple and known.has_min_max else None
             if bounds is not None:
+                is_simple = all(isinstance(value, bool | int | float | str) for value in bounds)
                 minima.append(bounds[0])
                 maxima.append(bounds[1])
-            elif known.num_values:
-                return sampled
-    result = msgspec.structs.replace(sampled, null_fraction=nulls / row_count if row_count else 0.0)
-    if minima and all(isinstance(value, bool | int | float | str) for value in (*minima, *maxima)):
+            elif is_simple and known.num_values:
+                return column
+    result = msgspec.structs.replace(column, null_fraction=nulls / row_count if row_count else 0.0)
+    if minima and is_simple:
         result = msgspec.structs.replace(result, minimum=min(minima), maximum=max(maxima))
     return result
 

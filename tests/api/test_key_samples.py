@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from engine import DataSet, Environment, JoinHint, col
-from engine.api.key_samples import with_key_samples
+from engine.api.key_samples import with_samples
 from engine.api.logical_node import LogicalNode, build_plan
 from engine.graph.plan import Sink, Source
 from engine.graph.source_spec import SinkSpec
@@ -27,7 +27,7 @@ def env(tmp_path: Path) -> Environment:
 def heavy_of(data: DataSet, column: str = "k") -> list[str]:
     """Return the heavy keys that the plan's source of facts knows."""
     sink = LogicalNode(Sink(SinkSpec("arrow", "x")), (data._node,), data._node.schema)
-    plan = with_key_samples(build_plan([sink], "test"))
+    plan = with_samples(build_plan([sink], "test"))
     (source,) = [node.operator for node in plan.nodes if isinstance(node.operator, Source) and "v" in node.schema.names]
     return [text for text, _ in source.statistics.columns[column].heavy_keys]
 

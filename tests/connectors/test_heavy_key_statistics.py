@@ -18,7 +18,9 @@ from engine.connectors.arrow_source import arrow_source
 from engine.connectors.column_statistics import HEAVY_KEYS_MAX, SpreadSample, key_text, sample_statistics
 from engine.connectors.csv_source import csv_source
 from engine.connectors.parquet_keys import key_statistics
+from engine.connectors.parquet_sample import with_sample
 from engine.connectors.parquet_source import parquet_source
+from engine.expressions.schema_bridge import to_plan_schema
 from engine.graph.source_spec import ParquetSource
 
 ROWS = 40_000
@@ -43,7 +45,8 @@ def test_every_source_finds_the_heavy_keys(tmp_path: Path, file_format: str) -> 
         _, statistics, *_ = csv_source(tmp_path / "data.csv", schema=table.schema)
     elif file_format == "parquet":
         pq.write_table(table, tmp_path / "data.parquet", row_group_size=3000)
-        _, statistics, _ = parquet_source(tmp_path / "data.parquet")
+        spec, footers, schema = parquet_source(tmp_path / "data.parquet")
+        statistics = with_sample(spec, footers, to_plan_schema(schema), schema.names)
     else:
         _, statistics, _ = arrow_source(table, lambda: tmp_path)
     assert heavy_of(statistics.columns) == [("1", 0.5), ("2", 0.1)]
@@ -126,7 +129,8 @@ def sorted_file(folder: Path, rows: int = 300_000, **options: Any) -> ParquetSou
 
 def test_a_key_column_is_sampled_inside_its_row_groups(tmp_path: Path) -> None:
     spec = sorted_file(tmp_path)
-    assert heavy_of(parquet_source(tmp_path / "sorted.parquet")[1].columns) == []
+    _, footers, schema = parquet_source(tmp_path / "sorted.parquet")
+    assert heavy_of(with_sample(spec, footers, to_plan_schema(schema), ["k"]).columns) == []
     found = key_statistics(spec, "k", 300_000)
     assert found is not None
     assert [(text, round(share, 1)) for text, share in found.heavy_keys] == [("50000", 0.5)]

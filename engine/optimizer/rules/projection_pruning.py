@@ -35,6 +35,13 @@ from engine.optimizer.logical_plan import LogicalPlan
 
 def apply(plan: LogicalPlan) -> None:
     """Prune the whole plan; a second call changes nothing."""
+    used = used_columns(plan)
+    for node in plan.order():
+        _prune(plan, plan.node(node.id), used[node.id])
+
+
+def used_columns(plan: LogicalPlan) -> dict[int, set[str]]:
+    """Return for each node the columns that its consumers use, at least one."""
     order = plan.order()
     used: dict[int, set[str]] = {node.id: set() for node in order}
     for node in reversed(order):
@@ -44,8 +51,7 @@ def apply(plan: LogicalPlan) -> None:
             used[node.id] = {_narrowest(node.schema)}
         for input_index, source in enumerate(node.inputs):
             used[source] |= _columns_used(plan, node, input_index, used[node.id])
-    for node in order:
-        _prune(plan, plan.node(node.id), used[node.id])
+    return used
 
 
 def _narrowest(schema: PlanSchema) -> str:

@@ -34,6 +34,11 @@ class OversizedRow:
         """Bytes of the row."""
         return len(self.buffer)
 
+    def take(self) -> bytearray:
+        """Return the bytes and forget them: a very wide row is not kept while the next one is on its way."""
+        taken, self.buffer = self.buffer, bytearray()
+        return taken
+
 
 class EndOfPartitionEvent:
     """Nothing comes after this. There is one instance: END_OF_PARTITION."""

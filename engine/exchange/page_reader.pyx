@@ -13,6 +13,9 @@ waits for more. What has been staged is decoded when the area or the row count i
 
 Pages that are there are taken together (``page_runs``), without the GIL.
 
+A row of more bytes than a batch may have is decoded where it lies, in a turn of the process (``wide_turns``), and
+forgotten before its batch is given out: it is in memory twice for a moment, then once.
+
 A sieve may take rows of pages before that (``RowSieve``): what it takes is neither staged nor decoded.
 
 Rows keep the order in which the gate gave them. Batches by reference pass through untouched.
@@ -28,6 +31,7 @@ from engine.exchange.buffer_pool cimport Buffer
 from engine.exchange.elements import OversizedRow
 from engine.exchange.input_gate import NOTHING_YET
 from engine.exchange.page_runs import PageRuns
+from engine.memory.wide_turns import turn
 from engine.records.outside_values cimport values_lie_outside
 from engine.records.row_check cimport check_rows
 from engine.records.row_codec cimport RowCodec, row_size, rows_of_page
@@ -110,6 +114,18 @@ cdef class PageReader:
         cdef const uint8_t* data = &row[0]
         cdef int64_t size = row.shape[0]
         self._add_bytes(&data, &size, 1)
+
+    def decode_row(self, const uint8_t[::1] row not None):
+        """Return the batch of one row, decoded where it lies; None: it is to be staged, its values lie outside.
+
+        Raises:
+            CorruptBlockError: it is not one whole row.
+        """
+        cdef uint8_t* address = NULL
+        if rows_of_page(&row[0], row.shape[0], &address, 1) != 1 or row_size(address) != <uint64_t>row.shape[0]:
+            raise CorruptBlockError(f"{row.shape[0]} bytes are not one row of {self.schema.names}")
+        check_rows(self._codec, &address, 1)
+        return None if self._codec.bytes_outside(address) else self._codec.decode(&address, 1, NULL, 0)
 
     cdef int _add_bytes(self, const uint8_t** data, const int64_t* sizes, int32_t page_count) except -1:
         cdef int64_t count
@@ -295,7 +311,13 @@ def gate_batches(gate not None, schema not None, int64_t max_rows=32768, int64_t
         if element is None:
             return
         if isinstance(element, OversizedRow):
-            reader.add_row(element.buffer)
+            with turn(element.size):
+                handed = [reader.decode_row(element.buffer)] if element.size > max_bytes else [None]
+                if handed[0] is None:
+                    reader.add_row(element.buffer)
+                else:
+                    element.take()
+                    yield handed.pop()
             yield from reader.take_batches()
         elif element is not NOTHING_YET:
             handed = [element]

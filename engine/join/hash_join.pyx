@@ -59,6 +59,7 @@ from engine.errors import MemoryBudgetError, SchemaError
 from engine.graph.plan import JoinType
 from engine.join.spilled_pair import PAGES_MIN, Strategy, first_fan_out, next_fan_out
 from engine.records.arrow_functions import pc
+from engine.records.whole_rows import rows_outside
 
 cdef enum:
     FORCED_RESIDENT_ROWS = 8            # debug.force-spill: rows in memory at one time
@@ -151,8 +152,9 @@ cdef class HashJoin:
         self._input.add_collected(count)
 
     def add_build_rows(self, buffer):
-        """Add contiguous rows of any size, such as one larger than a page."""
-        self._input.add_collected(self._input.collect(buffer, 0))
+        """Add contiguous rows of any size, such as one larger than a page; their wide values go outside."""
+        moved = rows_outside(self._roles.build.codec, buffer)
+        self._input.add_collected(self._input.collect(buffer if moved is None else moved, 0))
 
     def finish_build(self):
         """Build the table over what stayed in memory; probing may begin."""

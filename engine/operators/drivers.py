@@ -157,7 +157,7 @@ class InputDriver:
                 finally:
                     element.recycle()
             elif isinstance(element, OversizedRow):
-                output.process_rows(element.buffer)
+                output.process_rows(element.take())
             else:
                 output.process(element)
             self._taken_rows = output.rows_in

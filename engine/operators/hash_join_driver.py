@@ -23,6 +23,7 @@ from engine.join.hash_join import HashJoin
 from engine.join.join_type import emission
 from engine.join.lent_build import borrow_build, can_lend, copy_build
 from engine.join.spill_sieve import SpillSieve
+from engine.memory.wide_turns import give_up
 from engine.operators.heavy_copies import copied_keys
 from engine.operators.larger_batches import larger
 from engine.operators.pair_conditions import pair_condition
@@ -112,7 +113,8 @@ class HashJoinDriver:
             del batch
 
     def close(self) -> None:
-        """Give pages and files back."""
+        """Give pages and files back, and a turn that a failure has left."""
+        give_up()
         seat, join = self._seat, self._join
         if seat is not None and seat.is_builder and not seat.is_lent:
             # Those who copy read what the join is about to give back.
@@ -163,7 +165,7 @@ class HashJoinDriver:
                     for page in element:
                         page.recycle()
             elif isinstance(element, OversizedRow):
-                join.add_build_rows(element.buffer)
+                join.add_build_rows(element.take())
             else:
                 join.add_build_batch(element)
             self._build_rows = join.build_rows

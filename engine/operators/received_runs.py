@@ -50,6 +50,6 @@ def receive_runs(context: TaskContext, keys: Sequence[SortKey], task_input: Task
                 element.recycle()
         else:
             assert isinstance(element, OversizedRow), "sorted results travel as rows"
-            receiver.add_row(element.buffer)
+            receiver.add_row(element.take())
     receiver.end_run()
     return receiver.take_runs()

@@ -114,7 +114,7 @@ class SortMergeJoinDriver:
                 finally:
                     element.recycle()
             elif isinstance(element, OversizedRow):
-                sorter.add_rows(element.buffer)
+                sorter.add_rows(element.take())
             else:
                 sorter.add_batch(element)
             self._sorted_rows[side] = sorter.rows_in

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from engine.errors import CorruptBlockError, ProducerFailedError, SpillError
 from engine.exchange.buffer_pool import Buffer, unpooled_buffer
+from engine.exchange.elements import OversizedRow
 from engine.exchange.input_gate import NOTHING_YET
 from engine.exchange.page_reader import PageReader, gate_batches
 from engine.memory import value_stores
@@ -156,6 +157,40 @@ def test_pages_that_are_there_are_taken_together_and_in_order(sizes: list[int], 
     assert [key for batch in found for key in batch["k"].to_pylist()] == expected
     assert all(page.is_recycled for page in gate.pages)
     assert not any(gate.out_while_waiting)
+
+
+TEXTS = pa.schema([("k", pa.int64()), ("s", pa.string())])
+
+
+def test_a_row_larger_than_a_batch_is_decoded_where_it_lies_and_forgotten() -> None:
+    batch = pa.record_batch({"k": [0, 1, 2, 3], "s": ["a", "b" * 5000, "c" * 900, "d" * 70_000]}, TEXTS)
+    codec = RowCodec(TEXTS)
+    rows = [codec.to_rows(batch.slice(index, 1)) for index in range(4)]
+    wide, middle, widest = (OversizedRow(bytearray(row)) for row in rows[1:])
+    reader_takes = gate_batches(ScriptedGate(unpooled_buffer(rows[0]), wide, middle, widest, None), TEXTS, 100, 4000)
+    found = []
+    for piece in reader_takes:
+        found += piece.to_pylist()
+        # of what is given out nobody keeps the row
+        assert {1: wide, 3: widest}.get(found[-1]["k"], OversizedRow(bytearray())).size == 0
+    assert found == batch.to_pylist()
+    assert middle.size == len(rows[2])
+
+
+def test_a_row_larger_than_a_batch_with_values_outside_is_staged(store: ValuesInMemory) -> None:
+    batch = pa.record_batch({"k": [1], "s": ["w" * 9000], **{f"c{n}": ["n" * 90] for n in range(60)}})
+    row = codec_of(batch.schema, store).to_rows(batch)
+    assert len(row) > 5000
+    assert list(gate_batches(ScriptedGate(OversizedRow(bytearray(row)), None), batch.schema, 100, 5000)) == [batch]
+
+
+@pytest.mark.parametrize("change", [(0, 0x20), (18, 0x40), (22, 0x40)])
+def test_a_damaged_row_larger_than_a_batch_is_an_error(change: tuple[int, int]) -> None:
+    row = bytearray(RowCodec(TEXTS).to_rows(pa.record_batch({"k": [1], "s": ["b" * 5000]}, TEXTS)))
+    position, flipped = change
+    row[position] ^= flipped
+    with pytest.raises(CorruptBlockError):
+        list(gate_batches(ScriptedGate(OversizedRow(row), None), TEXTS, 100, 4000))
 
 
 def test_pages_in_front_of_an_error_are_recycled() -> None:

@@ -53,7 +53,7 @@ def _column_statistics(column: pa.ChunkedArray, row_count: float) -> ColumnStati
     null_fraction = column.null_count / rows
     if not is_key_type(column.type) or column.null_count == rows:
         return ColumnStatistics(null_fraction=null_fraction)
-    counted = pc.value_counts(pc.drop_null(column.combine_chunks()))
+    counted = _value_counts(column)
     counts = counted.field("counts")
     seen_once = pc.sum(pc.equal(counts, scalar_of(1))).as_py() or 0
     valid = rows - column.null_count
@@ -80,7 +80,15 @@ def average_width(column: pa.ChunkedArray) -> float | None:
 
 def heavy_keys_of(column: pa.ChunkedArray, least_share: float) -> tuple[tuple[str, float], ...]:
     """Return (text, share of the rows) of a column's values that have at least a share, the heaviest first."""
-    return _heavy_keys(pc.value_counts(pc.drop_null(column.combine_chunks())), len(column), least_share)
+    return _heavy_keys(_value_counts(column), len(column), least_share)
+
+
+def _value_counts(column: pa.ChunkedArray) -> pa.StructArray:
+    """Return (values, counts) of the different values that are not null."""
+    if pa.types.is_decimal(column.type) and column.type.bit_width < 128:
+        # Arrow counts the values of wider decimals only
+        column = column.cast(pa.decimal128(column.type.precision, column.type.scale))
+    return pc.value_counts(pc.drop_null(column.combine_chunks()))
 
 
 def _heavy_keys(counted: pa.StructArray, rows: int, least_share: float = HEAVY_SHARE) -> tuple[tuple[str, float], ...]:

@@ -105,6 +105,14 @@ def test_nan_is_a_key_too() -> None:
     assert key_text(pa.scalar(float("nan"))) == "nan"
 
 
+@pytest.mark.parametrize("data_type", [pa.decimal32(7, 2), pa.decimal64(12, 2), pa.decimal128(20, 2)])
+def test_decimals_of_any_width_are_counted(data_type: pa.DataType) -> None:
+    values = [decimal.Decimal("1.50")] * 60 + [decimal.Decimal(row).scaleb(-2) for row in range(40)] + [None] * 20
+    found = sample_statistics([pa.table({"k": pa.array(values, data_type)})], 120)["k"]
+    assert found.heavy_keys == (("1.50", 0.5),)
+    assert found.distinct_count == 41
+
+
 def test_keys_without_text_and_nulls_are_not_listed() -> None:
     moments = pa.array([_MOMENT.time()] * 60 + [None] * 40, pa.time64("us"))
     numbers = pa.array([None] * 60 + [3] * 40, pa.int64())

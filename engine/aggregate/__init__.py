@@ -5,6 +5,8 @@ aggregate_layout  calls as states, operations, columns and schemas
 functions         pure tables: argument types, state columns and result types of every aggregate
 parting           states past the table, where it would be of no use
 parting_sieve     rows of an exchange's pages to those partitions as they are
+row_merging       states whose groups are found among their rows, and results of those
+row_groups        kernel: the groups of rows of states, found among the rows themselves
 file_passes       files read several times instead of being parted again
 partition_files   the spill files of one level
 table_feed        rows of a batch into a table that may be full

@@ -15,8 +15,9 @@
        │               their groups go to the partition's file as states, later groups of them start again
        │ finish()
        ├── partitions never written: results from the table
-       └── written ones: the rest is written too; then each file is read into the empty table, one level deeper
-           (a fresh hash parts what fell together), or several times over without writing (``file_passes``);
+       └── written ones: the rest is written too; then the groups of each file are found among its rows
+           (``row_merging``), or it is read into the empty table, one level deeper (a fresh hash parts what fell
+           together), or several times over without writing (``file_passes``);
        │   states of one group merge whenever they meet, and they meet in the order in which their rows came:
            files are written and read in order
            Deeper than LEVEL_MAX the table is frozen instead: groups in it take what is theirs, all other states go
@@ -59,6 +60,7 @@ from engine.aggregate.partition_files import (
     PartitionFiles,
     partitions_of_memory,
 )
+from engine.aggregate.row_merging import RowMerging
 from engine.aggregate.row_partitions import KeptRows
 from engine.aggregate.row_states import row_states
 from engine.aggregate.state_columns import GroupScan
@@ -142,9 +144,7 @@ class HashAggregate:
         self._pool, self._space, self._force_spill, self._finished_bytes = pool, space, force_spill, 0
         #: level of the rows that come in; how many the table has taken; groups made before; both at the last look
         self._level, self._level_rows, self._groups_before, self._seen = 0, 0, 0, (0, 0)
-        #: groups made for each row of the last source
-        self._groups_per_row = 1.0
-        self._keys, self._row_size = list(range(len(keys))), RowCodec(self._layout.state_schema).fixed_size
+        self._keys = list(range(len(keys)))
         self._parting: Parting | None = None
         #: takes states as rows, where they come as such: final only
         self.sieve = PartingSieve(self._input_codec) if self._comes_as_states() else None
@@ -161,8 +161,10 @@ class HashAggregate:
         self._merge_binding = self._table.bind(self._layout.merge_operations, self._layout.merge_columns)
         if self._rows is not None:
             self._rows.keep_outside(space)
-            table_bytes = FORCED_GROUPS * self._row_size if force_spill else self._memory_bytes
+            row_size = RowCodec(self._layout.state_schema).fixed_size
+            table_bytes = FORCED_GROUPS * row_size if force_spill else self._memory_bytes
             self._passes = FilePasses(self._table, self._rows, self._merge_binding, len(keys), table_bytes)
+            self._merging = RowMerging(self._layout, output_schema, pool, FORCED_GROUPS if force_spill else 0)
 
     def _take_table(self) -> GroupTable:
         is_partial = self._phase == "partial"
@@ -431,8 +433,13 @@ class HashAggregate:
             yield batch
 
     def _finish_source(self, source: SpillFile | KeptRows, level: int) -> Iterator[pa.RecordBatch]:
-        """Aggregate the states of a file, or of a partition in memory, into the empty table."""
+        """Aggregate the states of a file, or of a partition in memory: among themselves, or into the empty table."""
         assert self._rows is not None
+        groups = self._merging.groups_of(source)
+        if groups is not None:
+            self.group_count += groups.row_count
+            yield from self._merging.results_of(groups)
+            return
         if isinstance(source, SpillFile) and level <= self._level_max and self._passes.pay(source, level):
             for part in self._passes.of(source, level):
                 yield from self._results(_ALL, _ALL) if part is None else self._finish_frozen(part.read(self._rows))
@@ -445,7 +452,8 @@ class HashAggregate:
         self._begin_level(level, source)
         for states in states_of_source:
             self._add(states, self._keys, self._merge_binding)
-        self._groups_per_row = (self._table.groups_made - self._groups_before) / max(self._level_rows, 1)
+        groups_made = self._table.groups_made - self._groups_before
+        self._merging.groups_per_row = groups_made / max(self._level_rows, 1)
         yield from self._finish_level()
 
     def _finish_frozen(self, source: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -460,8 +468,7 @@ class HashAggregate:
 
     def _begin_level(self, level: int, source: SpillFile | KeptRows) -> None:
         """Empty the table for a source, its directory for as many groups as the last one had for its rows."""
-        rows = source.row_count if isinstance(source, KeptRows) else source.raw_bytes // self._row_size
-        self._table.reset(level, expected_groups=int(rows * self._groups_per_row * 1.1))
+        self._table.reset(level, expected_groups=self._merging.groups_expected(source))
         self._level, self._level_rows, self._groups_before = level, 0, self._table.groups_made
         self._seen = 0, self._groups_before
 
@@ -482,6 +489,7 @@ class HashAggregate:
         self._table.close()
         if self._rows is not None:
             self._rows.close()
+            self._merging.close()
         if self._parting is not None:
             self._parting.close()
         pending, self._pending = self._pending, []

@@ -1,0 +1,397 @@
+"""RowGroups: the groups of rows of states, found among the rows themselves.
+
+    groups = row_groups_of(codec, key_count, combiner, pool, group_limit)      None: keys or states are not of that kind
+    merged = groups.merge_kept(kept)            KeptRows, one row for each group; None: they do not fit, and kept has
+                                                the same states as before, in fewer rows
+    merged = groups.merge_file(file, expected)  the same of a SpillFile, which stays as it is
+    groups.close()                              always; idempotent
+
+    rows     │ k1 s │ k2 s │ k1 s │ ...       a page that has been read goes back, and is the next page of groups
+                │ hash ─► directory ─┬─► no group: the row is copied, and is one
+                ▼                    └─► its group: a RowCombiner merges the states where they lie
+    groups   │ k1 s │ k2 s │ ...
+
+States that come as rows and leave as rows are not made columns on their way to their groups, nor groups rows on their
+way out. The rows of the groups of a partition lie side by side, so that the caches hold twice as many as of a table.
+
+Invariants: groups are in order of their first rows, and a group's rows were merged in their order. No group holds more
+pages than rows that were read, but for one page and the directory.
+
+Limits: rows of a fixed size, at most 32 columns, no floating-point keys (-0.0 and NaN). About 24 KiB of scratch.
+
+Source: as GroupTable; Chen et al., "Improving hash join performance through prefetching" (2004).
+"""
+
+cimport cython
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.stdlib cimport calloc, free, malloc, realloc
+from libc.string cimport memcmp, memcpy, memmove, memset
+
+from engine.aggregate.group_directory cimport (
+    directory_can_double,
+    directory_give,
+    directory_group,
+    directory_index,
+    directory_insert,
+    directory_slot,
+    directory_take,
+)
+from engine.aggregate.row_partitions cimport KeptRows, RowPage
+from engine.iomanager.spill_file cimport SpillFile
+from engine.iomanager.spill_reader cimport SpillReader
+from engine.memory.page_pool cimport PagePool
+from engine.records.arrow_batch cimport KIND_FLOAT16, KIND_FLOAT64
+from engine.records.byte_kernels cimport load64, prefetch
+from engine.records.hashing cimport hash_rows
+from engine.records.row_codec cimport RowCodec, rows_of_page
+from engine.records.row_combiner cimport RowCombiner
+
+from engine.errors import CorruptBlockError
+
+cdef enum:
+    SLOT_AHEAD = 48             # rows for whose slots and ...
+    GROUP_AHEAD = 20            # ... for whose groups is asked before
+    FILL_GROUPS = 32            # groups entered together
+    NULL_COLUMNS = 32           # whose null bits are in the first word of a row
+    DAMAGED = -1
+
+
+def row_groups_of(RowCodec codec not None, int32_t key_count, RowCombiner combiner not None, PagePool pool not None,
+                  int64_t group_limit):
+    """Return RowGroups for rows of a codec whose first columns are keys, or None.
+
+    Args: combiner: of rows with equal keys; group_limit: full at so many groups, 0: no limit.
+    """
+    cdef int32_t column
+    if key_count == 0 or not codec.is_fixed or codec.column_count > NULL_COLUMNS or not combiner.keeps_size:
+        return None
+    for column in range(key_count):
+        if KIND_FLOAT16 <= codec.kinds[column] <= KIND_FLOAT64:
+            return None
+    return RowGroups(codec, key_count, combiner, pool, group_limit)
+
+
+@cython.final
+cdef class RowGroups:
+    """See above; begins without memory of the pool."""
+
+    def __cinit__(self, RowCodec codec not None, int32_t key_count, RowCombiner combiner not None,
+                  PagePool pool not None, int64_t group_limit):
+        cdef int32_t index
+        self._codec = codec
+        self._combiner = combiner
+        self._pool = pool
+        self._key_count = key_count
+        self._group_limit = group_limit if group_limit > 0 else (<int64_t> 1 << 62)
+        self._key_columns = <int32_t*> calloc(key_count, sizeof(int32_t))
+        self._rows = <uint8_t**> malloc(CHUNK_ROWS * 3 * 8)
+        if self._key_columns == NULL or self._rows == NULL:
+            raise MemoryError()
+        self._hashes = <uint64_t*> (self._rows + CHUNK_ROWS)
+        self._positions = <int64_t*> (self._rows + 2 * CHUNK_ROWS)
+        for index in range(key_count):
+            self._key_columns[index] = index
+        self._null_mask = ((<uint64_t> 1 << key_count) - 1) << 32
+        self._word_slot = codec.slots[0] if key_count == 1 and codec.widths[0] == 8 else -1
+
+    def __dealloc__(self):
+        free(self._key_columns)
+        free(self._rows)
+        free(self._pages)
+
+    # ------------------------------------------------------------------------------------------------------ merging
+
+    def merge_kept(self, KeptRows kept not None, int64_t groups_expected):
+        """Merge rows that nobody has read; their pages go back on the way.
+
+        Args: groups_expected: for the size of the directory, which grows if there are more.
+        Raises: DataError when a sum overflows.
+        """
+        cdef RowPage* page
+        cdef int64_t done
+        cdef int failure = 0
+        self._begin(groups_expected)
+        while kept._page_index < kept._page_count:
+            page = kept._pages + kept._page_index
+            with nogil:
+                done = self._merge_page(page.memory, page.used, &failure)
+            self._check(done, failure)
+            if done < page.used:
+                page.used -= done
+                memmove(page.memory, page.memory + done, <size_t> page.used)
+                self._put_back(kept)
+                return None
+            self._pool.give(page.memory)
+            kept._page_index += 1
+            kept._next_index = kept._page_index
+        return self._take()
+
+    def merge_file(self, SpillFile file not None, int64_t groups_expected):
+        """Merge the rows of a file, if so many groups fit.
+
+        Raises: as merge_kept, also CorruptBlockError, SpillError.
+        """
+        cdef SpillReader reader
+        cdef const uint8_t* block = NULL
+        cdef int64_t size = 0
+        cdef int64_t done = 0
+        cdef int failure = 0
+        if not self._fits(groups_expected):
+            return None
+        self._begin(groups_expected)
+        reader = file.reader()
+        try:
+            with nogil:
+                while done == size and failure == 0 and reader.next_block(&block, &size) != 0:
+                    done = self._merge_page(<uint8_t*> block, size, &failure)
+            self._check(done, failure)
+        except BaseException:
+            self._give_pages()
+            raise
+        finally:
+            reader.close()
+        if done < size:
+            self._give_pages()
+            return None
+        return self._take()
+
+    cdef int _check(self, int64_t done, int failure) except -1:
+        if done == DAMAGED:
+            raise CorruptBlockError("sizes of rows do not add up in a page of aggregate states")
+        if failure != 0:
+            self._combiner.raise_failure(failure)
+        return 0
+
+    cdef void _begin(self, int64_t groups_expected) noexcept nogil:
+        """Empty the directory, which is for so many groups where there is room; it has no slots where there is none."""
+        cdef int64_t slot_count = slots_for(min(groups_expected, self._group_limit), self._pool.page_size)
+        self._give_pages()
+        if self._directory.slots != NULL and self._directory.slot_count != slot_count:
+            directory_give(&self._directory, self._pool)
+        if self._directory.slots != NULL:
+            memset(self._directory.slots, 0, <size_t> self._directory.size)
+        while self._directory.slots == NULL and 8 * slot_count >= self._pool.page_size:
+            if 8 * slot_count // self._pool.page_size <= self._pool.page_limit // 2:
+                directory_take(&self._directory, self._pool, slot_count)
+            slot_count //= 2
+
+    cdef bint _fits(self, int64_t groups) noexcept nogil:
+        """Whether pages for so many groups, and a directory of them, are free."""
+        cdef int64_t slot_count = slots_for(groups, self._pool.page_size)
+        return (groups // max(self._pool.page_size // self._codec.fixed_size, <int64_t> 1)
+                + 8 * slot_count // self._pool.page_size + 2) <= self._pool.pages_free()
+
+    cdef int64_t _merge_page(self, uint8_t* page, int64_t used, int* failure) noexcept nogil:
+        """Merge the rows of a page; returns the bytes of those that were, fewer than all: full. Or DAMAGED."""
+        cdef int64_t position = 0
+        cdef int64_t count, done
+        cdef int32_t size = self._codec.fixed_size
+        while position < used and failure[0] == 0:
+            count = rows_of_page(page + position, used - position, self._rows, CHUNK_ROWS)
+            if count < 0 or self._rows[count - 1] + size != self._rows[0] + count * size:
+                return DAMAGED
+            done = self._merge_rows(count, failure)
+            position += done * size
+            if done < count:
+                break
+        return position
+
+    cdef int64_t _merge_rows(self, int64_t count, int* failure) noexcept nogil:
+        """Merge _rows; returns how many were."""
+        cdef int64_t row = 0
+        cdef int64_t mask, position, room
+        cdef uint64_t tag, slot
+        cdef uint8_t* group
+        self._grow(count)
+        if self._directory.slots == NULL:
+            return 0
+        room = min(slot_limit(self._directory.slot_count), self._group_limit)
+        mask = self._directory.slot_count - 1
+        hash_rows(self._codec, self._key_columns, self._key_count, self._rows, count, self._hashes)
+        for row in range(-SLOT_AHEAD, 0):
+            self._look_ahead(row, count)
+        row = 0
+        while row < count:
+            self._look_ahead(row, count)
+            position = self._positions[row]
+            tag = self._hashes[row] & 0xFFFF
+            while True:
+                slot = self._directory.slots[position]
+                if slot == 0:
+                    group = self._place(self._rows[row]) if self.group_count < room else NULL
+                    if group == NULL:
+                        return row
+                    self._directory.slots[position] = directory_slot(group, tag)
+                    break
+                if slot >> 48 == tag:
+                    group = directory_group(slot)
+                    if self._is_same(group, self._rows[row]):
+                        failure[0] = self._combiner.combine(group, self._rows[row])
+                        if failure[0] != 0:
+                            return row
+                        break
+                position = (position + 1) & mask
+            row += 1
+        return row
+
+    cdef inline void _look_ahead(self, int64_t row, int64_t count) noexcept nogil:
+        """Ask for the slots of a row to come, and look there for one between, whose group is asked for then."""
+        cdef int64_t position = row + SLOT_AHEAD
+        cdef uint64_t tag, slot
+        if position < count:
+            self._positions[position] = directory_index(&self._directory, self._hashes[position])
+            prefetch(&self._directory.slots[self._positions[position]])
+        row += GROUP_AHEAD
+        if 0 <= row < count:
+            position = self._positions[row]
+            tag = self._hashes[row] & 0xFFFF
+            slot = self._directory.slots[position]
+            while slot != 0 and slot >> 48 != tag:
+                position = (position + 1) & (self._directory.slot_count - 1)
+                slot = self._directory.slots[position]
+            self._positions[row] = position
+            prefetch(directory_group(slot))
+
+    cdef inline bint _is_same(self, const uint8_t* group, const uint8_t* row) noexcept nogil:
+        """Whether keys are equal: of these kinds, their bytes and null bits are."""
+        cdef int32_t index, slot
+        if (load64(group) ^ load64(row)) & self._null_mask:
+            return False
+        if self._word_slot >= 0:
+            return load64(group + self._word_slot) == load64(row + self._word_slot)
+        for index in range(self._key_count):
+            slot = self._codec.slots[index]
+            if memcmp(group + slot, row + slot, <size_t> self._codec.widths[index]) != 0:
+                return False
+        return True
+
+    # ------------------------------------------------------------------------------------------------------- groups
+
+    cdef uint8_t* _place(self, const uint8_t* row) noexcept nogil:
+        """Copy a row to the groups; NULL: no page is left."""
+        cdef int64_t size = self._codec.fixed_size
+        cdef RowPage* page = self._pages + self._page_count - 1
+        cdef uint8_t* group
+        cdef int64_t word
+        if self._page_count == 0 or page.used + size > self._pool.page_size:
+            if size > self._pool.page_size or not self._add_page():
+                return NULL
+            page = self._pages + self._page_count - 1
+        group = page.memory + page.used
+        for word in range(size >> 3):
+            (<uint64_t*> group)[word] = (<const uint64_t*> row)[word]
+        page.used += size
+        self.group_count += 1
+        return group
+
+    cdef bint _add_page(self) noexcept nogil:
+        cdef RowPage* pages
+        cdef int64_t capacity
+        cdef uint8_t* memory
+        if self._page_count == self._page_capacity:
+            capacity = 2 * self._page_capacity + 8
+            pages = <RowPage*> realloc(self._pages, <size_t> capacity * sizeof(RowPage))
+            if pages == NULL:
+                return False
+            self._pages = pages
+            self._page_capacity = capacity
+        memory = self._pool.take()
+        if memory == NULL:
+            return False
+        self._pages[self._page_count].memory = memory
+        self._pages[self._page_count].used = 0
+        self._page_count += 1
+        return True
+
+    cdef void _grow(self, int64_t new_groups) noexcept nogil:
+        """Double the directory where so many new groups may not find room, it is half full, and it fits."""
+        cdef int64_t slot_count = self._directory.slot_count
+        cdef int64_t limit = slot_limit(slot_count)
+        if self._directory.slots != NULL and limit - self.group_count < new_groups and (
+                self.group_count > limit // 2 and directory_can_double(&self._directory, self._pool)):
+            directory_give(&self._directory, self._pool)
+            if not directory_take(&self._directory, self._pool, 2 * slot_count):
+                directory_take(&self._directory, self._pool, slot_count)
+            self._fill()
+
+    cdef void _fill(self) noexcept nogil:
+        """Enter all groups into the directory, which is empty: some at a time, so that slots are fetched together."""
+        cdef uint8_t* groups[FILL_GROUPS]
+        cdef uint64_t hashes[FILL_GROUPS]
+        cdef int64_t index, position, count, row
+        if self._directory.slots == NULL:
+            return
+        for index in range(self._page_count):
+            position = 0
+            while position < self._pages[index].used:
+                count = rows_of_page(self._pages[index].memory + position, self._pages[index].used - position, groups,
+                                     FILL_GROUPS)
+                hash_rows(self._codec, self._key_columns, self._key_count, groups, count, hashes)
+                for row in range(count):
+                    prefetch(&self._directory.slots[directory_index(&self._directory, hashes[row])])
+                for row in range(count):
+                    directory_insert(&self._directory, groups[row], hashes[row])
+                position += count * self._codec.fixed_size
+
+    # ------------------------------------------------------------------------------------------------------ leaving
+
+    cdef object _take(self):
+        """Return the groups, which are then the caller's to read or delete."""
+        cdef KeptRows kept = KeptRows.__new__(KeptRows)
+        kept._pool = self._pool
+        kept._codec = self._codec
+        kept._pages = self._pages
+        kept._page_count = kept.page_count = self._page_count
+        kept.row_count = self.group_count
+        self._pages = NULL
+        self._page_count = self._page_capacity = self.group_count = 0
+        return kept
+
+    cdef int _put_back(self, KeptRows kept) except -1:
+        """Put the groups in front of the rows that were not read."""
+        cdef int64_t left = kept._page_count - kept._page_index
+        cdef int64_t count = self._page_count + left
+        cdef int64_t page, used = 0
+        cdef RowPage* pages = <RowPage*> realloc(self._pages, <size_t> (count + 1) * sizeof(RowPage))
+        if pages == NULL:
+            raise MemoryError()
+        memcpy(pages + self._page_count, kept._pages + kept._page_index, <size_t> left * sizeof(RowPage))
+        free(kept._pages)
+        kept._pages = pages
+        kept._page_count = kept.page_count = count
+        with nogil:
+            for page in range(count):
+                used += pages[page].used
+        kept.row_count = used // self._codec.fixed_size
+        kept._page_index = kept._next_index = 0
+        self._pages = NULL
+        self._page_count = self._page_capacity = self.group_count = 0
+        return 0
+
+    cdef void _give_pages(self) noexcept nogil:
+        while self._page_count > 0:
+            self._page_count -= 1
+            self._pool.give(self._pages[self._page_count].memory)
+        self.group_count = 0
+
+    def rest(self):
+        """Give every page back until the next merge."""
+        self._give_pages()
+        directory_give(&self._directory, self._pool)
+
+    def close(self):
+        """Give every page back; idempotent."""
+        self.rest()
+
+
+cdef inline int64_t slot_limit(int64_t slot_count) noexcept nogil:
+    """How many groups a directory may hold: 3/4 of its slots."""
+    return slot_count // 4 * 3
+
+
+cdef inline int64_t slots_for(int64_t groups, int64_t page_size) noexcept nogil:
+    """Return how many slots are enough, from a page of them on."""
+    cdef int64_t slot_count = page_size // 8
+    while slot_limit(slot_count) < groups:
+        slot_count *= 2
+    return slot_count

@@ -1,0 +1,78 @@
+"""RowMerging: sources of states whose groups are found among their rows, and given out without a table.
+
+    merging = RowMerging(layout, output_schema, pool, group_limit)
+    groups = merging.groups_of(source)      KeptRows, or None: the table is to take the source
+    for batch in merging.results_of(groups): ...            gives their pages back
+    merging.close()
+
+Where keys or states are not of that kind (``row_groups``), nothing is taken. A partition in memory that turns out to
+have more groups than fit is left with the same states in fewer rows; a file is only begun where all probably fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from engine.aggregate.aggregate_layout import AggregateLayout
+from engine.aggregate.row_groups import RowGroups, row_groups_of
+from engine.aggregate.row_partitions import KeptRows
+from engine.aggregate.state_combiner import StateCombiner
+from engine.aggregate.state_results import results_of_states
+from engine.iomanager.spill_file import SpillFile
+from engine.memory.page_pool import PagePool
+from engine.records.row_codec import RowCodec
+
+
+class RowMerging:
+    """Args: group_limit: at most so many groups in memory, 0: no limit."""
+
+    def __init__(self, layout: AggregateLayout, output_schema: pa.Schema, pool: PagePool, group_limit: int) -> None:
+        self._layout, self._output_schema, self._key_count = layout, output_schema, len(layout.key_columns)
+        self._groups: RowGroups | None = None
+        #: groups for each row of the last source
+        self.groups_per_row = 1.0
+        codec = RowCodec(layout.state_schema)
+        if codec.is_fixed and self._key_count > 0:
+            combiner = StateCombiner(
+                layout.state_schema, self._key_count, layout.merge_operations, layout.overflow_texts
+            )
+            self._groups = row_groups_of(codec, self._key_count, combiner, pool, group_limit)
+        self._row_size = codec.fixed_size
+
+    def groups_of(self, source: SpillFile | KeptRows) -> KeptRows | None:
+        """Merge the states of a source. Raises: DataError, CorruptBlockError, SpillError."""
+        if self._groups is None:
+            return None
+        rows, expected = self._rows_of(source), self.groups_expected(source)
+        if isinstance(source, KeptRows):
+            merged = self._groups.merge_kept(source, expected)
+        else:
+            merged = self._groups.merge_file(source, expected)
+        if merged is None:
+            self._groups.rest()
+        else:
+            self.groups_per_row = merged.row_count / max(rows, 1)
+        return merged
+
+    def _rows_of(self, source: SpillFile | KeptRows) -> int:
+        """Return how many rows a source has; those of a file are no smaller."""
+        return source.row_count if isinstance(source, KeptRows) else source.raw_bytes // self._row_size
+
+    def groups_expected(self, source: SpillFile | KeptRows) -> int:
+        """Return how many groups a source has where it is as the last one was."""
+        return int(self._rows_of(source) * self.groups_per_row * 1.1)
+
+    def results_of(self, groups: KeptRows) -> Iterator[pa.RecordBatch]:
+        """Yield groups as keys and results."""
+        try:
+            for states in groups:
+                yield results_of_states(states, self._key_count, self._layout.results, self._output_schema)
+        finally:
+            groups.delete()
+
+    def close(self) -> None:
+        """Give every page back; idempotent."""
+        if self._groups is not None:
+            self._groups.close()

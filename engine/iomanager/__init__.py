@@ -8,8 +8,8 @@ through a ``SpillReader``. Threads, disks, checksums, compression and cleaning u
     spill_space.py      SpillSpace: the files of one operator
     spill_identity.py   SpillIdentity: whose a block is
     spill_writer.pyx    SpillWriter: rows in, blocks on disk, next directory when one is full
-    spill_file.pyx      SpillFile: index of a finished file
-    spill_reader.pyx    SpillReader: blocks in order, read ahead, or by index
+    spill_file.pyx      SpillFile: a finished file, blocks one behind the other
+    spill_reader.pyx    SpillReader: blocks in order, read ahead
     value_store.py      ValueStore: wide values of rows, in files of their own
     request_queue.pyx   one thread per disk and direction, bounded
     io_buffers.pyx      recycled memory for blocks

@@ -1,15 +1,17 @@
-# SpillFile: the index of a finished file, in memory: where each block is.
+# SpillFile: a finished file. Each block says how long it is, so the next one is found behind it:
+#
+#     │ header │ payload │ header │ payload │ ...      one extent; the next one begins with the block that follows
+#              ▲ place of a marked block
 
 cimport cython
 from libc.stdint cimport int32_t, int64_t
 
 from engine.iomanager.block_format cimport BlockHeader
 
-cdef struct BlockEntry:
-    int64_t offset              # of the header in its extent
-    int64_t stored_length       # payload bytes on disk; less than raw_length exactly when compressed
-    int64_t raw_length          # bytes that were written
-    int32_t extent              # number of the extent
+cdef struct BlockPlace:
+    int64_t sequence            # number of the block in its file
+    int64_t offset              # of its header in its extent
+    int64_t extent              # number of the extent
 
 
 @cython.final
@@ -19,7 +21,10 @@ cdef class SpillFile:
     cdef readonly int64_t stored_bytes      # headers included
     cdef readonly int64_t block_count
     cdef readonly bint deleted
-    cdef BlockEntry* _blocks
+    cdef BlockPlace* _marks                 # [_mark_count]
+    cdef int64_t _mark_count
+    cdef int64_t* _first_blocks             # number of the first block of each extent; behind them block_count
+    cdef int32_t _extent_count
     cdef BlockHeader _identity
     cdef object _lock
     cdef int* _fds                          # of each extent, while a reader is open; guarded by _lock
@@ -34,8 +39,8 @@ cdef class SpillFile:
     cdef int _open(self) except -1
     cdef void _close(self, int32_t opened) noexcept
 
-# A file of the space over an index, which becomes the file's.
+# A file of the space; first_blocks: of its extents.
 cdef SpillFile new_file(
-    object space, str label, tuple extents, const BlockHeader* identity, BlockEntry* blocks, int64_t block_count,
+    object space, str label, tuple extents, list first_blocks, const BlockHeader* identity, int64_t block_count,
     int64_t raw_bytes, int64_t stored_bytes
 )

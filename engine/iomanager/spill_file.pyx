@@ -1,23 +1,23 @@
-"""SpillFile: a finished file of blocks and its index.
+"""SpillFile: a finished file of blocks.
 
     file = writer.finish()
     with file.reader(prefetch=2) as reader: ...          several readers at a time, which share its descriptors
-    file.read_block(index)                               one block, read now
+    file.reader(2, file.place(mark), block_count)        from a block on that was marked when it was written
     file.delete()                                        or the space's close deletes it
     file.share(count) ... file.release()                 for several owners: deleted when each has released it
 
-The index (32 bytes for each block) stays in memory: a reader knows where each block is and how long, so it reads a
-block with one call and refuses one that is not the expected. A file consists of one extent, or of several when a disk
-became full while it was written; readers do not see the difference. Its descriptors are open while a reader is.
+There is no index of its blocks: a reader goes from each to the one behind it, whose header it reads with the payload,
+in one call. So a file takes the same memory however long it is. A file consists of one extent, or of several when a
+disk became full while it was written; readers do not see the difference. Its descriptors are open while a reader is.
 
-Source: Flink's FileIOChannel and BlockChannelReader; the index is ours.
+Source: Flink's FileIOChannel and BlockChannelReader; marks are ours.
 """
 
 cimport cython
 from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport calloc, free
 
-from engine.iomanager.block_format cimport BLOCK_HEADER_BYTES, BlockHeader
+from engine.iomanager.block_format cimport BlockHeader
 
 import os
 import threading
@@ -32,7 +32,8 @@ cdef class SpillFile:
         raise TypeError("a SpillFile comes from SpillWriter.finish()")
 
     def __dealloc__(self):
-        free(self._blocks)
+        free(self._marks)
+        free(self._first_blocks)
 
     cdef int* enter(self) except NULL:
         with self._lock:
@@ -83,40 +84,27 @@ cdef class SpillFile:
         """The number in the header of this file's blocks."""
         return self._identity.file
 
-    def block_sizes(self, int64_t first_block=0, count=None):
-        """Return the raw lengths of blocks (all of them by default), for whoever keeps an index of ranges."""
-        cdef int64_t end = self.block_count if count is None else first_block + count
-        if not 0 <= first_block <= end <= self.block_count:
-            raise IndexError(f"blocks {first_block} to {end} of {self.block_count}")
-        return [self._blocks[index].raw_length for index in range(first_block, end)]
+    def place(self, int64_t mark):
+        """Return (block number, offset, extent) of the block that was the next one when the writer made a mark."""
+        if not 0 <= mark < self._mark_count:
+            raise IndexError(f"mark {mark} of {self._mark_count} in {self!r}")
+        place = self._marks[mark]
+        return place.sequence, place.offset, place.extent
 
-    def block_place(self, int64_t index):
-        """Return (path, offset, bytes on disk with header) of a block."""
-        if not 0 <= index < self.block_count:
-            raise IndexError(f"block {index} of {self.block_count}")
-        entry = self._blocks[index]
-        return self._extents[entry.extent][0], entry.offset, entry.stored_length + BLOCK_HEADER_BYTES
-
-    def reader(self, int32_t prefetch=2, int64_t first_block=0, block_count=None):
-        """Return a SpillReader over a range of blocks (all of them by default).
+    def reader(self, int32_t prefetch=2, place=(0, 0, 0), block_count=None):
+        """Return a SpillReader from a place on, over so many blocks (all of them by default).
 
         Args: prefetch: blocks read ahead, each of which takes memory of one block beside the one in use; with 0 the
             caller's thread reads.
         Raises: SpillError when a file is gone or has been deleted.
         """
+        cdef int64_t first_block = place[0]
         cdef int64_t end = self.block_count if block_count is None else first_block + block_count
         if not 0 <= first_block <= end <= self.block_count or prefetch < 0:
             raise ValueError(f"blocks {first_block} to {end} of {self.block_count}, prefetch {prefetch}")
         if self.deleted:
             raise SpillError(f"the spill file {self.label} has been deleted")
-        return self._space.open_reader(self, prefetch, first_block, end)
-
-    def read_block(self, int64_t index):
-        """Return the rows of one block. Raises: CorruptBlockError, SpillError, IndexError."""
-        if not 0 <= index < self.block_count:
-            raise IndexError(f"block {index} of {self.block_count}")
-        with self.reader(0, index, 1) as reader:
-            return reader.read_block(index)
+        return self._space.open_reader(self, prefetch, place, end)
 
     def delete(self):
         """Remove the files from disk; idempotent. Readers that are open go on."""
@@ -139,15 +127,22 @@ cdef class SpillFile:
 
 
 cdef SpillFile new_file(
-    object space, str label, tuple extents, const BlockHeader* identity, BlockEntry* blocks, int64_t block_count,
+    object space, str label, tuple extents, list first_blocks, const BlockHeader* identity, int64_t block_count,
     int64_t raw_bytes, int64_t stored_bytes
 ):
     cdef SpillFile file = SpillFile.__new__(SpillFile)
+    cdef int32_t extent
+    file._first_blocks = <int64_t*> calloc(len(first_blocks) + 1, sizeof(int64_t))
+    if file._first_blocks == NULL:
+        raise MemoryError(f"no memory for the spill file {label}")
+    file._extent_count = <int32_t> len(first_blocks)
+    for extent in range(file._extent_count):
+        file._first_blocks[extent] = first_blocks[extent]
+    file._first_blocks[file._extent_count] = block_count
     file._space = space
     file.label = label
     file._extents = extents
     file._identity = identity[0]
-    file._blocks = blocks
     file.block_count = block_count
     file.raw_bytes = raw_bytes
     file.stored_bytes = stored_bytes

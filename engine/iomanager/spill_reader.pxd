@@ -1,8 +1,11 @@
-# SpillReader: the blocks of a SpillFile, in order, read ahead. Comes from SpillFile.reader(prefetch).
+# SpillReader: the blocks of a SpillFile, in order, read ahead. Comes from SpillFile.reader(prefetch, place).
 #
 #     slot 0  in the caller's hands (until its next call)       prefetch + 1 slots, each with memory for one raw block
 #     slot 1  read and checked, waiting
 #     slot 2  in the directory's request queue: preadv, checks, decompress
+#
+#     cursor ──► │ header │ payload │ header │ payload │      a call reads a payload and the header behind it
+#                         └──── one call ────┘
 
 cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t
@@ -10,20 +13,31 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 from engine.iomanager.block_format cimport BlockHeader
 from engine.iomanager.io_buffers cimport IoBuffers
 from engine.iomanager.request_queue cimport IoRequest, RequestQueue
-from engine.iomanager.spill_file cimport BlockEntry, SpillFile
+from engine.iomanager.spill_file cimport BlockPlace, SpillFile
+
+# Where a reader is in its file; used by one thread, the queue's or the caller's. All that points is the reader's.
+cdef struct BlockCursor:
+    BlockPlace place                # of the block that is read next
+    BlockHeader header              # its header, if has_header
+    bint has_header
+    const BlockHeader* identity
+    const int64_t* first_blocks     # of the extents, and behind them how many blocks there are
+    int32_t extent_count
+    int64_t length_max              # bytes: a block that says that it has more lies
+    const int* fds                  # of the extents
+    void* buffers                   # IoBuffers
+    int fault                       # BlockFault of the block at the place, 0 when it is good: nothing behind is read
+    int error                       # errno
+
 
 cdef struct ReadSlot:
     IoRequest request               # first: what the queue knows
-    void* buffers                   # the reader's IoBuffers
-    const BlockHeader* identity
-    BlockEntry entry
-    int64_t sequence
-    int fd
+    BlockCursor* cursor
     uint8_t* memory                 # NULL until the first block
     int64_t capacity
+    int64_t size                    # bytes of the block
     int32_t pending                 # 1 while the request is in a queue
-    int fault                       # BlockFault of what was read, 0 when it is good
-    int error                       # errno, 0 when the read succeeded
+    bint is_bad                     # what is wrong is in the cursor
 
 
 cdef enum:
@@ -40,7 +54,7 @@ cdef class SpillReader:
     cdef object _space
     cdef IoBuffers _buffers
     cdef RequestQueue _queue                    # of the first extent's directory; serves the others too
-    cdef int* _fds                              # of each extent: the file's
+    cdef BlockCursor _cursor
     cdef ReadSlot* _slots
     cdef int32_t _slot_count
     cdef int64_t _requested_index               # one behind the last block that was asked for
@@ -53,5 +67,5 @@ cdef class SpillReader:
 
     cdef int _request(self, int64_t index) except -1 nogil
     cdef int _refuse(self) except -1
-    cdef int _raise_failure(self, ReadSlot* slot) except -1
+    cdef int _raise_failure(self) except -1
     cdef void _release(self) noexcept

@@ -2,14 +2,14 @@
 
     reader = file.reader(prefetch=2)
     while reader.next_block(&data, &size): ...       or ``for rows in reader`` (bytes)
-    reader.read_block(index)                          any block of the file, read by the caller's thread
     reader.cancel()                                   from any thread: every later read raises TaskCancelledError
     reader.close()                                    or ``with``
 
 The directory's reader thread reads, checks and decompresses up to `prefetch` blocks while the caller works on one
-(slots are drawn in ``spill_reader.pxd``); with prefetch 0 the caller's thread does it and nothing is queued. Every
-block is checked against the index and its header: a block that is not exactly the expected one raises
-CorruptBlockError, and its rows are never seen.
+(slots are drawn in ``spill_reader.pxd``); with prefetch 0 the caller's thread does it and nothing is queued. Where a
+block is follows from the one before it: a chain, which one thread at a time follows. Every header is checked before
+what it says is used: a block that is not exactly the expected one raises CorruptBlockError, its rows are never seen,
+and nothing behind it is read.
 
 Memory: prefetch + 1 blocks (raw), and one stored block in the thread while it decompresses.
 
@@ -17,25 +17,25 @@ Source: Flink's AsynchronousBlockReader and its header-checked buffer file reade
 """
 
 cimport cython
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.errno cimport ENOMEM
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.stdlib cimport calloc, free
-from libc.string cimport memset
 
 from engine.iomanager.block_format cimport (
     BLOCK_HEADER_BYTES,
+    CODEC_NONE,
     FAULT_CODEC,
+    FAULT_LENGTH,
     FAULT_NONE,
     FAULT_TRUNCATED,
-    BlockHeader,
     check_header,
     check_payload,
     decompress_payload,
 )
 from engine.iomanager.io_buffers cimport IoBuffers
 from engine.iomanager.request_queue cimport IoRequest, RequestQueue
-from engine.iomanager.spill_file cimport BlockEntry, SpillFile
+from engine.iomanager.spill_file cimport SpillFile
 
 import os
 
@@ -48,27 +48,28 @@ cdef extern from *:
     #include <stdint.h>
     #include <sys/uio.h>
 
-    /* Read header and payload at an offset; 0, errno, or -1 when the file ends before. */
-    static int drey_read_block(int fd, void* header, size_t header_size, void* payload, size_t payload_size,
-                               int64_t offset)
+    /* Read two parts, one behind the other, at an offset; 0 or errno, and how many bytes there were. */
+    static int drey_read_parts(int fd, void* first_part, size_t first_size, void* second_part, size_t second_size,
+                               int64_t offset, int64_t* done)
     {
-        struct iovec parts[2] = {{header, header_size}, {payload, payload_size}};
+        struct iovec parts[2] = {{first_part, first_size}, {second_part, second_size}};
         int first = 0;
+        *done = 0;
         while (first < 2) {
             ssize_t count;
             if (parts[first].iov_len == 0) {
                 first++;
                 continue;
             }
-            count = preadv(fd, parts + first, 2 - first, offset);
+            count = preadv(fd, parts + first, 2 - first, offset + *done);
             if (count < 0) {
                 if (errno == EINTR)
                     continue;
                 return errno;
             }
             if (count == 0)
-                return -1;
-            offset += count;
+                return 0;
+            *done += count;
             while (first < 2 && (size_t) count >= parts[first].iov_len) {
                 count -= parts[first].iov_len;
                 first++;
@@ -81,8 +82,9 @@ cdef extern from *:
         return 0;
     }
     """
-    int drey_read_block(
-        int fd, void* header, size_t header_size, void* payload, size_t payload_size, int64_t offset
+    int drey_read_parts(
+        int fd, void* first_part, size_t first_size, void* second_part, size_t second_size, int64_t offset,
+        int64_t* done
     ) noexcept nogil
 
 
@@ -92,35 +94,88 @@ cdef void execute_read(IoRequest* request) noexcept nogil:
 
 
 cdef void read_slot(ReadSlot* slot) noexcept nogil:
-    """Read, check and decompress the slot's block into its memory; the outcome is in `fault` and `error`."""
-    cdef BlockHeader header
-    cdef BlockEntry* entry = &slot.entry
-    cdef bint compressed = entry.stored_length != entry.raw_length
-    cdef uint8_t* stored = slot.memory
-    cdef int outcome
-    slot.fault = FAULT_NONE
-    slot.error = 0
-    if compressed:
-        stored = (<IoBuffers> slot.buffers).take(entry.stored_length)
-        if stored == NULL:
-            slot.error = ENOMEM
-            return
-    outcome = drey_read_block(
-        slot.fd, &header, BLOCK_HEADER_BYTES, stored, <size_t> entry.stored_length, entry.offset
+    """Read the cursor's block into the slot and move the cursor on, unless something is wrong, now or before."""
+    cdef BlockCursor* cursor = slot.cursor
+    cdef int64_t length
+    if cursor.fault == FAULT_NONE and cursor.error == 0:
+        find_block(cursor)
+    if cursor.fault == FAULT_NONE and cursor.error == 0:
+        length = cursor.header.stored_length
+        cursor.has_header = read_block(cursor, slot)
+        if cursor.fault == FAULT_NONE and cursor.error == 0:
+            cursor.place.sequence += 1
+            cursor.place.offset += BLOCK_HEADER_BYTES + length
+    slot.is_bad = cursor.fault != FAULT_NONE or cursor.error != 0
+
+
+cdef void find_block(BlockCursor* cursor) noexcept nogil:
+    """Have the header of the block at the cursor's place, checked."""
+    cdef int64_t done = 0
+    while cursor.place.extent + 1 < cursor.extent_count and (
+        cursor.first_blocks[cursor.place.extent + 1] <= cursor.place.sequence
+    ):
+        cursor.place.extent += 1
+        cursor.place.offset = 0
+        cursor.has_header = False
+    if not cursor.has_header:
+        cursor.error = drey_read_parts(
+            cursor.fds[cursor.place.extent], &cursor.header, BLOCK_HEADER_BYTES, NULL, 0, cursor.place.offset, &done
+        )
+        if cursor.error == 0 and done < BLOCK_HEADER_BYTES:
+            cursor.fault = FAULT_TRUNCATED
+    if cursor.error == 0 and cursor.fault == FAULT_NONE:
+        cursor.fault = check_header(&cursor.header, cursor.identity, cursor.place.sequence, -1, -1)
+    if cursor.error == 0 and cursor.fault == FAULT_NONE and (
+        cursor.header.raw_length > cursor.length_max or cursor.header.stored_length > cursor.length_max
+    ):
+        cursor.fault = FAULT_LENGTH
+
+
+cdef bint read_block(BlockCursor* cursor, ReadSlot* slot) noexcept nogil:
+    """Read, check and decompress the payload of the cursor's block; returns whether its header is the next one's now.
+
+    The headers behind payloads are read with them, but for the last one of an extent.
+    """
+    cdef BlockHeader header = cursor.header
+    cdef bint compressed = header.codec != CODEC_NONE
+    cdef bint is_last = cursor.first_blocks[cursor.place.extent + 1] == cursor.place.sequence + 1
+    cdef uint8_t* stored
+    cdef int64_t done = 0
+    if not slot_holds(slot, header.raw_length):
+        cursor.error = ENOMEM
+        return False
+    stored = (<IoBuffers> cursor.buffers).take(header.stored_length) if compressed else slot.memory
+    if stored == NULL:
+        cursor.error = ENOMEM
+        return False
+    cursor.error = drey_read_parts(
+        cursor.fds[cursor.place.extent], stored, <size_t> header.stored_length, &cursor.header,
+        0 if is_last else BLOCK_HEADER_BYTES, cursor.place.offset + BLOCK_HEADER_BYTES, &done,
     )
-    if outcome > 0:
-        slot.error = outcome
-    elif outcome < 0:
-        slot.fault = FAULT_TRUNCATED
-    else:
-        slot.fault = check_header(&header, slot.identity, slot.sequence, entry.raw_length, entry.stored_length)
-        if slot.fault == FAULT_NONE:
-            slot.fault = check_payload(&header, stored)
-        if slot.fault == FAULT_NONE and compressed:
-            if decompress_payload(header.codec, stored, entry.stored_length, slot.memory, entry.raw_length) != 0:
-                slot.fault = FAULT_CODEC
+    if done >= header.stored_length:
+        cursor.error = 0                # what is wrong behind the block is found when that is wanted
+        cursor.fault = check_payload(&header, stored)
+        if compressed and cursor.fault == FAULT_NONE and (
+            decompress_payload(header.codec, stored, header.stored_length, slot.memory, header.raw_length) != 0
+        ):
+            cursor.fault = FAULT_CODEC
+    elif cursor.error == 0:
+        cursor.fault = FAULT_TRUNCATED
     if compressed:
-        (<IoBuffers> slot.buffers).give(stored, entry.stored_length)
+        (<IoBuffers> cursor.buffers).give(stored, header.stored_length)
+    return not is_last and done == header.stored_length + BLOCK_HEADER_BYTES
+
+
+cdef bint slot_holds(ReadSlot* slot, int64_t size) noexcept nogil:
+    """Let a slot, whose memory nobody uses any more, have enough of it; False: there is none."""
+    slot.size = size
+    if slot.memory != NULL and slot.capacity < size:
+        (<IoBuffers> slot.cursor.buffers).give(slot.memory, slot.capacity)
+        slot.memory = NULL
+    if slot.memory == NULL:
+        slot.capacity = size
+        slot.memory = (<IoBuffers> slot.cursor.buffers).take(size)
+    return slot.memory != NULL
 
 
 @cython.final
@@ -129,25 +184,29 @@ cdef class SpillReader:
 
     def __cinit__(
         self, space, SpillFile file not None, RequestQueue queue, IoBuffers buffers not None, int32_t prefetch,
-        int64_t first_block, int64_t end_block,
+        place, int64_t end_block,
     ):
-        cdef int32_t index
         self._space = space
         self._file = file
         self._queue = queue
         self._buffers = buffers
         self._prefetch = prefetch if queue is not None else 0
-        self.next_index = first_block
+        self._cursor.place.sequence, self._cursor.place.offset, self._cursor.place.extent = place
+        self.next_index = self._requested_index = self._cursor.place.sequence
         self.end_index = end_block
-        self._requested_index = first_block
         self._slot_count = self._prefetch + 1
         self._slots = <ReadSlot*> calloc(<size_t> self._slot_count, sizeof(ReadSlot))
         if self._slots == NULL:
             raise MemoryError(f"no memory for a reader of {file.label}")
-        self._fds = file.enter()
+        self._cursor.fds = file.enter()
+        self._cursor.identity = &file._identity
+        self._cursor.first_blocks = file._first_blocks
+        self._cursor.extent_count = file._extent_count
+        self._cursor.length_max = file.raw_bytes + file.stored_bytes
+        self._cursor.buffers = <void*> buffers
         if self._prefetch > 0:
             self._queue.start()
-            while self._requested_index < min(end_block, first_block + self._prefetch):
+            while self._requested_index < min(end_block, self.next_index + self._prefetch):
                 self._request(self._requested_index)
 
     def __dealloc__(self):
@@ -165,30 +224,18 @@ cdef class SpillReader:
         slot = self._slots + self.next_index % self._slot_count
         if self._prefetch > 0:
             self._queue.wait_pending(&slot.pending, 0)
-        if slot.fault != 0 or slot.error != 0:
+        if slot.is_bad:
             with gil:
-                self._raise_failure(slot)
+                self._raise_failure()
         self.next_index += 1
         data[0] = slot.memory
-        size[0] = slot.entry.raw_length
+        size[0] = slot.size
         return 1
 
     cdef int _request(self, int64_t index) except -1 nogil:
         """Have a block read into its slot, whose memory nobody uses any more."""
         cdef ReadSlot* slot = self._slots + index % self._slot_count
-        slot.entry = self._file._blocks[index]
-        if slot.capacity < slot.entry.raw_length or slot.memory == NULL:
-            if slot.memory != NULL:
-                self._buffers.give(slot.memory, slot.capacity)
-            slot.capacity = slot.entry.raw_length
-            slot.memory = self._buffers.take(slot.capacity)
-            if slot.memory == NULL:
-                with gil:
-                    raise MemoryError(f"no memory for a block of {slot.capacity} bytes of {self._file.label}")
-        slot.buffers = <void*> self._buffers
-        slot.identity = &self._file._identity
-        slot.sequence = index
-        slot.fd = self._fds[slot.entry.extent]
+        slot.cursor = &self._cursor
         slot.request.handler = execute_read
         self._requested_index = index + 1
         if self._prefetch > 0:
@@ -202,12 +249,15 @@ cdef class SpillReader:
             raise TaskCancelledError(f"the reader of {self._file.label} was cancelled")
         raise ValueError(f"the reader of {self._file.label} is closed")
 
-    cdef int _raise_failure(self, ReadSlot* slot) except -1:
-        path, offset, _ = self._file.block_place(slot.sequence)
-        if slot.fault != 0:
-            raise corrupt_block(path, offset, slot.sequence, slot.fault)
-        raise SpillError(f"reading block {slot.sequence} at offset {offset} of {path} failed: "
-                         f"{os.strerror(slot.error)}")
+    cdef int _raise_failure(self) except -1:
+        cdef BlockCursor* cursor = &self._cursor
+        path = self._file.paths[cursor.place.extent]
+        if cursor.fault != 0:
+            raise corrupt_block(path, cursor.place.offset, cursor.place.sequence, cursor.fault)
+        if cursor.error == ENOMEM:
+            raise MemoryError(f"no memory for block {cursor.place.sequence} of {self._file.label}")
+        raise SpillError(f"reading block {cursor.place.sequence} at offset {cursor.place.offset} of {path} failed: "
+                         f"{os.strerror(cursor.error)}")
 
     cdef void _release(self) noexcept:
         """Wait for what is queued; give back memory and descriptors."""
@@ -220,9 +270,9 @@ cdef class SpillReader:
                     self._buffers.give(self._slots[index].memory, self._slots[index].capacity)
             free(self._slots)
             self._slots = NULL
-        if self._fds != NULL:
+        if self._cursor.fds != NULL:
             self._file.leave()
-            self._fds = NULL
+            self._cursor.fds = NULL
 
     # -------------------------------------------------------------------------------------------------- from Python
 
@@ -238,28 +288,6 @@ cdef class SpillReader:
         if not found:
             raise StopIteration
         return PyBytes_FromStringAndSize(<const char*> data, size)
-
-    def read_block(self, int64_t index):
-        """Return the rows of any block of the file, read by this thread; the order of next_block is not touched."""
-        cdef ReadSlot slot
-        cdef bytes rows
-        if self._state != READER_OPEN:
-            self._refuse()
-        if not 0 <= index < self._file.block_count:
-            raise IndexError(f"block {index} of {self._file.block_count}")
-        memset(&slot, 0, sizeof(slot))
-        slot.entry = self._file._blocks[index]
-        rows = PyBytes_FromStringAndSize(NULL, slot.entry.raw_length)
-        slot.memory = <uint8_t*> PyBytes_AS_STRING(rows)
-        slot.buffers = <void*> self._buffers
-        slot.identity = &self._file._identity
-        slot.sequence = index
-        slot.fd = self._fds[slot.entry.extent]
-        with nogil:
-            read_slot(&slot)
-        if slot.fault != 0 or slot.error != 0:
-            self._raise_failure(&slot)
-        return rows
 
     def cancel(self):
         """Have every later read raise TaskCancelledError; it is still to be closed. Thread: any."""

@@ -204,11 +204,11 @@ class SpillSpace:
         self._stored_bytes += writer.stored_bytes
         self._raw_bytes += writer.raw_bytes
 
-    def open_reader(self, file: SpillFile, prefetch: int, first_block: int, end_block: int) -> SpillReader:
-        """Return a reader over blocks first_block to end_block - 1."""
+    def open_reader(self, file: SpillFile, prefetch: int, place: tuple[int, int, int], end_block: int) -> SpillReader:
+        """Return a reader from a place on, up to block end_block - 1."""
         self._require_open()
-        queue = file.extents[0][1].read_queue if prefetch > 0 and end_block > first_block else None
-        reader = SpillReader(self, file, queue, self._buffers, prefetch, first_block, end_block)
+        queue = file.extents[0][1].read_queue if prefetch > 0 and end_block > place[0] else None
+        reader = SpillReader(self, file, queue, self._buffers, prefetch, place, end_block)
         self._readers.add(reader)
         if self._cancelled:
             reader.cancel()

@@ -11,7 +11,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 from engine.iomanager.block_format cimport BlockHeader
 from engine.iomanager.io_buffers cimport IoBuffers
 from engine.iomanager.request_queue cimport IoRequest, RequestQueue
-from engine.iomanager.spill_file cimport BlockEntry
+from engine.iomanager.spill_file cimport BlockPlace
 
 cdef struct WriteStream:            # what the I/O thread works on; the task's thread reads `failed` only
     void* owner                     # the SpillWriter, alive until nothing is pending
@@ -20,9 +20,10 @@ cdef struct WriteStream:            # what the I/O thread works on; the task's t
     int32_t extent                  # number of the current extent
     int64_t position                # in bytes, from the start of the current extent
     BlockHeader identity
-    BlockEntry* blocks              # the index: block_count entries
     int64_t block_count
-    int64_t block_capacity
+    BlockPlace* marks               # [mark_count]
+    int64_t mark_count
+    int64_t mark_capacity
     int64_t stored_bytes            # headers included
     bint compress
     int32_t poor_streak             # KiB that compression did not shrink by a tenth lately, at most 64 of a block
@@ -46,17 +47,33 @@ cdef class SpillWriter:
     cdef bint _ended
     cdef int32_t _file_number
     cdef list _extents                      # (path, directory) of each, in order
+    cdef list _first_blocks                 # number of the first block of each
+    cdef int64_t _mark_count
+    cdef int32_t _new_marks                 # of the block that is cut next
+    cdef BlockPlace* _note                  # where its place is to be written, or NULL
     cdef set _full                          # directories that had no room for a block of this file
 
     # Append whole rows. With or without the GIL; waits when the disk is behind.
     # Raises what an earlier block met: DiskFullError, SpillError.
     cdef int write(self, const uint8_t* data, int64_t size) except -1 nogil
-    # End the current block here, so that the next row begins a new one (its index is blocks_cut).
+    # End the current block here, so that the next row begins a new one (its number is blocks_cut).
     cdef int cut(self) except -1 nogil
+    # Whether so many bytes would begin a new block.
+    cdef inline bint begins_block(self, int64_t size) noexcept nogil:
+        return self._fill_size == 0 or self._fill_size + size > self.block_size
+    # End the current block and mark the next one; returns the number of the mark, for SpillFile.place.
+    cdef int64_t mark(self) except -1 nogil
+    # End the current block and have the place of the next one written there, when it is on disk. It is known to the
+    # writer's thread after settle, and to what write_own hands over; the memory stays until one or the other.
+    cdef int note_next(self, BlockPlace* place) except -1 nogil
+    # Write a block, after cut or mark, from memory of the IoBuffers (of that capacity), which is given back, also when
+    # this raises.
+    cdef int write_own(self, uint8_t* data, int64_t size, int64_t capacity) except -1 nogil
+    # Wait until nothing is on its way to the disk.
+    cdef void settle(self) noexcept nogil
 
     cdef int _take_buffer(self) except -1 nogil
-    cdef int _queue_block(self, uint8_t* data, int64_t size, bint borrowed) except -1 nogil
-    cdef void _settle(self) noexcept nogil
+    cdef int _queue_block(self, uint8_t* data, int64_t size, int64_t capacity) except -1 nogil
     cdef int _open_first(self, int64_t need) except -1
     cdef int _raise_failure(self) except -1
     cdef int _next_extent(self, int error, int64_t need) noexcept

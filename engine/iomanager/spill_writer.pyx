@@ -3,6 +3,7 @@
     writer = space.writer("run 3", block_size=262144)
     writer.write(pointer, size)  or  writer.write_bytes(buffer)          whole rows per call
     writer.cut()                                                         optional: begin a new block here
+    mark = writer.mark_block()                                           the same, and have file.place(mark) know it
     file = writer.finish()                                               waits for the disk; SpillFile
     writer.discard()                                                     instead of finish: nothing stays on disk
     writer.cancel()                                                      from any thread: the next call raises
@@ -37,7 +38,7 @@ from engine.iomanager.block_format cimport (
 )
 from engine.iomanager.io_buffers cimport IoBuffers
 from engine.iomanager.request_queue cimport IoRequest, RequestQueue
-from engine.iomanager.spill_file cimport BlockEntry, new_file
+from engine.iomanager.spill_file cimport BlockPlace, SpillFile, new_file
 
 import os
 
@@ -90,8 +91,9 @@ cdef struct WriteRequest:
     WriteStream* stream
     uint8_t* data
     int64_t size
-    int64_t capacity            # as taken from the IoBuffers
-    bint borrowed               # the caller's memory: it waits until the request is done
+    int64_t capacity            # as taken from the IoBuffers; 0: the caller's memory, who waits until this is done
+    int32_t marks               # of this block
+    BlockPlace* note            # where its place is written, or NULL
 
 
 # ---------------------------------------------------------------------------------------------- on the I/O thread
@@ -103,16 +105,18 @@ cdef void execute_write(IoRequest* request) noexcept nogil:
     cdef WriteStream* stream = write.stream
     cdef int error
     if stream.failed == 0:
-        error = write_block(stream, write.data, write.size)
+        error = write_block(stream, write)
         if error != 0:
             fail_stream(stream, error)
-    if not write.borrowed:
+    if write.capacity > 0:
         (<IoBuffers> stream.buffers).give(write.data, write.capacity)
     free(write)
 
 
-cdef int write_block(WriteStream* stream, const uint8_t* data, int64_t size) noexcept nogil:
+cdef int write_block(WriteStream* stream, WriteRequest* write) noexcept nogil:
     """Compress, seal and write a block; 0, or the errno that poisons the stream (-1: it is poisoned already)."""
+    cdef const uint8_t* data = write.data
+    cdef int64_t size = write.size
     cdef int64_t capacity = size - size // 10
     cdef uint8_t* target = NULL
     cdef Codec codec = CODEC_NONE
@@ -125,23 +129,21 @@ cdef int write_block(WriteStream* stream, const uint8_t* data, int64_t size) noe
             stream.poor_streak = 0 if stored > 0 else stream.poor_streak + <int32_t> min(size >> 10, 64) + 1
             stream.compress = stream.poor_streak < POOR_STREAK_MAX
     if stored > 0:
-        error = store_block(stream, codec, size, target, stored)
+        error = store_block(stream, write, codec, target, stored)
     else:
-        error = store_block(stream, CODEC_NONE, size, data, size)
+        error = store_block(stream, write, CODEC_NONE, data, size)
     if target != NULL:
         (<IoBuffers> stream.buffers).give(target, capacity)
     return error
 
 
 cdef int store_block(
-    WriteStream* stream, Codec codec, int64_t raw_length, const uint8_t* payload, int64_t stored_length
+    WriteStream* stream, WriteRequest* write, Codec codec, const uint8_t* payload, int64_t stored_length
 ) noexcept nogil:
-    """Write header and payload to the current extent, or to the next ones, and enter the block into the index."""
+    """Write header and payload to the current extent, or to the next ones, and tell where to whom it concerns."""
     cdef BlockHeader header = stream.identity
-    cdef BlockEntry* blocks
-    cdef int64_t capacity
     cdef int error
-    seal_header(&header, codec, raw_length, stream.block_count, payload, stored_length)
+    seal_header(&header, codec, write.size, stream.block_count, payload, stored_length)
     while True:
         error = drey_write_block(
             stream.fd, &header, BLOCK_HEADER_BYTES, payload, <size_t> stored_length, stream.position
@@ -152,21 +154,39 @@ cdef int store_block(
             return error
         if next_extent(stream, error, stored_length + BLOCK_HEADER_BYTES) != 0:
             return -1
-    if stream.block_count == stream.block_capacity:
-        capacity = max(stream.block_capacity * 2, 8)
-        blocks = <BlockEntry*> realloc(stream.blocks, <size_t> capacity * sizeof(BlockEntry))
-        if blocks == NULL:
-            return ENOMEM
-        stream.blocks = blocks
-        stream.block_capacity = capacity
-    blocks = stream.blocks + stream.block_count
-    blocks.offset = stream.position
-    blocks.stored_length = stored_length
-    blocks.raw_length = raw_length
-    blocks.extent = stream.extent
+    if write.marks > 0 and add_marks(stream, write.marks) != 0:
+        return ENOMEM
+    if write.note != NULL:
+        write.note[0] = next_place(stream)
     stream.block_count += 1
     stream.position += stored_length + BLOCK_HEADER_BYTES
     stream.stored_bytes += stored_length + BLOCK_HEADER_BYTES
+    return 0
+
+
+cdef BlockPlace next_place(WriteStream* stream) noexcept nogil:
+    """Return where the next block begins."""
+    cdef BlockPlace place
+    place.sequence = stream.block_count
+    place.offset = stream.position
+    place.extent = max(stream.extent, 0)
+    return place
+
+
+cdef int add_marks(WriteStream* stream, int64_t count) noexcept nogil:
+    """Let that many marks stand for where the next block begins; -1: no memory."""
+    cdef int64_t capacity = max(stream.mark_count + count, 2 * stream.mark_capacity)
+    cdef BlockPlace* marks
+    if stream.mark_count + count > stream.mark_capacity:
+        marks = <BlockPlace*> realloc(stream.marks, <size_t> capacity * sizeof(BlockPlace))
+        if marks == NULL:
+            return -1
+        stream.marks = marks
+        stream.mark_capacity = capacity
+    while count > 0:
+        stream.marks[stream.mark_count] = next_place(stream)
+        stream.mark_count += 1
+        count -= 1
     return 0
 
 
@@ -202,6 +222,7 @@ cdef class SpillWriter:
         self._buffers = buffers
         self._file_number = file_number
         self._extents = []
+        self._first_blocks = []
         self._full = set()
         self._pending = <int32_t*> calloc(1, sizeof(int32_t))
         self._stream = <WriteStream*> calloc(1, sizeof(WriteStream))
@@ -230,7 +251,7 @@ cdef class SpillWriter:
             self.cut()
         self.raw_bytes += size
         if size > self.block_size:
-            return self._queue_block(<uint8_t*> data, size, True)
+            return self._queue_block(<uint8_t*> data, size, 0)
         if self._fill == NULL:
             self._take_buffer()
         memcpy(self._fill + self._fill_size, data, <size_t> size)
@@ -244,7 +265,21 @@ cdef class SpillWriter:
             return 0
         self._fill = NULL
         self._fill_size = 0
-        return self._queue_block(data, size, False)
+        return self._queue_block(data, size, self.block_size)
+
+    cdef int64_t mark(self) except -1 nogil:
+        self.cut()
+        self._new_marks += 1
+        self._mark_count += 1
+        return self._mark_count - 1
+
+    cdef int note_next(self, BlockPlace* place) except -1 nogil:
+        self.cut()
+        self._note = place
+        return 0
+
+    cdef int write_own(self, uint8_t* data, int64_t size, int64_t capacity) except -1 nogil:
+        return self._queue_block(data, size, capacity)
 
     cdef int _take_buffer(self) except -1 nogil:
         self._fill = self._buffers.take(self.block_size)
@@ -253,15 +288,15 @@ cdef class SpillWriter:
                 raise MemoryError(f"no memory for a block of {self.block_size} bytes of {self.label}")
         return 0
 
-    cdef int _queue_block(self, uint8_t* data, int64_t size, bint borrowed) except -1 nogil:
+    cdef int _queue_block(self, uint8_t* data, int64_t size, int64_t capacity) except -1 nogil:
         cdef WriteRequest* write = <WriteRequest*> malloc(sizeof(WriteRequest))
         if write != NULL and self._stream.extent < 0:
             with gil:
                 self._open_first(size + BLOCK_HEADER_BYTES)
         if write == NULL or self._stream.failed != 0:
             free(write)
-            if not borrowed:
-                self._buffers.give(data, self.block_size)
+            if capacity > 0:
+                self._buffers.give(data, capacity)
             with gil:
                 self._raise_failure()
         memset(write, 0, sizeof(WriteRequest))
@@ -269,17 +304,20 @@ cdef class SpillWriter:
         write.stream = self._stream
         write.data = data
         write.size = size
-        write.capacity = self.block_size
-        write.borrowed = borrowed
+        write.capacity = capacity
+        write.marks = self._new_marks
+        write.note = self._note
+        self._new_marks = 0
+        self._note = NULL
         self.blocks_cut += 1
         self._queue.submit(&write.request, self._pending)
-        if borrowed:
-            self._settle()
+        if capacity == 0:
+            self.settle()
         return 0
 
-    cdef void _settle(self) noexcept nogil:
-        """Wait until nothing is pending. A writer whose first block was never cut has no queue."""
-        if self._stream.extent >= 0:
+    cdef void settle(self) noexcept nogil:
+        # a writer whose first block was never cut has no queue, one that has ended nothing on its way
+        if self._stream != NULL and self._stream.extent >= 0:
             self._queue.wait_pending(self._pending, 0)
 
     cdef int _open_first(self, int64_t need) except -1:
@@ -314,6 +352,7 @@ cdef class SpillWriter:
             number = stream.extent + 1
             fd, path, directory = self._space.open_extent(self._file_number, number, need, self._full)
             self._extents.append((path, directory))
+            self._first_blocks.append(stream.block_count)
             stream.fd = fd
             stream.extent = number
             stream.position = 0
@@ -339,11 +378,17 @@ cdef class SpillWriter:
                 self.write(&data[0], size)
 
     def cut_block(self):
-        """End the current block here and return the index of the next one."""
+        """End the current block here and return the number of the next one."""
         if self._stream == NULL or self._stream.failed != 0:
             self._raise_failure()
         self.cut()
         return self.blocks_cut
+
+    def mark_block(self):
+        """End the current block here and mark the next one; return the number of the mark, for SpillFile.place."""
+        if self._stream == NULL or self._stream.failed != 0:
+            self._raise_failure()
+        return self.mark()
 
     @property
     def stored_bytes(self):
@@ -361,22 +406,26 @@ cdef class SpillWriter:
         Raises: DiskFullError, SpillError: what any block met; then nothing of the file stays on disk.
         """
         cdef WriteStream* stream = self._stream
+        cdef SpillFile file
         if stream == NULL:
             self._raise_failure()
         try:
             if stream.failed == 0:
                 self.cut()
-            self._settle()
+            self.settle()
             if stream.failed != 0:
                 self._raise_failure()
+            if add_marks(stream, self._new_marks) != 0:
+                raise MemoryError(f"no memory for the marks of {self.label}")
+            file = new_file(
+                self._space, self.label, tuple(self._extents), self._first_blocks, &stream.identity,
+                stream.block_count, self.raw_bytes, stream.stored_bytes,
+            )
         except BaseException:
             self.discard()
             raise
-        file = new_file(
-            self._space, self.label, tuple(self._extents), &stream.identity, stream.blocks, stream.block_count,
-            self.raw_bytes, stream.stored_bytes,
-        )
-        stream.blocks = NULL
+        file._marks, file._mark_count = stream.marks, stream.mark_count
+        stream.marks = NULL
         self._space.writer_finished(self, file)
         self._free()
         return file
@@ -391,7 +440,7 @@ cdef class SpillWriter:
         """Give the file up: wait for the disk, remove what was written; idempotent."""
         if self._stream == NULL:
             return
-        self._settle()
+        self.settle()
         try:
             self._space.writer_discarded(self)
         finally:
@@ -410,7 +459,7 @@ cdef class SpillWriter:
                 except OSError as failure:
                     if self._error is None:
                         self._error = failure
-            free(self._stream.blocks)
+            free(self._stream.marks)
             free(self._stream)
             self._stream = NULL
 

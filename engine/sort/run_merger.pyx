@@ -129,7 +129,8 @@ cdef class RunMerger:
         cdef RunSlice slice = self._slices[leaf]
         cdef SortedRun run = slice.run
         cdef RunCursor* cursor = &self._cursors[leaf]
-        cdef int64_t first_block, skip
+        cdef int64_t first_row = 0
+        cdef int64_t skip
         cursor.left = slice.end - begin
         cursor.index = cursor.count = 0
         cursor.entries = NULL
@@ -142,13 +143,12 @@ cdef class RunMerger:
             cursor.entries = run.memory.entries + begin
             self._load(leaf)
             return 0
-        first_block = run.block_of_row(begin)
         try:
-            self._readers[leaf] = run.reader(first_block, run.block_of_row(slice.end - 1) + 1)
+            self._readers[leaf] = run.reader_of_row(begin, &first_row)
         except ResourceError as error:
             run.blame(error)
             raise
-        skip = begin - run.first_rows[first_block]
+        skip = begin - first_row
         cursor.left += skip
         self._load(leaf)
         while skip > 0:

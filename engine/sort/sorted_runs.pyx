@@ -38,6 +38,8 @@ from engine.sort.merge_plan import fan_in, merge_steps
 cdef enum:
     FILE_BYTES = 16 << 20       # of rows, from which on the next run begins another file
 
+cdef double GOLDEN_RATIO = 0.618033988749895        # its multiples lie all over, whatever their number
+
 
 @cython.final
 cdef class SortedRuns:
@@ -156,11 +158,13 @@ cdef class SortedRuns:
     def samples(self, int64_t count):
         """Return (keys, weights): keys of rows of all runs, each with the bytes of rows it stands for.
 
-        Args: count: about how many of each run in memory; runs on disk have one for each block.
+        Args: count: about how many of each run in memory, and some four times as many of all runs on disk.
         """
         keys, weights = [], []
-        for run in self.runs:
-            run_keys, run_weights = run.samples(self.key_bytes, count)
+        on_disk = len(self.runs) - self.runs_in_memory
+        for number, run in enumerate(self.runs):
+            most = count if (<SortedRun> run).memory is not None else 4 * count // max(on_disk, 1)
+            run_keys, run_weights = run.samples(self.key_bytes, most, number * GOLDEN_RATIO % 1)
             keys += run_keys
             weights += run_weights
         return keys, weights

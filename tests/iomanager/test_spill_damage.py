@@ -22,6 +22,15 @@ def _file(space: SpillSpace, text: bytes = b"abcdefgh", blocks: int = 3) -> Spil
     return writer.finish()
 
 
+def _place(file: SpillFile, block: int) -> tuple[str, int, int]:
+    """Path, offset and bytes with header of a block of a file of one extent."""
+    (path,) = file.paths
+    data, offset = Path(path).read_bytes(), 0
+    for _ in range(block):
+        offset += 72 + int.from_bytes(data[offset + 24 : offset + 32], "little")
+    return path, offset, 72 + int.from_bytes(data[offset + 24 : offset + 32], "little")
+
+
 def _read(file: SpillFile) -> None:
     with file.reader() as reader:
         for _ in reader:
@@ -33,13 +42,14 @@ def test_every_byte_of_a_file_is_guarded(io_manager: IOManager) -> None:
         file = _file(space)
         path = Path(file.paths[0])
         good = path.read_bytes()
-        ends = [sum(file.block_place(index)[1:]) for index in range(3)]
+        places = [_place(file, index) for index in range(3)]
+        ends = [sum(place[1:]) for place in places]
         for position in range(len(good)):
             changed = bytearray(good)
             changed[position] ^= 0x10
             path.write_bytes(changed)
             block = next(index for index, end in enumerate(ends) if position < end)
-            offset = file.block_place(block)[1]
+            offset = places[block][1]
             with pytest.raises(CorruptBlockError, match=f"block {block} at offset {offset} of {path}"):
                 _read(file)
         path.write_bytes(good)
@@ -62,8 +72,8 @@ def test_swapped_repeated_and_foreign_blocks_are_refused(io_manager: IOManager) 
         file, sibling, foreign = _file(space), _file(space), _file(other_space)
         path = Path(file.paths[0])
         good = path.read_bytes()
-        length = file.block_place(0)[2]
-        assert [file.block_place(index)[2] for index in range(3)] == [length] * 3
+        length = _place(file, 0)[2]
+        assert [_place(file, index)[2] for index in range(3)] == [length] * 3
         blocks = [good[index * length : (index + 1) * length] for index in range(3)]
         for order in ([1, 0, 2], [0, 0, 1], [0, 2, 2]):
             path.write_bytes(b"".join(blocks[index] for index in order))
@@ -78,7 +88,7 @@ def test_swapped_repeated_and_foreign_blocks_are_refused(io_manager: IOManager) 
 def test_good_blocks_before_a_bad_one_are_delivered_and_the_error_stays(io_manager: IOManager) -> None:
     with io_manager.space(IDENTITY) as space:
         file = _file(space)
-        path, offset, length = file.block_place(1)
+        path, offset, length = _place(file, 1)
         data = bytearray(Path(path).read_bytes())
         data[offset + length - 1] ^= 1
         Path(path).write_bytes(data)
@@ -87,9 +97,10 @@ def test_good_blocks_before_a_bad_one_are_delivered_and_the_error_stays(io_manag
             for _ in range(2):
                 with pytest.raises(CorruptBlockError, match="block 1"):
                     next(reader)
-        assert file.read_block(2) == b"abcdefgh\x02" * 60
-        with pytest.raises(CorruptBlockError):
-            file.read_block(1)
+        with file.reader(0, (2, offset + length, 0)) as reader:
+            assert list(reader) == [b"abcdefgh\x02" * 60]
+        with file.reader(0, (2, offset, 0)) as reader, pytest.raises(CorruptBlockError, match="another block of this"):
+            next(reader)
         assert CorruptBlockError.retryable
 
 
@@ -125,18 +136,16 @@ def test_a_disk_that_cannot_be_read_is_an_error_with_file_and_reason(io_manager:
         good = path.read_bytes()
         path.unlink()
         path.mkdir()
-        offset = file.block_place(1)[1]
         with pytest.raises(SpillError, match=rf"block 0 at offset 0 of {path} failed: Is a directory"):
             _read(file)
         with (
-            file.reader() as reader,
-            pytest.raises(SpillError, match=rf"block 1 at offset {offset} of {path} failed: Is a directory"),
+            file.reader(2, (1, 612, 0)) as reader,
+            pytest.raises(SpillError, match=rf"block 1 at offset 612 of {path} failed: Is a directory"),
         ):
-            reader.read_block(1)
+            next(reader)
         path.rmdir()
         path.write_bytes(good)
-        with file.reader() as reader, pytest.raises(IndexError, match="block 3 of 3"):
-            reader.read_block(3)
+        _read(file)
 
 
 def test_a_disk_that_cannot_be_written_is_an_error_for_every_call_after_it(

@@ -1,5 +1,6 @@
 import contextlib
 import random
+import resource
 import threading
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from engine.iomanager.spill_file import SpillFile
 from engine.iomanager.spill_space import SpillSpace
 from engine.iomanager.spill_writer import SpillWriter
 from engine.memory.manager import MemoryManager
+from tests.heap import heap_bytes
 from tests.iomanager.conftest import IDENTITY
 from tests.native import _spill_probe as probe
 
@@ -41,10 +43,7 @@ def test_rows_come_back_in_order_and_no_row_is_cut(
         with file.reader(prefetch) as reader:
             blocks = list(reader)
         assert blocks == _cut(rows, block_size)
-        assert [len(block) for block in blocks] == file.block_sizes()
-        order = list(range(file.block_count))
-        random.Random(1).shuffle(order)
-        assert [file.read_block(index) for index in order] == [blocks[index] for index in order]
+        assert len(blocks) == file.block_count
 
 
 def _cut(rows: list[bytes], block_size: int) -> list[bytes]:
@@ -113,24 +112,55 @@ def test_without_compression_nothing_is_compressed(tmp_path: Path) -> None:
         writer.write_bytes(bytes(100_000))
         file = writer.finish()
         assert file.stored_bytes == 100_072
-        assert file.read_block(0) == bytes(100_000)
+        with file.reader() as reader:
+            assert list(reader) == [bytes(100_000)]
 
 
-def test_cut_block_begins_ranges_that_a_reader_can_read_alone(io_manager: IOManager) -> None:
+@pytest.mark.parametrize("prefetch", [0, 2])
+@pytest.mark.parametrize("extent_bytes", [1 << 30, 9000, 2500])
+def test_marks_begin_ranges_that_a_reader_can_read_alone(
+    io_manager: IOManager, monkeypatch: pytest.MonkeyPatch, extent_bytes: int, prefetch: int
+) -> None:
+    """On whichever disk they came to lie when others were full."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (extent_bytes, limits[1]))
+    try:
+        with io_manager.space(IDENTITY) as space:
+            writer = space.writer("partition", 1024)
+            for subpartition in range(5):
+                assert writer.mark_block() == subpartition
+                for row in range(subpartition * 10):
+                    writer.write_bytes(bytes([subpartition, row]) + random.Random(row).randbytes(98))
+            assert writer.mark_block() == 5
+            file = writer.finish()
+            places = [file.place(mark) for mark in range(6)]
+            assert places[0] == places[1] == (0, 0, 0)
+            assert places[5][0] == file.block_count
+            assert {extent for _, _, extent in places} >= {0, len(file.paths) - 1}
+            assert len(file.paths) == {1 << 30: 1, 9000: 2, 2500: 5}[extent_bytes]
+            for subpartition in range(5):
+                count = places[subpartition + 1][0] - places[subpartition][0]
+                with file.reader(prefetch, places[subpartition], count) as reader:
+                    rows = b"".join(reader)
+                assert rows[::100] == bytes([subpartition]) * (10 * subpartition)
+                assert rows[1::100] == bytes(range(10 * subpartition))
+            with pytest.raises(IndexError, match="mark 6 of 6"):
+                file.place(6)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+
+def test_a_file_takes_the_same_memory_however_many_blocks_it_has(io_manager: IOManager) -> None:
+    blocks = 50_000
     with io_manager.space(IDENTITY) as space:
-        writer = space.writer("partition", 1024)
-        starts = []
-        for subpartition in range(5):
-            starts.append(writer.cut_block())
-            for _ in range(subpartition * 10):
-                writer.write_bytes(bytes([subpartition]) * 100)
-        starts.append(writer.cut_block())
+        writer = space.writer("run", 1024)
+        writer.write_bytes(bytes(1024))
+        writer.cut_block()
+        before = heap_bytes()
+        probe.write_rows(writer, bytes(1024 * blocks), 1024)
         file = writer.finish()
-        assert starts[-1] == file.block_count
-        for subpartition in range(5):
-            first, end = starts[subpartition], starts[subpartition + 1]
-            with file.reader(2, first, end - first) as reader:
-                assert b"".join(reader) == bytes([subpartition]) * (1000 * subpartition)
+        assert file.block_count == blocks + 1
+        assert heap_bytes() - before < 2 * blocks
 
 
 def test_many_writers_and_readers_share_the_threads(io_manager: IOManager) -> None:
@@ -250,12 +280,12 @@ def test_impossible_arguments_are_refused(io_manager: IOManager) -> None:
         writer = space.writer("run")
         writer.write_bytes(b"x")
         file = writer.finish()
-        for arguments in [(2, 0, 2), (2, -1, 1), (-1,), (2, 2, 0)]:
+        for arguments in [(2, (0, 0, 0), 2), (2, (-1, 0, 0), 1), (-1,), (2, (2, 0, 0), 0)]:
             with pytest.raises(ValueError, match="blocks"):
                 file.reader(*arguments)
-        for index in (-1, 1):
+        for mark in (-1, 0):
             with pytest.raises(IndexError):
-                file.read_block(index)
+                file.place(mark)
 
 
 def test_closing_the_manager_closes_spaces_that_were_left_open(tmp_path: Path) -> None:
@@ -331,19 +361,25 @@ def test_readers_of_one_file_share_its_descriptor_and_the_last_one_closes_it(io_
     with io_manager.space(IDENTITY) as space:
         writer = space.writer("runs", 1024)
         for index in range(50):
+            writer.mark_block()
             writer.write_bytes(bytes([index]) * 600)
         file = writer.finish()
         (path,) = file.paths
-        readers = [file.reader(index % 2, first_block=index, block_count=2) for index in range(20)]
+        readers = [file.reader(index % 2, file.place(index), 2) for index in range(20)]
         assert open_descriptors(path) == 1
         for index, reader in enumerate(readers):
             assert list(reader) == [bytes([index]) * 600, bytes([index + 1]) * 600]
             reader.close()
             reader.close()
             assert open_descriptors(path) == (index < 19)
-        assert file.read_block(49) == bytes([49]) * 600
         assert open_descriptors(path) == 0
-        threads = [threading.Thread(target=lambda: [file.read_block(index) for index in range(50)]) for _ in range(6)]
+
+        def read_each() -> None:
+            for index in range(50):
+                with file.reader(0, file.place(index), 1) as reader:
+                    assert list(reader) == [bytes([index]) * 600]
+
+        threads = [threading.Thread(target=read_each) for _ in range(6)]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -352,7 +388,7 @@ def test_readers_of_one_file_share_its_descriptor_and_the_last_one_closes_it(io_
         Path(path).unlink()
         for _ in range(2):
             with pytest.raises(SpillError, match="cannot be opened"):
-                file.read_block(0)
+                file.reader()
 
 
 def test_a_file_of_several_owners_is_deleted_by_the_last_one(io_manager: IOManager) -> None:

@@ -19,6 +19,7 @@ from engine.iomanager.spill_space import SpillSpace
 from engine.sort.external_sorter import ExternalSorter
 from engine.sort.key_bytes import KeyBytes
 from engine.sort.merged_batches import MergedBatches
+from tests.heap import heap_bytes
 from tests.sort.test_external_sorter import TYPES, FailingSpace, make_table, oracle, same
 
 ROW = pa.schema([("key", pa.int64()), ("number", pa.int64()), ("text", pa.string())])
@@ -186,6 +187,54 @@ def test_ranges_begin_anywhere_among_the_blocks_between_two_kept_keys(workshop, 
             assert len(above) == sum(key >= above[0]["key"] for key in keys)
         runs.release()
     assert same(found, oracle(table, order))
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_a_long_run_is_found_by_an_index_that_was_thinned_out(workshop, compressed):
+    """More steps than its index has entries; a reader begins anywhere in it."""
+    rng = random.Random(5)
+    size = 4000
+    texts = ["long " * 2000 if compressed else rng.randbytes(5000).hex() for _ in range(4)]
+    keys = [rng.randrange(size // 2) for _ in range(size)]
+    table = pa.table({"key": keys, "number": range(size), "text": [texts[key % 4] for key in keys]}, ROW)
+    order = (SortKey("key"), SortKey("number"))
+    with workshop.operator(2000, 32768) as (pool, space), workshop.operator(40, 32768) as (merge_pool, _):
+        runs = take_runs(table, order, pool, space, limit=size)  # one memory, not halves
+        assert runs.runs_in_memory == 1
+        assert runs.row_bytes > 2 * 256 * 65536, "a step for each entry, and as many again"
+        begun = MergedBatches([runs], merge_pool)
+        batches = begun.batches(max_rows=1700)
+        rows = next(batches).to_pylist()
+        runs.spill()
+        rows += [row for batch in batches for row in batch.to_pylist()]
+        begun.close()
+        kept, weights = runs.samples(1000)
+        assert sum(weights) == runs.row_bytes
+        assert 128 <= len(kept) <= 256
+        assert kept == sorted(kept)
+        bounds = [*bounds_of(table, order, [rng.random() for _ in range(9)]), *rng.sample(kept, 9)]
+        found = [
+            row
+            for lower, upper in itertools.pairwise([None, *sorted(bounds), None])
+            for row in read_range([runs], merge_pool, lower, upper)
+        ]
+        runs.release()
+    assert same(rows, oracle(table, order))
+    assert same(found, oracle(table, order))
+
+
+def test_memory_beside_the_pages_does_not_grow_with_what_is_spilled(workshop):
+    """But for some hundred bytes a run."""
+    batch = pa.RecordBatch.from_pydict({"key": [7] * 1000, "number": range(1000), "text": ["row " * 20] * 1000}, ROW)
+    with workshop.operator(64) as (pool, space):
+        sorter = ExternalSorter(ROW, (SortKey("number"),), pool, space)
+        found = []
+        for spilled in (4 << 20, 24 << 20):
+            while sorter.spilled_bytes < spilled:
+                sorter.add_batch(batch)
+            found.append(heap_bytes())
+        assert found[1] - found[0] < (20 << 20) // 400
+        sorter.close()
 
 
 def test_samples_stand_for_all_bytes_and_come_from_all_over(workshop):

@@ -49,6 +49,7 @@ _KEEPS_GIL = {
     "records/nested_reader.pyx _offsets": "nested columns, a nanosecond a value",
     "records/outside_values.pyx move_outside": "writes files",
     "sort/external_sorter.pyx _keep_first": "at most 256 KiB of rows, once a full memory",
+    "sort/sorted_run.pyx _samples_of_file": "at most 256 entries of an index",
     "sort/sorted_run.pyx samples": "some hundred rows of a run",
 }
 _ROW_LOOP = re.compile(r"\s+for \w+ in range\(.*?\b(row_)?count(\[0\])?\):")

@@ -357,8 +357,9 @@ class BlockingView:
             if self._read_ordinal >= self._end:
                 return None
             if entry.first_ordinal + entry.buffer_count > self._read_ordinal:
-                for ahead in entries[self._block_index + 1 : self._block_index + 1 + READ_AHEAD_BLOCKS]:
-                    file.advise(ahead)
+                behind = self._block_index + 1
+                for ahead in range(behind, min(behind + READ_AHEAD_BLOCKS, len(entries))):
+                    file.advise(entries[ahead])
                 return entry
             self._block_index += 1
         return None

@@ -16,6 +16,8 @@ path and offset. Writing uses write(), never mapped stores. One writer at a time
 A block that does not fit the disk is cut off again and the file moves to another folder; when no folder has room for
 it, DiskFullError is raised and the file stays readable as it was.
 
+Memory: the index as it is in its file, 24 bytes a block.
+
 Source: Flink's sort-shuffle layout (data file, index file, 8-byte buffer headers); blocks and checksums are ours.
 """
 
@@ -27,7 +29,7 @@ import os
 import shutil
 import struct
 import threading
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -65,6 +67,38 @@ class BlockEntry(NamedTuple):
     buffer_count: int
 
 
+class BlockIndex:
+    """The blocks of one subpartition, in order; as bytes of the index file, not an object for each."""
+
+    def __init__(self, entries: bytes = b"") -> None:
+        self._entries = bytearray(entries)
+
+    def append(self, entry: BlockEntry) -> None:
+        """Take the next block."""
+        self._entries += INDEX_ENTRY.pack(*entry)
+
+    @property
+    def entry_bytes(self) -> bytearray:
+        """Entries as they are in the index file; not to be changed."""
+        return self._entries
+
+    @property
+    def buffer_count(self) -> int:
+        """Buffers of all blocks."""
+        last = self[-1] if len(self) else None
+        return 0 if last is None else last.first_ordinal + last.buffer_count
+
+    def __len__(self) -> int:
+        return len(self._entries) // INDEX_ENTRY.size
+
+    def __getitem__(self, position: int) -> BlockEntry:
+        number = range(len(self))[position]
+        return BlockEntry(*INDEX_ENTRY.unpack_from(self._entries, number * INDEX_ENTRY.size))
+
+    def __iter__(self) -> Iterator[BlockEntry]:
+        return map(BlockEntry._make, INDEX_ENTRY.iter_unpack(bytes(self._entries)))
+
+
 def partition_identity(partition: ResultPartitionId) -> bytes:
     """Return the 16 bytes that mark the blocks of a partition."""
     return hashlib.blake2b(str(partition).encode(), digest_size=16).digest()
@@ -90,7 +124,7 @@ class PartitionFile:
         self.path = path
         self.index_path = _index_path(path)
         self.identity = identity
-        self.entries: list[list[BlockEntry]] = [[] for _ in range(subpartition_count)]
+        self.entries = [BlockIndex() for _ in range(subpartition_count)]
         self.size_bytes = FILE_HEADER.size
         self._other_path = other_path
         self._full_folders: set[Path] = set()
@@ -157,12 +191,12 @@ class PartitionFile:
 
     def finish(self) -> None:
         """Write the index file; the data file stays open for reading."""
-        content = _encode_index(self.entries, self.identity)
+        parts = _encode_index(self.entries, self.identity)
         try:
             with self.index_path.open("xb") as file:
-                file.write(content)
+                file.writelines(parts)
         except OSError as error:
-            raise _write_error(self.index_path, len(content), error) from error
+            raise _write_error(self.index_path, sum(map(len, parts)), error) from error
 
     def read(self, subpartition: int, entry: BlockEntry) -> list[Buffer]:
         """Return the buffers of a block, each with memory of its own. Thread: any.
@@ -236,7 +270,7 @@ class PartitionFile:
 
     def _append_block(self, subpartition: int, buffers: Sequence[Buffer]) -> None:
         entries = self.entries[subpartition]
-        first_ordinal = entries[-1].first_ordinal + entries[-1].buffer_count if entries else 0
+        first_ordinal = entries.buffer_count
         payload_size = sum(BUFFER_HEADER.size + buffer.size for buffer in buffers)
         header = BLOCK_HEADER.pack(
             BLOCK_MAGIC, payload_size, subpartition, first_ordinal, self.identity[:8], len(buffers), 0
@@ -335,17 +369,18 @@ def _index_path(path: Path) -> Path:
     return path.with_name(path.name.removesuffix(".data") + ".index")
 
 
-def _encode_index(entries: list[list[BlockEntry]], identity: bytes) -> bytes:
-    """Return the bytes of an index file."""
-    parts = [INDEX_HEADER.pack(INDEX_MAGIC, VERSION, 0, len(entries), identity)]
+def _encode_index(entries: Sequence[BlockIndex], identity: bytes) -> list[bytes | bytearray]:
+    """Return the bytes of an index file, in parts."""
+    parts: list[bytes | bytearray] = [INDEX_HEADER.pack(INDEX_MAGIC, VERSION, 0, len(entries), identity)]
     for blocks in entries:
-        parts.append(COUNT.pack(len(blocks)))
-        parts.extend(INDEX_ENTRY.pack(*block) for block in blocks)
-    content = b"".join(parts)
-    return content + COUNT.pack(crc32c(content))
+        parts += [COUNT.pack(len(blocks)), blocks.entry_bytes]
+    checksum = 0
+    for part in parts:
+        checksum = crc32c(part, checksum)
+    return [*parts, COUNT.pack(checksum)]
 
 
-def _decode_index(path: Path, identity: bytes) -> list[list[BlockEntry]]:
+def _decode_index(path: Path, identity: bytes) -> list[BlockIndex]:
     """Return the entries of an index file, or raise CorruptBlockError."""
     content = path.read_bytes()
     if len(content) < INDEX_HEADER.size + 4 or COUNT.unpack(content[-4:])[0] != crc32c(content[:-4]):
@@ -359,7 +394,7 @@ def _decode_index(path: Path, identity: bytes) -> list[list[BlockEntry]]:
         (count,) = COUNT.unpack_from(content, position)
         position += COUNT.size
         end = position + count * INDEX_ENTRY.size
-        entries.append([BlockEntry(*fields) for fields in INDEX_ENTRY.iter_unpack(content[position:end])])
+        entries.append(BlockIndex(content[position:end]))
         position = end
     return entries
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import errno
 import functools
 import os
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
@@ -52,7 +53,8 @@ def test_a_finished_file_can_be_opened_by_its_index(tmp_path: Path) -> None:
     written = write(path)
     written.finish()
     again = PartitionFile.open(path, IDENTITY)
-    assert again.entries == written.entries
+    assert [list(blocks) for blocks in again.entries] == [list(blocks) for blocks in written.entries]
+    assert [len(blocks) for blocks in again.entries] == [1, 1]
     buffers = again.read(1, again.entries[1][0])
     assert [(buffer.to_bytes(), buffer.kind) for buffer in buffers] == [(b"abcdefgh", 0), (b"12345678", 2)]
     with pytest.raises(CorruptBlockError):
@@ -95,6 +97,25 @@ def test_many_buffers_become_blocks_of_some_256_kib(tmp_path: Path) -> None:
     page = bytes(32768)
     file.append(0, [unpooled_buffer(page) for _ in range(20)])
     assert [(entry.first_ordinal, entry.buffer_count) for entry in file.entries[0]] == [(0, 8), (8, 8), (16, 4)]
+    file.delete()
+
+
+def test_a_block_takes_no_more_memory_than_its_entry_in_the_index(tmp_path: Path) -> None:
+    file = PartitionFile(tmp_path / "p.shuffle.data", IDENTITY, 1)
+    buffer = unpooled_buffer(b"abcdefgh")
+    file.append(0, [buffer])
+    tracemalloc.start()
+    try:
+        for _ in range(4000):
+            file.append(0, [buffer])
+        assert tracemalloc.get_traced_memory()[0] < 4000 * 40
+        file.finish()
+        assert tracemalloc.get_traced_memory()[1] < 4000 * 80
+    finally:
+        tracemalloc.stop()
+    with pytest.raises(IndexError):
+        file.entries[0][4001]
+    assert file.entries[0][-1] == file.entries[0][4000]
     file.delete()
 
 

@@ -1,7 +1,7 @@
-"""FreedMemory: what the C library has free goes back to the system when a job has ended.
+"""FreedMemory: what the C library has free goes back to the system when a job, or a stage of one, has ended.
 
     few_arenas()                    before the first task
-    FREED_MEMORY.give_back()        after each job
+    FREED_MEMORY.give_back()        after each job, and when stored results were read
 
 The C library keeps what is freed below what is still in use. A job allocates and frees megabytes between objects that
 stay (footers, codecs, modules that it was the first to load), so after some jobs half of its heap were holes: 40 MB of

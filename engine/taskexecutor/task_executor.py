@@ -336,10 +336,11 @@ class TaskExecutor(RpcEndpoint):
         return ACKNOWLEDGE
 
     async def _drop_partitions(self, partitions: Sequence[ResultPartitionId]) -> None:
-        """Drop result partitions off the loop: their files are removed, which may take its time."""
+        """Drop result partitions off the loop, as removing files may take its time, and what their readers freed."""
         loop = asyncio.get_running_loop()
         for partition in partitions:
             await loop.run_in_executor(self._blocking_work, self._resources.release_partition, partition)
+        await loop.run_in_executor(self._blocking_work, FREED_MEMORY.give_back)
 
     async def release_job(self, request: ReleaseJob) -> Acknowledge:
         """Drop everything of a job, once its task threads have ended."""

@@ -1,15 +1,23 @@
 """What the C library has free goes back to the system, for a hundredth of the time."""
 
+import asyncio
 import os
 import platform
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from engine.clock import ManualClock
+from engine.clock import ManualClock, SystemClock
+from engine.gateways.messages import MESSAGE_TYPES, ReleasePartitions
+from engine.ids import ExecutionAttemptId, IntermediateDataSetId, JobVertexId, ResourceId, ResultPartitionId
+from engine.rpc.codec import MessageCodec
+from engine.rpc.local_gateway import LocalRpcService
+from engine.taskexecutor import task_executor
 from engine.taskexecutor.freed_memory import FreedMemory
+from engine.taskexecutor.task_executor import TaskExecutor, TaskExecutorSettings
 
 pytestmark = pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="holes are of glibc's heap")
 
@@ -100,3 +108,34 @@ def test_threads_share_two_arenas_unless_told_otherwise(variables, arenas):
         capture_output=True, text=True, check=True, cwd=Path(__file__).parents[2], env=environment,
     )  # fmt: skip
     assert sum(line.startswith("Arena") for line in done.stderr.splitlines()) == arenas
+
+
+class Notes:
+    """Resources of an executor, and what gives memory back, in the order in which they are asked."""
+
+    def __init__(self):
+        self.taken = []
+
+    def release_partition(self, partition):
+        self.taken.append(partition)
+
+    def give_back(self):
+        self.taken.append("freed memory")
+
+
+def test_memory_goes_back_when_stored_results_were_read(monkeypatch):
+    async def work(notes, partitions):
+        with ThreadPoolExecutor(1) as blocking_work:
+            rpc, settings = LocalRpcService(MessageCodec(MESSAGE_TYPES)), TaskExecutorSettings(1, 1, 10.0, 50.0, 30.0)
+            executor = TaskExecutor(
+                ResourceId.random(), rpc, settings, notes, SystemClock(), blocking_work, pytest.fail
+            )
+            await executor.release_partitions(ReleasePartitions(partitions))
+            await executor.stop()
+
+    notes = Notes()
+    monkeypatch.setattr(task_executor, "FREED_MEMORY", notes)
+    attempt = ExecutionAttemptId.create(JobVertexId(0), 0, 0)
+    partitions = tuple(ResultPartitionId(IntermediateDataSetId(attempt.vertex, index), attempt) for index in range(2))
+    asyncio.run(work(notes, partitions))
+    assert notes.taken == [*partitions, "freed memory"]

@@ -5,7 +5,7 @@
 
 The view comes from the partition manager. A producer that is not registered yet is asked for again after 100 ms, 200 ms
 and so on up to 10 s, and as soon as the manager says that it is there. Fragments of a row larger than a buffer are put
-together here: each piece is copied and recycled at once, so a row of any size passes through any pool.
+together: each piece is copied and recycled at once, so a row of any size passes through any pool (``row_pieces``).
 
 Source: Flink's LocalInputChannel, UnknownInputChannel.
 """
@@ -17,14 +17,17 @@ from typing import TYPE_CHECKING, Final
 
 from engine.errors import PartitionNotFoundError
 from engine.exchange.buffer_pool import Buffer, BufferKind
-from engine.exchange.elements import EndOfPartitionEvent, OversizedRow
+from engine.exchange.elements import EndOfPartitionEvent
 from engine.exchange.partition_manager import ResultPartitionManager
 from engine.exchange.ready_queue import ReadyQueue
 from engine.exchange.result_partition import SubpartitionView
+from engine.exchange.row_pieces import Arrivals, RowPieces
 from engine.graph.deployment import InputChannelDescriptor, PartitionLocation
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from engine.exchange.elements import OversizedRow
 
 FIRST_BACKOFF_MS: Final = 100
 LAST_BACKOFF_MS: Final = 10_000
@@ -36,7 +39,12 @@ class LocalInputChannel:
     """Reads one subpartition. Used by the gate's thread; ``update`` by any before reading began."""
 
     def __init__(
-        self, index: int, descriptor: InputChannelDescriptor, manager: ResultPartitionManager, ready: ReadyQueue
+        self,
+        index: int,
+        descriptor: InputChannelDescriptor,
+        manager: ResultPartitionManager,
+        ready: ReadyQueue,
+        arrivals: Arrivals,
     ) -> None:
         self.index = index
         self.descriptor = descriptor
@@ -48,7 +56,7 @@ class LocalInputChannel:
         self._view: SubpartitionView | None = None
         self._backoff_ms = 0
         self._wake: Callable[[], None] = ready.wake
-        self._fragments = bytearray()
+        self._pieces = RowPieces(index, arrivals)
 
     @property
     def is_known(self) -> bool:
@@ -100,19 +108,20 @@ class LocalInputChannel:
         view = self._view
         if view is None:
             return None
-        while True:
+        while self._pieces.may_go_on():
             element, has_more = view.poll()
             if isinstance(element, Buffer):
                 if element.kind == _ROWS:
                     if has_more:
                         self._ready.push_channel(self.index)
                     return element
-                row = self._add_fragment(element)
-                if row is None:
+                is_last = element.kind != _FRAGMENT
+                self._pieces.add(element)
+                if not is_last:
                     if has_more:
                         continue
                     return None
-                element = row
+                element = self._pieces.take_row()
             elif isinstance(element, EndOfPartitionEvent):
                 self.is_consumed = True
                 view.consumed()
@@ -121,6 +130,7 @@ class LocalInputChannel:
             if has_more:
                 self._ready.push_channel(self.index)
             return element
+        return None
 
     def release(self) -> None:
         """Let go of the view. Idempotent. Thread: any; the reader may be in ``poll`` and keeps its fragments."""
@@ -128,14 +138,3 @@ class LocalInputChannel:
         view, self._view = self._view, None
         if view is not None:
             view.release()
-
-    def _add_fragment(self, buffer: Buffer) -> OversizedRow | None:
-        """Copy a piece; returns the row with the last one."""
-        with memoryview(buffer.segment) as content:
-            self._fragments += content[: buffer.size]
-        is_last = buffer.kind != _FRAGMENT
-        buffer.recycle()
-        if not is_last:
-            return None
-        row, self._fragments = OversizedRow(self._fragments), bytearray()
-        return row

@@ -31,6 +31,7 @@ from engine.exchange.elements import OversizedRow
 from engine.exchange.input_channel import LocalInputChannel
 from engine.exchange.partition_manager import ResultPartitionManager
 from engine.exchange.ready_queue import CLOSED, TIMED_OUT, ReadyQueue
+from engine.exchange.row_pieces import Arrivals
 from engine.graph.deployment import InputChannelDescriptor, InputGateDescriptor, PartitionLocation
 
 if TYPE_CHECKING:
@@ -77,6 +78,7 @@ class InputGate:
         self._manager = manager
         self._reads = reads
         self._ready = ReadyQueue(len(descriptor.channels))
+        self._arrivals = Arrivals(self._ready.push_channel)
         self._channels = [self._new_channel(index, channel) for index, channel in enumerate(descriptor.channels)]
         self._open_count = len(self._channels)
         self._are_all_reading = False
@@ -123,6 +125,8 @@ class InputGate:
     def poll(self, timeout_ms: int) -> pa.RecordBatch | Buffer | OversizedRow | NothingYet | None:
         """Return the next element, None at the end, or NOTHING_YET after that time (0: at once, -1: never)."""
         deadline_ms = None
+        if self._arrivals.has_turn:
+            self._arrivals.let_go()
         while True:
             if self._open_count == 0 and not self._is_closed:
                 return None
@@ -173,17 +177,18 @@ class InputGate:
         self.cancel()
         for channel in self._channels:
             channel.release()
+        self._arrivals.close()
         if self._reads is not None:
             self._reads.close()
 
     def _new_channel(self, index: int, descriptor: InputChannelDescriptor) -> LocalInputChannel | RemoteInputChannel:
         if descriptor.location is not PartitionLocation.REMOTE:
-            return LocalInputChannel(index, descriptor, self._manager, self._ready)
+            return LocalInputChannel(index, descriptor, self._manager, self._ready, self._arrivals)
         if self._reads is None:
             raise NotYetSupportedError(f"reading {descriptor.partition} from another process ({descriptor.address})")
         from engine.exchange.remote_input_channel import RemoteInputChannel  # noqa: PLC0415 - start-up time
 
-        return RemoteInputChannel(index, descriptor, self._reads, self._ready)
+        return RemoteInputChannel(index, descriptor, self._reads, self._ready, self._arrivals)
 
     def _poll_channel(self, index: int) -> pa.RecordBatch | Buffer | OversizedRow | None:
         channel = self._channels[index]

@@ -13,8 +13,8 @@ waits for more. What has been staged is decoded when the area or the row count i
 
 Pages that are there are taken together (``page_runs``), without the GIL.
 
-A row of more bytes than a batch may have is decoded where it lies, in a turn of the process (``wide_turns``), and
-forgotten before its batch is given out: it is in memory twice for a moment, then once.
+A row of more bytes than a batch may have is decoded where it lies, and forgotten before its batch is given out: it is
+in memory twice for a moment, then once.
 
 A sieve may take rows of pages before that (``RowSieve``): what it takes is neither staged nor decoded.
 
@@ -31,7 +31,6 @@ from engine.exchange.buffer_pool cimport Buffer
 from engine.exchange.elements import OversizedRow
 from engine.exchange.input_gate import NOTHING_YET
 from engine.exchange.page_runs import PageRuns
-from engine.memory.wide_turns import turn
 from engine.records.outside_values cimport values_lie_outside
 from engine.records.row_check cimport check_rows
 from engine.records.row_codec cimport RowCodec, row_size, rows_of_page
@@ -311,14 +310,13 @@ def gate_batches(gate not None, schema not None, int64_t max_rows=32768, int64_t
         if element is None:
             return
         if isinstance(element, OversizedRow):
-            with turn(element.size):
-                handed = [reader.decode_row(element.buffer)] if element.size > max_bytes else [None]
-                if handed[0] is None:
-                    reader.add_row(element.buffer)
-                else:
-                    element.take()
-                    yield handed.pop()
-            yield from reader.take_batches()
+            handed = [reader.decode_row(element.buffer)] if element.size > max_bytes else [None]
+            if handed[0] is None:
+                reader.add_row(element.buffer)
+                yield from reader.take_batches()
+            else:
+                element.take()
+                yield handed.pop()
         elif element is not NOTHING_YET:
             handed = [element]
             element = None                  # a wide batch is not kept while the next one is on its way

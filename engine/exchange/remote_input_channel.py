@@ -8,7 +8,7 @@
         floating      8 for the gate: go to the channels whose producers have more than there is room for
 
 Row pages are received into buffers of the pool and handed out as they are. Pieces of a large row, and of a RecordBatch
-that was handed over by reference, are put together here: each is copied and recycled at once.
+that was handed over by reference, are put together: each is copied and recycled at once (``row_pieces``).
 
 Thread: the gate's; ``release`` any.
 
@@ -26,15 +26,17 @@ import pyarrow as pa
 from engine.errors import CorruptBlockError, PartitionNotFoundError, TaskCancelledError
 from engine.exchange.buffer_pool import BufferKind
 from engine.exchange.data_server import channel_identity
-from engine.exchange.elements import OversizedRow
 from engine.exchange.input_channel import FIRST_BACKOFF_MS, LAST_BACKOFF_MS
 from engine.exchange.read_request import ErrorCode, ReadRequest, error_of
+from engine.exchange.row_pieces import RowPieces
 
 if TYPE_CHECKING:
     from engine.exchange.buffer_pool import Buffer, LocalBufferPool, NetworkBufferPool
     from engine.exchange.client_connection import ReceiverChannel
     from engine.exchange.connection_manager import ConnectionManager, Peer
+    from engine.exchange.elements import OversizedRow
     from engine.exchange.ready_queue import ReadyQueue
+    from engine.exchange.row_pieces import Arrivals
     from engine.graph.deployment import InputChannelDescriptor, KeyRange
 
 EXCLUSIVE_BUFFERS: Final = 2
@@ -108,7 +110,9 @@ class RemoteInputChannel:
 
     is_known = True
 
-    def __init__(self, index: int, descriptor: InputChannelDescriptor, reads: RemoteReads, ready: ReadyQueue) -> None:
+    def __init__(
+        self, index: int, descriptor: InputChannelDescriptor, reads: RemoteReads, ready: ReadyQueue, arrivals: Arrivals
+    ) -> None:
         self.index = index
         self.descriptor = descriptor
         self.is_consumed = False
@@ -119,7 +123,7 @@ class RemoteInputChannel:
         self._reads = reads
         self._ready = ready
         self._backoff_ms = 0
-        self._pieces = bytearray()
+        self._pieces = RowPieces(index, arrivals)
         self._lock = threading.Lock()
         # guarded by: self._lock
         self._peer: Peer | None = None
@@ -158,7 +162,7 @@ class RemoteInputChannel:
         channel = self._channel
         if channel is None:
             return None
-        while True:
+        while self._pieces.may_go_on():
             buffer, kind, has_more = channel.poll()
             if buffer is None:
                 if kind == _END:
@@ -171,16 +175,14 @@ class RemoteInputChannel:
                 if has_more:
                     self._ready.push_channel(self.index)
                 return buffer
-            with memoryview(buffer.segment) as content:
-                self._pieces += content[: buffer.size]
-            buffer.recycle()
+            self._pieces.add(buffer, is_row=kind <= _LAST_FRAGMENT)
             if kind in (_LAST_FRAGMENT, _LAST_BATCH):
                 if has_more:
                     self._ready.push_channel(self.index)
-                pieces, self._pieces = self._pieces, bytearray()
-                return OversizedRow(pieces) if kind == _LAST_FRAGMENT else batch_of(pieces)
+                return self._pieces.take_row() if kind == _LAST_FRAGMENT else batch_of(self._pieces.take())
             if not has_more:
                 return None
+        return None
 
     def release(self) -> None:
         """Stop reading and give buffers and connection back. Idempotent. Thread: any."""

@@ -69,6 +69,8 @@ class ParquetReader:
         #: held for other readers of the file
         self._footer: pq.FileMetaData | None = None
         self._path = ""
+        #: of the batches that come out
+        self._schema: pa.Schema | None = None
         self._row_bytes = 0.0
         self.bytes_read = 0
 
@@ -90,7 +92,9 @@ class ParquetReader:
     def _read_split(self, split: SourceSplit) -> Iterator[pa.RecordBatch]:
         if split.path != self._path:
             self._close_file()
-            self._file, self._footer = open_shared(split.path, buffer_bytes(len(self._spec.columns)))
+            self._file, self._footer = open_shared(
+                split.path, buffer_bytes(len(self._spec.columns)), self._spec.columns
+            )
             self._path = split.path
         assert self._file is not None
         columns = list(self._spec.columns)
@@ -159,7 +163,8 @@ class ParquetReader:
 
     def _batches_of(self, group: int, columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
         assert self._file is not None
-        yield from self._file.iter_batches(rows, row_groups=[group], columns=list(columns), use_threads=False)
+        batches = self._file.iter_batches(rows, row_groups=[group], columns=list(columns), use_threads=False)
+        yield from map(plain_batch, batches)
 
     def _held_bytes(self, group: int, columns: list[str]) -> dict[str, int]:
         """Return about what is held of each column while the row group is read."""
@@ -191,14 +196,16 @@ class ParquetReader:
         total = sum(chunk.total_uncompressed_size for chunk in wanted or chunks)
         return float(total / max(1, metadata.num_rows))
 
-    @staticmethod
-    def _arranged(batch: pa.RecordBatch, columns: list[str]) -> pa.RecordBatch:
+    def _arranged(self, batch: pa.RecordBatch, columns: list[str]) -> pa.RecordBatch:
         """Return the columns in the order asked for, plain, without the file's metadata."""
         plain = plain_batch(batch)
-        schema = pa.schema([pa.field(name, plain.schema.field(name).type) for name in columns])
         if not columns:
             return plain.select([])
-        return pa.RecordBatch.from_arrays([plain.column(name) for name in columns], schema=schema)
+        arrays = [plain.column(name) for name in columns]
+        types = [array.type for array in arrays]
+        if self._schema is None or self._schema.types != types:
+            self._schema = pa.schema(list(zip(columns, types, strict=True)))
+        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
     def close(self) -> None:
         """Close the open file."""

@@ -6,7 +6,7 @@ give_back()                             what Arrow has freed of a row goes back 
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from typing import Final
 
 import pyarrow as pa
@@ -20,6 +20,8 @@ __all__ = ["WIDE_BYTES", "give_back", "turn", "width_of"]
 _PARQUET_POOL: Final = pa.default_memory_pool()
 #: so few rows may be as many bytes because of one of them
 _FEW_ROWS: Final = 128
+#: of narrow rows, which are most; it may be entered any number of times
+_NO_TURN: Final = nullcontext()
 
 
 def width_of(size_bytes: int, row_count: int) -> float:
@@ -29,8 +31,9 @@ def width_of(size_bytes: int, row_count: int) -> float:
 
 def turn(row_bytes: float, *, is_handed: bool = False) -> AbstractContextManager[None]:
     """Hold the turn of the process while rows of this width are handled."""
-    if row_bytes >= WIDE_BYTES:
-        _share_one_pool()
+    if row_bytes < WIDE_BYTES:
+        return _NO_TURN
+    _share_one_pool()
     return wide_turns.turn(row_bytes, is_handed=is_handed)
 
 

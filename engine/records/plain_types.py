@@ -20,9 +20,20 @@ import pyarrow as pa
 
 from engine.errors import SchemaError
 from engine.records.arrow_functions import pc
+from engine.records.text_gather import gathered_texts
 
 #: how deep types may be nested; kernels recurse over the type
 NESTING_MAX = 64
+#: kinds of types that are plain whatever their parameters: most batches have no other, and are not looked at further
+_PLAIN_IDS = frozenset(
+    data_type.id
+    for data_type in (
+        *(pa.null(), pa.bool_(), pa.string(), pa.large_string(), pa.binary(), pa.large_binary(), pa.binary(1)),
+        *(pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()),
+        *(pa.float16(), pa.float32(), pa.float64(), pa.decimal128(1), pa.decimal256(1)),
+        *(pa.date32(), pa.date64(), pa.time32("s"), pa.time64("us"), pa.timestamp("us"), pa.duration("us")),
+    )
+)
 
 
 def _plain_children(data_type: pa.DataType, depth: int) -> pa.DataType:
@@ -109,7 +120,8 @@ def plain_array(array: Any, target: pa.DataType) -> Any:
     if array.type.equals(target):
         return array
     if pa.types.is_dictionary(array.type):
-        return plain_array(array.dictionary_decode(), target)
+        values = gathered_texts(array.dictionary, array.indices)
+        return plain_array(pc.take(array.dictionary, array.indices) if values is None else values, target)
     if pa.types.is_run_end_encoded(array.type):
         return plain_array(pc.run_end_decode(array), target)
     if pa.types.is_nested(array.type):
@@ -119,6 +131,8 @@ def plain_array(array: Any, target: pa.DataType) -> Any:
 
 def plain_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Return the batch with every column in its plain type; the batch itself when all are."""
+    if all(data_type.id in _PLAIN_IDS for data_type in batch.schema.types):
+        return batch
     schema = plain_schema(batch.schema)
     if schema.equals(batch.schema):
         return batch

@@ -2,8 +2,12 @@
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from engine.connectors.parquet_footers import open_shared
+from engine.connectors.parquet_reader import ParquetReader
+from engine.connectors.parquet_source import parquet_source
+from engine.errors import DataError
 
 
 def test_readers_of_a_file_share_its_footer_while_it_is_open(tmp_path):
@@ -32,3 +36,59 @@ def test_a_file_that_was_replaced_has_a_footer_of_its_own(tmp_path):
     assert (first.read().num_rows, second.read().num_rows) == (10, 20)
     first.close()
     second.close()
+
+
+def coded(path, table, **options):
+    """Return which columns of a file are read as numbers of a dictionary, and the rows as they are read."""
+    pq.write_table(table, path, **options)
+    file, _ = open_shared(str(path), 1 << 16, table.schema.names)
+    names = [field.name for field in file.schema_arrow if pa.types.is_dictionary(field.type)]
+    file.close()
+    spec, _, schema = parquet_source(path)
+    return names, pa.Table.from_batches(list(ParquetReader(spec, spec.splits)), schema)
+
+
+def test_few_texts_are_read_as_numbers(tmp_path):
+    rows = range(50_000)
+    few = [("1-URGENT", "2-HIGH", None, "")[row % 4] for row in rows]
+    table = pa.table(
+        {
+            "few": few,
+            "bytes": pa.array(few, pa.binary()),
+            "large": pa.array(few, pa.large_string()),
+            "coded": pa.array(few).dictionary_encode(),
+            "many": [str(row) for row in rows],
+            "number": [row % 4 for row in rows],
+            "list": [[text] for text in few],
+        }
+    )
+    names, found = coded(tmp_path / "t.parquet", table, row_group_size=20_000)
+    assert names == ["few", "bytes", "coded"]  # the third was a dictionary when it was written
+    assert found.equals(table.set_column(3, "coded", table["coded"].cast(pa.string())))
+    for other in ({"use_dictionary": False}, {"row_group_size": 4000}, {"dictionary_pagesize_limit": 4}):
+        names, found = coded(tmp_path / "t.parquet", table.select(["few"]), **other)
+        assert names == []
+        assert found.equals(table.select(["few"]))
+
+
+@pytest.mark.parametrize("compression", ["none", "snappy"])
+def test_a_damaged_page_of_few_texts_is_an_error_and_never_other_rows(tmp_path, compression):
+    path = tmp_path / "t.parquet"
+    table = pa.table({"few": [("1-URGENT", "2-HIGH", "5-LOW")[row % 7 % 3] for row in range(6000)]})
+    names, _ = coded(path, table, compression=compression, write_page_checksum=True)
+    assert names == ["few"]
+    data = path.read_bytes()
+    chunk = pq.read_metadata(path).row_group(0).column(0)
+    spec = parquet_source(path)[0]
+    wrong = 0
+    for place in range(chunk.total_compressed_size):
+        damaged = bytearray(data)
+        damaged[chunk.dictionary_page_offset + place] ^= 1 << place % 8
+        path.write_bytes(damaged)
+        try:
+            found = pa.Table.from_batches(list(ParquetReader(spec, spec.splits)))
+        except DataError:
+            wrong += 1
+        else:
+            assert found.equals(table)
+    assert wrong > chunk.total_compressed_size // 2

@@ -17,9 +17,11 @@ from engine.connectors import wide_columns
 from engine.connectors.delta_values import lengths_first, shared_fronts
 from engine.connectors.parquet_pages import HEADER_BYTES, bits_and_runs, first_page, pages
 from engine.connectors.parquet_reader import ParquetReader
+from engine.connectors.parquet_sample import with_sample
 from engine.connectors.parquet_source import parquet_source
 from engine.connectors.snappy_stream import BlockStream
 from engine.errors import DataError
+from engine.expressions.schema_bridge import to_plan_schema
 
 
 @pytest.fixture
@@ -43,7 +45,8 @@ def wide_table(kind, rows=60, nulls=True):
 
 
 def read(path, columns, new_space):
-    spec, _, _ = parquet_source(path)
+    spec, statistics, schema = parquet_source(path)
+    with_sample(spec, statistics, to_plan_schema(schema), schema.names)  # as of whatever a plan reads
     reader = ParquetReader(msgspec.structs.replace(spec, columns=columns), spec.splits, new_space)
     try:
         return pa.Table.from_batches(list(reader))

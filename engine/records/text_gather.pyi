@@ -1,0 +1,3 @@
+import pyarrow as pa
+
+def gathered_texts(dictionary: pa.Array, indices: pa.Array) -> pa.Array | None: ...

@@ -1,14 +1,13 @@
 # RecentGroups: the groups of short texts that came before, found without hash and table.
 
 cimport cython
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from engine.records.arrow_batch cimport ColumnView
+from engine.records.short_text cimport ShortText
 
 cdef struct RecentGroup:
-    uint64_t first              # the text's first and last bytes, which overlap or meet: all of it
-    uint64_t last
-    uint64_t size               # of the text, and 1: 0 is an empty place
+    ShortText text
     uint8_t* group
 
 @cython.final

@@ -8,6 +8,7 @@ from engine.join.key_pages cimport KeyPages
 from engine.memory.page_pool cimport PagePool
 from engine.records.arrow_batch cimport ArrowBatch
 from engine.records.row_codec cimport RowCodec
+from engine.records.short_text cimport ShortText
 
 cdef enum:
     ALIKE_ROWS_MAX = 255            # a cell is a byte
@@ -16,6 +17,12 @@ cdef enum:
     ALIKE_ROW_WORDS = 32
     BLOCK_ROWS = 1024               # taken at one time
     HASH_CELLS = 1024
+    TEXT_BITS = 9
+    TEXTS = 512
+
+cdef struct RecentText:
+    ShortText text
+    int64_t number
 
 
 @cython.final
@@ -33,6 +40,10 @@ cdef class AlikeRows:
     cdef uint8_t* _block                 # scratch: BLOCK_ROWS rows
     cdef uint8_t** _block_rows
     cdef uint32_t* _block_sizes
+    cdef int32_t _key_column             # of a build batch
+    cdef int32_t _text_column            # the only other one, if it is of texts; else -1
+    cdef RecentText _texts[TEXTS]        # those that came before, and their rows
+    cdef uint8_t _found[BLOCK_ROWS]      # scratch: numbers of a block's rows
     cdef uint64_t _walk_page             # of take_back
     cdef uint64_t _walk_cell
 
@@ -48,7 +59,13 @@ cdef class AlikeRows:
     # As HashTable.lookup, without hashes.
     cdef void lookup(self, ArrowBatch batch, int64_t start, const int64_t* positions, int64_t count,
                      uint8_t** heads) noexcept nogil
+    # Write the numbers of the rows with the keys of batch rows start.., which has no null keys, less 1 (the number in a
+    # row's link); returns how many were found before the first one that was not.
+    cdef int64_t find_numbers(self, ArrowBatch batch, int64_t start, int64_t count, int32_t* numbers) noexcept nogil
     cdef void clear(self) noexcept nogil
 
+    cdef bint _find_texts(self, ArrowBatch batch, int64_t start, int64_t count) noexcept nogil
+    cdef void _keep_texts(self, ArrowBatch batch, int64_t start, int64_t count) noexcept nogil
+    cdef int64_t _add_found(self, ArrowBatch batch, int64_t start, int64_t count) noexcept nogil
     cdef int32_t _number_of(self, const uint8_t* row, int64_t size) noexcept nogil
     cdef uint8_t* _page_for(self, uint64_t number) noexcept nogil

@@ -18,6 +18,9 @@ breaks this ends it: what was taken comes back as rows, page by page, and is add
 what encoding the rows costs. Rows with null keys stay outside. The key of a row that is found is zero: who needs it has
 it in the probe row.
 
+Where the only other column is of short texts, and all texts of a block have come before, their rows are known by three
+words of each (``short_text``), and no row is encoded.
+
 Invariants: rows of equal columns are equal bytes (``records.layout``), so bytes are compared. ``lookup`` writes nothing
 but heads: any number of threads. Pages that others need to go on after take_back are never taken (``pages_kept``).
 
@@ -33,8 +36,9 @@ from engine.join.entry_pages cimport LINK_SIZE, open_page, place_in_page, releas
 from engine.join.join_side cimport JoinSide
 from engine.join.key_pages cimport KeyPages
 from engine.memory.page_pool cimport PagePool
-from engine.records.arrow_batch cimport ArrowBatch, ColumnView
+from engine.records.arrow_batch cimport KIND_BYTES, ArrowBatch, ColumnView
 from engine.records.row_codec cimport row_size
+from engine.records.short_text cimport ShortText, equal_short_texts, place_of_short_text, read_short_text
 
 cdef enum:
     CELLS_PER_ROW = 16
@@ -54,6 +58,11 @@ cdef class AlikeRows:
     def __cinit__(self, PagePool pool not None, JoinSide build not None, JoinSide probe not None):
         self._pool = pool
         self._codec = build.codec
+        self._text_column = -1
+        if build.key_count == 1 and build.codec.column_count == 2:
+            self._key_column = build.keys[0]
+            if build.codec.kinds[1 - build.keys[0]] == KIND_BYTES:
+                self._text_column = 1 - build.keys[0]
         self._cells = KeyPages(pool, build, probe, sizeof(uint8_t))
         memset(&self._entries, 0, sizeof(self._entries))
         self._entries.page_size = pool.page_size
@@ -81,6 +90,12 @@ cdef class AlikeRows:
         cdef int64_t block, fitting, taken
         while done < count:
             block = min(<int64_t>BLOCK_ROWS, count - done)
+            if self._find_texts(batch, start + done, block):
+                taken = self._add_found(batch, start + done, block)
+                done += taken
+                if taken < block:
+                    break
+                continue
             self._codec.measure(batch, start + done, block, self._block_sizes)
             fitting = 0
             while fitting < block and self._block_sizes[fitting] <= ALIKE_ROW_BYTES_MAX:
@@ -88,10 +103,66 @@ cdef class AlikeRows:
                 fitting += 1
             self._codec.encode(batch, start + done, fitting, self._block_sizes, self._block_rows)
             taken = self.add_rows(self._block_rows, fitting)
+            self._keep_texts(batch, start + done, taken)
             done += taken
             if taken < block:
                 break
         return done
+
+    # Whether all texts of some rows have come before; the numbers of their rows then.
+    cdef bint _find_texts(self, ArrowBatch batch, int64_t start, int64_t count) noexcept nogil:
+        cdef const ColumnView* column
+        cdef const int32_t* offsets
+        cdef ShortText wanted
+        cdef RecentText* place
+        cdef int64_t row
+        if self._text_column < 0:
+            return False
+        column = &batch.columns[self._text_column]
+        if column.validity != NULL or column.kind != KIND_BYTES:
+            return False
+        offsets = <const int32_t*>column.offsets + column.offset + start
+        for row in range(count):
+            if not read_short_text(column.values + offsets[row], offsets[row + 1] - offsets[row], &wanted):
+                return False
+            place = &self._texts[place_of_short_text(&wanted, TEXT_BITS)]
+            if not equal_short_texts(&place.text, &wanted):
+                return False
+            self._found[row] = <uint8_t>place.number
+        return True
+
+    # The same texts come again: rows that were taken just now, whose numbers are _found.
+    cdef void _keep_texts(self, ArrowBatch batch, int64_t start, int64_t count) noexcept nogil:
+        cdef const ColumnView* column
+        cdef const int32_t* offsets
+        cdef RecentText found
+        cdef int64_t row
+        if self._text_column < 0:
+            return
+        column = &batch.columns[self._text_column]
+        if column.validity != NULL or column.kind != KIND_BYTES:
+            return
+        offsets = <const int32_t*>column.offsets + column.offset + start
+        for row in range(count):
+            if read_short_text(column.values + offsets[row], offsets[row + 1] - offsets[row], &found.text):
+                found.number = self._found[row]
+                self._texts[place_of_short_text(&found.text, TEXT_BITS)] = found
+
+    # Take rows whose numbers are _found.
+    cdef int64_t _add_found(self, ArrowBatch batch, int64_t start, int64_t count) noexcept nogil:
+        cdef const ColumnView* column = &batch.columns[self._key_column]
+        cdef const uint8_t* values = column.values + (column.offset + start) * self._cells.width
+        cdef int64_t taken
+        if self._cells.width == 8:
+            taken = _add_numbers(self, <const uint64_t*>values, self._cells.sign, count)
+        elif self._cells.width == 4:
+            taken = _add_numbers(self, <const uint32_t*>values, <uint32_t>self._cells.sign, count)
+        elif self._cells.width == 2:
+            taken = _add_numbers(self, <const uint16_t*>values, <uint16_t>self._cells.sign, count)
+        else:
+            taken = _add_numbers(self, values, <uint8_t>self._cells.sign, count)
+        self.row_count += taken
+        return taken
 
     cdef int64_t add_rows(self, uint8_t** rows, int64_t count) noexcept nogil:
         cdef int64_t taken
@@ -176,11 +247,23 @@ cdef class AlikeRows:
         else:
             _find(self, values, <uint8_t>self._cells.sign, positions, count, heads)
 
+    cdef int64_t find_numbers(self, ArrowBatch batch, int64_t start, int64_t count, int32_t* numbers) noexcept nogil:
+        cdef const ColumnView* column = &batch.columns[self._cells.column]
+        cdef const uint8_t* values = column.values + (column.offset + start) * self._cells.width
+        if self._cells.width == 8:
+            return _find_numbers(self, <const uint64_t*>values, self._cells.sign, count, numbers)
+        if self._cells.width == 4:
+            return _find_numbers(self, <const uint32_t*>values, <uint32_t>self._cells.sign, count, numbers)
+        if self._cells.width == 2:
+            return _find_numbers(self, <const uint16_t*>values, <uint16_t>self._cells.sign, count, numbers)
+        return _find_numbers(self, values, <uint8_t>self._cells.sign, count, numbers)
+
     cdef void clear(self) noexcept nogil:
         self._cells.clear()
         release_entries(&self._entries, self._pool, False)
         memset(self.rows, 0, sizeof(self.rows))
         memset(self._numbers, 0, sizeof(self._numbers))
+        memset(self._texts, 0, sizeof(self._texts))
         self.row_count = 0
         self.alike_count = 0
         self._walk_page = 0
@@ -205,15 +288,9 @@ cdef int64_t _add(AlikeRows alike, uint8_t** rows, int64_t count, Word sign) noe
         word = <Word>((<const Word*>(rows[index] + slot))[0] ^ sign)
         page = word >> alike._cells.shift
         if page != last_page:
-            cells = NULL
-            if page - alike._cells.first < alike._cells.size:
-                cells = alike._cells.pages[page - alike._cells.first]
+            cells = _cells_of(alike, page, index)
             if cells == NULL:
-                alike.row_count += index            # so many are there when the page is judged
-                cells = alike._page_for(page)
-                alike.row_count -= index
-                if cells == NULL:
-                    return index
+                return index
             last_page = page
         if cells[word & mask]:
             return index
@@ -221,7 +298,41 @@ cdef int64_t _add(AlikeRows alike, uint8_t** rows, int64_t count, Word sign) noe
         if number == 0:
             return index
         cells[word & mask] = <uint8_t>number
+        alike._found[index & (BLOCK_ROWS - 1)] = <uint8_t>number
     return count
+
+
+# The same of rows whose numbers are known.
+cdef int64_t _add_numbers(AlikeRows alike, const Word* values, Word sign, int64_t count) noexcept nogil:
+    cdef uint64_t mask = alike._cells.mask
+    cdef uint64_t last_page = ~<uint64_t>0
+    cdef uint8_t* cells = NULL
+    cdef int64_t index
+    cdef uint64_t word, page
+    for index in range(count):
+        word = <Word>(values[index] ^ sign)
+        page = word >> alike._cells.shift
+        if page != last_page:
+            cells = _cells_of(alike, page, index)
+            if cells == NULL:
+                return index
+            last_page = page
+        if cells[word & mask]:
+            return index
+        cells[word & mask] = alike._found[index]
+    return count
+
+
+# The cells of a page of keys, NULL: it gets none. So many rows were taken that are not counted yet.
+cdef inline uint8_t* _cells_of(AlikeRows alike, uint64_t page, int64_t taken) noexcept nogil:
+    cdef uint8_t* cells = NULL
+    if page - alike._cells.first < alike._cells.size:
+        cells = alike._cells.pages[page - alike._cells.first]
+    if cells == NULL:
+        alike.row_count += taken            # so many are there when the page is judged
+        cells = alike._page_for(page)
+        alike.row_count -= taken
+    return cells
 
 
 # Turns the rows of the next cells into rows again, and gives back the pages it has passed.
@@ -271,3 +382,26 @@ cdef void _find(AlikeRows alike, const Word* values, Word sign, const int64_t* p
             cells = pages[page]
             if cells != NULL:
                 heads[position] = alike.rows[cells[word & mask]]
+
+
+# Returns how many rows were found before the first one that was not.
+cdef int64_t _find_numbers(AlikeRows alike, const Word* values, Word sign, int64_t count,
+                           int32_t* numbers) noexcept nogil:
+    cdef uint8_t** pages = alike._cells.pages
+    cdef uint64_t first_page = alike._cells.first
+    cdef uint64_t table_size = alike._cells.size
+    cdef int32_t shift = alike._cells.shift
+    cdef uint64_t mask = alike._cells.mask
+    cdef int64_t index
+    cdef uint64_t word, page
+    cdef uint8_t* cells
+    for index in range(count):
+        word = <Word>(values[index] ^ sign)
+        page = (word >> shift) - first_page
+        if page >= table_size:
+            return index
+        cells = pages[page]
+        if cells == NULL or cells[word & mask] == 0:
+            return index
+        numbers[index] = cells[word & mask] - 1
+    return count

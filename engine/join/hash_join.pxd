@@ -50,6 +50,8 @@ cdef class HashJoin:
     # What is known of the build side besides its rows.
     cdef int _count_build_like(self, HashJoin owner) except -1
     cdef bint _returns_nothing(self) noexcept
+    cdef bint _finds_numbers(self, ArrowBatch batch) noexcept
+    cdef object _of_numbers(self, ArrowBatch batch, int64_t start, int64_t count)
     cdef int _look_up(self, ArrowBatch batch, int64_t start, int64_t count, bint emit_unmatched) except -1
     cdef bint _any_spilled(self) noexcept nogil
     cdef void _choose(self, ProbeMatches matches, int64_t null_count) noexcept nogil

@@ -33,8 +33,10 @@ al., "Hash joins and hash teams in SQL Server"; the block-wise end is ours.
 """
 
 cimport cython
-from libc.stdint cimport int32_t, int64_t, uint32_t
+from libc.stdint cimport int32_t, int64_t, uint32_t, uintptr_t
 from libc.string cimport memset
+
+import pyarrow as pa
 
 from engine.join.alike_rows cimport AlikeRows
 from engine.join.build_blocks cimport BuildBlocks
@@ -47,7 +49,7 @@ from engine.join.key_part cimport KeyPart
 from engine.join.match_output cimport index_array
 from engine.join.matched_rows cimport MatchedRows, recall_matches
 from engine.join.partition_set cimport CHUNK_ROWS, PartitionSet
-from engine.join.probe_matches cimport OUTPUT_BYTES, OUTPUT_ROWS, ProbeMatches
+from engine.join.probe_matches cimport OUTPUT_BYTES, OUTPUT_ROWS, WHOLE_BATCH_BYTES, ProbeMatches
 from engine.join.row_stream cimport RowStream
 from engine.join.unmatched_rows cimport unmatched_rows
 from engine.memory.page_pool cimport PagePool
@@ -195,6 +197,11 @@ cdef class HashJoin:
         cdef int64_t start, pairs
         self._roles.probe.codec.accept(arrow)
         for start in range(0, arrow.row_count, CHUNK_ROWS):
+            if self._finds_numbers(arrow):
+                whole = self._of_numbers(arrow, start, min(<int64_t>CHUNK_ROWS, arrow.row_count - start))
+                if whole is not None:
+                    yield whole
+                    continue
             self._look_up(arrow, start, min(<int64_t>CHUNK_ROWS, arrow.row_count - start), emit_unmatched)
             if matches.spilled_count:
                 self._spill_probe_rows(arrow)
@@ -207,6 +214,29 @@ cdef class HashJoin:
                 if pairs == 0:
                     break
                 yield from self._roles.output.pieces(arrow.batch, matches)
+
+    # Whether rows that all find one may skip what is for those that do not, or find several: alike rows are numbers.
+    cdef bint _finds_numbers(self, ArrowBatch batch) noexcept:
+        cdef JoinRoles roles = self._roles
+        return (roles.table.is_alike and roles.emits.pairs and roles.condition is None and not self._has_copies
+                and roles.output.is_numbered() and batch.row_count <= 2 * CHUNK_ROWS
+                and batch.columns[roles.probe.keys[0]].validity == NULL
+                and roles.table.max_row_size * OUTPUT_ROWS <= WHOLE_BATCH_BYTES)
+
+    # The output of a chunk, None when one of its rows finds none.
+    cdef object _of_numbers(self, ArrowBatch batch, int64_t start, int64_t count):
+        cdef object buffer
+        cdef int32_t* numbers
+        cdef int64_t found
+        if 2 * count < batch.row_count:
+            return None
+        buffer = pa.allocate_buffer(count * sizeof(int32_t))
+        numbers = <int32_t*><uintptr_t>buffer.address
+        with nogil:
+            found = self._roles.table.alike.find_numbers(batch, start, count, numbers)
+        if found < count:
+            return None
+        return self._roles.output.numbered(batch.batch, start, count, buffer)
 
     # The output of a chunk whose pairs must meet a condition.
     def _confirmed(self, ArrowBatch arrow):
@@ -248,7 +278,8 @@ cdef class HashJoin:
                 memset(matches.matched, 0, count)
             if has_condition or not unique:
                 roles.probe.codec.measure(batch, start, count, matches.row_sizes)
-            matches.begin(&roles.emits, emit_unmatched, unique, roles.table.max_row_size * OUTPUT_ROWS > OUTPUT_BYTES)
+            matches.begin(&roles.emits, emit_unmatched, unique,
+                          roles.table.max_row_size * OUTPUT_ROWS > WHOLE_BATCH_BYTES)
         raise_failed_comparison()
         if self._matched is not None or self._has_copies:
             recall_matches(matches, self._matched, roles.probe_copies, has_condition)
@@ -369,7 +400,8 @@ cdef class HashJoin:
     def _partition_again(self, pair):
         cdef int64_t count
         self.repartition_count += 1
-        fan_out = next_fan_out(self.pool.page_limit, self.pool.page_size, pair.build_bytes)
+        fan_out = next_fan_out(self.pool.page_limit, self.pool.page_size, pair.build_bytes,
+                               pair.build_rows // self._row_limit if self._row_limit > 0 else 0)
         self._level = self._new_level(fan_out, pair.level)
         self._input.begin(self._roles.build, self._roles.emits.unmatched_build, self._level)
         self._stream = RowStream(pair.build_file)

@@ -33,6 +33,10 @@ cdef class MatchOutput:
     cdef int64_t rows_within(self, uint8_t** rows, int64_t count) noexcept nogil
     # Pairs of rows of this batch as an output batch.
     cdef object pairs(self, object batch, const PairRun* pairs)
+    # Whether build columns are gathered by the numbers of rows.
+    cdef bint is_numbered(self) noexcept
+    # The output of rows start.. of the batch, at least half of it, each with one build row, by their int32 numbers.
+    cdef object numbered(self, object batch, int64_t start, int64_t count, object numbers)
     # Build rows with nulls for the probe side.
     cdef object unmatched_build(self, uint8_t** rows, int64_t count)
 

@@ -28,6 +28,7 @@ from engine.records.arrow_batch cimport KIND_BYTES
 from engine.records.outside_values cimport outside_bytes, values_lie_outside
 
 from engine.records.arrow_functions import pc
+from engine.records.text_gather import gathered_texts
 
 cdef object INT32 = pa.int32()
 cdef object INT64 = pa.int64()
@@ -37,6 +38,11 @@ cdef object index_array(const int64_t* values, int64_t count):
     cdef object buffer = pa.allocate_buffer(count * sizeof(int64_t))
     memcpy(<void*><uintptr_t>buffer.address, values, count * sizeof(int64_t))
     return pa.Array.from_buffers(INT64, count, [None, buffer], 0)
+
+
+cdef object _taken(object column, object numbers):
+    texts = gathered_texts(column, numbers)
+    return pc.take(column, numbers) if texts is None else texts
 
 
 @cython.final
@@ -133,6 +139,17 @@ cdef class MatchOutput:
         return self._assemble(self._probe_arrays(batch, pairs),
                               self._build_arrays(pairs.build, pairs.count, pairs.null_count))
 
+    cdef bint is_numbered(self) noexcept:
+        return self._numbered is not None
+
+    cdef object numbered(self, object batch, int64_t start, int64_t count, object numbers):
+        cdef PairRun whole
+        whole.rows = &start
+        whole.count = count
+        whole.contiguous = True
+        values = pa.Array.from_buffers(INT32, count, [None, numbers], 0)
+        return self._assemble(self._probe_arrays(batch, &whole), [_taken(column, values) for column in self._numbered])
+
     cdef object unmatched_build(self, uint8_t** rows, int64_t count):
         cdef list nulls = [pa.nulls(count, self._probe.schema.field(column).type) for column in self._probe_columns]
         return self._assemble(nulls, self._decoded(rows, count))
@@ -158,7 +175,7 @@ cdef class MatchOutput:
         if self._numbered is None:
             return self._decoded(rows, count)
         numbers = self._row_numbers(rows, count, null_count)
-        return [pc.take(column, numbers) for column in self._numbered]
+        return [_taken(column, numbers) for column in self._numbered]
 
     cdef list _decoded(self, uint8_t** rows, int64_t count):
         if self._build_column_count == 0:

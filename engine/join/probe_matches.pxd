@@ -6,6 +6,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 cdef enum:
     OUTPUT_ROWS = 32768             # rows of one output batch at most
     OUTPUT_BYTES = 1 << 20          # about its bytes; never less than one row
+    WHOLE_BATCH_BYTES = 2 << 20     # build rows of so many bytes beside a probe batch: no reason to divide it
 
 # What a join emits (join_type.Emission), for kernels.
 cdef struct Emits:

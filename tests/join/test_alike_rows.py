@@ -207,3 +207,79 @@ def test_what_is_closed_before_its_end_gives_its_pages_back(tmp_path):
         join.add_build_batch(build.combine_chunks().to_batches()[0])
         assert 0 < pool.pages_used < 30
         join.close()
+
+
+SHORT = ["1-URGENT", "2-HIGH", "", "abc", "four", "4-NOT SPECIFIED", "sixteen bytes ..", "x"]
+ONE_TEXT = {
+    "short": SHORT,
+    "some of them null": [*SHORT, None],
+    "some longer": [*SHORT, "more than sixteen bytes"],
+    "many": [f"text {number}" for number in range(250)],
+}
+
+
+def join_of_texts(folder, how, keys, texts, probe, *, key_column, probe_rows=7000):
+    """Return (output, rows kept for all, expected output) of a join whose build side is a key and a text."""
+    columns = [("k", pa.array(keys, pa.int64())), ("text", pa.array(texts, pa.string()))]
+    build = pa.table(dict(columns if key_column == 0 else columns[::-1]))
+    schema = pa.schema([("c0", pa.int64()), ("c1", pa.int64()), ("c2", pa.string())])
+    output = [(0, 0), (0, 1), (1, 1 - key_column)]
+    with join_memory(folder, 4000, 4096) as (pool, space):
+        join = HashJoin(how, build.schema, probe.schema, [key_column], [0], False, output, schema, pool, space)
+        for batch in build.to_batches(max_chunksize=9000):
+            join.add_build_batch(batch)
+        join.finish_build()
+        alike = join.alike_count
+        found = [*join.probe(probe.slice(0, 1).to_batches()[0])]
+        for batch in probe.slice(1).to_batches(max_chunksize=probe_rows):
+            found += join.probe(batch)
+        found += join.finish_probe()
+        join.close()
+    expected = probe.join(build, "k", join_type=ORACLE[how]).rename_columns(["c0", "c1", "c2"])
+    return pa.Table.from_batches(found, schema), alike, expected
+
+
+def assert_same(found, expected):
+    order = [(name, "ascending") for name in expected.column_names]
+    assert found.num_rows > 0
+    assert found.sort_by(order).equals(expected.sort_by(order))
+    found.validate(full=True)
+
+
+@pytest.mark.parametrize("name", ONE_TEXT)
+@pytest.mark.parametrize("how", [JoinType.INNER, JoinType.LEFT])
+@pytest.mark.parametrize("key_column", [0, 1])
+@pytest.mark.parametrize("finds_all", [False, True])
+def test_rows_of_a_key_and_a_text_are_known_by_the_text(tmp_path, name, how, key_column, finds_all):
+    texts = [ONE_TEXT[name][number % len(ONE_TEXT[name])] for number in ORDERS["two runs"]]
+    probe = probe_of(0, ROWS) if finds_all else probe_of(-200, ROWS + 200)
+    # larger than what is looked up at one time, of which all rows find one or do not
+    joined = join_of_texts(tmp_path, how, ORDERS["two runs"], texts, probe, key_column=key_column, probe_rows=40_000)
+    found, alike, expected = joined
+    assert alike == len(ONE_TEXT[name])
+    assert_same(found, expected)
+
+
+@pytest.mark.parametrize("what", ["a key twice", "a null key in the probe side", "a long text", "keys far apart"])
+def test_texts_are_rows_again_where_one_is_not_alike(tmp_path, what):
+    keys, texts = [int(key) for key in ORDERS["descending"]], [SHORT[key % 8] for key in ORDERS["descending"]]
+    probe = probe_of(0, ROWS)
+    if what == "a null key in the probe side":
+        probe = probe.set_column(0, "k", pc.if_else(pc.equal(probe["k"], 77), None, probe["k"]))
+    else:
+        keys += {"a key twice": [5], "a long text": [ROWS], "keys far apart": [10**12 * n for n in range(1, 400)]}[what]
+        texts += ["x" * 300 if what == "a long text" else "abc"] * (len(keys) - len(texts))
+    found, alike, expected = join_of_texts(tmp_path, JoinType.INNER, keys, texts, probe, key_column=0)
+    assert alike == (8 if what == "a null key in the probe side" else 0)
+    assert_same(found, expected)
+
+
+def test_a_batch_of_rows_that_all_find_one_comes_out_whole(tmp_path):
+    texts = [SHORT[key % 8] for key in range(ROWS)]
+    probe = probe_of(0, ROWS, rows=30_001)
+    found, alike, expected = join_of_texts(
+        tmp_path, JoinType.INNER, range(ROWS), texts, probe, key_column=0, probe_rows=30_000
+    )
+    assert alike == 8
+    assert found.column(0).num_chunks == 2
+    assert_same(found, expected)

@@ -173,7 +173,7 @@ def check_output(layout: AggregateLayout, schema: pa.Schema, phase: str) -> None
     else:
         for state, counted in layout.results:
             state_type = layout.specs[state].type
-            result = schema.types[len(types)] if len(types) < len(schema) else None
+            result = schema.field(len(types)).type if len(types) < len(schema) else None
             is_mean = (counted >= 0 and result == pa.float64()) or counted in (VARIANCE, STDDEV)
             types.append(pa.float64() if is_mean else state_type)
     if types != schema.types:

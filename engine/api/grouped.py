@@ -8,6 +8,7 @@ even when there are none.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
@@ -69,7 +70,7 @@ class GroupedDataSet(Generic[D]):
         if not calls:
             raise SchemaError("agg: no aggregates; for the different keys alone use select(...).distinct()")
         names = [*self._keys, *(call.name for call in calls)]
-        twice = sorted({name for name in names if names.count(name) > 1})
+        twice = sorted(name for name, times in Counter(names).items() if times > 1)
         if twice:
             raise SchemaError(f"agg: column {', '.join(map(repr, twice))} would be there twice")
         return self._make(distinct_counts_node(self._source, self._keys, tuple(calls)))

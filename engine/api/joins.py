@@ -133,7 +133,8 @@ def _condition(condition: object, left: pa.Schema, right: pa.Schema, shared: Seq
     if clashes:
         names = ", ".join(map(repr, clashes))
         raise SchemaError(f"join condition: both sides have a column {names}; rename() it on one side")
-    pair = pa.schema([*left, *(field for field in right if field.name not in left.names)])
+    left_names = set(left.names)
+    pair = pa.schema([*left, *(field for field in right if field.name not in left_names)])
     check_predicate(expression, pair)
     return expression
 
@@ -152,7 +153,8 @@ def _joined_schema(
 ) -> pa.Schema:
     """Return the columns of both sides; those of a side that may be missing are nullable."""
     taken = [field for field in right if not (coalesce and field.name in right_keys)]
-    clashes = [field.name for field in taken if field.name in left.names]
+    left_names = set(left.names)
+    clashes = [field.name for field in taken if field.name in left_names]
     if clashes:
         names = ", ".join(map(repr, clashes))
         raise SchemaError(f"join: both sides have a column {names}; rename() or drop() it on one side (a key: use on=)")
@@ -166,9 +168,11 @@ def _joined_schema(
 def union_node(nodes: Sequence[LogicalNode]) -> LogicalNode:
     """Return all rows of several nodes; SchemaError when columns differ or have no common type."""
     first = nodes[0].schema
+    wanted = dict.fromkeys(first.names)
     for position, node in enumerate(nodes[1:], start=2):
-        missing = [name for name in first.names if name not in node.schema.names]
-        extra = [name for name in node.schema.names if name not in first.names]
+        given = dict.fromkeys(node.schema.names)
+        missing = [name for name in wanted if name not in given]
+        extra = [name for name in given if name not in wanted]
         if missing or extra:
             what = [f"has no {', '.join(missing)}"] if missing else []
             what += [f"has {', '.join(extra)}, which the first has not"] if extra else []

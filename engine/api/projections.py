@@ -5,6 +5,7 @@ names, Exprs, lists of them, name=value ──► NamedExpression * ──► Lo
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -25,7 +26,7 @@ def project_node(source: LogicalNode, named: Sequence[NamedExpression], what: st
     if not named:
         raise SchemaError(f"{what}: no columns are left")
     names = [one.name for one in named]
-    twice = sorted({name for name in names if names.count(name) > 1})
+    twice = sorted(name for name, times in Counter(names).items() if times > 1)
     if twice:
         raise SchemaError(f"{what}: column {', '.join(map(repr, twice))} would be there twice; use alias()")
     return LogicalNode(Project(tuple(named)), (source,), infer_schema(named, source.schema))
@@ -41,10 +42,11 @@ def flattened(values: Iterable[Any]) -> list[Any]:
 
 def check_columns(names: Iterable[str], schema: pa.Schema) -> None:
     """Raise SchemaError for a name that is no column."""
+    known = set(schema.names)
     for name in names:
         if not isinstance(name, str):
             raise SchemaError(f"{name!r} is no column name")
-        if name not in schema.names:
+        if name not in known:
             raise unknown_column(name, schema.names)
 
 
@@ -84,8 +86,9 @@ def with_columns(schema: pa.Schema, exprs: Iterable[Any], named: Mapping[str, An
         new[name] = NamedExpression(name, to_expression(value))
     if not new:
         raise SchemaError("with_columns: no columns are given")
+    known = set(schema.names)
     kept = [new.get(name) or NamedExpression(name, ColumnRef(name)) for name in schema.names]
-    return [*kept, *(one for name, one in new.items() if name not in schema.names)]
+    return [*kept, *(one for name, one in new.items() if name not in known)]
 
 
 def renamed(schema: pa.Schema, names: Mapping[str, str]) -> list[NamedExpression]:

@@ -62,7 +62,8 @@ class PlanSchema(msgspec.Struct, frozen=True):
 
     def select(self, names: Iterable[str]) -> PlanSchema:
         """Return the schema of those columns, in the order asked for; an unknown one raises SchemaError."""
-        return PlanSchema(tuple(self.column(name) for name in names))
+        columns = {column.name: column for column in self.columns}
+        return PlanSchema(tuple(columns.get(name) or self.column(name) for name in names))
 
     def rename(self, new_names: Mapping[str, str]) -> PlanSchema:
         """Return the schema with some columns renamed, old name to new name."""

@@ -37,7 +37,7 @@ from engine.iomanager.spill_file import SpillFile
 #: passes that are cheaper than to write a file once more
 PASSES_CHEAP = 16
 #: passes at most over what has been written twice already
-PASSES_MAX = 64
+PASSES_MAX = 128
 #: level of the files that hold what has been written twice
 LEVEL_WRITTEN_TWICE = 2
 #: more parts than this: keys that fall together under every hash

@@ -36,7 +36,7 @@ FAN_OUT_MAX = 64
 #: passes over both files that are cheaper than to write them once more
 PASSES_CHEAP = 8
 #: passes at most over what has been written twice
-PASSES_MAX = 64
+PASSES_MAX = 128
 #: level of the pairs that have been written twice
 LEVEL_WRITTEN_TWICE = 2
 #: the fewest pages a hash join runs with
@@ -124,7 +124,10 @@ def first_fan_out(page_limit: int) -> int:
     return max(2, min(FAN_OUT_MAX, max(page_limit // 4, min(16, page_limit // 2))))
 
 
-def next_fan_out(page_limit: int, page_size: int, build_bytes: int) -> int:
-    """Return the number of partitions for a build file of known size: each should fit half of the memory."""
-    wished = 2 * build_bytes // (page_limit * page_size) + 2
+def next_fan_out(page_limit: int, page_size: int, build_bytes: int, memories: int = 0) -> int:
+    """Return the number of partitions for a build file of known size: each should fit half of the memory.
+
+    Args: memories: that it fills where rows are counted in place of bytes, as with debug.force-spill.
+    """
+    wished = max(2 * build_bytes // (page_limit * page_size), 2 * memories) + 2
     return max(2, min(FAN_OUT_MAX, page_limit - 3, wished))

@@ -73,3 +73,4 @@ def test_the_next_fan_out_follows_the_size_of_the_file():
     assert next_fan_out(256, 32768, 20 << 20) == 7
     assert next_fan_out(256, 32768, 1 << 40) == 64
     assert next_fan_out(32, 32768, 1 << 40) == 29
+    assert next_fan_out(32, 32768, 1 << 10, 5) == 12

@@ -6,19 +6,26 @@
 Batches come sorted by the keys, so a group is a stretch of rows with equal keys, over as many batches as it takes. Two
 rows are in one group when every key is equal as the engine sees it: null equals null, NaN equals NaN, -0.0 equals
 0.0, text and bytes by their bytes. Where two inputs were sorted together the second side of a group is marked too.
+
+Of the last row of a batch its keys are kept, and of a very wide one its digest (BLAKE2b, 32 bytes): otherwise it would
+be in memory while the next row is made.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
 from engine.functions.group_rows import GROUP_START, NEW_KEY, NEW_SIDE, SIDE
+from engine.memory.wide_turns import WIDE_BYTES
 from engine.records.arrow_functions import pc
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+_VARIABLE: Final = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
 
 
 class GroupMarker:
@@ -29,7 +36,9 @@ class GroupMarker:
         self._has_sides = SIDE in schema.names
         self._compared = list(dict.fromkeys((*keys, SIDE) if self._has_sides else keys))
         self._schema = schema.append(pa.field(GROUP_START, pa.int8()))
-        self._last: pa.RecordBatch | None = None
+        #: keys of the row before: an array of one value, or the digest of a very wide one
+        self._last: dict[str, pa.Array | bytes] = {}
+        self._has_begun = False
 
     def mark(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the batch (not empty) with its marks."""
@@ -37,23 +46,37 @@ class GroupMarker:
         if self._has_sides:
             new_side = pc.if_else(self._changes(batch, (SIDE,)), pa.scalar(NEW_SIDE, pa.int8()), marks)
             marks = pc.max_element_wise(marks, new_side)
-        if self._last is None:
+        if not self._has_begun:
+            self._has_begun = True
             marks = pa.concat_arrays([pa.array([NEW_KEY], pa.int8()), marks.slice(1)])
-        # Not of the other columns, which may be wide.
-        self._last = batch.select(self._compared).slice(batch.num_rows - 1)
+        for name in self._compared:
+            last = batch.column(name).slice(batch.num_rows - 1)
+            self._last[name] = _digest(last) or last
         return pa.RecordBatch.from_arrays([*batch.columns, marks], schema=self._schema)
 
     def _changes(self, batch: pa.RecordBatch, columns: Sequence[str]) -> pa.Array:
         """Return for each row whether one of the columns differs from the row before."""
-        before = batch if self._last is None else self._last
         changes = pa.repeat(False, batch.num_rows)
         for name in columns:
             column = batch.column(name)
-            previous = before.column(name).slice(0, 1)
-            if batch.num_rows > 1:  # a single row may be very wide: it is not copied
-                previous = pa.concat_arrays([previous, column.slice(0, batch.num_rows - 1)])
-            changes = pc.or_(changes, _differs(previous, column))
+            first, rest = self._first_change(name, column.slice(0, 1)), column.slice(1)
+            changes = pc.or_(changes, pa.concat_arrays([first, _differs(column.slice(0, len(rest)), rest)]))
         return changes
+
+    def _first_change(self, name: str, first: pa.Array) -> pa.Array:
+        """Return whether the first value of a batch differs from the row before; of the first batch nobody asks."""
+        before = self._last.get(name, first)
+        if isinstance(before, bytes):
+            return pa.array([_digest(first) != before])
+        return _differs(before, first)
+
+
+def _digest(value: pa.Array) -> bytes | None:
+    """Return the digest of an array of one very wide text or bytes, else None."""
+    if value.null_count or not any(is_one(value.type) for is_one in _VARIABLE):
+        return None
+    content = value[0].as_buffer()
+    return blake2b(content, digest_size=32).digest() if content.size >= WIDE_BYTES else None
 
 
 def _differs(previous: pa.Array, current: pa.Array) -> pa.Array:

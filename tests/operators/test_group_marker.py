@@ -4,6 +4,7 @@ import pyarrow as pa
 import pytest
 
 from engine.functions.group_rows import GROUP_START, NEW_KEY, NEW_SIDE, SIDE
+from engine.operators import group_marker
 from engine.operators.group_marker import GroupMarker
 from tests.integration.row_oracle import KEY_VALUES, key_table, plain, rows_of
 
@@ -33,6 +34,22 @@ def test_any_of_several_keys_begins_a_group_and_without_keys_there_is_one():
     table = pa.table({"a": [1, 1, 1, None, None], "b": ["x", "x", None, None, None]})
     assert marks_of(table, ["a", "b"], 2) == [NEW_KEY, 0, NEW_KEY, NEW_KEY, 0]
     assert marks_of(table, [], 2) == [NEW_KEY, 0, 0, 0, 0]
+
+
+@pytest.mark.parametrize("size", [1, 2, 100])
+@pytest.mark.parametrize("data_type", [pa.string(), pa.large_string(), pa.binary(), pa.large_binary()], ids=str)
+def test_keys_beyond_a_width_are_compared_by_their_digests_and_not_kept(data_type, size, monkeypatch):
+    monkeypatch.setattr(group_marker, "WIDE_BYTES", 100)
+    texts = [None, "short", "w" * 99, "w" * 100, "w" * 101, "w" * 100 + "x", "w" * 5000, "v" * 5000, None]
+    repeats = [1, 2, 3, 1, 2, 1, 3, 2, 2]
+    keys = [text for text, count in zip(texts, repeats, strict=True) for _ in range(count)]
+    expected = [mark for count in repeats for mark in [NEW_KEY] + [0] * (count - 1)]
+    table = pa.table({"k": pa.array(keys, pa.string()).cast(data_type)})
+    assert marks_of(table, ["k"], size) == expected
+    before = pa.total_allocated_bytes()
+    marker = GroupMarker(table.schema, ["k"])
+    marker.mark(pa.record_batch({"k": pa.array(["y" * 1_000_000]).cast(data_type)}))
+    assert pa.total_allocated_bytes() - before < 100_000
 
 
 @pytest.mark.parametrize("size", [1, 3, 100])

@@ -262,7 +262,8 @@ class HashAggregate:
                 self._check_reduction(self.rows_in - batch.num_rows + feed.position)
             batch = batch.slice(feed.position)
         if self._passing:
-            yield from self._give_out_states()
+            if self._table.group_count > 0:  # once: to empty a large table takes as long as to pass a batch
+                yield from self._give_out_states()
             if batch.num_rows > 0:
                 self.group_count += batch.num_rows
                 yield row_states(
@@ -452,8 +453,7 @@ class HashAggregate:
         self._begin_level(level, source)
         for states in states_of_source:
             self._add(states, self._keys, self._merge_binding)
-        groups_made = self._table.groups_made - self._groups_before
-        self._merging.groups_per_row = groups_made / max(self._level_rows, 1)
+        self._merging.groups_per_row = (self._table.groups_made - self._groups_before) / max(self._level_rows, 1)
         yield from self._finish_level()
 
     def _finish_frozen(self, source: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

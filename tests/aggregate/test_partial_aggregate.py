@@ -34,6 +34,21 @@ def test_a_partial_that_does_not_reduce_passes_rows_through(workshop, monkeypatc
             assert rows_of(result) == oracle(table, ("key",), calls)
 
 
+def test_a_partial_that_passes_rows_through_empties_its_table_once(workshop, monkeypatch):
+    """Its directory may be of megabytes, and a batch of kilobytes."""
+    scan, scans = hash_aggregate.GroupScan, []
+    monkeypatch.setattr(hash_aggregate, "GroupScan", lambda *arguments: scans.append(arguments) or scan(*arguments))
+    monkeypatch.setattr(hash_aggregate, "PASS_ROWS", 200)
+    table, calls = make_table("int64", "int64", 3000, 3000)
+    states = state_schema([table.schema.field("key")], calls, argument_types_of(table, calls))
+    with workshop.operator(200) as (pool, space):
+        operator = HashAggregate("partial", table.schema, ("key",), calls, states, pool, space)
+        given = sum(batch.num_rows for part in table.to_batches(100) for batch in operator.add_batch(part))
+        assert given == operator.group_count > 0.9 * table.num_rows
+        assert len(scans) == 1
+        operator.close()
+
+
 def test_a_partial_that_reduces_keeps_on_grouping(workshop, monkeypatch):
     monkeypatch.setattr(hash_aggregate, "PASS_ROWS", 200)
     table, calls = make_table("int64", "int64", 3000, 30)

@@ -265,13 +265,16 @@ class WorkerSession:
         return self._worker
 
     def _await_opened(self) -> None:
-        """Wait for the worker to have loaded the function: not before the session can be cancelled by others."""
+        """Wait for the worker to have loaded the function: not before the session can be cancelled by others.
+
+        A turn goes on meanwhile: each task that let others have theirs would keep the row that it has come with.
+        """
         unsent, self._unsent = self._unsent, b""
         if unsent:
-            with suppress(OSError), self._waiting():
+            with suppress(OSError):
                 self._at_work.connection.sendall(unsent)
         while not self._is_opened:
-            self._take(self._receive())
+            self._take(self._receive(nullcontext))
 
     def _next_results(self) -> Iterator[pa.RecordBatch]:
         """Take the next message; yield the result if it is one, and do not keep it."""
@@ -316,9 +319,9 @@ class WorkerSession:
         except OSError:
             return b""  # as above
 
-    def _receive(self) -> Message:
+    def _receive(self, waiting: Callable[[], AbstractContextManager[None]] | None = None) -> Message:
         try:
-            with self._waiting():
+            with (waiting or self._waiting)():
                 received = receive_message(self._at_work.connection)
         except (OSError, EOFError):
             received = None

@@ -161,10 +161,9 @@ class HashAggregate:
         self._merge_binding = self._table.bind(self._layout.merge_operations, self._layout.merge_columns)
         if self._rows is not None:
             self._rows.keep_outside(space)
-            row_size = RowCodec(self._layout.state_schema).fixed_size
-            table_bytes = FORCED_GROUPS * row_size if force_spill else self._memory_bytes
-            self._passes = FilePasses(self._table, self._rows, self._merge_binding, len(keys), table_bytes)
             self._merging = RowMerging(self._layout, output_schema, pool, FORCED_GROUPS if force_spill else 0)
+            table_bytes = FORCED_GROUPS * self._merging.row_size if force_spill else self._memory_bytes
+            self._passes = FilePasses(self._table, self._rows, self._merge_binding, len(keys), table_bytes)
 
     def _take_table(self) -> GroupTable:
         is_partial = self._phase == "partial"
@@ -202,9 +201,10 @@ class HashAggregate:
             DataError: a sum overflows.
             SpillError: states cannot be written.
         """
-        batch = plain_batch(batch)
-        if batch.schema.names != self._input_schema.names or batch.schema.types != self._input_schema.types:
-            raise SchemaError(f"an aggregate of {self._input_schema} got a batch of {batch.schema}")
+        if not batch.schema.equals(self._input_schema):
+            batch = plain_batch(batch)
+            if batch.schema.names != self._input_schema.names or batch.schema.types != self._input_schema.types:
+                raise SchemaError(f"an aggregate of {self._input_schema} got a batch of {batch.schema}")
         self.rows_in += batch.num_rows
         for column in self._layout.columns_as_double:
             doubles = batch.column(column).cast(pa.float64(), safe=False)

@@ -46,5 +46,8 @@ cdef class PartingSieve(RowSieve):
     cdef void _count(self, uint8_t** rows, int64_t count) noexcept nogil:
         cdef int64_t index
         self.row_count += count
+        if self._codec.is_fixed:
+            self.size_bytes += count * self._codec.fixed_size
+            return
         for index in range(count):
             self.size_bytes += row_size(rows[index])

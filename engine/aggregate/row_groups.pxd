@@ -34,6 +34,7 @@ cdef class RowGroups:
     cdef void _begin(self, int64_t groups_expected) noexcept nogil
     cdef bint _fits(self, int64_t groups) noexcept nogil
     cdef int64_t _merge_page(self, uint8_t* page, int64_t used, int* failure) noexcept nogil
+    cdef bint _find_rows(self, uint8_t* page, int64_t count) noexcept nogil
     cdef int64_t _merge_rows(self, int64_t count, int* failure) noexcept nogil
     cdef inline void _look_ahead(self, int64_t row, int64_t count) noexcept nogil
     cdef inline bint _is_same(self, const uint8_t* group, const uint8_t* row) noexcept nogil

@@ -23,7 +23,7 @@ Source: as GroupTable; Chen et al., "Improving hash join performance through pre
 """
 
 cimport cython
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcmp, memcpy, memmove, memset
 
@@ -43,7 +43,7 @@ from engine.memory.page_pool cimport PagePool
 from engine.records.arrow_batch cimport KIND_FLOAT16, KIND_FLOAT64
 from engine.records.byte_kernels cimport load64, prefetch
 from engine.records.hashing cimport hash_rows
-from engine.records.row_codec cimport RowCodec, rows_of_page
+from engine.records.row_codec cimport RowCodec, row_size, rows_of_page
 from engine.records.row_combiner cimport RowCombiner
 
 from engine.errors import CorruptBlockError
@@ -186,15 +186,27 @@ cdef class RowGroups:
         cdef int64_t position = 0
         cdef int64_t count, done
         cdef int32_t size = self._codec.fixed_size
+        if used % size != 0:
+            return DAMAGED
         while position < used and failure[0] == 0:
-            count = rows_of_page(page + position, used - position, self._rows, CHUNK_ROWS)
-            if count < 0 or self._rows[count - 1] + size != self._rows[0] + count * size:
+            count = min((used - position) // size, <int64_t> CHUNK_ROWS)
+            if not self._find_rows(page + position, count):
                 return DAMAGED
             done = self._merge_rows(count, failure)
             position += done * size
             if done < count:
                 break
         return position
+
+    cdef bint _find_rows(self, uint8_t* page, int64_t count) noexcept nogil:
+        """Have rows that lie side by side in _rows; False: they have other sizes."""
+        cdef uint32_t size = <uint32_t> self._codec.fixed_size
+        cdef uint32_t others = 0
+        cdef int64_t row
+        for row in range(count):
+            self._rows[row] = page + row * size
+            others |= row_size(page + row * size) ^ size
+        return others == 0
 
     cdef int64_t _merge_rows(self, int64_t count, int* failure) noexcept nogil:
         """Merge _rows; returns how many were."""

@@ -34,12 +34,13 @@ class RowMerging:
         #: groups for each row of the last source
         self.groups_per_row = 1.0
         codec = RowCodec(layout.state_schema)
+        #: bytes of a row of states, of variable size at least
+        self.row_size = codec.fixed_size
         if codec.is_fixed and self._key_count > 0:
             combiner = StateCombiner(
                 layout.state_schema, self._key_count, layout.merge_operations, layout.overflow_texts
             )
             self._groups = row_groups_of(codec, self._key_count, combiner, pool, group_limit)
-        self._row_size = codec.fixed_size
 
     def groups_of(self, source: SpillFile | KeptRows) -> KeptRows | None:
         """Merge the states of a source. Raises: DataError, CorruptBlockError, SpillError."""
@@ -58,7 +59,7 @@ class RowMerging:
 
     def _rows_of(self, source: SpillFile | KeptRows) -> int:
         """Return how many rows a source has; those of a file are no smaller."""
-        return source.row_count if isinstance(source, KeptRows) else source.raw_bytes // self._row_size
+        return source.row_count if isinstance(source, KeptRows) else source.raw_bytes // self.row_size
 
     def groups_expected(self, source: SpillFile | KeptRows) -> int:
         """Return how many groups a source has where it is as the last one was."""

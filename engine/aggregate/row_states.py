@@ -47,6 +47,8 @@ def row_states(
             arrays.append(pc.cast(pc.is_valid(batch.column(column)), pa.int64()))
         elif spec.operation == "moments":
             arrays.append(moments_of_values(batch.column(column)))
+        elif batch.column(column).type == spec.type:
+            arrays.append(batch.column(column))
         else:
             try:
                 arrays.append(pc.cast(batch.column(column), spec.type))

@@ -221,7 +221,10 @@ class PageStream:
         codec = codec if page.is_compressed and self._left else ""
         self._source: Any = self._section
         if codec in _BLOCK_CODECS:
-            self._source = BlockStream(self._section.some, self._left, codec)
+            try:
+                self._source = BlockStream(self._section.some, self._left, codec)
+            except ValueError as error:
+                raise pa.ArrowInvalid(str(error)) from error
         elif codec:
             self._source = _ArrowStream(self._section, codec)
 

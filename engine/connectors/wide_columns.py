@@ -120,6 +120,11 @@ class WideColumn:
         value[1](memoryview(buffer).cast("B"))
         return buffer
 
+    def finish(self) -> None:
+        """After the last row: compare the last page's checksum; pa.ArrowInvalid where there are more values than rows."""
+        for _ in self._values:
+            raise pa.ArrowInvalid(f"column {self.field.name} has more values than its row group has rows")
+
     def array(self, values: Sequence[pa.Buffer | None]) -> pa.Array:
         """Return values as an array; a single one is not copied."""
         ends, total = [0], 0
@@ -277,6 +282,8 @@ def read_wide(wide: Sequence[WideColumn], others: Iterator[pa.RecordBatch], rows
             if is_wide:
                 give_back()
         done += count
+    for column in wide:
+        column.finish()
 
 
 def _take_rows(wide: Sequence[WideColumn], rows: int) -> tuple[list[list[pa.Buffer | None]], int]:

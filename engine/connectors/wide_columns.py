@@ -121,7 +121,7 @@ class WideColumn:
         return buffer
 
     def finish(self) -> None:
-        """After the last row: compare the last page's checksum; pa.ArrowInvalid where there are more values than rows."""
+        """After the last row: compare the last checksum; pa.ArrowInvalid where there are more values than rows."""
         for _ in self._values:
             raise pa.ArrowInvalid(f"column {self.field.name} has more values than its row group has rows")
 

@@ -18,7 +18,8 @@
     partition_folders           where those files go
     sorted_partition            BLOCKING in order: the sorted runs of a producer, read by ranges of keys
     partition_manager           ResultPartitionManager: attempt ─► data set ─► partition
-    input_channel               LocalInputChannel: view with back-off, fragments put together
+    input_channel               LocalInputChannel: view with back-off
+    row_pieces                  rows larger than a buffer put together, the very wide ones one at a time
     remote_input_channel        RemoteInputChannel: the same from another process
     data_plane                  DataPlane: what is below, for one process; data_address, its address as text
     data_server  server_connection

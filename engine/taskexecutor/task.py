@@ -173,10 +173,12 @@ class Task:
         try:
             self._report(TaskState.INITIALIZING)
             self._invoke()
+            # In here: samples of a stored result may have to be read from its file, which may be damaged.
+            finished = self._report_of(TaskState.FINISHED)
         except BaseException as error:  # the root of a thread: whatever it is, it is reported
             self._ended_by(error)
         else:
-            self._report(TaskState.FINISHED, is_last=True)
+            self._send_last(finished)
 
     def _invoke(self) -> None:
         invokable = self._factory(self.descriptor, self._partition_consumable)
@@ -196,24 +198,25 @@ class Task:
             is_cancelled = self._is_cancelled
         # Whatever else it is was there before the cancellation, and may be why the job is being cancelled.
         if is_cancelled and isinstance(error, TaskCancelledError):
-            self._report(TaskState.CANCELED, is_last=True)
+            self._send_last(self._report_of(TaskState.CANCELED))
         else:
             _log.info("%s failed", self.name, exc_info=error)
-            self._report(TaskState.FAILED, self._failure(error), is_last=True)
+            self._send_last(self._report_of(TaskState.FAILED, self._failure(error)))
 
     def _failure(self, error: BaseException) -> FailureInfo:
         return failure_info(error, self.name, str(self._resource_id))
 
-    def _report(self, state: TaskState, failure: FailureInfo | None = None, is_last: bool = False) -> None:
-        report = self._report_of(state, failure)
-        if is_last:
-            # Results that live on know this task, and must not keep what made them; the loop may look for the memory.
-            with self._lock:
-                self._last_counters = report.counters
-                self._invokable = None
-        self._call_loop(self._reported, report, is_last)
+    def _report(self, state: TaskState) -> None:
+        self._call_loop(self._reported, self._report_of(state), False)
 
-    def _report_of(self, state: TaskState, failure: FailureInfo | None) -> TaskReport:
+    def _send_last(self, report: TaskReport) -> None:
+        # Results that live on know this task, and must not keep what made them; the loop may look for the memory.
+        with self._lock:
+            self._last_counters = report.counters
+            self._invokable = None
+        self._call_loop(self._reported, report, True)
+
+    def _report_of(self, state: TaskState, failure: FailureInfo | None = None) -> TaskReport:
         attempt, invokable = self.descriptor.attempt, self._invokable
         if invokable is None:
             return TaskReport(attempt, state.value, failure=failure)

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import pytest
 
-from engine.errors import TaskCancelledError
+from engine.errors import CorruptBlockError, TaskCancelledError
 from engine.graph.deployment import TaskCounters, TaskDeploymentDescriptor
 from engine.ids import AllocationId, ExecutionAttemptId, JobId, JobVertexId, ResourceId
 from engine.taskexecutor.task import Task
@@ -122,3 +122,16 @@ def test_a_result_that_is_kept_does_not_keep_what_made_it():
             gc.enable()
         Finishes.kept.clear()
     assert found == [(None, 7)]
+
+
+class DamagedSamples(Finishes):
+    """An invokable whose result cannot be read again."""
+
+    def partition_samples(self):
+        raise CorruptBlockError("block 7 cannot be used")
+
+
+def test_a_result_whose_samples_cannot_be_read_is_a_failure_of_its_task():
+    reports = run_task(DamagedSamples(None))
+    assert [report.state for report in reports] == ["INITIALIZING", "RUNNING", "FAILED"]
+    assert reports[-1].failure.message == "block 7 cannot be used"

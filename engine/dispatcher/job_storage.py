@@ -297,6 +297,8 @@ class StoredJobs:
             job = bare_end(handle.job_id, handle.name, "FINISHED")
         else:
             job = bare_end(handle.job_id, handle.name, "FAILED", failure_info(error))
+            # Before anybody is told: a job that has failed left nothing behind.
+            self._remove_stagings(handle.job_id, error.journal)
         record = JobResultRecord(handle.job_id, handle.name, job.outcome.status, self._epoch, 0, str(error))
         self.record(JobEnd(record, job.overview, job.outcome, job.details))
         return StoredEnd(handle, job, error.journal)
@@ -306,14 +308,18 @@ class StoredJobs:
 
         ``journal`` is of a leader that died before it had removed staging.
         """
-        for staging in self._stagings(job_id, journal) if journal is not None else ():
-            remove_staging(staging)
+        if journal is not None:
+            self._remove_stagings(job_id, journal)
         folder = self._job_folder(job_id)
         with contextlib.suppress(FileNotFoundError):
             shutil.rmtree(folder)
         self._ask_own(lambda: self._handles.remove(self._epoch, job_id.value))
         for path in (self._folder / "results").glob(f"{job_id}-*.json"):
             path.unlink(missing_ok=True)
+
+    def _remove_stagings(self, job_id: JobId, journal: Path) -> None:
+        for staging in self._stagings(job_id, journal):
+            remove_staging(staging)
 
     def _stagings(self, job_id: JobId, journal: Path) -> set[Path]:
         """Return where a job may have staged: as its journal says, and by the names of its outputs."""

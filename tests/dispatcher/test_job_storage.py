@@ -210,6 +210,20 @@ def test_a_damaged_graph_breaks_its_own_job_and_says_which_file(world, graph, da
     assert ended.job.outcome.status == "FAILED" and str(path) in ended.job.outcome.failure.message
 
 
+def test_a_job_whose_graph_is_lost_has_nothing_staged_when_its_end_is_told(world, graph, tmp_path):
+    jobs = world.leader()
+    jobs.put(graph)
+    staging = tmp_path / f".out.drey-{graph.job_id}"
+    staging.mkdir()
+    close(jobs.new_journal(graph.job_id, [Prepared({0: str(staging)})]))
+    next((world.folder / "jobs" / graph.job_id.value).glob("graph-*")).unlink()
+    second = world.leader()
+    with pytest.raises(BrokenJobError) as raised:
+        second.load(graph.job_id)
+    assert second.end_broken(raised.value).job.outcome.status == "FAILED"
+    assert not staging.exists()
+
+
 def test_what_was_decided_is_published_though_the_graph_is_lost(world, graph):
     jobs = world.leader()
     jobs.put(graph)

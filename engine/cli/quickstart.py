@@ -23,7 +23,7 @@ from rich.panel import Panel
 from rich.table import Table
 
 from engine.cli.progress import format_bytes, format_count
-from engine.examples.generate_instruments import CURRENCIES, INSTRUMENTS, generate
+from engine.examples.generate_instruments import CURRENCIES, CURRENCY_COUNT, INSTRUMENTS, generate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -69,12 +69,9 @@ def job_command(data: Path, result: Path, *words: str) -> str:
     return done.stdout
 
 
-def show_report(console: Console, report: dict[str, Any], plan: Sequence[str], result: Path) -> None:
+def show_report(console: Console, report: dict[str, Any], plan: Sequence[str], result: Path, rows_in: int) -> None:
     """Print what a person wants to know after the first job."""
     join = next(vertex for vertex in report["vertices"] if "oin" in vertex["name"])
-    rows_in = sum(
-        subtask["rows_out"] for vertex in report["vertices"] for subtask in vertex["subtasks"] if not subtask["rows_in"]
-    )
     rows_out = sum(subtask["rows_out"] for subtask in join["subtasks"])
     spilled = sum(subtask["spilled_bytes"] for vertex in report["vertices"] for subtask in vertex["subtasks"])
     seconds = report["runtime_ms"] / 1000
@@ -125,7 +122,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     marker.touch()
-    with step(console, f"generated {format_count(options.rows)} instruments and 492 currencies"):
+    with step(console, f"generated {format_count(options.rows)} instruments and {CURRENCY_COUNT} currencies"):
         generate(options.rows, folder / "csv", 1, "csv")
     with step(console, "exported them with Spark: Parquet and a manifest with statistics"):
         export(folder / "csv" / "instruments", INSTRUMENTS, folder / "records" / "instruments")
@@ -135,7 +132,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with step(console, "joined them on the embedded cluster"):
         plan = job_command(folder / "records", result, "info", "--short").splitlines()
         report = json.loads(job_command(folder / "records", result, "submit", "--json"))
-    show_report(console, report, plan, result)
+    show_report(console, report, plan, result, options.rows + CURRENCY_COUNT)
     return 0
 
 

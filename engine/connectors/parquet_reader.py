@@ -133,7 +133,7 @@ class ParquetReader:
             pa.default_memory_pool().release_unused()
 
     def _batches(self, group: int, rows: int, columns: list[str]) -> Iterator[pa.RecordBatch]:
-        """Return the batches of a row group; a single row is read at once, which keeps no page of it for later."""
+        """Return a row group in plain batches; a single row is read at once, which keeps no page of it for later."""
         assert self._file is not None
         wide = plan_wide(self._path, self._file, group, columns, self._new_space)
         if wide:
@@ -159,7 +159,7 @@ class ParquetReader:
             return
         batches = self._file.read_row_group(group, columns=columns, use_threads=False).to_batches()
         while batches:
-            yield batches.pop()
+            yield plain_batch(batches.pop())
 
     def _batches_of(self, group: int, columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
         assert self._file is not None
@@ -197,11 +197,10 @@ class ParquetReader:
         return float(total / max(1, metadata.num_rows))
 
     def _arranged(self, batch: pa.RecordBatch, columns: list[str]) -> pa.RecordBatch:
-        """Return the columns in the order asked for, plain, without the file's metadata."""
-        plain = plain_batch(batch)
+        """Return the columns in the order asked for, without the file's metadata."""
         if not columns:
-            return plain.select([])
-        arrays = [plain.column(name) for name in columns]
+            return batch.select([])
+        arrays = [batch.column(name) for name in columns]
         types = [array.type for array in arrays]
         if self._schema is None or self._schema.types != types:
             self._schema = pa.schema(list(zip(columns, types, strict=True)))

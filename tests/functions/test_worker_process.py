@@ -169,13 +169,15 @@ def forking(tmp_path):
             if child == 0:
                 time.sleep(600)
                 os._exit(0)
-            place.write_text(str(child))
+            written = tmp_path / "written"  # whole once it has its name: a cancel comes as soon as that is there
+            written.write_text(str(child))
+            written.replace(place)
             then()
 
         return function
 
     yield make
-    wait_for(lambda: place.exists() and place.read_text())
+    wait_for(place.exists)
     os.kill(int(place.read_text()), signal.SIGKILL)
 
 

@@ -10,6 +10,8 @@ import pyarrow as pa
 class ArrowWriter:
     """Writes one IPC file."""
 
+    is_full = False
+
     def __init__(self, schema: pa.Schema, path: Path) -> None:
         self._path = path
         self._row_count = 0

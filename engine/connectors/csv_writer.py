@@ -74,6 +74,8 @@ _LARGE_BYTES = 8 << 20
 class CsvWriter:
     """Writes one CSV file."""
 
+    is_full = False
+
     def __init__(self, schema: pa.Schema, path: Path, header: bool = False, delimiter: str = ",") -> None:
         check_csv_sink(schema, delimiter)
         self._delimiter = delimiter

@@ -5,6 +5,9 @@ much memory a sink holds. Where many are open, or Arrow's share is small, it is 
 column whose values hardly repeat in the first batch gets no dictionary: building one only to give it up costs a fifth
 of the time of writing.
 
+Arrow keeps 860 bytes of each column of a row group until the file ends, and whoever reads the file has as much of it.
+So a file of many is full after CHUNKS_MAX, however large the data, and another one goes on.
+
 What the first batch decides holds for all row groups of a writer. Where very wide values come later, that writer ends
 and one that suits them goes on in the same file. The last footer, of all their row groups, is the file's:
 
@@ -31,6 +34,8 @@ ROW_GROUP_ROWS = 1 << 20
 ROW_GROUP_BYTES = 16 << 20
 #: bytes of a row group when there is very little memory
 ROW_GROUP_BYTES_MIN = 1 << 20
+#: columns of row groups in a file: 3.5 MB of a footer in memory, and 64 MB of a file or more when it has 64 columns
+CHUNKS_MAX = 4096
 #: a dictionary of a column ends at so many bytes, or at this part of what a writer may gather: while it is built, a
 #: table of up to 24 times its size finds the values
 _DICTIONARY_BYTES = 1 << 20
@@ -70,6 +75,8 @@ class ParquetWriter:
         self._held_rows = 0
         self._held_bytes = 0
         self._row_count = 0
+        self._chunk_count = 0
+        self._leaf_count = sum(_leaf_count(field.type) for field in schema)
         self._unreleased_bytes = 0
         path.touch(exist_ok=False)
         # Arrow's own file: a Python one would have every page copied to bytes.
@@ -109,6 +116,11 @@ class ParquetWriter:
         return self._writer
 
     @property
+    def is_full(self) -> bool:
+        """Whether the footer is as long as it should be."""
+        return self._chunk_count >= CHUNKS_MAX
+
+    @property
     def _group_bytes_max(self) -> int:
         """Bytes of a row group: less where many are open, or there is little memory."""
         return max(ROW_GROUP_BYTES_MIN, min(ROW_GROUP_BYTES, self._member.part_bytes))
@@ -138,6 +150,7 @@ class ParquetWriter:
         table = pa.Table.from_batches(self._held, schema=self._schema)
         self._open().write_table(table, row_group_size=ROW_GROUP_ROWS)
         self._row_count += self._held_rows
+        self._chunk_count += self._leaf_count * -(-self._held_rows // ROW_GROUP_ROWS)
         is_wide = width_of(self._held_bytes, self._held_rows) >= WIDE_BYTES
         self._held, self._held_rows, self._held_bytes, self._holds_wide = [], 0, 0, False
         del table
@@ -240,6 +253,13 @@ def _leaves(path: str, array: pa.Array) -> Iterator[tuple[str, pa.Array]]:
         yield from _leaves(f"{path}.list.element", array.values)
     else:
         yield path, array
+
+
+def _leaf_count(data_type: pa.DataType) -> int:
+    """Return how many columns of a Parquet file a column is."""
+    if not pa.types.is_nested(data_type):
+        return 1
+    return sum(_leaf_count(data_type.field(index).type) for index in range(data_type.num_fields))
 
 
 def _is_narrow(column: pa.Array) -> bool:

@@ -37,6 +37,11 @@ class RecordsWriter:
         self._sketches = DistinctSketches(schema)
         self._writer = ParquetWriter(schema, path, has_checksums=True)
 
+    @property
+    def is_full(self) -> bool:
+        """Whether the Parquet file is."""
+        return self._writer.is_full
+
     def write(self, batch: pa.RecordBatch) -> None:
         """Append rows."""
         if batch.num_rows:

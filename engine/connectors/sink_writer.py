@@ -1,7 +1,7 @@
 """SinkWriter: the task's side of a sink.
 
     open_sink_writer(spec, schema, path) -> SinkWriter     creates the file
-        .write(batch) ...
+        .write(batch) ...                              until it ``is_full``
         .finish() -> (row_count, size_bytes, statistics_json)
         .abort()                                           instead of finish: removes the file; idempotent
 
@@ -21,6 +21,11 @@ from engine.graph.source_spec import SinkSpec
 
 class SinkWriter(Protocol):
     """Writes one staged file."""
+
+    @property
+    def is_full(self) -> bool:
+        """Whether what follows belongs into another file; it may be appended all the same."""
+        ...
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Append a batch of the schema."""

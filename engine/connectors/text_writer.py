@@ -32,6 +32,8 @@ def check_text_sink(schema: pa.Schema) -> None:
 class TextWriter:
     """Writes one text file."""
 
+    is_full = False
+
     def __init__(self, schema: pa.Schema, path: Path) -> None:
         check_text_sink(schema)
         self._row_count = 0

@@ -162,9 +162,11 @@ class JobCommit:
         outputs = []
         for sink in self._sinks:
             own = [file for file in files if file.sink_index == sink.sink_index]
-            if len(own) != self._parallelism[sink.sink_index]:
+            ended = {file.subtask_index for file in own}
+            if len(ended) != self._parallelism[sink.sink_index]:
                 raise JobExecutionError(
-                    f"output {sink.spec.path}: {len(own)} staged files of {self._parallelism[sink.sink_index]} subtasks"
+                    f"output {sink.spec.path}: staged files of {len(ended)} of {self._parallelism[sink.sink_index]} "
+                    "subtasks"
                 )
             target = self._targets[sink.sink_index]
             staging = self._staging[sink.sink_index]

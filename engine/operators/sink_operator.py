@@ -1,7 +1,7 @@
-"""The end of a chain that writes outside: one staged file a subtask and attempt.
+"""The end of a chain that writes outside: a staged file of a subtask's attempt, and another one when that is full.
 
-The file lies in the sink's staging folder, under a name that no other attempt uses. What becomes of it is decided by
-the JobMaster when the whole job is finished (``engine.commit``).
+The files lie in the sink's staging folder, under names that no other attempt uses, in the order of their rows. What
+becomes of them is decided by the JobMaster when the whole job is finished (``engine.commit``).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ EXTENSIONS = {"csv": "csv", "parquet": "parquet", "records": "parquet", "text": 
 
 
 class FileSink(ChainedOperator):
-    """Writes batches to the attempt's staged file."""
+    """Writes batches to the attempt's staged files."""
 
     @property
     def is_satisfied(self) -> bool:
@@ -42,23 +42,36 @@ class FileSink(ChainedOperator):
         operator = self.descriptor.operator
         assert isinstance(operator, SinkOperator)
         staging = next(sink for sink in context.descriptor.sinks if sink.sink_index == operator.sink_index)
-        extension = EXTENSIONS[operator.spec.format]
-        attempt = context.descriptor.attempt
-        self._sink_index = operator.sink_index
-        self._name = f"{operator.sink_index}-{attempt.subtask_index:05d}-{attempt.nonce}.{extension}"
+        self._sink_index, self._spec = operator.sink_index, operator.spec
         self._target, self._staging = operator.spec.path, Path(staging.staging_path)
+        self._file_count = 0
+        #: those that are full, until the attempt's last
+        self._full: list[Path] = []
+        self._writer: SinkWriter | None = None
+        # Also a subtask without rows has a file.
+        self._open_writer()
+
+    def _open_writer(self) -> SinkWriter:
+        """Create the attempt's next file."""
+        attempt = self.context.descriptor.attempt
+        stem = f"{self._sink_index}-{attempt.subtask_index:05d}-{attempt.nonce}-{self._file_count:05d}"
+        self._name = f"{stem}.{EXTENSIONS[self._spec.format]}"
+        self._file_count += 1
         with self._naming_the_output():
-            self._writer: SinkWriter | None = open_sink_writer(
-                operator.spec, to_arrow_schema(self.descriptor.input_schemas[0]), self._staging / self._name
-            )
+            schema = to_arrow_schema(self.descriptor.input_schemas[0])
+            self._writer = open_sink_writer(self._spec, schema, self._staging / self._name)
+        return self._writer
 
     def process(self, batch: pa.RecordBatch) -> None:
         """Write a batch."""
-        assert self._writer is not None, "sink is closed"
+        writer = self._writer or self._open_writer()
         with turn(width_of(batch.nbytes, batch.num_rows)), self._naming_the_output():
-            self._writer.write(batch)
+            writer.write(batch)
             self.context.arrow_peak.look()
         self.rows_out += batch.num_rows
+        if writer.is_full:
+            self._full.append(self._staging / self._name)
+            self._finish_writer(writer)
 
     @contextmanager
     def _naming_the_output(self) -> Iterator[None]:
@@ -75,10 +88,15 @@ class FileSink(ChainedOperator):
             raise ResourceError(f"output {self._target} cannot be written: {reason}") from error
 
     def finish(self) -> None:
-        """Complete the file and report it."""
-        assert self._writer is not None, "sink is closed"
+        """Complete the last file."""
+        if self._writer is not None:
+            self._finish_writer(self._writer)
+        self._full.clear()
+
+    def _finish_writer(self, writer: SinkWriter) -> None:
+        """Complete a file and report it."""
         with self._naming_the_output():
-            row_count, size_bytes, statistics_json = self._writer.finish()
+            row_count, size_bytes, statistics_json = writer.finish()
         self._writer = None
         self.context.staged_files.append(
             StagedFile(
@@ -92,8 +110,10 @@ class FileSink(ChainedOperator):
         )
 
     def close(self) -> None:
-        """Remove a file that was not finished."""
+        """Remove the files of an attempt that has not finished."""
         if getattr(self, "_writer", None) is not None:
             assert self._writer is not None
             self._writer.abort()
             self._writer = None
+        for path in getattr(self, "_full", ()):
+            path.unlink(missing_ok=True)

@@ -12,6 +12,21 @@ from engine.connectors.wide_rows import WIDE_BYTES
 SCHEMA = pa.schema([("id", pa.int64()), ("blob", pa.binary())])
 
 
+def test_a_file_is_full_when_its_footer_has_enough_of_the_leaves_of_columns(tmp_path, monkeypatch):
+    monkeypatch.setattr(parquet_writer, "ROW_GROUP_ROWS", 10)
+    monkeypatch.setattr(parquet_writer, "CHUNKS_MAX", 30)
+    nested = pa.struct([("x", pa.int8()), ("y", pa.list_(pa.string()))])
+    schema = pa.schema([("id", pa.int64()), ("pair", nested), ("map", pa.map_(pa.string(), pa.int64()))])
+    writer = ParquetWriter(schema, tmp_path / "part.parquet")
+    rows = 0
+    while not writer.is_full:
+        writer.write(pa.record_batch([[1], [{"x": 1, "y": ["a"]}], [[("k", 2)]]], schema))
+        rows += 1
+    assert writer.finish()[0] == rows == 60
+    footer = pq.read_metadata(tmp_path / "part.parquet")
+    assert (footer.num_row_groups, footer.num_columns) == (6, 5)
+
+
 @pytest.mark.parametrize("before", [None, b"short"])
 def test_wide_values_behind_a_narrow_row_are_written_as_they_are(tmp_path, before):
     wide = bytes(max(PLAIN_WIDTH_MIN, WIDE_BYTES) + 1)

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from engine import EngineError, Environment, JobExecutionError, JoinHint, PlanError, col, count, lit, sum_
+from engine.connectors import parquet_writer
 from engine.operators import sink_operator
 from tests.folders import files_below
 from tests.integration.conftest import SETTINGS, left_over, wait_until
@@ -169,6 +170,21 @@ def test_two_sinks_to_one_place_or_one_into_the_other_are_an_error(env, tmp_path
 
 
 # ---- what is written
+
+
+@pytest.mark.parametrize("sink", ["write_parquet", "write_records"])
+def test_rows_of_many_row_groups_are_in_several_files_in_their_order(env, tmp_path, monkeypatch, sink):
+    monkeypatch.setattr(parquet_writer, "ROW_GROUP_ROWS", 1000)
+    monkeypatch.setattr(parquet_writer, "CHUNKS_MAX", 5 * len(SCHEMA))
+    getattr(numbers(env, 200_000).sort("a", descending=True), sink)(str(tmp_path / "out"))
+    env.execute()
+    parts = sorted((tmp_path / "out").glob("part-*"))
+    assert len(parts) > 3
+    assert [part.name for part in parts] == [f"part-{index:05d}.parquet" for index in range(len(parts))]
+    found = [value for part in parts for value in pq.read_table(part).column("a").to_pylist()]
+    assert found == list(range(200_000))[::-1]
+    read = env.read_parquet if sink == "write_parquet" else env.read_records
+    assert sorted(read(str(tmp_path / "out")).select(["a"]).collect()) == [(value,) for value in range(200_000)]
 
 
 def test_part_files_are_numbered_from_zero_and_nothing_else_is_there(env, tmp_path):

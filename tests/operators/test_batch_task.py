@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pytest
 
+from engine.connectors.csv_writer import CsvWriter
 from engine.errors import ProducerFailedError, TaskCancelledError
 from engine.exchange.result_partition import ResultPartition
 from engine.functions.function_error import UserFunctionError
@@ -19,6 +20,10 @@ TABLE = pa.table({"k": [(n * 7919) % 20011 for n in range(20000)], "s": [f"value
 SCHEMA = TABLE.schema
 SORT = SortOperator((SortKey("k"),))
 END_S = 60
+
+
+class Refusal(Exception):
+    """What a sink meets in the tests."""
 
 
 class SlowToLoad:
@@ -52,6 +57,34 @@ def test_a_chain_runs_from_source_to_staged_file(world, force_spill):
     assert (staged.name, staged.row_count, staged.size_bytes) == (file.name, 20000, file.stat().st_size)
     assert (task.counters().spilled_bytes > 0) == (force_spill == "true")
     assert task.counters().rows_out == 20000
+
+
+def test_a_sink_whose_files_are_full_goes_on_in_others_in_the_order_of_its_rows(world, monkeypatch):
+    monkeypatch.setattr(CsvWriter, "is_full", True)
+    task = sorted_into_a_file(world)
+    task.run()
+    staged = task.staged_files()
+    assert len(staged) > 1
+    assert [file.name for file in staged] == [path.name for path in world.staged()]
+    assert all(file.row_count for file in staged)
+    text = "".join(path.read_text() for path in world.staged())
+    keys = [int(line.partition(",")[0]) for line in text.splitlines()]
+    assert keys == sorted(TABLE.column("k").to_pylist())
+
+
+def test_a_sink_that_fails_removes_its_full_files_too(world, monkeypatch):
+    monkeypatch.setattr(CsvWriter, "is_full", True)
+    write = CsvWriter.write
+
+    def refuses_the_third(writer, batch):
+        if len(world.staged()) == 3:
+            raise Refusal
+        write(writer, batch)
+
+    monkeypatch.setattr(CsvWriter, "write", refuses_the_third)
+    with pytest.raises(Refusal):
+        sorted_into_a_file(world).run()
+    assert world.staged() == []
 
 
 def test_a_sort_that_writes_its_output_ends_when_cancelled(world, monkeypatch):

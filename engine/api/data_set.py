@@ -231,7 +231,12 @@ class DataSet(FunctionalCalls["DataSet"], PartitioningCalls["DataSet"]):
         self._add_sink(SinkSpec("csv", _absolute(path), overwrite, header, delimiter))
 
     def write_parquet(self, path: PathLike, overwrite: bool = False) -> None:
-        """Let the next ``env.execute()`` write a folder of ``part-00000.parquet`` and so on."""
+        """Let the next ``env.execute()`` write a folder of ``part-00000.parquet`` and so on.
+
+        A column of a type that Parquet does not have is a SchemaError. A path that exists is an error unless
+        ``overwrite``.
+        """
+        stored_schema(self.schema, "write_parquet")
         self._add_sink(SinkSpec("parquet", _absolute(path), overwrite))
 
     def write_records(self, path: PathLike, overwrite: bool = False) -> None:

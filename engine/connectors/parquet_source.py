@@ -29,6 +29,8 @@ from engine.graph.source_spec import ColumnStatistics, ParquetSource, SourceSpli
 from engine.records.plain_types import plain_schema
 
 _BUFFER_BYTES = 64 << 10
+#: what Arrow raises for a type that it does not write; OSError where Parquet itself refuses its size
+_REFUSALS = (pa.ArrowNotImplementedError, pa.ArrowInvalid, OSError)
 
 
 def plain_file_schema(schema: pa.Schema) -> pa.Schema:
@@ -37,17 +39,33 @@ def plain_file_schema(schema: pa.Schema) -> pa.Schema:
 
 
 def stored_schema(schema: pa.Schema, writer: str) -> pa.Schema:
-    """Return the schema that rows have when they come back from Parquet; SchemaError for a type that it has not.
+    """Return the schema that rows have when they come back from Parquet; SchemaError names a column that it has not.
 
     It is another one only for date64, which comes back as date32, and time32[s], which comes back as time32[ms].
     """
-    sink = pa.BufferOutputStream()
     try:
-        pq.write_table(schema.empty_table(), sink)
-    except (pa.ArrowNotImplementedError, pa.ArrowInvalid) as error:
-        reason = str(error).partition("\n")[0]
-        raise SchemaError(f"{writer}: {reason}") from error
-    return plain_file_schema(pq.read_schema(pa.BufferReader(sink.getvalue())))
+        stored = _written(schema)
+    except _REFUSALS:
+        for field in schema:
+            _check_stored(field, writer)
+        raise
+    return plain_file_schema(pq.read_schema(pa.BufferReader(stored)))
+
+
+def _written(schema: pa.Schema) -> pa.Buffer:
+    sink = pa.BufferOutputStream()
+    pq.ParquetWriter(sink, schema).close()
+    return sink.getvalue()
+
+
+def _check_stored(field: pa.Field, writer: str) -> None:
+    try:
+        _written(pa.schema([field]))
+    except _REFUSALS as error:
+        reason = str(error).partition("\n")[0].rstrip(".")
+        raise SchemaError(
+            f"{writer}: column {field.name!r} is {field.type}, which Parquet cannot store ({reason}); drop or cast it"
+        ) from error
 
 
 def open_parquet(path: str, reader: str, metadata: pq.FileMetaData | None = None) -> pq.ParquetFile:

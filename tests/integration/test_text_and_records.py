@@ -113,6 +113,26 @@ def test_records_keep_types_or_say_what_they_become(environment, tmp_path):
     assert found.count() == 1
 
 
+@pytest.mark.parametrize("writer", ["write_parquet", "write_records"])
+def test_a_column_that_parquet_does_not_have_is_refused_where_the_sink_is_declared(environment, tmp_path, writer):
+    refused = {
+        "w": pa.binary(0),
+        "l": pa.list_(pa.binary(0)),
+        "s": pa.struct([]),
+        "m": pa.struct([("x", pa.binary(0))]),
+    }
+    for name, data_type in refused.items():
+        rows = pa.table({"k": pa.array([1, 2]), name: pa.nulls(2, data_type)})
+        data = environment.from_arrow(rows)
+        with pytest.raises(SchemaError) as error:
+            getattr(data, writer)(tmp_path / "out")
+        assert str(error.value).startswith(f"{writer}: column {name!r} is {data_type}, which Parquet cannot store (")
+        assert str(error.value).endswith("; drop or cast it")
+        assert data.collect() == [(1, None), (2, None)]
+    with pytest.raises(PlanError, match="nothing to execute"):
+        environment.execute()
+
+
 def test_records_without_rows_have_their_columns(environment, tmp_path):
     environment.from_arrow(numbered(0)).write_records(tmp_path / "out")
     environment.execute()

@@ -4,6 +4,7 @@
     scanner.advance(chunk)* -> bytes of the chunk that belong to the record; less than all of it: its end was found
     scanner.fields          -> [(begin, end, size, is_quoted), ...] in bytes of the record: with quotes; without them
     scanner.is_ordinary     -> False: a quoted field goes on behind its closing quote, or a return stands alone
+    scanner.unclosed        -> where a quoted field begins that goes on to the end of the file, or -1
 
     copier = QuotedCopier(quote)
     copier.copy(chunk, target) -> bytes written: what stands between the quotes, two quotes made one
@@ -47,11 +48,13 @@ cdef class FieldScanner:
     cdef int64_t _doubled        # quotes of the field that are written twice
     cdef bint _is_quoted
     cdef readonly list fields
+    cdef readonly int64_t unclosed
 
     def __cinit__(self, int32_t delimiter, int32_t quote):
         self._delimiter = delimiter
         self._quote = quote
         self.fields = []
+        self.unclosed = -1
 
     @property
     def is_ordinary(self):
@@ -126,6 +129,7 @@ cdef class FieldScanner:
         if self._state < RETURNED:
             if self._state == QUOTED:
                 self._state = STRANGE
+                self.unclosed = self._begin
                 return
             self._position += 1
             self._end_field()

@@ -1,6 +1,7 @@
 """A CSV record that is longer than some megabytes, read without holding it: each long field goes straight to its array.
 
     find_long_record(file, position, end, dialect) ──► LongRecord or None     one pass over the file's bytes
+                                                       UnclosedRecord         to the end of the file
     record.batch(file, schema, parse)              ──► one row                a second one, over the fields wanted
 
     record   7 , "two ""long"" lines ..." , x        what is left is parsed as always:     7 , x , x
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, NamedTuple
 
 import pyarrow as pa
 
@@ -115,7 +116,16 @@ class LongRecord:
             begin, used = begin + size, used + count
 
 
-def find_long_record(file: BinaryIO, position: int, end: int, dialect: CsvDialect) -> LongRecord | None:
+class UnclosedRecord(NamedTuple):
+    """A record with a quote that none closes: its field's index, and where the quote is in the file."""
+
+    field_index: int
+    quote_position: int
+
+
+def find_long_record(
+    file: BinaryIO, position: int, end: int, dialect: CsvDialect
+) -> LongRecord | UnclosedRecord | None:
     """Return the record that begins at a position, None when it is not ordinary."""
     scanner = FieldScanner(dialect.delimiter, dialect.quote)
     chunk = memoryview(bytearray(_CHUNK_BYTES))
@@ -130,6 +140,8 @@ def find_long_record(file: BinaryIO, position: int, end: int, dialect: CsvDialec
         found += taken
         if taken < size:
             break
+    if scanner.unclosed >= 0:
+        return UnclosedRecord(len(scanner.fields), position + scanner.unclosed)
     if not scanner.is_ordinary:
         return None
     return LongRecord(position, found - position, scanner.fields, dialect)

@@ -3,6 +3,10 @@
     parser.parse(data) -> pa.Table            raises pa.ArrowInvalid when any record is malformed
     parser.parse_around(data) -> tables and BadRecord(begin, end) in order: halves what fails until one record is left
     parser.explain(record) -> "column 3 (LotSize): 'abc' is not int32"
+    unclosed_quote(record, dialect) -> field and position of a quote that none closes, or None
+
+A quote that none closes goes on to the end of the file: Arrow takes what is there for the value, here the last record
+is malformed then. ``parse`` alone does not look for it: what a sample cuts out may end anywhere.
 
 Since halves go through the same parser, what is good in a block stays exactly as it would have been read without its
 bad neighbours. Cost of a bad record: about log2(records of the block) small parses.
@@ -20,10 +24,13 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 
 from engine.connectors.csv_dialect import CsvDialect
-from engine.connectors.csv_scan import last_record_end, record_offsets
+from engine.connectors.csv_scan import count_line_ends, ends_quoted, last_record_end, record_offsets
+from engine.errors import DataError
 from engine.graph.source_spec import CsvSource
 
 _TEXT_MAX = 120
+#: what is wrong, and what to do
+UNCLOSED = "a quote that opens here is never closed; close it, or pass quote=None where quotes mean nothing"
 
 
 @dataclass(frozen=True)
@@ -83,7 +90,9 @@ class BlockParser:
     def parse_around(self, data: memoryview) -> Iterator[pa.Table | BadRecord]:
         """Yield the rows and the malformed records of a block, in order."""
         offsets = record_offsets(data, self._dialect.delimiter, self._dialect.quote)
-        pending = [(0, len(offsets) - 1)]
+        record_count = len(offsets) - 1
+        is_unclosed = ends_quoted(data[offsets[-2] :], self._dialect.delimiter, self._dialect.quote)
+        pending = [(0, record_count - is_unclosed)]
         while pending:
             first, last = pending.pop()
             begin, end = offsets[first], offsets[last]
@@ -95,6 +104,8 @@ class BlockParser:
                     continue
                 middle = (first + last) // 2
                 pending += [(middle, last), (first, middle)]
+        if is_unclosed:
+            yield BadRecord(offsets[-2], offsets[-1])
 
     def explain(self, record: bytes) -> str:
         """Return what is wrong with a single malformed record."""
@@ -125,6 +136,16 @@ def _shorten(text: str) -> str:
     return text if len(text) <= _TEXT_MAX else f"{text[:_TEXT_MAX]}..."
 
 
+def header_fields(record: bytes, dialect: CsvDialect, path: str) -> list[str]:
+    """Return the names in the record that a file begins with; DataError where a quote in it is never closed."""
+    unclosed = unclosed_quote(record, dialect)
+    if unclosed is not None:
+        field_index, position = unclosed
+        line = count_line_ends(record[:position]) + 1
+        raise DataError(f"file {path}, line {line}, column {field_index + 1}: {UNCLOSED}")
+    return [name.decode(errors="replace") for name in split_fields(record, dialect)]
+
+
 def split_fields(record: bytes, dialect: CsvDialect) -> list[bytes]:
     """Return the fields of one record without their quotes, by the same rules as the scanner."""
     text = record.removesuffix(b"\n").removesuffix(b"\r")
@@ -146,13 +167,33 @@ def _take_quoted(text: bytes, position: int, quote: int) -> tuple[bytes, int]:
     if position == len(text) or text[position] != quote:
         return b"", position
     mark = bytes([quote])
-    parts: list[bytes] = []
-    position += 1
+    end = _closing(text, position + 1, mark)
+    end = end if end >= 0 else len(text)
+    return text[position + 1 : end].replace(2 * mark, mark), end + 1
+
+
+def _closing(text: bytes, position: int, mark: bytes) -> int:
+    """Return where the quote stands that closes what begins at ``position``, or -1."""
     while (end := text.find(mark, position)) >= 0:
         if text[end + 1 : end + 2] != mark:
-            parts.append(text[position:end])
-            return b"".join(parts), end + 1
-        parts.append(text[position : end + 1])
+            return end
         position = end + 2
-    parts.append(text[position:])
-    return b"".join(parts), len(text)
+    return -1
+
+
+def unclosed_quote(record: bytes, dialect: CsvDialect) -> tuple[int, int] | None:
+    """Return (index of the field, position) of a quote that opens and that none closes; None without one."""
+    if dialect.quote < 0:
+        return None
+    mark, delimiter = bytes([dialect.quote]), bytes([dialect.delimiter])
+    position = field_index = 0
+    while True:
+        if record[position : position + 1] == mark:
+            end = _closing(record, position + 1, mark)
+            if end < 0:
+                return field_index, position
+            position = end + 1
+        position = record.find(delimiter, position) + 1
+        if position == 0:
+            return None
+        field_index += 1

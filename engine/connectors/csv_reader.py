@@ -29,9 +29,9 @@ import pyarrow as pa
 from engine.connectors.bounded_batches import bounded_batches
 from engine.connectors.csv_columns import ColumnParser, parses_natively
 from engine.connectors.csv_dialect import BYTE_ORDER_MARK, CsvDialect
-from engine.connectors.csv_long_records import FIELD_BYTES, LongRecord, find_long_record
-from engine.connectors.csv_parse import BadRecord, BlockParser, split_fields
-from engine.connectors.csv_scan import count_line_ends, first_record_end, last_record_end
+from engine.connectors.csv_long_records import FIELD_BYTES, LongRecord, UnclosedRecord, find_long_record
+from engine.connectors.csv_parse import UNCLOSED, BadRecord, BlockParser, header_fields, unclosed_quote
+from engine.connectors.csv_scan import count_line_ends, ends_quoted, first_record_end, last_record_end
 from engine.connectors.wide_rows import WIDE_BYTES, turn
 from engine.errors import DataError
 from engine.graph.source_spec import CsvSource, SourceSplit
@@ -97,14 +97,15 @@ class CsvReader:
             self._file.seek(split.start)
             for offset, block in self._blocks(self._file, split):
                 if isinstance(block, list):
-                    yield block.pop()
+                    while block:
+                        yield block.pop()
                     continue
                 data, begin = block, offset
                 if begin == 0:
                     prelude = self._prelude_size(split.path, data)
                     data, begin = data[prelude:], prelude
                 if len(data):
-                    yield from self._parse(split.path, begin, data)
+                    yield from self._parse(split.path, begin, data, is_last=offset + len(block) == split.end)
                 self.bytes_read += len(block)
                 del data, block  # of a very long record, not kept while the next is read
 
@@ -121,7 +122,10 @@ class CsvReader:
         return row if self._selected is None else row.select(self._selected)
 
     def _long_rows(self, file: BinaryIO, begin: int, end: int) -> Iterator[tuple[int, list[pa.RecordBatch]]]:
-        """Yield (where it ends, [row]) of one long record at a position; nothing where it is read as others are."""
+        """Yield (where it ends, [row]) of one long record at a position; nothing where it is read as others are.
+
+        There is no row where a quote of it opens that none closes.
+        """
         position = begin
         if begin == 0:
             if self._spec.header:
@@ -130,6 +134,13 @@ class CsvReader:
             position = len(BYTE_ORDER_MARK) if file.read(len(BYTE_ORDER_MARK)) == BYTE_ORDER_MARK else 0
         record = find_long_record(file, position, end, self._dialect)
         if record is None:
+            return
+        if isinstance(record, UnclosedRecord):
+            if not self._skips:
+                raise self._unclosed_error(file.name, record.field_index, record.quote_position)
+            self.bad_rows += 1
+            self.bytes_read += end - begin
+            yield end, []
             return
         with turn(record.size_bytes):
             row = self._long_row(file, begin, record)
@@ -188,23 +199,25 @@ class CsvReader:
         if not self._spec.header:
             return size
         end = first_record_end(data[size:], self._dialect.delimiter, self._dialect.quote)
-        names = [name.decode(errors="replace") for name in split_fields(bytes(data[size : size + end]), self._dialect)]
+        names = header_fields(bytes(data[size : size + end]), self._dialect, path)
         if end and names != self._file_schema.names:
             raise DataError(
                 f"file {path}, line 1: the header has {', '.join(names)}; expected {', '.join(self._file_schema.names)}"
             )
         return size + end
 
-    def _parse(self, path: str, begin: int, data: memoryview) -> Iterator[pa.RecordBatch]:
+    def _parse(self, path: str, begin: int, data: memoryview, *, is_last: bool) -> Iterator[pa.RecordBatch]:
         batches = self._parse_natively(data)
         if batches is not None:
             yield from batches
             return
-        try:
-            yield from self._batches(self._parser.parse(data))
-            return
-        except pa.ArrowInvalid:
-            pass
+        # Only a file's last block can, all others were cut behind a record.
+        if not (is_last and ends_quoted(data, self._dialect.delimiter, self._dialect.quote)):
+            try:
+                yield from self._batches(self._parser.parse(data))
+                return
+            except pa.ArrowInvalid:
+                pass
         for part in self._parser.parse_around(data):
             if not isinstance(part, BadRecord):
                 yield from self._batches(part)
@@ -232,9 +245,21 @@ class CsvReader:
             yield from bounded_batches(batch if self._selected is None else batch.select(self._selected))
 
     def _data_error(self, path: str, position: int, record: bytes) -> DataError:
+        unclosed = unclosed_quote(record, self._dialect)
+        if unclosed is not None:
+            field_index, quote_position = unclosed
+            return self._unclosed_error(path, field_index, position + quote_position)
         line = count_lines_before(path, position) + 1
         return DataError(
             f"file {path}, line {line}, {self._parser.explain(record)} (on_bad_row='skip' counts such rows and goes on)"
+        )
+
+    def _unclosed_error(self, path: str, field_index: int, position: int) -> DataError:
+        names = self._file_schema.names
+        name = f" ({names[field_index]})" if field_index < len(names) else ""
+        return DataError(
+            f"file {path}, line {count_lines_before(path, position) + 1}, column {field_index + 1}{name}: {UNCLOSED} "
+            "(on_bad_row='skip' leaves out what follows, as one row)"
         )
 
     def close(self) -> None:
@@ -253,7 +278,7 @@ def _copied(data: memoryview, size_bytes: int) -> memoryview:
 
 
 def count_lines_before(path: str, position: int) -> int:
-    """Return the number of physical lines that end before a position; a whole record begins there."""
+    """Return the number of physical lines that end before a position, which is not within a line end."""
     count = 0
     with Path(path).open("rb") as file:
         while position > 0:

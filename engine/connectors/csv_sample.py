@@ -16,7 +16,7 @@ import pyarrow.csv as pacsv
 
 from engine.connectors.column_statistics import sample_statistics
 from engine.connectors.csv_dialect import BYTE_ORDER_MARK, CsvDialect
-from engine.connectors.csv_parse import BlockParser, split_fields
+from engine.connectors.csv_parse import BlockParser, header_fields, split_fields
 from engine.connectors.csv_scan import first_record_end, last_record_end
 from engine.errors import SchemaError
 from engine.graph.source_spec import CsvSource, SourceStatistics
@@ -47,20 +47,18 @@ def first_head(paths: Sequence[str], dialect: CsvDialect) -> bytes:
     return next((head for path in paths if (head := read_head(path, dialect)).strip()), b"")
 
 
-def header_names(head: bytes, dialect: CsvDialect) -> list[str]:
-    """Return the fields of the first record."""
-    end = first_record_end(head, dialect.delimiter, dialect.quote)
-    return [field.decode(errors="replace") for field in split_fields(head[:end], dialect)]
+def header_names(head: bytes, dialect: CsvDialect, path: str) -> list[str]:
+    """Return the fields of the first record; DataError where it has a quote that none closes."""
+    return header_fields(head[: first_record_end(head, dialect.delimiter, dialect.quote)], dialect, path)
 
 
 def infer_file_schema(head: bytes, spec: CsvSource, dialect: CsvDialect) -> tuple[pa.Schema, int]:
     """Return (schema, rows it was inferred from); without a header the names are column_0, column_1 ..."""
-    names = header_names(head, dialect)
-    body = head
+    end = first_record_end(head, dialect.delimiter, dialect.quote)
     if spec.header:
-        body = head[first_record_end(head, dialect.delimiter, dialect.quote) :]
+        names, body = header_names(head, dialect, spec.paths[0]), head[end:]
     else:
-        names = [f"column_{index}" for index in range(len(names))]
+        names, body = [f"column_{index}" for index in range(len(split_fields(head[:end], dialect)))], head
     if len(set(names)) < len(names) or not all(names):
         raise SchemaError(f"file {spec.paths[0]}: names of the header are empty or repeated: {', '.join(names)}")
     if not body.strip():

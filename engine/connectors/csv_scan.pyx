@@ -11,6 +11,7 @@ quote and anywhere else a quote is an ordinary character. So one bit of state te
 
     contains_byte(data, byte)                      is there any quote at all
     last_record_end(data, delimiter, quote)        block cutting: end of the last whole record
+    ends_quoted(data, delimiter, quote)            whether the last record lacks a closing quote
     record_offsets(data, delimiter, quote)         where each record begins (error search)
     count_line_ends(data)                          physical lines
     RecordScanner(delimiter, quote)                state over the chunks of a file (exact splits)
@@ -199,6 +200,19 @@ def last_record_end(const uint8_t[::1] data not None, int delimiter, int quote):
     with nogil:
         end = walk(&state, &data[0], 0, size, delimiter, quote)
     return 0 if end < 0 else end
+
+
+def ends_quoted(const uint8_t[::1] data not None, int delimiter, int quote):
+    """Return whether data that begins with a record ends within quotes."""
+    cdef ScanState state
+    if data.shape[0] == 0:
+        return False
+    state.is_quoted = 0
+    state.is_pending = 0
+    state.previous = NEWLINE
+    with nogil:
+        walk(&state, &data[0], 0, data.shape[0], delimiter, quote)
+    return bool(state.is_quoted and not state.is_pending)
 
 
 def first_record_end(const uint8_t[::1] data not None, int delimiter, int quote):

@@ -41,7 +41,8 @@ def csv_source(
 ) -> tuple[CsvSource, SourceStatistics, pa.Schema]:
     """Return a CSV source, what is known of its size, and its schema.
 
-    Raises: PlanError (no such file), SchemaError (types or header), ConfigurationError (options).
+    Raises: PlanError (no such file), SchemaError (types or header), ConfigurationError (options), DataError (a header
+        that does not end).
     """
     dialect = CsvDialect.of(delimiter, quote)
     if on_bad_row not in ON_BAD_ROW:
@@ -71,7 +72,7 @@ def csv_source(
         note = f"schema inferred from {row_count} rows: {_schema_text(schema)}; "
     else:
         schema = _plain(schema)
-        file_schema = _by_header(schema, header_names(head, dialect), paths[0]) if header and head else schema
+        file_schema = _by_header(schema, header_names(head, dialect, paths[0]), paths[0]) if header and head else schema
     spec = msgspec.structs.replace(
         spec, file_schema_ipc=file_schema.serialize().to_pybytes(), columns=tuple(schema.names)
     )

@@ -1,6 +1,6 @@
 # Where the fields of a block of CSV end, found 64 bytes at a time.
 #
-#     index_fields(data, size, delimiter, quote, &index)    0, or -1: a quote stands where none belongs
+#     index_fields(data, size, delimiter, quote, &index)    0, or -1: a quote stands where none belongs, or none closes
 #
 #     data    "a,b",7\n"c",8\n        begins with a record and ends with one, its newline included or not
 #     ends          5 7    11 13      positions of delimiters and newlines outside quotes
@@ -78,6 +78,8 @@ cdef extern from * nogil:
             opens = before >> 63;
             high |= masks.high;
         }
+        if (carry)
+            return -1;
         index->has_high_bytes = high != 0;
         if (out == index->ends || out[-1] != size - 1 || data[size - 1] != 10) {
             *out++ = (int32_t)size;

@@ -2,6 +2,7 @@
 
 import random
 
+import msgspec
 import pyarrow as pa
 import pytest
 
@@ -94,6 +95,25 @@ def test_malformed_long_records_are_named_or_skipped(tmp_path, record, reason):
     assert "line 2" in str(raised.value)
     assert reason in str(raised.value)
     assert read(path, on_bad_row="skip") == ([(5, "g" * 400, "h")] * 2, 1)
+
+
+@pytest.mark.parametrize(("begin", "column"), [('6,"', 2), ('6,"""', 2), ('"', 1), ('6,"a,""b""",x,"', 4)])
+@pytest.mark.parametrize("length", [LONG // 2, 5000])
+@pytest.mark.parametrize("columns", [("n", "t", "u"), ("n",)])
+def test_a_quote_that_none_closes_is_named_or_skipped_also_in_a_long_record(tmp_path, begin, column, length, columns):
+    path = tmp_path / "long.csv"
+    good = f'5,{quoted("g" * 400)},"h\nh"\n'
+    path.write_text(good + begin + ("x" * 40 + ",y\n") * (length // 43))
+    name = f" ({THREE.names[column - 1]})" if column <= 3 else ""
+    for long_bytes in (LONG, 1 << 40):
+        spec = msgspec.structs.replace(csv_source(path, THREE)[0], columns=columns)
+        reader = CsvReader(spec, exact_splits(spec, 2).splits, block_bytes=64, long_record_bytes=long_bytes)
+        with pytest.raises(DataError) as raised:
+            list(reader)
+        reader.close()
+        assert f"{path}, line 3, column {column}{name}: a quote that opens here is never closed" in str(raised.value)
+    rows = [tuple({"n": 5, "t": "g" * 400, "u": "h\nh"}[name] for name in columns)]
+    assert read(path, columns, on_bad_row="skip") == (rows, 1)
 
 
 def test_a_long_field_that_is_not_utf8_is_malformed(tmp_path):

@@ -75,6 +75,78 @@ def test_a_quote_without_end_is_an_error_at_the_line_where_it_begins(any_environ
     assert f"{path}, line 3," in str(caught.value)
 
 
+#: (text, line and column where the quote stands that none closes, good rows before it); two columns
+UNCLOSED = {
+    "the last field": ('1,a\n2,"b', 2, 2, 1),
+    "the last field, with a line end": ('1,a\n2,"b\n', 2, 2, 1),
+    "and nothing behind it": ('1,a\n2,"', 2, 2, 1),
+    "two quotes are one": ('1,a\n2,"b""', 2, 2, 1),
+    "three are an empty value that goes on": ('1,a\n2,"""', 2, 2, 1),
+    "records behind it": ('1,a\n2,"b\n3,c\n4,d\n', 2, 2, 1),
+    "behind another one of three lines": ('1,a\n"2","b\nb\nb"\n"3\n', 5, 1, 2),
+    "the first of all": ('"1,a\n2,b\n', 1, 1, 0),
+    "behind a value of two lines in its record": ('1,a\n"\n2","b', 3, 2, 1),
+    "with CRLF": ('1,a\r\n2,"b\r\n', 2, 2, 1),
+    "behind a quote that is an ordinary character": ('1,a"a\n2,"b', 2, 2, 1),
+}
+
+
+@pytest.mark.sample("values")
+@pytest.mark.parametrize("case", UNCLOSED)
+def test_a_quote_that_none_closes_is_an_error_where_it_opens(any_environment, write, case):
+    text, line, column, good = UNCLOSED[case]
+    path = write(text)
+    by_types = {
+        "natively": pa.schema([("n", pa.int64()), ("text", pa.string())]),
+        "by Arrow's parser": pa.schema([("n", pa.uint8()), ("text", pa.string())]),
+        "as bytes": pa.schema([("n", pa.string()), ("text", pa.binary())]),
+    }
+    for schema in by_types.values():
+        data = any_environment.read_csv(str(path), schema=schema)
+        for reads in (data.collect, data.select("n").collect, data.count):
+            with pytest.raises(DataError) as caught:
+                reads()
+            where = f"{path}, line {line}, column {column} ({schema.names[column - 1]}): "
+            assert f"{where}a quote that opens here is never closed" in str(caught.value)
+        skipping = any_environment.read_csv(str(path), schema=schema, on_bad_row="skip")
+        assert skipping.count() == good
+
+
+def test_a_quote_that_none_closes_ends_a_file_of_one_column_and_a_header(any_environment, write):
+    schema = pa.schema([("text", pa.string())])
+    with pytest.raises(DataError, match=r"line 2, column 1 \(text\): a quote that opens here is never closed"):
+        read(any_environment, write('a\n"b\n'), schema=schema)
+    header = write('text,"more\na,b\n', "header.csv")
+    for options in ({"schema": None}, {"schema": pa.schema([("text", pa.string()), ("more", pa.string())])}):
+        with pytest.raises(DataError, match=r"header\.csv, line 1, column 2: a quote that opens here is never closed"):
+            read(any_environment, header, header=True, **options)
+    write("text,more\n", "folder/a.csv")
+    write('text,"more\n', "folder/b.csv")
+    with pytest.raises(DataError, match=r"b\.csv, line 1, column 2: a quote that opens here is never closed"):
+        read(any_environment, header.parent / "folder", header=True, schema=options["schema"])
+    plain = any_environment.read_csv(str(write('a\n"b\n')), schema=schema, quote=None)
+    assert plain.collect() == [("a",), ('"b',)]
+
+
+@pytest.mark.parametrize("line_index", [5, 150_000, 299_999])
+def test_a_quote_that_none_closes_in_a_file_of_several_splits(open_environment, write, line_index):
+    env = open_environment(**{"parallelism.default": 3})
+    lines = [f"{n},some text that is not short" for n in range(300_000)]
+    lines[line_index - 2] = f'{line_index - 2},"two\nlines, of ""one"""'
+    lines[line_index] = f'{line_index},"open'
+    path = write("\n".join(lines) + "\n", "big/big.csv")
+    write("1,a\n" * 1000, "big/small.csv")
+    schema = pa.schema([("n", pa.int64()), ("text", pa.string())])
+    data = env.read_csv(str(path.parent), schema=schema)
+    for reads in (data.count, data.select("n").count):
+        with pytest.raises(DataError) as caught:
+            reads()
+        assert f"big.csv, line {line_index + 2}, column 2 (text): a quote that opens here is never closed" in str(
+            caught.value
+        )
+    assert env.read_csv(str(path.parent), schema=schema, on_bad_row="skip").count() == line_index + 1000
+
+
 def test_the_line_is_exact_in_the_middle_of_a_large_file(open_environment, write):
     env = open_environment(**{"parallelism.default": 3})
     lines = [f'{n},"name\n{n}",{n}.5' for n in range(60_000)]

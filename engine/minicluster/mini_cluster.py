@@ -61,6 +61,7 @@ from engine.minicluster.cluster_components import ClusterComponents, ClusterReso
 from engine.resourcemanager.resource_manager import RESOURCE_MANAGER_ADDRESS
 from engine.rpc.codec import MessageCodec
 from engine.rpc.local_gateway import LocalRpcService
+from engine.rpc.request import Request
 from engine.taskexecutor.task_resources import ProcessResources
 
 _log = logging.getLogger(__name__)
@@ -68,6 +69,8 @@ _log = logging.getLogger(__name__)
 R = TypeVar("R")
 
 _PROGRESS_INTERVAL_S = 0.2
+#: how long progress is waited for; the job's end is looked at again then
+_PROGRESS_WAIT_S = 10.0
 
 #: makes what tasks run with, for a TaskExecutor and its first number of slots
 ResourcesFactory = Callable[[ResourceId, int], ClusterResources]
@@ -219,19 +222,23 @@ class MiniCluster:
         submission = object()
         components = await self._admit(job_graph, submission)
         try:
-            await components.dispatcher.ask(SubmitJob(job_graph))
-            ask = asyncio.ensure_future(components.dispatcher.ask(RequestJobOutcome(job_graph.job_id), None))
-            failed = asyncio.ensure_future(self._failed.wait())
-            await asyncio.wait({ask, failed}, return_when=asyncio.FIRST_COMPLETED)
-            failed.cancel()
-            if not ask.done():
-                ask.cancel()
-                self._check_failed()
-            return await ask
+            await self._answer(components, SubmitJob(job_graph))
+            return await self._answer(components, RequestJobOutcome(job_graph.job_id))
         finally:
             async with self._job_ended:
                 del self._demands[submission]
                 self._job_ended.notify_all()
+
+    async def _answer(self, components: ClusterComponents, request: Request[R]) -> R:
+        """Return what the Dispatcher answers, however late; EngineError when the cluster fails first."""
+        ask = asyncio.ensure_future(components.dispatcher.ask(request, None))
+        failed = asyncio.ensure_future(self._failed.wait())
+        await asyncio.wait({ask, failed}, return_when=asyncio.FIRST_COMPLETED)
+        failed.cancel()
+        if not ask.done():
+            ask.cancel()
+            self._check_failed()
+        return await ask
 
     async def _admit(self, job_graph: JobGraph, submission: object) -> ClusterComponents:
         """Wait until the job fits; make the slots fit the job when nothing else runs."""
@@ -277,16 +284,19 @@ class MiniCluster:
             return True
         if self._components is not None and not self._failed.is_set():
             try:
-                await self._components.dispatcher.ask(CancelJob(job_id))
+                await self._answer(self._components, CancelJob(job_id))
             except JobNotFoundError:
                 _log.info("job %s is not here", job_id)
+            except EngineError:
+                if not self._failed.is_set():  # else that ends the job
+                    raise
         return False
 
     async def _progress(self, job_id: JobId) -> JobProgress | None:
         if self._components is None or job_id in self._waiting or self._failed.is_set():
             return None
         try:
-            return await self._components.dispatcher.ask(RequestJobProgress(job_id))
+            return await self._components.dispatcher.ask(RequestJobProgress(job_id), _PROGRESS_WAIT_S)
         except EngineError as error:
             # The job is not to end because its numbers were late: it is asked for them again.
             _log.debug("no progress of job %s: %s", job_id, error)
@@ -296,7 +306,7 @@ class MiniCluster:
         configuration = self._configuration
         resource_id = ResourceId.random()
         components = ClusterComponents(
-            LocalRpcService(MessageCodec(MESSAGE_TYPES) if configuration.get(CHECK_GATEWAYS) else None),
+            LocalRpcService(MessageCodec(MESSAGE_TYPES) if configuration.get(CHECK_GATEWAYS) else None, None),
             resource_id,
             self._resources_factory(resource_id, slot_count),
             ClusterSettings(

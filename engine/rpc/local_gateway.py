@@ -5,12 +5,14 @@
 A call never runs inside the caller's stack: it is queued on the loop, and calls start in the order they were made, as
 over a connection. With ``codec`` every message, reply and error passes its byte form, so that nothing is shared by
 accident and everything that works here works over the network. A deadline ends the waiting, not the work: as over a
-network the called side goes on.
+network the called side goes on. Where no other process is near, nobody can be cut off, and a call that is late comes
+from a busy machine: a service without ``ask_timeout_s`` lets callers wait who name no deadline.
 """
 
 from __future__ import annotations
 
 import asyncio
+from types import EllipsisType
 from typing import Any, cast
 
 from engine.rpc.codec import MessageCodec
@@ -21,10 +23,14 @@ from engine.rpc.request import Request
 
 
 class LocalRpcService:
-    """Endpoints of this process by address."""
+    """Endpoints of this process by address.
 
-    def __init__(self, codec: MessageCodec | None = None) -> None:
+    ``ask_timeout_s``: the deadline, in seconds, of calls that have none of their own; None: they wait.
+    """
+
+    def __init__(self, codec: MessageCodec | None = None, ask_timeout_s: float | None = ASK_TIMEOUT_S) -> None:
         self._codec = codec
+        self.ask_timeout_s = ask_timeout_s
         self._endpoints: dict[str, RpcEndpoint] = {}
 
     def start(self, endpoint: RpcEndpoint) -> None:
@@ -73,8 +79,10 @@ class LocalGateway:
         """Where the component is."""
         return self._address
 
-    async def ask(self, request: Request[R], timeout_s: float | None = ASK_TIMEOUT_S) -> R:
-        """Send a request and return the reply (``Gateway.ask``)."""
+    async def ask(self, request: Request[R], timeout_s: float | EllipsisType | None = ...) -> R:
+        """Send a request and return the reply (``Gateway.ask``); without ``timeout_s`` the service has one."""
+        if isinstance(timeout_s, EllipsisType):
+            timeout_s = self._service.ask_timeout_s
         call = asyncio.get_running_loop().create_task(self._service.deliver(self._address, self._epoch, request))
         call.add_done_callback(_forget_outcome)
         done, _ = await asyncio.wait({call}, timeout=timeout_s)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import threading
@@ -22,6 +23,7 @@ from engine.minicluster.mini_cluster import (
     release_mini_clusters,
 )
 from engine.rpc.errors import RpcTimeoutError
+from engine.taskexecutor.task_executor import TaskExecutor
 from tests.jobmaster.job_graphs import BLOCKING, Edge, job_graph
 from tests.minicluster.fake_tasks import FakeResources, FakeTask
 
@@ -264,6 +266,39 @@ def test_progress_that_cannot_be_told_does_not_end_the_job(cluster, resources, m
     resources.bodies["scan"] = work
     monkeypatch.setattr(Dispatcher, "request_job_progress", late)
     assert cluster.submit(job_graph([1], names=["scan"]), lambda progress: None).state == "FINISHED"
+
+
+def test_a_machine_that_is_busy_for_an_hour_ends_no_call_within_the_process(cluster, resources, monkeypatch):
+    submit_job, submit_task = Dispatcher.submit_job, TaskExecutor.submit_task
+
+    async def an_hour_later():
+        loop = asyncio.get_running_loop()
+        now_s = loop.time
+        loop.time = lambda: now_s() + 3600
+        for _ in range(20):
+            await asyncio.sleep(0)
+
+    async def late_job(dispatcher, request):
+        await an_hour_later()
+        return await submit_job(dispatcher, request)
+
+    async def late_task(task_executor, request):
+        await an_hour_later()
+        return await submit_task(task_executor, request)
+
+    monkeypatch.setattr(Dispatcher, "submit_job", late_job)
+    monkeypatch.setattr(TaskExecutor, "submit_task", late_task)
+    assert cluster.submit(job_graph([1])).state == "FINISHED"
+
+
+def test_a_cluster_that_fails_answers_for_a_job_that_is_being_submitted(cluster, monkeypatch):
+    async def never(dispatcher, request):
+        cluster._component_failed(RuntimeError("the disk is gone"))
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(Dispatcher, "submit_job", never)
+    with pytest.raises(EngineError, match=r"the embedded cluster failed: .*the disk is gone"):
+        cluster.submit(job_graph([1]))
 
 
 def test_counters_that_cannot_be_read_cost_neither_the_job_nor_the_cluster(cluster, resources, monkeypatch):

@@ -171,6 +171,21 @@ def test_a_deadline_ends_the_waiting_and_not_the_work():
     run(scenario)
 
 
+def test_a_call_without_a_deadline_has_that_of_its_service():
+    async def scenario(service, endpoint):
+        hasty, patient = LocalRpcService(ask_timeout_s=0.01), LocalRpcService(ask_timeout_s=None)
+        for each in (hasty, patient):
+            each.start(endpoint)
+        with pytest.raises(RpcTimeoutError, match=r"within 0\.01 s"):
+            await hasty.connect("counter", 1).ask(Sleep(0.05))
+        await hasty.connect("counter", 1).ask(Sleep(0.05), None)
+        await patient.connect("counter", 1).ask(Sleep(0.05))
+        with pytest.raises(RpcTimeoutError, match=r"within 0\.02 s"):
+            await patient.connect("counter", 1).ask(Sleep(0.05), 0.02)
+
+    run(scenario)
+
+
 def test_engine_errors_go_to_the_caller_and_faults_also_to_on_fatal():
     async def scenario(service, endpoint):
         gateway = service.connect("counter", 1)

@@ -2,7 +2,7 @@
 
     <parent>/.<target name>.drey-<job id>/
         owner.json                    who made it: host, boot, process, cluster; folders made on the way
-        <sink>-<subtask>-<nonce>.ext  files of attempts
+        <sink>-<subtask>-<nonce>-<n>.ext  files of attempts, another one when one is full
         decision.json  output/  ...   see decision.py and publish.py
 
     create ─► (attempts write, another process adopts it) ─► abort, or publish removes it

@@ -9,6 +9,9 @@
     distinct values     HyperLogLog: the larger of each pair of registers (``distinct_sketch``), then the estimate
     heavy keys          shares weighed with the parts' rows; those of at least HEAVY_SHARE_MIN, the heaviest first
 
+A subtask that writes several parts tells of columns with the last one only (``hand_on``): registers are 4 KiB of each
+column, and reports and journals hold them until the job ends.
+
 The same parts give the same bytes: whoever publishes a decision again writes the same manifest.
 
 Source: Ertl, New cardinality estimation algorithms for HyperLogLog sketches (2017).
@@ -18,7 +21,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Final
 
@@ -35,6 +38,8 @@ from engine.connectors.records_manifest import (
 )
 
 PRODUCER: Final = "drey"
+#: a key that is heavy in the whole has at least this share in the parts where it matters
+PART_SHARE_MIN: Final = HEAVY_SHARE_MIN / 4
 #: bits of a hash that are not the index of a register
 _RANK_BITS = 52
 
@@ -55,10 +60,14 @@ class PartColumn(msgspec.Struct, frozen=True):
 
 
 class PartStatistics(msgspec.Struct, frozen=True):
-    """What the writer of a part knows: ``crc32`` is zlib.crc32 of the whole file."""
+    """What the writer of a part knows: ``crc32`` is zlib.crc32 of the whole file.
+
+    ``columns`` tells of ``row_count`` rows: the part's, and those of parts before it that have no columns.
+    """
 
     crc32: int
     footer_crc32: int | None = None
+    row_count: int = 0
     columns: dict[str, PartColumn] = {}
 
 
@@ -72,6 +81,16 @@ class WrittenPart(msgspec.Struct, frozen=True):
     statistics_json: str
 
 
+def hand_on(former: str, latter: str) -> tuple[str, str]:
+    """Return the statistics of two parts of a subtask as JSON, the latter with what both tell of columns."""
+    first, second = (msgspec.json.decode(each, type=PartStatistics) for each in (former, latter))
+    told = [(each.row_count, each.columns) for each in (first, second) if each.row_count]
+    columns = {name: _joined([(rows, columns[name]) for rows, columns in told]) for name in second.columns}
+    bare = msgspec.structs.replace(first, row_count=0, columns={})
+    full = msgspec.structs.replace(second, row_count=first.row_count + second.row_count, columns=columns)
+    return msgspec.json.encode(bare).decode(), msgspec.json.encode(full).decode()
+
+
 def records_manifest(schema_ipc: bytes, parts: Sequence[WrittenPart]) -> bytes:
     """Return the manifest of some parts, in their order."""
     known = [msgspec.json.decode(part.statistics_json, type=PartStatistics) for part in parts]
@@ -79,7 +98,7 @@ def records_manifest(schema_ipc: bytes, parts: Sequence[WrittenPart]) -> bytes:
         RecordsFile(part.name, part.row_count, part.size_bytes, statistics.crc32, statistics.footer_crc32)
         for part, statistics in zip(parts, known, strict=True)
     )
-    filled = [(part.row_count, one.columns) for part, one in zip(parts, known, strict=True) if part.row_count]
+    filled = [(one.row_count, one.columns) for one in known if one.row_count]
     names = list(dict.fromkeys(name for one in known for name in one.columns))
     columns = {name: _merged([(rows, of_part[name]) for rows, of_part in filled]) for name in names}
     row_count = sum(part.row_count for part in parts)
@@ -89,43 +108,62 @@ def records_manifest(schema_ipc: bytes, parts: Sequence[WrittenPart]) -> bytes:
 
 def _merged(parts: Sequence[tuple[int, PartColumn]]) -> RecordsColumn:
     rows = sum(row_count for row_count, _ in parts)
-    nulls = [part.null_count for _, part in parts if part.null_count is not None]
-    null_count = sum(nulls) if len(nulls) == len(parts) else None
-    sketches = [part.registers for _, part in parts if part.registers]
+    whole = _joined(parts)
     distinct = None
-    if sketches or not parts:
-        distinct = min(float(round(distinct_estimate(sketches))), float(rows - (null_count or 0)))
+    if whole.registers or not parts:
+        sketches = [whole.registers] if whole.registers else []
+        distinct = min(float(round(distinct_estimate(sketches))), float(rows - (whole.null_count or 0)))
+    heavy = [(text, round(share, 4)) for text, share in whole.heavy_keys if share >= HEAVY_SHARE_MIN]
+    return RecordsColumn(whole.min, whole.max, whole.null_count, distinct, tuple(heavy[:HEAVY_KEYS_MAX]))
+
+
+def _joined(parts: Sequence[tuple[int, PartColumn]]) -> PartColumn:
+    """Return what parts of some rows each tell of a column together."""
+    nulls = [part.null_count for _, part in parts if part.null_count is not None]
+    sketches = [part.registers for _, part in parts if part.registers]
     has_bounds = all(part.has_bounds for _, part in parts)
-    order = Decimal if any(part.is_decimal for _, part in parts) else _itself
+    is_decimal = any(part.is_decimal for _, part in parts)
+    order = Decimal if is_decimal else _itself
     minima: list[Any] = [part.min for _, part in parts if part.min is not None]
     maxima: list[Any] = [part.max for _, part in parts if part.max is not None]
-    return RecordsColumn(
+    return PartColumn(
         min(minima, key=order, default=None) if has_bounds else None,
         max(maxima, key=order, default=None) if has_bounds else None,
-        null_count,
-        distinct,
-        _heavy_keys(parts, rows),
+        has_bounds,
+        is_decimal,
+        sum(nulls) if len(nulls) == len(parts) else None,
+        _largest(sketches),
+        _heavy_keys(parts),
     )
+
+
+def _largest(sketches: Sequence[bytes]) -> bytes:
+    """Return the larger of each register."""
+    if len(sketches) > 1:
+        return bytes(map(max, *sketches))
+    return sketches[0] if sketches else b""
 
 
 def _itself(value: Any) -> Any:
     return value
 
 
-def _heavy_keys(parts: Iterable[tuple[int, PartColumn]], rows: int) -> tuple[tuple[str, float], ...]:
+def _heavy_keys(parts: Sequence[tuple[int, PartColumn]]) -> tuple[tuple[str, float], ...]:
+    """Return keys and shares of all rows, the heaviest first; shares of a subtask's part are summed, not rounded."""
+    rows = sum(row_count for row_count, _ in parts)
     counts: Counter[str] = Counter()
     for row_count, part in parts:
         for text, share in part.heavy_keys:
             counts[text] += share * row_count  # type: ignore[assignment]
-    heavy = [(text, round(count / rows, 4)) for text, count in counts.items() if count >= HEAVY_SHARE_MIN * rows]
-    return tuple(sorted(heavy, key=lambda one: (-one[1], one[0]))[:HEAVY_KEYS_MAX])
+    heavy = [(text, count / rows) for text, count in counts.items() if count >= PART_SHARE_MIN * rows]
+    return tuple(sorted(heavy, key=lambda one: (-one[1], one[0])))
 
 
 def distinct_estimate(sketches: Sequence[bytes]) -> float:
     """Return how many different values sketches of equal size have seen together; 0 without any."""
     if not sketches:
         return 0.0
-    registers = bytes(map(max, *sketches)) if len(sketches) > 1 else sketches[0]
+    registers = _largest(sketches)
     size = len(registers)
     multiplicity: Mapping[int, int] = Counter(registers)
     total = size * _tau(1 - multiplicity.get(_RANK_BITS + 1, 0) / size)

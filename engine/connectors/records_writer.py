@@ -10,7 +10,6 @@ finish() ─► (rows, bytes, PartStatistics as JSON)     the manifest is made o
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final
 
 import msgspec
 import pyarrow as pa
@@ -19,12 +18,9 @@ import pyarrow.parquet as pq
 from engine.connectors.column_statistics import SpreadSample, footer_bounds, heavy_keys_of
 from engine.connectors.distinct_sketch import DistinctSketches
 from engine.connectors.parquet_writer import ParquetWriter
-from engine.connectors.records_manifest import HEAVY_SHARE_MIN, file_crc32, footer_crc32, plain_value
-from engine.connectors.records_parts import PartColumn, PartStatistics
+from engine.connectors.records_manifest import file_crc32, footer_crc32, plain_value
+from engine.connectors.records_parts import PART_SHARE_MIN, PartColumn, PartStatistics
 from engine.expressions.schema_bridge import is_key_type
-
-#: a key that is heavy in the whole has at least this share in the parts where it matters
-_PART_SHARE: Final = HEAVY_SHARE_MIN / 4
 
 
 class RecordsWriter:
@@ -52,7 +48,7 @@ class RecordsWriter:
     def finish(self) -> tuple[int, int, str]:
         """Complete the file; return (rows, bytes, statistics as JSON)."""
         row_count, size_bytes, _ = self._writer.finish()
-        statistics = PartStatistics(file_crc32(self._path), footer_crc32(self._path), self._columns())
+        statistics = PartStatistics(file_crc32(self._path), footer_crc32(self._path), row_count, self._columns())
         return row_count, size_bytes, msgspec.json.encode(statistics).decode()
 
     def _columns(self) -> dict[str, PartColumn]:
@@ -61,7 +57,7 @@ class RecordsWriter:
         columns = {}
         for field in self._schema:
             is_key = is_key_type(field.type)
-            heavy = heavy_keys_of(sample.column(field.name), _PART_SHARE) if is_key and sample.num_rows else ()
+            heavy = heavy_keys_of(sample.column(field.name), PART_SHARE_MIN) if is_key and sample.num_rows else ()
             registers = self._sketches.registers(field.name) if field.name in self._sketches.names else b""
             bounds = _bounds(metadata, field)
             columns[field.name] = msgspec.structs.replace(bounds, registers=registers, heavy_keys=heavy)

@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from engine.connectors.sink_writer import SinkWriter, open_sink_writer
 from engine.connectors.wide_rows import turn, width_of
 from engine.errors import EngineError, ResourceError
@@ -45,6 +47,8 @@ class FileSink(ChainedOperator):
         self._sink_index, self._spec = operator.sink_index, operator.spec
         self._target, self._staging = operator.spec.path, Path(staging.staging_path)
         self._file_count = 0
+        #: where the attempt's latest file of this sink is among those of the task
+        self._latest = -1
         #: those that are full, until the attempt's last
         self._full: list[Path] = []
         self._writer: SinkWriter | None = None
@@ -98,7 +102,15 @@ class FileSink(ChainedOperator):
         with self._naming_the_output():
             row_count, size_bytes, statistics_json = writer.finish()
         self._writer = None
-        self.context.staged_files.append(
+        staged = self.context.staged_files
+        if self._latest >= 0 and statistics_json:
+            from engine.connectors.records_parts import hand_on  # noqa: PLC0415 - start-up time
+
+            former = staged[self._latest]
+            former_json, statistics_json = hand_on(former.statistics_json, statistics_json)
+            staged[self._latest] = msgspec.structs.replace(former, statistics_json=former_json)
+        self._latest = len(staged)
+        staged.append(
             StagedFile(
                 self._sink_index,
                 self.context.descriptor.subtask_index,

@@ -12,7 +12,7 @@ import pytest
 
 from engine.connectors.distinct_sketch import DistinctSketches
 from engine.connectors.records_manifest import decode_manifest
-from engine.connectors.records_parts import WrittenPart, distinct_estimate, records_manifest
+from engine.connectors.records_parts import WrittenPart, distinct_estimate, hand_on, records_manifest
 from engine.connectors.records_source import records_source
 from engine.connectors.records_writer import RecordsWriter
 
@@ -46,7 +46,7 @@ def table(start, stop):
     )
 
 
-def write(folder, *tables, batch_rows=999):
+def written(folder, *tables, batch_rows=999):
     """Return the parts of a data set, written one by one."""
     parts = []
     for index, rows in enumerate(tables):
@@ -56,6 +56,12 @@ def write(folder, *tables, batch_rows=999):
             writer.write(batch)
         count, size, statistics = writer.finish()
         parts.append(WrittenPart(path.name, count, size, statistics))
+    return parts
+
+
+def write(folder, *tables):
+    """Return the manifest of a data set."""
+    parts = written(folder, *tables)
     (folder / "_manifest.json").write_bytes(records_manifest(SCHEMA.serialize().to_pybytes(), parts))
     return decode_manifest((folder / "_manifest.json").read_bytes(), "_manifest.json")
 
@@ -101,6 +107,20 @@ def test_a_key_that_is_heavy_in_one_part_only_is_weighed(tmp_path):
     heavy = other.slice(0, 1_000).set_column(0, "i", pa.array([7] * 1_000))
     manifest = write(tmp_path, heavy, other)
     assert manifest.columns["i"].heavy_keys == (("7", pytest.approx(0.1, abs=0.001)),)
+
+
+def test_parts_of_a_subtask_hand_on_what_they_know_and_the_manifest_is_the_same(tmp_path):
+    parts = written(tmp_path, table(0, 3_000), table(3_000, 3_100), table(3_100, 9_000), table(0, 1_000), table(0, 0))
+    schema_ipc = SCHEMA.serialize().to_pybytes()
+    whole = decode_manifest(records_manifest(schema_ipc, parts), "before")
+    handed = list(parts)
+    for index in (1, 2):  # the first three are of one subtask
+        former, latter = hand_on(handed[index - 1].statistics_json, handed[index].statistics_json)
+        handed[index - 1] = msgspec.structs.replace(handed[index - 1], statistics_json=former)
+        handed[index] = msgspec.structs.replace(handed[index], statistics_json=latter)
+    assert max(len(part.statistics_json) for part in handed[:2]) < 100
+    assert len(handed[2].statistics_json) < 1.1 * len(parts[2].statistics_json)
+    assert decode_manifest(records_manifest(schema_ipc, handed), "after") == whole
 
 
 def test_the_same_parts_give_the_same_bytes(tmp_path):

@@ -1,6 +1,7 @@
 """Outputs are there exactly once or not at all; plans whose inputs are read more than once."""
 
 import errno
+import json
 import os
 import signal
 import textwrap
@@ -183,6 +184,12 @@ def test_rows_of_many_row_groups_are_in_several_files_in_their_order(env, tmp_pa
     assert [part.name for part in parts] == [f"part-{index:05d}.parquet" for index in range(len(parts))]
     found = [value for part in parts for value in pq.read_table(part).column("a").to_pylist()]
     assert found == list(range(200_000))[::-1]
+    if sink == "write_records":
+        manifest = json.loads((tmp_path / "out" / "_manifest.json").read_bytes())
+        assert sum(file["rows"] for file in manifest["files"]) == manifest["row_count"] == 200_000
+        column = manifest["columns"]["a"]
+        assert (column["min"], column["max"], column["null_count"]) == (0, 199_999, 0)
+        assert column["distinct_estimate"] == pytest.approx(200_000, rel=0.05)
     read = env.read_parquet if sink == "write_parquet" else env.read_records
     assert sorted(read(str(tmp_path / "out")).select(["a"]).collect()) == [(value,) for value in range(200_000)]
 

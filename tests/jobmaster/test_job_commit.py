@@ -59,7 +59,7 @@ def test_records_get_their_manifest_with_the_decision(tmp_path):
     commit = job_commit(graph, tmp_path)
     Path(commit.prepare()[0], "0-00000-x.parquet").write_bytes(b"rows")
     column = PartColumn(1, 5, null_count=0, heavy_keys=(("1", 0.5),))
-    statistics = msgspec.json.encode(PartStatistics(7, columns={"k": column})).decode()
+    statistics = msgspec.json.encode(PartStatistics(7, row_count=10, columns={"k": column})).decode()
     commit.commit([StagedFile(0, 0, "0-00000-x.parquet", 10, 4, statistics)])
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"part-00000.parquet", "_manifest.json"}
     manifest = read_manifest(tmp_path / "out")

@@ -79,9 +79,9 @@ class TaskWorld:
         spec, _, schema = arrow_source(table, lambda: self.staging.parent)
         return described(SourceOperator(spec), schema), spec.splits
 
-    def sink(self, schema: pa.Schema):
-        """Return the end of a chain that writes CSV."""
-        return described(SinkOperator(0, SinkSpec("csv", str(self.staging.parent / "out"))), schema)
+    def sink(self, schema: pa.Schema, file_format: str = "csv"):
+        """Return the end of a chain that writes files."""
+        return described(SinkOperator(0, SinkSpec(file_format, str(self.staging.parent / "out"))), schema)
 
     def task(
         self,

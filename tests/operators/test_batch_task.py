@@ -3,11 +3,15 @@
 import threading
 import time
 
+import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 import pytest
 
 from engine.connectors.csv_writer import CsvWriter
+from engine.connectors.records_parts import PartStatistics
+from engine.connectors.records_writer import RecordsWriter
 from engine.errors import ProducerFailedError, TaskCancelledError
 from engine.exchange.result_partition import ResultPartition
 from engine.functions.function_error import UserFunctionError
@@ -40,9 +44,9 @@ def world(tmp_path):
     world.close()
 
 
-def sorted_into_a_file(world, **configuration):
+def sorted_into_a_file(world, file_format="csv", **configuration):
     head, splits = world.source(TABLE)
-    chain = (head, described(SORT, SCHEMA, weight=1.0), world.sink(SCHEMA))
+    chain = (head, described(SORT, SCHEMA, weight=1.0), world.sink(SCHEMA, file_format))
     return world.task(chain, splits, **configuration)
 
 
@@ -70,6 +74,18 @@ def test_a_sink_whose_files_are_full_goes_on_in_others_in_the_order_of_its_rows(
     text = "".join(path.read_text() for path in world.staged())
     keys = [int(line.partition(",")[0]) for line in text.splitlines()]
     assert keys == sorted(TABLE.column("k").to_pylist())
+
+
+def test_of_the_full_files_of_records_only_the_last_reports_columns(world, monkeypatch):
+    monkeypatch.setattr(RecordsWriter, "is_full", True)
+    task = sorted_into_a_file(world, "records")
+    task.run()
+    staged = task.staged_files()
+    assert len(staged) > 2
+    assert all(len(file.statistics_json) < 100 for file in staged[:-1])
+    statistics = msgspec.json.decode(staged[-1].statistics_json, type=PartStatistics)
+    assert statistics.row_count == sum(file.row_count for file in staged) == len(TABLE)
+    assert statistics.columns["k"].min == pc.min(TABLE.column("k")).as_py()
 
 
 def test_a_sink_that_fails_removes_its_full_files_too(world, monkeypatch):

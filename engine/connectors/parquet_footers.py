@@ -40,23 +40,24 @@ def open_shared(path: str, buffer_bytes: int, columns: Collection[str] = ()) -> 
     known = Path(path).stat()
     key = (path, known.st_ino, known.st_size, known.st_mtime_ns)
     footer = _footers.get(key)
-    file = _open(path, buffer_bytes, footer)
+    file = None
     if footer is None:
+        file = _open(path, buffer_bytes, None)
         footer = _footers.setdefault(key, file.metadata)
-        if footer is not file.metadata:  # another reader was faster
-            file.close()
-            file = _open(path, buffer_bytes, footer)
-    coded = coded_columns(footer, file.schema_arrow, columns)
-    if coded:
+    coded = coded_columns(footer, columns)
+    if file is not None and (coded or footer is not file.metadata):  # another reader was faster
         file.close()
+        file = None
+    if file is None:
         file = _open(path, buffer_bytes, footer, coded)
     return file, footer
 
 
-def coded_columns(footer: pq.FileMetaData, schema: pa.Schema, columns: Collection[str]) -> list[str]:
+def coded_columns(footer: pq.FileMetaData, columns: Collection[str]) -> list[str]:
     """Return the columns whose values are, in every row group, numbers of a small dictionary of texts."""
-    if footer.num_row_groups == 0:
+    if footer.num_row_groups == 0 or not columns:
         return []
+    schema = footer.schema.to_arrow_schema()
     first = footer.row_group(0)
     paths = [first.column(index).path_in_schema for index in range(first.num_columns)]
     groups = [footer.row_group(index) for index in range(footer.num_row_groups)]

@@ -4,6 +4,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from engine.connectors import parquet_footers
 from engine.connectors.parquet_footers import open_shared
 from engine.connectors.parquet_reader import ParquetReader
 from engine.connectors.parquet_source import parquet_source
@@ -92,3 +93,19 @@ def test_a_damaged_page_of_few_texts_is_an_error_and_never_other_rows(tmp_path, 
         else:
             assert found.equals(table)
     assert wrong > chunk.total_compressed_size // 2
+
+
+def test_a_file_whose_footer_is_known_is_opened_once(tmp_path, monkeypatch):
+    path, opened = str(tmp_path / "rows.parquet"), []
+    table = pa.table({"text": [f"t{n % 7}" for n in range(10_000)], "number": range(10_000)})
+    pq.write_table(table, path, use_dictionary=["text"])
+    really_open = parquet_footers._open
+    monkeypatch.setattr(parquet_footers, "_open", lambda *given: opened.append(given) or really_open(*given))
+    plain, footer = open_shared(path, 1 << 16, ["number"])
+    assert len(opened) == 1
+    coded, shared = open_shared(path, 1 << 16, ["text", "number"])
+    assert len(opened) == 2 and shared is footer
+    assert coded.schema_arrow.field("text").type == pa.dictionary(pa.int32(), pa.string())
+    assert coded.read().column("text").cast(pa.string()).to_pylist() == plain.read().column("text").to_pylist()
+    plain.close()
+    coded.close()

@@ -53,13 +53,14 @@ class RecordsWriter:
 
     def _columns(self) -> dict[str, PartColumn]:
         metadata = pq.read_metadata(self._path)
+        places = {metadata.schema.column(index).path: index for index in range(metadata.num_columns)}
         sample = self._sample.table(self._schema)
         columns = {}
         for field in self._schema:
             is_key = is_key_type(field.type)
             heavy = heavy_keys_of(sample.column(field.name), PART_SHARE_MIN) if is_key and sample.num_rows else ()
             registers = self._sketches.registers(field.name) if field.name in self._sketches.names else b""
-            bounds = _bounds(metadata, field)
+            bounds = _bounds(metadata, field, places.get(field.name))
             columns[field.name] = msgspec.structs.replace(bounds, registers=registers, heavy_keys=heavy)
         return columns
 
@@ -68,14 +69,12 @@ class RecordsWriter:
         self._writer.abort()
 
 
-def _bounds(metadata: pq.FileMetaData, field: pa.Field) -> PartColumn:
-    """Return bounds and nulls of a column as the footer has them."""
+def _bounds(metadata: pq.FileMetaData, field: pa.Field, place: int | None) -> PartColumn:
+    """Return bounds and nulls of a column as the footer has them; ``place`` of its values, None for a nested one."""
     minima, maxima = [], []
     nulls = 0
     for group_index in range(metadata.num_row_groups):
-        group = metadata.row_group(group_index)
-        chunks = [group.column(index) for index in range(group.num_columns)]
-        chunk = next((one for one in chunks if one.path_in_schema == field.name), None)
+        chunk = None if place is None else metadata.row_group(group_index).column(place)
         known = chunk.statistics if chunk is not None and chunk.is_stats_set else None
         if known is None or not known.has_null_count:
             return PartColumn(has_bounds=False)

@@ -8,7 +8,7 @@ import pytest
 from engine.commit.result_record import JobResultRecord
 from engine.connectors.records_manifest import RecordsColumn, RecordsFile, read_manifest
 from engine.connectors.records_parts import PartColumn, PartStatistics
-from engine.errors import FencedError, PlanError
+from engine.errors import FencedError, JobExecutionError, PlanError
 from engine.gateways.job_details import JobDetails
 from engine.gateways.messages import JobOutcome, JobOverview
 from engine.graph.deployment import StagedFile
@@ -68,6 +68,23 @@ def test_records_get_their_manifest_with_the_decision(tmp_path):
     assert manifest.columns["k"] == RecordsColumn(1, 5, 0, None, (("1", 0.5),))
     decision = FolderStorage(tmp_path / "storage", graph.job_id).decision()
     assert decision.outputs[0].texts[0].content.encode() == (tmp_path / "out" / "_manifest.json").read_bytes()
+
+
+def test_a_subtask_with_several_files_is_one_that_has_ended_and_its_files_stay_in_their_order(tmp_path):
+    graph = job_graph([2], sinks={0: SinkSpec("csv", str(tmp_path / "out"))})
+    commit = job_commit(graph, tmp_path)
+    staging = Path(commit.prepare()[0])
+    names = ["0-00001-z-00000.csv", "0-00001-z-00001.csv", "0-00000-y-00000.csv"]
+    for name in names:
+        (staging / name).write_text(name)
+    files = [StagedFile(0, int(name[2:7]), name, 1, 2) for name in names]
+    with pytest.raises(JobExecutionError, match="staged files of 1 of 2 subtasks"):
+        commit.commit(files[:2])
+    commit.commit(files)
+    parts = sorted((tmp_path / "out").iterdir())
+    assert [part.name for part in parts] == ["part-00000.csv", "part-00001.csv", "part-00002.csv"]
+    assert [part.read_text() for part in parts] == sorted(names)
+    assert not staging.exists()
 
 
 def test_a_recorded_job_does_not_run_again_also_under_a_later_leader(tmp_path):

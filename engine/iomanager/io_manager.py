@@ -10,8 +10,8 @@ first block that is written to (read from) a directory: a process that never spi
     operator ── SpillWriter ─► write queue ─► thread ─► directory 0     chosen by free space, next one when it is full
              ◄─ SpillReader ◄─ read queue  ◄─ thread ◄─
 
-Memory outside of the managed budget: ``io_buffers`` (recycled blocks), one block per open writer, ``queue_depth``
-blocks per directory, ``prefetch + 1`` blocks per open reader.
+Memory outside of managed pages: ``io_buffers`` (recycled blocks), one block per open writer, ``queue_depth`` blocks per
+directory, ``prefetch + 1`` blocks per open reader, which are managed memory where they are many.
 
 Source: Flink's IOManagerAsync, with one folder per process and the sweep at start.
 """
@@ -29,6 +29,7 @@ from engine.iomanager.io_buffers import IoBuffers
 from engine.iomanager.spill_directory import FOLDER_PREFIX, SpillDirectory
 from engine.iomanager.spill_identity import SpillIdentity
 from engine.iomanager.spill_space import SpillSpace
+from engine.memory.manager import MemoryManager
 from engine.process_folder import sweep
 
 _LOG = logging.getLogger(__name__)
@@ -40,16 +41,24 @@ _file_numbers = itertools.count(1)
 class IOManager:
     """The spill directories of a process and the spaces in them."""
 
-    def __init__(self, directories: Sequence[str], *, compression: str = "lz4", queue_depth: int = 8) -> None:
+    def __init__(
+        self,
+        directories: Sequence[str],
+        *,
+        compression: str = "lz4",
+        queue_depth: int = 8,
+        memory_manager: MemoryManager | None = None,
+    ) -> None:
         """Sweep and open the directories.
 
-        Args: compression: "lz4" or "none"; queue_depth: blocks waiting per directory before writers wait.
+        Args: compression: "lz4" or "none"; queue_depth: blocks waiting per directory before writers wait;
+            memory_manager: in which operators have reserved what blocks beyond the room for I/O take.
         Raises: ConfigurationError when no directory can be used.
         """
         if compression not in ("lz4", "none"):
             raise ConfigurationError(f"spill compression {compression!r}: choose lz4 or none")
         self._compress = compression == "lz4"
-        self._buffers = IoBuffers()
+        self._buffers = IoBuffers(manager=memory_manager)
         self._spaces: set[SpillSpace] = set()
         self._job_spaces: dict[str, SpillSpace] = {}
         self._jobs_lock = threading.Lock()

@@ -19,3 +19,7 @@ cdef class MemoryManager:
     cdef int64_t _pages_reserved            # sum of the open pools' limits
     cdef int32_t _last_id
     cdef bint _closed
+
+    # Say how many bytes owners hold elsewhere, in blocks of files, of what they have reserved here: as much of the free
+    # pages' memory goes back to the operating system. Any thread.
+    cdef void hold_outside(self, int64_t size) noexcept nogil

@@ -25,7 +25,14 @@ cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from engine.memory.page_pool cimport PagePool, new_pool
-from engine.memory.page_slabs cimport reserved_grant_overlaps as native_overlaps, slabs_create, slabs_destroy
+from engine.memory.page_slabs cimport (
+    pthread_mutex_lock,
+    pthread_mutex_unlock,
+    reserved_grant_overlaps as native_overlaps,
+    slabs_create,
+    slabs_destroy,
+    slabs_hold_outside,
+)
 from engine.memory.segment cimport MemorySegment, wrap_memory
 
 import threading
@@ -148,6 +155,12 @@ cdef class MemoryManager:
             if pool.pages_used == 0:
                 pool.close()
 
+    cdef void hold_outside(self, int64_t size) noexcept nogil:
+        if self._slabs != NULL:
+            pthread_mutex_lock(&self._slabs.mutex)
+            slabs_hold_outside(self._slabs, (size + self.page_size - 1) // self.page_size)
+            pthread_mutex_unlock(&self._slabs.mutex)
+
     def _pool_closed(self, int32_t pool_id, int64_t leaked):
         """Take a reservation back. Called by PagePool.close."""
         cdef PagePool pool = self._pools.pop(pool_id)
@@ -204,6 +217,11 @@ cdef class MemoryManager:
     def pages_mapped(self):
         """Pages that have been made accessible so far; they stay warm."""
         return self._slabs.pages_mapped if self._slabs != NULL else 0
+
+    @property
+    def pages_resident(self):
+        """Pages mapped whose memory has not gone back to the operating system."""
+        return self._slabs.pages_resident if self._slabs != NULL else 0
 
     @staticmethod
     def reserved_grant_overlaps():

@@ -7,8 +7,9 @@ The drawing and the structures are in ``page_slabs.pxd``.
 Invariants
     pages_out + free_count + (pages never mapped) + large_pages fit page_count, because owners reserve their limits;
     owners[n] is 0 exactly when page n is on the free list or never was mapped;
-    resident memory stays near the budget: when large grants (which lie beside the range) and resident pages exceed
-    it together, the coldest free pages go back to the operating system.
+    resident memory stays near the budget: when large grants (which lie beside the range), blocks of files that owners
+    read within their reservations, and resident pages exceed it together, the coldest free pages go back to the
+    operating system.
 
 Huge pages save misses of the TLB (a hash join's table: a millisecond of CPU for each slab) and are cheap where memory
 is there. A virtual machine that gave free memory back to its host gets it again with the first touch, and huge pages
@@ -70,6 +71,21 @@ cdef extern from *:
         return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
     }
 
+    /* Memory at a boundary of that alignment, both of whole pages of the system; NULL when there is none. */
+    static void* drey_map_aligned(size_t size, size_t alignment)
+    {
+        uint8_t* mapped = mmap(NULL, size + alignment, PROT_READ | PROT_WRITE,
+                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        size_t before;
+        if (mapped == MAP_FAILED)
+            return NULL;
+        before = (alignment - (uintptr_t) mapped % alignment) % alignment;
+        if (before > 0)
+            munmap(mapped, before);
+        munmap(mapped + before + size, alignment - before);
+        return mapped + before;
+    }
+
     /* Make part of a reserved range usable and resident; the nanoseconds that took, or -1. */
     static int64_t drey_map_slab(void* start, size_t size, int huge)
     {
@@ -85,6 +101,7 @@ cdef extern from *:
     const int MADV_DONTNEED
     const int MADV_HUGEPAGE
     void* drey_reserve(size_t size) noexcept nogil
+    void* drey_map_aligned(size_t size, size_t alignment) noexcept nogil
     int64_t drey_map_slab(void* start, size_t size, int huge) noexcept nogil
     int drey_reserved_wait(int seconds) noexcept nogil
     int munmap(void* start, size_t size) noexcept nogil
@@ -98,7 +115,9 @@ cdef extern from *:
     int drey_reserved_free
 
 cdef int64_t SLAB_BYTES = 2 << 20
+cdef int64_t MAPPED_STEP_BYTES = 64 << 10   # a multiple of any system's pages
 cdef int64_t PREFIX_BYTES = 64      # before a large grant and before a page that is an allocation of its own
+cdef int64_t GRANT_MAPPED_MIN = 256 << 10   # large grants are mapped, smaller ones are of the heap
 cdef int RESERVED_WAIT_S = 2
 cdef int64_t DEAR_SLAB_NS = 2_000_000       # to make a slab resident: of memory that is there it takes a tenth
 cdef int32_t SMALL_SLABS_MIN = 7
@@ -138,7 +157,7 @@ cdef void slabs_destroy(PageSlabs* slabs) noexcept nogil:
     cdef int64_t index
     while grant != NULL:
         next_grant = grant.next
-        free(grant)
+        free_grant(grant)
         grant = next_grant
     if slabs.single_pages != NULL:
         for index in range(slabs.page_count):
@@ -197,7 +216,7 @@ cdef void drop_cold_pages(PageSlabs* slabs, int64_t pages_wanted) noexcept nogil
     cdef int64_t index
     cdef int32_t page_index
     for index in range(slabs.free_count):
-        if slabs.pages_resident + slabs.large_pages + pages_wanted <= slabs.page_count:
+        if slabs.pages_resident + slabs.large_pages + slabs.outside_pages + pages_wanted <= slabs.page_count:
             return
         page_index = slabs.free_pages[index]
         if slabs.dropped[page_index] == 0:
@@ -283,15 +302,31 @@ cdef int64_t slabs_take_back(PageSlabs* slabs, int32_t owner) noexcept nogil:
 # ------------------------------------------------------------------------------------------------------- large grants
 
 
+# A sorter takes such a grant for each run, aligned for huge pages. The heap would cut it out of something larger, and
+# keep what is left on both sides and between grants that come and go: up to twice the managed memory, never used again.
+
+
+cdef inline size_t mapped_bytes(int64_t size) noexcept nogil:
+    """Return how much is mapped for a grant; 0: it is of the heap."""
+    if SINGLE_PAGES or size < GRANT_MAPPED_MIN:
+        return 0
+    return <size_t> ((PREFIX_BYTES + size + MAPPED_STEP_BYTES - 1) & ~(MAPPED_STEP_BYTES - 1))
+
+
 cdef uint8_t* slabs_take_large(PageSlabs* slabs, int64_t size, int64_t pages, int32_t owner) noexcept nogil:
     cdef void* memory = NULL
     cdef LargeGrant* grant
-    cdef bint huge = size >= 2 * SLAB_BYTES and not SINGLE_PAGES
+    cdef size_t mapped = mapped_bytes(size)
+    cdef bint huge = size >= 2 * SLAB_BYTES
     drop_cold_pages(slabs, pages)
-    if posix_memalign(&memory, <size_t> SLAB_BYTES if huge else 64, <size_t> (PREFIX_BYTES + size)) != 0:
+    if mapped > 0:
+        memory = drey_map_aligned(mapped, <size_t> (SLAB_BYTES if huge else MAPPED_STEP_BYTES))
+        if memory != NULL and huge:         # whole ones only: nothing beyond the grant becomes resident
+            madvise(memory, mapped & ~<size_t> (SLAB_BYTES - 1), MADV_HUGEPAGE)
+    elif posix_memalign(&memory, 64, <size_t> (PREFIX_BYTES + size)) != 0:
+        memory = NULL
+    if memory == NULL:
         return NULL
-    if huge:            # whole ones only: nothing beyond the grant becomes resident
-        madvise(memory, <size_t> (PREFIX_BYTES + size) & ~<size_t> (SLAB_BYTES - 1), MADV_HUGEPAGE)
     grant = <LargeGrant*> memory
     grant.size = size
     grant.pages = pages
@@ -319,8 +354,21 @@ cdef int64_t slabs_give_large(PageSlabs* slabs, uint8_t* memory, int64_t size, i
         grant.next.previous = grant.previous
     slabs.large_pages -= pages
     slabs.pages_out -= pages
-    free(grant)
+    free_grant(grant)
     return pages
+
+
+cdef inline void free_grant(LargeGrant* grant) noexcept nogil:
+    cdef size_t mapped = mapped_bytes(grant.size)
+    if mapped > 0:
+        munmap(grant, mapped)
+    else:
+        free(grant)
+
+
+cdef void slabs_hold_outside(PageSlabs* slabs, int64_t pages) noexcept nogil:
+    slabs.outside_pages = pages
+    drop_cold_pages(slabs, 0)
 
 
 # ------------------------------------------------------------------------------------------------- the reserved grant

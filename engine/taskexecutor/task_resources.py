@@ -85,7 +85,8 @@ class ProcessResources:
         process_share.set_limit(self.sizes.arrow_bytes)
         _log.info("memory of this process:\n%s", self.sizes.table())
         directories = configuration.get(TMP_DIRS) or tempfile.gettempdir()
-        io_manager = IOManager([directory.strip() for directory in directories.split(",")])
+        memory_manager = MemoryManager(self.sizes.managed_bytes, self.sizes.page_bytes)
+        io_manager = IOManager([each.strip() for each in directories.split(",")], memory_manager=memory_manager)
         partition_manager = ResultPartitionManager()
         segments, plane = self.sizes.network_segments_min, None
         if data_plane is not None:
@@ -97,7 +98,7 @@ class ProcessResources:
         self._services = TaskServices(
             resource_id=resource_id,
             clock=clock,
-            memory_manager=MemoryManager(self.sizes.managed_bytes, self.sizes.page_bytes),
+            memory_manager=memory_manager,
             io_manager=io_manager,
             partition_folders=PartitionFolders(io_manager.folders),
             network_pool=NetworkBufferPool(segments, self.sizes.page_bytes),

@@ -10,9 +10,12 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from engine.errors import ConfigurationError, DiskFullError, MemoryBudgetError, MemoryLeakError
 from engine.memory.manager import MemoryManager
 from engine.memory.page_pool import PagePool
+from tests.heap import heap_bytes
 from tests.native import _memory_probe as probe
 
 PAGE = 4096
+#: from this size on a grant is mapped
+GRANT_MAPPED_BYTES = 256 << 10
 
 
 def test_pools_reserve_and_the_refusal_names_owner_wish_rest_and_holders() -> None:
@@ -130,6 +133,25 @@ def test_free_pages_go_back_to_the_system_when_large_grants_need_the_room() -> N
         probe.give_large(pool, memory, 32 << 20)
         for page in again:
             probe.give(pool, page)
+
+
+@pytest.mark.skipif(not probe.pages_lie_in_slabs(), reason="grants are of the heap in this build")
+@pytest.mark.parametrize("size", [GRANT_MAPPED_BYTES, (1 << 20) + 5, 4 << 20, (5 << 20) - 64])
+def test_large_grants_are_not_of_the_heap_and_go_back_whole(size: int) -> None:
+    with MemoryManager(64 << 20) as manager, manager.pool("a", manager.pages_total) as pool:
+        before_heap, before_mapped = heap_bytes(), _mapped_bytes()
+        for _ in range(100):
+            first, second = probe.take_large(pool, size), probe.take_large(pool, size)
+            assert first % 64 == second % 64 == 0
+            assert heap_bytes() < before_heap + size // 2
+            for memory in (first, second):
+                probe.fill(memory, size, 1)
+                probe.give_large(pool, memory, size)
+        assert _mapped_bytes() < before_mapped + size
+
+
+def _mapped_bytes() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[0]) * 4096
 
 
 def _resident_bytes() -> int:

@@ -308,7 +308,7 @@ class HashAggregate:
             for states in groups:
                 self._parting.add(states)
         self._table.reset(self._level + 1, expected_groups=0)
-        if not self._force_spill:
+        if not self._force_spill and not self._merging.merge_parts(self._parting):
             self._parting.fold_with(self._table, self._merge_binding)
 
     def _states_of(self, batch: pa.RecordBatch, binding: StateBinding) -> pa.RecordBatch:

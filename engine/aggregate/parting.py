@@ -7,6 +7,16 @@ For groups that hardly repeat while they are in reach: the table would miss the 
 groups out unmerged. Rows of states are kept by partition instead (``row_partitions``), and the groups of each partition
 are found afterwards, in a table that fits the caches.
 
+Rows of a fixed size, where there are pages enough, are merged as they come (``row_groups``), a good many at a time:
+
+    rows ─► wait in their partition ── as many as groups ──► merge: partition by partition into its groups, whose
+                                                             │      directories stay; the pages that waited go back
+                                                             └─► no room for groups: the largest partitions go to
+                                                                 files, and what comes for them follows
+
+So each row is merged once, a partition's groups are fetched from memory a few times in all, and pages are touched for
+twice the groups, not for all rows: the first touch of a page takes longer than to merge what is in it. Others:
+
     a page is wanted, none is left ──► fold: every partition in memory is grouped and put back
                                        │ while that makes rows half as many
                                        └─► then the largest partitions go to files, and what comes for them follows
@@ -24,8 +34,10 @@ import pyarrow as pa
 from engine.aggregate.aggregate_layout import AggregateLayout
 from engine.aggregate.group_table import GroupTable, StateBinding
 from engine.aggregate.partition_files import PartitionFiles
+from engine.aggregate.row_groups import MergeScratch, RowGroups, row_groups_of
 from engine.aggregate.row_partitions import KeptRows, RowPartitions
 from engine.aggregate.state_columns import GroupScan
+from engine.aggregate.state_combiner import StateCombiner
 from engine.aggregate.table_feed import TableFeed
 from engine.errors import MemoryBudgetError
 from engine.iomanager.spill_space import SpillSpace
@@ -35,6 +47,14 @@ from engine.records.row_codec import RowCodec
 
 #: folding goes on while it leaves no more than this part of the rows
 FOLD_RATIO = 0.5
+#: pages for each partition, at least, for rows to be merged as they come
+MERGE_PAGES_MIN = 8
+#: pages of each partition that wait to be merged, at least, where there is room; and for each page of groups ...
+WAITING_PAGES = 32
+WAITING_SHARE = 1
+#: ... or so many, where more than this part of the last ones were new groups
+MERGE_RATIO = 0.8
+WAITING_SHARE_OF_NEW = 4
 
 
 class Parting:
@@ -52,7 +72,11 @@ class Parting:
     ) -> None:
         self._layout = layout
         self._fold_table: tuple[GroupTable, StateBinding] | None = None
-        codec = RowCodec(layout.state_schema)
+        self._pool, self._page_limit = pool, page_limit
+        #: by partition, where rows are merged: those that are in memory
+        self._groups: dict[int, RowGroups] = {}
+        self._groups_are_fewer = True
+        self._codec = codec = RowCodec(layout.state_schema)
         codec.keep_outside(space)
         self.rows = RowPartitions(codec, len(layout.key_columns), pool, files, partition_count, level, page_limit)
 
@@ -62,14 +86,85 @@ class Parting:
         while (position := self.rows.add(states, position)) < states.num_rows:
             self.make_room()
 
+    def merge_with(self, combiner: StateCombiner) -> bool:
+        """From now on merge rows into the groups of their partitions; False: too few pages, or rows of another kind."""
+        scratch, key_count = MergeScratch(), len(self._layout.key_columns)
+        too_few = self._page_limit < MERGE_PAGES_MIN * self.rows.partition_count
+        if too_few or self._codec.fixed_size > self._pool.page_size:
+            return False
+        for partition in range(self.rows.partition_count):
+            groups = row_groups_of(self._codec, key_count, combiner, self._pool, 0, scratch)
+            if groups is None:
+                return False
+            self._groups[partition] = groups
+        self._make_wait()
+        self.rows.on_full(self.make_room)
+        return True
+
+    def _make_wait(self) -> None:
+        """Set how many pages of rows wait to be merged next; the largest partitions are written where it is too few."""
+        held = self._pages_of_groups()
+        while self._groups and self._page_limit - held < max(2 * self.rows.partition_count, held // 8):
+            self._spill_groups(self._largest())
+            held = self._pages_of_groups()
+        if not self._groups:
+            self.rows.page_limit = self._page_limit
+            return
+        least = min(WAITING_PAGES * self.rows.partition_count, self._page_limit // 4)
+        share = WAITING_SHARE if self._groups_are_fewer else WAITING_SHARE_OF_NEW
+        self.rows.page_limit = min(max(least, held * share), self._page_limit - held)
+
+    def _largest(self) -> int:
+        return max(self._groups, key=lambda partition: self._groups[partition].page_count)
+
+    def _pages_of_groups(self) -> int:
+        return sum(groups.page_count for groups in self._groups.values())
+
+    def _merge_partitions(self) -> int:
+        """Merge the rows that wait, partition by partition; one whose groups do not fit is written to its file.
+
+        Returns: how many rows waited.
+        """
+        waited, made = 0, 0
+        for partition, groups in list(self._groups.items()):
+            waiting = self.rows.take(partition)
+            if waiting is None:
+                continue
+            waited, before = waited + waiting.row_count, groups.group_count
+            try:
+                fits = groups.add_kept(waiting)
+                if not fits:
+                    self.rows.put(partition, waiting)
+            finally:
+                waiting.delete()
+            if fits:
+                made += groups.group_count - before
+            else:
+                self._spill_groups(partition)
+        self._groups_are_fewer = made <= MERGE_RATIO * waited
+        return waited
+
+    def _spill_groups(self, partition: int) -> None:
+        """Write the groups of a partition to its file, before the rows that wait, which those that come follow."""
+        groups, waiting = self._groups.pop(partition), self.rows.take(partition)
+        self.rows.put(partition, groups.take())
+        groups.close()
+        if waiting is not None:
+            self.rows.put(partition, waiting)
+        self.rows.spill(partition)
+
     def fold_with(self, table: GroupTable, binding: StateBinding) -> None:
         """From now on fold with a table, which is empty and nobody else's until the level ends."""
         self._fold_table = table, binding
         self.rows.on_full(self.make_room)
 
     def make_room(self) -> None:
-        """Fold what is in memory, or write the largest partition."""
-        if self._fold_table is not None:
+        """Merge or fold what is in memory, or write the largest partition."""
+        if self._groups:
+            if self._merge_partitions() == 0 and self._groups:
+                self._spill_groups(self._largest())
+            self._make_wait()
+        elif self._fold_table is not None:
             self._fold_partitions(*self._fold_table)
         elif not self.rows.spill_largest():
             raise MemoryBudgetError("no page is left for the states of an aggregate")
@@ -113,10 +208,14 @@ class Parting:
         """End the level: spilled partitions are in their files, the others are returned; everything: none is."""
         while everything and self.rows.spill_largest():
             pass
+        self._merge_partitions()
         kept = self.rows.finish()
+        kept += [groups.take() for groups in self._groups.values() if groups.group_count > 0]
         self.close()
         return kept
 
     def close(self) -> None:
         """Give every page back; idempotent."""
+        for groups in self._groups.values():
+            groups.close()
         self.rows.close()

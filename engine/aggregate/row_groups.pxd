@@ -5,18 +5,25 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
 from engine.aggregate.group_directory cimport GroupDirectory
 from engine.aggregate.row_partitions cimport KeptRows, RowPage
+from engine.aggregate.state_combiner cimport StateCombiner
 from engine.memory.page_pool cimport PagePool
 from engine.records.row_codec cimport RowCodec
-from engine.records.row_combiner cimport RowCombiner
 
 cdef enum:
     CHUNK_ROWS = 1024           # rows hashed together
+
+# What the merging of one page works with; many RowGroups that take turns have one.
+@cython.final
+cdef class MergeScratch:
+    cdef uint8_t** rows                 # [CHUNK_ROWS], as the others
+    cdef uint64_t* hashes
+    cdef int64_t* positions             # where a row's slot is, or further on
 
 @cython.final
 cdef class RowGroups:
     cdef PagePool _pool
     cdef RowCodec _codec
-    cdef RowCombiner _combiner
+    cdef StateCombiner _combiner
     cdef int32_t _key_count
     cdef int32_t* _key_columns          # 0, 1, 2 ...
     cdef uint64_t _null_mask            # of the keys, in the first word of a row
@@ -27,9 +34,10 @@ cdef class RowGroups:
     cdef int64_t _page_count
     cdef int64_t _page_capacity
     cdef readonly int64_t group_count
-    cdef uint8_t** _rows                # [CHUNK_ROWS], as _hashes
+    cdef MergeScratch _scratch
+    cdef uint8_t** _rows                # of the scratch, as these
     cdef uint64_t* _hashes
-    cdef int64_t* _positions            # where a row's slot is, or further on
+    cdef int64_t* _positions
 
     cdef void _begin(self, int64_t groups_expected) noexcept nogil
     cdef bint _fits(self, int64_t groups) noexcept nogil
@@ -43,6 +51,7 @@ cdef class RowGroups:
     cdef void _grow(self, int64_t new_groups) noexcept nogil
     cdef void _fill(self) noexcept nogil
     cdef int _check(self, int64_t done, int failure) except -1
-    cdef object _take(self)
+    cdef bint _add(self, KeptRows kept) except -1
+    cdef int64_t _merge_pages(self, KeptRows kept, int* failure) noexcept nogil
     cdef int _put_back(self, KeptRows kept) except -1
     cdef void _give_pages(self) noexcept nogil

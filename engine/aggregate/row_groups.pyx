@@ -4,11 +4,12 @@
     merged = groups.merge_kept(kept)            KeptRows, one row for each group; None: they do not fit, and kept has
                                                 the same states as before, in fewer rows
     merged = groups.merge_file(file, expected)  the same of a SpillFile, which stays as it is
+    groups.add_kept(kept)* ─► groups.take()     the same of rows that come little by little
     groups.close()                              always; idempotent
 
     rows     │ k1 s │ k2 s │ k1 s │ ...       a page that has been read goes back, and is the next page of groups
                 │ hash ─► directory ─┬─► no group: the row is copied, and is one
-                ▼                    └─► its group: a RowCombiner merges the states where they lie
+                ▼                    └─► its group: a StateCombiner merges the states where they lie
     groups   │ k1 s │ k2 s │ ...
 
 States that come as rows and leave as rows are not made columns on their way to their groups, nor groups rows on their
@@ -36,7 +37,8 @@ from engine.aggregate.group_directory cimport (
     directory_slot,
     directory_take,
 )
-from engine.aggregate.row_partitions cimport KeptRows, RowPage
+from engine.aggregate.row_partitions cimport KeptRows, RowPage, copy_row
+from engine.aggregate.state_combiner cimport StateCombiner
 from engine.iomanager.spill_file cimport SpillFile
 from engine.iomanager.spill_reader cimport SpillReader
 from engine.memory.page_pool cimport PagePool
@@ -44,7 +46,6 @@ from engine.records.arrow_batch cimport KIND_FLOAT16, KIND_FLOAT64
 from engine.records.byte_kernels cimport load64, prefetch
 from engine.records.hashing cimport hash_rows
 from engine.records.row_codec cimport RowCodec, row_size, rows_of_page
-from engine.records.row_combiner cimport RowCombiner
 
 from engine.errors import CorruptBlockError
 
@@ -56,11 +57,12 @@ cdef enum:
     DAMAGED = -1
 
 
-def row_groups_of(RowCodec codec not None, int32_t key_count, RowCombiner combiner not None, PagePool pool not None,
-                  int64_t group_limit):
+def row_groups_of(RowCodec codec not None, int32_t key_count, StateCombiner combiner not None, PagePool pool not None,
+                  int64_t group_limit, MergeScratch scratch=None):
     """Return RowGroups for rows of a codec whose first columns are keys, or None.
 
-    Args: combiner: of rows with equal keys; group_limit: full at so many groups, 0: no limit.
+    Args: combiner: of rows with equal keys; group_limit: full at so many groups, 0: no limit; scratch: of others that
+        merge at other times on the same thread, None: its own.
     """
     cdef int32_t column
     if key_count == 0 or not codec.is_fixed or codec.column_count > NULL_COLUMNS or not combiner.keeps_size:
@@ -68,15 +70,30 @@ def row_groups_of(RowCodec codec not None, int32_t key_count, RowCombiner combin
     for column in range(key_count):
         if KIND_FLOAT16 <= codec.kinds[column] <= KIND_FLOAT64:
             return None
-    return RowGroups(codec, key_count, combiner, pool, group_limit)
+    return RowGroups(codec, key_count, combiner, pool, group_limit, scratch or MergeScratch())
+
+
+@cython.final
+cdef class MergeScratch:
+    """See the .pxd."""
+
+    def __cinit__(self):
+        self.rows = <uint8_t**> malloc(CHUNK_ROWS * 3 * 8)
+        if self.rows == NULL:
+            raise MemoryError()
+        self.hashes = <uint64_t*> (self.rows + CHUNK_ROWS)
+        self.positions = <int64_t*> (self.rows + 2 * CHUNK_ROWS)
+
+    def __dealloc__(self):
+        free(self.rows)
 
 
 @cython.final
 cdef class RowGroups:
     """See above; begins without memory of the pool."""
 
-    def __cinit__(self, RowCodec codec not None, int32_t key_count, RowCombiner combiner not None,
-                  PagePool pool not None, int64_t group_limit):
+    def __cinit__(self, RowCodec codec not None, int32_t key_count, StateCombiner combiner not None,
+                  PagePool pool not None, int64_t group_limit, MergeScratch scratch not None):
         cdef int32_t index
         self._codec = codec
         self._combiner = combiner
@@ -84,11 +101,10 @@ cdef class RowGroups:
         self._key_count = key_count
         self._group_limit = group_limit if group_limit > 0 else (<int64_t> 1 << 62)
         self._key_columns = <int32_t*> calloc(key_count, sizeof(int32_t))
-        self._rows = <uint8_t**> malloc(CHUNK_ROWS * 3 * 8)
-        if self._key_columns == NULL or self._rows == NULL:
+        if self._key_columns == NULL:
             raise MemoryError()
-        self._hashes = <uint64_t*> (self._rows + CHUNK_ROWS)
-        self._positions = <int64_t*> (self._rows + 2 * CHUNK_ROWS)
+        self._scratch = scratch
+        self._rows, self._hashes, self._positions = scratch.rows, scratch.hashes, scratch.positions
         for index in range(key_count):
             self._key_columns[index] = index
         self._null_mask = ((<uint64_t> 1 << key_count) - 1) << 32
@@ -96,7 +112,6 @@ cdef class RowGroups:
 
     def __dealloc__(self):
         free(self._key_columns)
-        free(self._rows)
         free(self._pages)
 
     # ------------------------------------------------------------------------------------------------------ merging
@@ -107,24 +122,47 @@ cdef class RowGroups:
         Args: groups_expected: for the size of the directory, which grows if there are more.
         Raises: DataError when a sum overflows.
         """
+        self._begin(groups_expected)
+        return self.take() if self._add(kept) else None
+
+    def add_kept(self, KeptRows kept not None):
+        """Merge rows that nobody has read into the groups that are here already; their pages go back on the way.
+
+        Returns: whether they fit; else nothing is here any more, and kept has all, groups first.
+        Raises: DataError when a sum overflows.
+        """
+        if self.group_count == 0:
+            self._begin(kept.row_count)
+        return self._add(kept) != 0
+
+    cdef bint _add(self, KeptRows kept) except -1:
         cdef RowPage* page
         cdef int64_t done
         cdef int failure = 0
-        self._begin(groups_expected)
+        with nogil:
+            done = self._merge_pages(kept, &failure)
+        self._check(done, failure)
+        if kept._page_index == kept._page_count:
+            return True
+        page = kept._pages + kept._page_index
+        page.used -= done
+        memmove(page.memory, page.memory + done, <size_t> page.used)
+        self._put_back(kept)
+        return False
+
+    cdef int64_t _merge_pages(self, KeptRows kept, int* failure) noexcept nogil:
+        """Merge pages, which go back; returns the bytes done of the one at which it ends, or DAMAGED."""
+        cdef RowPage* page
+        cdef int64_t done = 0
         while kept._page_index < kept._page_count:
             page = kept._pages + kept._page_index
-            with nogil:
-                done = self._merge_page(page.memory, page.used, &failure)
-            self._check(done, failure)
+            done = self._merge_page(page.memory, page.used, failure)
             if done < page.used:
-                page.used -= done
-                memmove(page.memory, page.memory + done, <size_t> page.used)
-                self._put_back(kept)
-                return None
+                break
             self._pool.give(page.memory)
             kept._page_index += 1
             kept._next_index = kept._page_index
-        return self._take()
+        return done
 
     def merge_file(self, SpillFile file not None, int64_t groups_expected):
         """Merge the rows of a file, if so many groups fit.
@@ -153,7 +191,14 @@ cdef class RowGroups:
         if done < size:
             self._give_pages()
             return None
-        return self._take()
+        return self.take()
+
+    @property
+    def page_count(self):
+        """Pages of the pool that groups and their directory hold."""
+        if self._directory.slots == NULL:
+            return self._page_count
+        return self._page_count + (self._directory.size + self._pool.page_size - 1) // self._pool.page_size
 
     cdef int _check(self, int64_t done, int failure) except -1:
         if done == DAMAGED:
@@ -238,7 +283,10 @@ cdef class RowGroups:
                 if slot >> 48 == tag:
                     group = directory_group(slot)
                     if self._is_same(group, self._rows[row]):
-                        failure[0] = self._combiner.combine(group, self._rows[row])
+                        if self._combiner.are_sums(group, self._rows[row]):
+                            failure[0] = self._combiner.add_sums(group, self._rows[row])
+                        else:
+                            failure[0] = self._combiner.combine(group, self._rows[row])
                         if failure[0] != 0:
                             return row
                         break
@@ -284,14 +332,12 @@ cdef class RowGroups:
         cdef int64_t size = self._codec.fixed_size
         cdef RowPage* page = self._pages + self._page_count - 1
         cdef uint8_t* group
-        cdef int64_t word
         if self._page_count == 0 or page.used + size > self._pool.page_size:
             if size > self._pool.page_size or not self._add_page():
                 return NULL
             page = self._pages + self._page_count - 1
         group = page.memory + page.used
-        for word in range(size >> 3):
-            (<uint64_t*> group)[word] = (<const uint64_t*> row)[word]
+        copy_row(group, row, <size_t> size)
         page.used += size
         self.group_count += 1
         return group
@@ -347,14 +393,15 @@ cdef class RowGroups:
 
     # ------------------------------------------------------------------------------------------------------ leaving
 
-    cdef object _take(self):
-        """Return the groups, which are then the caller's to read or delete."""
+    def take(self):
+        """Return the groups, which are then the caller's to read or delete; the next are others."""
         cdef KeptRows kept = KeptRows.__new__(KeptRows)
         kept._pool = self._pool
         kept._codec = self._codec
         kept._pages = self._pages
         kept._page_count = kept.page_count = self._page_count
         kept.row_count = self.group_count
+        kept.is_merged = True
         self._pages = NULL
         self._page_count = self._page_capacity = self.group_count = 0
         return kept

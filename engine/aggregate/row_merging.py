@@ -16,6 +16,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from engine.aggregate.aggregate_layout import AggregateLayout
+from engine.aggregate.parting import Parting
 from engine.aggregate.row_groups import RowGroups, row_groups_of
 from engine.aggregate.row_partitions import KeptRows
 from engine.aggregate.state_combiner import StateCombiner
@@ -36,14 +37,21 @@ class RowMerging:
         codec = RowCodec(layout.state_schema)
         #: bytes of a row of states, of variable size at least
         self.row_size = codec.fixed_size
+        self._combiner: StateCombiner | None = None
         if codec.is_fixed and self._key_count > 0:
-            combiner = StateCombiner(
+            self._combiner = StateCombiner(
                 layout.state_schema, self._key_count, layout.merge_operations, layout.overflow_texts
             )
-            self._groups = row_groups_of(codec, self._key_count, combiner, pool, group_limit)
+            self._groups = row_groups_of(codec, self._key_count, self._combiner, pool, group_limit)
+
+    def merge_parts(self, parting: Parting) -> bool:
+        """Let a parting merge its rows as they come; False: it does not."""
+        return self._groups is not None and self._combiner is not None and parting.merge_with(self._combiner)
 
     def groups_of(self, source: SpillFile | KeptRows) -> KeptRows | None:
         """Merge the states of a source. Raises: DataError, CorruptBlockError, SpillError."""
+        if isinstance(source, KeptRows) and source.is_merged:
+            return source
         if self._groups is None:
             return None
         rows, expected = self._rows_of(source), self.groups_expected(source)

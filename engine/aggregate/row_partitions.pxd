@@ -2,11 +2,25 @@
 
 cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.string cimport memcpy
 
 from engine.iomanager.spill_writer cimport SpillWriter
 from engine.memory.page_pool cimport PagePool
 from engine.records.arrow_batch cimport ArrowBatch
 from engine.records.row_codec cimport RowCodec
+
+# Copy a row, by moves that the compiler knows the size of where it is one of the most frequent.
+cdef inline void copy_row(uint8_t* target, const uint8_t* row, size_t size) noexcept nogil:
+    if size == 32:
+        memcpy(target, row, 32)
+    elif size == 24:
+        memcpy(target, row, 24)
+    elif size == 40:
+        memcpy(target, row, 40)
+    elif size == 48:
+        memcpy(target, row, 48)
+    else:
+        memcpy(target, row, size)
 
 cdef struct RowPage:
     uint8_t* memory
@@ -31,7 +45,7 @@ cdef class RowPartitions:
     cdef RowPart* _parts
     cdef readonly int32_t partition_count
     cdef readonly int32_t level
-    cdef readonly int64_t page_limit    # pages to hold at one time
+    cdef public int64_t page_limit      # pages to hold at one time
     cdef readonly int64_t pages_held
     cdef void* _scratch
     cdef uint64_t* _hashes
@@ -40,13 +54,15 @@ cdef class RowPartitions:
     cdef int32_t* _places               # partition of each row of a chunk
 
     cdef int64_t _place(self, int64_t row, int64_t count) noexcept nogil
+    cdef RowPage* _open_page(self, RowPart* part, int64_t size) noexcept nogil
     cdef bint _add_page(self, RowPart* part) noexcept nogil
     cdef int _encode(self, ArrowBatch batch, int64_t start, int64_t placed, int64_t stop) except -1 nogil
     # Copy rows of the codec's schema, which are sound and have their keys inside. Raises what spilling does.
     cdef int add_rows(self, uint8_t** rows, int64_t count) except -1
     cdef int _make_room(self) except -1
     cdef void _look_at(self, uint8_t** rows, int64_t count) noexcept nogil
-    cdef void _copy(self, uint8_t** rows, int64_t placed, int64_t stop) noexcept nogil
+    cdef int64_t _add_chunks(self, uint8_t** rows, int64_t row, int64_t count) noexcept nogil
+    cdef int64_t _copy(self, uint8_t** rows, int64_t count) noexcept nogil
     cdef int _write_behind(self, int32_t partition, const uint8_t* row, int64_t size) except -1
     cdef bint _make_place(self, int64_t row) except -1
     cdef int _write_large(self, ArrowBatch batch, int64_t start, int64_t row) except -1
@@ -66,6 +82,7 @@ cdef class KeptRows:
     cdef int64_t _given                 # of them, decoded
     cdef readonly int64_t row_count
     cdef readonly int64_t page_count    # at the beginning
+    cdef readonly bint is_merged        # no two rows have the same keys
 
     cdef int _gather(self) except -1
     cdef void _give_pages(self, int64_t end) noexcept nogil

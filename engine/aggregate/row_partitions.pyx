@@ -5,6 +5,7 @@
     parts.spill_largest()                       makes pages free; False: all partitions have files
     parts.add_rows(rows, count)                 kernels only: rows as they are; spills by itself, or calls on_full
     kept = parts.take(partition)                rows of a partition in memory, to be read or deleted
+    parts.put(partition, kept)                  they are back, in front of those that come
     sources = parts.finish()                    the rest of spilled ones is written; KeptRows of the others
     parts.close()                               always; idempotent
 
@@ -28,6 +29,7 @@ DuckDB's radix-partitioned hash table.
 cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
+from libc.string cimport memcpy
 
 from engine.iomanager.spill_writer cimport SpillWriter
 from engine.memory.page_pool cimport PagePool, take_for_row
@@ -119,21 +121,25 @@ cdef class RowPartitions:
         """Give rows their addresses; stops at the first one that finds no room in its part's pages."""
         cdef RowPart* part
         cdef RowPage* page
-        cdef int64_t page_size = self._pool.page_size
-        cdef int64_t size
         while row < count:
             part = &self._parts[self._places[row]]
-            size = self._sizes[row]
-            page = part.pages + (part.page_count - 1)
-            if part.page_count == 0 or page.used + size > page_size:
-                if size > page_size or (part.is_spilled and part.page_count > 0) or not self._add_page(part):
-                    return row
-                page = part.pages + (part.page_count - 1)
+            page = self._open_page(part, self._sizes[row])
+            if page == NULL:
+                return row
             self._targets[row] = page.memory + page.used
-            page.used += size
+            page.used += self._sizes[row]
             part.row_count += 1
             row += 1
         return row
+
+    cdef inline RowPage* _open_page(self, RowPart* part, int64_t size) noexcept nogil:
+        """Return the page of a part where so many bytes have room; NULL: there is none."""
+        cdef RowPage* page = part.pages + (part.page_count - 1)
+        if part.page_count > 0 and page.used + size <= self._pool.page_size:
+            return page
+        if size > self._pool.page_size or (part.is_spilled and part.page_count > 0) or not self._add_page(part):
+            return NULL
+        return part.pages + (part.page_count - 1)
 
     cdef bint _add_page(self, RowPart* part) noexcept nogil:
         """Open one more page of a part; False: the limit is reached, or there is no memory."""
@@ -166,29 +172,32 @@ cdef class RowPartitions:
 
     cdef int add_rows(self, uint8_t** rows, int64_t count) except -1:
         """Copy rows of the codec's schema, which are sound."""
-        cdef int64_t begin = 0
-        cdef int64_t chunk, placed, done
-        while begin < count:
-            chunk = min(<int64_t> CHUNK_ROWS, count - begin)
+        cdef int64_t row = 0
+        while row < count:
             with nogil:
-                self._look_at(rows + begin, chunk)
-            placed = 0
-            while placed < chunk:
-                with nogil:
-                    done = self._place(placed, chunk)
-                    self._copy(rows + begin, placed, done)
-                placed = done
-                if placed == chunk:
-                    break
-                if self._sizes[placed] > <uint32_t> self._pool.page_size:
-                    self._write_behind(self._places[placed], rows[begin + placed], self._sizes[placed])
-                    placed += 1
-                elif not self._make_place(placed):
-                    self._make_room()
-                    with nogil:                         # others may have been looked at meanwhile
-                        self._look_at(rows + begin, chunk)
-            begin += chunk
+                row = self._add_chunks(rows, row, count)
+                if row < count:                 # others may have been looked at when there is room for it
+                    self._look_at(rows + row, 1)
+            if row == count:
+                break
+            if self._sizes[0] > <uint32_t> self._pool.page_size:
+                self._write_behind(self._places[0], rows[row], self._sizes[0])
+                row += 1
+            elif not self._make_place(0):
+                self._make_room()
         return 0
+
+    cdef int64_t _add_chunks(self, uint8_t** rows, int64_t row, int64_t count) noexcept nogil:
+        """Copy rows to their parts; stops at the first one that finds no room in its part's pages."""
+        cdef int64_t chunk, copied
+        while row < count:
+            chunk = min(<int64_t> CHUNK_ROWS, count - row)
+            self._look_at(rows + row, chunk)
+            copied = self._copy(rows + row, chunk)
+            row += copied
+            if copied < chunk:
+                break
+        return row
 
     cdef int _make_room(self) except -1:
         if self._when_full is not None:
@@ -208,12 +217,20 @@ cdef class RowPartitions:
             self._places[row] = partition_of_hash(self._hashes[row], self.level, self.partition_count)
             self._sizes[row] = row_size(rows[row])
 
-    cdef void _copy(self, uint8_t** rows, int64_t placed, int64_t stop) noexcept nogil:
-        """Copy the rows of a chunk that have got places: whole words, of which a row consists."""
-        cdef int64_t row, word
-        for row in range(placed, stop):
-            for word in range(<int64_t> self._sizes[row] >> 3):
-                (<uint64_t*> self._targets[row])[word] = (<const uint64_t*> rows[row])[word]
+    cdef int64_t _copy(self, uint8_t** rows, int64_t count) noexcept nogil:
+        """Copy rows that were looked at; returns how many found room."""
+        cdef RowPart* part
+        cdef RowPage* page
+        cdef int64_t row
+        for row in range(count):
+            part = &self._parts[self._places[row]]
+            page = self._open_page(part, self._sizes[row])
+            if page == NULL:
+                return row
+            copy_row(page.memory + page.used, rows[row], self._sizes[row])
+            page.used += self._sizes[row]
+            part.row_count += 1
+        return count
 
     cdef bint _make_place(self, int64_t row) except -1:
         """Write the full page of a spilled part; False: the part is in memory, and there is no more."""
@@ -245,7 +262,7 @@ cdef class RowPartitions:
     cdef int _write_behind(self, int32_t partition, const uint8_t* row, int64_t size) except -1:
         """Write a row to the file of a partition, whose other rows go there before it."""
         cdef SpillWriter writer
-        self._spill(partition)
+        self.spill(partition)
         writer = self._files.writer(partition)
         with nogil:
             writer.write(row, size)
@@ -263,10 +280,10 @@ cdef class RowPartitions:
                 largest = index
         if largest < 0:
             return False
-        self._spill(largest)
+        self.spill(largest)
         return True
 
-    def _spill(self, int32_t partition):
+    def spill(self, int32_t partition):
         """Write all pages of a partition, give them back but for one; what comes later follows."""
         cdef RowPart* part = &self._parts[partition]
         cdef SpillWriter writer = self._files.writer(partition)
@@ -302,12 +319,27 @@ cdef class RowPartitions:
         part.page_count = part.page_capacity = part.row_count = 0
         return kept
 
+    def put(self, int32_t partition, KeptRows kept not None):
+        """Put rows of a partition that nobody has read behind those that it has in memory."""
+        cdef RowPart* part = &self._parts[partition]
+        cdef int64_t count = kept._page_count - kept._page_index
+        cdef RowPage* pages = <RowPage*> realloc(part.pages, <size_t> (part.page_count + count + 1) * sizeof(RowPage))
+        if pages == NULL:
+            raise MemoryError()
+        memcpy(pages + part.page_count, kept._pages + kept._page_index, <size_t> count * sizeof(RowPage))
+        part.pages = pages
+        part.page_count += count
+        part.page_capacity = part.page_count + 1
+        part.row_count += kept.row_count
+        self.pages_held += count
+        kept._page_index = kept._next_index = kept._page_count
+
     def finish(self):
         """Write what spilled partitions have left, and return the others: KeptRows, in order. Nothing is left here."""
         cdef int32_t index
         for index in range(self.partition_count):
             if self._parts[index].is_spilled:
-                self._spill(index)
+                self.spill(index)
                 self._give_pages(&self._parts[index], 0)
         taken = [self.take(index) for index in range(self.partition_count)]
         return [kept for kept in taken if kept is not None]

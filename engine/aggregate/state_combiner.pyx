@@ -36,7 +36,6 @@ from engine.aggregate.state_kernels cimport (
     OP_LAST,
     OP_MAX,
     OP_MIN,
-    StateField,
     update_state,
 )
 from engine.records.arrow_batch cimport (
@@ -53,25 +52,11 @@ from engine.records.row_combiner cimport RowCombiner
 
 from engine.errors import DataError, NotYetSupportedError
 
-cdef extern from *:
-    bint add_overflows "__builtin_add_overflow" (int64_t left, int64_t right, int64_t* total) noexcept nogil
-
 cdef enum:
     SCRATCH_FLAG = 32       # behind the widest number
     SLOT_LENGTH = 0x7FFFFFFF    # in the upper half of a slot's word; the bit above: a key that lies outside
     OP_KEY = -1             # a key of variable size: both rows have the same
-
-cdef struct RowState:
-    int32_t column
-    int32_t slot            # offset of the value in a row
-    int32_t index           # of the state, those of variable size counted
-    StateField field        # of the scratch
-    ColumnView view         # of one value; its address is set for each
-
-cdef struct VariableColumn:
-    int32_t column
-    int32_t slot            # of the word (offset and length of the value) in a row
-    int32_t operation       # OP_KEY, OP_MIN, OP_MAX, OP_FIRST, OP_LAST
+    NULL_COLUMNS = 32       # whose null bits are in the first word of a row
 
 
 @cython.final
@@ -80,13 +65,6 @@ cdef class StateCombiner(RowCombiner):
 
     Raises: NotYetSupportedError: least or largest values of a nested type.
     """
-
-    cdef RowState* _states              # [_count] those of a fixed size
-    cdef int32_t _count
-    cdef VariableColumn* _variable      # [_variable_count] in column order, keys too
-    cdef int32_t _variable_count
-    cdef int32_t _fixed_size            # of a row: where its variable values begin
-    cdef list _overflow_texts
 
     def __cinit__(self, schema, int32_t key_count, list operations not None, list overflow_texts not None):
         cdef RowCodec codec = RowCodec(schema)
@@ -109,6 +87,18 @@ cdef class StateCombiner(RowCombiner):
                 self.keeps_size = False
             self._variable[self._variable_count] = VariableColumn(column, codec.slots[column], operation)
             self._variable_count += 1
+        self._find_sums(codec)
+
+    cdef int _find_sums(self, RowCodec codec) except -1:
+        """Know the slots where every state is a sum, or count, of int64, and nulls are in the first word."""
+        cdef int32_t index
+        if codec.column_count > NULL_COLUMNS or not self.keeps_size:
+            return 0
+        for index in range(self._count):
+            if self._states[index].field.operation != OP_ADD_INT64 or self._states[index].field.kind != KIND_INT64:
+                return 0
+        self._sum_count = self._count
+        return 0
 
     def __dealloc__(self):
         free(self._states)

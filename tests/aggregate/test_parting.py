@@ -8,7 +8,8 @@ import pytest
 from engine.aggregate.parting import Parting
 from engine.aggregate.partition_files import PartitionFiles
 from engine.aggregate.row_partitions import RowPartitions
-from engine.errors import MemoryBudgetError
+from engine.aggregate.state_combiner import StateCombiner
+from engine.errors import DataError, MemoryBudgetError
 from engine.records.row_codec import RowCodec
 from tests.aggregate.group_oracle import make_table, oracle, rows_of, single, two_phases
 
@@ -114,6 +115,91 @@ def test_what_repeats_later_is_spilled_once(workshop):
     assert rows_of(result) == oracle(table, ("key",), calls)
     row_bytes = RowCodec(operator._layout.state_schema).fixed_size
     assert 0 < operator.spilled_bytes <= len(keys) * row_bytes
+
+
+ROWS = 12000
+
+
+def make_states(distinct, seed=2):
+    """States of one key: a sum, the first and the last value of int64, which tell of an order."""
+    rng = random.Random(seed)
+    columns = [[rng.randrange(distinct) for _ in range(ROWS)], *([*range(ROWS)] for _ in range(3))]
+    return pa.record_batch([pa.array(column, pa.int64()) for column in columns], ["key", "sum", "first", "last"])
+
+
+def sum_first_last(rows):
+    groups = {}
+    for key, total, first, last in rows:
+        before = groups.get(key)
+        groups[key] = (total, first, last) if before is None else (before[0] + total, before[1], last)
+    return groups
+
+
+def merging_parting(batch, pool, space, files, page_limit):
+    parting = Parting(_Layout(batch.schema, [0]), pool, space, files, PARTITIONS, 0, page_limit)
+    combiner = StateCombiner(batch.schema, 1, [0, 9, 10], ["sum overflows"] * 3)
+    return parting, parting.merge_with(combiner)
+
+
+@pytest.mark.parametrize("page_limit", [8 * PARTITIONS, 100, 400])
+@pytest.mark.parametrize("distinct", [50, 3000, 10**9])
+def test_rows_are_merged_as_they_come(workshop, page_limit, distinct):
+    """Into their groups, in their order; what has no room goes to files, once."""
+    batch = make_states(distinct)
+    with workshop.operator(page_limit + 8) as (pool, space):
+        codec, files = RowCodec(batch.schema), PartitionFiles(space, 4096)
+        parting, is_merging = merging_parting(batch, pool, space, files, page_limit)
+        assert is_merging
+        for start in range(0, ROWS, 500):
+            parting.add(batch.slice(start, 500))
+            assert pool.pages_used <= page_limit
+        kept = parting.finish()
+        kept_groups = sum(rows.row_count for rows in kept)
+        assert all(rows.is_merged for rows in kept)
+        assert kept_groups < ROWS or page_limit == 400
+        assert files.any == (page_limit < 400 and distinct == 10**9)
+        assert files.raw_bytes <= codec.fixed_size * (ROWS - kept_groups)
+        rows = read_all(kept, files, codec)
+        assert len(rows) < ROWS or distinct == 10**9
+        assert sum_first_last(rows) == sum_first_last(
+            zip(*(column.to_pylist() for column in batch.columns), strict=True)
+        )
+        assert pool.pages_used == 0
+
+
+@pytest.mark.parametrize("page_limit", [8 * PARTITIONS - 1, 400])
+def test_few_pages_or_other_rows_are_not_merged(workshop, page_limit):
+    batch = make_states(50).slice(0, 10)
+    if page_limit == 400:
+        batch = batch.set_column(0, "key", batch.column(0).cast(pa.float64()))
+    with workshop.operator(500) as (pool, space):
+        parting, is_merging = merging_parting(batch, pool, space, PartitionFiles(space, 4096), page_limit)
+        assert not is_merging
+        parting.close()
+
+
+def test_a_sum_that_overflows_where_rows_are_merged_leaves_nothing(workshop):
+    batch = make_states(50)
+    batch = batch.set_column(1, "sum", pa.array([2**62] * ROWS))
+    with workshop.operator(500) as (pool, space):
+        parting, _ = merging_parting(batch, pool, space, PartitionFiles(space, 4096), 400)
+        with pytest.raises(DataError, match="sum overflows"):
+            parting.add(batch)
+        parting.close()
+        assert pool.pages_used == 0
+
+
+@pytest.mark.parametrize("phases", [single, two_phases])
+@pytest.mark.parametrize("pages", [200, 300, 2000])
+@pytest.mark.parametrize("distinct", [400, 8000])
+def test_groups_of_rows_that_were_merged_as_they_came(workshop, monkeypatch, phases, pages, distinct):
+    monkeypatch.setattr("engine.aggregate.hash_aggregate.PART_GROUPS", 64)
+    merged = []
+    monkeypatch.setattr(Parting, "_merge_partitions", _counting(Parting._merge_partitions, merged))
+    table, calls = make_table("int64", "int64", 9000, distinct, null_share=0.05)
+    result = phases(workshop, pages, table, ("key",), calls)[0]
+    assert rows_of(result) == oracle(table, ("key",), calls)
+    assert merged or phases is single or pages == 2000
 
 
 def test_no_page_for_states_is_an_error_of_memory(workshop):

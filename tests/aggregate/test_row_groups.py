@@ -124,6 +124,39 @@ def test_of_a_file_too_and_one_source_after_the_other(workshop):
         assert pool.pages_used == 0
 
 
+@pytest.mark.parametrize("groups", [9, 1200, 100000])
+def test_rows_that_come_little_by_little_are_merged_into_the_groups_before(workshop, groups):
+    batch = make_states("pair", 6000, groups)
+    with workshop.operator(300) as (pool, space):
+        found = groups_for(batch, 2, pool)
+        for start in (0, 10, 10, 3000):
+            assert found.add_kept(kept_rows(batch.slice(start, 3000), 2, pool, space, 90))
+            assert found.page_count == pool.pages_used
+        wanted = merged(python_rows(batch.slice(start, 3000) for start in (0, 10, 10, 3000)), 2)
+        assert found.group_count == len(wanted)
+        assert python_rows(found.take()) == wanted
+        assert found.add_kept(kept_rows(batch.slice(0, 100), 2, pool, space, 90))  # others
+        assert python_rows(found.take()) == merged(python_rows([batch.slice(0, 100)]), 2)
+        found.close()
+        assert pool.pages_used == 0
+
+
+@pytest.mark.parametrize("limit", [16, 700, 1500])
+def test_groups_that_came_before_are_put_back_too(workshop, limit):
+    batch = make_states("int64", 6000, 2000)
+    with workshop.operator(300) as (pool, space):
+        found = groups_for(batch, 1, pool, group_limit=limit)
+        assert found.add_kept(kept_rows(batch.slice(0, 10), 1, pool, space, 10))
+        kept = kept_rows(batch.slice(10), 1, pool, space, 200)
+        assert not found.add_kept(kept)
+        assert found.group_count == 0 and not kept.is_merged
+        rows = python_rows(kept)
+        assert len(rows) < batch.num_rows
+        assert merged(rows, 1) == merged(python_rows([batch]), 1)
+        found.close()
+        assert pool.pages_used == 0
+
+
 @pytest.mark.parametrize("limit", [16, 700, 1500])
 def test_groups_that_do_not_fit_are_put_back_before_the_other_rows(workshop, limit):
     """The source has the same states: what becomes of it is the same."""

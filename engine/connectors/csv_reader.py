@@ -126,21 +126,19 @@ class CsvReader:
 
         There is no row where a quote of it opens that none closes.
         """
-        position = begin
+        position, is_header = begin, begin == 0 and self._spec.header
         if begin == 0:
-            if self._spec.header:
-                return
             file.seek(0)
             position = len(BYTE_ORDER_MARK) if file.read(len(BYTE_ORDER_MARK)) == BYTE_ORDER_MARK else 0
         record = find_long_record(file, position, end, self._dialect)
-        if record is None:
-            return
         if isinstance(record, UnclosedRecord):
-            if not self._skips:
+            if is_header or not self._skips:
                 raise self._unclosed_error(file.name, record.field_index, record.quote_position)
             self.bad_rows += 1
             self.bytes_read += end - begin
             yield end, []
+            return
+        if record is None or is_header:
             return
         with turn(record.size_bytes):
             row = self._long_row(file, begin, record)

@@ -7,6 +7,7 @@ end in it; should that lie inside quotes, the block does not parse and is left o
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -16,6 +17,7 @@ import pyarrow.csv as pacsv
 
 from engine.connectors.column_statistics import sample_statistics
 from engine.connectors.csv_dialect import BYTE_ORDER_MARK, CsvDialect
+from engine.connectors.csv_long_records import UnclosedRecord, find_long_record
 from engine.connectors.csv_parse import BlockParser, header_fields, split_fields
 from engine.connectors.csv_scan import first_record_end, last_record_end
 from engine.errors import SchemaError
@@ -27,10 +29,14 @@ _BLOCK_COUNT = 12
 
 
 def read_head(path: str, dialect: CsvDialect) -> bytes:
-    """Return whole records from the begin of a file, without its byte order mark; at least one, unless it is empty."""
+    """Return whole records from the begin of a file, without its byte order mark; at least one, unless it is empty.
+
+    Of a first record with a quote that none closes, which is the whole file, it is the begin.
+    """
     with Path(path).open("rb") as file:
-        if file.read(len(BYTE_ORDER_MARK)) != BYTE_ORDER_MARK:
-            file.seek(0)
+        begin = len(BYTE_ORDER_MARK)
+        if file.read(begin) != BYTE_ORDER_MARK:
+            begin = file.seek(0)
         data = file.read(HEAD_BYTES)
         while True:
             more = file.read(1)
@@ -39,6 +45,11 @@ def read_head(path: str, dialect: CsvDialect) -> bytes:
             end = last_record_end(data, dialect.delimiter, dialect.quote)
             if end:
                 return data[:end]
+            if len(data) == HEAD_BYTES:
+                end = file.seek(0, os.SEEK_END)
+                if isinstance(find_long_record(file, begin, end, dialect), UnclosedRecord):
+                    return data
+                file.seek(begin + HEAD_BYTES + 1)
             data += more + file.read(len(data))
 
 

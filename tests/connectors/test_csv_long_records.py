@@ -6,6 +6,8 @@ import msgspec
 import pyarrow as pa
 import pytest
 
+from engine.connectors import csv_sample
+from engine.connectors.csv_dialect import CsvDialect
 from engine.connectors.csv_fields import FieldScanner, QuotedCopier
 from engine.connectors.csv_reader import CsvReader
 from engine.connectors.csv_source import csv_source
@@ -114,6 +116,30 @@ def test_a_quote_that_none_closes_is_named_or_skipped_also_in_a_long_record(tmp_
         assert f"{path}, line 3, column {column}{name}: a quote that opens here is never closed" in str(raised.value)
     rows = [tuple({"n": 5, "t": "g" * 400, "u": "h\nh"}[name] for name in columns)]
     assert read(path, columns, on_bad_row="skip") == (rows, 1)
+
+
+@pytest.mark.parametrize("text", ['"', '\ufeff7,"a ""b"",\n', '"x\ny"'])
+@pytest.mark.parametrize("is_closed", [True, False])
+def test_a_file_is_not_taken_into_memory_for_a_quote_that_none_closes(tmp_path, monkeypatch, text, is_closed):
+    monkeypatch.setattr(csv_sample, "HEAD_BYTES", 1000)
+    path = tmp_path / "long.csv"
+    path.write_text(text + ',"' * text.endswith('y"') + "x" * 5000 + '"\n1,a\n' * is_closed)
+    head = csv_sample.read_head(str(path), CsvDialect.of(",", '"'))
+    assert len(head) == (1000 if not is_closed else len(path.read_bytes().removeprefix(b"\xef\xbb\xbf")))
+
+
+def test_a_header_that_goes_on_to_the_end_of_a_long_file_is_refused(tmp_path):
+    path = tmp_path / "long.csv"
+    path.write_text("n,t,u\n1,a,b\n")
+    spec = csv_source(path, THREE, header=True, on_bad_row="skip")[0]
+    path.write_text('n,t,"u\n' + "1,a,b\n" * 50)
+    for long_bytes in (LONG, 1 << 40):
+        splits = exact_splits(spec, 1).splits
+        reader = CsvReader(spec, splits, block_bytes=64, long_record_bytes=long_bytes)
+        with pytest.raises(DataError, match=r"line 1, column 3.*: a quote that opens here is never closed"):
+            list(reader)
+        assert reader.bad_rows == 0
+        reader.close()
 
 
 def test_a_long_field_that_is_not_utf8_is_malformed(tmp_path):

@@ -15,7 +15,7 @@ Rows of a fixed size, where there are pages enough, are merged as they come (``r
                                                                  files, and what comes for them follows
 
 So each row is merged once, a partition's groups are fetched from memory a few times in all, and pages are touched for
-twice the groups, not for all rows: the first touch of a page takes longer than to merge what is in it. Others:
+about twice the groups, not for all rows: the first touch of a page takes about as long as merging its rows. Others:
 
     a page is wanted, none is left ──► fold: every partition in memory is grouped and put back
                                        │ while that makes rows half as many

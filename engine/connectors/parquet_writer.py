@@ -36,6 +36,8 @@ ROW_GROUP_BYTES = 16 << 20
 ROW_GROUP_BYTES_MIN = 1 << 20
 #: columns of row groups in a file: 3.5 MB of a footer in memory, and 64 MB of a file or more when it has 64 columns
 CHUNKS_MAX = 4096
+#: row groups that a file has before it is full, however many columns they have
+GROUPS_MIN = 4
 #: a dictionary of a column ends at so many bytes, or at this part of what a writer may gather: while it is built, a
 #: table of up to 24 times its size finds the values
 _DICTIONARY_BYTES = 1 << 20
@@ -118,7 +120,7 @@ class ParquetWriter:
     @property
     def is_full(self) -> bool:
         """Whether the footer is as long as it should be."""
-        return self._chunk_count >= CHUNKS_MAX
+        return self._chunk_count >= max(CHUNKS_MAX, GROUPS_MIN * self._leaf_count)
 
     @property
     def _group_bytes_max(self) -> int:

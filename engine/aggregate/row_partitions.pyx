@@ -34,12 +34,14 @@ from libc.string cimport memcpy
 from engine.iomanager.spill_writer cimport SpillWriter
 from engine.memory.page_pool cimport PagePool, take_for_row
 from engine.records.arrow_batch cimport ArrowBatch
+from engine.records.byte_kernels cimport prefetch
 from engine.records.hashing cimport hash_batch, hash_rows, partition_of_hash
 from engine.records.row_codec cimport RowCodec, row_size, rows_of_page
 
 from engine.errors import CorruptBlockError, MemoryBudgetError
 
 cdef enum:
+    LINE_BYTES = 64             # of the caches
     CHUNK_ROWS = 1024
     KEPT_ROWS = 8192            # rows of a batch that is read from memory
     KEPT_BYTES = 1 << 20        # bytes of it, and of values outside, but for a single page or row
@@ -229,6 +231,7 @@ cdef class RowPartitions:
                 return row
             copy_row(page.memory + page.used, rows[row], self._sizes[row])
             page.used += self._sizes[row]
+            prefetch(page.memory + page.used + LINE_BYTES)      # for the next rows of the part; nobody guesses so many
             part.row_count += 1
         return count
 

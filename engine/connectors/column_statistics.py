@@ -33,6 +33,8 @@ HEAVY_KEYS_MAX = 32
 _KEY_TEXT_MAX = 200
 _SPREAD_ROWS_MAX = 16_384
 _SPREAD_BYTES_MAX = 8 << 20
+#: batches that a sample is kept in: each takes some KB beside its rows, and most of a long stream give one row or none
+_PIECES_MAX = 64
 #: a column whose values are wider on average is not sampled: one value could fill the memory
 WIDE_COLUMN_BYTES = 16 << 10
 
@@ -156,8 +158,19 @@ class SpreadSample:
         return pa.Table.from_batches([_nulled(batch, self._wide) for batch, _ in self._pieces], schema=schema)
 
     def _keep(self, piece: tuple[pa.RecordBatch, pa.Array]) -> None:
+        if piece[0].num_rows == 0:
+            return
         self._pieces.append(piece)
         self._bytes += piece[0].nbytes
+        if len(self._pieces) > _PIECES_MAX:
+            self._put_together()
+
+    def _put_together(self) -> None:
+        """Make one piece of all."""
+        rows = pa.Table.from_batches([_nulled(batch, self._wide) for batch, _ in self._pieces]).combine_chunks()
+        draws = pa.concat_arrays([draws for _, draws in self._pieces])
+        whole = pa.RecordBatch.from_arrays([column.chunk(0) for column in rows.columns], schema=rows.schema)
+        self._pieces, self._bytes = [(whole, draws)], whole.nbytes
 
     def _without_wide(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the batch with nulls in place of wide columns."""

@@ -22,6 +22,7 @@ from engine.connectors.parquet_sample import with_sample
 from engine.connectors.parquet_source import parquet_source
 from engine.expressions.schema_bridge import to_plan_schema
 from engine.graph.source_spec import ParquetSource
+from tests.heap import heap_bytes
 
 ROWS = 40_000
 _MOMENT = datetime.datetime(2020, 1, 2, 3, 4, 5, 6)
@@ -199,3 +200,16 @@ def test_a_wide_value_among_many_narrow_ones_does_not_stay_in_a_sample():
         sample.add(pa.record_batch([pa.array(values)], names=["s"]))
     assert sample.widths == {}
     assert sample.table(pa.schema([("s", pa.string())])).nbytes < 10 << 20
+
+
+def test_a_sample_of_many_batches_takes_no_more_memory_than_one_of_few():
+    columns = [pa.array(range(20), pa.int64())] * 8
+    batch = pa.record_batch(columns, names=list("abcdefgh"))
+    sample = SpreadSample()
+    for _ in range(2000):
+        sample.add(batch)
+    before = heap_bytes()
+    for _ in range(4000):
+        sample.add(batch)
+    assert heap_bytes() < before + (1 << 20)
+    assert 7_000 < sample.table(batch.schema).num_rows <= 16_384

@@ -2,15 +2,19 @@
 
 import contextlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from engine.iomanager.io_manager import IOManager
+from engine.iomanager.spill_file import SpillFile
 from engine.memory.manager import MemoryManager
 from engine.memory.page_pool import PagePool
 from tests.iomanager.conftest import IDENTITY
 from tests.native import _memory_probe as probe
+
+pytestmark = pytest.mark.skipif(not probe.pages_lie_in_slabs(), reason="blocks and pages are of the heap in this build")
 
 MANAGED_BYTES = 48 << 20
 BLOCK_BYTES = 64 << 10
@@ -18,21 +22,12 @@ BLOCK_BYTES = 64 << 10
 ROOM_BYTES, STEP_BYTES = 8 << 20, 1 << 20
 
 
-@pytest.mark.skipif(not probe.pages_lie_in_slabs(), reason="blocks and pages are of the heap in this build")
 def test_blocks_of_many_readers_take_the_room_of_free_pages(tmp_path: Path) -> None:
-    with (
-        MemoryManager(MANAGED_BYTES) as manager,
-        manager.pool("a", manager.pages_total) as pool,
-        IOManager([str(tmp_path)], memory_manager=manager) as io,
-        io.space(IDENTITY) as space,
-    ):
+    with one_block(tmp_path) as (manager, pool, io, file):
         held = [probe.take(pool) for _ in range(manager.pages_total // 4)]
         for page in held:
             probe.fill(page, manager.page_size, 7)
         warm_all(manager, pool)
-        writer = space.writer("run", BLOCK_BYTES)
-        writer.write_bytes(os.urandom(BLOCK_BYTES))
-        file = writer.finish()
         before = resident_bytes()
         with contextlib.ExitStack() as stack:
             readers = [stack.enter_context(file.reader(0)) for _ in range(400)]
@@ -48,22 +43,27 @@ def test_blocks_of_many_readers_take_the_room_of_free_pages(tmp_path: Path) -> N
             probe.give(pool, page)
 
 
-@pytest.mark.skipif(not probe.pages_lie_in_slabs(), reason="blocks and pages are of the heap in this build")
 def test_few_blocks_leave_pages_warm(tmp_path: Path) -> None:
-    with (
-        MemoryManager(MANAGED_BYTES) as manager,
-        manager.pool("a", manager.pages_total) as pool,
-        IOManager([str(tmp_path)], memory_manager=manager) as io,
-        io.space(IDENTITY) as space,
-    ):
+    with one_block(tmp_path) as (manager, pool, _, file):
         warm_all(manager, pool)
-        writer = space.writer("run", BLOCK_BYTES)
-        writer.write_bytes(os.urandom(BLOCK_BYTES))
-        file = writer.finish()
         with contextlib.ExitStack() as stack:
             for _ in range(60):
                 next(stack.enter_context(file.reader(0)))
             assert manager.pages_resident == manager.pages_total
+
+
+@contextlib.contextmanager
+def one_block(folder: Path) -> Iterator[tuple[MemoryManager, PagePool, IOManager, SpillFile]]:
+    """Yield all of a manager's pages as a pool, and a file of one block whose readers count against the manager."""
+    with (
+        MemoryManager(MANAGED_BYTES) as manager,
+        manager.pool("a", manager.pages_total) as pool,
+        IOManager([str(folder)], memory_manager=manager) as io,
+        io.space(IDENTITY) as space,
+    ):
+        writer = space.writer("run", BLOCK_BYTES)
+        writer.write_bytes(os.urandom(BLOCK_BYTES))
+        yield manager, pool, io, writer.finish()
 
 
 def warm_all(manager: MemoryManager, pool: PagePool) -> None:

@@ -1,6 +1,8 @@
-"""What is allocated from the C heap: structures beside the pages, which no manager counts."""
+"""What a process holds: of the C heap, structures beside the pages, which no manager counts; and of memory at all."""
 
 import ctypes
+import os
+from pathlib import Path
 
 
 class _Mallinfo(ctypes.Structure):
@@ -31,3 +33,8 @@ def heap_bytes() -> int:
     """Return the bytes that all arenas have handed out, mapped ones included; small Python objects lie elsewhere."""
     found = _mallinfo2()
     return int(found.uordblks) + int(found.hblkhd)
+
+
+def resident_bytes() -> int:
+    """Return the bytes of this process that are in memory."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")

@@ -11,6 +11,7 @@ from engine.iomanager.io_manager import IOManager
 from engine.iomanager.spill_file import SpillFile
 from engine.memory.manager import MemoryManager
 from engine.memory.page_pool import PagePool
+from tests.heap import resident_bytes
 from tests.iomanager.conftest import IDENTITY
 from tests.native import _memory_probe as probe
 
@@ -73,8 +74,3 @@ def warm_all(manager: MemoryManager, pool: PagePool) -> None:
         probe.fill(page, manager.page_size, 1)
     for page in pages:
         probe.give(pool, page)
-
-
-def resident_bytes() -> int:
-    """Return what of this process is in memory."""
-    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")

@@ -10,7 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from engine.errors import ConfigurationError, DiskFullError, MemoryBudgetError, MemoryLeakError
 from engine.memory.manager import MemoryManager
 from engine.memory.page_pool import PagePool
-from tests.heap import heap_bytes
+from tests.heap import heap_bytes, resident_bytes
 from tests.native import _memory_probe as probe
 
 PAGE = 4096
@@ -122,10 +122,10 @@ def test_free_pages_go_back_to_the_system_when_large_grants_need_the_room() -> N
         for page in pages:
             probe.fill(page, 32768, 1)
             probe.give(pool, page)
-        before = _resident_bytes()
+        before = resident_bytes()
         memory = probe.take_large(pool, 32 << 20)
         probe.fill(memory, 32 << 20, 2)
-        assert _resident_bytes() < before + (8 << 20)
+        assert resident_bytes() < before + (8 << 20)
         again = [probe.take(pool) for _ in range(1024)]
         for page in again:
             probe.fill(page, 32768, 3)
@@ -152,10 +152,6 @@ def test_large_grants_are_not_of_the_heap_and_go_back_whole(size: int) -> None:
 
 def _mapped_bytes() -> int:
     return int(Path("/proc/self/statm").read_text().split()[0]) * 4096
-
-
-def _resident_bytes() -> int:
-    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
 
 
 def test_the_reserved_grant_is_beyond_the_budget_and_has_one_holder() -> None:

@@ -74,7 +74,7 @@ class Storage(FolderStorage):
         super().record(end)
 
     def check(self):
-        if self.epoch != self.world.epoch:
+        if not self.world.leads(self.epoch):
             raise FencedError(self.world.epoch, self.epoch)
 
 
@@ -86,7 +86,7 @@ class World:
         self.folder, self.heartbeat_s, self.reattach_s = folder, heartbeat_s, reattach_s
         self.clock, self.work = SystemClock(), ThreadPoolExecutor(4)
         self.faults, self.ends = [], []
-        self.epoch = 0
+        self.epoch, self.refused = 0, set()
         self.resource_manager = None
         self.job_master = None
         self.resources = [Held() for _ in slots]
@@ -143,7 +143,7 @@ class World:
             settings,
             self.clock,
             work or self.work,
-            lambda: self.epoch == epoch,
+            lambda: self.leads(epoch),
             fault,
             Storage(self, epoch, graph.job_id),
             self.journal,
@@ -163,6 +163,12 @@ class World:
         await self.depose()
         known = tuple(self.journal.events if events is None else events)
         return await self.lead(graph, recovered=RecoveredJob(known, decision), **settings)
+
+    def leads(self, epoch):
+        """Whether the leader of ``epoch`` is in force; who is told otherwise stands in ``refused``."""
+        if self.epoch != epoch:
+            self.refused.add(epoch)
+        return self.epoch == epoch
 
     async def depose(self):
         """End the present leader as if it had died: it says nothing to anybody."""

@@ -132,7 +132,7 @@ def test_a_stale_leader_does_not_take_the_staging_of_its_successor(tmp_path):
         # It leads no more and does not know: what it is asked for is refused by the storage.
         world.epoch += 1
         await stale.cancel_job(CancelJob(graph.job_id))
-        await world.until(lambda: stale._is_ending)
+        await world.until(lambda: world.refused)
         world.epoch -= 1
         assert len(left_over(tmp_path)) == 1 and world.ends == []
         release.set()

@@ -139,6 +139,8 @@ class TaskExecutor(RpcEndpoint):
         #: whether the ResourceManager is there, as far as is known
         self._is_led = False
         self._tasks: dict[ExecutionAttemptId, Task] = {}
+        #: what takes each of them out when its thread has ended
+        self._ends: dict[ExecutionAttemptId, asyncio.Task[None]] = {}
         self._jobs = JobTable()
         self._reporter = TaskReporter(self._gateway, lambda task: task.descriptor.job_id in self._jobs)
         self._heartbeats = HeartbeatMonitor[str](settings.heartbeat_interval_s, settings.heartbeat_timeout_s, clock)
@@ -278,7 +280,7 @@ class TaskExecutor(RpcEndpoint):
         self._jobs.add(descriptor.job_id, descriptor.attempt)
         self._jobs.attach(descriptor.job_id, self._fence.epoch)
         self.spawn(self._reporter.send_reports(task), f"reports of {task.name}")
-        self.spawn(self._await_end(task), f"end of {task.name}")
+        self._ends[descriptor.attempt] = self.spawn(self._await_end(task), f"end of {task.name}")
         reach("task.submitted")
         task.start()
         return ACKNOWLEDGE
@@ -297,7 +299,7 @@ class TaskExecutor(RpcEndpoint):
         if task.state is not TaskState.FINISHED:
             await self._drop_partitions([descriptor.id for descriptor in task.descriptor.partitions])
         attempt = task.descriptor.attempt
-        del self._tasks[attempt]
+        del self._tasks[attempt], self._ends[attempt]
         slot = self.slot_table.remove_task(attempt)
         if slot is not None:
             self._remove_slot(slot)
@@ -351,8 +353,8 @@ class TaskExecutor(RpcEndpoint):
         tasks = self._tasks_of(job_id)
         for task in tasks:
             self._cancel(task)
-        for task in tasks:
-            await task.ended.wait()
+        if tasks:  # a slot is free when its tasks have been taken out of it
+            await asyncio.wait([self._ends[task.descriptor.attempt] for task in tasks])
         for slot in self.slot_table.slots_of(job_id):
             self._free(slot)
         attempts = self._jobs.forget(job_id)

@@ -131,6 +131,17 @@ def test_slots_follow_the_largest_parallelism_and_share_all_pages(cluster, resou
     assert pages["vertex 0", 3] == 512 and pages["vertex 0", 0] == 256 and pages["vertex 1", 0] == 256
 
 
+def test_slots_follow_a_job_that_comes_right_after_one_that_failed(cluster, resources):
+    def release_slowly(partition) -> None:
+        time.sleep(0.02)  # as files take their time to go: a task is in its slot until then
+
+    resources.release_partition = release_slowly
+    resources.bodies["fail"] = lambda task: 1 / 0
+    with pytest.raises(JobExecutionError, match="ZeroDivisionError"):
+        cluster.submit(job_graph([1, 1], [Edge(0, 1)], ["fail", "sink"]))
+    assert cluster.submit(job_graph([4, 4], [Edge(0, 1)])).state == "FINISHED"
+
+
 def test_the_root_cause_comes_first_whatever_else_fails(cluster, resources):
     def fail(task: FakeTask) -> None:
         raise ValueError("no such currency: 'XYZ'")

@@ -132,7 +132,7 @@ class Parting:
                 continue
             waited, before = waited + waiting.row_count, groups.group_count
             try:
-                fits = groups.add_kept(waiting)
+                fits = groups.add_kept(waiting, waiting.row_count)
                 if not fits:
                     self.rows.put(partition, waiting)
             finally:

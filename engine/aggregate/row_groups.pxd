@@ -47,11 +47,9 @@ cdef class RowGroups:
     cdef inline void _look_ahead(self, int64_t row, int64_t count) noexcept nogil
     cdef inline bint _is_same(self, const uint8_t* group, const uint8_t* row) noexcept nogil
     cdef uint8_t* _place(self, const uint8_t* row) noexcept nogil
-    cdef bint _add_page(self) noexcept nogil
     cdef void _grow(self, int64_t new_groups) noexcept nogil
     cdef void _fill(self) noexcept nogil
     cdef int _check(self, int64_t done, int failure) except -1
-    cdef bint _add(self, KeptRows kept) except -1
     cdef int64_t _merge_pages(self, KeptRows kept, int* failure) noexcept nogil
     cdef int _put_back(self, KeptRows kept) except -1
     cdef void _give_pages(self) noexcept nogil

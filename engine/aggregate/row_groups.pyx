@@ -1,10 +1,10 @@
 """RowGroups: the groups of rows of states, found among the rows themselves.
 
     groups = row_groups_of(codec, key_count, combiner, pool, group_limit)      None: keys or states are not of that kind
-    merged = groups.merge_kept(kept)            KeptRows, one row for each group; None: they do not fit, and kept has
-                                                the same states as before, in fewer rows
-    merged = groups.merge_file(file, expected)  the same of a SpillFile, which stays as it is
-    groups.add_kept(kept)* ─► groups.take()     the same of rows that come little by little
+    fits = groups.add_kept(kept, expected)      as often as rows come; False: they do not fit, nothing is here any more,
+                                                and kept has the same states as before, in fewer rows
+    merged = groups.take()                      KeptRows, one row for each group
+    merged = groups.merge_file(file, expected)  both of a SpillFile, which stays as it is; None: they do not fit
     groups.close()                              always; idempotent
 
     rows     │ k1 s │ k2 s │ k1 s │ ...       a page that has been read goes back, and is the next page of groups
@@ -37,7 +37,7 @@ from engine.aggregate.group_directory cimport (
     directory_slot,
     directory_take,
 )
-from engine.aggregate.row_partitions cimport KeptRows, RowPage, copy_row
+from engine.aggregate.row_partitions cimport KeptRows, RowPage, append_page, copy_row
 from engine.aggregate.state_combiner cimport StateCombiner
 from engine.iomanager.spill_file cimport SpillFile
 from engine.iomanager.spill_reader cimport SpillReader
@@ -45,7 +45,7 @@ from engine.memory.page_pool cimport PagePool
 from engine.records.arrow_batch cimport KIND_FLOAT16, KIND_FLOAT64
 from engine.records.byte_kernels cimport load64, prefetch
 from engine.records.hashing cimport hash_rows
-from engine.records.row_codec cimport RowCodec, row_size, rows_of_page
+from engine.records.row_codec cimport NULL_COLUMNS, RowCodec, row_size, rows_of_page
 
 from engine.errors import CorruptBlockError
 
@@ -53,7 +53,6 @@ cdef enum:
     SLOT_AHEAD = 48             # rows for whose slots and ...
     GROUP_AHEAD = 20            # ... for whose groups is asked before
     FILL_GROUPS = 32            # groups entered together
-    NULL_COLUMNS = 32           # whose null bits are in the first word of a row
     DAMAGED = -1
 
 
@@ -116,29 +115,18 @@ cdef class RowGroups:
 
     # ------------------------------------------------------------------------------------------------------ merging
 
-    def merge_kept(self, KeptRows kept not None, int64_t groups_expected):
-        """Merge rows that nobody has read; their pages go back on the way.
-
-        Args: groups_expected: for the size of the directory, which grows if there are more.
-        Raises: DataError when a sum overflows.
-        """
-        self._begin(groups_expected)
-        return self.take() if self._add(kept) else None
-
-    def add_kept(self, KeptRows kept not None):
+    def add_kept(self, KeptRows kept not None, int64_t groups_expected):
         """Merge rows that nobody has read into the groups that are here already; their pages go back on the way.
 
+        Args: groups_expected: where none are here, for the size of the directory, which grows if there are more.
         Returns: whether they fit; else nothing is here any more, and kept has all, groups first.
         Raises: DataError when a sum overflows.
         """
-        if self.group_count == 0:
-            self._begin(kept.row_count)
-        return self._add(kept) != 0
-
-    cdef bint _add(self, KeptRows kept) except -1:
         cdef RowPage* page
         cdef int64_t done
         cdef int failure = 0
+        if self.group_count == 0:
+            self._begin(groups_expected)
         with nogil:
             done = self._merge_pages(kept, &failure)
         self._check(done, failure)
@@ -167,7 +155,7 @@ cdef class RowGroups:
     def merge_file(self, SpillFile file not None, int64_t groups_expected):
         """Merge the rows of a file, if so many groups fit.
 
-        Raises: as merge_kept, also CorruptBlockError, SpillError.
+        Raises: as add_kept, also CorruptBlockError, SpillError.
         """
         cdef SpillReader reader
         cdef const uint8_t* block = NULL
@@ -333,7 +321,8 @@ cdef class RowGroups:
         cdef RowPage* page = self._pages + self._page_count - 1
         cdef uint8_t* group
         if self._page_count == 0 or page.used + size > self._pool.page_size:
-            if size > self._pool.page_size or not self._add_page():
+            if size > self._pool.page_size or not append_page(&self._pages, &self._page_count, &self._page_capacity,
+                                                              self._pool):
                 return NULL
             page = self._pages + self._page_count - 1
         group = page.memory + page.used
@@ -341,25 +330,6 @@ cdef class RowGroups:
         page.used += size
         self.group_count += 1
         return group
-
-    cdef bint _add_page(self) noexcept nogil:
-        cdef RowPage* pages
-        cdef int64_t capacity
-        cdef uint8_t* memory
-        if self._page_count == self._page_capacity:
-            capacity = 2 * self._page_capacity + 8
-            pages = <RowPage*> realloc(self._pages, <size_t> capacity * sizeof(RowPage))
-            if pages == NULL:
-                return False
-            self._pages = pages
-            self._page_capacity = capacity
-        memory = self._pool.take()
-        if memory == NULL:
-            return False
-        self._pages[self._page_count].memory = memory
-        self._pages[self._page_count].used = 0
-        self._page_count += 1
-        return True
 
     cdef void _grow(self, int64_t new_groups) noexcept nogil:
         """Double the directory where so many new groups may not find room, it is half full, and it fits."""

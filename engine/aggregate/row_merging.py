@@ -56,7 +56,7 @@ class RowMerging:
             return None
         rows, expected = self._rows_of(source), self.groups_expected(source)
         if isinstance(source, KeptRows):
-            merged = self._groups.merge_kept(source, expected)
+            merged = self._groups.take() if self._groups.add_kept(source, expected) else None
         else:
             merged = self._groups.merge_file(source, expected)
         if merged is None:

@@ -2,6 +2,7 @@
 
 cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport realloc
 from libc.string cimport memcpy
 
 from engine.iomanager.spill_writer cimport SpillWriter
@@ -25,6 +26,24 @@ cdef inline void copy_row(uint8_t* target, const uint8_t* row, size_t size) noex
 cdef struct RowPage:
     uint8_t* memory
     int64_t used                # bytes of rows
+
+# Open one more page, which is empty, behind others. False: the pool has none, or there is no memory.
+cdef inline bint append_page(RowPage** pages, int64_t* count, int64_t* capacity, PagePool pool) noexcept nogil:
+    cdef RowPage* grown
+    cdef uint8_t* memory
+    if count[0] == capacity[0]:
+        grown = <RowPage*> realloc(pages[0], <size_t> (2 * capacity[0] + 2) * sizeof(RowPage))
+        if grown == NULL:
+            return False
+        pages[0] = grown
+        capacity[0] = 2 * capacity[0] + 2
+    memory = pool.take()
+    if memory == NULL:
+        return False
+    pages[0][count[0]].memory = memory
+    pages[0][count[0]].used = 0
+    count[0] += 1
+    return True
 
 # The rows of one partition; all pages but the last are full.
 cdef struct RowPart:

@@ -145,24 +145,9 @@ cdef class RowPartitions:
 
     cdef bint _add_page(self, RowPart* part) noexcept nogil:
         """Open one more page of a part; False: the limit is reached, or there is no memory."""
-        cdef RowPage* pages
-        cdef int64_t capacity
-        cdef uint8_t* memory
-        if self.pages_held >= self.page_limit:
+        if self.pages_held >= self.page_limit or not append_page(&part.pages, &part.page_count, &part.page_capacity,
+                                                                 self._pool):
             return False
-        if part.page_count == part.page_capacity:
-            capacity = 2 * part.page_capacity + 2
-            pages = <RowPage*> realloc(part.pages, <size_t> capacity * sizeof(RowPage))
-            if pages == NULL:
-                return False
-            part.pages = pages
-            part.page_capacity = capacity
-        memory = self._pool.take()
-        if memory == NULL:
-            return False
-        part.pages[part.page_count].memory = memory
-        part.pages[part.page_count].used = 0
-        part.page_count += 1
         self.pages_held += 1
         return True
 

@@ -47,7 +47,7 @@ from engine.records.arrow_batch cimport (
     ColumnView,
 )
 from engine.records.byte_kernels cimport copy_bytes, load64, store32, store64
-from engine.records.row_codec cimport RowCodec, row_is_null
+from engine.records.row_codec cimport NULL_COLUMNS, RowCodec, row_is_null
 from engine.records.row_combiner cimport RowCombiner
 
 from engine.errors import DataError, NotYetSupportedError
@@ -56,7 +56,6 @@ cdef enum:
     SCRATCH_FLAG = 32       # behind the widest number
     SLOT_LENGTH = 0x7FFFFFFF    # in the upper half of a slot's word; the bit above: a key that lies outside
     OP_KEY = -1             # a key of variable size: both rows have the same
-    NULL_COLUMNS = 32       # whose null bits are in the first word of a row
 
 
 @cython.final

@@ -9,6 +9,9 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from engine.records.arrow_batch cimport ArrowBatch, TypeNode
 from engine.records.batch_decoder cimport RowShape
 
+cdef enum:
+    NULL_COLUMNS = 32           # columns whose null bits are in the first word of a row, behind its size
+
 cdef class RowCodec:
     cdef readonly object schema            # pyarrow.Schema of plain types; decode gives batches of it
     cdef readonly int32_t column_count

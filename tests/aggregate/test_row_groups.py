@@ -81,6 +81,11 @@ def groups_for(batch, key_count, pool, group_limit=0, operations=OPERATIONS):
     return row_groups_of(RowCodec(batch.schema), key_count, combiner, pool, group_limit)
 
 
+def merged_alone(groups, kept, expected):
+    """The groups of these rows, None: they do not fit."""
+    return groups.take() if groups.add_kept(kept, expected) else None
+
+
 def note_results(monkeypatch, cls, name):
     """What a method returns from now on."""
     method, results = getattr(cls, name), []
@@ -102,7 +107,7 @@ def test_groups_are_those_of_the_rows_in_order(workshop, key, rows, groups, expe
     with workshop.operator(200) as (pool, space):
         kept = kept_rows(batch, key_count, pool, space, 100)
         found = groups_for(batch, key_count, pool)
-        result = found.merge_kept(kept, expected)
+        result = merged_alone(found, kept, expected)
         wanted = merged(python_rows([batch]), key_count)
         assert result.row_count == len(wanted)
         assert python_rows(result) == wanted
@@ -118,7 +123,7 @@ def test_of_a_file_too_and_one_source_after_the_other(workshop):
             file = file_of(batch, 1, pool, space)
             wanted = merged(python_rows([batch]), 1)
             assert python_rows(found.merge_file(file, 1)) == wanted
-            assert python_rows(found.merge_kept(kept_rows(batch, 1, pool, space, 90), 1)) == wanted
+            assert python_rows(merged_alone(found, kept_rows(batch, 1, pool, space, 90), 1)) == wanted
             file.delete()
         found.close()
         assert pool.pages_used == 0
@@ -130,12 +135,12 @@ def test_rows_that_come_little_by_little_are_merged_into_the_groups_before(works
     with workshop.operator(300) as (pool, space):
         found = groups_for(batch, 2, pool)
         for start in (0, 10, 10, 3000):
-            assert found.add_kept(kept_rows(batch.slice(start, 3000), 2, pool, space, 90))
+            assert found.add_kept(kept_rows(batch.slice(start, 3000), 2, pool, space, 90), 3000)
             assert found.page_count == pool.pages_used
         wanted = merged(python_rows(batch.slice(start, 3000) for start in (0, 10, 10, 3000)), 2)
         assert found.group_count == len(wanted)
         assert python_rows(found.take()) == wanted
-        assert found.add_kept(kept_rows(batch.slice(0, 100), 2, pool, space, 90))  # others
+        assert found.add_kept(kept_rows(batch.slice(0, 100), 2, pool, space, 90), 1)  # others
         assert python_rows(found.take()) == merged(python_rows([batch.slice(0, 100)]), 2)
         found.close()
         assert pool.pages_used == 0
@@ -146,9 +151,9 @@ def test_groups_that_came_before_are_put_back_too(workshop, limit):
     batch = make_states("int64", 6000, 2000)
     with workshop.operator(300) as (pool, space):
         found = groups_for(batch, 1, pool, group_limit=limit)
-        assert found.add_kept(kept_rows(batch.slice(0, 10), 1, pool, space, 10))
+        assert found.add_kept(kept_rows(batch.slice(0, 10), 1, pool, space, 10), 10)
         kept = kept_rows(batch.slice(10), 1, pool, space, 200)
-        assert not found.add_kept(kept)
+        assert not found.add_kept(kept, 1)
         assert found.group_count == 0 and not kept.is_merged
         rows = python_rows(kept)
         assert len(rows) < batch.num_rows
@@ -164,7 +169,7 @@ def test_groups_that_do_not_fit_are_put_back_before_the_other_rows(workshop, lim
     with workshop.operator(300) as (pool, space):
         kept = kept_rows(batch, 1, pool, space, 200)
         found = groups_for(batch, 1, pool, group_limit=limit)
-        assert found.merge_kept(kept, 1) is None
+        assert merged_alone(found, kept, 1) is None
         rows = python_rows(kept)
         assert len(rows) < batch.num_rows
         assert merged(rows, 1) == merged(python_rows([batch]), 1)
@@ -183,7 +188,7 @@ def test_pages_that_are_short_are_no_error(workshop, spare):
     with workshop.operator(pages) as (pool, space):
         kept = kept_rows(batch, 1, pool, space, 200)
         found = groups_for(batch, 1, pool)
-        result = found.merge_kept(kept, 4000)
+        result = merged_alone(found, kept, 4000)
         rows = python_rows(kept if result is None else result)
         assert merged(rows, 1) == merged(python_rows([batch]), 1)
         found.close()
@@ -211,7 +216,7 @@ def test_a_sum_that_overflows_is_an_error_and_nothing_is_left(workshop):
         kept = kept_rows(batch, 1, pool, space, 10)
         found = groups_for(batch, 1, pool, operations=[0])
         with pytest.raises(DataError, match="sum overflows"):
-            found.merge_kept(kept, 3)
+            found.add_kept(kept, 3)
         kept.delete()
         found.close()
         assert pool.pages_used == 0

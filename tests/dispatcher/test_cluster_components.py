@@ -256,7 +256,8 @@ def test_jobs_of_a_stopping_dispatcher_are_suspended():
         graph = job_graph([1], names=["wait"])
         await cluster.gateway.ask(SubmitJob(graph))
         waiting = asyncio.ensure_future(cluster.gateway.ask(RequestJobOutcome(graph.job_id), None))
-        await asyncio.sleep(0.05)
+        while "RequestJobOutcome -> dispatcher" not in cluster.rpc.messages:
+            await asyncio.sleep(0.01)
         await cluster.dispatcher.stop()
         assert (await waiting).status == "SUSPENDED"
 

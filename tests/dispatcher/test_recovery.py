@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from engine.dispatcher import dispatcher
 from engine.dispatcher.dispatcher import Dispatcher
 from engine.dispatcher.job_archive import JobArchive
 from engine.dispatcher.job_keeper import JobKeeper
@@ -43,7 +44,7 @@ class Leading(Cluster):
             graph,
             self.rpc,
             EPOCH,
-            JobMasterSettings(0.3, 0.05, 0.2, RESOURCE_MANAGER_ADDRESS, reattach_timeout_s=0.2),
+            JobMasterSettings(WAIT_S, 5.0, 20.0, RESOURCE_MANAGER_ADDRESS, reattach_timeout_s=WAIT_S),
             self.clock,
             self.work,
             lambda: True,
@@ -61,6 +62,12 @@ class Leading(Cluster):
 
     async def end(self, graph):
         return await self.gateway.ask(RequestJobOutcome(graph.job_id), None)
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch):
+    """On a slow disk, too, the news of a job's end waits until its remains are removed."""
+    monkeypatch.setattr(dispatcher, "_REMAINS_S", WAIT_S)
 
 
 @pytest.fixture

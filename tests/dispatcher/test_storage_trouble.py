@@ -13,8 +13,10 @@ from engine.dispatcher.job_handle import StoredEnd
 from engine.errors import JobNotFoundError, ResourceError
 from engine.gateways.messages import ListJobs, RequestJobOutcome, RequestJobStatus, SubmitJob
 from tests.dispatcher.stored import World, decision_of, end_of
-from tests.dispatcher.test_recovery import Leading, left, run, until
+from tests.dispatcher.test_recovery import Leading, left, patient, run, until
 from tests.jobmaster.job_graphs import job_graph
+
+__all__ = ["patient"]
 
 SIZE = 512 << 10
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -96,16 +97,15 @@ def test_a_leader_that_dies_while_it_takes_over_is_followed_by_another_one(tmp_p
 @pytest.mark.parametrize("point", IN_EXECUTOR)
 def test_a_leader_that_wakes_up_too_late_changes_nothing(tmp_path, at, point):
     async def body(world):
-        asleep, awake, done = threading.Event(), threading.Event(), threading.Event()
+        asleep, awake, work_of_first = threading.Event(), threading.Event(), ThreadPoolExecutor(4)
 
         def sleep():
             asleep.set()
             awake.wait(WAIT_S)
-            done.set()
 
         at(point, sleep)
         graph = stages(tmp_path)
-        await world.lead(graph)
+        await world.lead(graph, work=work_of_first)
         await world.until(asleep.is_set)
         has_ended = bool(world.ends)
         if not has_ended:
@@ -114,7 +114,7 @@ def test_a_leader_that_wakes_up_too_late_changes_nothing(tmp_path, at, point):
         assert output(tmp_path) == ["0\n", "1\n"]
         before = sorted((path.name, path.stat().st_ino) for path in (tmp_path / "out").iterdir())
         awake.set()
-        await world.until(done.is_set)
+        await asyncio.to_thread(work_of_first.shutdown)  # it has done all that it was at
         await world.depose()
         assert sorted((path.name, path.stat().st_ino) for path in (tmp_path / "out").iterdir()) == before
         assert left_over(tmp_path) == [] and len(world.ends) == 1

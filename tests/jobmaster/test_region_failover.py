@@ -16,6 +16,8 @@ from engine.resourcemanager.resource_manager import RESOURCE_MANAGER_ADDRESS
 from tests.dispatcher.test_cluster_components import Cluster
 from tests.jobmaster.job_graphs import BLOCKING, PIPELINED, Edge, job_graph
 
+WAIT_S = 60.0
+
 
 class RestartingCluster(Cluster):
     """A cluster whose jobs are restarted up to ``attempts`` times."""
@@ -24,7 +26,7 @@ class RestartingCluster(Cluster):
 
     def settings(self):
         return JobMasterSettings(
-            5.0,
+            WAIT_S,
             self.heartbeat_s,
             4 * self.heartbeat_s,
             RESOURCE_MANAGER_ADDRESS,
@@ -32,13 +34,13 @@ class RestartingCluster(Cluster):
         )
 
 
-def scenario(slots, body, heartbeat_s=0.05):
+def scenario(slots, body, heartbeat_s=5.0):
     async def run():
         async with RestartingCluster(slots, heartbeat_s) as cluster:
             await body(cluster)
             assert cluster.faults == []
 
-    asyncio.run(asyncio.wait_for(run(), 60))
+    asyncio.run(asyncio.wait_for(run(), 2 * WAIT_S))
 
 
 def attempts_of(cluster):
@@ -166,7 +168,7 @@ def test_a_lost_task_executor_takes_its_stored_results_with_it(tmp_path):
         graph = job_graph([4, 2], [Edge(0, 1, result_type=BLOCKING)], ["map", "reduce"], sinks=sinks)
         await cluster.gateway.ask(SubmitJob(graph))
         outcome = asyncio.ensure_future(cluster.gateway.ask(RequestJobOutcome(graph.job_id), None))
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + WAIT_S
         while sum(attempts_of(cluster)[("reduce", index)] for index in range(2)) < 2:
             assert time.monotonic() < deadline
             await asyncio.sleep(0.01)
@@ -190,7 +192,7 @@ def test_a_lost_task_executor_takes_its_stored_results_with_it(tmp_path):
         assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["part-00000.csv", "part-00001.csv"]
         cluster.rpc.dead.clear()
 
-    scenario([2, 2], body)
+    scenario([2, 2], body, heartbeat_s=0.1)
 
 
 def test_after_a_full_disk_other_task_executors_are_tried_first():

@@ -205,6 +205,13 @@ async def until(condition):
             await asyncio.sleep(0.005)
 
 
+def pass_time(seconds):
+    """Have everything on this loop wake up that sleeps so long."""
+    loop = asyncio.get_running_loop()
+    now_s = loop.time
+    loop.time = lambda: now_s() + seconds
+
+
 def run(work):
     return asyncio.run(work)
 
@@ -327,14 +334,17 @@ def test_a_job_whose_job_master_does_not_come_is_dropped_after_a_while():
 def test_a_job_that_gets_new_slots_is_not_waited_for():
     async def work():
         job_id = JobId.random()
-        async with House(reattach_timeout_s=0.05) as house:
+        async with House() as house:
             master = await house.lead_and_register(1, job_id)
             first, _ = await house.run_task(master, job_id, 1, 0)
             house.resources.invokables[first].finish.set()
             await master.heard(first, "FINISHED")
             master = await house.lead_and_register(2, job_id)
             second, _ = await house.run_task(master, job_id, 2, 1)
-            await asyncio.sleep(0.2)
+            waiting = {task for task in asyncio.all_tasks() if "JobMaster of job" in task.get_name()}
+            assert waiting
+            pass_time(WAIT_S)
+            await asyncio.wait(waiting)
             assert not house.resources.invokables[second].is_cancelled
             assert house.resources.released_jobs == []
 

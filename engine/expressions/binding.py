@@ -68,7 +68,13 @@ def _cast_constant(constant: pa.Scalar, target: pa.DataType) -> pa.Scalar:
     """Return a constant of another type. Arrow casts int64 to a decimal of 19 digits or more only: go by the value."""
     if pa.types.is_decimal(target) and pa.types.is_integer(constant.type) and constant.is_valid:
         return pa.scalar(Decimal(constant.as_py()), target)
-    return pc.cast(constant, target)
+    return _widened(constant, target)
+
+
+def _widened(values: Datum, target: pa.DataType) -> Datum:
+    """Return values of a wider type, an integer as the nearest float."""
+    # Arrow's safe cast calls an integer that no float is equal to out of range.
+    return pc.cast(values, target, safe=not pa.types.is_floating(target))
 
 
 def cast_operand(operand: Operand, target: pa.DataType | None) -> Operand:
@@ -80,7 +86,7 @@ def cast_operand(operand: Operand, target: pa.DataType | None) -> Operand:
         return Operand(target, lambda _batch: scalar, constant=scalar)
     evaluate = operand.evaluate
     can_raise = operand.can_raise or (pa.types.is_uint64(operand.type) and pa.types.is_int64(target))
-    return Operand(target, lambda batch: pc.cast(evaluate(batch), target), can_raise)
+    return Operand(target, lambda batch: _widened(evaluate(batch), target), can_raise)
 
 
 def fill_false(condition: Datum) -> Datum:

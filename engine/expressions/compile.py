@@ -23,6 +23,8 @@ from engine.graph.expression import Call, Case, Cast, ColumnRef, Expression, Lit
 from engine.records.arrow_functions import pc
 
 _ARROW_ERRORS = (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, pa.ArrowKeyError)
+#: of the widest decimal, decimal256
+_DECIMAL_DIGITS_MAX = 76
 
 
 def unknown_column(name: str, names: Iterable[str]) -> SchemaError:
@@ -102,6 +104,10 @@ def _compile_cast(expression: Cast, schema: pa.Schema) -> Operand:
         source = expression_text(expression.operand)
         raise SchemaError(f"{source} is {operand.type}, which cannot be cast to {target}") from error
     evaluate = operand.evaluate
+    if pa.types.is_integer(operand.type) and pa.types.is_decimal(target):
+        # Arrow asks for room for every integer of the type, whatever the values: with more digits first, they decide.
+        wide = pa.decimal256(_DECIMAL_DIGITS_MAX, target.scale)
+        return Operand(target, lambda batch: pc.cast(pc.cast(evaluate(batch), wide), target), can_raise=True)
     return Operand(target, lambda batch: pc.cast(evaluate(batch), target), can_raise=True)
 
 

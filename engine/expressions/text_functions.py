@@ -78,9 +78,13 @@ def bind_replace(operands: Sequence[Operand], options: Options) -> Binding:
     """Bind the replacement of every occurrence of a constant pattern; option ``regex``."""
     pattern = constant_text(operands, 1, "the pattern of replace")
     replacement = constant_text(operands, 2, "the replacement")
-    if options.get("regex"):
+    is_regex = bool(options.get("regex"))
+    if is_regex:
         pc.replace_substring_regex(_SAMPLE, pattern=pattern, replacement=replacement)
-    kernel = pc.replace_substring_regex if options.get("regex") else pc.replace_substring
+    elif not pattern:
+        # Arrow looks for nothing without end; as a regular expression it is found between characters, as in Python
+        is_regex, replacement = True, replacement.replace("\\", "\\\\")
+    kernel = pc.replace_substring_regex if is_regex else pc.replace_substring
 
     def replace(text: Datum, _pattern: Datum, _replacement: Datum) -> Datum:
         return kernel(text, pattern=pattern, replacement=replacement)

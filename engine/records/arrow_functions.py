@@ -75,10 +75,11 @@ class ArrowFunctions:
         # The first one stays: functions are compared by identity.
         return self.__dict__.setdefault(name, function)
 
-    def cast(self, values: Any, target: pa.DataType) -> Any:
-        """Return the values as another type; what does not fit raises ArrowInvalid."""
+    def cast(self, values: Any, target: pa.DataType, safe: bool = True) -> Any:
+        """Return the values as another type; what does not fit raises ArrowInvalid, or is rounded if not ``safe``."""
         compute = _compute()
-        return compute.call_function("cast", [values], compute.CastOptions.safe(target))
+        options = compute.CastOptions.safe(target) if safe else compute.CastOptions.unsafe(target)
+        return compute.call_function("cast", [values], options)
 
     def random(self, count: int, initializer: int) -> Any:
         """Return numbers from 0 up to 1 that follow from the initializer."""

@@ -196,6 +196,13 @@ def test_regular_expressions_search_and_replace():
     assert replaced == ["order 21", "x"]
 
 
+def test_nothing_is_replaced_between_all_characters_as_in_python():
+    texts = ["ab", "", "日本", None, "\\"]
+    for replacement in ("-", "", "\\1"):
+        found = evaluate(call("str_replace", A, "", replacement), batch(texts, texts)).to_pylist()
+        assert found == [None if text is None else text.replace("", replacement) for text in texts]
+
+
 MOMENTS = st.none() | st.datetimes(datetime.datetime(1800, 1, 1), datetime.datetime(2200, 1, 1))
 TIME_PARTS = {
     "dt_year": lambda moment: moment.year,
@@ -283,6 +290,32 @@ def test_a_cast_that_fails_names_the_value():
     with pytest.raises(DataError, match=r"cast\(a as int64\): .*'x3'.*in a row with a='x3'"):
         evaluate(cast(A, pa.int64()), data)
     assert evaluate(cast(B, pa.string()), data).to_pylist() == ["0"] * 4
+
+
+@pytest.mark.parametrize("source", [pa.int32(), pa.int64(), pa.uint64()])
+@pytest.mark.parametrize("target", [pa.decimal128(10, 2), pa.decimal64(10, 2), pa.decimal128(38, 18)])
+def test_an_integer_is_cast_to_a_decimal_that_holds_its_value(source, target):
+    data = batch([12345678, None, 0], [0] * 3, source)
+    assert evaluate(cast(A, target), data).to_pylist() == [decimal.Decimal(12345678), None, decimal.Decimal(0)]
+
+
+def test_an_integer_that_a_decimal_does_not_hold_is_named():
+    with pytest.raises(DataError, match=r"cast\(a as decimal128\(10, 2\)\): .*in a row with a=100000000"):
+        evaluate(cast(A, pa.decimal128(10, 2)), batch([1, 100000000], [0, 0]))
+
+
+def test_large_integers_next_to_floats_are_the_nearest_float_as_in_python():
+    large = [2**53 + 1, INT64_MAX, INT64_MIN, None]
+    data = batch(large, [0.5] * 4)
+    assert evaluate(call("divide", A, B), data).to_pylist() == [v and v / 0.5 for v in large]
+    assert evaluate(call("divide", B, A), data).to_pylist() == [v and 0.5 / v for v in large]
+    assert evaluate(call("multiply", A, B), data).to_pylist() == [v and v * 0.5 for v in large]
+    assert evaluate(call("greater", A, B), data).to_pylist() == [True, True, False, None]
+    assert evaluate(call("less", A, 1.5), data).to_pylist() == [False, False, True, None]
+    assert evaluate(call("between", A, -1.5, B), data).to_pylist() == [False, False, False, None]
+    assert evaluate(call("divide", A, 2), batch([2**64 - 1], [0], pa.uint64())).to_pylist() == [(2**64 - 1) / 2]
+    choice = Case(((call("greater", A, 0), A),), make_literal(-0.5))
+    assert evaluate(choice, data).to_pylist() == [float(2**53 + 1), float(INT64_MAX), -0.5, -0.5]
 
 
 def test_when_guards_what_would_fail():

@@ -6,6 +6,7 @@ replicated_keys heavy keys whose rows are copies in every subtask
 hash_join       HashJoin: the hybrid hash join, the room's entrance
 join_roles      what depends on which side is built: sides, table, output, condition
 build_input     build rows on their way in: null keys, alike rows, partitions
+recent_rows     rows that came before, left out where one of each key is enough
 join_side       schema, row codec and key columns of one input
 entry_pages     pages of rows with links, as a plain struct
 hash_partition  one partition: resident or spilled, and its probe file

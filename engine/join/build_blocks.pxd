@@ -8,6 +8,7 @@ from engine.join.entry_pages cimport EntryPages
 from engine.join.hash_table cimport HashTable
 from engine.join.join_side cimport JoinSide
 from engine.join.key_part cimport KeyPart
+from engine.join.recent_rows cimport RecentRows
 from engine.memory.page_pool cimport PagePool
 
 
@@ -19,6 +20,7 @@ cdef class BuildBlocks:
     cdef JoinSide _build
     cdef PagePool _pool
     cdef KeyPart _part              # of the keys, whose rows are taken
+    cdef RecentRows _recent         # what came before is left out; None: every row counts
     cdef SpillReader _reader
     cdef int64_t _row_limit
     cdef const uint8_t* _data       # the reader's current file block

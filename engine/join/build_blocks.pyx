@@ -6,7 +6,8 @@ The last block may be empty: behind a block that is full there may be rows of ot
 none. Who wants probe rows without match gets them with it.
 
 A block takes as many rows as the pool has pages for, keeping back those of the directory over them; at least one row,
-in the process-wide grant when it is larger than the whole budget. A file that fits is one block.
+in the process-wide grant when it is larger than the whole budget. A file that fits is one block. With ``recent`` one
+row of each key is enough, and rows that came before are left out, also when they came in an earlier block.
 
 Source: block nested loop join; Flink hands such partitions to a sort-merge join.
 """
@@ -32,6 +33,7 @@ from engine.join.hash_table cimport HashTable
 from engine.join.join_side cimport JoinSide
 from engine.join.key_part cimport KeyPart
 from engine.join.partition_set cimport CHUNK_ROWS
+from engine.join.recent_rows cimport RecentRows
 from engine.memory.page_pool cimport PagePool
 from engine.memory.status cimport STATUS_OK
 from engine.records.outside_keys cimport raise_failed_comparison
@@ -45,7 +47,7 @@ cdef class BuildBlocks:
     """Blocks of one build file; the methods are for the join (see the .pxd)."""
 
     def __cinit__(self, JoinSide build not None, PagePool pool not None, build_file, int64_t row_limit,
-                  KeyPart part not None):
+                  KeyPart part not None, RecentRows recent):
         memset(&self.entries, 0, sizeof(self.entries))
         self.entries.page_size = pool.page_size
         self.entries.link_size = LINK_SIZE
@@ -53,6 +55,9 @@ cdef class BuildBlocks:
         self._pool = pool
         self._row_limit = row_limit
         self._part = part
+        self._recent = recent
+        if recent is not None:
+            recent.forget()
         self._rows = <uint8_t**>malloc(CHUNK_ROWS * sizeof(uint8_t*))
         self._hashes = <uint64_t*>malloc(CHUNK_ROWS * sizeof(uint64_t))
         if self._rows == NULL or self._hashes == NULL:
@@ -104,9 +109,14 @@ cdef class BuildBlocks:
                 with gil:
                     raise CorruptBlockError("a block of a join's build file holds bytes that are not rows")
             count = self._part.choose(self._rows, count)
+            if self._recent is not None:
+                self._build.hash_rows(self._rows, count, self._hashes)
+                count = self._recent.leave_out(self._rows, self._hashes, count)
             for index in range(count):
                 if not self._place(table, self._rows[index]):
                     self._offset = self._rows[index] - self._data
+                    if self._recent is not None:        # this row and those behind it come again
+                        self._recent.forget()
                     return False
 
     cdef bint _place(self, HashTable table, uint8_t* row) noexcept nogil:

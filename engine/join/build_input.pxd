@@ -1,11 +1,12 @@
 # BuildInput: build rows on their way into a join's partitions.
 
 cimport cython
-from libc.stdint cimport int64_t, uint8_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
 from engine.join.alike_rows cimport AlikeRows
 from engine.join.join_side cimport JoinSide
 from engine.join.partition_set cimport PartitionSet
+from engine.join.recent_rows cimport RecentRows
 from engine.records.arrow_batch cimport ArrowBatch
 
 
@@ -21,9 +22,12 @@ cdef class BuildInput:
     cdef bint _keeps_null_keys
     cdef PartitionSet _level
     cdef AlikeRows _alike            # takes rows as they come; None: the level does
+    cdef RecentRows _recent          # what came before is left out; None: every row counts
+    cdef uint8_t* _block             # scratch of these: BLOCK_ROWS rows
+    cdef uint32_t* _block_sizes
 
-    # Have rows go to another level, perhaps of the other side.
-    cdef int begin(self, JoinSide build, bint keeps_null_keys, PartitionSet level) except -1
+    # Have rows go to another level, perhaps of the other side. recent: None, or one row of each key is enough.
+    cdef int begin(self, JoinSide build, bint keeps_null_keys, PartitionSet level, RecentRows recent) except -1
     # Let these take the rows first, if they can.
     cdef int let_alike(self, AlikeRows alike) except -1
     # A batch of any number of rows.
@@ -39,5 +43,6 @@ cdef class BuildInput:
     cdef int release(self) except -1
 
     cdef int _add_chunk(self, ArrowBatch batch, int64_t start, int64_t count) except -1
+    cdef int _add_once(self, ArrowBatch batch, int64_t start, int64_t count) except -1
     cdef int _give_up_alike(self) except -1
     cdef int64_t _take_rows(self, int64_t count, bint count_nulls, int64_t* null_count, int64_t* taken) noexcept nogil

@@ -2,7 +2,9 @@
 
     add_batch (Arrow)         ─┐
     collect ─► add_collected  ─┼─► without null keys, unless somebody wants them ─┬─► AlikeRows, while they take all
-    add_rows                  ─┘                                                  └─► hashed, into the PartitionSet
+    add_rows                  ─┘                                                  └─► hashed, into the PartitionSet,
+                                                                                      without RecentRows where one row
+                                                                                      of each key is enough
 
 Alike rows cost a fraction of others, so they are asked first; the first row that they do not take makes them give back
 what they have, and from then on rows go to partitions. A build side of less than ALIKE_ROWS_MIN rows is given back as
@@ -10,7 +12,7 @@ well: a small one is kept as Arrow columns, and that is as short a way.
 """
 
 cimport cython
-from libc.stdint cimport int64_t, uint8_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
 
 from engine.join.alike_rows cimport AlikeRows
@@ -18,6 +20,7 @@ from engine.join.entry_pages cimport next_rows_of_block
 from engine.join.join_side cimport JoinSide
 from engine.join.match_output cimport index_array
 from engine.join.partition_set cimport BRIEF_ROWS, CHUNK_ROWS, PartitionSet
+from engine.join.recent_rows cimport RECENT_ROW_BYTES_MAX, RecentRows
 from engine.records.arrow_batch cimport ArrowBatch
 from engine.records.row_check cimport check_rows
 
@@ -26,31 +29,38 @@ from engine.records.arrow_functions import pc
 
 cdef enum:
     ALIKE_ROWS_MIN = 1 << 16
+    BLOCK_ROWS = 1024               # written as rows before it is known whether they came before
 
 
 @cython.final
 cdef class BuildInput:
     """The way in of one join; the methods are for the join (see the .pxd)."""
 
-    def __cinit__(self, JoinSide build not None, bint keeps_null_keys, PartitionSet level not None):
+    def __cinit__(self, JoinSide build not None, bint keeps_null_keys, PartitionSet level not None,
+                  RecentRows recent):
         self.rows = <uint8_t**>malloc(CHUNK_ROWS * sizeof(uint8_t*))
         self.hashes = <uint64_t*>malloc(CHUNK_ROWS * sizeof(uint64_t))
         self.null_flags = <uint8_t*>malloc(CHUNK_ROWS)
         self._indices = <int64_t*>malloc(CHUNK_ROWS * sizeof(int64_t))
         if self.rows == NULL or self.hashes == NULL or self.null_flags == NULL or self._indices == NULL:
             raise MemoryError("scratch of a hash join")
-        self.begin(build, keeps_null_keys, level)
+        self.begin(build, keeps_null_keys, level, recent)
 
     def __dealloc__(self):
         free(self.rows)
         free(self.hashes)
         free(self.null_flags)
         free(self._indices)
+        free(self._block)
+        free(self._block_sizes)
 
-    cdef int begin(self, JoinSide build, bint keeps_null_keys, PartitionSet level) except -1:
+    cdef int begin(self, JoinSide build, bint keeps_null_keys, PartitionSet level, RecentRows recent) except -1:
         self._build = build
         self._keeps_null_keys = keeps_null_keys
         self._level = level
+        self._recent = recent
+        if recent is not None:
+            recent.forget()
         return 0
 
     cdef int let_alike(self, AlikeRows alike) except -1:
@@ -90,7 +100,38 @@ cdef class BuildInput:
             count -= kept
         with nogil:
             self._build.hash_batch(batch, start, count, self.hashes)
+        if self._recent is not None and count:
+            return self._add_once(batch, start, count)
         return self._level.add_batch(batch, start, count, self.hashes, self.null_flags if null_count else NULL)
+
+    # Add hashed batch rows with keys that did not come just now.
+    cdef int _add_once(self, ArrowBatch batch, int64_t start, int64_t count) except -1:
+        cdef int64_t begin, block, index, kept
+        cdef uint8_t* end
+        if self._block == NULL:
+            self._block = <uint8_t*>malloc(BLOCK_ROWS * RECENT_ROW_BYTES_MAX)
+            self._block_sizes = <uint32_t*>malloc(BLOCK_ROWS * sizeof(uint32_t))
+            if self._block == NULL or self._block_sizes == NULL:
+                raise MemoryError("scratch of a hash join's build side")
+        for begin in range(0, count, BLOCK_ROWS):
+            block = min(<int64_t>BLOCK_ROWS, count - begin)
+            with nogil:
+                self._build.codec.measure(batch, start + begin, block, self._block_sizes)
+                end = self._block
+                for index in range(block):
+                    self.rows[index] = end
+                    end += self._block_sizes[index]
+                    if end > self._block + BLOCK_ROWS * RECENT_ROW_BYTES_MAX:
+                        end = NULL
+                        break
+                if end != NULL:
+                    self._build.codec.encode(batch, start + begin, block, self._block_sizes, self.rows)
+                    kept = self._recent.leave_out(self.rows, self.hashes + begin, block)
+            if end != NULL:
+                self._level.add_rows(self.rows, kept, self.hashes + begin, NULL)
+            else:
+                self._level.add_batch(batch, start + begin, block, self.hashes + begin, NULL)
+        return 0
 
     cdef int64_t collect(self, const uint8_t[::1] data, int64_t count) except -1:
         cdef int64_t found, size = data.shape[0], offset = 0
@@ -121,6 +162,9 @@ cdef class BuildInput:
                 return 0
             self._give_up_alike()
             self._build.hash_rows(self.rows + taken, count - taken, self.hashes)
+        if self._recent is not None:
+            with nogil:
+                count = taken + self._recent.leave_out(self.rows + taken, self.hashes, count - taken)
         return self._level.add_rows(self.rows + taken, count - taken, self.hashes,
                                     self.null_flags if null_count else NULL)
 

@@ -9,6 +9,7 @@ from engine.join.join_roles cimport JoinRoles
 from engine.join.matched_rows cimport MatchedRows
 from engine.join.partition_set cimport PartitionSet
 from engine.join.probe_matches cimport ProbeMatches
+from engine.join.recent_rows cimport RecentRows
 from engine.join.row_stream cimport RowStream
 from engine.memory.page_pool cimport PagePool
 from engine.records.arrow_batch cimport ArrowBatch
@@ -57,4 +58,5 @@ cdef class HashJoin:
     cdef void _choose(self, ProbeMatches matches, int64_t null_count) noexcept nogil
     cdef int _spill_probe_rows(self, ArrowBatch batch) except -1
     cdef int _take_roles(self, object pair) except -1
+    cdef RecentRows _recent_rows(self)
     cdef PartitionSet _new_level(self, int32_t fan_out, uint32_t level)

@@ -50,6 +50,7 @@ from engine.join.match_output cimport index_array
 from engine.join.matched_rows cimport MatchedRows, recall_matches
 from engine.join.partition_set cimport CHUNK_ROWS, PartitionSet
 from engine.join.probe_matches cimport OUTPUT_BYTES, OUTPUT_ROWS, WHOLE_BATCH_BYTES, ProbeMatches
+from engine.join.recent_rows cimport RecentRows
 from engine.join.row_stream cimport RowStream
 from engine.join.unmatched_rows cimport unmatched_rows
 from engine.memory.page_pool cimport PagePool
@@ -116,7 +117,7 @@ cdef class HashJoin:
             self._matches.reserve_candidates()
         self._level = self._new_level(first_fan_out(pool.page_limit), 0)
         self._level.fill_early(self._roles.table)
-        self._input = BuildInput(self._roles.build, self._roles.emits.unmatched_build, self._level)
+        self._input = BuildInput(self._roles.build, self._roles.emits.unmatched_build, self._level, self._recent_rows())
         if self._row_limit < 0 and not self._has_copies and self._roles.may_be_alike():
             self._input.let_alike(AlikeRows(pool, self._roles.build, self._roles.probe))
 
@@ -391,6 +392,10 @@ cdef class HashJoin:
             yield self._roles.output.unmatched_build(self._input.rows, count)
         self._stream.close()
 
+    # What leaves repeated build rows out, None where every row counts.
+    cdef RecentRows _recent_rows(self):
+        return RecentRows() if self._roles.asks_for_presence() else None
+
     cdef PartitionSet _new_level(self, int32_t fan_out, uint32_t level):
         self.level_max = max(self.level_max, <int32_t>level)
         return PartitionSet(self._roles.build, self._roles.probe, self.pool, self._space, fan_out, level,
@@ -403,7 +408,7 @@ cdef class HashJoin:
         fan_out = next_fan_out(self.pool.page_limit, self.pool.page_size, pair.build_bytes,
                                pair.build_rows // self._row_limit if self._row_limit > 0 else 0)
         self._level = self._new_level(fan_out, pair.level)
-        self._input.begin(self._roles.build, self._roles.emits.unmatched_build, self._level)
+        self._input.begin(self._roles.build, self._roles.emits.unmatched_build, self._level, self._recent_rows())
         self._stream = RowStream(pair.build_file)
         while True:
             count = self._stream.next_rows(self._input.rows, CHUNK_ROWS, OUTPUT_BYTES)
@@ -438,7 +443,7 @@ cdef class HashJoin:
         cdef KeyPart probe_part = KeyPart(roles.probe, pair.level, part, parts) if parts > 1 else None
         cdef bint last
         self._blocks = BuildBlocks(roles.build, self.pool, pair.build_file, self._row_limit,
-                                   KeyPart(roles.build, pair.level, part, parts))
+                                   KeyPart(roles.build, pair.level, part, parts), self._recent_rows())
         while self._blocks.load(roles.table):
             last = self._blocks.at_end
             if self._blocks.pass_count == 1 and not last:

@@ -26,6 +26,8 @@ cdef class JoinRoles:
 
     # Whether build rows carry the matched bit: such a table belongs to one join.
     cdef bint marks_build(self) noexcept
+    # Whether one build row of each key is enough: nobody asks for more than its presence.
+    cdef bint asks_for_presence(self) noexcept
     # Whether build rows may be kept once that differ in their key alone: nobody asks a build row for its key.
     cdef bint may_be_alike(self) noexcept
     # Keep the columns of alike rows as Arrow arrays.

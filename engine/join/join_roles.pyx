@@ -61,6 +61,9 @@ cdef class JoinRoles:
     cdef bint marks_build(self) noexcept:
         return self.emits.unmatched_build or self.emits.matched_build
 
+    cdef bint asks_for_presence(self) noexcept:
+        return not self.emits.pairs and not self.marks_build() and self.condition is None and self.build.key_count > 0
+
     # Where an output column is taken from: the key of a pair, if it is a number, from the probe batch, which has it.
     cdef tuple _source_of(self, bint is_build, int32_t column):
         if (is_build and self.build.key_count == 1 and column == self.build.keys[0] and not self.emits.unmatched_build

@@ -25,6 +25,7 @@ Names are loaded when they are first used (PEP 562), so that importing one room 
 
 from __future__ import annotations
 
+import atexit
 import gc
 import importlib
 import os
@@ -155,7 +156,9 @@ def _import_quickly(module: str) -> None:
     finally:
         if is_ours:
             gc.freeze()
-            if not is_early:
+            if is_early:
+                atexit.register(_thaw_for_others)
+            else:
                 # as old as can be, so that at least the next collections, of young objects, pass over it
                 gc.unfreeze()
         if is_collecting:
@@ -167,11 +170,20 @@ def _is_early() -> bool:
 
     Libraries in C may mind: some count their objects when the interpreter ends, and complain about those still there.
     """
-    if len(gc.get_objects()) > _OBJECTS_BEFORE_MAX:
-        return False
+    return len(gc.get_objects()) <= _OBJECTS_BEFORE_MAX and not _has_other_libraries()
+
+
+def _thaw_for_others() -> None:
+    """Let the last collections look at everything, for libraries that came later: what is frozen would hold them."""
+    if _has_other_libraries():
+        gc.unfreeze()
+
+
+def _has_other_libraries() -> bool:
+    """Whether libraries in C are loaded that are not the engine's."""
     known = sys.stdlib_module_names | _OWN_LIBRARIES
     suffixes = tuple(EXTENSION_SUFFIXES)
-    return not any(
+    return any(
         (getattr(module, "__file__", None) or "").endswith(suffixes)
         for name, module in tuple(sys.modules.items())
         if name.partition(".")[0] not in known

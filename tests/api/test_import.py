@@ -95,5 +95,18 @@ def test_nothing_of_a_process_with_work_of_its_own_is_taken_from_the_collector(b
     assert run(program + "print(gc.get_freeze_count() <= frozen, gc.isenabled())") == ["True", "True"]
 
 
+def test_a_library_that_is_imported_behind_the_engine_ends_without_complaints():
+    program = """
+from engine import Environment
+import duckdb, pyarrow
+connection = duckdb.connect()
+def taken():
+    rows = pyarrow.table({"a": [1]})
+    return connection.execute("select a from rows").fetchone()[0]
+print(taken())
+"""
+    assert run(program) == ["1"]
+
+
 def test_a_collector_that_is_off_stays_off():
     assert run("import gc\ngc.disable()\nfrom engine import Environment\nprint(gc.isenabled())") == ["False"]

@@ -317,6 +317,10 @@ class BlockingView:
             return element, True
         return (None if is_coming else END_OF_PARTITION), False
 
+    def poll_pages(self, _pages: list[Buffer], _count_max: int, _bytes_max: int) -> int:
+        """Add none: pages come one by one."""
+        return 0
+
     def backlog(self) -> int:
         """Return how many buffers are not read yet, once there are any to read."""
         self._place()

@@ -132,6 +132,10 @@ class LocalInputChannel:
             return element
         return None
 
+    def poll_pages(self, pages: list[Buffer], count_max: int, bytes_max: int) -> int:
+        """Add pages behind the last element, which was one, to a list; see SubpartitionView."""
+        return 0 if self._view is None else self._view.poll_pages(pages, count_max, bytes_max)
+
     def release(self) -> None:
         """Let go of the view. Idempotent. Thread: any; the reader may be in ``poll`` and keeps its fragments."""
         self._manager.forget(self.descriptor.partition, self._wake)

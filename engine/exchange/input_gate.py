@@ -155,6 +155,14 @@ class InputGate:
             if element is not None:
                 return element
 
+    def poll_pages(self, pages: list[Buffer], count_max: int, bytes_max: int) -> int:
+        """Add pages behind the last element, which was one, in its channel to a list; see SubpartitionView."""
+        count = len(pages)
+        size_bytes = self._channels[self.channel_index].poll_pages(pages, count_max, bytes_max)
+        self.elements += len(pages) - count
+        self.bytes += size_bytes
+        return size_bytes
+
     def _wait(self, deadline_ms: float | None) -> int:
         """Return what the queue of ready channels says next, or at the deadline."""
         wait_ms = self._wait_ms(deadline_ms)

@@ -4,6 +4,7 @@
 
 What is done with one page takes less time than to give the GIL away and get it back, so who takes them one by one keeps
 it for all of them, and tasks that read pages work one after the other. Several are a step worth doing without it.
+Those that one channel has are taken out of its queue at once.
 
 Invariants: only the first page is waited for, so none is kept while a producer waits for it; whoever gets a list
 recycles all of it. Order is kept. Thread: that of the gate.
@@ -53,7 +54,10 @@ class PageRuns:
 
     def _add_ready(self, pages: list[Buffer]) -> None:
         size_bytes = pages[0].size
-        while len(pages) < PAGES_MAX and size_bytes < self._bytes_max:
+        while True:
+            size_bytes += self._gate.poll_pages(pages, PAGES_MAX, self._bytes_max - size_bytes)
+            if len(pages) >= PAGES_MAX or size_bytes >= self._bytes_max:
+                return
             element = self._gate.poll(0)
             if not isinstance(element, Buffer):
                 self._behind = element

@@ -13,6 +13,7 @@ cdef enum EntryKind:
     ENTRY_BUFFER = 0                # bounded by the producer's pool
     ENTRY_BATCH = 1                 # by reference: bounded by count and bytes here
     ENTRY_END = 2                   # nothing comes after it
+    ENTRY_PAGE = 3                  # a buffer of whole rows
 
 
 cdef struct QueueEntry:

@@ -3,6 +3,7 @@
     add_buffer(buffer)*  add_batch(batch, bytes)*  ─► finish()        in the producer's thread
                 │ ring of references
     attach(ready, channel) ─► poll()* ─► release()                    in the consumer's thread
+                              poll_pages(pages, ...)*  pages behind the last element, together
 
 Back pressure has two sources: buffers are bounded by the producer's pool (``add_buffer`` never waits, the producer
 waits for its next buffer), batches by reference are bounded here, by count and by bytes (``add_batch`` waits without
@@ -23,7 +24,7 @@ from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free, malloc
 
 from engine.errors import IllegalTransitionError, PartitionReleasedError, ProducerFailedError
-from engine.exchange.buffer_pool cimport Buffer
+from engine.exchange.buffer_pool cimport Buffer, KIND_ROWS
 from engine.exchange.elements import END_OF_PARTITION
 from engine.exchange.monitor cimport (
     monitor_destroy, monitor_init, monitor_lock, monitor_notify, monitor_unlock, monitor_wait, monotonic_ns,
@@ -70,7 +71,7 @@ cdef class PipelinedSubpartition:
             PartitionReleasedError, IllegalTransitionError: released, or finished before.
         """
         try:
-            self.append(buffer, buffer.size, ENTRY_BUFFER)
+            self.append(buffer, buffer.size, ENTRY_PAGE if buffer.kind == KIND_ROWS else ENTRY_BUFFER)
         except:
             buffer.give_back()
             raise
@@ -172,6 +173,30 @@ cdef class PipelinedSubpartition:
         element = <object> raw
         Py_DECREF(element)                      # the ring's reference
         return element, has_more
+
+    def poll_pages(self, list pages not None, int32_t count_max, int64_t bytes_max):
+        """Add pages of rows that are next to a list, without waiting; return their bytes.
+
+        Args:
+            pages: their owner from now on; has at most count_max at the end.
+            bytes_max: enough, not more than that by one page.
+        """
+        cdef PyObject* raw
+        cdef Buffer page
+        cdef int64_t size = 0
+        while len(pages) < count_max and size < bytes_max:
+            monitor_lock(&self._monitor)
+            raw = NULL
+            if self._count > 0 and self._state <= QUEUE_ENDED and self._entries[self._head].kind == ENTRY_PAGE:
+                raw = take_first(self)
+            monitor_unlock(&self._monitor)
+            if raw == NULL:
+                break
+            page = <Buffer> raw
+            Py_DECREF(page)                     # the ring's reference
+            size += page.size
+            pages.append(page)
+        return size
 
     # ---------------------------------------------------------------------------------------------------------- both
 

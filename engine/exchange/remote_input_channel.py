@@ -184,6 +184,10 @@ class RemoteInputChannel:
                 return None
         return None
 
+    def poll_pages(self, _pages: list[Buffer], _count_max: int, _bytes_max: int) -> int:
+        """Add none: pages come one by one."""
+        return 0
+
     def release(self) -> None:
         """Stop reading and give buffers and connection back. Idempotent. Thread: any."""
         with self._lock:

@@ -79,6 +79,13 @@ class SubpartitionView(Protocol):
         """Return (element or None, whether more is known to follow)."""
         ...
 
+    def poll_pages(self, pages: list[Buffer], count_max: int, bytes_max: int, /) -> int:
+        """Add pages of rows that are next to a list, until it has so many or they so many bytes; return their bytes.
+
+        Where pages come one by one, none is added.
+        """
+        ...
+
     def backlog(self) -> int:
         """Return how many elements with data are ready."""
         ...
@@ -212,8 +219,7 @@ class ResultPartition:
 
     def check_producing(self) -> None:
         """Raise what would keep the producer from adding: cancelled, released or finished."""
-        if self._is_cancelled:
-            raise TaskCancelledError(f"partition {self.id} was cancelled")
+        self._check_cancelled()
         if self._state is PartitionState.RELEASED:
             raise PartitionReleasedError(f"partition {self.id} was released and cannot be written")
         if self._state is not PartitionState.PRODUCING:
@@ -246,12 +252,15 @@ class ResultPartition:
         except BaseException:
             buffer.recycle()
             raise
-        with self._released_as_cancelled():
+        try:
             if self._data is not None:
                 self._data.add(buffer, subpartition_index)
                 self._stored_bytes[subpartition_index] += size
             else:
                 self._queues[subpartition_index].add_buffer(buffer)
+        except PartitionReleasedError:
+            self._check_cancelled()  # under the producer, which is the reason
+            raise
         self._count(size)
 
     def add_batch(self, batch: pa.RecordBatch, subpartition_index: int, size_bytes: int) -> None:
@@ -259,8 +268,11 @@ class ResultPartition:
         self.check_producing()
         if not self.is_pipelined:
             raise IllegalTransitionError(f"partition {self.id} is BLOCKING: it stores row pages, not batches")
-        with self._released_as_cancelled():
+        try:
             self._queues[subpartition_index].add_batch(batch, size_bytes)
+        except PartitionReleasedError:
+            self._check_cancelled()
+            raise
         self._count(size_bytes)
 
     def broadcast(self, buffer: Buffer) -> None:
@@ -278,13 +290,16 @@ class ResultPartition:
     def finish(self) -> None:
         """End production: END_OF_PARTITION goes to every subpartition; BLOCKING becomes consumable."""
         self.check_producing()
-        with self._released_as_cancelled():
+        try:
             if self._data is not None:
                 self._data.finish()
                 reach("partition.stored")
             self._move(PartitionState.FINISHED)
             for queue in self._queues:  # the last consumer may release the partition from here on
                 queue.finish()
+        except PartitionReleasedError:
+            self._check_cancelled()
+            raise
         if not self.pool.is_closed:
             self.pool.set_required(0)  # what is kept may be squeezed out by those who still produce
         self._notify_consumable()
@@ -393,15 +408,9 @@ class ResultPartition:
                 raise IllegalTransitionError(f"partition {self.id} cannot go from {self._state.name} to {state.name}")
             self._state = state
 
-    @contextlib.contextmanager
-    def _released_as_cancelled(self) -> Any:
-        """Turn the error of a queue that was released under the producer into the one that says why."""
-        try:
-            yield
-        except PartitionReleasedError as error:
-            if self._is_cancelled:
-                raise TaskCancelledError(f"partition {self.id} was cancelled") from error
-            raise
+    def _check_cancelled(self) -> None:
+        if self._is_cancelled:
+            raise TaskCancelledError(f"partition {self.id} was cancelled")
 
     def _new_file(self) -> PartitionFile:
         if self._space is None:
@@ -424,6 +433,7 @@ class PipelinedView:
         self._partition = partition
         self._queue = queue
         self.poll = queue.poll
+        self.poll_pages = queue.poll_pages
         self._is_consumed = False
 
     def backlog(self) -> int:

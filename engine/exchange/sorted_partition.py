@@ -212,6 +212,10 @@ class RangeView:
             return END_OF_PARTITION, False
         return element, element is not None
 
+    def poll_pages(self, _pages: list[Buffer], _count_max: int, _bytes_max: int) -> int:
+        """Add none: pages come one by one."""
+        return 0
+
     def backlog(self) -> int:
         """Return some pages until the end is reached."""
         return 0 if self._is_ended else _BACKLOG

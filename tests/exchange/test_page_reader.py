@@ -117,8 +117,10 @@ def test_batches_by_reference_pass_through_untouched(world: World) -> None:
 class ScriptedGate:
     """Gives elements in order; an error is raised, NOTHING_YET is told only to who does not wait."""
 
-    def __init__(self, *script: object) -> None:
+    def __init__(self, *script: object, is_together: bool = False) -> None:
         self.script = list(script)
+        #: whether pages behind a page are of the same channel
+        self.is_together = is_together
         #: pages out when the gate was waited for
         self.out_while_waiting: list[int] = []
         self.pages = [element for element in script if isinstance(element, Buffer)]
@@ -134,6 +136,14 @@ class ScriptedGate:
             raise element
         self._given += isinstance(element, Buffer)
         return element
+
+    def poll_pages(self, pages: list[Buffer], count_max: int, bytes_max: int) -> int:
+        size = 0
+        while self.is_together and len(pages) < count_max and size < bytes_max and isinstance(self.script[0], Buffer):
+            pages.append(self.script.pop(0))
+            size += pages[-1].size
+            self._given += 1
+        return size
 
 
 def page_of(first: int, count: int) -> Buffer:
@@ -152,7 +162,7 @@ def test_pages_that_are_there_are_taken_together_and_in_order(sizes: list[int], 
         else:
             script.append(page_of(begin, size))
         script += [NOTHING_YET] * data.draw(st.booleans())
-    gate = ScriptedGate(*script, None)
+    gate = ScriptedGate(*script, None, is_together=data.draw(st.booleans()))
     found = gate_batches(gate, SCHEMA, data.draw(st.integers(1, 200)), data.draw(st.integers(16, 4000)))
     assert [key for batch in found for key in batch["k"].to_pylist()] == expected
     assert all(page.is_recycled for page in gate.pages)

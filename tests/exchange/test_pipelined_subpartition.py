@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.errors import IllegalTransitionError, PartitionReleasedError, ProducerFailedError
-from engine.exchange.buffer_pool import unpooled_buffer
+from engine.exchange.buffer_pool import Buffer, BufferKind, unpooled_buffer
 from engine.exchange.elements import END_OF_PARTITION
 from engine.exchange.pipelined_subpartition import PipelinedSubpartition
 from engine.exchange.ready_queue import CLOSED, TIMED_OUT, WOKEN, ReadyQueue
@@ -40,6 +40,55 @@ def test_elements_come_out_in_the_order_they_went_in(writes: list[bool]) -> None
         else:
             assert queue.poll() == (None, False)
     assert read + [element.to_bytes() for element in drain(queue)] == written
+
+
+@given(st.text("rfbtp", max_size=80), st.integers(1, 8), st.integers(1, 300))
+def test_pages_are_taken_together_as_far_as_nothing_else_is_between(steps: str, count_max: int, bytes_max: int) -> None:
+    # r, f, b: rows, a fragment, a batch are queued; t, p: pages are taken together, one element is
+    queue = PipelinedSubpartition(0, batch_count_max=100)
+    expected: list[object] = []
+    read: list[object] = []
+    for step in steps:
+        if step == "b":
+            queue.add_batch(BATCH, 1)
+            expected.append(BATCH)
+        elif step in "rf":
+            kind = BufferKind.ROWS if step == "r" else BufferKind.FRAGMENT
+            expected.append(unpooled_buffer(bytes(100), int(kind)))
+            queue.add_buffer(expected[-1])
+        elif step == "t":
+            ready = expected[len(read) :]
+            others = (index for index, element in enumerate(ready) if not is_page(element))
+            pages = [unpooled_buffer(b"taken before")]
+            size = queue.poll_pages(pages, count_max, bytes_max)
+            together = min(next(others, len(ready)), max(count_max - 1, 0), -(-bytes_max // 100))
+            assert (len(pages), size) == (1 + together, 100 * together)
+            read += pages[1:]
+        elif len(read) < len(expected):
+            read.append(queue.poll()[0])
+    for element, taken in zip(expected, read + drain(queue), strict=True):
+        assert element is taken
+
+
+def is_page(element: object) -> bool:
+    return isinstance(element, Buffer) and element.kind == BufferKind.ROWS
+
+
+@pytest.mark.parametrize("end", ["finish", "fail", "release"])
+def test_of_an_ended_queue_no_page_is_taken(end: str) -> None:
+    queue = PipelinedSubpartition(0)
+    page = unpooled_buffer(b"rows")
+    queue.add_buffer(page)
+    if end == "finish":
+        queue.finish()
+        assert queue.poll() == (page, True)
+    elif end == "fail":
+        queue.fail(ValueError("broken"))
+    else:
+        queue.release()
+    pages: list[Buffer] = []
+    assert (queue.poll_pages(pages, 8, 1000), pages) == (0, [])
+    assert page.is_recycled == (end != "finish")
 
 
 def test_the_end_event_comes_once_and_last() -> None:
@@ -91,7 +140,7 @@ def test_batches_by_reference_are_bounded_by_count_and_by_bytes(
     world.run(produce)
     while len(added) < bound:
         time.sleep(0.001)
-    time.sleep(0.03)
+    time.sleep(0.2)
     assert len(added) == bound
     for _ in range(12):
         while queue.queued_count == 0:

@@ -87,8 +87,18 @@ class PidFile:
             os.close(descriptor)
 
     def read(self) -> list[DaemonProcess]:
-        """Return all lines as they are now, without the lock."""
-        return self._read()
+        """Return all lines as they are when nobody changes them."""
+        while True:
+            try:
+                descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+            except FileNotFoundError:
+                return []
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_SH)
+                if os.fstat(descriptor).st_nlink > 0:
+                    return self._read()
+            finally:
+                os.close(descriptor)
 
     def _lock(self) -> int:
         while True:

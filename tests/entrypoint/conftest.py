@@ -89,9 +89,7 @@ class Installation:
         return self.pid / f"flink-tester-{daemon}.pid"
 
     def pids(self, daemon: str) -> list[int]:
-        return (
-            [int(line) for line in self.pid_file(daemon).read_text().split()] if self.pid_file(daemon).exists() else []
-        )
+        return [process.pid for process in PidFile(self.pid_file(daemon)).read()]
 
     def log_text(self, daemon: str, number: int = 0) -> str:
         return (self.log / f"flink-tester-{daemon}-{number}-{socket.gethostname()}.log").read_text()

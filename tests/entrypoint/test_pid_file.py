@@ -49,6 +49,26 @@ def test_a_process_that_ended_is_dead_before_its_parent_asks():
     child.wait()
 
 
+def test_who_reads_while_others_write_sees_lines_as_a_whole(tmp_path):
+    file = PidFile(tmp_path / "a.pid")
+    lines = [DaemonProcess(pid, 0, f"boot/{pid}", 100 * pid, f"boot/{100 * pid}") for pid in (7, 88)]
+    is_over = threading.Event()
+
+    def replace():
+        for turn in range(600):
+            with file.locked() as processes:
+                processes[:] = [lines[turn % 2]] * (turn % 3)
+        is_over.set()
+
+    writer = threading.Thread(target=replace)
+    writer.start()
+    seen = set()
+    while not is_over.is_set():
+        seen |= set(file.read())
+    writer.join()
+    assert seen <= set(lines)
+
+
 def test_no_line_is_lost_when_many_write_and_the_file_comes_and_goes(tmp_path):
     file = PidFile(tmp_path / "a.pid")
     seen = []

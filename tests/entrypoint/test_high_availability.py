@@ -33,7 +33,7 @@ def ports(installation, quorum, tmp_path):
             "high-availability.type": "ZOOKEEPER",
             "high-availability.cluster-id": tmp_path.name,
             "high-availability.zookeeper.quorum": quorum.hosts,
-            "high-availability.zookeeper.client.session-timeout": "3 s",
+            "high-availability.zookeeper.client.session-timeout": "20 s",
             "high-availability.zookeeper.client.connection-timeout": "30 s",
         },
     )
@@ -89,8 +89,10 @@ def test_the_next_job_manager_leads_when_the_first_was_killed_and_all_find_it(in
 
 @needs_quorum
 def test_a_job_manager_that_was_stopped_past_its_lease_leads_no_more_and_stands_by(installation, ports):
+    brief = ("-D", "high-availability.zookeeper.client.session-timeout=3 s")
     for port in ports:
-        assert installation.run("jobmanager", "start", "localhost", str(port)).returncode == 0
+        assert installation.run("jobmanager", "start", "localhost", str(port), *brief).returncode == 0
+    until(lambda: leader_of(ports) is not None, "a leader")
     leader = leader_of(ports)
     standby = sum(ports) - leader
     pid = pid_at(installation, leader)

@@ -174,6 +174,7 @@ def test_leadership_moves_long_before_the_session_of_the_killed_leader_would_end
     for port in ports:
         start(installation, "localhost", str(port))
     for _ in range(2):
+        until(lambda: leader_of(ports) is not None, "a leader")
         leader = leader_of(ports)
         standby = sum(ports) - leader
         killed = pid_at(installation, leader)

@@ -93,7 +93,7 @@ class Quorum:
     def mode(self, number):
         """Return what a server is: leader, follower, standalone; "" when it serves nobody."""
         try:
-            with socket.create_connection(("127.0.0.1", self.port + number - 1), 1) as connection:
+            with socket.create_connection(("127.0.0.1", self.port + number - 1), 10) as connection:
                 connection.sendall(b"srvr")
                 answer = connection.makefile().read()
         except OSError:

@@ -114,7 +114,7 @@ def test_where_nobody_listens_that_is_said_when_the_time_is_over():
 
 def test_each_server_is_named_with_what_is_wrong_with_it(closing):
     silent = closing(Listener())
-    settings = settings_at(1, connection_timeout_s=1.5)
+    settings = settings_at(1, connection_timeout_s=3.0)
     hosts = f"127.0.0.1:1,no-such-host.invalid:2181,127.0.0.1:{silent.port}"
     text = refusal(dataclasses.replace(settings, hosts=hosts))
     assert "127.0.0.1:1: Connection refused; no-such-host.invalid:2181: the name is not known" in text
@@ -139,7 +139,7 @@ def test_a_server_without_a_quorum_says_so(tmp_path):
     quorum = Quorum(tmp_path, 3)
     try:
         assert quorum.run("zookeeper", "start", "1").returncode == 0
-        text = refusal(settings_at(quorum.port, connection_timeout_s=1.0))
+        text = refusal(settings_at(quorum.port, connection_timeout_s=5.0))
         assert f"127.0.0.1:{quorum.port}: it runs, but has no quorum: do the others run?" in text
     finally:
         quorum.stop()
@@ -199,7 +199,7 @@ def test_tls_that_does_not_fit_is_told_in_words(server, own, foreign, closing, c
     }[case]
     port = server.port if case == "plain server" else door.port
     # An authority that is not trusted never will be; the others may be about to start.
-    timeout_s = 1000.0 if case == "authority" else 1.5
+    timeout_s = 1000.0 if case == "authority" else 3.0
     text = refusal(tls_settings(port, own, connection_timeout_s=timeout_s, **changes))
     assert text.startswith("no ZooKeeper") and words in text
 
@@ -228,16 +228,16 @@ def test_files_that_cannot_be_used_are_named(tmp_path, own):
 def test_a_server_that_may_lose_sessions_is_warned_of(closing):
     answer = b"clientPort=2181\ntickTime=2000\nminSessionTimeout=4000\nmaxSessionTimeout=40000\nsyncLimit=5\n"
     server = closing(Listener(answer))
-    (text,) = limits(settings_at(server.port, session_timeout_s=6.0), "127.0.0.1", server.port, 5.0)
+    (text,) = limits(settings_at(server.port, session_timeout_s=6.0), "127.0.0.1", server.port, WAIT_S)
     assert text.startswith("its tickTime x syncLimit is 10000 ms, more than half of a session of 6000 ms")
-    assert limits(settings_at(server.port, session_timeout_s=20.0), "127.0.0.1", server.port, 5.0) == ()
+    assert limits(settings_at(server.port, session_timeout_s=20.0), "127.0.0.1", server.port, WAIT_S) == ()
 
 
 @pytest.mark.parametrize("answer", [b"", b"conf is not executed because it is not in the whitelist.\n", b"\xff" * 9000])
 def test_a_server_that_does_not_tell_is_not_judged(closing, answer):
     server = closing(Listener(answer))
-    assert limits(settings_at(server.port), "127.0.0.1", server.port, 5.0) == ()
-    assert limits(settings_at(1), "127.0.0.1", 1, 5.0) == ()
+    assert limits(settings_at(server.port), "127.0.0.1", server.port, WAIT_S) == ()
+    assert limits(settings_at(1), "127.0.0.1", 1, WAIT_S) == ()
 
 
 @needs_quorum

@@ -27,7 +27,9 @@ from engine.taskexecutor.task_executor import TaskExecutor
 from tests.jobmaster.job_graphs import BLOCKING, Edge, job_graph
 from tests.minicluster.fake_tasks import FakeResources, FakeTask
 
-SETTINGS = {"debug.check-gateways": "true", "slot.request.timeout": "300 ms"}
+SETTINGS = {"debug.check-gateways": "true"}
+#: a job may have to wait for slots for so long only where there are too few
+IMPATIENT = {"slot.request.timeout": "1 s"}
 
 
 @pytest.fixture
@@ -45,6 +47,13 @@ def cluster(resources):
     assert resources.is_closed or not resources.descriptors
     assert set(threading.enumerate()) <= threads
     assert set(Path("/proc/self/fd").iterdir()) <= descriptors
+
+
+def until(condition):
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline, "it never came to be"
+        time.sleep(0.005)
 
 
 def fixed_cluster(resources: FakeResources, slots: int, **settings: str) -> MiniCluster:
@@ -78,7 +87,7 @@ def test_consumers_of_blocking_results_start_when_all_producers_have_finished(cl
     cluster.submit(job_graph([3, 2], [Edge(0, 1, result_type=BLOCKING)], ["scan", "write"]))
     last_end = max(index for index, event in enumerate(resources.events) if event[:2] == ("end", "scan"))
     assert last_end < min(index for index, event in enumerate(resources.events) if event[:2] == ("start", "write"))
-    assert len(resources.released) == 3
+    until(lambda: len(resources.released) == 3)  # the job's end does not wait for what it drops itself, too
 
 
 def test_a_job_of_blocking_stages_finishes_on_one_slot(resources):
@@ -93,7 +102,7 @@ def test_a_job_of_blocking_stages_finishes_on_one_slot(resources):
 
 
 def test_a_region_larger_than_the_cluster_fails_after_the_time_out_and_says_what_is_missing(resources):
-    cluster = fixed_cluster(resources, 2)
+    cluster = fixed_cluster(resources, 2, **IMPATIENT)
     try:
         with pytest.raises(JobExecutionError) as failure:
             cluster.submit(job_graph([4, 4], [Edge(0, 1)]))
@@ -107,7 +116,7 @@ def test_a_region_larger_than_the_cluster_fails_after_the_time_out_and_says_what
 
 
 def test_the_slot_time_out_names_the_job_that_holds_the_slots(resources):
-    cluster = fixed_cluster(resources, 2, **{"debug.check-gateways": "false"})
+    cluster = fixed_cluster(resources, 2, **{"debug.check-gateways": "false"}, **IMPATIENT)
     holding, release = threading.Event(), threading.Event()
     resources.bodies["hold"] = lambda task: (holding.set(), release.wait(60))
     first = threading.Thread(target=cluster.submit, args=(job_graph([2], names=["hold"], name="the long one"),))
@@ -397,23 +406,30 @@ def test_an_interrupt_while_a_job_is_handed_over_leaves_nothing(cluster, resourc
     assert cluster.submit(job_graph([2])).state == "FINISHED"
 
 
-def test_a_job_that_does_not_fit_waits_for_the_one_that_runs(cluster, resources):
+def test_a_job_that_does_not_fit_waits_for_the_one_that_runs(resources):
+    cluster = MiniCluster({**SETTINGS, **IMPATIENT}, resources)
     release, running = threading.Event(), threading.Event()
     resources.bodies["hold"] = lambda task: (running.set(), release.wait(60))
     results: list[str] = []
     threads = [
         threading.Thread(target=lambda graph=graph: results.append(cluster.submit(graph).name))
-        for graph in (job_graph([2], names=["hold"], name="first"), job_graph([8], name="second"))
+        for graph in (job_graph([2], names=["hold"], name="first"), job_graph([8], names=["next"], name="second"))
     ]
-    threads[0].start()
-    assert running.wait(60)
-    threads[1].start()
-    time.sleep(0.5)  # longer than the slot time-out: a job in the line does not time out
-    assert results == []
-    release.set()
-    for thread in threads:
-        thread.join()
-    assert results == ["first", "second"]
+    try:
+        threads[0].start()
+        assert running.wait(60)
+        threads[1].start()
+        time.sleep(1.2)  # longer than the slot time-out: a job in the line does not time out
+        assert results == [] and not any(event[1] == "next" for event in resources.events)
+    finally:
+        release.set()
+        for thread in threads:
+            thread.join()
+        cluster.close()
+    assert sorted(results) == ["first", "second"]
+    assert [event[1] for event in resources.events if event[0] == "end"] == ["hold"] * 2 + ["next"] * 8
+    last_of_first = max(index for index, event in enumerate(resources.events) if event[1] == "hold")
+    assert last_of_first < min(index for index, event in enumerate(resources.events) if event[1] == "next")
 
 
 def test_many_jobs_run_one_after_the_other(cluster):

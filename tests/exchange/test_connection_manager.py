@@ -54,7 +54,8 @@ def test_those_who_wait_for_the_same_silent_machine_fail_together(manager, silen
     assert time.monotonic() - began_s < 30  # one after the other they take forty seconds at least
 
 
-def test_who_is_cancelled_waits_no_longer(manager, silent):
+def test_who_is_cancelled_waits_no_longer(manager, silent, monkeypatch):
+    monkeypatch.setattr(connection_manager, "HANDSHAKE_S", WAIT_S)
     cancelled = threading.Event()
     outcome = []
 

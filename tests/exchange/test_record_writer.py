@@ -236,7 +236,7 @@ def test_the_flusher_s_thread_lets_a_reader_see_a_half_full_buffer(world: World)
     flusher = OutputFlusher(20)
     flusher.register(writer)
     writer.emit(batch_of([(1, "x")]))
-    page = gate.poll(5000)
+    page = gate.poll(60_000)
     assert page is not NOTHING_YET
     page.recycle()
     flusher.unregister(writer)
@@ -256,7 +256,7 @@ def test_half_full_buffers_are_handed_over_when_waiting_gets_long(world: World) 
     rows = [(1, "for 1"), *[(0, "x" * 3000)] * 5]
     world.run(lambda: writer.emit(with_channels(rows, [1, 0, 0, 0, 0, 0])))
     gates = [world.gate([partition.id], index) for index in range(2)]
-    page = gates[1].poll(5000)
+    page = gates[1].poll(60_000)
     assert page is not NOTHING_YET
     page.recycle()
     for gate in gates:

@@ -39,7 +39,8 @@ class Served:
     def routes(self):
         return [
             Route("GET", "/open/{name}", self.open, Access.OPEN_GET, 0),
-            Route("POST", "/echo", self.echo, Access.SECRET, 1000, body_timeout_s=0.5),
+            Route("POST", "/echo", self.echo, Access.SECRET, 1000),
+            Route("POST", "/echo-soon", self.echo, Access.SECRET, 1000, body_timeout_s=0.5),
             Route("PUT", "/streamed", self.streamed, Access.SECRET, 1000, is_streamed=True),
             Route("POST", "/fail", self.fail, Access.SECRET),
             Route("POST", "/wait", self.wait, Access.SECRET),

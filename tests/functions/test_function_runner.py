@@ -28,7 +28,7 @@ def runner():
     runner = FunctionRunner()
     yield runner
     runner.close()
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 60
     while len(psutil.Process().children(recursive=True)) > before[0] and time.monotonic() < deadline:
         time.sleep(0.01)
     assert (len(psutil.Process().children(recursive=True)), psutil.Process().num_fds()) == before

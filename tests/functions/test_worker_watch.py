@@ -4,6 +4,7 @@ import os
 import threading
 import time
 from contextlib import closing, contextmanager
+from pathlib import Path
 
 import cloudpickle
 import pyarrow as pa
@@ -102,16 +103,20 @@ def test_workers_that_wait_are_ended_before_one_that_works():
         builtins.kept = b"x" * (60 << 20)
         return (1,)
 
-    def needs(row):
-        more = b"x" * (60 << 20)
-        time.sleep(0.5)
-        return (len(more) >> 20,)
-
     with running(110 * MIB) as runner:
         first, second = open_session(runner, "map", keeps), open_session(runner, "map", passes)
         assert results_of(first, (1,)) == [1]
         assert results_of(second) == [1, 2, 3]
         keeper = first._worker
+        keeper_status = Path(f"/proc/{keeper.pid}/stat")
+
+        def needs(row):
+            more = b"x" * (60 << 20)
+            deadline = time.monotonic() + 60
+            while keeper_status.read_text().rpartition(")")[2].split()[0] != "Z" and time.monotonic() < deadline:
+                time.sleep(0.01)
+            return (len(more) >> 20,)
+
         first.close()
         second.close()
         with closing(open_session(runner, "map", needs)) as third:

@@ -76,6 +76,21 @@ def test_a_sink_whose_files_are_full_goes_on_in_others_in_the_order_of_its_rows(
     assert keys == sorted(TABLE.column("k").to_pylist())
 
 
+def test_an_empty_batch_behind_a_full_file_begins_no_other_one(world, monkeypatch):
+    monkeypatch.setattr(CsvWriter, "is_full", True)
+    process = sink_operator.FileSink.process
+
+    def process_and_nothing(sink, batch):
+        process(sink, batch)
+        process(sink, batch.slice(0, 0))
+
+    monkeypatch.setattr(sink_operator.FileSink, "process", process_and_nothing)
+    task = sorted_into_a_file(world)
+    task.run()
+    assert all(file.row_count for file in task.staged_files())
+    assert sum(file.row_count for file in task.staged_files()) == len(TABLE)
+
+
 def test_of_the_full_files_of_records_only_the_last_reports_columns(world, monkeypatch):
     monkeypatch.setattr(RecordsWriter, "is_full", True)
     task = sorted_into_a_file(world, "records")
@@ -126,12 +141,16 @@ def test_a_sort_that_writes_its_output_ends_when_cancelled(world, monkeypatch):
     assert world.staged() == []
 
 
-def test_a_sort_in_the_middle_of_its_spilling_ends_when_cancelled(world):
+def test_a_sort_in_the_middle_of_its_spilling_ends_when_cancelled(world, monkeypatch):
+    is_cancelled = threading.Event()
+    # Its end is not reached before, however late who cancels it may be.
+    monkeypatch.setattr(sink_operator.FileSink, "process", lambda sink, batch: is_cancelled.wait(END_S))
     task = sorted_into_a_file(world, debug__force_spill="true")
     thread, errors = in_thread(task.run)
     while thread.is_alive() and task.counters().spilled_bytes == 0:
         time.sleep(0.001)
     task.cancel()
+    is_cancelled.set()
     thread.join(END_S)
     assert not thread.is_alive()
     assert [type(error) for error in errors] == [TaskCancelledError]

@@ -125,9 +125,9 @@ cdef class RowGroups:
         cdef RowPage* page
         cdef int64_t done
         cdef int failure = 0
-        if self.group_count == 0:
-            self._begin(groups_expected)
         with nogil:
+            if self.group_count == 0:
+                self._begin(groups_expected)
             done = self._merge_pages(kept, &failure)
         self._check(done, failure)
         if kept._page_index == kept._page_count:
@@ -164,7 +164,8 @@ cdef class RowGroups:
         cdef int failure = 0
         if not self._fits(groups_expected):
             return None
-        self._begin(groups_expected)
+        with nogil:
+            self._begin(groups_expected)
         reader = file.reader()
         try:
             with nogil:

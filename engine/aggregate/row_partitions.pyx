@@ -43,7 +43,7 @@ from engine.errors import CorruptBlockError, MemoryBudgetError
 cdef enum:
     LINE_BYTES = 64             # of the caches
     CHUNK_ROWS = 1024
-    KEPT_ROWS = 8192            # rows of a batch that is read from memory
+    KEPT_ROWS = 32768           # rows of a batch that is read from memory
     KEPT_BYTES = 1 << 20        # bytes of it, and of values outside, but for a single page or row
 
 

@@ -23,12 +23,17 @@ BYTES_MIN: Final = 128 << 10
 HELD_MAX: Final = 64
 
 
-def bounded_batches(batch: pa.RecordBatch, rows_max: int = BATCH_ROWS_MAX) -> Iterator[pa.RecordBatch]:
-    """Yield slices of a batch, each within the limits of rows and (about) bytes, never less than one row."""
+def bounded_batches(
+    batch: pa.RecordBatch, rows_max: int = BATCH_ROWS_MAX, size_bytes: int | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Yield slices of a batch, each within the limits of rows and (about) bytes, never less than one row.
+
+    Args: size_bytes: of the batch, where they are known.
+    """
     rows = batch.num_rows
     if rows == 0:
         return
-    row_bytes = max(1, batch.nbytes // rows)
+    row_bytes = max(1, (batch.nbytes if size_bytes is None else size_bytes) // rows)
     step = max(1, min(rows_max, BATCH_BYTES_MAX // row_bytes))
     if rows <= step:
         handed = [batch]

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from engine.iomanager.spill_space import SpillSpace
 
 #: rows of a batch, when they are narrow
-PARQUET_BATCH_ROWS_MAX = 32768
+PARQUET_BATCH_ROWS_MAX = 65536
 #: bytes of a batch when there is very little memory for each reader
 BATCH_BYTES_MIN = 128 << 10
 _NARROW_COLUMNS = 16
@@ -112,10 +112,11 @@ class ParquetReader:
                         break
                     batch = self._arranged(batch, columns)
                     rows_left -= batch.num_rows
+                    size_bytes = batch.nbytes
                     if batch.num_rows:
-                        self._row_bytes = batch.nbytes / batch.num_rows
-                        decoded_bytes += batch.nbytes
-                    pieces = bounded_batches(batch, PARQUET_BATCH_ROWS_MAX)
+                        self._row_bytes = size_bytes / batch.num_rows
+                        decoded_bytes += size_bytes
+                    pieces = bounded_batches(batch, PARQUET_BATCH_ROWS_MAX, size_bytes)
                     del batch
                     if row_bytes >= WIDE_BYTES:
                         give_back()

@@ -137,8 +137,9 @@ class ParquetWriter:
             return
         self._held += self._small.add(batch)
         self._held_rows += batch.num_rows
-        self._held_bytes += batch.nbytes
-        self._holds_wide |= width_of(batch.nbytes, batch.num_rows) >= WIDE_BYTES
+        size_bytes = batch.nbytes
+        self._held_bytes += size_bytes
+        self._holds_wide |= width_of(size_bytes, batch.num_rows) >= WIDE_BYTES
         if self._holds_wide or self._held_rows >= ROW_GROUP_ROWS or self._held_bytes >= self._group_bytes_max:
             self._write_group()
 

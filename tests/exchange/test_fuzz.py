@@ -10,12 +10,10 @@ from __future__ import annotations
 import gc
 import os
 import random
-import resource
 import socket
 import struct
 import threading
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -33,6 +31,7 @@ from engine.exchange.server_connection import ServerConnection
 from engine.rpc.credentials import Credentials
 from tests.exchange.test_remote_channels import SCHEMA, batch_of
 from tests.exchange.world import BLOCKING, World, descriptor, partition_id
+from tests.heap import resident_bytes
 
 FRAMES = int(os.environ.get("FRAMES", "40000"))
 SEED = os.environ.get("SEED", "")
@@ -44,10 +43,6 @@ AMOUNTS = (0, 1, 2, 3, 1000, 2**31, 2**32 - 1)
 #: the address sanitizer keeps what was freed, up to 256 MB of it
 GROWTH_MAX = (32 << 20) + (256 << 20 if "libasan" in os.environ.get("LD_PRELOAD", "") else 0)
 pytestmark = pytest.mark.timeout(600 + FRAMES // 1000)
-
-
-def resident_bytes() -> int:
-    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
 
 
 class Growth:

@@ -26,24 +26,22 @@ SCRIPT = """
 import ctypes
 from engine.clock import SystemClock
 from engine.taskexecutor.freed_memory import FreedMemory
-
-def resident():
-    return int(open("/proc/self/statm").read().split()[1]) * 4096
+from tests.heap import resident_bytes
 
 library = ctypes.CDLL(None)
 library.malloc.restype = ctypes.c_void_p
 library.free.argtypes = [ctypes.c_void_p]
 library.memset.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t]
 freed = FreedMemory(SystemClock())
-began = resident()
+began = resident_bytes()
 blocks = [library.malloc(4096) for _ in range(16_000)]
 for block in blocks:
     library.memset(block, 1, 4096)
 for number, block in enumerate(blocks):
     if number % 1000:
         library.free(block)
-before = resident() - began
-print(before, freed.give_back(), resident() - began)
+before = resident_bytes() - began
+print(before, freed.give_back(), resident_bytes() - began)
 """
 
 

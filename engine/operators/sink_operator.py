@@ -68,6 +68,8 @@ class FileSink(ChainedOperator):
 
     def process(self, batch: pa.RecordBatch) -> None:
         """Write a batch."""
+        if batch.num_rows == 0:
+            return  # behind a file that is full, it needs no other one
         writer = self._writer or self._open_writer()
         with turn(width_of(batch.nbytes, batch.num_rows)), self._naming_the_output():
             writer.write(batch)

@@ -2,11 +2,14 @@
 
 import signal
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from tests.chaos.cluster import ChaosCluster
+from tests.chaos.cluster import ROOT, ChaosCluster
 from tests.chaos.conftest import IS_SHORT, JOB, RATE, rows_of
 
+WIDE_ROWS_JOB = ROOT / "tests" / "chaos" / "wide_rows_to_files.py"
 POINTS = ("task.submitted", "task.running", "partition.stored", "task.finishing")
 
 
@@ -79,3 +82,32 @@ def test_too_few_slots_left_fail_clearly(tmp_path, data):
         assert "slot" in job.stderr
         assert len(job.stderr.splitlines()) <= 16
         assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("sink", ["write_parquet"] if IS_SHORT else ["write_parquet", "write_records"])
+def test_killed_while_its_subtask_writes_the_second_of_its_files(tmp_path, sink):
+    texts = [str(number % 10) * (9 << 20) for number in range(20)]
+    pq.write_table(pa.table({"k": range(20), "text": texts}), tmp_path / "wide.parquet", row_group_size=1)
+    target = tmp_path / "out"
+    with ChaosCluster(tmp_path / "cluster", slots=1) as cluster:
+        job = cluster.submit(WIDE_ROWS_JOB, tmp_path / "wide.parquet", target, sink, options=("-p", "2"))
+        cluster.wait_until(
+            lambda: len(list(tmp_path.glob(".*/**/*-00001.parquet"))) == 2, "a second file of both subtasks"
+        )
+        cluster.kill(cluster.pids("taskmanager")[0])
+        cluster.add_task_manager()
+        assert job.wait(120) == 0, f"{job.stdout}\n{job.stderr}\n{cluster.log_tails(40)}"
+        attempts = {task["attempt"] for task in subtasks_of(cluster, job.job_id())}
+        assert attempts == {0, 1}
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["cluster", "out", "wide.parquet"]
+    parts = sorted(target.glob("part-*.parquet"))
+    assert [part.name for part in parts] == [f"part-{index:05d}.parquet" for index in range(len(parts))]
+    assert len(parts) >= 5
+    found = [row for part in parts for row in pq.read_table(part, columns=["k", "text", "c1099"]).to_pylist()]
+    assert sorted(row["k"] for row in found) == list(range(20))
+    assert all(row["text"] == str(row["k"] % 10) * (9 << 20) and row["c1099"] == row["k"] + 1099 for row in found)
+
+
+def subtasks_of(cluster, job_id):
+    vertices = cluster.get(f"/jobs/{job_id}")["vertices"]
+    return [task for each in vertices for task in cluster.get(f"/jobs/{job_id}/vertices/{each['id']}")["subtasks"]]

@@ -26,7 +26,9 @@ from engine.client.cluster_client import ClusterClient
 from engine.rpc.credentials import Credentials
 
 ROOT = Path(__file__).resolve().parents[2]
-WAIT_S = 60.0
+WAIT_S = 120.0
+#: in which a job ends, whatever befalls it; a test has five minutes
+_JOB_S = 240.0
 
 #: quick to notice, so that a test takes seconds; the defaults are for networks and loaded machines
 QUICK = {
@@ -39,6 +41,8 @@ QUICK = {
     "taskmanager.memory.process.size": "512mb",
     "taskmanager.memory.managed.size": "32mb",
 }
+#: where no TaskManager is lost, and a busy machine must not make it look so
+PATIENT = {"heartbeat.timeout": "50 s"}
 
 
 def free_port():
@@ -76,7 +80,7 @@ class Job:
             time.sleep(0.02)
         raise AssertionError(f"the job was not submitted:\n{self.stdout}\n{self.stderr}")
 
-    def wait(self, timeout_s=WAIT_S):
+    def wait(self, timeout_s=_JOB_S):
         """Return the exit code."""
         return self.process.wait(timeout_s)
 

@@ -21,7 +21,7 @@ from engine.rpc.credentials import Credentials
 from ha.services import create_ha_services
 from ha.zookeeper_session import boot_time_s
 from ha.zookeeper_settings import ZooKeeperSettings
-from tests.chaos.cluster import ChaosCluster, free_port
+from tests.chaos.cluster import WAIT_S, ChaosCluster, free_port
 
 #: points that a JobManager passes
 LEADER_POINTS = tuple(point for point in POINTS if not point.startswith(("task.", "partition.")))
@@ -102,7 +102,7 @@ class GuardedCluster(ChaosCluster):
         super().__enter__()
         self._retrieval = create_ha_services("ZOOKEEPER", zookeeper=self.zookeeper_settings()).retrieval()
         self._retrieval.start(self.leaders)
-        self.leaders.after(0, 30)
+        self.leaders.after(0, WAIT_S)
         return self
 
     def __exit__(self, *error):
@@ -138,7 +138,8 @@ class GuardedCluster(ChaosCluster):
 
     def is_fired(self, point):
         """Whether a process came to an armed point and did as it was told."""
-        return (self.markers / point).exists()
+        marker = self.markers / point
+        return marker.exists() and marker.read_text().endswith("\n")  # it is there a moment before its line
 
     def fired_pid(self, point):
         return int((self.markers / point).read_text().split()[1])

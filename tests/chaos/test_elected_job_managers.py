@@ -10,21 +10,21 @@ from tests.chaos.cluster import ChaosCluster
 from tests.chaos.conftest import IS_SHORT, JOB, RATE, rows_of
 from tests.ha.candidate import SESSION_S, settings_of
 from tests.ha.quorum import needs_quorum, until
-from tests.ha.test_zookeeper import Process
+from tests.ha.test_zookeeper import MARGIN_S, Process
 
 pytestmark = needs_quorum
 
 
-def elected(quorum):
+def elected(quorum, session="4 s"):
     return {
         "high-availability.type": "ZOOKEEPER",
         "high-availability.zookeeper.quorum": quorum.hosts,
-        "high-availability.zookeeper.client.session-timeout": "4 s",
+        "high-availability.zookeeper.client.session-timeout": session,
     }
 
 
 def test_a_killed_leader_of_the_quorum_is_nothing_to_a_job(tmp_path, quorum, data, expected):
-    with ChaosCluster(tmp_path / "cluster", **elected(quorum)) as cluster:
+    with ChaosCluster(tmp_path / "cluster", **elected(quorum, "20 s")) as cluster:
         job = cluster.submit(JOB, data, tmp_path / "out", RATE)
         cluster.await_state(job.job_id(), "RUNNING")
         quorum.kill(next(number for number in quorum.servers if quorum.mode(number) == "leader"))
@@ -33,7 +33,9 @@ def test_a_killed_leader_of_the_quorum_is_nothing_to_a_job(tmp_path, quorum, dat
 
 
 def test_a_job_goes_on_when_its_only_job_manager_is_started_again(tmp_path, quorum, data, expected):
-    with ChaosCluster(tmp_path / "cluster", **elected(quorum)) as cluster:
+    # A supervisor would start it, too, and one of the two would find its port taken.
+    alone = {"jobmanager.supervisor.enabled": "false"}
+    with ChaosCluster(tmp_path / "cluster", **elected(quorum), **alone) as cluster:
         job = cluster.submit(JOB, data, tmp_path / "out", RATE)
         cluster.await_state(job.job_id(), "RUNNING")
         cluster.kill(cluster.pids("jobmanager")[0])
@@ -69,4 +71,4 @@ def test_leaders_are_followed_again_and_again_and_epochs_grow(quorum, number):
             process.close()
     assert epochs == sorted(set(epochs))
     print(f"took {sorted(round(time_s, 2) for time_s in took_s)} s of sessions of {SESSION_S} s")
-    assert sorted(took_s)[len(took_s) // 2] < SESSION_S + 1
+    assert sorted(took_s)[len(took_s) // 2] < SESSION_S + MARGIN_S

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.chaos.cluster import PATIENT, WAIT_S
 from tests.chaos.conftest import IS_SHORT, JOB, RATE, rows_of
 from tests.chaos.cut_link import Link
 from tests.chaos.guarded_cluster import GuardedCluster
@@ -44,7 +45,7 @@ class LinkedCluster(GuardedCluster):
 
 @pytest.mark.parametrize("seed", range(1 if IS_SHORT else 12), indirect=True)
 def test_a_leader_that_is_cut_off_from_zookeeper_is_followed_by_another(tmp_path, quorum, data, expected, seed):
-    with LinkedCluster(tmp_path / "cluster", quorum, job_managers=2, session_s=2) as cluster:
+    with LinkedCluster(tmp_path / "cluster", quorum, job_managers=2, session_s=2, **PATIENT) as cluster:
         job = cluster.submit(JOB, data, tmp_path / "out", RATE / 2)
         job_id = job.job_id()
         cluster.await_state(job_id, "RUNNING")
@@ -54,7 +55,7 @@ def test_a_leader_that_is_cut_off_from_zookeeper_is_followed_by_another(tmp_path
             directions = seed.choice([["out"], ["in"], ["out", "in"]])
             for link in links:
                 link.cut(*directions)
-            cluster.leaders.after(leader.epoch, 30)
+            cluster.leaders.after(leader.epoch, WAIT_S)
             assert sum(link.held_bytes for link in links), "nothing was cut"
             for link in links:
                 link.heal()

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from tests.chaos.cluster import ROOT
+from tests.chaos.cluster import PATIENT, ROOT
 from tests.chaos.conftest import IS_SHORT, JOB, RATE, rows_of
 from tests.chaos.guarded_cluster import GuardedCluster
 from tests.ha.quorum import needs_quorum
@@ -41,7 +41,7 @@ def leader_of(quorum):
 
 @pytest.mark.parametrize("trial", range(1 if IS_SHORT else 10))
 def test_the_leader_of_the_quorum_is_killed_and_no_job_manager_changes(tmp_path, quorum, data, expected, trial):
-    with GuardedCluster(tmp_path / "cluster", quorum, session_s=4) as cluster:
+    with GuardedCluster(tmp_path / "cluster", quorum, session_s=20, **PATIENT) as cluster:
         epoch = cluster.leaders.now.epoch
         job = cluster.submit(JOB, data, tmp_path / "out", RATE)
         cluster.await_state(job.job_id(), "RUNNING")
@@ -53,7 +53,7 @@ def test_the_leader_of_the_quorum_is_killed_and_no_job_manager_changes(tmp_path,
 
 
 def test_the_whole_quorum_restarts_within_a_session_and_no_job_notices(tmp_path, quorum, data, expected):
-    with GuardedCluster(tmp_path / "cluster", quorum, session_s=20) as cluster:
+    with GuardedCluster(tmp_path / "cluster", quorum, session_s=20, **PATIENT) as cluster:
         epoch = cluster.leaders.now.epoch
         job = cluster.submit(JOB, data, tmp_path / "out", RATE / 2)
         cluster.await_state(job.job_id(), "RUNNING")
@@ -68,7 +68,7 @@ def test_the_whole_quorum_restarts_within_a_session_and_no_job_notices(tmp_path,
 
 @pytest.mark.skipif(IS_SHORT, reason="takes minutes")
 def test_a_quorum_that_is_away_for_a_minute_is_waited_for(tmp_path, quorum, data, expected):
-    with GuardedCluster(tmp_path / "cluster", quorum, session_s=4) as cluster:
+    with GuardedCluster(tmp_path / "cluster", quorum, session_s=4, **PATIENT) as cluster:
         epoch = cluster.leaders.now.epoch
         job = cluster.submit(JOB, data, tmp_path / "out", RATE / 10)
         job_id = job.job_id()

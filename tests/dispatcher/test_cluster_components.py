@@ -74,7 +74,7 @@ class Cluster:
             TaskExecutor(
                 ResourceId.random(),
                 self.rpc,
-                TaskExecutorSettings(count, 4096, heartbeat_s, 4 * heartbeat_s, 1.0, f"data-{index}"),
+                TaskExecutorSettings(count, 4096, heartbeat_s, 4 * heartbeat_s, 30.0, f"data-{index}"),
                 self.resources[index],
                 self.clock,
                 self.work,

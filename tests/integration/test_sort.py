@@ -312,7 +312,7 @@ def own_cluster(monkeypatch):
         texts = {
             "taskmanager.memory.process.size": "256mb",
             "taskmanager.numberOfTaskSlots": str(slots),
-            "slot.request.timeout": "5s",
+            "slot.request.timeout": "60s",
             **settings,
         }
         clusters.append(MiniCluster(texts, slots_follow_job=False))

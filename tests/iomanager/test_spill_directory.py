@@ -161,7 +161,7 @@ CHILD = textwrap.dedent(
     sys.stdout.write(str(manager.folders[0]) + "\\n")
     sys.stdout.flush()
     if sys.argv[2] == "wait":
-        time.sleep(60)
+        time.sleep(600)
     """
 )
 
@@ -191,7 +191,7 @@ def test_files_of_a_killed_process_are_swept_and_those_of_a_living_one_stay(tmp_
 
 def test_a_program_that_forgets_close_still_ends_quietly_and_is_swept(tmp_path: Path) -> None:
     child = subprocess.run(
-        [sys.executable, "-c", CHILD, str(tmp_path), "end"], check=False, capture_output=True, text=True, timeout=30
+        [sys.executable, "-c", CHILD, str(tmp_path), "end"], check=False, capture_output=True, text=True, timeout=120
     )
     assert (child.returncode, child.stderr) == (0, "")
     assert [str(folder) for folder in sweep(tmp_path, FOLDER_PREFIX)] == [child.stdout.strip()]

@@ -53,7 +53,7 @@ def test_the_leader_of_the_quorum_is_killed_and_no_job_manager_changes(tmp_path,
 
 
 def test_the_whole_quorum_restarts_within_a_session_and_no_job_notices(tmp_path, quorum, data, expected):
-    with GuardedCluster(tmp_path / "cluster", quorum, session_s=20, **PATIENT) as cluster:
+    with GuardedCluster(tmp_path / "cluster", quorum, session_s=60, **PATIENT) as cluster:
         epoch = cluster.leaders.now.epoch
         job = cluster.submit(JOB, data, tmp_path / "out", RATE / 2)
         cluster.await_state(job.job_id(), "RUNNING")

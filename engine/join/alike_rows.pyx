@@ -34,14 +34,17 @@ from libc.string cimport memcmp, memcpy, memset
 
 from engine.join.entry_pages cimport LINK_SIZE, open_page, place_in_page, release_entries
 from engine.join.join_side cimport JoinSide
-from engine.join.key_pages cimport KeyPages
+from engine.join.key_pages cimport KeyPages, page_of, probe_keys
 from engine.memory.page_pool cimport PagePool
 from engine.records.arrow_batch cimport KIND_BYTES, ArrowBatch, ColumnView
 from engine.records.row_codec cimport row_size
 from engine.records.short_text cimport ShortText, equal_short_texts, place_of_short_text, read_short_text
 
+from engine.graph import alike_rows
+
+cdef int64_t CELLS_PER_ROW = alike_rows.CELLS_PER_ROW
+
 cdef enum:
-    CELLS_PER_ROW = 16
     SPARE_PAGES = 64                # that the first rows may take beyond that
 
 ctypedef fused Word:
@@ -236,8 +239,7 @@ cdef class AlikeRows:
 
     cdef void lookup(self, ArrowBatch batch, int64_t start, const int64_t* positions, int64_t count,
                      uint8_t** heads) noexcept nogil:
-        cdef const ColumnView* column = &batch.columns[self._cells.column]
-        cdef const uint8_t* values = column.values + (column.offset + start) * self._cells.width
+        cdef const uint8_t* values = probe_keys(self._cells, batch, start)
         if self._cells.width == 8:
             _find(self, <const uint64_t*>values, self._cells.sign, positions, count, heads)
         elif self._cells.width == 4:
@@ -248,8 +250,7 @@ cdef class AlikeRows:
             _find(self, values, <uint8_t>self._cells.sign, positions, count, heads)
 
     cdef int64_t find_numbers(self, ArrowBatch batch, int64_t start, int64_t count, int32_t* numbers) noexcept nogil:
-        cdef const ColumnView* column = &batch.columns[self._cells.column]
-        cdef const uint8_t* values = column.values + (column.offset + start) * self._cells.width
+        cdef const uint8_t* values = probe_keys(self._cells, batch, start)
         if self._cells.width == 8:
             return _find_numbers(self, <const uint64_t*>values, self._cells.sign, count, numbers)
         if self._cells.width == 4:
@@ -325,9 +326,7 @@ cdef int64_t _add_numbers(AlikeRows alike, const Word* values, Word sign, int64_
 
 # The cells of a page of keys, NULL: it gets none. So many rows were taken that are not counted yet.
 cdef inline uint8_t* _cells_of(AlikeRows alike, uint64_t page, int64_t taken) noexcept nogil:
-    cdef uint8_t* cells = NULL
-    if page - alike._cells.first < alike._cells.size:
-        cells = alike._cells.pages[page - alike._cells.first]
+    cdef uint8_t* cells = page_of(alike._cells.pages, alike._cells.first, alike._cells.size, page)
     if cells == NULL:
         alike.row_count += taken            # so many are there when the page is judged
         cells = alike._page_for(page)
@@ -371,17 +370,13 @@ cdef void _find(AlikeRows alike, const Word* values, Word sign, const int64_t* p
     cdef int32_t shift = alike._cells.shift
     cdef uint64_t mask = alike._cells.mask
     cdef int64_t index, position
-    cdef uint64_t word, page
+    cdef uint64_t word
     cdef uint8_t* cells
     for index in range(count):
         position = positions[index]
         word = <Word>(values[position] ^ sign)
-        page = (word >> shift) - first_page
-        heads[position] = NULL
-        if page < table_size:
-            cells = pages[page]
-            if cells != NULL:
-                heads[position] = alike.rows[cells[word & mask]]
+        cells = page_of(pages, first_page, table_size, word >> shift)
+        heads[position] = alike.rows[cells[word & mask]] if cells != NULL else NULL
 
 
 # Returns how many rows were found before the first one that was not.
@@ -393,14 +388,11 @@ cdef int64_t _find_numbers(AlikeRows alike, const Word* values, Word sign, int64
     cdef int32_t shift = alike._cells.shift
     cdef uint64_t mask = alike._cells.mask
     cdef int64_t index
-    cdef uint64_t word, page
+    cdef uint64_t word
     cdef uint8_t* cells
     for index in range(count):
         word = <Word>(values[index] ^ sign)
-        page = (word >> shift) - first_page
-        if page >= table_size:
-            return index
-        cells = pages[page]
+        cells = page_of(pages, first_page, table_size, word >> shift)
         if cells == NULL or cells[word & mask] == 0:
             return index
         numbers[index] = cells[word & mask] - 1

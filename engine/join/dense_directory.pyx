@@ -36,10 +36,10 @@ from engine.join.entry_pages cimport (
     set_next_of_key,
 )
 from engine.join.join_side cimport JoinSide
-from engine.join.key_pages cimport KeyPages
+from engine.join.key_pages cimport KeyPages, page_of, probe_keys
 from engine.memory.page_pool cimport PagePool
 from engine.memory.status cimport STATUS_FULL, STATUS_OK
-from engine.records.arrow_batch cimport ArrowBatch, ColumnView
+from engine.records.arrow_batch cimport ArrowBatch
 from engine.records.byte_kernels cimport prefetch
 
 cdef enum:
@@ -149,8 +149,7 @@ cdef class DenseDirectory:
 
     cdef void lookup(self, ArrowBatch batch, int64_t start, const int64_t* positions, int64_t count,
                      uint8_t** heads) noexcept nogil:
-        cdef const ColumnView* column = &batch.columns[self._cells.column]
-        cdef const uint8_t* values = column.values + (column.offset + start) * self._cells.width
+        cdef const uint8_t* values = probe_keys(self._cells, batch, start)
         if self._cells.width == 8:
             _find(self, <const uint64_t*>values, self._cells.sign, positions, count, heads)
         elif self._cells.width == 4:
@@ -213,9 +212,7 @@ cdef int64_t _insert(DenseDirectory directory, uint8_t** rows, int64_t count, Wo
         word = <Word>((<const Word*>(row + slot))[0] ^ sign)
         page = word >> shift
         if page != last_page:
-            cells = NULL
-            if page - directory._cells.first < directory._cells.size:
-                cells = <uint32_t*>directory._cells.pages[page - directory._cells.first]
+            cells = <uint32_t*>page_of(directory._cells.pages, directory._cells.first, directory._cells.size, page)
             if cells == NULL:
                 cells = directory._new_page(page)
                 if cells == NULL:
@@ -244,20 +241,18 @@ cdef void _find(DenseDirectory directory, const Word* values, Word sign, const i
     cdef uint64_t mask = directory._cells.mask
     cdef uint64_t origin = directory._origin
     cdef int64_t index, position
-    cdef uint64_t word, page
+    cdef uint64_t word
     cdef uint32_t reference
     cdef uint32_t* cells
     cdef uint8_t* head
     for index in range(count):
         position = positions[index]
         word = <Word>(values[position] ^ sign)
-        page = (word >> shift) - first_page
+        cells = <uint32_t*>page_of(pages, first_page, table_size, word >> shift)
         head = NULL
-        if page < table_size:
-            cells = <uint32_t*>pages[page]
-            if cells != NULL:
-                reference = cells[word & mask]
-                if reference != 0:
-                    head = <uint8_t*>(origin + (<uint64_t>reference << 3))
-                    prefetch(head)
+        if cells != NULL:
+            reference = cells[word & mask]
+            if reference != 0:
+                head = <uint8_t*>(origin + (<uint64_t>reference << 3))
+                prefetch(head)
         heads[position] = head

@@ -1,10 +1,11 @@
 # KeyPages: cells by the number that is a row's key, in pages of a pool.
 
 cimport cython
-from libc.stdint cimport int32_t, uint8_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
 from engine.join.join_side cimport JoinSide
 from engine.memory.page_pool cimport PagePool
+from engine.records.arrow_batch cimport ArrowBatch, ColumnView
 
 
 @cython.final
@@ -33,3 +34,13 @@ cdef class KeyPages:
     # Read the pages of another one, which must stay as it is until clear().
     cdef void borrow(self, KeyPages owner) noexcept nogil
     cdef void clear(self) noexcept nogil
+
+# The page of a page number; NULL: there is none. Loops over keys have these fields of their KeyPages at hand.
+cdef inline uint8_t* page_of(uint8_t** pages, uint64_t first, uint64_t size, uint64_t number) noexcept nogil:
+    number -= first
+    return pages[number] if number < size else NULL
+
+# The keys of a probe batch from a row on, width bytes each.
+cdef inline const uint8_t* probe_keys(KeyPages cells, ArrowBatch batch, int64_t start) noexcept nogil:
+    cdef const ColumnView* column = &batch.columns[cells.column]
+    return column.values + (column.offset + start) * cells.width

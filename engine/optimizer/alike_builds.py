@@ -12,13 +12,12 @@ from __future__ import annotations
 
 import math
 
+from engine.graph.alike_rows import CELLS_PER_ROW
 from engine.graph.plan import Join, JoinType
 from engine.optimizer.estimates import Estimates
 
 #: combinations that are expected to be all: half of what the join can keep
 ALIKE_EXPECTED_MAX = 128
-#: numbers for each key, as in the join
-CELLS_PER_ROW = 16
 #: share of different keys from which on a sample has seen no two equal ones
 UNIQUE_SHARE = 0.99
 

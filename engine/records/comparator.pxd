@@ -41,14 +41,14 @@ cdef struct SortColumn:
     bint descending
     bint nulls_last
 
+# Read one sort key of rows. Raises SchemaError: there is no such column, or it cannot be a key.
+cdef int read_sort_key(RowCodec codec, object key, SortColumn* column) except -1
+
 # Order of rows of one schema by sort keys.
 #     RowComparator(codec, keys: Sequence[SortKey])
 cdef class RowComparator:
     cdef RowCodec _codec
     cdef int32_t column_count
-    cdef int32_t* columns
-    cdef uint8_t* descending
-    cdef uint8_t* nulls_last
-    cdef SortColumn* _keys
+    cdef SortColumn* keys
     # < 0, 0, > 0
     cdef int compare(self, const uint8_t* left, const uint8_t* right) noexcept nogil

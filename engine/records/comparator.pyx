@@ -338,6 +338,15 @@ cdef int _order_of(const KeyColumn* keys, int32_t count, const uint8_t* left, co
     return 0
 
 
+cdef int read_sort_key(RowCodec codec, object key, SortColumn* column) except -1:
+    """See the .pxd."""
+    cdef int32_t index = column_index(codec.schema, key.column)
+    check_key_columns(codec.schema, [index])
+    column[0] = SortColumn(order_of_kind(codec.kinds[index]), codec.widths[index], index, codec.slots[index],
+                           key.descending, key.nulls_last)
+    return 0
+
+
 @cython.final
 cdef class RowComparator:
     """The order of rows by sort keys.
@@ -351,28 +360,17 @@ cdef class RowComparator:
     """
 
     def __cinit__(self, RowCodec codec not None, keys):
-        cdef int32_t index, column
+        cdef int32_t index
         self._codec = codec
         self.column_count = len(keys)
-        self.columns = <int32_t*>calloc(<size_t>self.column_count + 1, sizeof(int32_t))
-        self.descending = <uint8_t*>calloc(<size_t>self.column_count * 2 + 1, 1)
-        self._keys = <SortColumn*>calloc(<size_t>self.column_count + 1, sizeof(SortColumn))
-        if self.columns == NULL or self.descending == NULL or self._keys == NULL:
+        self.keys = <SortColumn*>calloc(<size_t>self.column_count + 1, sizeof(SortColumn))
+        if self.keys == NULL:
             raise MemoryError
-        self.nulls_last = self.descending + self.column_count
         for index in range(self.column_count):
-            column = column_index(codec.schema, keys[index].column)
-            check_key_columns(codec.schema, [column])
-            self.columns[index] = column
-            self.descending[index] = keys[index].descending
-            self.nulls_last[index] = keys[index].nulls_last
-            self._keys[index] = SortColumn(order_of_kind(codec.kinds[column]), codec.widths[column], column,
-                                           codec.slots[column], keys[index].descending, keys[index].nulls_last)
+            read_sort_key(codec, keys[index], &self.keys[index])
 
     def __dealloc__(self):
-        free(self.columns)
-        free(self.descending)
-        free(self._keys)
+        free(self.keys)
 
     cdef int compare(self, const uint8_t* left, const uint8_t* right) noexcept nogil:
         """Return < 0 when left comes first, > 0 when right does, 0 when the keys are equal."""
@@ -381,7 +379,7 @@ cdef class RowComparator:
         cdef int32_t index
         cdef int order
         for index in range(self.column_count):
-            key = &self._keys[index]
+            key = &self.keys[index]
             left_null = row_is_null(left, key.column)
             right_null = row_is_null(right, key.column)
             if left_null or right_null:

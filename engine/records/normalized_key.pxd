@@ -1,29 +1,22 @@
 # Normalized key: a prefix of the sort keys whose unsigned order is the order of the rows (as far as it reaches).
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from engine.records.comparator cimport SortColumn
 from engine.records.row_codec cimport RowCodec
 
 # The bits of one key column in the prefix: [null marker] value.
 cdef struct PrefixPart:
-    int32_t order              # Order (ordered_number.pxd)
-    int32_t width              # bytes of a fixed value
-    int32_t column
-    int32_t slot
+    SortColumn key
     int32_t marker_shift       # left shift of the marker bit, -1: the column is declared not nullable
     int32_t value_bits         # bits of the ordered value
     int32_t whole_bits         # bits of a whole value, -1: of any length
     int32_t shift              # left shift of the ordered value; negative: right shift (the value is cut)
-    bint descending
-    bint nulls_last
 
 #     NormalizedKey(codec, keys: Sequence[SortKey])
 cdef class NormalizedKey:
     cdef RowCodec _codec
     cdef readonly bint decides       # the 8 bytes decide the whole order: no comparison of ties is needed
     cdef int32_t column_count
-    cdef int32_t* columns
-    cdef uint8_t* descending
-    cdef uint8_t* nulls_last
     cdef int32_t _part_count         # parts that reach into the 8 bytes, at most column_count
     cdef PrefixPart* _parts
     # prefixes[i] = first 8 bytes of the normalized key of rows[i], as a number (big-endian bytes: compare unsigned).

@@ -26,13 +26,12 @@ from libc.stdlib cimport calloc, free
 
 from engine.records.arrow_batch cimport KIND_BOOL
 from engine.records.byte_kernels cimport copy_bytes, load64, prefetch, swap64
-from engine.records.key_types import check_key_columns, column_index
+from engine.records.comparator cimport read_sort_key
 from engine.records.ordered_number cimport (
     ORDER_BYTES,
     ORDER_DECIMAL,
     ORDER_FIXED_BYTES,
     ORDER_NULL,
-    order_of_kind,
     ordered_word,
 )
 from engine.records.outside_values cimport PREFIX_OFFSET, is_outside, known_bytes
@@ -50,7 +49,7 @@ cdef int64_t AHEAD = 12
 
 cdef inline uint64_t _placed(const PrefixPart* part, uint64_t value) noexcept nogil:
     """Return the ordered value inverted if need be and shifted to its place."""
-    if part.descending:
+    if part.key.descending:
         value ^= (~<uint64_t>0) >> (PREFIX_BITS - part.value_bits)
     return value << part.shift if part.shift >= 0 else value >> -part.shift
 
@@ -60,7 +59,7 @@ cdef void _add_words(Word* tag, const PrefixPart* part, uint8_t** rows, int64_t 
     cdef PrefixPart own = part[0]
     cdef int64_t row
     for row in range(count):
-        prefixes[row] |= _placed(&own, ordered_word((<const Word*>(rows[row] + own.slot))[0], own.order))
+        prefixes[row] |= _placed(&own, ordered_word((<const Word*>(rows[row] + own.key.slot))[0], own.key.order))
 
 
 cdef inline uint64_t _leading_bytes(const uint8_t* bytes, uint64_t size) noexcept nogil:
@@ -79,7 +78,7 @@ cdef void _add_bytes(const PrefixPart* part, uint8_t** rows, int64_t count, uint
     cdef uint64_t value
     cdef int64_t row
     for row in range(count):
-        value = load64(rows[row] + own.slot)
+        value = load64(rows[row] + own.key.slot)
         bytes = rows[row] + (value & 0xFFFFFFFFU)
         if is_outside(value):
             prefixes[row] |= _placed(&own, _leading_bytes(bytes + PREFIX_OFFSET, known_bytes(bytes)))
@@ -91,7 +90,7 @@ cdef void _add_fixed_bytes(const PrefixPart* part, uint8_t** rows, int64_t count
     cdef PrefixPart own = part[0]
     cdef int64_t row
     for row in range(count):
-        prefixes[row] |= _placed(&own, _leading_bytes(rows[row] + own.slot, <uint64_t>own.width)
+        prefixes[row] |= _placed(&own, _leading_bytes(rows[row] + own.key.slot, <uint64_t>own.key.width)
                                  >> (PREFIX_BITS - own.value_bits))
 
 
@@ -106,9 +105,9 @@ cdef void _add_decimals(const PrefixPart* part, uint8_t** rows, int64_t count, u
     cdef uint64_t value
     cdef int64_t row
     for row in range(count):
-        value = load64(rows[row] + own.slot + word)
+        value = load64(rows[row] + own.key.slot + word)
         if rest:
-            value = value >> rest | load64(rows[row] + own.slot + word + 8) << (64 - rest)
+            value = value >> rest | load64(rows[row] + own.key.slot + word + 8) << (64 - rest)
         prefixes[row] |= _placed(&own, (value & mask) ^ sign)
 
 
@@ -116,7 +115,7 @@ cdef void _add_markers(const PrefixPart* part, uint8_t** rows, int64_t count, ui
     cdef PrefixPart own = part[0]
     cdef int64_t row
     for row in range(count):
-        prefixes[row] |= <uint64_t>(row_is_null(rows[row], own.column) == own.nulls_last) << own.marker_shift
+        prefixes[row] |= <uint64_t>(row_is_null(rows[row], own.key.column) == own.key.nulls_last) << own.marker_shift
 
 
 cdef tuple _value_bits(object data_type, int32_t order, int32_t width, bint is_bool):
@@ -147,47 +146,34 @@ cdef class NormalizedKey:
     """
 
     def __cinit__(self, RowCodec codec not None, keys):
-        cdef int32_t index, column
+        cdef int32_t index
         self._codec = codec
         self.column_count = len(keys)
-        self.columns = <int32_t*>calloc(<size_t>self.column_count + 1, sizeof(int32_t))
-        self.descending = <uint8_t*>calloc(<size_t>self.column_count * 2 + 1, 1)
         self._parts = <PrefixPart*>calloc(<size_t>self.column_count + 1, sizeof(PrefixPart))
-        if self.columns == NULL or self.descending == NULL or self._parts == NULL:
+        if self._parts == NULL:
             raise MemoryError
-        self.nulls_last = self.descending + self.column_count
         for index in range(self.column_count):
-            column = column_index(codec.schema, keys[index].column)
-            check_key_columns(codec.schema, [column])
-            self.columns[index] = column
-            self.descending[index] = keys[index].descending
-            self.nulls_last[index] = keys[index].nulls_last
+            read_sort_key(codec, keys[index], &self._parts[index].key)
         self._place_parts()
 
     cdef int _place_parts(self) except -1:
         """Give each key its bits until none are left."""
         cdef PrefixPart* part
         cdef int32_t room = PREFIX_BITS
-        cdef int32_t index, column
+        cdef int32_t index
         self.decides = True
         for index in range(self.column_count):
             if room == 0:
                 self.decides = False
                 return 0
             part = &self._parts[index]
-            column = self.columns[index]
-            field = self._codec.schema.field(column)
-            part.order = order_of_kind(self._codec.kinds[column])
-            part.width = self._codec.widths[column]
-            part.column = column
-            part.slot = self._codec.slots[column]
-            part.descending = self.descending[index]
-            part.nulls_last = self.nulls_last[index]
+            field = self._codec.schema.field(part.key.column)
             part.marker_shift = -1
-            if field.nullable and part.order != ORDER_NULL:
+            if field.nullable and part.key.order != ORDER_NULL:
                 room -= 1
                 part.marker_shift = room
-            bits, whole = _value_bits(field.type, part.order, part.width, self._codec.kinds[column] == KIND_BOOL)
+            bits, whole = _value_bits(field.type, part.key.order, part.key.width,
+                                      self._codec.kinds[part.key.column] == KIND_BOOL)
             part.value_bits = bits
             part.whole_bits = whole
             part.shift = room - part.value_bits
@@ -199,8 +185,6 @@ cdef class NormalizedKey:
         return 0
 
     def __dealloc__(self):
-        free(self.columns)
-        free(self.descending)
         free(self._parts)
 
     cdef void prefixes_of_rows(self, uint8_t** rows, int64_t count, uint64_t* prefixes) noexcept nogil:
@@ -221,17 +205,17 @@ cdef class NormalizedKey:
             _add_markers(part, rows, count, prefixes)
         if part.value_bits == 0 or part.shift <= -PREFIX_BITS:
             return
-        if part.order == ORDER_BYTES:
+        if part.key.order == ORDER_BYTES:
             _add_bytes(part, rows, count, prefixes)
-        elif part.order == ORDER_FIXED_BYTES:
+        elif part.key.order == ORDER_FIXED_BYTES:
             _add_fixed_bytes(part, rows, count, prefixes)
-        elif part.order == ORDER_DECIMAL:
+        elif part.key.order == ORDER_DECIMAL:
             _add_decimals(part, rows, count, prefixes)
-        elif part.width == 8:
+        elif part.key.width == 8:
             _add_words[uint64_t](NULL, part, rows, count, prefixes)
-        elif part.width == 4:
+        elif part.key.width == 4:
             _add_words[uint32_t](NULL, part, rows, count, prefixes)
-        elif part.width == 2:
+        elif part.key.width == 2:
             _add_words[uint16_t](NULL, part, rows, count, prefixes)
         else:
             _add_words[uint8_t](NULL, part, rows, count, prefixes)

@@ -118,7 +118,7 @@ cdef class KeyBytes:
         if self._nullable == NULL:
             raise MemoryError()
         for index in range(self._comparator.column_count):
-            self._nullable[index] = codec.schema.field(self._comparator.columns[index]).nullable
+            self._nullable[index] = codec.schema.field(self._comparator.keys[index].column).nullable
 
     def __dealloc__(self):
         free(self._nullable)
@@ -129,7 +129,7 @@ cdef class KeyBytes:
         cdef int32_t used = 0
         cdef bint is_null
         for index in range(self._comparator.column_count):
-            key = &self._comparator._keys[index]
+            key = &self._comparator.keys[index]
             if self._nullable[index] or key.order == ORDER_NULL:
                 is_null = row_is_null(row, key.column)
                 used = _put(target, used, is_null == key.nulls_last)

@@ -56,7 +56,8 @@ cdef class SortedRuns:
         self.normalized_key = NormalizedKey(self.codec, keys)
         self.comparator = RowComparator(self.codec, keys)
         exchanged = set() if combiner is None or combiner.keeps_size else set(range(len(schema)))
-        exchanged.difference_update([self.comparator.columns[index] for index in range(self.comparator.column_count)])
+        for index in range(self.comparator.column_count):
+            exchanged.discard(self.comparator.keys[index].column)
         self.codec.let_outside(space, exchanged)
         self.key_bytes = KeyBytes(schema, keys)
         self.runs = []

@@ -45,9 +45,10 @@ cdef class PagePool:
             return NULL
         pthread_mutex_lock(&slabs.mutex)
         if self.pages_used < self.page_limit:
+            self._count(1)              # before, for the mutex may be let go
             page = slabs_pop(slabs, self._id)
-            if page != NULL:
-                self._count(1)
+            if page == NULL:
+                self.pages_used -= 1
         pthread_mutex_unlock(&slabs.mutex)
         return page
 

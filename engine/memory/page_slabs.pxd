@@ -16,6 +16,8 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 cdef extern from "<pthread.h>" nogil:
     ctypedef struct pthread_mutex_t:
         pass
+    ctypedef struct pthread_cond_t:
+        pass
     int pthread_mutex_lock(pthread_mutex_t* mutex)
     int pthread_mutex_unlock(pthread_mutex_t* mutex)
 
@@ -28,6 +30,8 @@ cdef struct LargeGrant:             # lies in the 64 bytes before the memory han
 
 cdef struct PageSlabs:
     pthread_mutex_t mutex
+    pthread_cond_t slab_came        # a slab is there, or was refused
+    int32_t slabs_coming            # slabs that threads make resident now, without the mutex; part of pages_mapped
     int32_t page_size               # bytes, a power of two
     int64_t page_count              # the budget
     int64_t pages_mapped            # pages that have been accessible, <= page_count
@@ -52,7 +56,7 @@ cdef struct PageSlabs:
 cdef PageSlabs* slabs_create(int64_t page_count, int32_t page_size) noexcept nogil
 # Unmap everything, also what is still out.
 cdef void slabs_destroy(PageSlabs* slabs) noexcept nogil
-# One page for the owner (>= 1), or NULL when none is left.
+# One page for the owner (>= 1), or NULL when none is left. Lets the mutex go while a slab is made resident.
 cdef uint8_t* slabs_pop(PageSlabs* slabs, int32_t owner) noexcept nogil
 # Put a page back. Caller guarantees that it is out and belongs to the owner.
 cdef void slabs_push(PageSlabs* slabs, uint8_t* page, int32_t owner) noexcept nogil

@@ -109,6 +109,9 @@ cdef extern from *:
     int posix_memalign(void** memory, size_t alignment, size_t size) noexcept nogil
     int pthread_mutex_init(pthread_mutex_t* mutex, void* attributes) noexcept nogil
     int pthread_mutex_destroy(pthread_mutex_t* mutex) noexcept nogil
+    int pthread_cond_init(pthread_cond_t* condition, void* attributes) noexcept nogil
+    int pthread_cond_destroy(pthread_cond_t* condition) noexcept nogil
+    int pthread_cond_wait(pthread_cond_t* condition, pthread_mutex_t* mutex) noexcept nogil
     int pthread_cond_broadcast(void* condition) noexcept nogil
     uintptr_t pthread_self() noexcept nogil
     pthread_mutex_t drey_reserved_mutex
@@ -132,6 +135,7 @@ cdef PageSlabs* slabs_create(int64_t page_count, int32_t page_size) noexcept nog
     if slabs == NULL:
         return NULL
     pthread_mutex_init(&slabs.mutex, NULL)
+    pthread_cond_init(&slabs.slab_came, NULL)
     slabs.page_size = page_size
     slabs.page_count = page_count
     slabs.free_pages = <int32_t*> malloc(<size_t> page_count * sizeof(int32_t))
@@ -168,20 +172,30 @@ cdef void slabs_destroy(PageSlabs* slabs) noexcept nogil:
     free(slabs.free_pages)
     free(slabs.owners)
     free(slabs.dropped)
+    pthread_cond_destroy(&slabs.slab_came)
     pthread_mutex_destroy(&slabs.mutex)
     free(slabs)
 
 
 cdef bint map_slab(PageSlabs* slabs, uint8_t* start, size_t size) noexcept nogil:
-    """Make a slab resident, on huge pages as long as those are not dear; false when the system refuses."""
+    """Make a slab resident, on huge pages as long as those are not dear; false when the system refuses.
+
+    The mutex is let go meanwhile: most of what others take and give back is there.
+    """
     cdef bint huge = slabs.small_slabs_left == 0
-    cdef int64_t taken_ns = drey_map_slab(start, size, huge)
+    cdef int64_t taken_ns
+    slabs.slabs_coming += 1
+    pthread_mutex_unlock(&slabs.mutex)
+    taken_ns = drey_map_slab(start, size, huge)
+    pthread_mutex_lock(&slabs.mutex)
+    slabs.slabs_coming -= 1
+    pthread_cond_broadcast(&slabs.slab_came)
     if taken_ns < 0:
         return False
     if taken_ns <= DEAR_SLAB_NS:
         if huge:
             slabs.small_slabs_run = 0
-        else:
+        elif slabs.small_slabs_left > 0:
             slabs.small_slabs_left -= 1
     elif huge:
         slabs.small_slabs_run = min(2 * slabs.small_slabs_run + SMALL_SLABS_MIN, SMALL_SLABS_MAX)
@@ -192,22 +206,31 @@ cdef bint map_slab(PageSlabs* slabs, uint8_t* start, size_t size) noexcept nogil
 
 
 cdef bint grow(PageSlabs* slabs) noexcept nogil:
-    """Put the pages of the next slab on the free list; false when there is none or the system refuses."""
+    """Put the pages of the next slab on the free list; false when there is none or the system refuses.
+
+    The mutex may be let go meanwhile, so that others may have taken those pages.
+    """
     cdef int64_t count = max(SLAB_BYTES // slabs.page_size, 1)
     cdef int64_t first = slabs.pages_mapped
     cdef int64_t index
     if count > slabs.page_count - first:
         count = slabs.page_count - first
     if count == 0:
-        return False
+        if slabs.slabs_coming == 0:
+            return False
+        pthread_cond_wait(&slabs.slab_came, &slabs.mutex)
+        return True
+    slabs.pages_mapped += count
+    slabs.pages_resident += count
     if not SINGLE_PAGES:
         if not map_slab(slabs, slabs.base + first * slabs.page_size, <size_t> (count * slabs.page_size)):
+            slabs.pages_resident -= count
+            if slabs.pages_mapped == first + count:     # else another slab lies behind it: it is lost
+                slabs.pages_mapped = first
             return False
     for index in range(count):              # the lowest address ends on top
         slabs.free_pages[slabs.free_count + index] = <int32_t> (first + count - 1 - index)
     slabs.free_count += count
-    slabs.pages_mapped += count
-    slabs.pages_resident += count
     return True
 
 
@@ -238,8 +261,9 @@ cdef inline void count_out(PageSlabs* slabs, int64_t pages) noexcept nogil:
 cdef uint8_t* slabs_pop(PageSlabs* slabs, int32_t owner) noexcept nogil:
     cdef int32_t index
     cdef void* memory = NULL
-    if slabs.free_count == 0 and not grow(slabs):
-        return NULL
+    while slabs.free_count == 0:
+        if not grow(slabs):
+            return NULL
     index = slabs.free_pages[slabs.free_count - 1]
     ASSERT(slabs.owners[index] == 0)
     if SINGLE_PAGES:

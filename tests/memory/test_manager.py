@@ -206,6 +206,41 @@ def test_four_threads_share_a_manager_without_ever_sharing_a_page() -> None:
             pool.close()
 
 
+@pytest.mark.parametrize("others", [0, 3])
+def test_threads_that_take_the_whole_budget_at_a_time_get_what_they_reserved(others: int) -> None:
+    # Slabs of 512 pages: who finds none left waits for those that another thread makes resident.
+    for _ in range(20):
+        with MemoryManager(1553 * PAGE, PAGE) as manager:
+            pools = [
+                manager.pool(f"owner {index}", count)
+                for index, count in enumerate([1553 - 400 * others, *[400] * others])
+            ]
+            barrier = threading.Barrier(len(pools))
+            taken: dict[PagePool, list[int]] = {}
+
+            def take_all(
+                pool: PagePool, barrier: threading.Barrier = barrier, taken: dict[PagePool, list[int]] = taken
+            ) -> None:
+                barrier.wait()
+                taken[pool] = [probe.take(pool) for _ in range(pool.page_limit)]
+
+            threads = [threading.Thread(target=take_all, args=[pool]) for pool in pools]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            assert [len(taken[pool]) for pool in pools] == [pool.page_limit for pool in pools]
+            pages = {page for each in taken.values() for page in each}
+            assert len(pages) == manager.pages_mapped == manager.pages_peak == 1553
+            assert 0 not in pages
+            for pool in pools:
+                assert probe.take(pool) == 0
+                assert pool.pages_used == pool.pages_peak == pool.page_limit
+                for page in taken[pool]:
+                    probe.give(pool, page)
+                pool.close()
+
+
 def test_release_gives_pages_back_one_by_one_and_refuses_strangers() -> None:
     with MemoryManager(10 * PAGE, PAGE) as manager:
         segments = manager.allocate("a", 4)

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.chaos.cluster import ROOT, ChaosCluster
+from tests.chaos.cluster import PATIENT, ROOT, ChaosCluster
 from tests.chaos.conftest import IS_SHORT, JOB, RATE, rows_of
 
 WIDE_ROWS_JOB = ROOT / "tests" / "chaos" / "wide_rows_to_files.py"
@@ -61,7 +61,7 @@ def test_hung_at_a_fault_point(tmp_path, data, expected, point):
 
 
 def test_stopped_for_less_than_the_time_out_nothing_is_lost(tmp_path, data, expected):
-    with ChaosCluster(tmp_path / "cluster") as cluster:
+    with ChaosCluster(tmp_path / "cluster", **PATIENT) as cluster:
         job = cluster.submit(JOB, data, tmp_path / "out", RATE)
         cluster.await_state(job.job_id(), "RUNNING")
         pid = cluster.pids("taskmanager")[0]

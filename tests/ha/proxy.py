@@ -76,8 +76,14 @@ class Proxy:
             for end in (client, server):
                 end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             with self._lock:
-                self.connections += 1
-                self._sockets |= {client, server}
+                is_open = self._is_open  # it may have been cut meanwhile, and this one with all others
+                if is_open:
+                    self.connections += 1
+                    self._sockets |= {client, server}
+            if not is_open:
+                client.close()
+                server.close()
+                continue
             waiting = {}
             self._start(self._pass, client, server, waiting, "request")
             self._start(self._pass, server, client, waiting, "answer")

@@ -1,5 +1,6 @@
-"""The footers of Parquet files that are open: one for all readers of a file in a process.
+"""Parquet files that are open, and their footers: one for all readers of a file in a process.
 
+    file = open_file(path, buffer_bytes)                         as all files are opened
     file, footer = open_shared(path, buffer_bytes, columns)      keep the footer as long as the file is open
 
 A footer of a hundred row groups and twenty columns takes 1.6 MB decoded and 7 ms to decode. It is shared while
@@ -42,14 +43,14 @@ def open_shared(path: str, buffer_bytes: int, columns: Collection[str] = ()) -> 
     footer = _footers.get(key)
     file = None
     if footer is None:
-        file = _open(path, buffer_bytes, None)
+        file = open_file(path, buffer_bytes, None)
         footer = _footers.setdefault(key, file.metadata)
     coded = coded_columns(footer, columns)
     if file is not None and (coded or footer is not file.metadata):  # another reader was faster
         file.close()
         file = None
     if file is None:
-        file = _open(path, buffer_bytes, footer, coded)
+        file = open_file(path, buffer_bytes, footer, coded)
     return file, footer
 
 
@@ -81,7 +82,15 @@ def _is_coded(chunk: pq.ColumnChunkMetaData) -> bool:
     )
 
 
-def _open(path: str, buffer_bytes: int, footer: pq.FileMetaData | None, coded: Sequence[str] = ()) -> pq.ParquetFile:
+def open_file(
+    path: str, buffer_bytes: int, footer: pq.FileMetaData | None = None, coded: Sequence[str] = ()
+) -> pq.ParquetFile:
+    """Open a file with a buffer of so many bytes for each column, without reading a footer that is known.
+
+    The 96-bit timestamps that Spark writes by default are microseconds there: in Arrow's nanoseconds the years from
+    1677 to 2262 have room, and others came as one of these.
+    """
+    # Left to itself pyarrow reads the columns of a row group whole, for a few rows of a sample.
     # Checksums of pages are looked at where there are any: in record data sets, and in what Spark writes.
     return pq.ParquetFile(
         path,
@@ -91,4 +100,5 @@ def _open(path: str, buffer_bytes: int, footer: pq.FileMetaData | None, coded: S
         pre_buffer=False,
         buffer_size=buffer_bytes,
         page_checksum_verification=True,
+        coerce_int96_timestamp_unit="us",
     )

@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 
 from engine.connectors.column_statistics import SpreadSample, sample_statistics
 from engine.connectors.page_check import check_pages
+from engine.connectors.parquet_footers import open_file
 from engine.connectors.parquet_residence import BUFFER_MAX
 from engine.connectors.parquet_source import plain_file_schema
 from engine.expressions.schema_bridge import is_key_type
@@ -81,9 +82,7 @@ def _rows(groups: Sequence[SourceSplit], columns: Sequence[str]) -> pa.Table | N
     schema: pa.Schema | None = None
     left_bytes, left_values = CHUNK_BYTES, CHUNK_VALUES
     for group in groups:
-        with pq.ParquetFile(
-            group.path, memory_map=False, pre_buffer=False, buffer_size=BUFFER_MAX, page_checksum_verification=True
-        ) as file:
+        with open_file(group.path, BUFFER_MAX) as file:
             left_bytes -= sum(_chunk_bytes(file.metadata, group.start, column) for column in columns)
             left_values -= group.row_count
             fields = [plain_file_schema(file.schema_arrow).field(column) for column in columns]

@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 
 from engine.connectors.column_statistics import WIDE_COLUMN_BYTES, sample_statistics
 from engine.connectors.page_check import check_pages
+from engine.connectors.parquet_footers import open_file
 from engine.connectors.parquet_residence import chunks_of, parts
 from engine.errors import DataError
 from engine.graph.plan_schema import ColumnInfo, PlanSchema
@@ -121,9 +122,7 @@ def _sampled(
 def _group_sample(group: SourceSplit, rows: int, columns: list[str]) -> pa.Table:
     """Return the first rows of a row group, as plain types."""
     try:
-        with pq.ParquetFile(
-            group.path, memory_map=False, pre_buffer=False, buffer_size=_BUFFER_BYTES, page_checksum_verification=True
-        ) as file:
+        with open_file(group.path, _BUFFER_BYTES) as file:
             check_pages(group.path, file.metadata, group.start, columns)
             table = _first_rows(file, group.start, rows, columns)
     except (pa.ArrowInvalid, OSError) as error:

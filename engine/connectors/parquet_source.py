@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 
 from engine.connectors.column_statistics import footer_bounds
 from engine.connectors.page_check import check_pages
+from engine.connectors.parquet_footers import open_file
 from engine.connectors.parquet_sample import sampled_groups
 from engine.connectors.paths import PathLike, expand_paths
 from engine.errors import DataError, PlanError, SchemaError
@@ -74,15 +75,7 @@ def open_parquet(path: str, reader: str, metadata: pq.FileMetaData | None = None
     Raises: PlanError when it is none or its footer is damaged.
     """
     try:
-        # Left to itself pyarrow reads the columns of a row group whole, for a few rows of a sample.
-        return pq.ParquetFile(
-            path,
-            metadata=metadata,
-            memory_map=False,
-            pre_buffer=False,
-            buffer_size=_BUFFER_BYTES,
-            page_checksum_verification=True,
-        )
+        return open_file(path, _BUFFER_BYTES, metadata)
     except (pa.ArrowInvalid, OSError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             # The system's error, not Arrow's about what is in the file.

@@ -220,7 +220,8 @@ def _repeating(batch: pa.RecordBatch, huge: set[str]) -> list[str] | bool:
         least = DICTIONARY_RATIO * batch.num_rows
         if name in huge:
             continue
-        if pa.types.is_null(column.type) or (_is_narrow(column) and pc.count_distinct(column).as_py() < least):
+        values = column.storage if isinstance(column, pa.ExtensionArray) else column
+        if pa.types.is_null(values.type) or (_is_narrow(values) and pc.count_distinct(values).as_py() < least):
             names.append(name)
     return names or False
 

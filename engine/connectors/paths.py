@@ -26,7 +26,7 @@ def _expand_one(pattern: str, reader: str) -> list[Path]:
     if path.is_dir():
         files = sorted(child for child in path.iterdir() if _is_data(child))
         if not files:
-            raise PlanError(f"{reader}({pattern!r}): the folder holds no files")
+            raise PlanError(f"{reader}({pattern!r}): the folder holds no files{_folders_inside(path)}")
         return files
     if path.is_file():
         return [path]
@@ -36,7 +36,19 @@ def _expand_one(pattern: str, reader: str) -> list[Path]:
         files += sorted(child for child in folder.iterdir() if _is_data(child))
     if not files:
         raise PlanError(f"{reader}({pattern!r}): no such file or folder, and no file matches it")
-    return files
+    # "**" matches a folder and what is in it
+    return list(dict.fromkeys(files))
+
+
+def _folders_inside(path: Path) -> str:
+    """Say what to do about folders in a folder that holds nothing else, such as Spark's of a partitioned table."""
+    folders = sorted(child.name for child in path.iterdir() if child.is_dir() and not child.name.startswith((".", "_")))
+    if not folders:
+        return ""
+    return (
+        f", only folders such as {folders[0]}: they are not entered, {os.fspath(path / '**')!r} reads the files in all"
+        " of them, without columns that are in the names of folders only"
+    )
 
 
 def expand_paths(path: PathLike | Iterable[PathLike], reader: str) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 import base64
 import json
+from datetime import datetime
 from decimal import Decimal
 
 import duckdb
@@ -130,6 +131,21 @@ def test_encoded_types_are_read_as_plain_ones(tmp_path):
     spec, _, schema = parquet_source(tmp_path / "a.parquet")
     assert schema == pa.schema([("d", pa.string())])
     assert table_of(spec, schema).to_pydict() == {"d": ["x", "y", "x"]}
+
+
+def test_timestamps_of_96_bits_are_right_in_every_year(tmp_path):
+    moments = [
+        datetime(1, 1, 1),
+        datetime(1600, 2, 29, 12),
+        datetime(2024, 5, 6, 7, 8, 9, 123456),
+        datetime(9999, 12, 31),
+    ]
+    table = pa.table({"t": pa.array([*moments, None], pa.timestamp("us")), "l": pa.array([moments] * 5)})
+    pq.write_table(table, tmp_path / "a.parquet", use_deprecated_int96_timestamps=True)
+    spec, footers, schema = parquet_source(tmp_path / "a.parquet")
+    assert schema == pa.schema([("t", pa.timestamp("us")), ("l", pa.list_(pa.field("element", pa.timestamp("us"))))])
+    assert table_of(spec, schema).to_pydict() == table.to_pydict()
+    assert with_sample(spec, footers, to_plan_schema(schema), {"t"}).columns["t"].distinct_count == 4
 
 
 def test_files_that_differ_are_named_with_the_column(tmp_path):

@@ -99,8 +99,8 @@ def test_a_file_whose_footer_is_known_is_opened_once(tmp_path, monkeypatch):
     path, opened = str(tmp_path / "rows.parquet"), []
     table = pa.table({"text": [f"t{n % 7}" for n in range(10_000)], "number": range(10_000)})
     pq.write_table(table, path, use_dictionary=["text"])
-    really_open = parquet_footers._open
-    monkeypatch.setattr(parquet_footers, "_open", lambda *given: opened.append(given) or really_open(*given))
+    really_open = parquet_footers.open_file
+    monkeypatch.setattr(parquet_footers, "open_file", lambda *given: opened.append(given) or really_open(*given))
     plain, footer = open_shared(path, 1 << 16, ["number"])
     assert len(opened) == 1
     coded, shared = open_shared(path, 1 << 16, ["text", "number"])

@@ -116,3 +116,11 @@ def test_many_batches_of_a_row_are_kept_as_few(tmp_path):
     assert writer.finish()[0] == len(rows)
     with pq.ParquetFile(tmp_path / "part.parquet") as file:
         assert [tuple(row.values()) for row in file.read().to_pylist()] == rows
+
+
+def test_values_of_an_extension_type_are_written_as_such(tmp_path):
+    rows = pa.record_batch({"id": pa.array([bytes(16), b"0123456789abcdef", None], pa.uuid()), "n": [1, 2, 3]})
+    writer = ParquetWriter(rows.schema, tmp_path / "part.parquet")
+    writer.write(rows)
+    assert writer.finish()[0] == 3
+    assert pq.read_table(tmp_path / "part.parquet").to_pylist() == rows.to_pylist()

@@ -1,0 +1,32 @@
+"""Files, folders and globs become the files that are read, each once."""
+
+import pytest
+
+from engine.connectors.paths import expand_paths
+from engine.errors import PlanError
+
+
+@pytest.fixture
+def table(tmp_path):
+    for name in ("day=1/a.csv", "day=1/_SUCCESS", "day=2/b.csv", "day=2/.b.csv.crc"):
+        path = tmp_path / "table" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("1\n")
+    return tmp_path / "table"
+
+
+def names(path):
+    return [path.rpartition("/")[2] for path in expand_paths(path, "read_csv")]
+
+
+@pytest.mark.parametrize("pattern", ["**", "*", "*/*", "**/*.csv", "day=*", "day=[12]/"])
+def test_a_glob_that_matches_folders_and_what_is_in_them_gives_each_file_once(table, pattern):
+    assert names(table / pattern) == ["a.csv", "b.csv"]
+
+
+def test_a_folder_of_folders_is_told_how_to_be_read(table):
+    with pytest.raises(PlanError, match=r"holds no files, only folders such as day=1: .*'.*/table/\*\*' reads the"):
+        expand_paths(table, "read_csv")
+    (table.parent / "empty").mkdir()
+    with pytest.raises(PlanError, match=r"holds no files$"):
+        expand_paths(table.parent / "empty", "read_csv")

@@ -13,7 +13,6 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -24,6 +23,7 @@ import psutil
 
 from engine.client.cluster_client import ClusterClient
 from engine.rpc.credentials import Credentials
+from tests.ha.quorum import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 WAIT_S = 120.0
@@ -43,12 +43,6 @@ QUICK = {
 }
 #: where no TaskManager is lost, and a busy machine must not make it look so
 PATIENT = {"heartbeat.timeout": "50 s"}
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 class Job:

@@ -12,8 +12,9 @@ import psutil
 
 from engine.client.cluster_client import ClusterClient
 from engine.rpc.credentials import Credentials
-from tests.chaos.cluster import ChaosCluster, Job, free_port
+from tests.chaos.cluster import ChaosCluster, Job
 from tests.chaos.proxy_network import ProxyNetwork
+from tests.ha.quorum import free_port
 
 
 def places(task_managers):

@@ -21,7 +21,8 @@ from engine.rpc.credentials import Credentials
 from ha.services import create_ha_services
 from ha.zookeeper_session import boot_time_s
 from ha.zookeeper_settings import ZooKeeperSettings
-from tests.chaos.cluster import WAIT_S, ChaosCluster, free_port
+from tests.chaos.cluster import WAIT_S, ChaosCluster
+from tests.ha.quorum import free_port
 
 #: points that a JobManager passes
 LEADER_POINTS = tuple(point for point in POINTS if not point.startswith(("task.", "partition.")))

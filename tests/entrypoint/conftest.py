@@ -18,15 +18,10 @@ from engine.rpc.codec import MessageCodec
 from engine.rpc.credentials import Credentials
 from engine.rpc.http_server import HttpServer
 from engine.rpc.http_service import HttpRpcService
+from tests.ha.quorum import free_port
 
 ROOT = Path(__file__).parents[2]
 WAIT_S = 60.0
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def until(condition, what="it", timeout_s=WAIT_S):
@@ -66,7 +61,7 @@ class Installation:
             cwd=ROOT,
             capture_output=True,
             text=True,
-            timeout=100,
+            timeout=250,
             stdin=subprocess.DEVNULL,
         )
 

@@ -14,7 +14,8 @@ import pytest
 
 from engine.entrypoint.pid_file import process_identity
 from engine.rpc.credentials import AUTHORIZATION, Credentials
-from tests.entrypoint.conftest import free_port, until
+from tests.entrypoint.conftest import until
+from tests.ha.quorum import free_port
 
 JOB = """
 import sys

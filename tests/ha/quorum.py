@@ -1,6 +1,7 @@
 """A real quorum for tests: its folders, its servers, and why it cannot be had."""
 
 import importlib.util
+import itertools
 import os
 import shutil
 import signal
@@ -14,6 +15,11 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 WAIT_S = 60.0
+_PORTS = range(20_000, 32_000, 10)
+_TENS_COUNT = len(_PORTS)
+#: processes that test at the same time begin at different places
+_FIRST_TEN = os.getpid() * 37 % _TENS_COUNT
+_TENS = itertools.cycle([*_PORTS[_FIRST_TEN:], *_PORTS[:_FIRST_TEN]])
 
 needs_quorum = pytest.mark.skipif(
     importlib.util.find_spec("pyspark") is None or not (os.environ.get("JAVA_HOME") or shutil.which("java")),
@@ -29,8 +35,11 @@ def until(condition, what="it", timeout_s=WAIT_S):
 
 
 def free_ports(count):
-    """Return the first of so many free ports in a row, below those that the system hands out."""
-    for first in range(20000 + os.getpid() % 1000 * 10, 32000, 10):
+    """Return the first of so many free ports in a row, ten at most, none of which was returned before.
+
+    They lie below those that the system gives to connections: until a server listens there, nobody else comes upon one.
+    """
+    for first in itertools.islice(_TENS, _TENS_COUNT):
         try:
             for port in range(first, first + count):
                 with socket.socket() as probe:
@@ -39,6 +48,11 @@ def free_ports(count):
             continue
         return first
     raise AssertionError("no free ports")
+
+
+def free_port():
+    """Return a port of which ``free_ports`` says what it is."""
+    return free_ports(1)
 
 
 class Quorum:
@@ -74,7 +88,7 @@ class Quorum:
             cwd=ROOT,
             capture_output=True,
             text=True,
-            timeout=100,
+            timeout=250,
             stdin=subprocess.DEVNULL,
         )
 

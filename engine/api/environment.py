@@ -66,6 +66,10 @@ class Environment:
     def __exit__(self, *_error: object) -> None:
         self.close()
 
+    def __reduce__(self) -> tuple[type[_Elsewhere], tuple[()]]:
+        """Travel with a Python function, alone or in a data set, as what says that it is not there."""
+        return _Elsewhere, ()
+
     def close(self) -> None:
         """Remove temporary data and end what ran its jobs; its data sets cannot run any more. Idempotent."""
         self._is_closed = True
@@ -231,6 +235,17 @@ class Environment:
             self._folder = own.path
             self._remove_folder = weakref.finalize(self, own.close)
         return self._folder
+
+
+class _Elsewhere:
+    """What an Environment is inside a Python function: nobody would run its jobs there."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise PlanError(
+            "a data set or Environment cannot be used inside a function; use .with_broadcast(name=data_set)"
+        )
 
 
 def _script_name() -> str:

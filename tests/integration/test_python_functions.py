@@ -191,6 +191,24 @@ def test_what_cannot_be_pickled_is_an_error_before_anything_runs(environment):
         numbers(environment, 10).map(lambda row: (row.a if lock else 0,), ONE).collect()
 
 
+def test_a_data_set_inside_a_function_says_what_to_use_instead(env):
+    data = numbers(env, 10)
+
+    class Job:
+        def __init__(self):
+            self.env, self.data = env, data
+
+        def plus(self, row):
+            return (row.a + 1,)
+
+    assert_same_rows(data.map(Job().plus, ONE).collect(), [(n + 1,) for n in range(10)])
+    for function in (lambda _row: (data.count(),), lambda _row: (env.from_rows([], ONE).count(),)):
+        with pytest.raises(
+            JobExecutionError, match=r"^PlanError: a data set or .* use \.with_broadcast\(name=data_set\)"
+        ):
+            data.map(function, ONE).collect()
+
+
 def test_an_endless_loop_is_cancelled_by_ctrl_c(start, tmp_path):
     (tmp_path / "job.py").write_text(
         textwrap.dedent(

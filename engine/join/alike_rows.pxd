@@ -31,6 +31,7 @@ cdef class AlikeRows:
     cdef RowCodec _codec                 # of build rows
     cdef KeyPages _cells                 # of uint8: number of the row, 0: there is no such key
     cdef int64_t _pages_kept             # of the pool, which are left for others
+    cdef bint _one_is_enough             # row of each key
     cdef EntryPages _entries             # the rows, their keys zero, with links
     cdef uint8_t* rows[NUMBERS]                    # by number; 0 is NULL
     cdef readonly int64_t row_count      # build rows, each of another key
@@ -47,8 +48,9 @@ cdef class AlikeRows:
     cdef uint64_t _walk_page             # of take_back
     cdef uint64_t _walk_cell
 
-    # Take rows from now on, leaving so many pages of the pool. False: not rows of this kind.
-    cdef bint open(self, int64_t pages_kept) except -1
+    # Take rows from now on, leaving so many pages of the pool. one_is_enough: of equal keys the first row stands for
+    # all. False: not rows of this kind.
+    cdef bint open(self, int64_t pages_kept, bint one_is_enough) except -1
     # Take rows start.. of an accepted batch, none of them with a null key; returns how many were taken. Less than
     # count: these rows are not alike, and those before come back by take_back.
     cdef int64_t add_batch(self, ArrowBatch batch, int64_t start, int64_t count) noexcept nogil

@@ -12,11 +12,11 @@ a build side is a byte for each number between its keys instead of a row and a d
 7.5 million orders where every fourth number is a key, 4 MB where every number is one. The table is built without first
 touch of fresh memory, stays in the cache or nearly, and does not spill where rows would have spilled several times.
 
-For one key that is an integer or the like (``key_pages``), of which no two rows have the same, where the other columns
-have at most ALIKE_ROWS_MAX combinations, and there are at most CELLS_PER_ROW numbers for each key. The first row that
-breaks this ends it: what was taken comes back as rows, page by page, and is added as if nothing had been, which costs
-what encoding the rows costs. Rows with null keys stay outside. The key of a row that is found is zero: who needs it has
-it in the probe row.
+For one key that is an integer or the like (``key_pages``), of which no two rows have the same (unless one row of each
+key is enough: then repetitions are taken and forgotten), where the other columns have at most ALIKE_ROWS_MAX
+combinations, and there are at most CELLS_PER_ROW numbers for each key. The first row that breaks this ends it: what was
+taken comes back as rows, page by page, and is added as if nothing had been, which costs what encoding the rows costs.
+Rows with null keys stay outside. The key of a row that is found is zero: who needs it has it in the probe row.
 
 Where the only other column is of short texts, and all texts of a block have come before, their rows are known by three
 words of each (``short_text``), and no row is encoded.
@@ -77,10 +77,13 @@ cdef class AlikeRows:
         free(self._block_rows)
         free(self._block_sizes)
 
-    cdef bint open(self, int64_t pages_kept) except -1:
+    cdef bint open(self, int64_t pages_kept, bint one_is_enough) except -1:
         if self._cells.width == 0 or self._codec.fixed_size > ALIKE_ROW_BYTES_MAX:
             return False
         self._pages_kept = pages_kept
+        self._one_is_enough = one_is_enough
+        if one_is_enough:               # a repetition's text is not its row's
+            self._text_column = -1
         self._block = <uint8_t*>malloc(BLOCK_ROWS * ALIKE_ROW_BYTES_MAX)
         self._block_rows = <uint8_t**>malloc(BLOCK_ROWS * sizeof(uint8_t*))
         self._block_sizes = <uint32_t*>malloc(BLOCK_ROWS * sizeof(uint32_t))
@@ -294,7 +297,10 @@ cdef int64_t _add(AlikeRows alike, uint8_t** rows, int64_t count, Word sign) noe
                 return index
             last_page = page
         if cells[word & mask]:
-            return index
+            if not alike._one_is_enough:
+                return index
+            alike.row_count -= 1        # it will be counted with those that were taken
+            continue
         number = alike._number_of(rows[index], size)
         if number == 0:
             return index

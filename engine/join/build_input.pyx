@@ -65,7 +65,7 @@ cdef class BuildInput:
 
     cdef int let_alike(self, AlikeRows alike) except -1:
         # To take rows back, a level needs a page for each partition, for null keys and for the directory.
-        if alike.open(self._level.fan_out + 3):
+        if alike.open(self._level.fan_out + 3, self._recent is not None):
             self._alike = alike
         return 0
 

@@ -3,9 +3,9 @@
     table_bytes(join, builds_left, build) -> bytes, or None: as many as the rows have
 
 The join keeps such rows once, and a byte for each number between the lowest and the highest key (``join.alike_rows``).
-That is expected where the bounds of one whole key are known, every row has another key, and the other columns have few
-combinations: the product of their distinct values, of which a sample knows. When it turns out otherwise, the rows are
-kept as any others, and those that do not fit are spilled.
+That is expected where the bounds of one whole key are known, every row has another key (or one row of each is enough:
+semi and anti joins), and the other columns have few combinations: the product of their distinct values, of which a
+sample knows. When it turns out otherwise, the rows are kept as any others, and those that do not fit are spilled.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ UNIQUE_SHARE = 0.99
 
 #: where nobody asks which of the rows of the built side have matched
 _BUILT_LEFT = (JoinType.INNER, JoinType.RIGHT)
-_BUILT_RIGHT = (JoinType.INNER, JoinType.LEFT, JoinType.SEMI, JoinType.ANTI)
+_ONE_IS_ENOUGH = (JoinType.SEMI, JoinType.ANTI)
+_BUILT_RIGHT = (JoinType.INNER, JoinType.LEFT, *_ONE_IS_ENOUGH)
 
 
 def table_bytes(join: Join, *, builds_left: bool, build: Estimates) -> float | None:
@@ -37,12 +38,13 @@ def table_bytes(join: Join, *, builds_left: bool, build: Estimates) -> float | N
     if known is None or not isinstance(known.minimum, int) or not isinstance(known.maximum, int):
         return None
     cells = known.maximum - known.minimum + 1
+    distinct = build.distinct(keys[0]) or 0.0
     combinations = [build.distinct(name) for name in build.columns if name != keys[0]]
     if (
         None in combinations
         or math.prod(count for count in combinations if count is not None) > ALIKE_EXPECTED_MAX
-        or (build.distinct(keys[0]) or 0.0) < UNIQUE_SHARE * build.rows
-        or cells > CELLS_PER_ROW * build.rows
+        or (distinct < UNIQUE_SHARE * build.rows and join.how not in _ONE_IS_ENOUGH)
+        or cells > CELLS_PER_ROW * distinct
     ):
         return None
     return float(cells)

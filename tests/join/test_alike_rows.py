@@ -159,13 +159,25 @@ def broken(numbers, what):
 
 
 @pytest.mark.parametrize("what", ["a key twice", "too many combinations", "a row that is long", "keys far apart"])
-@pytest.mark.parametrize("how", [JoinType.INNER, JoinType.ANTI])
+@pytest.mark.parametrize("how", [JoinType.INNER, JoinType.LEFT])
 @pytest.mark.parametrize(("as_rows", "pages"), [(False, 4000), (True, 4000), (False, 60), (True, 60)])
 def test_one_row_that_is_not_alike_makes_rows_of_all_again(tmp_path, what, how, as_rows, pages):
     build, probe = broken(ORDERS["two runs"], what), probe_of(-500, ROWS + 500)
     found, alike, spilled = run(tmp_path, how, build, probe, pages=pages, as_rows=as_rows)
     assert alike == 0
     assert (spilled > 0) == (pages == 60)
+    assert_like_oracle(found, how, build, probe)
+
+
+@pytest.mark.parametrize("how", [JoinType.SEMI, JoinType.ANTI])
+@pytest.mark.parametrize("as_rows", [False, True])
+@pytest.mark.parametrize("combinations", [1, 20, 300])
+def test_where_presence_is_enough_keys_may_come_again(tmp_path, how, as_rows, combinations):
+    build, probe = build_of(np.concatenate([ORDERS["in no order"]] * 3), combinations=combinations), probe_of(0, 10**5)
+    build = pa.concat_tables([build, build_of(np.full(20_000, 7), combinations=combinations)])
+    found, alike, spilled = run(tmp_path, how, build, probe, as_rows=as_rows, pages=60)
+    assert alike == (combinations if combinations < 300 else 0)
+    assert (spilled > 0) == (combinations == 300), "60 pages are enough for a byte of each number, not for the rows"
     assert_like_oracle(found, how, build, probe)
 
 

@@ -48,6 +48,15 @@ def test_rows_that_may_differ_or_lie_far_apart_are_rows(rows):
     assert table_bytes(join(), builds_left=False, build=rows) is None
 
 
+@pytest.mark.parametrize("how", [JoinType.SEMI, JoinType.ANTI])
+def test_keys_may_come_again_where_one_row_of_each_is_enough(how):
+    often = build(key=ColumnStatistics(distinct_count=ROWS / 50, minimum=0, maximum=99_999))
+    assert table_bytes(join(), builds_left=False, build=often) is None
+    assert table_bytes(join(how), builds_left=False, build=often) == 100_000
+    far_apart = build(key=ColumnStatistics(distinct_count=ROWS / 50, minimum=0, maximum=999_999))
+    assert table_bytes(join(how), builds_left=False, build=far_apart) is None
+
+
 @pytest.mark.parametrize("how", list(JoinType))
 @pytest.mark.parametrize("builds_left", [False, True])
 def test_a_side_that_must_be_told_apart_is_rows(how, builds_left):

@@ -76,7 +76,7 @@ def test_memory_and_skew_do_not_change_the_result(tmp_path, how, build_is_left, 
     probe = draw(4, 2000, 900, heavy=heavy[1])
     left, right = (build, probe) if build_is_left else (probe, build)
     run = assert_joins_like_oracle(tmp_path, how, left, right, [0], [0], build_is_left=build_is_left, pages=pages)
-    # Of a heavy key that is asked for its presence alone one row is kept, where there are pages for cells by its number.
+    # Of a heavy key that is asked for its presence alone one row is kept, where there are pages for cells by number.
     one_is_enough = skew == "build" and how in LEFT_ONLY and not build_is_left
     assert (run.counters["partitions_spilled"] > 0) == (pages < (24 if one_is_enough else 512))
     assert run.pages_peak <= pages

@@ -76,6 +76,16 @@ def message_of(error: BaseException) -> str:
         return f"(its text cannot be made: {type(failure).__name__})"
 
 
+def _message_with_root(error: BaseException) -> str:
+    """Return an exception's text, with the one that it was raised from in the first place (``raise ... from``)."""
+    root, passed = error, {id(error)}
+    while root.__cause__ is not None and id(root.__cause__) not in passed:
+        root = root.__cause__
+        passed.add(id(root))
+    text = message_of(error)
+    return text if root is error else f"{text} (caused by {type(root).__name__}: {message_of(root)})"
+
+
 class FunctionPlace:
     """Where a function was defined."""
 
@@ -99,7 +109,7 @@ class FunctionPlace:
         bad_output = isinstance(error, BadOutputError)
         return UserFunctionError(
             "TypeError" if bad_output else type(error).__name__,
-            f"{self.name} {error}" if bad_output else message_of(error),
+            f"{self.name} {error}" if bad_output else _message_with_root(error),
             f"{self.name}.{step}" if step else self.name,
             place.filename if place else self.file,
             (place.lineno or 0) if place else self.line,

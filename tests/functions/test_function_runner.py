@@ -105,6 +105,35 @@ def test_an_exception_names_function_file_line_and_row(runner):
     assert "10 // (row.k - 3)" in error.details
 
 
+def test_an_exception_names_the_one_that_it_comes_from(runner):
+    def fails(row):
+        try:
+            return {}[row.name]
+        except KeyError as error:
+            try:
+                raise LookupError("not known") from error
+            except LookupError as again:
+                raise ValueError("no price") from again
+
+    session = open_session(runner, fails)
+    with pytest.raises(UserFunctionError) as caught:
+        run(session, [batch_of(1)])
+    session.close()
+    assert (caught.value.type_name, caught.value.message) == ("ValueError", "no price (caused by KeyError: 'n0')")
+
+
+def test_exceptions_that_come_from_each_other_are_an_error(runner):
+    def fails(row):
+        first, second = ValueError("first"), ValueError("second")
+        first.__cause__, second.__cause__ = second, first
+        raise first
+
+    session = open_session(runner, fails)
+    with pytest.raises(UserFunctionError, match=r"^first \(caused by ValueError: second\)$"):
+        run(session, [batch_of(1)])
+    session.close()
+
+
 @pytest.mark.parametrize(
     ("result", "text"),
     [

@@ -76,7 +76,7 @@ class PidFile:
     def locked(self) -> Iterator[list[DaemonProcess]]:
         """Yield all lines under the lock; what the list holds on exit is written back."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = self._lock()
+        descriptor = self._lock(os.O_RDWR | os.O_CREAT, fcntl.LOCK_EX)
         try:
             processes = self._read()
             try:
@@ -88,22 +88,19 @@ class PidFile:
 
     def read(self) -> list[DaemonProcess]:
         """Return all lines as they are when nobody changes them."""
-        while True:
-            try:
-                descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
-            except FileNotFoundError:
-                return []
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_SH)
-                if os.fstat(descriptor).st_nlink > 0:
-                    return self._read()
-            finally:
-                os.close(descriptor)
+        try:
+            descriptor = self._lock(os.O_RDONLY, fcntl.LOCK_SH)
+        except FileNotFoundError:
+            return []
+        try:
+            return self._read()
+        finally:
+            os.close(descriptor)
 
-    def _lock(self) -> int:
+    def _lock(self, access: int, kind: int) -> int:
         while True:
-            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            descriptor = os.open(self.path, access | os.O_CLOEXEC, 0o644)
+            fcntl.flock(descriptor, kind)
             if os.fstat(descriptor).st_nlink > 0:
                 return descriptor
             os.close(descriptor)  # whoever had the lock has removed the file

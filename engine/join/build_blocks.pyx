@@ -56,8 +56,6 @@ cdef class BuildBlocks:
         self._row_limit = row_limit
         self._part = part
         self._recent = recent
-        if recent is not None:
-            recent.forget()
         self._rows = <uint8_t**>malloc(CHUNK_ROWS * sizeof(uint8_t*))
         self._hashes = <uint64_t*>malloc(CHUNK_ROWS * sizeof(uint64_t))
         if self._rows == NULL or self._hashes == NULL:

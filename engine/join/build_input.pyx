@@ -59,8 +59,6 @@ cdef class BuildInput:
         self._keeps_null_keys = keeps_null_keys
         self._level = level
         self._recent = recent
-        if recent is not None:
-            recent.forget()
         return 0
 
     cdef int let_alike(self, AlikeRows alike) except -1:

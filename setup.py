@@ -18,6 +18,8 @@ from setuptools.command.build_ext import build_ext
 
 ROOT = Path(__file__).parent
 PROFILES = ("release", "debug", "coverage")
+#: Cython and the compiler run once for each module, a module a core
+PROCESSES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 #: the profile of the modules that lie beside their sources
 PROFILE_MARK = ROOT / "build" / "profile"
 
@@ -83,7 +85,12 @@ def profile_has_changed(profile: str) -> bool:
 
 
 class BuildNative(build_ext):
-    """Builds the modules and notes with which profile."""
+    """Builds the modules, several at once, and notes with which profile."""
+
+    def finalize_options(self) -> None:
+        """Compile a module a core: an editable installation forgets the options that setup() is given."""
+        super().finalize_options()
+        self.parallel = self.parallel or PROCESSES
 
     def run(self) -> None:
         """Build."""
@@ -102,7 +109,8 @@ def extensions(sources: list[Path], profile: str) -> list[Extension]:
     if profile == "coverage":
         directives["linetrace"] = True
     force = profile_has_changed(profile)
-    return cythonize(modules, compiler_directives=directives, annotate=profile == "debug", nthreads=0, force=force)
+    is_debug = profile == "debug"
+    return cythonize(modules, compiler_directives=directives, annotate=is_debug, nthreads=PROCESSES, force=force)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,12 @@ A node is led from once: whoever was revoked gets a new one, so epochs only grow
 was confirmed to nobody. The leader's record is replaced in one transaction with a check of the latch node, whose path
 is never used twice, so that only who leads can publish.
 
+What becomes of a leader's nodes when somebody removes or changes them:
+
+    connection_info              published again at once; the leadership goes on
+    latch/<token>-<sequence>     the leadership ends at once, and the first in the line leads under a higher epoch
+    latch, leader, the roots     the same: their leaves go with them, and whoever looks next makes them again
+
 Source: Curator's LeaderLatch and Flink's ZooKeeperLeaderElectionDriver.
 """
 
@@ -25,10 +31,12 @@ from kazoo.security import OPEN_ACL_UNSAFE
 from ha.information import LeaderInformation
 from ha.interfaces import LeaderContender
 from ha.zookeeper_record import encode_leader
-from ha.zookeeper_session import ZooKeeperSession
+from ha.zookeeper_session import ZooKeeperSession, boot_time_s
 
 _log = logging.getLogger(__name__)
 _SEQUENCE_DIGITS = 10
+#: seconds until a record that could not be published is tried again
+_PUBLISH_PAUSE_S = 0.2
 
 
 class ZooKeeperElection:
@@ -47,7 +55,10 @@ class ZooKeeperElection:
         #: epoch for which this contender is the first in the line, 0: it is not
         self._next_epoch = 0
         self._information: LeaderInformation | None = None
-        self._is_published = True
+        #: looks at the record of before are of no use after it has grown
+        self._look_at_record = 0
+        #: when a publication that failed is tried again, 0.0: none failed
+        self._publish_again_s = 0.0
         #: answers and watches of before are of no use after it has grown
         self._round = 0
 
@@ -99,6 +110,9 @@ class ZooKeeperElection:
             _log.info("granted leadership under epoch %d", self._epoch)
             assert self._contender is not None, "a driver that is attached has a contender"
             self._contender.grant_leadership(self._epoch, uuid.uuid4())
+        elif self._publish_again_s and boot_time_s() >= self._publish_again_s:
+            self._publish_again_s = 0.0
+            self._look()
 
     def failed(self, error: Exception) -> None:
         """Tell the contender."""
@@ -201,7 +215,7 @@ class ZooKeeperElection:
         self._left.add(self._token)
         self._token, self._path, self._next_epoch = uuid.uuid4().hex, "", 0
         epoch, self._epoch = self._epoch, 0
-        self._information, self._is_published = None, True
+        self._information, self._publish_again_s = None, 0.0
         if epoch and self._contender is not None:
             _log.warning("revoked leadership under epoch %d: %s", epoch, reason)
             self._contender.revoke_leadership()
@@ -217,33 +231,64 @@ class ZooKeeperElection:
 
     def _confirm(self, information: LeaderInformation) -> None:
         if self._epoch and information.epoch == self._epoch:
-            self._information, self._is_published = information, False
+            self._information = information
             self._publish()
 
-    def _publish(self) -> None:
-        if self._information is None or self._is_published:
+    def _publish(self, *, is_watched: bool = False) -> None:
+        """Have the record say where this leader is; looked at once more, with a watch, when it does."""
+        if self._information is None:
             return
-        path, latch = self._settings.information_path, self._path
+        self._look_at_record += 1
+        number, path = self._look_at_record, self._settings.information_path
         content = encode_leader(self._information, self._settings)
 
-        def replace(stat: Any) -> None:
-            self._ask(lambda client: request(client, stat).commit_async(), written)
+        def of_this_look(action: Callable[[Any], None]) -> Callable[[Any], None]:
+            return self._this_round(lambda value: action(value) if number == self._look_at_record else None)
 
-        def request(client: Any, stat: Any) -> Any:
+        def read(answer: Any) -> None:
+            data, stat = answer
+            if data != content or stat.ephemeralOwner != self._session.session_id:
+                self._replace(path, content, stat.version)
+            elif not is_watched:
+                self._publish(is_watched=True)
+
+        def missing(error: Exception) -> None:
+            if isinstance(error, NoNodeError):
+                self._replace(path, content, None)
+            else:
+                self.failed(error)
+
+        def changed(_: Any) -> None:
+            _log.warning("%s was removed or changed while this process leads: it is published again", path)
+            self._publish()
+
+        fired = of_this_look(changed)
+        watch = self._session.watch(lambda: fired(None)) if is_watched else None
+        self._ask(lambda client: client.get_async(path, watch=watch), of_this_look(read), of_this_look(missing))
+
+    def _replace(self, path: str, content: bytes, version: int | None) -> None:
+        """Make the record; ``version`` is of the one that is there, None where there is none."""
+        self._look_at_record += 1  # a watch tells of what is done here
+        latch = self._path
+
+        def request(client: Any) -> Any:
             transaction = client.transaction()
             transaction.check(latch, 0)
-            if stat is not None:
-                transaction.delete(path, stat.version)
+            if version is not None:
+                transaction.delete(path, version)
             transaction.create(path, content, acl=self._session.acl, ephemeral=True)
-            return transaction
+            return transaction.commit_async()
 
         def written(results: list[Any]) -> None:
-            self._is_published = not any(isinstance(result, Exception) for result in results)
-            if not self._is_published:
-                # The latch is gone, or another record came in between.
-                self._look()
+            failures = [result for result in results if isinstance(result, Exception)]
+            if not failures:
+                self._publish(is_watched=True)
+                return
+            # The latch is gone, or another record came in between.
+            _log.warning("%s could not be published, it is tried again: %r", path, failures)
+            self._publish_again_s = boot_time_s() + _PUBLISH_PAUSE_S
 
-        self._ask(lambda client: client.exists_async(path), replace)
+        self._ask(request, written)
 
 
 def _ignore(_: object) -> None:

@@ -13,8 +13,8 @@ import uuid
 
 import pytest
 from kazoo.client import KazooClient
-from kazoo.exceptions import NoNodeError
-from kazoo.security import OPEN_ACL_UNSAFE
+from kazoo.exceptions import NodeExistsError, NoNodeError, NotEmptyError
+from kazoo.security import CREATOR_ALL_ACL, OPEN_ACL_UNSAFE
 
 from ha.information import LeaderInformation
 from ha.services import create_ha_services
@@ -105,6 +105,37 @@ class Process:
         self.process.wait()
         self.reader.join()
         self.process.stdout.close()
+
+
+class Tool:
+    """A client of its own, with the secret: what an operator's slip or a script may do."""
+
+    def __init__(self, settings):
+        self.client = KazooClient(settings.hosts, auth_data=[("digest", f"drey:{settings.key(b'digest').hex()}")])
+        self.client.start()
+
+    def content(self, path):
+        """Return the content of a node, None where there is none."""
+        try:
+            return self.client.get(path)[0]
+        except NoNodeError:
+            return None
+
+    def remove_all(self, folder):
+        """Remove a folder and what is in it, as ``deleteall`` does; who makes something there meanwhile wins."""
+        for path in sorted(self.below(folder), key=len, reverse=True):
+            with contextlib.suppress(NoNodeError, NotEmptyError):
+                self.client.delete(path)
+
+    def below(self, folder):
+        with contextlib.suppress(NoNodeError):
+            for name in self.client.get_children(folder):
+                yield from self.below(f"{folder}/{name}")
+        yield folder
+
+    def close(self):
+        self.client.stop()
+        self.client.close()
 
 
 @pytest.fixture
@@ -270,6 +301,59 @@ def test_a_node_that_is_taken_away_is_a_leadership_lost_and_the_next_epoch_is_hi
         assert contender.calls[2] > contender.calls[0]
     finally:
         contender.election.close()
+
+
+@needs_quorum
+@pytest.mark.parametrize("damage", ["deleted", "deleted twice", "other content", "of another session"])
+def test_a_leader_whose_address_is_removed_or_changed_publishes_it_again_and_leads_on(settings, closing, damage):
+    contender, path = Contender(settings), settings.information_path
+    closing(contender.election)
+    listener = Listener(settings)
+    closing(listener.retrieval)
+    until(lambda: contender.leads and listener.names[-1:] == ["here"], "leadership")
+    tool = closing(Tool(settings))
+    true_content = tool.content(path)
+    for _ in range(2 if damage == "deleted twice" else 1):
+        if damage == "other content":
+            tool.client.set(path, b"rubbish")
+        else:
+            tool.client.delete(path)
+        if damage == "of another session":
+            with contextlib.suppress(NodeExistsError):  # the leader was quicker
+                tool.client.create(path, b"rubbish", acl=CREATOR_ALL_ACL, ephemeral=True)
+        until(lambda: tool.content(path) == true_content, "the address")
+    until(lambda: listener.names[-1:] == ["here"], "that it is found")
+    assert contender.calls == contender.calls[:1] and contender.leads and contender.errors == []
+
+
+@needs_quorum
+@pytest.mark.parametrize("depth", ["latch", "leader", "cluster"])
+def test_a_leader_whose_folders_are_removed_leads_again_under_a_higher_epoch_and_is_found(settings, closing, depth):
+    contender, listener = Contender(settings), Listener(settings)
+    closing(contender.election)
+    closing(listener.retrieval)
+    until(lambda: contender.leads and listener.names[-1:] == ["here"], "leadership")
+    tool = closing(Tool(settings))
+    folder = {"latch": settings.latch_folder, "leader": settings.folder}.get(depth, settings.folder.rpartition("/")[0])
+    tool.remove_all(folder)
+    until(lambda: len(contender.calls) >= 3 and contender.leads, "leadership again")
+    assert contender.calls[1] == "revoked" and contender.calls[-1] > contender.calls[0]
+    until(lambda: listener.heard[-1] is not None and listener.heard[-1].epoch == contender.calls[-1], "its address")
+    assert contender.errors == []
+
+
+@needs_quorum
+def test_a_candidate_whose_node_is_taken_away_leads_when_the_leader_has_left(settings, closing):
+    first = Contender(settings, "first")
+    until(lambda: first.leads, "leadership")
+    second = Contender(settings, "second")
+    closing(second.election)
+    until(lambda: len([path for path in nodes(settings) if "/latch/" in path]) == 2, "its place")
+    tool = closing(Tool(settings))
+    tool.client.delete(max((path for path in nodes(settings) if "/latch/" in path), key=lambda path: path[-10:]))
+    first.election.close()
+    until(lambda: second.leads, "the next leader")
+    assert second.errors == []
 
 
 @needs_quorum

@@ -23,6 +23,7 @@ import fcntl
 import logging
 import os
 import shutil
+import stat
 from enum import StrEnum
 from pathlib import Path
 
@@ -53,12 +54,12 @@ class FolderPrefix(StrEnum):
 def sweep(directory: Path, prefix: str) -> list[Path]:
     """Remove the folders of dead processes; return those that were removed.
 
-    What cannot be removed (another user's folder) is left and logged.
+    Other users' folders, and links, are left alone; what cannot be removed is left and logged.
     """
     removed = []
     for folder in sorted(directory.glob(f"{prefix}*")):
         try:
-            if _remove_if_dead(folder):
+            if _is_own(folder) and _remove_if_dead(folder):
                 removed.append(folder)
         except FileNotFoundError:
             continue  # another process swept it at the same time
@@ -67,9 +68,15 @@ def sweep(directory: Path, prefix: str) -> list[Path]:
     return removed
 
 
+def _is_own(folder: Path) -> bool:
+    """Return whether it is a folder that this user has made: in a common one, others may make what looks like ours."""
+    status = folder.lstat()
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
+
+
 def _remove_if_dead(folder: Path) -> bool:
     try:
-        lock = os.open(folder / LOCK_NAME, os.O_RDWR | os.O_CLOEXEC)
+        lock = os.open(folder / LOCK_NAME, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
     except FileNotFoundError:
         if SystemClock().wall_ms() - folder.stat().st_mtime * 1000 < _YOUNG_FOLDER_MS:
             return False

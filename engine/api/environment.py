@@ -15,7 +15,6 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-import tempfile
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -40,6 +39,7 @@ from engine.connectors.paths import PathLike
 from engine.errors import NotYetSupportedError, PlanError
 from engine.graph.plan import Sink, Source
 from engine.graph.source_spec import SinkSpec, SourceSpec, SourceStatistics
+from engine.private_folder import scratch_folder
 from engine.process_folder import FolderPrefix, ProcessFolder, sweep
 
 Paths = PathLike | Iterable[PathLike]
@@ -229,9 +229,9 @@ class Environment:
         if self._is_closed:
             raise PlanError("the environment is closed")
         if self._folder is None:
-            temporary = Path(tempfile.gettempdir())
-            sweep(temporary, FolderPrefix.CLIENT)
-            own = ProcessFolder.create(temporary, FolderPrefix.CLIENT)
+            scratch = scratch_folder()
+            sweep(scratch, FolderPrefix.CLIENT)
+            own = ProcessFolder.create(scratch, FolderPrefix.CLIENT)
             self._folder = own.path
             self._remove_folder = weakref.finalize(self, own.close)
         return self._folder

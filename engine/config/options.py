@@ -171,7 +171,11 @@ SEGMENT_SIZE = _option(
     minimum=4096,
 )
 TMP_DIRS = _option(
-    "io.tmp.dirs", "string", None, "Spill directories, separated by commas. Default: the system's temporary directory."
+    "io.tmp.dirs",
+    "string",
+    None,
+    "Spill directories, separated by commas; made when they are not there. Default: $TMPDIR, or a folder of mode 0700 "
+    "in ~/.local/state/drey.",
 )
 PYTHON_EXECUTION_MODE = _option(
     "python.execution-mode",

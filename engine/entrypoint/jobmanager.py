@@ -15,11 +15,9 @@ import logging
 import os
 import signal
 import sys
-import tempfile
 import uuid
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 from engine.blob.blob_server import BlobServer
 from engine.blob.blob_store import BlobStore
@@ -46,6 +44,7 @@ from engine.entrypoint.standalone_epoch import next_epoch
 from engine.entrypoint.storage_places import storage_places
 from engine.errors import FencedError, ResourceError
 from engine.insight.log_folder import LogFolder
+from engine.private_folder import scratch_folder
 from engine.process_folder import FolderPrefix, ProcessFolder, sweep
 from engine.resourcemanager.resource_manager import RESOURCE_MANAGER_ADDRESS
 from engine.rest.forwarding import forwarded
@@ -75,8 +74,9 @@ class JobManager:
         #: leaderships that have not ended, and the one that is in force
         self._leaderships: set[asyncio.Task[None]] = set()
         self._leadership: asyncio.Task[None] | None = None
-        sweep(Path(tempfile.gettempdir()), FolderPrefix.JOBS)
-        self._own_folder = ProcessFolder.create(Path(tempfile.gettempdir()), FolderPrefix.JOBS)
+        scratch = scratch_folder()
+        sweep(scratch, FolderPrefix.JOBS)
+        self._own_folder = ProcessFolder.create(scratch, FolderPrefix.JOBS)
         self._storage = storage_places(context.configuration, context.places, self._own_folder.path)
         # Several of them may wait for a slow disk, or for ZooKeeper.
         self._blocking_work = ThreadPoolExecutor(max_workers=16, thread_name_prefix="drey-blocking")

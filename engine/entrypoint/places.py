@@ -3,7 +3,7 @@
 root    of the checkout                    the working directory of daemons
 conf    $DREY_CONF_DIR or <root>/conf      config.yaml, masters, workers, cluster.secret
 log     $DREY_LOG_DIR  or <root>/log       flink-<user>-<daemon>-<number>-<host>.{log,out}, jobs/<job id>/
-pid     $DREY_PID_DIR  or /tmp             flink-<user>-<daemon>.pid
+pid     $DREY_PID_DIR  or a folder of the user's own        flink-<user>-<daemon>.pid
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ import os
 import socket
 from dataclasses import dataclass
 from pathlib import Path
+
+from engine.private_folder import own_folder
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -37,11 +39,12 @@ class Places:
 
 
 def find_places() -> Places:
-    """Return the places that the environment names."""
+    """Return the places that the environment names. Raises: NotPrivateError, OSError."""
+    host, pid = socket.gethostname(), os.environ.get("DREY_PID_DIR")
     return Places(
         conf=Path(os.environ.get("DREY_CONF_DIR") or ROOT / "conf").absolute(),
         log=Path(os.environ.get("DREY_LOG_DIR") or ROOT / "log").absolute(),
-        pid=Path(os.environ.get("DREY_PID_DIR") or "/tmp").absolute(),  # noqa: S108 - Flink's default
+        pid=Path(pid).absolute() if pid else own_folder("pid", host),
         user=os.environ.get("USER") or getpass.getuser(),
-        host=socket.gethostname(),
+        host=host,
     )

@@ -20,7 +20,6 @@ import os
 import shlex
 import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -51,6 +50,7 @@ from engine.entrypoint.places import ROOT, Places, find_places
 from engine.entrypoint.zookeeper_config import read_quorum
 from engine.errors import ConfigurationError
 from engine.memory.control_group import machine_bytes
+from engine.private_folder import scratch_folder
 from engine.process_folder import FolderPrefix, sweep
 
 #: seconds until a daemon must be ready
@@ -68,7 +68,14 @@ _SSH_FAILED = 255
 def main(words: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     what, verb, *arguments = sys.argv[1:] if words is None else words
-    places = find_places()
+    try:
+        return _run_in(find_places(), what, verb, arguments)
+    except (ConfigurationError, OSError) as error:
+        _complain(f"error: {error}")
+        return 1
+
+
+def _run_in(places: Places, what: str, verb: str, arguments: Sequence[str]) -> int:
     # Daemons work in another folder than this one, and what they start reads the same variables.
     for name, path in (("DREY_CONF_DIR", places.conf), ("DREY_LOG_DIR", places.log), ("DREY_PID_DIR", places.pid)):
         if os.environ.get(name):
@@ -79,11 +86,7 @@ def main(words: Sequence[str] | None = None) -> int:
     if not places.conf.is_dir():
         _complain(f"error: there is no folder {places.conf}, which DREY_CONF_DIR names")
         return 1
-    try:
-        return _run(places, what, verb, arguments)
-    except (ConfigurationError, OSError) as error:
-        _complain(f"error: {error}")
-        return 1
+    return _run(places, what, verb, arguments)
 
 
 def _run(places: Places, what: str, verb: str, arguments: Sequence[str]) -> int:
@@ -171,10 +174,10 @@ def stop_cluster(places: Places) -> int:
 def _sweep_folders_of_the_dead() -> None:
     """Remove what processes that were killed have left; the next start would do so as well."""
     configured = load_configuration().get(TMP_DIRS) or ""
-    directories = {tempfile.gettempdir(), *filter(None, map(str.strip, configured.split(",")))}
+    directories = {scratch_folder(), *map(Path, filter(None, map(str.strip, configured.split(","))))}
     for directory in sorted(directories):
         for prefix in FolderPrefix:
-            sweep(Path(directory), prefix)
+            sweep(directory, prefix)
 
 
 def _masters(places: Places, arguments: Sequence[str]) -> list[tuple[str, list[str]]]:

@@ -13,10 +13,8 @@ import logging
 import os
 import signal
 import sys
-import tempfile
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import psutil
 
@@ -54,6 +52,7 @@ from engine.ids import ResourceId
 from engine.insight.log_folder import LogFolder
 from engine.insight.process_insight import ProcessInsight
 from engine.memory.process_memory import ProcessMemory
+from engine.private_folder import scratch_folder
 from engine.process_folder import FolderPrefix, ProcessFolder, sweep
 from engine.taskexecutor.registration import Leader, LeaderFinder, Registration, RegistrationSettings
 from engine.taskexecutor.task_executor import TaskExecutor, TaskExecutorSettings
@@ -82,8 +81,9 @@ class TaskManager:
             configuration.get(TASK_MANAGER_RPC_PORT),
             configuration.get(TASK_MANAGER_HOST),
         )
-        sweep(Path(tempfile.gettempdir()), FolderPrefix.BLOBS)
-        self._blob_folder = ProcessFolder.create(Path(tempfile.gettempdir()), FolderPrefix.BLOBS)
+        scratch = scratch_folder()
+        sweep(scratch, FolderPrefix.BLOBS)
+        self._blob_folder = ProcessFolder.create(scratch, FolderPrefix.BLOBS)
         #: host:port of the JobManager that leads
         self._leader_address = ""
         self._modules = BlobModuleStore(

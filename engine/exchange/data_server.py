@@ -22,11 +22,9 @@ import logging
 import os
 import socket
 import struct
-import tempfile
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -44,6 +42,7 @@ from engine.exchange.ready_queue import ReadyQueue
 from engine.exchange.result_partition import SubpartitionView
 from engine.exchange.server_connection import ServerConnection
 from engine.exchange.sorted_partition import SortedPartition
+from engine.private_folder import scratch_folder
 from engine.process_folder import FolderPrefix, ProcessFolder, sweep
 
 if TYPE_CHECKING:
@@ -216,7 +215,7 @@ class DataServer:
             self._folder = None
 
     def _listen_unix(self) -> str:
-        directory = Path(tempfile.gettempdir())
+        directory = scratch_folder()
         sweep(directory, _FOLDER_PREFIX)
         self._folder = ProcessFolder.create(directory, _FOLDER_PREFIX)
         path = str(self._folder.path / "socket")

@@ -13,7 +13,6 @@ worker runs one function after another of its job.
 
 from __future__ import annotations
 
-import tempfile
 import threading
 from collections import defaultdict, deque
 from collections.abc import Callable
@@ -21,7 +20,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from engine.config.loader import Configuration
-from engine.config.options import PYTHON_EXECUTION_MODE, TMP_DIRS
+from engine.config.options import PYTHON_EXECUTION_MODE
+from engine.iomanager.spill_directory import spill_directories
 from engine.task_log import current_task_log
 
 if TYPE_CHECKING:
@@ -55,10 +55,9 @@ class FunctionRunner:
         from engine.functions.function_session import WorkerSession  # noqa: PLC0415
         from engine.functions.thread_session import open_thread_session  # noqa: PLC0415
 
-        directories = configuration.get(TMP_DIRS) or tempfile.gettempdir()
         log_file = current_task_log()
         plan = plan._replace(
-            folder=directories.split(",")[0].strip(), log_file="" if log_file is None else str(log_file)
+            folder=spill_directories(configuration)[0], log_file="" if log_file is None else str(log_file)
         )
         if configuration.get(PYTHON_EXECUTION_MODE) == "thread":
             return open_thread_session(plan)

@@ -4,8 +4,8 @@
     space = io.space(identity)                        one for each operator that may spill
     io.close()                                        closes spaces, joins threads, removes the folders
 
-A directory that cannot be used is left out and logged; none at all is a ConfigurationError. Threads are started by the
-first block that is written to (read from) a directory: a process that never spills has none.
+A directory that is not there is made, which is said; one that cannot be used is a ConfigurationError. Threads are
+started by the first block that is written to (read from) a directory: a process that never spills has none.
 
     operator ── SpillWriter ─► write queue ─► thread ─► directory 0     chosen by free space, next one when it is full
              ◄─ SpillReader ◄─ read queue  ◄─ thread ◄─
@@ -24,6 +24,7 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
+from engine.config.options import TMP_DIRS
 from engine.errors import ConfigurationError, SpillError
 from engine.iomanager.io_buffers import IoBuffers
 from engine.iomanager.spill_directory import FOLDER_PREFIX, SpillDirectory
@@ -53,7 +54,7 @@ class IOManager:
 
         Args: compression: "lz4" or "none"; queue_depth: blocks waiting per directory before writers wait;
             memory_manager: in which operators have reserved what blocks beyond the room for I/O take.
-        Raises: ConfigurationError when no directory can be used.
+        Raises: ConfigurationError when a directory cannot be used.
         """
         if compression not in ("lz4", "none"):
             raise ConfigurationError(f"spill compression {compression!r}: choose lz4 or none")
@@ -64,16 +65,24 @@ class IOManager:
         self._jobs_lock = threading.Lock()
         self._closed = False
         self._directories: list[SpillDirectory] = []
-        reasons = []
         for index, directory in enumerate(dict.fromkeys(directories)):
             try:
-                self._directories.append(SpillDirectory.create(Path(directory), index, queue_depth))
-                sweep(Path(directory), FOLDER_PREFIX)
+                self._open(Path(directory), index, queue_depth)
             except OSError as error:
-                reasons.append(f"{directory}: {error.strerror}")
-                _LOG.warning("the spill directory %s cannot be used: %s", directory, error)
+                for opened in self._directories:
+                    opened.close()
+                raise ConfigurationError(
+                    f"{TMP_DIRS.key}: the spill directory {directory} cannot be used: {error.strerror}"
+                ) from error
         if not self._directories:
-            raise ConfigurationError(f"no spill directory can be used ({'; '.join(reasons) or 'none is given'})")
+            raise ConfigurationError(f"{TMP_DIRS.key}: no spill directory is given")
+
+    def _open(self, directory: Path, index: int, queue_depth: int) -> None:
+        is_new = not directory.exists()
+        self._directories.append(SpillDirectory.create(directory, index, queue_depth))
+        if is_new:
+            _LOG.warning("%s: %s was not there and has been made", TMP_DIRS.key, directory)
+        sweep(directory, FOLDER_PREFIX)
 
     @property
     def folders(self) -> list[Path]:

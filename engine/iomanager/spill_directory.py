@@ -4,6 +4,7 @@
   drey-spill-4711-88102937-0/               ProcessFolder: locked while the process lives, swept when it is dead
     b6c0-v3-0-0.7.0.spill                   <owner>.<file number>.<extent number>.spill
 
+spill_directories(configuration) -> ["/data1/tmp", "/data2/tmp"]
 spill = SpillDirectory.create(directory, number)
 spill.write_queue  spill.read_queue  spill.attraction()  spill.open_file(name)  spill.remove_file(path)
 spill.close()                     joins the threads, removes the folder
@@ -15,11 +16,20 @@ import contextlib
 import os
 from pathlib import Path
 
+from engine.config.loader import Configuration
+from engine.config.options import TMP_DIRS
 from engine.errors import SpillError
 from engine.iomanager.request_queue import RequestQueue
+from engine.private_folder import scratch_folder
 from engine.process_folder import FolderPrefix, ProcessFolder
 
 FOLDER_PREFIX = FolderPrefix.SPILL
+
+
+def spill_directories(configuration: Configuration) -> list[str]:
+    """Return where this process spills: what io.tmp.dirs names, or the folder for temporary files of this user."""
+    named = [each.strip() for each in (configuration.get(TMP_DIRS) or "").split(",")]
+    return [each for each in named if each] or [str(scratch_folder())]
 
 
 class SpillDirectory:

@@ -8,11 +8,9 @@ One election stands for all components, as one latch does in a real JobManager. 
 
 from __future__ import annotations
 
-import tempfile
 import uuid
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Protocol
 
 import msgspec
@@ -27,6 +25,7 @@ from engine.graph.job_graph import JobGraph
 from engine.ids import ResourceId
 from engine.jobmaster.job_master import JobMaster
 from engine.jobmaster.job_master_settings import JobMasterSettings
+from engine.private_folder import scratch_folder
 from engine.process_folder import FolderPrefix, ProcessFolder, sweep
 from engine.resourcemanager.resource_manager import RESOURCE_MANAGER_ADDRESS, ResourceManager
 from engine.rpc.gateway import Gateway, RpcService
@@ -79,9 +78,10 @@ class ClusterComponents:
         self._settings = settings
         self._clock = clock
         self._on_fatal = on_fatal
-        sweep(Path(tempfile.gettempdir()), FolderPrefix.JOBS)
+        scratch = scratch_folder()
+        sweep(scratch, FolderPrefix.JOBS)
         #: decisions and results of jobs: as long as the cluster, which is as long as anybody can ask
-        self._storage = ProcessFolder.create(Path(tempfile.gettempdir()), FolderPrefix.JOBS)
+        self._storage = ProcessFolder.create(scratch, FolderPrefix.JOBS)
         self._blocking_work = ThreadPoolExecutor(max_workers=4, thread_name_prefix="drey-blocking")
         self.task_executor = TaskExecutor(
             resource_id,

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import logging
 import os
-import tempfile
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING
@@ -26,10 +25,7 @@ import pyarrow as pa
 
 from engine.clock import Clock
 from engine.config.loader import Configuration
-from engine.config.options import (
-    BUFFER_TIMEOUT,
-    TMP_DIRS,
-)
+from engine.config.options import BUFFER_TIMEOUT
 from engine.connectors.arrow_decay import set_decay
 from engine.exchange.buffer_pool import NetworkBufferPool
 from engine.exchange.output_flusher import OutputFlusher
@@ -39,6 +35,7 @@ from engine.functions.function_runner import FunctionRunner
 from engine.graph.deployment import TaskDeploymentDescriptor
 from engine.ids import ExecutionAttemptId, JobId, ResourceId, ResultPartitionId
 from engine.iomanager.io_manager import IOManager
+from engine.iomanager.spill_directory import spill_directories
 from engine.memory.arrow_share import process_share
 from engine.memory.control_group import machine_bytes
 from engine.memory.manager import MemoryManager
@@ -84,9 +81,8 @@ class ProcessResources:
         few_arenas()
         process_share.set_limit(self.sizes.arrow_bytes)
         _log.info("memory of this process:\n%s", self.sizes.table())
-        directories = configuration.get(TMP_DIRS) or tempfile.gettempdir()
         memory_manager = MemoryManager(self.sizes.managed_bytes, self.sizes.page_bytes)
-        io_manager = IOManager([each.strip() for each in directories.split(",")], memory_manager=memory_manager)
+        io_manager = IOManager(spill_directories(configuration), memory_manager=memory_manager)
         partition_manager = ResultPartitionManager()
         segments, plane = self.sizes.network_segments_min, None
         if data_plane is not None:

@@ -118,13 +118,19 @@ def test_a_folder_that_vanished_is_replaced_by_another_directory_or_named(tmp_pa
         assert not isinstance(caught.value, DiskFullError)
 
 
-def test_directories_that_cannot_be_used_are_left_out_and_none_at_all_is_an_error(tmp_path: Path) -> None:
+def test_a_directory_that_is_not_there_is_made_and_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    new = tmp_path / "new" / "tmp"
+    with IOManager([str(new), str(tmp_path)]) as manager:
+        assert [folder.parent for folder in manager.folders] == [new, tmp_path]
+    assert [record.getMessage() for record in caplog.records] == [f"io.tmp.dirs: {new} was not there and has been made"]
+
+
+def test_a_directory_that_cannot_be_used_is_an_error_and_nothing_is_left_in_the_others(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
-    with IOManager([str(tmp_path / "file"), str(tmp_path / "good")]) as manager:
-        assert [folder.parent for folder in manager.folders] == [tmp_path / "good"]
-    with pytest.raises(ConfigurationError, match=r"no spill directory can be used .*file"):
-        IOManager([str(tmp_path / "file")])
-    with pytest.raises(ConfigurationError, match="none is given"):
+    with pytest.raises(ConfigurationError, match=r"io\.tmp\.dirs: the spill directory .*file cannot be used"):
+        IOManager([str(tmp_path / "good"), str(tmp_path / "file")])
+    assert list((tmp_path / "good").iterdir()) == []
+    with pytest.raises(ConfigurationError, match="no spill directory is given"):
         IOManager([])
     with pytest.raises(ConfigurationError, match="lz4 or none"):
         IOManager([str(tmp_path / "good")], compression="zip")
@@ -132,7 +138,7 @@ def test_directories_that_cannot_be_used_are_left_out_and_none_at_all_is_an_erro
 
 def test_a_read_only_directory_is_an_error_that_names_it(small_disk: Path) -> None:
     subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
-    with pytest.raises(ConfigurationError, match=f"{small_disk}: Read-only file system"):
+    with pytest.raises(ConfigurationError, match=f"{small_disk} cannot be used: Read-only file system"):
         IOManager([str(small_disk)])
 
 

@@ -5,7 +5,7 @@
 
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors",),
-    ("ids", "clock", "config", "fault_points"),
+    ("ids", "clock", "config", "fault_points", "private_folder"),
     ("process_folder", "task_log"),
     ("memory",),
     ("graph",),

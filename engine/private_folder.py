@@ -1,0 +1,133 @@
+"""Folders of one's own: where this user's processes keep pid files, spilled rows, files of jobs and sockets by default.
+
+    ~/.local/state/drey/                      own_folder(): made with mode 0700, or checked
+      pid/<host>/                             pid files (a home may be shared by hosts)
+      tmp/                                    scratch_folder(): what goes with its process, see process_folder.py
+    <temporary folder>/drey-<uid>[-n]/        the same where this user has no home that can be written
+
+    make_private(path)      a folder that only this user can enter; an error when somebody else had a hand in it
+
+Nothing here lies under a name that another user can take first: a home is this user's, and in the common temporary
+folder a name that is taken by somebody else is passed over. Checked is the folder itself, through a descriptor: its
+owner, its mode, that it is no link. Cleaners of temporary folders do not come here.
+
+TMPDIR is a person's own choice of a place for temporary files and wins for ``scratch_folder``; what lies there is in
+folders of mode 0700 all the same.
+
+Source: the checks of sshd and tmux (/tmp/tmux-<uid>); the place is the one of the XDG base directories for state.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pwd
+import stat
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from engine.errors import ConfigurationError
+
+#: bits of those who are not the owner
+_OTHERS, _OTHERS_WRITE = 0o077, 0o022
+#: names that are tried in the common temporary folder
+_NAMES_MAX = 100
+_TEMPORARY_VARIABLES = ("TMPDIR", "TEMP", "TMP")
+
+
+class NotPrivateError(ConfigurationError):
+    """A folder that is, or was, open to somebody else."""
+
+
+def make_private(path: Path) -> Path:
+    """Make a folder of mode 0700, with its parents, or check one that is there; return the path.
+
+    Raises: NotPrivateError when it is a link, no folder, of another user, or writable for others; OSError.
+    """
+    with contextlib.suppress(FileExistsError):
+        path.mkdir(mode=0o700, parents=True)
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except NotADirectoryError:
+        what = "a symbolic link" if path.is_symlink() else "no folder"
+        raise NotPrivateError(f"{path} is {what}: remove it, or name another place") from None
+    except PermissionError:
+        raise NotPrivateError(f"{path} is {_of_whom(path.lstat().st_uid)}: remove it, or name another place") from None
+    try:
+        status = os.fstat(descriptor)
+        if status.st_uid != os.geteuid():
+            raise NotPrivateError(f"{path} is {_of_whom(status.st_uid)}: remove it, or name another place")
+        if status.st_mode & _OTHERS_WRITE:
+            mode = stat.S_IMODE(status.st_mode)
+            raise NotPrivateError(
+                f"{path} can be written by others (mode {mode:04o}): look at what is in it, then chmod 700 {path}"
+            )
+        if status.st_mode & _OTHERS:
+            os.fchmod(descriptor, 0o700)
+    finally:
+        os.close(descriptor)
+    return path
+
+
+def own_folder(*names: str) -> Path:
+    """Return a folder of this user alone, below the one of all of them; it is made when it is not there.
+
+    Raises: NotPrivateError, OSError.
+    """
+    folder = _root()
+    for name in names:
+        folder = make_private(folder / name)
+    return folder
+
+
+def scratch_folder() -> Path:
+    """Return where temporary folders of processes go: a folder of this user, or the one that TMPDIR names.
+
+    Raises: NotPrivateError, OSError.
+    """
+    if any(os.environ.get(name) for name in _TEMPORARY_VARIABLES):
+        return Path(tempfile.gettempdir())
+    return own_folder("tmp")
+
+
+def _root() -> Path:
+    for home in _homes():
+        try:
+            return make_private(home / ".local" / "state" / "drey")
+        except OSError:
+            continue  # read only, or full: another place does as well
+    return _root_in(Path(tempfile.gettempdir()))
+
+
+def _homes() -> Iterator[Path]:
+    """Yield the homes that are this user's; $HOME may be another user's, as sudo leaves it."""
+    homes = [os.environ.get("HOME", "")]
+    with contextlib.suppress(KeyError):  # a number without a name, as containers have them
+        homes.append(pwd.getpwuid(os.geteuid()).pw_dir)
+    for home in map(Path, dict.fromkeys(homes)):
+        with contextlib.suppress(OSError):
+            if home.is_absolute() and home.stat().st_uid == os.geteuid():
+                yield home
+
+
+def _root_in(temporary: Path) -> Path:
+    """Return this user's folder in a common one: the first that is there, else the first whose name is free."""
+    paths = [temporary / f"drey-{os.geteuid()}{f'-{n}' if n else ''}" for n in range(_NAMES_MAX)]
+    for path in paths:
+        if not path.is_symlink() and path.is_dir() and path.lstat().st_uid == os.geteuid():
+            return make_private(path)
+    for path in paths:
+        if not os.path.lexists(path):
+            try:
+                return make_private(path)
+            except NotPrivateError:
+                continue  # somebody was faster
+    raise NotPrivateError(f"{paths[0]} and {_NAMES_MAX - 1} names like it are taken by others: set TMPDIR")
+
+
+def _of_whom(user: int) -> str:
+    try:
+        return f"of another user, {pwd.getpwuid(user).pw_name}"
+    except KeyError:
+        return f"of another user, number {user}"

@@ -13,10 +13,10 @@ The life of a job:
     10. sinks stage files; the JobMaster decides and publishes them                          commit
     11. the client gets a JobResult, or an error whose first line is the root cause          client
 
-Layers, lowest first: errors | ids clock config fault_points private_folder | process_folder task_log | memory | graph |
-records iomanager rpc | exchange gateways blob sort join aggregate expressions commit | connectors functions insight |
-operators optimizer | taskexecutor jobmaster resourcemanager client | dispatcher api rest | spark | entrypoint
-minicluster | targets | cli.
+Layers, lowest first: errors | ids clock config fault_points private_folder user_warnings | process_folder task_log |
+memory | graph | records iomanager rpc | exchange gateways blob sort join aggregate expressions commit |
+connectors functions insight | operators optimizer | taskexecutor jobmaster resourcemanager client |
+dispatcher api rest | spark | entrypoint minicluster | targets | cli.
 
 Where to start reading: ``graph/plan.py``, then ``operators/batch_task.py``, then ``records/layout.py``.
 
@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from engine.errors import (
         ConfigurationError,
         DataError,
+        DreyWarning,
         EngineError,
         JobCancelledError,
         JobExecutionError,
@@ -82,6 +83,7 @@ __all__ = [
     "ConfigurationError",
     "DataError",
     "DataSet",
+    "DreyWarning",
     "EngineError",
     "Environment",
     "JobCancelledError",
@@ -133,7 +135,7 @@ def __getattr__(name: str) -> Any:
     if name == "Environment":
         # The targets register themselves as executors: the API below them does not know them.
         _import_quickly("engine.targets")
-    home = _HOMES.get(name) or (_ERRORS_HOME if name.endswith("Error") else _EXPRESSIONS_HOME)
+    home = _HOMES.get(name) or (_ERRORS_HOME if name.endswith(("Error", "Warning")) else _EXPRESSIONS_HOME)
     value = getattr(importlib.import_module(home), name)
     globals()[name] = value
     return value

@@ -164,3 +164,7 @@ class MemoryBudgetError(JobExecutionError, MemoryError):
 
 class JobCancelledError(JobExecutionError):
     """The job was cancelled."""
+
+
+class DreyWarning(UserWarning):
+    """Something in a program or its input is likely a mistake; the program goes on (``engine.user_warnings``)."""

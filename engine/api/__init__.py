@@ -9,9 +9,11 @@ grouped.py             group_by, agg, distinct
 partitioning.py        shuffle, rebalance, key_by and the like, replicated
 expression.py          Expr and its operators
 string_expressions.py time_expressions.py aggregates.py
+python_habits.py       if, in, len, for and sum on expressions and data sets: what to write instead
 expressions.py         col, lit, when, and all names of expressions
 functional.py          map, map_partition, co_group and the like, broadcast data sets
 functions.py           Python functions as bytes of the plan
+unwritten_outputs.py   write_* without an execute() behind it
 runner.py              what a data set needs of its environment
 logical_node.py        the program under construction, and the Plan made of it
 planning.py            exact splits, explain

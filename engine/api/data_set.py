@@ -39,8 +39,10 @@ from engine.api.projections import (
     to_named,
     with_columns,
 )
+from engine.api.python_habits import RowsLater, plain_truth
 from engine.api.results import format_table, table_to_rows
 from engine.connectors.parquet_source import stored_schema
+from engine.connectors.paths import local_path
 from engine.errors import PlanError, SchemaError
 from engine.expressions.infer import check_predicate
 from engine.expressions.schema_bridge import is_key_type
@@ -69,7 +71,7 @@ def _row_count(count: Any, what: str) -> int:
     return min(count, _ROWS_MAX)
 
 
-class DataSet(FunctionalCalls["DataSet"], PartitioningCalls["DataSet"]):
+class DataSet(FunctionalCalls["DataSet"], PartitioningCalls["DataSet"], RowsLater):
     """Rows that an operator makes."""
 
     def __init__(self, environment: Runner, node: LogicalNode) -> None:
@@ -78,6 +80,19 @@ class DataSet(FunctionalCalls["DataSet"], PartitioningCalls["DataSet"]):
 
     def __repr__(self) -> str:
         return f"<DataSet {', '.join(f'{field.name}: {field.type}' for field in self.schema)}>"
+
+    def __getitem__(self, item: Any) -> Any:
+        """Return the column of that name as an expression, or with a list of names these columns as a data set."""
+        if isinstance(item, str):
+            check_columns([item], self.schema)
+            return Expr(ColumnRef(item))
+        if isinstance(item, list | tuple):
+            return self.select(*item)
+        if isinstance(item, Expr):
+            raise SchemaError(f"data_set[{item!r}]: rows are chosen with data_set.filter(...)")
+        raise SchemaError(
+            f"data_set[{item!r}]: rows have no numbers; data_set.limit(n) has the first rows, data_set.collect() all"
+        )
 
     @property
     def schema(self) -> pa.Schema:
@@ -132,7 +147,9 @@ class DataSet(FunctionalCalls["DataSet"], PartitioningCalls["DataSet"]):
         if isinstance(condition, Expr):
             check_predicate(condition.expression, self.schema)
             return self._same_rows(Filter(condition.expression))
-        if isinstance(condition, bool) or function_of("filter", condition) is None:
+        if isinstance(condition, bool):
+            raise plain_truth(condition, "filter")
+        if function_of("filter", condition) is None:
             raise SchemaError(f"filter({condition!r}): expected an expression such as col('a') > 1, or a function")
         return self._same_rows(python_function("filter", condition))
 
@@ -228,7 +245,7 @@ class DataSet(FunctionalCalls["DataSet"], PartitioningCalls["DataSet"]):
         from engine.connectors.csv_writer import check_csv_sink  # noqa: PLC0415 - start-up time
 
         check_csv_sink(self.schema, delimiter)
-        self._add_sink(SinkSpec("csv", _absolute(path), overwrite, header, delimiter))
+        self._add_sink(SinkSpec("csv", local_path(path, "write_csv"), overwrite, header, delimiter))
 
     def write_parquet(self, path: PathLike, overwrite: bool = False) -> None:
         """Let the next ``env.execute()`` write a folder of ``part-00000.parquet`` and so on.
@@ -237,7 +254,7 @@ class DataSet(FunctionalCalls["DataSet"], PartitioningCalls["DataSet"]):
         ``overwrite``.
         """
         stored_schema(self.schema, "write_parquet")
-        self._add_sink(SinkSpec("parquet", _absolute(path), overwrite))
+        self._add_sink(SinkSpec("parquet", local_path(path, "write_parquet"), overwrite))
 
     def write_records(self, path: PathLike, overwrite: bool = False) -> None:
         """Let the next ``env.execute()`` write a record data set: ``part-00000.parquet`` and so on, and a manifest.
@@ -249,7 +266,7 @@ class DataSet(FunctionalCalls["DataSet"], PartitioningCalls["DataSet"]):
         replaces it at once.
         """
         stored = stored_schema(self.schema, "write_records").serialize().to_pybytes()
-        self._add_sink(SinkSpec("records", _absolute(path), overwrite, schema_ipc=stored))
+        self._add_sink(SinkSpec("records", local_path(path, "write_records"), overwrite, schema_ipc=stored))
 
     def write_text(self, path: PathLike, overwrite: bool = False) -> None:
         r"""Let the next ``env.execute()`` write a folder of ``part-00000.txt`` and so on: a line for each row.
@@ -260,7 +277,7 @@ class DataSet(FunctionalCalls["DataSet"], PartitioningCalls["DataSet"]):
         from engine.connectors.text_writer import check_text_sink  # noqa: PLC0415 - start-up time
 
         check_text_sink(self.schema)
-        self._add_sink(SinkSpec("text", _absolute(path), overwrite))
+        self._add_sink(SinkSpec("text", local_path(path, "write_text"), overwrite))
 
     def _add_sink(self, spec: SinkSpec) -> None:
         self._environment.add_sink(LogicalNode(Sink(spec), (self._node,), self.schema))
@@ -290,7 +307,3 @@ class DataSet(FunctionalCalls["DataSet"], PartitioningCalls["DataSet"]):
     def explain(self) -> str:
         """Return how the data set would be computed: strategies, sizes and their origin, costs, what lost and why."""
         return self._environment.explain_node(self._node)
-
-
-def _absolute(path: PathLike) -> str:
-    return os.path.abspath(os.path.expanduser(os.fspath(path)))  # noqa: PTH100, PTH111 - links are kept

@@ -29,6 +29,7 @@ from engine.api.logical_node import LogicalNode, build_plan
 from engine.api.partitioning import checked_rate
 from engine.api.planning import explain_plan, with_exact_splits
 from engine.api.results import read_parts
+from engine.api.unwritten_outputs import UNWRITTEN
 from engine.client.job_result import JobResult
 from engine.commit.output_check import check_outputs
 from engine.config.command_line import current_command_line
@@ -41,6 +42,7 @@ from engine.graph.plan import Sink, Source
 from engine.graph.source_spec import SinkSpec, SourceSpec, SourceStatistics
 from engine.private_folder import scratch_folder
 from engine.process_folder import FolderPrefix, ProcessFolder, sweep
+from engine.user_warnings import calling_place
 
 Paths = PathLike | Iterable[PathLike]
 
@@ -181,6 +183,8 @@ class Environment:
     def add_sink(self, sink: LogicalNode) -> None:
         """Let the next ``execute`` run a sink (DataSet.write_* calls this)."""
         self._sinks.append(sink)
+        if isinstance(sink.operator, Sink):
+            UNWRITTEN.add(sink.operator.spec, calling_place())
 
     def execute(self, name: str | None = None) -> JobResult:
         """Run all sinks declared since the last call as one job, and wait for it.
@@ -188,6 +192,9 @@ class Environment:
         Raises: PlanError (no sink, or an output that exists: nothing was started), JobExecutionError.
         """
         sinks, self._sinks = self._sinks, []
+        for sink in sinks:
+            if isinstance(sink.operator, Sink):
+                UNWRITTEN.take(sink.operator.spec)
         chosen = current_command_line().job_name or name or _script_name()
         if not sinks:
             raise PlanError("there is nothing to execute: call write_csv, write_parquet or another write_* first")

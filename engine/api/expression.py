@@ -3,16 +3,18 @@
     (col("price") * (1 - col("discount"))).alias("net")      col("name").str.upper()      col("day").dt.year()
 
 An Expr is immutable. Comparisons give Exprs, so ``and``, ``or``, ``not`` and chained comparisons cannot work on them:
-``&``, ``|``, ``~`` and ``between`` do.
+``&``, ``|``, ``~`` and ``between`` do (``python_habits`` has the errors). ``col("a") is None`` is a plain False, which
+nobody can change: ``is_null()`` is the expression.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NoReturn
+from typing import Any
 
 import pyarrow as pa
 
+from engine.api.python_habits import RowValue, warn_plain_truth
 from engine.api.string_expressions import StringExpressions
 from engine.api.time_expressions import TimeExpressions
 from engine.errors import SchemaError
@@ -22,13 +24,9 @@ from engine.expressions.text import expression_text
 from engine.graph.expression import Call, Cast, ColumnRef, Expression, NamedExpression
 
 _PYTHON_TYPES: dict[Any, pa.DataType] = {int: pa.int64(), float: pa.float64(), str: pa.string(), bool: pa.bool_()}
-_NO_TRUTH = (
-    "an expression is neither true nor false here, it is evaluated for each row later: use & for and, | for or,"
-    " ~ for not (with parentheses around comparisons), between() for a < x < b"
-)
 
 
-class Expr:
+class Expr(RowValue):
     """A value computed for each row. ``name`` is what the column is called, "" when nobody said."""
 
     __slots__ = ("_name", "expression")
@@ -127,22 +125,23 @@ class Expr:
         return self.call("greater_equal", other)
 
     def __and__(self, other: Any) -> Expr:
+        warn_plain_truth(other, "&")
         return self.call("and", other)
 
     def __rand__(self, other: Any) -> Expr:
+        warn_plain_truth(other, "&")
         return self._reversed("and", other)
 
     def __or__(self, other: Any) -> Expr:
+        warn_plain_truth(other, "|")
         return self.call("or", other)
 
     def __ror__(self, other: Any) -> Expr:
+        warn_plain_truth(other, "|")
         return self._reversed("or", other)
 
     def __invert__(self) -> Expr:
         return self.call("not")
-
-    def __bool__(self) -> NoReturn:
-        raise SchemaError(_NO_TRUTH)
 
     def __hash__(self) -> int:
         return id(self)

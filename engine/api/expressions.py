@@ -22,6 +22,7 @@ from engine.api.aggregates import (
     variance,
 )
 from engine.api.expression import Expr, to_data_type, to_expression
+from engine.api.python_habits import warn_plain_truth
 from engine.errors import SchemaError
 from engine.expressions.literals import make_literal
 from engine.graph.expression import Case, ColumnRef, Expression
@@ -66,6 +67,7 @@ class When:
     def __init__(self, branches: Branches, condition: Expr) -> None:
         if not isinstance(condition, Expr) and not isinstance(condition, bool):
             raise SchemaError(f"when({condition!r}): a condition is an expression such as col('a') > 1")
+        warn_plain_truth(condition, "when")
         self._branches = branches
         self._condition = to_expression(condition)
 

@@ -16,8 +16,9 @@ from engine.errors import EngineError, JobExecutionError
 def run_script(script: Path, arguments: Sequence[str], module_path: Sequence[str]) -> int:
     """Run a script as ``__main__`` and return the exit code of the command.
 
-    ``module_path``: files and folders of ``--py-files``, put in front of the module search path. What the script
-    raises is reported on standard error: engine errors as their text, others with the script's own frames.
+    ``module_path``: files and folders of ``--py-files``, put in front of the module search path. A script that declares
+    outputs and executes nothing has failed. What the script raises is reported on standard error: engine errors as
+    their text, others with the script's own frames.
     """
     if not script.is_file():
         print(f"error: no such script: {script}", file=sys.stderr)
@@ -36,7 +37,7 @@ def run_script(script: Path, arguments: Sequence[str], module_path: Sequence[str
     except SystemExit as leaving:
         if isinstance(leaving, TerminatedError):
             print("cancelled", file=sys.stderr)
-        return _exit_code(leaving)
+        return _exit_code(leaving) or _unwritten()
     except KeyboardInterrupt:
         print("cancelled", file=sys.stderr)
         return 128 + signal.SIGINT
@@ -49,7 +50,17 @@ def run_script(script: Path, arguments: Sequence[str], module_path: Sequence[str
         lines = ["Traceback (most recent call last):\n", *traceback.format_list(own)]
         sys.stderr.write("".join(lines) + "".join(traceback.format_exception_only(error)))
         return 1
-    return 0
+    return _unwritten()
+
+
+def _unwritten() -> int:
+    """Return 1, and say why, where the script declared outputs that no job was to write."""
+    unwritten = sys.modules.get("engine.api.unwritten_outputs")  # not loaded: there are none
+    text = None if unwritten is None else unwritten.UNWRITTEN.forget()
+    if text is None:
+        return 0
+    print(f"error: {text}", file=sys.stderr)
+    return 1
 
 
 def _exit_code(leaving: SystemExit) -> int:

@@ -1,5 +1,8 @@
 """From what a user wrote to the files that are read: a file, a folder, a glob, or a list of those.
 
+A path may be a URL of a file as well (``file:///data/a.csv``, as Python, Spark and browsers write it); other schemes
+are refused by name.
+
 In a folder, names that begin with ``.`` or ``_`` (``_SUCCESS``, ``_manifest.json``, checksum files) are no data and
 are skipped; folders inside it are not entered. Files come in the order of their names, paths are absolute.
 """
@@ -8,13 +11,41 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 from collections.abc import Iterable
 from pathlib import Path
+from urllib.parse import unquote
 
 from engine.errors import NotYetSupportedError, PlanError
 
 PathLike = str | os.PathLike[str]
 _COMPRESSED = {".gz", ".bz2", ".xz", ".zst", ".lz4", ".zip"}
+
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?=/)")
+
+
+def local_path(path: PathLike, what: str) -> str:
+    """Return the absolute path that a user wrote: a path, ``~`` included, or a ``file://`` URL. Links are kept.
+
+    Raises: PlanError for a URL of another scheme or of another host.
+    """
+    text = os.fspath(path)
+    scheme = _SCHEME.match(text) if isinstance(text, str) else None
+    if scheme is None or os.path.lexists(text):
+        return os.path.abspath(os.path.expanduser(text))  # noqa: PTH100, PTH111 - resolve() would follow links
+    if scheme[1].lower() != "file":
+        raise PlanError(
+            f"{what}({text!r}): {scheme[1]}:// is no place that can be reached; copy the data, and give its path or a"
+            " file:// URL"
+        )
+    rest = text[scheme.end() :]
+    host, slash, inside = rest[2:].partition("/") if rest.startswith("//") else ("", "/", rest[1:])
+    if host not in ("", "localhost"):
+        raise PlanError(
+            f"{what}({text!r}): {host!r} is another host; a path on this machine is file:///... with 3 slashes"
+        )
+    return os.path.abspath(slash + unquote(inside))  # noqa: PTH100
 
 
 def _is_data(path: Path) -> bool:
@@ -59,7 +90,7 @@ def expand_paths(path: PathLike | Iterable[PathLike], reader: str) -> tuple[str,
     return tuple(
         os.path.abspath(file)  # noqa: PTH100 - resolve() would follow links
         for pattern in patterns
-        for file in _expand_one(os.path.expanduser(os.fspath(pattern)), reader)  # noqa: PTH111
+        for file in _expand_one(local_path(pattern, reader), reader)
     )
 
 

@@ -14,6 +14,7 @@ import msgspec
 import pyarrow as pa
 
 from engine.connectors.parquet_source import parquet_source, plain_file_schema
+from engine.connectors.paths import local_path
 from engine.connectors.records_manifest import RecordsColumn, RecordsManifest, read_manifest
 from engine.errors import SchemaError
 from engine.graph.source_spec import ColumnStatistics, ParquetSource, SourceStatistics
@@ -24,7 +25,7 @@ def records_source(folder: str | os.PathLike[str]) -> tuple[ParquetSource, Sourc
 
     Raises: PlanError (no data set), DataError (damaged), SchemaError (parts that differ from the manifest's schema).
     """
-    path = Path(os.path.abspath(os.path.expanduser(os.fspath(folder))))  # noqa: PTH100, PTH111 - keeps links
+    path = Path(local_path(folder, "read_records"))
     manifest = read_manifest(path)
     schema = plain_file_schema(pa.ipc.read_schema(pa.py_buffer(manifest.schema)))
     parts = [path / file.name for file in manifest.files if file.rows]

@@ -11,6 +11,7 @@ import sys
 import msgspec
 
 from engine.api.executor import TARGETS, register_executor
+from engine.api.unwritten_outputs import UNWRITTEN
 from engine.client.job_result import JobResult
 from engine.config.loader import Configuration
 from engine.config.options import PARALLELISM_DEFAULT
@@ -72,6 +73,7 @@ class ExplainExecutor(LocalExecutor):
         """Print the explained plan to standard output and leave the script."""
         optimized = optimize(plan, self.optimizer_settings(configuration))
         sys.stdout.write("\n".join([*summary(optimized), ""]) if self._in_short else explain(optimized))
+        UNWRITTEN.forget()  # nobody looks at what the script would do next
         raise SystemExit(0)
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from engine.connectors.paths import expand_paths
+from engine.connectors.paths import expand_paths, local_path
 from engine.errors import PlanError
 
 
@@ -30,3 +30,25 @@ def test_a_folder_of_folders_is_told_how_to_be_read(table):
     (table.parent / "empty").mkdir()
     with pytest.raises(PlanError, match=r"holds no files$"):
         expand_paths(table.parent / "empty", "read_csv")
+
+
+@pytest.mark.parametrize("begin", ["file://", "file:", "file://localhost", "FILE://"])
+def test_a_url_of_a_file_is_a_path(table, begin):
+    (table / "two words.csv").write_text("1\n")
+    assert local_path(f"{begin}{table}/two%20words.csv", "read_csv") == str(table / "two words.csv")
+    assert names(f"{begin}{table}/*/*.csv") == ["a.csv", "b.csv"]
+    assert local_path((table / "ü *").as_uri(), "write_csv") == str(table / "ü *")
+
+
+def test_urls_of_other_places_are_refused_by_name(table):
+    with pytest.raises(PlanError, match=r"^read_csv\('s3://bucket/a.csv'\): s3:// is no place .* copy the data"):
+        expand_paths("s3://bucket/a.csv", "read_csv")
+    with pytest.raises(PlanError, match=r"'server' is another host; .* file:///"):
+        expand_paths("file://server/a.csv", "read_csv")
+
+
+def test_a_path_that_looks_like_a_url_and_exists_is_a_path(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "s3:").mkdir()
+    (tmp_path / "s3:" / "a.csv").write_text("1\n")
+    assert local_path("s3:/a.csv", "read_csv") == str(tmp_path / "s3:" / "a.csv")

@@ -307,3 +307,43 @@ def test_help_is_fast_and_complete(run):
     assert done.returncode == 0
     for option in ("-t", "-p", "-d", "-D", "-m", "-n", "--py-files", "--json", "--verbose"):
         assert option in done.stdout
+
+
+FORGOTTEN = """
+    import pyarrow as pa
+    from engine import Environment
+
+    def main():
+        with Environment() as env:
+            data = env.from_arrow(pa.table({"a": [1]}))
+            data.write_csv("out")
+            data.write_parquet("out2")
+
+    main()
+"""
+
+
+def test_a_script_that_declares_outputs_and_executes_nothing_fails_and_says_so(run, job, tmp_path):
+    for command in (("job", "submit"), ("job", "submit", "--json"), ("job", "info")):
+        done = run(*FLINK_RUN, *command, job(FORGOTTEN))
+        assert done.returncode == 1
+        assert done.stderr.startswith(f"error: nothing was written to {tmp_path / 'out'} and 1 more: write_csv (")
+        assert "job.py, line 8" in done.stderr
+        assert "call env.execute()" in done.stderr
+        assert len(done.stderr.splitlines()) == 1
+    assert json.loads(run(*FLINK_RUN, "--json", job(FORGOTTEN)).stdout)["state"] == "FAILED"
+
+
+def test_without_flink_run_a_forgotten_execute_is_warned_of_when_the_program_ends(run, job):
+    done = run(job(FORGOTTEN))
+    assert done.returncode == 0
+    assert done.stdout == ""
+    assert done.stderr.count("DreyWarning: nothing was written to") == 1
+    assert "job.py:8: " in done.stderr
+
+
+def test_a_program_that_executes_or_fails_is_not_warned(run, job):
+    assert run(job()).stderr == ""
+    failed = run(job(f"{FORGOTTEN.rstrip()}\n    raise ValueError('its own')\n", "failed.py"))
+    assert "ValueError: its own" in failed.stderr
+    assert "nothing was written" not in failed.stderr

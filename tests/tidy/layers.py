@@ -5,7 +5,7 @@
 
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors",),
-    ("ids", "clock", "config", "fault_points", "private_folder"),
+    ("ids", "clock", "config", "fault_points", "private_folder", "user_warnings"),
     ("process_folder", "task_log"),
     ("memory",),
     ("graph",),

@@ -1,0 +1,101 @@
+"""Python's ``if``, ``in``, ``len``, ``for`` and ``sum`` on expressions and data sets: what to write instead.
+
+    if col("a") > 1        col("a") and col("b")      truth: neither true nor false before rows are read
+    sum(col("a"))          for x in col("a")          an expression is one value of each row, not a list of values
+    1 in col("a")          len(col("a"))              the same
+    for row in data_set    len(data_set)              rows are there after a job: collect(), count()
+
+Each is an error that says what to write. What Python decides without asking the value cannot be caught here:
+``col("a") is None`` is a plain ``False``, and so is ``x is not None`` a plain ``True``; ``plain_truth`` says so where
+such a bool is given to ``filter``, and ``warn_plain_truth`` where a bool may be meant.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from engine.errors import SchemaError
+from engine.user_warnings import warn_user
+
+_NO_TRUTH = (
+    "an expression is neither true nor false here, it is evaluated for each row later: use & for and, | for or,"
+    " ~ for not (with parentheses around comparisons), between() for a < x < b, is_in([...]) for in,"
+    " when(...).then(...).otherwise(...) for if, and for min() and max() of two columns"
+)
+_NOT_A_LIST = (
+    "an expression is one value of each row, evaluated later, and cannot be iterated over: a column is added up with"
+    " group_by(...).agg(total=sum_(col('a'))) (count, min_, max_, avg likewise); its values come back with collect()"
+)
+_NO_LENGTH = (
+    "an expression has no length before rows are read: col('a').str.length() is the length of each string,"
+    " data_set.count() the number of rows"
+)
+_NO_MEMBERS = "in does not work on an expression: write col('a').is_in([1, 2]), or col('a').str.contains('text')"
+_NO_ITEMS = (
+    "an expression cannot be indexed: col('a').str.slice(start, length) is a part of a string; rows are chosen with"
+    " filter() and limit(), columns with select()"
+)
+_PLAIN = (
+    "is {value!r} before any row is read, a plain bool. Python decides `is None`, `is not None` and"
+    " comparisons of plain values by itself: write col('a').is_null() or col('a').is_not_null()"
+)
+
+
+class RowValue:
+    """Base of expressions: what Python would ask of a value that is there is an error."""
+
+    __slots__ = ()
+
+    def __bool__(self) -> NoReturn:
+        raise SchemaError(_NO_TRUTH)
+
+    def __iter__(self) -> NoReturn:
+        raise SchemaError(_NOT_A_LIST)
+
+    def __len__(self) -> NoReturn:
+        raise SchemaError(_NO_LENGTH)
+
+    def __contains__(self, _value: object) -> NoReturn:
+        raise SchemaError(_NO_MEMBERS)
+
+    def __getitem__(self, _index: object) -> NoReturn:
+        raise SchemaError(_NO_ITEMS)
+
+
+class RowsLater:
+    """Base of data sets: rows are there only after a job has run."""
+
+    def __bool__(self) -> NoReturn:
+        raise SchemaError(
+            "a data set is neither true nor false: compare it with `is None`, or ask data_set.count(), which runs a job"
+        )
+
+    def __iter__(self) -> NoReturn:
+        raise SchemaError(
+            "a data set cannot be iterated over, its rows are made by a job: `for row in data_set.collect()` runs one;"
+            " a function for each row is data_set.map(fn)"
+        )
+
+    def __len__(self) -> NoReturn:
+        raise SchemaError("a data set has no length before a job has run: data_set.count() runs one and returns it")
+
+    def __contains__(self, _value: object) -> NoReturn:
+        raise SchemaError(
+            "in does not work on a data set: data_set.columns has its names, filter(...).count() its rows"
+        )
+
+    def __setitem__(self, name: object, _value: object) -> NoReturn:
+        raise SchemaError(
+            f"a data set is never changed: data_set = data_set.with_columns({name}=...) is one with another column"
+        )
+
+
+def plain_truth(value: bool, what: str) -> SchemaError:
+    """Return the error for a bool where an expression is needed."""
+    return SchemaError(f"{what}({value!r}): expected an expression, but this {_PLAIN.format(value=value)}")
+
+
+def warn_plain_truth(value: Any, what: str) -> None:
+    """Warn of a bool where one is possible, and a mistake more often than not."""
+    if isinstance(value, bool):
+        warn_user(f"{what}: one side {_PLAIN.format(value=value)}; lit({value!r}) if the constant is meant")

@@ -1,13 +1,13 @@
 """LocalInputChannel: one producer of an input gate that lives in the same process.
 
-    UNKNOWN ──update──► LOCAL ──request()──► (not found: again at ``retry_at_ms``) ──► reading ──► consumed
-                                                                     └── after the last back-off: PartitionNotFoundError
+    request() ──► (not found: again at ``retry_at_ms``) ──► reading ──► consumed
+                                     └── after the last back-off: PartitionNotFoundError
 
 The view comes from the partition manager. A producer that is not registered yet is asked for again after 100 ms, 200 ms
 and so on up to 10 s, and as soon as the manager says that it is there. Fragments of a row larger than a buffer are put
 together: each piece is copied and recycled at once, so a row of any size passes through any pool (``row_pieces``).
 
-Source: Flink's LocalInputChannel, UnknownInputChannel.
+Source: Flink's LocalInputChannel.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from engine.exchange.partition_manager import ResultPartitionManager
 from engine.exchange.ready_queue import ReadyQueue
 from engine.exchange.result_partition import SubpartitionView
 from engine.exchange.row_pieces import Arrivals, RowPieces
-from engine.graph.deployment import InputChannelDescriptor, PartitionLocation
+from engine.graph.deployment import InputChannelDescriptor
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -36,7 +36,7 @@ _FRAGMENT: Final = int(BufferKind.FRAGMENT)
 
 
 class LocalInputChannel:
-    """Reads one subpartition. Used by the gate's thread; ``update`` by any before reading began."""
+    """Reads one subpartition. Used by the gate's thread."""
 
     def __init__(
         self,
@@ -59,27 +59,17 @@ class LocalInputChannel:
         self._pieces = RowPieces(index, arrivals)
 
     @property
-    def is_known(self) -> bool:
-        """Whether it is known where the producer is."""
-        return self.descriptor.location is not PartitionLocation.UNKNOWN
-
-    @property
     def is_reading(self) -> bool:
         """Whether the view is there."""
         return self._view is not None
 
-    def update(self, descriptor: InputChannelDescriptor) -> None:
-        """Say where the producer of an UNKNOWN channel is."""
-        self.descriptor = descriptor
-        self._ready.wake()
-
     def request(self, now_ms: float) -> None:
-        """Ask for the view unless it is there, not known where, or not time yet.
+        """Ask for the view unless it is there, or it is not time yet.
 
         Raises:
             PartitionNotFoundError: asked for the last time.
         """
-        if self._view is not None or self.is_consumed or not self.is_known:
+        if self._view is not None or self.is_consumed:
             return
         partition = self.descriptor.partition
         try:

@@ -14,8 +14,6 @@ when they are registered. ``poll`` waits for a given time only and returns NOTHI
 A producer's failure is raised to the consumer as ProducerFailedError. Whatever is lost, the error's ``partition`` says
 what was being read: its producer may have to run again.
 
-``update_channel`` tells where the producer of an UNKNOWN channel is: it becomes a local or a remote one.
-
 Source: Flink's SingleInputGate. Local channels hand over the producer's buffers; the remote ones of a gate have a pool.
 """
 
@@ -100,15 +98,6 @@ class InputGate:
     def is_finished(self) -> bool:
         """Whether every channel was read to its end."""
         return self._open_count == 0
-
-    def update_channel(self, index: int, descriptor: InputChannelDescriptor) -> None:
-        """Say where the producer of an UNKNOWN channel is. Thread: any."""
-        if descriptor.location is PartitionLocation.REMOTE and not self._channels[index].is_known:
-            self._channels[index] = self._new_channel(index, descriptor)
-            self._ready.wake()
-        else:
-            self._channels[index].update(descriptor)
-        self._are_all_reading = False
 
     def next(self) -> pa.RecordBatch | Buffer | OversizedRow | None:
         """Return the next element, or None when all channels have ended; waits without the GIL.

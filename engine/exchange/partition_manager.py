@@ -50,7 +50,7 @@ class ResultPartitionManager:
                 raise IllegalTransitionError(f"partition {partition.id} is registered already")
             row[partition.id.data_set] = partition
             waiting = self._waiting.pop(partition.id, [])
-        if partition.is_pipelined:
+        if not partition.descriptor.result_type.is_persistent:
             partition.on_all_consumed = self.release
         for callback in waiting:
             callback()

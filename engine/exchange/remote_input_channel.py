@@ -108,8 +108,6 @@ class RemoteReads:
 class RemoteInputChannel:
     """Reads one subpartition from another process."""
 
-    is_known = True
-
     def __init__(
         self, index: int, descriptor: InputChannelDescriptor, reads: RemoteReads, ready: ReadyQueue, arrivals: Arrivals
     ) -> None:
@@ -129,9 +127,6 @@ class RemoteInputChannel:
         self._peer: Peer | None = None
         self._channel: ReceiverChannel | None = None
         self._is_released = False
-
-    def update(self, descriptor: InputChannelDescriptor) -> None:
-        """Do nothing: it is known where the producer is."""
 
     def request(self, now_ms: float) -> None:
         """Ask for the data unless that has been done, or it is not time yet to ask again.

@@ -15,7 +15,6 @@ any number of times, and released explicitly. A BLOCKING broadcast is stored onc
 Invariants
     the partition holds no buffer itself: subpartitions do; all draw on the one pool;
     the number of subpartitions never changes; a buffer that is not taken goes back to the pool;
-    ``on_consumable`` is called once: with the first data (PIPELINED) or at finish (BLOCKING);
     counters are exact: every buffer and batch taken by a subpartition counts once.
 
 Source: Flink's ResultPartition, ReleaseOnConsumptionResultPartition.
@@ -113,7 +112,6 @@ class ResultPartition:
     Args:
         descriptor: identity, type, number of subpartitions.
         pool: where its buffers come from; closed with the partition.
-        on_consumable: told once that consumers may be deployed. Called in the producer's thread.
         space: where a BLOCKING partition spills to.
 
     Raises:
@@ -124,7 +122,6 @@ class ResultPartition:
         self,
         descriptor: ResultPartitionDescriptor,
         pool: LocalBufferPool,
-        on_consumable: Callable[[ResultPartitionId], None] | None = None,
         space: PartitionFileSpace | None = None,
     ) -> None:
         descriptor.result_type.check_supported()
@@ -142,7 +139,6 @@ class ResultPartition:
         self.buffers_peak = 0
         #: set by the manager: releases the partition when every subpartition was consumed
         self.on_all_consumed: Callable[[ResultPartitionId], None] | None = None
-        self._on_consumable = on_consumable
         self._space = space
         self._lock = threading.Lock()
         self._state = PartitionState.PRODUCING  # guarded by: self._lock
@@ -288,7 +284,7 @@ class ResultPartition:
                 raise
 
     def finish(self) -> None:
-        """End production: END_OF_PARTITION goes to every subpartition; BLOCKING becomes consumable."""
+        """End production: END_OF_PARTITION goes to every subpartition; BLOCKING can be read from here on."""
         self.check_producing()
         try:
             if self._data is not None:
@@ -302,7 +298,6 @@ class ResultPartition:
             raise
         if not self.pool.is_closed:
             self.pool.set_required(0)  # what is kept may be squeezed out by those who still produce
-        self._notify_consumable()
 
     def fail(self, error: BaseException) -> None:
         """Drop the data; every consumer gets ProducerFailedError with this cause. No effect after finish or release."""
@@ -392,13 +387,6 @@ class ResultPartition:
     def _count(self, size_bytes: int) -> None:
         self.total_buffers += 1
         self.total_bytes += size_bytes
-        if self.total_buffers == 1 and self.is_pipelined:
-            self._notify_consumable()
-
-    def _notify_consumable(self) -> None:
-        callback, self._on_consumable = self._on_consumable, None
-        if callback is not None:
-            callback(self.id)
 
     def _move(self, state: PartitionState) -> None:
         with self._lock:
@@ -454,13 +442,14 @@ class PipelinedView:
 def pool_bounds(descriptor: ResultPartitionDescriptor, network_pool: NetworkBufferPool) -> tuple[int, int]:
     """Return (required, maximum) buffers of a partition's pool.
 
-    Each subpartition needs an open buffer, and one may be on its way. PIPELINED may have two per subpartition and some
-    floating ones in flight; BLOCKING may hold a quarter of all buffers before it goes to its file.
+    Each subpartition needs an open buffer, and one may be on its way. Where a slow
+    consumer makes the producer wait, there may be two per subpartition and some floating ones in flight; BLOCKING may
+    hold a quarter of all buffers before it goes to its file.
     """
     if descriptor.partitioner.kind == SORTED_RUNS:
         return 1, 1  # sorted runs lie in managed memory and in files
     open_buffers = 1 if descriptor.partitioner.kind == "BROADCAST" else descriptor.subpartition_count
     required = open_buffers + 1
-    if descriptor.result_type is ResultPartitionType.PIPELINED:
+    if descriptor.result_type.has_back_pressure:
         return required, max(required, 2 * open_buffers + FLOATING_BUFFERS)
     return required, required + max(BLOCKING_BUFFERS_MIN, network_pool.segment_count // 4)

@@ -295,9 +295,8 @@ class SortedRunsWriter:
 def new_partition(
     descriptor: ResultPartitionDescriptor,
     pool: LocalBufferPool,
-    on_consumable: Callable[[ResultPartitionId], None] | None = None,
     space: PartitionFileSpace | None = None,
 ) -> ResultPartition:
     """Return the partition of a descriptor: of sorted runs, or of subpartitions."""
     kind = SortedPartition if descriptor.partitioner.kind == SORTED_RUNS else ResultPartition
-    return kind(descriptor, pool, on_consumable, space)
+    return kind(descriptor, pool, space)

@@ -14,7 +14,6 @@ from engine.gateways.messages import (
     JobOverview,
     JobProgress,
     OfferSlots,
-    PartitionConsumable,
     ReportProgress,
     RequestJobOutcome,
     RequestJobProgress,
@@ -41,10 +40,6 @@ class JobMasterGateway(Protocol):
 
     async def update_task_state(self, request: UpdateTaskState) -> Acknowledge:
         """Note the state change of an attempt."""
-        ...
-
-    async def partition_consumable(self, request: PartitionConsumable) -> Acknowledge:
-        """Note that a PIPELINED partition can be read."""
         ...
 
     async def report_progress(self, request: ReportProgress) -> Acknowledge:

@@ -6,7 +6,7 @@
     ResourceManager ── RequestSlot ──► TaskExecutor                                           (3) a slot is assigned
     TaskExecutor ── OfferSlots ──► JobMaster                                                  (4) and offered
     JobMaster ── SubmitTask, CancelTask, ReleasePartitions ──► TaskExecutor                   (5) and used
-    TaskExecutor ── UpdateTaskState, PartitionConsumable, ReportProgress ──► JobMaster
+    TaskExecutor ── UpdateTaskState, ReportProgress ──► JobMaster
     JobMaster ── FreeSlot, ReleaseJob ──► TaskExecutor ── NotifySlotFree ──► ResourceManager
     ResourceManager, JobMaster ── Heartbeat ──► TaskExecutor
     REST ── EndTaskExecutors ──► ResourceManager ── EndProcess ──► TaskExecutor  the cluster is shut down
@@ -385,13 +385,6 @@ class UpdateTaskState(Request[Acknowledge], frozen=True):
     report: TaskReport
 
 
-class PartitionConsumable(Request[Acknowledge], frozen=True):
-    """A PIPELINED partition has its first buffer; sent once a partition."""
-
-    job_id: JobId
-    partition: ResultPartitionId
-
-
 class TaskProgress(msgspec.Struct, frozen=True):
     """Counters of one running attempt."""
 
@@ -432,7 +425,6 @@ MESSAGE_TYPES: tuple[type[msgspec.Struct], ...] = (
     ListTaskExecutors,
     NotifySlotFree,
     OfferSlots,
-    PartitionConsumable,
     ReattachJob,
     RegisterTaskExecutor,
     RegistrationReply,

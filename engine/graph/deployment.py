@@ -34,7 +34,6 @@ class PartitionLocation(StrEnum):
 
     LOCAL = "LOCAL"
     REMOTE = "REMOTE"
-    UNKNOWN = "UNKNOWN"
 
 
 class InputChannelDescriptor(msgspec.Struct, frozen=True):

@@ -2,12 +2,12 @@
 
     slot's managed pages ── by weight ──► chains of the subtasks in the slot (each at least its operators' minimum)
     input edges          ── one gate for each JobEdge, one channel for each producer (and subpartition, where several
-                            are read): LOCAL, REMOTE or UNKNOWN
+                            are read): LOCAL or REMOTE
     data sets            ── one ResultPartitionDescriptor each
     sinks                ── staging folder of each
 
-A producer on the same TaskExecutor is LOCAL, on another one REMOTE with its data address; one that has no slot yet is
-UNKNOWN. Pure.
+A producer on the same TaskExecutor is LOCAL, on another one REMOTE with its data address. Each has a slot by then: a
+pipelined region is deployed when it has all its slots, and what it reads was written by attempts that had theirs. Pure.
 
 Source: Flink's TaskDeploymentDescriptorFactory.
 """
@@ -122,10 +122,9 @@ def _gate(edges: Sequence[ExecutionEdge], job_graph: JobGraph, slot: AllocatedSl
 
 def _channels(edge: ExecutionEdge, slot: AllocatedSlot) -> Iterator[InputChannelDescriptor]:
     producer_slot = edge.partition.producer.current.slot
-    location, address = PartitionLocation.UNKNOWN, ""
-    if producer_slot is not None and producer_slot.resource_id == slot.resource_id:
-        location = PartitionLocation.LOCAL
-    elif producer_slot is not None:
+    assert producer_slot is not None, f"{edge.partition.producer.name} is read before it has a slot"
+    location, address = PartitionLocation.LOCAL, ""
+    if producer_slot.resource_id != slot.resource_id:
         location, address = PartitionLocation.REMOTE, producer_slot.data_address
     for subpartition_index, part in edge.channels:
         yield InputChannelDescriptor(edge.partition.id, location, subpartition_index, address, part)

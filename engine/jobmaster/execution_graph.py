@@ -132,7 +132,6 @@ class ExecutionGraph:
     def withdraw_output(self, vertex: ExecutionVertex) -> None:
         """Let nobody begin to read what a subtask has written: it will be written again."""
         for partition in vertex.partitions:
-            partition.is_consumable = False
             self.results[partition.data_set.id].finished_producers.discard(vertex.subtask_index)
 
     @property
@@ -179,7 +178,6 @@ class ExecutionGraph:
     def _note_finished(self, vertex: ExecutionVertex) -> None:
         self._finished_count += 1
         for partition in vertex.partitions:
-            partition.is_consumable = True
             self.results[partition.data_set.id].finished_producers.add(vertex.subtask_index)
         for edges in vertex.inputs:
             for edge in edges:

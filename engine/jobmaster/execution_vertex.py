@@ -59,8 +59,6 @@ class IntermediateResultPartition(msgspec.Struct, eq=False):
     producer: ExecutionVertex
     subpartition_count: int
     consumers: list[ExecutionEdge] = msgspec.field(default_factory=list)
-    #: PIPELINED: has its first buffer; BLOCKING: is finished
-    is_consumable: bool = False
     #: what the current attempt stored is gone: nobody needed it any more, or it was lost
     is_released: bool = False
     #: a reader found it damaged, or not there
@@ -147,7 +145,7 @@ class ExecutionVertex(msgspec.Struct, eq=False, dict=True):
     def is_needed(self) -> bool:
         """Whether a BLOCKING result of it still has to be read by somebody."""
         return any(
-            not partition.data_set.result_type.is_pipelined
+            partition.data_set.result_type.is_persistent
             and not partition.is_released
             and len(partition.finished_consumers) < len(partition.consumers)
             for partition in self.partitions

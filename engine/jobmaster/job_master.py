@@ -36,7 +36,6 @@ from engine.gateways.messages import (
     CancelTask,
     FreeSlot,
     OfferSlots,
-    PartitionConsumable,
     ReleasePartitions,
     ReportProgress,
     SlotOfferReply,
@@ -259,15 +258,6 @@ class JobMaster(JobScheduling):
             self._early_reports.append(request.report)
         else:
             self._report(request.report)
-        return ACKNOWLEDGE
-
-    async def partition_consumable(self, request: PartitionConsumable) -> Acknowledge:
-        """Note that a PIPELINED partition has its first buffer; its readers may be deployed."""
-        vertex = self._graph.vertex_of(request.partition.producer)
-        for partition in vertex.partitions if vertex is not None else ():
-            if partition.id == request.partition:
-                partition.is_consumable = True
-                self._advance()
         return ACKNOWLEDGE
 
     async def report_progress(self, request: ReportProgress) -> Acknowledge:

@@ -20,7 +20,7 @@ def partitions_to_release(finished: ExecutionVertex) -> dict[str, tuple[ResultPa
     for edges in finished.inputs:
         for edge in edges:
             partition = edge.partition
-            if partition.data_set.result_type.is_pipelined or partition.is_released:
+            if not partition.data_set.result_type.is_persistent or partition.is_released:
                 continue
             if len(partition.finished_consumers) == len(partition.consumers):
                 partition.is_released = True

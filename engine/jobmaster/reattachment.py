@@ -111,7 +111,7 @@ def losses(
             missing = [
                 partition
                 for partition in vertex.partitions
-                if not partition.data_set.result_type.is_pipelined
+                if partition.data_set.result_type.is_persistent
                 and _may_be_read(partition)
                 and partition.id not in partitions
             ]

@@ -96,7 +96,7 @@ def _producers_to_restart(scheduler: Scheduler, subtask: ExecutionVertex) -> Ite
     for edges in subtask.inputs:
         for edge in edges:
             partition = edge.partition
-            if partition.data_set.result_type.is_pipelined:
+            if not partition.data_set.result_type.is_persistent:
                 continue
             if partition.producer.current.state is ExecutionState.FINISHED and not is_available(partition):
                 yield scheduler.region_of(partition.producer)
@@ -107,7 +107,7 @@ def _consumers_to_restart(
 ) -> Iterator[tuple[SchedulingRegion, bool]]:
     """Yield regions that read what a subtask writes, with whether they read other rows at their next attempt."""
     for partition in subtask.partitions:
-        if partition.data_set.result_type.is_pipelined:
+        if not partition.data_set.result_type.is_persistent:
             continue
         has_other_rows = differs or not is_repeatable(partition)
         for edge in partition.consumers:

@@ -43,8 +43,6 @@ from engine.operators.task_services import TaskServices
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from engine.ids import ResultPartitionId
-
 
 class TaskOutput:
     """The end of a chain: every batch goes to the writer of each data set of the vertex."""
@@ -97,18 +95,15 @@ class BatchTask:
     Args:
         descriptor: what to run.
         services: lent by the TaskExecutor.
-        on_consumable: told once for each result partition that its consumers may start.
     """
 
     def __init__(
         self,
         descriptor: TaskDeploymentDescriptor,
         services: TaskServices,
-        on_consumable: Callable[[ResultPartitionId], None] | None = None,
     ) -> None:
         self._descriptor = descriptor
         self._services = services
-        self._on_consumable = on_consumable
         self._context = TaskContext(descriptor, services, configuration_from_texts(descriptor.configuration))
         self._lock = threading.Lock()
         self._partitions: list[ResultPartition] = []  # guarded by: self._lock
@@ -214,7 +209,7 @@ class BatchTask:
                 *pool_bounds(descriptor, self._services.network_pool), owner=str(descriptor.id)
             )
             try:
-                partition = new_partition(descriptor, pool, self._on_consumable, self._services.partition_folders)
+                partition = new_partition(descriptor, pool, self._services.partition_folders)
             except BaseException:
                 pool.close()
                 raise

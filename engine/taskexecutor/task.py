@@ -32,7 +32,7 @@ from engine.graph.deployment import (
     TaskDeploymentDescriptor,
     TaskReport,
 )
-from engine.ids import ResourceId, ResultPartitionId
+from engine.ids import ResourceId
 from engine.task_log import task_log
 from engine.taskexecutor.frozen_heap import FROZEN_HEAP
 from engine.taskexecutor.task_state import TaskState, check_task_transition
@@ -81,7 +81,7 @@ class Invokable(Protocol):
 
 
 #: makes the invokable, in the task's thread
-InvokableFactory = Callable[[TaskDeploymentDescriptor, Callable[[ResultPartitionId], None]], Invokable]
+InvokableFactory = Callable[[TaskDeploymentDescriptor], Invokable]
 
 
 class Task:
@@ -94,7 +94,6 @@ class Task:
         resource_id: ResourceId,
         factory: InvokableFactory,
         on_report: Callable[[Task, TaskReport], None],
-        on_consumable: Callable[[Task, ResultPartitionId], None],
     ) -> None:
         self.descriptor = descriptor
         self.job_master_address = job_master_address
@@ -104,7 +103,6 @@ class Task:
         self._resource_id = resource_id
         self._factory = factory
         self._on_report = on_report
-        self._on_consumable = on_consumable
         self._loop = asyncio.get_running_loop()
         self._lock = threading.Lock()
         #: from when it is made to the last report; guarded by: self._lock
@@ -181,7 +179,7 @@ class Task:
             self._send_last(finished)
 
     def _invoke(self) -> None:
-        invokable = self._factory(self.descriptor, self._partition_consumable)
+        invokable = self._factory(self.descriptor)
         with self._lock:
             self._invokable = invokable
             is_cancelled = self._is_cancelled
@@ -242,9 +240,6 @@ class Task:
                 self._has_told_of_counters = True
                 _log.exception("the counters of %s cannot be read", self.name)
             return None
-
-    def _partition_consumable(self, partition: ResultPartitionId) -> None:
-        self._call_loop(self._on_consumable, self, partition)
 
     def _call_loop(self, callback: Callable[..., None], *arguments: object) -> None:
         try:

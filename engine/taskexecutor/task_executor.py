@@ -74,9 +74,7 @@ _LEAVE_S = 2.0
 class TaskResources(Protocol):
     """What tasks are lent, seen from the endpoint (``task_resources.py``)."""
 
-    def create_invokable(
-        self, descriptor: TaskDeploymentDescriptor, on_consumable: Callable[[ResultPartitionId], None]
-    ) -> Invokable:
+    def create_invokable(self, descriptor: TaskDeploymentDescriptor) -> Invokable:
         """Make what a task runs; called in the task's thread."""
         ...
 
@@ -274,7 +272,6 @@ class TaskExecutor(RpcEndpoint):
             self.resource_id,
             self._resources.create_invokable,
             self._report,
-            self._partition_consumable,
         )
         self._tasks[descriptor.attempt] = task
         self._jobs.add(descriptor.job_id, descriptor.attempt)
@@ -288,10 +285,6 @@ class TaskExecutor(RpcEndpoint):
     def _report(self, task: Task, report: TaskReport) -> None:
         self._jobs.note(task.descriptor.job_id, report)
         self._reporter.report(task, report)
-
-    def _partition_consumable(self, task: Task, partition: ResultPartitionId) -> None:
-        if not self._is_stopped:
-            self.spawn(self._reporter.tell_consumable(task, partition), f"{partition} is consumable")
 
     async def _await_end(self, task: Task) -> None:
         await task.ended.wait()

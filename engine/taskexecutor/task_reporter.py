@@ -15,9 +15,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 
 from engine.errors import EngineError, FencedError
-from engine.gateways.messages import PartitionConsumable, ReportProgress, TaskProgress, UpdateTaskState
+from engine.gateways.messages import ReportProgress, TaskProgress, UpdateTaskState
 from engine.graph.deployment import TaskReport
-from engine.ids import ResultPartitionId
 from engine.rpc.errors import EndpointUnreachableError, RpcTimeoutError
 from engine.rpc.gateway import Gateway
 from engine.rpc.request import Acknowledge, Request
@@ -59,10 +58,6 @@ class TaskReporter:
                     return
         finally:
             del self._queues[task]
-
-    async def tell_consumable(self, task: Task, partition: ResultPartitionId) -> None:
-        """Tell the JobMaster that a PIPELINED partition can be read; it acknowledges."""
-        await self._deliver(task, PartitionConsumable(task.descriptor.job_id, partition))
 
     async def send_progress(self, tasks: Callable[[], Iterable[Task]]) -> None:
         """Send counters of running tasks for ever; what is not delivered is followed by later ones."""

@@ -135,11 +135,9 @@ class ProcessResources:
             pool = NetworkBufferPool(wanted, self.sizes.page_bytes)
             self._services = msgspec.structs.replace(self._services, network_pool=pool)
 
-    def create_invokable(
-        self, descriptor: TaskDeploymentDescriptor, on_consumable: Callable[[ResultPartitionId], None]
-    ) -> Invokable:
+    def create_invokable(self, descriptor: TaskDeploymentDescriptor) -> Invokable:
         """Make the BatchTask of an attempt."""
-        return BatchTask(descriptor, self._services, on_consumable)
+        return BatchTask(descriptor, self._services)
 
     def held_partitions(self, attempts: Iterable[ExecutionAttemptId]) -> list[ResultPartitionId]:
         """Return the partitions of those attempts that are here."""

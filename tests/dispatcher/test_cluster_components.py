@@ -264,14 +264,6 @@ def test_jobs_of_a_stopping_dispatcher_are_suspended():
     scenario([1], body)
 
 
-def test_pipelined_partitions_are_announced_once_and_acknowledged():
-    async def body(cluster):
-        await cluster.run(job_graph([2, 2], [Edge(0, 1)]))
-        assert cluster.rpc.messages.count("PartitionConsumable -> jobmaster") == 2
-
-    scenario([2], body)
-
-
 def test_the_store_keeps_the_latest_jobs():
     store = JobStore(limit=2)
     for letter in "abc":

@@ -150,28 +150,10 @@ def channel(location: PartitionLocation, address: str = "") -> InputChannelDescr
     return InputChannelDescriptor(partition_id(), location, 0, address)
 
 
-def test_an_unknown_channel_is_read_when_it_is_updated(world: World) -> None:
-    described = InputGateDescriptor(0, NO_SCHEMA, PIPELINED, (channel(PartitionLocation.UNKNOWN),))
-    gate = InputGate(described, world.manager)
-    world.writer(forward(world), SCHEMA).emit(batch_of(1))
-    assert gate.poll(10) is NOTHING_YET
-    got: list[Any] = []
-    world.run(lambda: got.append(gate.next()))
-    time.sleep(0.01)
-    gate.update_channel(0, channel(PartitionLocation.LOCAL))
-    world.join()
-    assert got[0].num_rows == 1
-    gate.close()
-
-
 def test_a_remote_channel_is_refused_by_name(world: World) -> None:
     remote = channel(PartitionLocation.REMOTE, "host:1234")
     with pytest.raises(NotYetSupportedError, match="host:1234"):
         InputGate(InputGateDescriptor(0, NO_SCHEMA, PIPELINED, (remote,)), world.manager)
-    gate = InputGate(InputGateDescriptor(0, NO_SCHEMA, PIPELINED, (channel(PartitionLocation.UNKNOWN),)), world.manager)
-    with pytest.raises(NotYetSupportedError):
-        gate.update_channel(0, remote)
-    gate.close()
 
 
 @pytest.mark.parametrize("kind", ["FORWARD", "GLOBAL"])

@@ -184,18 +184,6 @@ def test_a_partition_that_never_comes_is_an_error_after_the_last_back_off(
     gate.close()
 
 
-def test_an_unknown_channel_becomes_a_remote_one(world: RemoteWorld) -> None:
-    unknown = InputChannelDescriptor(partition_id(), PartitionLocation.UNKNOWN, 0)
-    described = InputGateDescriptor(0, NO_SCHEMA, PIPELINED, (unknown,))
-    gate = InputGate(described, world.near.manager, reads=world.reads(1))
-    assert gate.poll(5) is NOTHING_YET
-    produce(world.far, world.far.partition(descriptor(1, "GLOBAL")))
-    got = read_all(world.near, gate)
-    gate.update_channel(0, world.channel(partition_id()))
-    world.join()
-    assert len(rows_of(got)) == 3005
-
-
 def test_the_producers_failure_reaches_the_consumer(world: RemoteWorld) -> None:
     partition = world.far.partition(descriptor(1, "GLOBAL"))
     writer = world.far.writer(partition, SCHEMA, timeout_ms=0)

@@ -20,7 +20,6 @@ from engine.exchange.pipelined_subpartition import PipelinedSubpartition
 from engine.exchange.ready_queue import ReadyQueue
 from engine.exchange.result_partition import PartitionState, ResultPartition
 from engine.graph.ship_strategy import ResultPartitionType
-from engine.ids import ResultPartitionId
 from tests.exchange.world import BLOCKING, PIPELINED, World, descriptor, partition_id
 
 BATCH = pa.record_batch({"a": [1, 2, 3]})
@@ -103,33 +102,6 @@ def test_counters_are_exact(world: World) -> None:
     with pytest.raises(IllegalTransitionError):
         partition.add(late, 0)
     assert (partition.total_buffers, partition.total_bytes) == (4, 148)
-
-
-def test_pipelined_consumers_are_notified_once_with_the_first_buffer(world: World) -> None:
-    told: list[ResultPartitionId] = []
-    partition = world.partition(descriptor(1), on_consumable=told.append)
-    reader = world.manager.create_view(partition.id, 0, ReadyQueue(1), 0)
-    assert told == []
-    for _ in range(1000):
-        partition.add(filled(partition), 0)
-        reader.poll()[0].recycle()
-    partition.finish()
-    assert told == [partition.id]
-
-
-def test_an_empty_pipelined_partition_notifies_at_finish(world: World) -> None:
-    told: list[ResultPartitionId] = []
-    world.partition(descriptor(1), on_consumable=told.append).finish()
-    assert told == [partition_id()]
-
-
-def test_blocking_consumers_are_notified_at_finish(world: World) -> None:
-    told: list[ResultPartitionId] = []
-    partition = world.partition(descriptor(1, result_type=BLOCKING), on_consumable=told.append)
-    partition.add(filled(partition), 0)
-    assert told == []
-    partition.finish()
-    assert told == [partition.id]
 
 
 def test_the_last_consumed_subpartition_releases_a_pipelined_partition(world: World) -> None:

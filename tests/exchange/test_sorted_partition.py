@@ -37,9 +37,7 @@ class Runs:
 def partition(world):
     described = descriptor(3, SORTED_RUNS, ("k",), BLOCKING)
     pool = world.network.local_pool(*pool_bounds(described, world.network), str(described.id))
-    consumable = []
-    partition = new_partition(described, pool, consumable.append, world.folders)
-    partition.consumable = consumable
+    partition = new_partition(described, pool, world.folders)
     world.manager.register(partition)
     return partition
 
@@ -56,9 +54,7 @@ def test_runs_are_kept_counted_and_readable_once_the_producer_has_finished(world
     assert partition.spilled_bytes == 0, "what the sort spilled is its operator's"
     runs.spilled_bytes += 50
     assert partition.spilled_bytes == 50
-    assert partition.consumable == []
     writer.finish()
-    assert partition.consumable == [partition.id]
     assert world.manager.find(partition.id).runs is runs
     world.manager.release(partition.id)
     assert runs.releases == 1

@@ -48,11 +48,8 @@ class Damage:
                 return
             if partition.data is not None:
                 partition.data.spill()
-            notify, partition._on_consumable = partition._on_consumable, None
             finish(partition)
             self._flip(f"v{producer.vertex.index}-{producer.subtask_index}-{producer.attempt_number}")
-            if notify is not None:
-                notify(partition.id)
 
         monkeypatch.setattr(ResultPartition, "finish", finish_and_damage)
 

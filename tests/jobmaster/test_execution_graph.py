@@ -119,7 +119,7 @@ def test_a_new_attempt_has_a_new_partition_id_and_the_old_one_is_kept():
     assert producer.partitions[0].id != old and producer.current.attempt.attempt_number == 1
     assert [execution.state for execution in producer.prior] == [ExecutionState.FINISHED]
     (result,) = graph.results.values()
-    assert not graph.is_finished and not result.is_finished and not producer.partitions[0].is_consumable
+    assert not graph.is_finished and not result.is_finished
     advance(producer, *RUN)
     finish(graph, producer)
     assert graph.is_finished and result.is_finished

@@ -117,12 +117,12 @@ def test_a_tdd_has_gates_channels_partitions_and_pages():
     ]
 
 
-def test_a_producer_without_a_slot_is_an_unknown_channel():
+def test_a_consumer_is_not_described_before_its_producer_has_a_slot():
     graph = build_execution_graph(job_graph([1, 1], [Edge(0, 1)]))
     consumer = graph.vertices[1].subtasks[0]
     consumer.current.slot = slot()
-    descriptor = build_descriptor(consumer, graph.job_graph, [consumer], {})
-    assert descriptor.gates[0].channels[0].location is PartitionLocation.UNKNOWN
+    with pytest.raises(AssertionError, match="is read before it has a slot"):
+        build_descriptor(consumer, graph.job_graph, [consumer], {})
 
 
 @given(st.lists(st.sampled_from([0.0, 0.5, 1.0, 10.0, 1000.0]), min_size=1, max_size=6), st.integers(36, 10_000))

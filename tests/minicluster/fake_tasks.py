@@ -15,10 +15,9 @@ from engine.ids import ExecutionAttemptId, JobId, ResourceId, ResultPartitionId
 class FakeTask:
     """Runs ``body(task)``; a body that waits uses ``task.wait_cancelled``."""
 
-    def __init__(self, resources: FakeResources, descriptor: TaskDeploymentDescriptor, on_consumable) -> None:
+    def __init__(self, resources: FakeResources, descriptor: TaskDeploymentDescriptor) -> None:
         self.descriptor = descriptor
         self.resources = resources
-        self.on_consumable = on_consumable
         self.cancelled = threading.Event()
         self.staged: list[StagedFile] = []
         self.rows = 0
@@ -26,9 +25,6 @@ class FakeTask:
 
     def run(self) -> None:
         self.resources.log("start", self)
-        for partition in self.descriptor.partitions:
-            if partition.result_type.is_pipelined:
-                self.on_consumable(partition.id)
         self.resources.bodies.get(self.descriptor.vertex_name, lambda task: None)(self)
         if self.cancelled.is_set():
             raise TaskCancelledError("cancelled")
@@ -87,9 +83,9 @@ class FakeResources:
     def log(self, event: str, task: FakeTask) -> None:
         self.events.append((event, task.descriptor.vertex_name, task.descriptor.subtask_index))
 
-    def create_invokable(self, descriptor: TaskDeploymentDescriptor, on_consumable) -> FakeTask:
+    def create_invokable(self, descriptor: TaskDeploymentDescriptor) -> FakeTask:
         self.descriptors.append(descriptor)
-        return FakeTask(self, descriptor, on_consumable)
+        return FakeTask(self, descriptor)
 
     def release_partition(self, partition: ResultPartitionId) -> None:
         self.released.append(partition)

@@ -166,7 +166,7 @@ def test_the_root_cause_comes_first_whatever_else_fails(cluster, resources):
 
 
 def test_a_task_that_fails_in_its_constructor_fails_the_job(cluster, resources):
-    def broken(descriptor, on_consumable):
+    def broken(descriptor):
         raise RuntimeError("no operator of that name")
 
     resources.create_invokable = broken

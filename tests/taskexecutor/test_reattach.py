@@ -73,7 +73,7 @@ class Resources:
         self.partitions = set()
         self.released_jobs = []
 
-    def create_invokable(self, descriptor, on_consumable):
+    def create_invokable(self, descriptor):
         self.partitions.add(partition_of(descriptor.attempt))
         self.invokables[descriptor.attempt] = Waiting()
         return self.invokables[descriptor.attempt]
@@ -114,12 +114,11 @@ class JobMaster(RpcEndpoint):
         async with self.changed:
             await asyncio.wait_for(self.changed.wait_for(lambda: state in self.reports.get(attempt, ())), WAIT_S)
 
-    async def partition_consumable(self, request):
+    async def report_progress(self, request):
         return ACKNOWLEDGE
 
-    report_progress = task_executor_lost = cancel_job = partition_consumable
-    request_job_status = request_job_progress = request_job_details = partition_consumable
-    request_job_exceptions = request_job_outcome = partition_consumable
+    task_executor_lost = cancel_job = request_job_status = request_job_progress = report_progress
+    request_job_details = request_job_exceptions = request_job_outcome = report_progress
 
 
 def partition_of(attempt):

@@ -20,3 +20,8 @@ def parse_duration_ms(text: str) -> int:
     if match is None or unit not in _UNIT_MS:
         raise ConfigurationError(f"{text!r} is not a duration: write a number and ms, s, min, h or d")
     return round(float(match[1]) * _UNIT_MS[unit])
+
+
+def parse_interval_ms(text: str) -> int:
+    """Return the milliseconds of a duration, or -1 for "-1": never."""
+    return -1 if text.strip() == "-1" else parse_duration_ms(text)

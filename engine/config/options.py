@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from engine.config.durations import parse_duration_ms
+from engine.config.durations import parse_duration_ms, parse_interval_ms
 from engine.config.ports import parse_ports
 from engine.config.sizes import parse_size
 from engine.errors import ConfigurationError
@@ -33,6 +33,7 @@ _PARSERS: dict[str, Callable[[str], Any]] = {
     "string": str,
     "size": parse_size,
     "duration": parse_duration_ms,
+    "duration, or -1": parse_interval_ms,
     "ports": parse_ports,
 }
 
@@ -140,9 +141,9 @@ SKEW_THRESHOLD = _option(
 )
 BUFFER_TIMEOUT = _option(
     "execution.buffer-timeout",
-    "duration",
+    "duration, or -1",
     "100 ms",
-    "A buffer that is not full is sent after this time; 0 sends after every batch.",
+    "A buffer that is not full is sent after this time; 0 sends after every batch, -1 only when it is full.",
 )
 SLOTS = _option("taskmanager.numberOfTaskSlots", "int", "1", "Slots of a TaskManager.", minimum=1)
 PROCESS_SIZE = _option(

@@ -1,9 +1,10 @@
 """OutputFlusher: one thread per TaskExecutor that hands over half-full buffers which have waited long enough.
 
-    flusher = OutputFlusher(100) ─► register(writer)* ─► unregister(writer)* ─► close()
+    flusher = OutputFlusher() ─► register(writer, time-out)* ─► unregister(writer)* ─► close()
 
-Best effort, as in Flink: a writer that is busy is passed over, and under back pressure flushing has no effect. The
-thread starts with the first writer.
+Each writer has the buffer time-out of its job; the thread looks as often as the shortest of them asks for, and waits
+without end where there is none. Best effort, as in Flink: a writer that is busy is passed over, and under back pressure
+flushing has no effect. The thread starts with the first writer.
 """
 
 from __future__ import annotations
@@ -14,44 +15,46 @@ from engine.exchange.record_writer_builder import Writer
 
 
 class OutputFlusher:
-    """Flushes registered writers.
+    """Flushes registered writers."""
 
-    Args:
-        timeout_ms: buffers at least that old are handed over, 1 or more; looked at that often.
-    """
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._timeouts_ms: dict[Writer, int] = {}  # guarded by: self._changed
+        self._thread: threading.Thread | None = None  # guarded by: self._changed
+        self._is_closed = False  # guarded by: self._changed
 
-    def __init__(self, timeout_ms: int = 100) -> None:
+    def register(self, writer: Writer, timeout_ms: int) -> None:
+        """Begin to flush a writer whose buffers wait so long; 0 (after each batch) and -1 (never) need no flusher."""
         if timeout_ms < 1:
-            raise ValueError(f"a flush interval of {timeout_ms} ms: 0 and -1 need no flusher")
-        self._timeout_ms = timeout_ms
-        self._lock = threading.Lock()
-        self._writers: set[Writer] = set()  # guarded by: self._lock
-        self._thread: threading.Thread | None = None  # guarded by: self._lock
-        self._stop = threading.Event()
-
-    def register(self, writer: Writer) -> None:
-        """Begin to flush a writer."""
-        with self._lock:
-            self._writers.add(writer)
-            if self._thread is None and not self._stop.is_set():
+            return
+        with self._changed:
+            self._timeouts_ms[writer] = timeout_ms
+            if self._thread is None and not self._is_closed:
                 self._thread = threading.Thread(target=self._run, name="output-flusher", daemon=True)
                 self._thread.start()
+            self._changed.notify()
 
     def unregister(self, writer: Writer) -> None:
         """Stop flushing a writer. Idempotent."""
-        with self._lock:
-            self._writers.discard(writer)
+        with self._changed:
+            self._timeouts_ms.pop(writer, None)
 
     def close(self) -> None:
         """End the thread. Idempotent."""
-        self._stop.set()
-        thread = self._thread
-        if thread is not None:
-            thread.join()
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify()
+        if self._thread is not None:
+            self._thread.join()
 
     def _run(self) -> None:
-        while not self._stop.wait(self._timeout_ms / 1000):
-            with self._lock:
-                writers = tuple(self._writers)
-            for writer in writers:
-                writer.flush_if_older_than(self._timeout_ms)
+        while True:
+            with self._changed:
+                shortest_ms = min(self._timeouts_ms.values(), default=None)
+                if not self._is_closed:
+                    self._changed.wait(None if shortest_ms is None else shortest_ms / 1000)
+                if self._is_closed:
+                    return
+                writers = tuple(self._timeouts_ms.items())
+            for writer, timeout_ms in writers:
+                writer.flush_if_older_than(timeout_ms)

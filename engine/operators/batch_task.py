@@ -204,6 +204,7 @@ class BatchTask:
         )
 
     def _open(self) -> None:
+        timeout_ms = self._context.configuration.get(BUFFER_TIMEOUT)
         for descriptor in self._descriptor.partitions:
             pool = self._services.network_pool.local_pool(
                 *pool_bounds(descriptor, self._services.network_pool), owner=str(descriptor.id)
@@ -221,12 +222,12 @@ class BatchTask:
             builder.with_subtask(self._descriptor.subtask_index)
             if self._context.shares_values:
                 builder.with_value_owner(self._context.value_owner())
-            writer = builder.with_timeout(self._context.configuration.get(BUFFER_TIMEOUT)).build()
+            writer = builder.with_timeout(timeout_ms).build()
             self._output.writers.append(writer)
             if partition.is_pipelined:
                 # Row pages do not wait for a consumer to take a wide row: its values lie beside them.
                 self._output.waits_for_consumers |= not isinstance(writer, RecordWriter)
-                self._services.output_flusher.register(writer)
+                self._services.output_flusher.register(writer, timeout_ms)
         self._open_inputs()
         self._open_chain()
 

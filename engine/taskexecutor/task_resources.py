@@ -25,7 +25,6 @@ import pyarrow as pa
 
 from engine.clock import Clock
 from engine.config.loader import Configuration
-from engine.config.options import BUFFER_TIMEOUT
 from engine.connectors.arrow_decay import set_decay
 from engine.exchange.buffer_pool import NetworkBufferPool
 from engine.exchange.output_flusher import OutputFlusher
@@ -99,7 +98,7 @@ class ProcessResources:
             partition_folders=PartitionFolders(io_manager.folders),
             network_pool=NetworkBufferPool(segments, self.sizes.page_bytes),
             partition_manager=partition_manager,
-            output_flusher=OutputFlusher(max(1, configuration.get(BUFFER_TIMEOUT))),
+            output_flusher=OutputFlusher(),
             function_runner=FunctionRunner(
                 self.sizes.workers_bytes,
                 self.sizes.process_bytes,

@@ -66,6 +66,8 @@ def test_an_unknown_variable_suggests_the_nearest(monkeypatch):
         ("execution.mode", "FAST", "not one of PIPELINED"),
         ("taskmanager.memory.managed.size", "16 apples", "apples"),
         ("execution.buffer-timeout", "soon", "not a duration"),
+        ("execution.buffer-timeout", "-2", "not a duration"),
+        ("heartbeat.interval", "-1", "not a duration"),
         ("debug.force-spill", "perhaps", "neither true nor false"),
     ],
 )

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import threading
 import time
 from collections import Counter
 from typing import Any
@@ -233,8 +234,8 @@ def test_the_flusher_s_thread_lets_a_reader_see_a_half_full_buffer(world: World)
     partition = world.partition(descriptor(1, "GLOBAL"))
     writer = world.writer(partition, SCHEMA, timeout_ms=20)
     gate = world.gate([partition.id])
-    flusher = OutputFlusher(20)
-    flusher.register(writer)
+    flusher = OutputFlusher()
+    flusher.register(writer, 20)
     writer.emit(batch_of([(1, "x")]))
     page = gate.poll(60_000)
     assert page is not NOTHING_YET
@@ -245,8 +246,37 @@ def test_the_flusher_s_thread_lets_a_reader_see_a_half_full_buffer(world: World)
     writer.finish()
     writer.close()
     gate.close()
-    with pytest.raises(ValueError, match="flush interval"):
-        OutputFlusher(0)
+
+
+class Flushed:
+    """A writer that notes the ages it is asked for."""
+
+    def __init__(self):
+        self.ages_ms = []
+        self.asked = threading.Event()
+
+    def flush_if_older_than(self, age_ms):
+        self.ages_ms.append(age_ms)
+        self.asked.set()
+
+
+def test_the_flusher_gives_each_writer_its_own_time_out():
+    flusher = OutputFlusher()
+    slow, quick = Flushed(), Flushed()
+    flusher.register(slow, 3_600_000)
+    flusher.register(quick, 1)  # the thread waits for an hour already
+    assert quick.asked.wait(60)
+    assert slow.asked.wait(60)
+    flusher.close()
+    assert (set(slow.ages_ms), set(quick.ages_ms)) == ({3_600_000}, {1})
+
+
+@pytest.mark.parametrize("timeout_ms", [0, -1])
+def test_writers_that_flush_at_once_or_never_need_no_flusher(timeout_ms):
+    flusher = OutputFlusher()
+    flusher.register(Flushed(), timeout_ms)
+    assert flusher._thread is None
+    flusher.close()
 
 
 def test_half_full_buffers_are_handed_over_when_waiting_gets_long(world: World) -> None:

@@ -8,6 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from engine import DataError, JobExecutionError, PlanError, SchemaError, col, count
+from engine.exchange.output_flusher import OutputFlusher
+from engine.exchange.record_writer_builder import RecordWriterBuilder
 from tests.integration.row_oracle import assert_same_rows, rows_of
 
 ROWS = 1_000
@@ -299,3 +301,23 @@ def test_equal_keys_are_together_for_every_partitioning_by_keys(environment, row
             for row in found:
                 homes[row["k"]].add(part)
         assert all(len(home) == 1 for home in homes.values())
+
+
+@pytest.mark.parametrize(("text", "timeout_ms"), [("7 ms", 7), ("0", 0), ("-1", -1)])
+def test_the_buffer_time_out_of_a_job_reaches_its_writers(open_environment, monkeypatch, rows, text, timeout_ms):
+    written, flushed = set(), set()
+    build, register = RecordWriterBuilder.build, OutputFlusher.register
+
+    def building(self):
+        written.add(self._timeout_ms)
+        return build(self)
+
+    def registering(self, writer, timeout):
+        flushed.add(timeout)
+        register(self, writer, timeout)
+
+    monkeypatch.setattr(RecordWriterBuilder, "build", building)
+    monkeypatch.setattr(OutputFlusher, "register", registering)
+    environment = open_environment(**{"execution.buffer-timeout": text})
+    assert environment.from_arrow(rows).shuffle().count() == ROWS
+    assert written == flushed == {timeout_ms}

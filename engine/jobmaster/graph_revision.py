@@ -5,6 +5,7 @@
     vertex untouched            the same objects
     vertex changed              the same subtasks with another JobVertex; new ones when their number changed
     consumers of changed ones   edges made anew
+    producers for changed ones  the same objects; they write another number of subpartitions, unless they have begun
 
 Ids, attempts, states, partitions and everything that ran stay: only subtasks of which no attempt was ever scheduled
 are replaced, and only partitions that nobody has begun get another number of subpartitions.
@@ -47,6 +48,7 @@ def revise(graph: ExecutionGraph, job_graph: JobGraph) -> None:
         _disconnect(graph.vertices[vertex_id.index])
     for vertex in changed:
         _replace(graph, vertex, job_graph)
+    _count_subpartitions(graph)
     for vertex_id in sorted(stale):
         connect_inputs(graph.vertices[vertex_id.index], graph.results)
     graph.count_subtasks()
@@ -75,10 +77,23 @@ def _replace(graph: ExecutionGraph, vertex: ExecutionJobVertex, job_graph: JobGr
         subtask.job_vertex = job_vertex
     for index, data_set in enumerate(job_vertex.outputs):
         graph.results[data_set.id].data_set = data_set
-        consumers = job_graph.vertex(data_set.consumer).parallelism
         for subtask in vertex.subtasks:
-            partition = subtask.partitions[index]
-            partition.data_set = data_set
+            subtask.partitions[index].data_set = data_set
+
+
+def _count_subpartitions(graph: ExecutionGraph) -> None:
+    """Have every producer write for the readers that there are now.
+
+    Of all results, not of changed vertices only: a producer that stays as it was writes another number of
+    subpartitions when its consumer has another number of subtasks.
+    """
+    started = started_vertices(graph)
+    for result in graph.results.values():
+        data_set = result.data_set
+        if data_set.id.producer in started:
+            continue  # it writes what it was told
+        consumers = graph.job_graph.vertex(data_set.consumer).parallelism
+        for index, partition in enumerate(result.partitions):
             partition.subpartition_count = data_set.subpartition_count or subpartition_count(
-                data_set.partitioner.pattern, job_vertex.parallelism, consumers, subtask.subtask_index
+                data_set.partitioner.pattern, len(result.partitions), consumers, index
             )

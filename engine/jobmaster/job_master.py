@@ -27,7 +27,7 @@ import msgspec
 
 from engine.clock import Clock
 from engine.commit.decision import Decision
-from engine.errors import DiskFullError, EngineError, FencedError
+from engine.errors import DiskFullError, EngineError, FencedError, PlanError
 from engine.fault_points import reach
 from engine.gateways.failure_info import cancelled_elsewhere, failure_info, lost_task_executor
 from engine.gateways.job_master import JobMasterGateway
@@ -324,7 +324,11 @@ class JobMaster(JobScheduling):
         """Have the real size of a finished result change the plan of what has not begun."""
         if self._status is not JobStatus.RUNNING or self._failover.restart_count:
             return
-        decisions = self._planner.replan(finished)
+        try:
+            decisions = self._planner.replan(finished)
+        except PlanError as error:
+            self._fail(failure_info(error))
+            return
         for decision in decisions:
             _log.info("job %s: %s", self.job_graph.job_id, decision.text)
         if decisions:

@@ -4,6 +4,7 @@
 
 It collects the facts (sizes of BLOCKING results whose producers have all finished, vertices that have begun), has
 ``engine.optimizer.adaptive_decisions`` decide, applies the decisions to the JobGraph and has what has not begun follow.
+Before and after it ``graph_invariants`` holds: nothing that has begun changes, and all that is written is read.
 ``decisions`` are all so far, in order: with the submitted JobGraph they give the one that runs. Pure.
 """
 
@@ -16,6 +17,7 @@ from engine.graph.run_time_decision import RunTimeDecision
 from engine.ids import IntermediateDataSetId
 from engine.jobmaster.execution_graph import ExecutionGraph, IntermediateResult
 from engine.jobmaster.execution_vertex import ExecutionVertex
+from engine.jobmaster.graph_invariants import check_readers, check_revision
 from engine.jobmaster.graph_revision import revise, started_vertices
 from engine.optimizer.adaptive_changes import replay
 from engine.optimizer.adaptive_decisions import decide
@@ -32,7 +34,10 @@ class RunTimePlanner:
         self.decisions: tuple[RunTimeDecision, ...] = ()
 
     def replan(self, finished: ExecutionVertex) -> tuple[RunTimeDecision, ...]:
-        """Decide again if ``finished`` was the last producer of a BLOCKING result; return the new decisions."""
+        """Decide again if ``finished`` was the last producer of a BLOCKING result; return the new decisions.
+
+        PlanError: the graph that follows would never end; the job must not go on.
+        """
         graph = self._graph
         if graph.job_graph.adaptive is None or not any(
             is_measured(graph.results[partition.data_set.id]) for partition in finished.partitions
@@ -41,12 +46,14 @@ class RunTimePlanner:
         try:
             decided = decide(graph.job_graph, finished_sizes(graph), started_vertices(graph))
             changed = replay(graph.job_graph, decided)
+            check_revision(graph.job_graph, changed, started_vertices(graph))
         except PlanError:  # the plan as it is runs as well
             _log.exception("job %s keeps its plan", graph.job_graph.job_id)
             return ()
         if decided:
             revise(graph, changed)
             self.decisions += decided
+            check_readers(graph)
         return decided
 
     def some_measured(self) -> ExecutionVertex | None:
@@ -56,7 +63,11 @@ class RunTimePlanner:
 
     def adopt(self, decisions: tuple[RunTimeDecision, ...]) -> None:
         """Apply what an earlier leader of the job decided; PlanError when that does not fit."""
-        revise(self._graph, replay(self._graph.job_graph, decisions))
+        graph = self._graph
+        changed = replay(graph.job_graph, decisions)
+        check_revision(graph.job_graph, changed, started_vertices(graph))
+        revise(graph, changed)
+        check_readers(graph)
         self.decisions += decisions
 
 

@@ -167,7 +167,7 @@ def _to_broadcast(facts: Facts, join: JobVertex, small: int) -> RunTimeDecision 
     if not prefers_broadcast(real, stay, parallelism, facts.memory_bytes):
         return None
     change = _runnable_broadcast(job_graph, join, small, stay_set)
-    if change is None:
+    if change is None or not _may_follow(facts, join, change):
         return None
     side, other = SIDES[small], SIDES[1 - small]
     written = "is not shuffled" if change.is_pipelined else "is not shuffled, but stored: the join runs after it"
@@ -210,6 +210,12 @@ def _runnable_broadcast(
         if not is_pipelined or (fits and settings.execution_mode != ExecutionMode.BATCH_FORCED):
             return change
     return None
+
+
+def _may_follow(facts: Facts, join: JobVertex, change: BroadcastInput) -> bool:
+    """Whether nothing has begun that would get another parallelism along with the join."""
+    is_kept = change.parallelism == join.parallelism
+    return is_kept or all(_is_unstarted_region(facts, member) for member in change.followers)
 
 
 def _to_repartition(facts: Facts, join: JobVertex) -> RunTimeDecision | None:

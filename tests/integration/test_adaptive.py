@@ -12,11 +12,12 @@ from rich.console import Console
 from engine import Environment, JoinHint, col, count, sum_
 from engine.cli.progress import progress_table
 from engine.client import job_listener
-from engine.errors import JobCancelledError, JobExecutionError
+from engine.errors import JobCancelledError, JobExecutionError, PlanError
 from engine.gateways.messages import JobProgress, VertexProgress
 from engine.graph.deployment import TaskCounters
 from engine.graph.run_time_decision import BuildSide, RunTimeDecision
 from engine.ids import JobId, JobVertexId
+from engine.jobmaster import run_time_planner
 from engine.minicluster.mini_cluster import MiniCluster
 from tests.integration.conftest import left_over
 
@@ -310,3 +311,29 @@ env.execute("told")
     assert "network buffer" not in source and "spilled" in source
     (join,) = [line for line in told.splitlines() if line.startswith("inner join")]
     assert " managed" in join
+
+
+@pytest.mark.parametrize("how", ["cross", "inner"])
+@pytest.mark.parametrize("parallelism", [2, 8])
+@pytest.mark.parametrize("is_parquet", [False, True])
+def test_a_join_of_a_table_with_itself_ends_where_its_subtasks_become_fewer(tmp_path, how, parallelism, is_parquet):
+    table = pa.table({"a": ["x" * 40000] * 20, "b": ["y"] * 20})
+    pq.write_table(table, tmp_path / "table.parquet")
+    with Environment(config={"parallelism.default": parallelism}) as env:
+        data = env.read_parquet(tmp_path / "table.parquet") if is_parquet else env.from_arrow(table)
+        if how == "cross":
+            joined = data.join(data.rename(a="a2", b="b2"), how="cross")
+        else:
+            joined = data.join(data.rename(a="a2"), on="b", hint=JoinHint.BROADCAST_HASH_SECOND)
+        assert joined.count() == 400
+
+
+def test_a_decision_after_which_somebody_would_wait_for_ever_ends_the_job(monkeypatch):
+    def found(_):
+        raise PlanError("nobody reads number 4")
+
+    monkeypatch.setattr(run_time_planner, "check_readers", found)
+    with Environment(config={"parallelism.default": 2}) as env:
+        data = env.from_arrow(pa.table({"a": ["x" * 40000] * 20, "b": ["y"] * 20}))
+        with pytest.raises(PlanError, match="nobody reads number 4"):
+            data.join(data.rename(a="a2", b="b2"), how="cross").count()

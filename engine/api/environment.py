@@ -109,14 +109,16 @@ class Environment:
         quote: str | None = '"',
         null_values: Sequence[str] = ("",),
         on_bad_row: str = "fail",
+        encoding: str | None = None,
         rate_limit: float | None = None,
     ) -> DataSet:
         """Read delimited text: a file, a folder, a glob, or a list of those.
 
         Without ``schema`` types come from a sample (``explain`` shows it) and, without ``header``, columns are called
         column_0, column_1 and so on. An unquoted empty field is null, a quoted one the empty string. ``on_bad_row``:
-        "fail" with file, line and column, or "skip" and count. ``rate_limit``, on any source: at most so many rows a
-        second of all subtasks together, given out smoothly.
+        "fail" with file, line and column, or "skip" and count. ``encoding``: UTF-8, or one by Python's name, such as
+        "cp1252". Digits that a number would lose (007, ids beyond int64) stay text. ``rate_limit``, on any source: at
+        most so many rows a second of all subtasks together, given out smoothly.
         """
         # Sources that a script does not read are not loaded.
         from engine.connectors.csv_source import csv_source  # noqa: PLC0415
@@ -129,6 +131,7 @@ class Environment:
             quote=quote,
             null_values=null_values,
             on_bad_row=on_bad_row,
+            encoding=encoding,
             parallelism=self.parallelism,
         )
         return self._source(*source, rate_limit)

@@ -11,6 +11,9 @@ records_parts.py       what parts say of their columns, and the manifest made of
 distinct_sketch.pyx    about how many different values a column has
 paths.py               files of a path, folder or glob
 csv_dialect.py         delimiter and quote
+csv_encoding.py        other encodings than UTF-8
+csv_inference.py       types of a file without a schema
+csv_advice.py          warnings: another delimiter, a header, another encoding
 csv_scan.pyx           where records begin and end
 csv_columns.pyx        ordinary blocks of CSV straight into columns; the rest is for csv_parse.py
 quote_mask.pxd, field_index.pxd   quotes, delimiters and newlines of a block as bit masks; prefix_xor.pxd: within quotes

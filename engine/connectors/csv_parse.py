@@ -17,18 +17,21 @@ the columns of the file's schema.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.csv as pacsv
 
 from engine.connectors.csv_dialect import CsvDialect
+from engine.connectors.csv_encoding import guessed_encoding, to_utf8
 from engine.connectors.csv_scan import count_line_ends, ends_quoted, last_record_end, record_offsets
 from engine.errors import DataError
 from engine.graph.source_spec import CsvSource
 
 _TEXT_MAX = 120
+#: what fields are parted by in other files
+_DELIMITERS = (";", "\t", "|", ",")
 #: what is wrong, and what to do
 UNCLOSED = "a quote that opens here is never closed; close it, or pass quote=None where quotes mean nothing"
 
@@ -48,6 +51,7 @@ class BlockParser:
         self._dialect = CsvDialect.of(spec.delimiter, spec.quote)
         self._file_schema = file_schema
         self._columns = columns
+        self._encoding = spec.encoding
         self._null_values = list(spec.null_values)
         self._parse_options = self._dialect.parse_options(len(file_schema))
         self._convert_options = self._convert(columns)
@@ -63,8 +67,15 @@ class BlockParser:
         )
 
     def _read(self, data: memoryview | bytes, convert: pacsv.ConvertOptions) -> pa.Table:
-        options = pacsv.ReadOptions(use_threads=False, block_size=len(data) + 1, column_names=self._file_schema.names)
-        source = pa.BufferReader(pa.py_buffer(self._ended(data)))
+        ended = self._ended(data)
+        if self._encoding:
+            try:
+                ended = to_utf8(ended, self._encoding)
+            except UnicodeDecodeError as error:
+                raise pa.ArrowInvalid(str(error)) from error
+        names = self._file_schema.names
+        options = pacsv.ReadOptions(use_threads=False, block_size=len(ended) + 1, column_names=names)
+        source = pa.BufferReader(pa.py_buffer(ended))
         return pacsv.read_csv(source, options, self._parse_options, convert)
 
     def _ended(self, data: memoryview | bytes) -> memoryview | bytes:
@@ -112,38 +123,62 @@ class BlockParser:
         fields = split_fields(record, self._dialect)
         expected = len(self._file_schema)
         if len(fields) != expected:
-            shown = _shorten(record.decode(errors="replace").rstrip("\r\n"))
-            return f"{len(fields)} fields, expected {expected}: {shown}"
+            text = record.decode(self._encoding or "utf-8", errors="replace").rstrip("\r\n")
+            other = other_delimiter([text], expected) if len(fields) == 1 else ""
+            advice = f"; with delimiter={other!r} there are {expected}" if other else ""
+            return f"{len(fields)} fields, expected {expected}{advice}: {_shorten(text)}"
+        for position, part in enumerate(fields):
+            if self._encoding and not _decodes(part, self._encoding):
+                name = self._file_schema.names[position]
+                return f"column {position + 1} ({name}): {self._value_error(part, pa.string())}"
         for name in self._columns:
             try:
                 self._read(record, self._convert([name]))
             except pa.ArrowInvalid:
                 position = self._file_schema.get_field_index(name)
                 field = self._file_schema.field(name)
-                return f"column {position + 1} ({name}): {_value_error(fields[position], field.type)}"
+                return f"column {position + 1} ({name}): {self._value_error(fields[position], field.type)}"
         return "malformed record"
 
-
-def _value_error(field: bytes, data_type: pa.DataType) -> str:
-    try:
-        text = field.decode()
-    except UnicodeDecodeError:
-        return f"{_shorten(repr(field))} is not valid UTF-8"
-    return f"{_shorten(repr(text))} is not {data_type}"
+    def _value_error(self, field: bytes, data_type: pa.DataType) -> str:
+        try:
+            text = field.decode(self._encoding or "utf-8")
+        except UnicodeDecodeError:
+            if self._encoding:
+                return f"{_shorten(repr(field))} is not {self._encoding}; pass another encoding="
+            return f"{_shorten(repr(field))} is not valid UTF-8; pass encoding={guessed_encoding(field)!r} or another"
+        return f"{_shorten(repr(text))} is not {data_type}"
 
 
 def _shorten(text: str) -> str:
     return text if len(text) <= _TEXT_MAX else f"{text[:_TEXT_MAX]}..."
 
 
-def header_fields(record: bytes, dialect: CsvDialect, path: str) -> list[str]:
+def header_fields(record: bytes, dialect: CsvDialect, path: str, encoding: str = "") -> list[str]:
     """Return the names in the record that a file begins with; DataError where a quote in it is never closed."""
     unclosed = unclosed_quote(record, dialect)
     if unclosed is not None:
         field_index, position = unclosed
         line = count_line_ends(record[:position]) + 1
         raise DataError(f"file {path}, line {line}, column {field_index + 1}: {UNCLOSED}")
-    return [name.decode(errors="replace") for name in split_fields(record, dialect)]
+    return [name.decode(encoding or "utf-8", errors="replace") for name in split_fields(record, dialect)]
+
+
+def _decodes(field: bytes, encoding: str) -> bool:
+    try:
+        field.decode(encoding)
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def other_delimiter(lines: Sequence[str], field_count: int = 0) -> str:
+    """Return a character that parts every line into as many fields (``field_count``, or any from 2 on); "" for none."""
+    for mark in _DELIMITERS:
+        counts = {line.count(mark) + 1 for line in lines}
+        if len(counts) == 1 and (counts == {field_count} if field_count else min(counts) > 1):
+            return mark
+    return ""
 
 
 def split_fields(record: bytes, dialect: CsvDialect) -> list[bytes]:

@@ -29,6 +29,7 @@ import pyarrow as pa
 from engine.connectors.bounded_batches import bounded_batches
 from engine.connectors.csv_columns import ColumnParser, parses_natively
 from engine.connectors.csv_dialect import BYTE_ORDER_MARK, CsvDialect
+from engine.connectors.csv_encoding import to_utf8
 from engine.connectors.csv_long_records import FIELD_BYTES, LongRecord, UnclosedRecord, find_long_record
 from engine.connectors.csv_parse import UNCLOSED, BadRecord, BlockParser, header_fields, unclosed_quote
 from engine.connectors.csv_scan import count_line_ends, ends_quoted, first_record_end, last_record_end
@@ -111,6 +112,8 @@ class CsvReader:
 
     def _long_row(self, file: BinaryIO, begin: int, record: LongRecord) -> pa.RecordBatch | None:
         """Return a long record's row; None: it is to be read as others are, who say what is wrong with it."""
+        if self._spec.encoding:
+            return None
         long_bytes = min(FIELD_BYTES, self._long_record_bytes)
         try:
             row = record.batch(file, self._file_schema.names, long_bytes, self._parser.parse)
@@ -197,7 +200,7 @@ class CsvReader:
         if not self._spec.header:
             return size
         end = first_record_end(data[size:], self._dialect.delimiter, self._dialect.quote)
-        names = header_fields(bytes(data[size : size + end]), self._dialect, path)
+        names = header_fields(bytes(data[size : size + end]), self._dialect, path, self._spec.encoding)
         if end and names != self._file_schema.names:
             raise DataError(
                 f"file {path}, line 1: the header has {', '.join(names)}; expected {', '.join(self._file_schema.names)}"
@@ -227,6 +230,11 @@ class CsvReader:
     def _parse_natively(self, data: memoryview) -> list[pa.RecordBatch] | None:
         if self._column_parser is None:
             return None
+        if self._spec.encoding:
+            try:
+                data = memoryview(to_utf8(data, self._spec.encoding))
+            except UnicodeDecodeError:
+                return None
         batches = self._column_parser.parse(data, BATCH_ROWS_MAX)
         if batches is None:
             self._refusals += 1

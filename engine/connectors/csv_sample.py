@@ -1,8 +1,8 @@
-"""A look into CSV files when the plan is built: names, types and sizes, from a few blocks of records.
+"""A look into CSV files when the plan is built: its begin, and what it holds, from a few blocks of records.
 
-The head of the first file that is not empty gives names and inferred types; blocks spread evenly over all bytes give
-the statistics, since sorted files look different at their ends. A block from the middle begins after the first line
-end in it; should that lie inside quotes, the block does not parse and is left out.
+The head of the first file that is not empty gives names and inferred types (``csv_inference``); blocks spread evenly
+over all bytes give the statistics, since sorted files look different at their ends. A block from the middle begins
+after the first line end in it; should that lie inside quotes, the block does not parse and is left out.
 """
 
 from __future__ import annotations
@@ -13,14 +13,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pyarrow as pa
-import pyarrow.csv as pacsv
 
 from engine.connectors.column_statistics import sample_statistics
 from engine.connectors.csv_dialect import BYTE_ORDER_MARK, CsvDialect
 from engine.connectors.csv_long_records import UnclosedRecord, find_long_record
-from engine.connectors.csv_parse import BlockParser, header_fields, split_fields
+from engine.connectors.csv_parse import BlockParser
 from engine.connectors.csv_scan import first_record_end, last_record_end
-from engine.errors import SchemaError
 from engine.graph.source_spec import CsvSource, SourceStatistics
 
 HEAD_BYTES = 1 << 20
@@ -58,45 +56,6 @@ def first_head(paths: Sequence[str], dialect: CsvDialect) -> bytes:
     return next((head for path in paths if (head := read_head(path, dialect)).strip()), b"")
 
 
-def header_names(head: bytes, dialect: CsvDialect, path: str) -> list[str]:
-    """Return the fields of the first record; DataError where it has a quote that none closes."""
-    return header_fields(head[: first_record_end(head, dialect.delimiter, dialect.quote)], dialect, path)
-
-
-def infer_file_schema(head: bytes, spec: CsvSource, dialect: CsvDialect) -> tuple[pa.Schema, int]:
-    """Return (schema, rows it was inferred from); without a header the names are column_0, column_1 ..."""
-    end = first_record_end(head, dialect.delimiter, dialect.quote)
-    if spec.header:
-        names, body = header_names(head, dialect, spec.paths[0]), head[end:]
-    else:
-        names, body = [f"column_{index}" for index in range(len(split_fields(head[:end], dialect)))], head
-    if len(set(names)) < len(names) or not all(names):
-        raise SchemaError(f"file {spec.paths[0]}: names of the header are empty or repeated: {', '.join(names)}")
-    if not body.strip():
-        return pa.schema([pa.field(name, pa.string()) for name in names]), 0
-    table = _infer(body, names, spec, dialect)
-    fields = [field.with_type(pa.string()) if pa.types.is_null(field.type) else field for field in table.schema]
-    return pa.schema(fields), table.num_rows
-
-
-def _infer(body: bytes, names: list[str], spec: CsvSource, dialect: CsvDialect) -> pa.Table:
-    parse_options = dialect.parse_options(len(names))
-    if spec.on_bad_row == "skip":
-        parse_options.invalid_row_handler = lambda _row: "skip"
-    try:
-        return pacsv.read_csv(
-            pa.BufferReader(body),
-            pacsv.ReadOptions(use_threads=False, block_size=len(body) + 1, column_names=names),
-            parse_options,
-            pacsv.ConvertOptions(
-                null_values=list(spec.null_values), strings_can_be_null=True, quoted_strings_can_be_null=False
-            ),
-        )
-    except pa.ArrowInvalid as error:
-        reason = str(error).partition("\n")[0]
-        raise SchemaError(f"file {spec.paths[0]}: no schema can be inferred: {reason}; pass schema=") from error
-
-
 def _spread_blocks(paths: Sequence[str], sizes: Sequence[int]) -> list[bytes]:
     """Return blocks spread evenly over all bytes, none from the begin of all."""
     total = sum(sizes)
@@ -117,6 +76,12 @@ def _read_block(path: str, position: int, size: int) -> bytes:
         file.seek(position)
         data = file.read(size)
     return data[data.find(b"\n") + 1 : data.rfind(b"\n") + 1]
+
+
+def sample_blocks(spec: CsvSource, head: bytes) -> list[bytes]:
+    """Return blocks of records from all over the files beyond the head, none where that is all."""
+    sizes = [Path(path).stat().st_size for path in spec.paths]
+    return _spread_blocks(spec.paths, sizes) if len(head) + len(BYTE_ORDER_MARK) < sum(sizes) else []
 
 
 class CsvSample(NamedTuple):

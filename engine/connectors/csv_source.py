@@ -16,9 +16,12 @@ from collections.abc import Iterable, Sequence
 import msgspec
 import pyarrow as pa
 
+from engine.connectors.csv_advice import warn_of_mistakes
 from engine.connectors.csv_dialect import CsvDialect
-from engine.connectors.csv_parse import BlockParser
-from engine.connectors.csv_sample import csv_statistics, first_head, header_names, infer_file_schema
+from engine.connectors.csv_encoding import checked_encoding, refuse_utf16
+from engine.connectors.csv_inference import header_names, infer_file_schema
+from engine.connectors.csv_parse import BlockParser, other_delimiter
+from engine.connectors.csv_sample import csv_statistics, first_head, sample_blocks
 from engine.connectors.csv_splits import provisional_splits
 from engine.connectors.paths import PathLike, expand_paths, refuse_compressed
 from engine.errors import ConfigurationError, SchemaError
@@ -37,6 +40,7 @@ def csv_source(
     quote: str | None = '"',
     null_values: Sequence[str] = ("",),
     on_bad_row: str = "fail",
+    encoding: str | None = None,
     parallelism: int = 1,
 ) -> tuple[CsvSource, SourceStatistics, pa.Schema]:
     """Return a CSV source, what is known of its size, and its schema.
@@ -52,6 +56,7 @@ def csv_source(
     paths = expand_paths(path, "read_csv")
     refuse_compressed(paths, "read_csv")
     head = first_head(paths, dialect)
+    refuse_utf16(head, paths[0])
     spec = CsvSource(
         paths=paths,
         splits=provisional_splits(paths, parallelism),
@@ -62,21 +67,26 @@ def csv_source(
         quote=quote or "",
         null_values=tuple(null_values),
         on_bad_row=on_bad_row,
+        encoding=checked_encoding(encoding, delimiter, quote),
     )
+    is_inferred = schema is None
     note = ""
     if schema is None:
         if not head:
             raise SchemaError(f"read_csv({paths[0]!r}): the file is empty and there is no schema; pass schema=")
-        file_schema, row_count = infer_file_schema(head, spec, dialect)
+        file_schema, row_count, why = infer_file_schema(head, spec, dialect, sample_blocks(spec, head))
         schema = file_schema
-        note = f"schema inferred from {row_count} rows: {_schema_text(schema)}; "
+        note = f"schema inferred from {row_count} rows: {_schema_text(schema)}; {why}"
     else:
         schema = _plain(schema)
-        file_schema = _by_header(schema, header_names(head, dialect, paths[0]), paths[0]) if header and head else schema
+        names = header_names(head, dialect, paths[0], spec.encoding) if header and head else []
+        file_schema = _by_header(schema, names, paths[0]) if names else schema
     spec = msgspec.structs.replace(
         spec, file_schema_ipc=file_schema.serialize().to_pybytes(), columns=tuple(schema.names)
     )
     _check_types(spec, file_schema)
+    if head:
+        warn_of_mistakes(spec, head, file_schema, dialect, is_inferred=is_inferred)
     return spec, csv_statistics(spec, head, file_schema, note), schema
 
 
@@ -99,7 +109,9 @@ def _by_header(schema: pa.Schema, names: list[str], path: str) -> pa.Schema:
     """Return the schema of the file: its header's names with the types that are given."""
     missing = [name for name in schema.names if name not in names]
     if missing:
-        raise SchemaError(f"file {path}: the header has no {', '.join(missing)}; it has {', '.join(names)}")
+        other = other_delimiter(names) if len(names) == 1 else ""
+        advice = f"; pass delimiter={other!r} if that parts them" if other else ""
+        raise SchemaError(f"file {path}: the header has no {', '.join(missing)}; it has {', '.join(names)}{advice}")
     if len(set(names)) < len(names):
         raise SchemaError(f"file {path}: names of the header are repeated: {', '.join(names)}")
     return pa.schema([schema.field(name) if name in schema.names else pa.field(name, pa.string()) for name in names])
@@ -112,7 +124,7 @@ def _check_types(spec: CsvSource, schema: pa.Schema) -> None:
         parser = BlockParser(spec, pa.schema([field]), [field.name])
         try:
             parser.parse(null.encode() + b"\n")
-        except pa.ArrowNotImplementedError as error:
-            raise SchemaError(f"read_csv: column {field.name!r} cannot be read as {field.type} from text") from error
+        except pa.ArrowNotImplementedError:
+            raise SchemaError(f"read_csv: column {field.name!r} cannot be read as {field.type} from text") from None
         except pa.ArrowInvalid:
             continue

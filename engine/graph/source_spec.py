@@ -38,6 +38,8 @@ class CsvSource(msgspec.Struct, frozen=True, tag="csv"):
     quote: str = '"'
     null_values: tuple[str, ...] = ("",)
     on_bad_row: str = "fail"
+    #: Python's name of the encoding; "": UTF-8, taken as it is
+    encoding: str = ""
 
 
 class ParquetSource(msgspec.Struct, frozen=True, tag="parquet"):

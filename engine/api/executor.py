@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
+from engine.client.deployments import why_refused
 from engine.client.job_result import JobResult
 from engine.config.loader import Configuration
 from engine.errors import ConfigurationError, NotYetSupportedError
@@ -53,9 +54,10 @@ def register_executor(target: str, factory: ExecutorFactory) -> None:
 
 
 def check_target(target: str) -> None:
-    """Raise ConfigurationError for a target that does not exist."""
-    if target not in TARGETS and target not in _factories:
-        raise ConfigurationError(f"target {target!r}: choose one of {', '.join(TARGETS)}")
+    """Raise ConfigurationError for a target that does not exist; what Flink calls so is refused by name."""
+    if target in TARGETS or target in _factories:
+        return
+    raise ConfigurationError(f"target {target!r}: {why_refused(target) or 'choose one of ' + ', '.join(TARGETS)}")
 
 
 def executor_of(target: str) -> Executor:

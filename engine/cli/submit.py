@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 from typing import Any, TextIO
 
+from engine.api.executor import check_target
 from engine.cli.progress import TerminalProgress
 from engine.cli.run_script import run_script, set_verbose
 from engine.client.job_listener import install_listener
@@ -82,12 +83,22 @@ def parse_option(text: str) -> tuple[str, str]:
     return key, value
 
 
+def parse_target(text: str) -> str:
+    """Return a target that exists, or say what to use instead."""
+    try:
+        check_target(text)
+    except ConfigurationError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+    return text
+
+
 def add_script_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what every command that runs a script understands."""
     parser.add_argument(
         "-t",
         "--target",
-        choices=("local", "cluster", "spark"),
+        type=parse_target,
+        metavar="{local,cluster,spark}",
         help="where to run: embedded (default), cluster, Spark",
     )
     parser.add_argument("-p", "--parallelism", type=int, metavar="N", help="subtasks of each operator")

@@ -3,6 +3,7 @@
 cluster_client.py  ClusterClient: questions to the JobManager that leads, asked again where the next one is
 leader_answers.py  how a JobManager says that it is not the one to ask
 leader_source.py   where that is: fixed addresses; elected_leader.py: a watch on ZooKeeper; leader_address.py: which
+deployments.py     ways to deploy that Flink has: which are here, which are refused by name
 job_result.py      JobResult: state, runtime, rows and bytes of every subtask
 job_listener.py    who watches the jobs of this process
 termination.py     SIGTERM while a script waits for its job: cancelled and cleaned up first

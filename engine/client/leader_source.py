@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from typing import Protocol
 
+from engine.client.deployments import why_refused
 from engine.errors import ConfigurationError
 
 
@@ -47,7 +48,7 @@ class FixedAddresses:
         for address in self._addresses:
             host, _, port = address.rpartition(":")
             if not host or not port.isdigit():
-                raise ConfigurationError(f"{address!r} is not an address: write host:port")
+                raise ConfigurationError(f"{address!r} is not an address: {why_refused(address) or 'write host:port'}")
 
     @property
     def count(self) -> int:

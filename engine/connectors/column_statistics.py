@@ -114,10 +114,13 @@ def key_text(value: pa.Scalar) -> str | None:
 
 
 def footer_bounds(known: Any) -> tuple[Any, Any] | None:
-    """Return minimum and maximum of a column chunk's statistics, which have them; None for texts that are not UTF-8."""
+    """Return minimum and maximum of a column chunk's statistics, which have them.
+
+    None where Python has no such value: texts that are not UTF-8, dates and timestamps beyond the years 1 to 9999.
+    """
     try:
         return known.min, known.max
-    except UnicodeDecodeError:
+    except (UnicodeDecodeError, OverflowError, ValueError):
         return None
 
 

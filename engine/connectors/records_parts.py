@@ -85,13 +85,27 @@ def hand_on(former: str, latter: str) -> tuple[str, str]:
     """Return the statistics of two parts of a subtask as JSON, the latter with what both tell of columns."""
     first, second = (msgspec.json.decode(each, type=PartStatistics) for each in (former, latter))
     told = [(each.row_count, each.columns) for each in (first, second) if each.row_count]
-    columns = {name: _joined([(rows, columns[name]) for rows, columns in told]) for name in second.columns}
+    columns = joined_columns(told, list(second.columns))
     bare = msgspec.structs.replace(first, row_count=0, columns={})
     full = msgspec.structs.replace(second, row_count=first.row_count + second.row_count, columns=columns)
     return msgspec.json.encode(bare).decode(), msgspec.json.encode(full).decode()
 
 
+def joined_columns(
+    parts: Sequence[tuple[int, Mapping[str, PartColumn]]], names: Sequence[str]
+) -> dict[str, PartColumn]:
+    """Return what parts of some rows each tell of columns together."""
+    return {name: _joined([(rows, columns[name]) for rows, columns in parts]) for name in names}
+
+
 def records_manifest(schema_ipc: bytes, parts: Sequence[WrittenPart]) -> bytes:
+    """Return the manifest of some parts, in their order, as the bytes of its file."""
+    return encode_manifest(merged_manifest(schema_ipc, parts))
+
+
+def merged_manifest(
+    schema_ipc: bytes, parts: Sequence[WrittenPart], producer: str = PRODUCER, bad_rows: int = 0
+) -> RecordsManifest:
     """Return the manifest of some parts, in their order."""
     known = [msgspec.json.decode(part.statistics_json, type=PartStatistics) for part in parts]
     files = tuple(
@@ -103,7 +117,7 @@ def records_manifest(schema_ipc: bytes, parts: Sequence[WrittenPart]) -> bytes:
     columns = {name: _merged([(rows, of_part[name]) for rows, of_part in filled]) for name in names}
     row_count = sum(part.row_count for part in parts)
     size_bytes = sum(part.size_bytes for part in parts)
-    return encode_manifest(RecordsManifest(schema_ipc, files, row_count, size_bytes, columns, producer=PRODUCER))
+    return RecordsManifest(schema_ipc, files, row_count, size_bytes, columns, producer=producer, bad_rows=bad_rows)
 
 
 def _merged(parts: Sequence[tuple[int, PartColumn]]) -> RecordsColumn:

@@ -5,10 +5,14 @@ batch ─► ParquetWriter                                bytes; its footer: bou
     └──► SpreadSample                                 heavy keys, from at most 16 Ki rows
 
 finish() ─► (rows, bytes, PartStatistics as JSON)     the manifest is made of all parts' (``records_parts``)
+
+``written_parts`` says the same of parts that somebody else has written: it reads their footers, and each value of the
+columns that can be keys.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -17,10 +21,16 @@ import pyarrow.parquet as pq
 
 from engine.connectors.column_statistics import SpreadSample, footer_bounds, heavy_keys_of
 from engine.connectors.distinct_sketch import DistinctSketches
+from engine.connectors.parquet_footers import open_file
 from engine.connectors.parquet_writer import ParquetWriter
 from engine.connectors.records_manifest import file_crc32, footer_crc32, plain_value
-from engine.connectors.records_parts import PART_SHARE_MIN, PartColumn, PartStatistics
+from engine.connectors.records_parts import PART_SHARE_MIN, PartColumn, PartStatistics, WrittenPart, joined_columns
 from engine.expressions.schema_bridge import is_key_type
+from engine.records.plain_types import plain_batch
+
+#: rows that are read at once, and bytes that are read ahead of each column
+_READ_ROWS = 64 << 10
+_READ_BYTES = 1 << 20
 
 
 class RecordsWriter:
@@ -29,8 +39,7 @@ class RecordsWriter:
     def __init__(self, schema: pa.Schema, path: Path) -> None:
         self._schema = schema
         self._path = path
-        self._sample = SpreadSample()
-        self._sketches = DistinctSketches(schema)
+        self._keys = _KeyStatistics(schema)
         self._writer = ParquetWriter(schema, path, has_checksums=True)
 
     @property
@@ -40,9 +49,7 @@ class RecordsWriter:
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Append rows."""
-        if batch.num_rows:
-            self._sketches.add(batch)
-            self._sample.add(batch)
+        self._keys.add(batch)
         self._writer.write(batch)
 
     def finish(self) -> tuple[int, int, str]:
@@ -52,21 +59,71 @@ class RecordsWriter:
         return row_count, size_bytes, msgspec.json.encode(statistics).decode()
 
     def _columns(self) -> dict[str, PartColumn]:
-        metadata = pq.read_metadata(self._path)
-        places = {metadata.schema.column(index).path: index for index in range(metadata.num_columns)}
-        sample = self._sample.table(self._schema)
-        columns = {}
-        for field in self._schema:
-            is_key = is_key_type(field.type)
-            heavy = heavy_keys_of(sample.column(field.name), PART_SHARE_MIN) if is_key and sample.num_rows else ()
-            registers = self._sketches.registers(field.name) if field.name in self._sketches.names else b""
-            bounds = _bounds(metadata, field, places.get(field.name))
-            columns[field.name] = msgspec.structs.replace(bounds, registers=registers, heavy_keys=heavy)
-        return columns
+        return self._keys.with_bounds(_footer_columns(pq.read_metadata(self._path), self._schema))
 
     def abort(self) -> None:
         """Close and remove the file, unless it is finished."""
         self._writer.abort()
+
+
+class _KeyStatistics:
+    """What the values of a stream's columns say that can be keys: how many are different, and which are heavy."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self.schema = schema
+        self.names: list[str] = schema.names
+        self._sample = SpreadSample()
+        self._sketches = DistinctSketches(schema)
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Take rows."""
+        if batch.num_rows:
+            self._sketches.add(batch)
+            self._sample.add(batch)
+
+    def with_bounds(self, bounds: dict[str, PartColumn]) -> dict[str, PartColumn]:
+        """Return the columns' statistics with bounds and nulls that are known."""
+        sample = self._sample.table(self.schema)
+        columns = dict(bounds)
+        for field in self.schema:
+            is_key = is_key_type(field.type)
+            heavy = heavy_keys_of(sample.column(field.name), PART_SHARE_MIN) if is_key and sample.num_rows else ()
+            registers = self._sketches.registers(field.name) if field.name in self._sketches.names else b""
+            columns[field.name] = msgspec.structs.replace(bounds[field.name], registers=registers, heavy_keys=heavy)
+        return columns
+
+
+def written_parts(paths: Sequence[Path], schema: pa.Schema) -> list[WrittenPart]:
+    """Return what there is to know of Parquet files that are whole; ``schema``: as rows of them are read.
+
+    The last one tells of the columns of all. Raises what Arrow does of a damaged file.
+    """
+    keys = _KeyStatistics(pa.schema([field for field in schema if is_key_type(field.type)]))
+    parts: list[WrittenPart] = []
+    bounds: list[tuple[int, dict[str, PartColumn]]] = []
+    for path in paths:
+        statistics = PartStatistics(file_crc32(path), footer_crc32(path))
+        with open_file(str(path), _READ_BYTES) as file:
+            footer = file.metadata
+            if keys.names:
+                for batch in file.iter_batches(_READ_ROWS, columns=keys.names):
+                    plain = plain_batch(batch)
+                    arrays = [plain.column(name) for name in keys.names]
+                    keys.add(pa.RecordBatch.from_arrays(arrays, schema=keys.schema))
+        bounds.append((footer.num_rows, _footer_columns(footer, schema)))
+        if path is paths[-1]:
+            rows = sum(row_count for row_count, _ in bounds)
+            columns = keys.with_bounds(joined_columns(bounds, schema.names))
+            statistics = msgspec.structs.replace(statistics, row_count=rows, columns=columns)
+        text = msgspec.json.encode(statistics).decode()
+        parts.append(WrittenPart(path.name, footer.num_rows, path.stat().st_size, text))
+    return parts
+
+
+def _footer_columns(metadata: pq.FileMetaData, schema: pa.Schema) -> dict[str, PartColumn]:
+    """Return bounds and nulls of all columns as a footer has them."""
+    places = {metadata.schema.column(index).path: index for index in range(metadata.num_columns)}
+    return {field.name: _bounds(metadata, field, places.get(field.name)) for field in schema}
 
 
 def _bounds(metadata: pq.FileMetaData, field: pa.Field, place: int | None) -> PartColumn:

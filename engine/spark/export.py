@@ -1,10 +1,15 @@
 """``bin/spark-export``: Spark reads CSV, Parquet or JSON, cleans it, and writes a record data set.
 
     read ─► trim strings ─► rows that do not parse or fail a check are set aside, and counted
-         ─► Parquet parts in a staging folder ─► manifest with statistics ─► one rename publishes the folder
+         ─► Parquet parts in a staging folder, in one pass over the DataFrame
+         ─► the parts are read back by the engine's own kernels: manifest with statistics and checksums
+         ─► the engine opens the data set as ``read_records`` will ─► one rename publishes the folder
 
-Nothing appears under the output's name before everything is there. Rows set aside lie in ``<output>.rejected`` as
-JSON lines with the reason. ``export_data`` does the same for a DataFrame that is at hand.
+Nothing appears under the output's name before everything is there and can be read. Rows set aside lie in
+``<output>.rejected`` as JSON lines with the reason; only where there are any is the DataFrame computed a second time.
+``export_data`` does the same for a DataFrame that is at hand.
+
+Cost: that of ``df.write.parquet`` and about a tenth more; Spark never counts, caches or groups for the statistics.
 
 Source: the two-phase commit of Spark's own file committers, reduced to one rename.
 """
@@ -13,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 import glob
+import logging
 import os
 import shutil
 import sys
@@ -22,14 +28,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.errors import AnalysisException
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
 from pyspark.sql import types as T  # noqa: N812
 
-from engine.connectors.records_manifest import RecordsFile, RecordsManifest, file_crc32, footer_crc32, write_manifest
+from engine.connectors.parquet_source import plain_file_schema
+from engine.connectors.records_manifest import write_manifest
+from engine.connectors.records_parts import merged_manifest
+from engine.connectors.records_source import records_source
+from engine.connectors.records_writer import written_parts
 from engine.errors import ConfigurationError, EngineError, PlanError
-from engine.spark.statistics import heavy_keys, manifest_columns, observed_metrics
+from engine.spark.exportable import check_types, file_settings
 
 _LOG_SETTINGS = Path(__file__).resolve().parents[2] / "conf" / "spark-log4j2.properties"
 _CORRUPT = "__drey_corrupt"
@@ -116,27 +128,48 @@ def _with_marker(schema: T.DataType) -> T.StructType:
 
 
 def clean(data: DataFrame, checks: Sequence[str], *, trim: bool) -> DataFrame:
-    """Return the data trimmed, with a column that is null for good rows and says why for the others."""
+    """Return the data trimmed; where rows can be bad, with a column that says why, and is null for good ones.
+
+    Raises:
+        PlanError: a check that Spark does not understand.
+    """
+    fields = [field for field in data.schema.fields if field.name != _CORRUPT]
+    columns = [_column(field.name) for field in fields]
+    if trim:
+        columns = [
+            F.trim(column).alias(field.name) if isinstance(field.dataType, T.StringType) else column
+            for field, column in zip(fields, columns, strict=True)
+        ]
+    marker = [F.col(_CORRUPT)] if _CORRUPT in data.columns else []
+    if not marker and not checks:
+        return data.select(*columns) if trim else data
+    cleaned = data.select(*columns, *marker)
     reason = F.lit(None).cast("string")
     for check in reversed(checks):
+        _try_check(cleaned, check)
         holds = F.coalesce(F.expr(check), F.lit(False))
         reason = F.when(~holds, F.lit(f"check failed: {check}")).otherwise(reason)
-    columns = []
-    for field in data.schema.fields:
-        if field.name == _CORRUPT:
-            continue
-        column = F.col(f"`{field.name}`")
-        columns.append(F.trim(column).alias(field.name) if trim and field.dataType == T.StringType() else column)
-    if _CORRUPT in data.columns:
-        marker = F.col(_CORRUPT)
-        return (
-            data.select(*columns, marker)
-            .withColumn(
-                _REASON, F.when(marker.isNotNull(), F.concat(F.lit("does not parse: "), marker)).otherwise(reason)
-            )
-            .drop(_CORRUPT)
-        )
-    return data.select(*columns).withColumn(_REASON, reason)
+    if not marker:
+        return cleaned.withColumn(_REASON, reason)
+    does_not_parse = F.concat(F.lit("does not parse: "), marker[0])
+    return cleaned.withColumn(_REASON, F.when(marker[0].isNotNull(), does_not_parse).otherwise(reason)).drop(_CORRUPT)
+
+
+def _column(name: str) -> Column:
+    quoted = name.replace("`", "``")
+    return F.col(f"`{quoted}`")
+
+
+def _try_check(data: DataFrame, check: str) -> None:
+    """Raise PlanError where a check is no condition on the columns."""
+    try:
+        data.where(check).schema  # noqa: B018 - has Spark look at it
+    except AnalysisException as error:
+        raise PlanError(f"check {check!r}: {_first_line(error)}") from error
+
+
+def _first_line(error: AnalysisException) -> str:
+    return str(error).strip().partition("\n")[0]
 
 
 def export_data(
@@ -146,10 +179,12 @@ def export_data(
     partitions: int | None = None,
     sort_by: Sequence[str] = (),
     checks: Sequence[str] = (),
-    trim: bool = True,
+    trim: bool = False,
     overwrite: bool = False,
 ) -> ExportReport:
-    """Clean a DataFrame and write it as a record data set at ``output``.
+    """Write a DataFrame as a record data set at ``output``, which ``read_records`` reads.
+
+    Timestamps become microseconds in UTC, whatever the settings of the session are.
 
     Args:
         data: rows to export.
@@ -157,13 +192,15 @@ def export_data(
         partitions: number of Parquet parts; Spark's own number where it is None.
         sort_by: columns by which each part is sorted.
         checks: SQL conditions; rows for which one is not true are set aside.
-        trim: take blanks off both ends of strings.
+        trim: take blanks off both ends of strings, as the script does with CSV.
         overwrite: replace an existing data set.
 
     Raises:
-        PlanError: the output exists and ``overwrite`` is not set.
+        PlanError: the output exists and ``overwrite`` is not set; a check that Spark does not understand.
+        SchemaError: a column of a type that a record data set cannot hold.
     """
     target = _local_path(output)
+    check_types(T.StructType([field for field in data.schema.fields if field.name != _CORRUPT]))
     rejected = target.with_name(f"{target.name}.rejected")
     if target.exists() and not overwrite:
         raise PlanError(f"output {target} already exists; pass --overwrite to replace it")
@@ -187,55 +224,52 @@ def _local_path(output: str) -> Path:
 def _write_staging(
     marked: DataFrame, staging: Path, rejected: Path, target: Path, partitions: int | None, sort_by: tuple[str, ...]
 ) -> ExportReport:
-    bad_count = Observation("bad")
-    observed = Observation("columns")
-    schema = T.StructType([field for field in marked.schema.fields if field.name != _REASON])
-    counted = marked.observe(bad_count, F.count(F.when(F.col(_REASON).isNotNull(), 1)).alias("bad"))
-    good = counted.where(F.col(_REASON).isNull()).drop(_REASON).observe(observed, *observed_metrics(schema))
-    shaped = good.repartition(partitions) if partitions else good
+    shaped, bad_count = marked, None
+    if _REASON in marked.columns:
+        bad_count = Observation("bad")
+        is_bad = F.col(_REASON).isNotNull()
+        shaped = marked.observe(bad_count, F.count(F.when(is_bad, 1)).alias("bad")).where(~is_bad).drop(_REASON)
+    if partitions:
+        shaped = shaped.repartition(partitions)
     if sort_by:
         shaped = shaped.sortWithinPartitions(*sort_by)
     data_folder = staging / "data"
-    shaped.write.option("compression", "lz4_raw").option("parquet.block.size", _ROW_GROUP_BYTES).parquet(
-        str(data_folder)
-    )
-    bad_rows = int(bad_count.get["bad"])
+    _write_parquet(shaped, data_folder)
+    bad_rows = int(bad_count.get["bad"]) if bad_count is not None else 0
     if bad_rows:
-        shutil.rmtree(rejected, ignore_errors=True)
-        bad = marked.where(F.col(_REASON).isNotNull()).withColumnRenamed(_REASON, "reason")
-        bad.coalesce(1).write.json(str(staging / "rejected"))
-        _strip(staging / "rejected", "json")
-        (staging / "rejected").rename(rejected)
-    names = _strip(data_folder, "parquet")
-    files = tuple(_records_file(data_folder / name) for name in names)
-    heavy = heavy_keys(marked.sparkSession.read.parquet(str(data_folder)), schema) if files else {}
-    schema_ipc = _arrow_schema_ipc(marked, schema, data_folder, names)
-    columns = manifest_columns(schema, dict(observed.get), heavy)
-    manifest = RecordsManifest(
-        schema_ipc,
-        files,
-        sum(file.rows for file in files),
-        sum(file.bytes for file in files),
-        columns,
-        producer="spark-export",
-        bad_rows=bad_rows,
-    )
-    write_manifest(data_folder, manifest)
+        _write_rejected(marked, staging / "rejected", rejected)
+    row_count, file_count, size_bytes = _finish_data_set(data_folder, bad_rows)
     rejected_path = str(rejected) if bad_rows else None
-    return ExportReport(str(target), manifest.row_count, bad_rows, len(files), manifest.size_bytes, rejected_path)
+    return ExportReport(str(target), row_count, bad_rows, file_count, size_bytes, rejected_path)
 
 
-def _records_file(path: Path) -> RecordsFile:
-    rows, size = pq.read_metadata(path).num_rows, path.stat().st_size
-    return RecordsFile(path.name, rows, size, file_crc32(path), footer_crc32(path))
+def _write_parquet(data: DataFrame, folder: Path) -> None:
+    writer = data.write.option("compression", "lz4_raw").option("parquet.block.size", _ROW_GROUP_BYTES)
+    with file_settings(data.sparkSession):
+        try:
+            writer.parquet(f"file://{folder}")
+        except AnalysisException as error:
+            raise PlanError(f"export: {_first_line(error)}") from error
 
 
-def _arrow_schema_ipc(marked: DataFrame, schema: T.StructType, folder: Path, names: Sequence[str]) -> bytes:
-    if names:
-        arrow_schema = pq.read_schema(folder / names[0])
-        return bytes(arrow_schema.remove_metadata().serialize())
-    empty = marked.sparkSession.createDataFrame([], schema).toArrow()
-    return bytes(empty.schema.remove_metadata().serialize())
+def _write_rejected(marked: DataFrame, folder: Path, rejected: Path) -> None:
+    shutil.rmtree(rejected, ignore_errors=True)
+    bad = marked.where(F.col(_REASON).isNotNull()).withColumnRenamed(_REASON, "reason")
+    bad.coalesce(1).write.json(f"file://{folder}")
+    _strip(folder, "json")
+    folder.rename(rejected)
+
+
+def _finish_data_set(folder: Path, bad_rows: int) -> tuple[int, int, int]:
+    """Write the manifest of the parts in a folder and read the data set as everybody will; (rows, files, bytes)."""
+    paths = [folder / name for name in _strip(folder, "parquet")]
+    # Spark writes a part where there are no rows, too
+    stored: pa.Schema = pq.read_schema(paths[0]).remove_metadata()
+    parts = written_parts(paths, plain_file_schema(stored))
+    manifest = merged_manifest(bytes(stored.serialize()), parts, "spark-export", bad_rows)
+    write_manifest(folder, manifest)
+    records_source(folder)
+    return manifest.row_count, len(manifest.files), manifest.size_bytes
 
 
 def _strip(folder: Path, ending: str) -> list[str]:
@@ -275,7 +309,11 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--check", action="append", default=[], metavar="SQL", help="condition every row must satisfy; may be repeated"
     )
-    parser.add_argument("--no-trim", action="store_true", help="keep blanks at both ends of strings")
+    parser.add_argument(
+        "--trim",
+        action=argparse.BooleanOptionalAction,
+        help="take blanks off both ends of strings (default: for CSV, not for others)",
+    )
     parser.add_argument("--overwrite", action="store_true", help="replace an existing output")
     parser.add_argument("--quiet", action="store_true", help="say nothing unless something went wrong")
     return parser
@@ -285,6 +323,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run an export and say what it did; 0 done, 1 failed."""
     options = build_parser().parse_args(arguments)
     try:
+        # what is wrong is in the exceptions; PySpark logs it too, as JSON with the JVM's stack
+        logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
         spark = start_spark("drey spark-export")
         data = read_input(spark, options.input, options.format, options)
         report = export_data(
@@ -293,7 +333,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             partitions=options.partitions,
             sort_by=[name for name in options.sort_by.split(",") if name],
             checks=options.check,
-            trim=not options.no_trim,
+            trim=options.format == "csv" if options.trim is None else options.trim,
             overwrite=options.overwrite,
         )
     except EngineError as error:

@@ -375,3 +375,13 @@ def test_wide_rows_come_in_small_batches_and_narrow_ones_in_large(tmp_path):
     narrow = list(open_source(msgspec.structs.replace(spec, columns=("n",)), spec.splits))
     assert max(batch.num_rows for batch in narrow) > 8192
     assert pa.chunked_array([batch.column(0) for batch in narrow]).to_pylist() == list(range(rows))
+
+
+def test_dates_and_times_that_python_has_none_of_are_read(tmp_path):
+    days = pa.array([5_000_000, -5_000_000], pa.int32()).cast(pa.date32())
+    times = pa.array([2**62, -(2**62)], pa.int64()).cast(pa.timestamp("us", "UTC"))
+    table = pa.table({"day": days, "time": times})
+    pq.write_table(table, tmp_path / "in.parquet")
+    _, statistics, schema = parquet_source(tmp_path / "in.parquet")
+    assert schema == table.schema
+    assert statistics.columns["day"].minimum is statistics.columns["time"].maximum is None

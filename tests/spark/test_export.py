@@ -1,7 +1,6 @@
 """Spark batch export: cleaning, bad rows, statistics, and nothing under the name before it is whole."""
 
 import json
-import shutil
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,19 +16,6 @@ CSV = (
     '1, Anna ,1.5,2024-01-01\n2,"B, with comma",,2024-01-02\n3,,2.5,2024-01-03\n4,"",3.5,2024-01-04\n'
     'five,E,4.5,2024-01-05\n6,"F ""quoted""",not a price,2024-01-06\n7,G,-1.0,2024-01-07\n'
 )
-
-
-@pytest.fixture(scope="module")
-def spark():
-    if shutil.which("java") is None and not spark_export.os.environ.get("JAVA_HOME"):
-        pytest.skip("no Java; bin/run-tests provides one")
-    with pytest.MonkeyPatch.context() as patch:
-        # little runs long enough for the second compiler of the JVM, which takes most of its time in short runs
-        patch.setenv("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
-        session = spark_export.start_spark("tests")
-    session.conf.set("spark.sql.shuffle.partitions", "4")
-    yield session
-    session.stop()
 
 
 @pytest.fixture

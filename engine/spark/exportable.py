@@ -1,0 +1,101 @@
+"""What Spark writes so that the engine reads it again as the same: types, and the settings that the files depend on.
+
+    BOOLEAN  BYTE SHORT INT LONG  FLOAT DOUBLE  DECIMAL   as they are, decimals of all widths
+    STRING CHAR VARCHAR  BINARY                           strings of any collation are compared by their bytes
+    DATE  TIME                                            days; microseconds
+    TIMESTAMP                                             timestamp[us, tz=UTC]
+    TIMESTAMP_NTZ                                         timestamp[us]
+    ARRAY  MAP  STRUCT                                    of these, nested as deep as they are
+
+Everything else is refused before anything is written, with what to make of it: Parquet has no type for it (intervals,
+VOID), or it came back as what it is made of inside (VARIANT, user defined types, geometries).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from pyspark.sql import SparkSession
+from pyspark.sql import types as T  # noqa: N812 - the name everybody uses
+
+from engine.errors import SchemaError
+
+_PLAIN: Final = (
+    *(T.BooleanType, T.ByteType, T.ShortType, T.IntegerType, T.LongType, T.FloatType, T.DoubleType, T.DecimalType),
+    *(T.StringType, T.CharType, T.VarcharType, T.BinaryType, T.DateType, T.TimestampType, T.TimestampNTZType),
+    *([T.TimeType] if hasattr(T, "TimeType") else []),
+)
+#: what to do with a column of a type that is refused, by the type's name in Spark
+_ADVICE: Final = {
+    "NullType": "give it a type, such as CAST({0} AS STRING), or drop it",
+    "VariantType": "export its text, to_json({0}), or a part of it, variant_get({0}, '$.a', 'INT')",
+    "YearMonthIntervalType": "export its months, CAST(CAST({0} AS INTERVAL MONTH) AS INT)",
+    "DayTimeIntervalType": "export its seconds, CAST(CAST({0} AS INTERVAL SECOND) AS DECIMAL(18, 6))",
+    "CalendarIntervalType": "export its text, CAST({0} AS STRING)",
+    "GeometryType": "export its bytes, ST_AsBinary({0})",
+    "GeographyType": "export its bytes, ST_AsBinary({0})",
+}
+
+#: what decides how values lie in a file; a session's own settings are for files that others read
+_FILE_SETTINGS: Final = {
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+    "spark.sql.parquet.writeLegacyFormat": "false",
+}
+#: of this process: a session's settings are changed by one export at a time
+_settings_lock = threading.Lock()
+
+
+def check_types(schema: T.StructType) -> None:
+    """Raise SchemaError that names the first column that cannot be exported, and what to make of it."""
+    for field in schema.fields:
+        found = _refused(field.dataType)
+        if found is None:
+            continue
+        kind = type(found).__name__
+        advice = _ADVICE.get(kind, "export the columns that it is made of, or drop it")
+        inside = "" if found is field.dataType else f" in {field.dataType.simpleString()}"
+        name = f"`{field.name}`" if found is field.dataType else "x"
+        raise SchemaError(
+            f"export: column {field.name!r} has the type {found.simpleString()}{inside}, which a record data set "
+            f"cannot hold; {advice.format(name)}"
+        )
+
+
+def _refused(data_type: T.DataType) -> T.DataType | None:
+    """Return the type, or the one inside it, that cannot be exported."""
+    if isinstance(data_type, T.UserDefinedType):
+        return data_type
+    if isinstance(data_type, T.ArrayType):
+        return _refused(data_type.elementType)
+    if isinstance(data_type, T.MapType):
+        return _refused(data_type.keyType) or _refused(data_type.valueType)
+    if isinstance(data_type, T.StructType):
+        if not data_type.fields:
+            return data_type
+        return next(filter(None, (_refused(field.dataType) for field in data_type.fields)), None)
+    return None if isinstance(data_type, _PLAIN) else data_type
+
+
+@contextmanager
+def file_settings(spark: SparkSession) -> Iterator[None]:
+    """Have a session write Parquet as the engine reads it, and leave it as it was.
+
+    What else the session writes as Parquet at the same time, in other threads, is written so as well.
+    """
+    with _settings_lock:
+        # None: not set by anybody
+        before = {key: spark.conf.get(key, None) for key in _FILE_SETTINGS}
+        try:
+            for key, value in _FILE_SETTINGS.items():
+                spark.conf.set(key, value)
+            yield
+        finally:
+            for key, former in before.items():
+                if former is None:
+                    spark.conf.unset(key)
+                else:
+                    spark.conf.set(key, former)

@@ -3,6 +3,8 @@
 dispatcher.py   Dispatcher: the endpoint
 job_keeper.py   JobKeeper: storage, history and blobs of jobs, from the event loop
 job_storage.py  StoredJobs: graphs, journals, decisions, results as files; a handle for each job
+storage_folder.py StorageFolder: the folder of the jobs of a cluster
+live_jobs.py    what a leader knows of its jobs, enough to store them again
 file_handles.py FileHandles: handles of a single JobManager, as files
 orphans.py      what is stored for nobody
 job_handle.py   JobHandle: what is in force of a job, and the files that it names

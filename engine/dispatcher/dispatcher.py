@@ -8,8 +8,9 @@ next one. Questions about a running job go to its JobMaster, about an ended one 
 a job hears of it when nothing is left but its history, or when that could not be done at once. When the
 Dispatcher stops, so do its JobMasters: their jobs are SUSPENDED here, for the next leader to take up.
 
-A stored job that cannot be read is tried again and again; one that is damaged is FAILED, or FINISHED where its outcome
-was decided. Others do not wait for either.
+A stored job that cannot be read is tried again and again; one that is damaged, or whose files are not in the storage
+folder for some seconds, is FAILED, or FINISHED where its outcome was decided. Others do not wait for either. Who ends a
+job without a JobMaster has TaskExecutors told that it is over: they keep what they have of it until then.
 
 Source: Flink's Dispatcher.
 """
@@ -23,7 +24,7 @@ from collections.abc import Callable
 
 from engine.client.leader_answers import NOT_RECOVERED
 from engine.dispatcher.job_archive import EndedJob
-from engine.dispatcher.job_handle import BrokenJobError, StoredEnd, TakenJob
+from engine.dispatcher.job_handle import BrokenJobError, JobElsewhereError, StoredEnd, TakenJob
 from engine.dispatcher.job_keeper import JobKeeper, pauses_s
 from engine.dispatcher.job_store import JobStore
 from engine.errors import FencedError, JobNotFoundError, ResourceError
@@ -60,6 +61,8 @@ _log = logging.getLogger(__name__)
 DISPATCHER_ADDRESS = "dispatcher"
 #: seconds until a job whose files are slow to read keeps the others waiting no more
 _RECOVERY_S = 10.0
+#: seconds until a job whose files are not in the storage folder is given up: a folder may be mounted late
+_ELSEWHERE_S = 10.0
 #: seconds for which the news of a job's end waits for its remains to be removed
 _REMAINS_S = 5.0
 
@@ -88,6 +91,7 @@ class Dispatcher(RpcEndpoint):
         job_master_factory: JobMasterFactory,
         on_fatal: Callable[[BaseException], None] | None = None,
         keeper: JobKeeper | None = None,
+        on_over: Callable[[JobId], None] = lambda job_id: None,
     ) -> None:
         super().__init__(DISPATCHER_ADDRESS, LeaderFence(epoch), on_fatal)
         self._rpc = rpc
@@ -103,12 +107,16 @@ class Dispatcher(RpcEndpoint):
         #: recovered, for ``start`` to start
         self._recovered: list[TakenJob] = []
         self._is_started = False
+        #: hears of each job that has ended without a JobMaster
+        self._on_over = on_over
+        self._elsewhere_until_s = 0.0
 
     # ---- what the leader before has left ----
 
     async def recover(self) -> None:
         """Read what is stored. What is known then is all that there is, so others may hear that this one leads."""
         job_ids = await self._keeper.job_ids()
+        self._elsewhere_until_s = asyncio.get_running_loop().time() + _ELSEWHERE_S
         self._unread = dict.fromkeys(job_ids, "it is being read")
         reading = [self.spawn(self._recover(job_id), f"recovery of {job_id}") for job_id in job_ids]
         if reading:
@@ -118,6 +126,7 @@ class Dispatcher(RpcEndpoint):
 
     def start(self) -> None:
         """Start the recovered jobs; all components can be reached."""
+        self.spawn(self._keeper.keep_whole(), "storage that is whole")
         self._is_started = True
         for taken in self._recovered:
             self._go_on(taken)
@@ -152,10 +161,11 @@ class Dispatcher(RpcEndpoint):
         except ForeignStateError as error:
             _log.error("a stored job is not of this cluster and is left alone: %s", error)
         except BrokenJobError as error:
-            _log.error("%s", error)
-            self.spawn(self._end_broken(error), f"end of {job_id}")
-            return True
+            return self._give_up(error)
         except Exception as error:  # whatever is wrong with one job is nothing to the others
+            is_late = asyncio.get_running_loop().time() >= self._elsewhere_until_s
+            if isinstance(error, JobElsewhereError) and is_late:
+                return self._give_up(BrokenJobError(error.handle, error.journal, error.reason))
             if self._unread[job_id] != str(error):
                 _log.error("job %s cannot be recovered yet: %r", job_id, error)
             self._unread[job_id] = str(error)
@@ -163,6 +173,7 @@ class Dispatcher(RpcEndpoint):
         else:
             if isinstance(found, StoredEnd):
                 self._ended.add(found.job)
+                self._on_over(job_id)
                 self.spawn(self._keeper.forget(found.job, found.journal), f"remains of {job_id}")
             elif found is not None and job_id not in self._unread:  # cancelled meanwhile
                 await found.journal.close()
@@ -172,6 +183,12 @@ class Dispatcher(RpcEndpoint):
             elif found is not None:
                 self._go_on(found)
         self._unread.pop(job_id, None)
+        return True
+
+    def _give_up(self, error: BrokenJobError) -> bool:
+        """Begin to end a job that nobody can run."""
+        _log.error("%s", error)
+        self.spawn(self._end_broken(error), f"end of {error.handle.job_id}")
         return True
 
     def _go_on(self, taken: TakenJob) -> None:
@@ -193,6 +210,7 @@ class Dispatcher(RpcEndpoint):
         if ended is not None:
             self._ended.add(ended.job)
             self._unread.pop(error.handle.job_id, None)
+            self._on_over(error.handle.job_id)
             await self._keeper.forget(ended.job, ended.journal)
 
     # ---- jobs ----
@@ -259,6 +277,7 @@ class Dispatcher(RpcEndpoint):
             ended = await self._keeper.end_unread(job_id)
             self._ended.add(ended.job)
             self._unread.pop(job_id, None)
+            self._on_over(job_id)
             self.spawn(self._keeper.forget(ended.job, ended.journal), f"remains of {job_id}")
         else:
             await self._keeper.cancel(job_id)

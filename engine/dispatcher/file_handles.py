@@ -4,7 +4,8 @@
     <folder>/<name>            version, a blank, content; replaced in one step, synchronised
 
 So the jobs of a JobManager that is started again over the same folder go on. The lock keeps a second one out, which
-a quorum would do otherwise. Thread safe. Source: Flink's FileSystemJobResultStore, for all that is kept.
+a quorum would do otherwise. A folder that somebody has removed is made again, and locked. Thread safe. Source: Flink's
+FileSystemJobResultStore, for all that is kept.
 """
 
 from __future__ import annotations
@@ -97,9 +98,18 @@ class FileHandles:
     def _write(self, epoch: int, name: str, version: int, content: bytes) -> None:
         self._check(epoch, name)
         try:
+            if not self._folder.is_dir():  # somebody has removed it, and the lock with it
+                self._folder.mkdir(mode=0o700, parents=True)
+                self._lock_again()
             replace_file(self._folder / name, b"%d " % version + content)
         except OSError as error:
             raise StateUnavailableError(f"{self._folder / name}: {error}") from error
+
+    def _lock_again(self) -> None:
+        held, self._file = self._file, None
+        if held is not None:
+            os.close(held)
+            self.hold()
 
     def _check(self, epoch: int, name: str) -> None:
         if _NAME.fullmatch(name) is None:

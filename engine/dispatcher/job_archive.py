@@ -86,6 +86,7 @@ class JobArchive:
         rest = msgspec.msgpack.encode(_Rest(job.outcome, job.details))
         path = self._path(job.overview.job_id)
         temporary = path.with_name(f"{path.name}.{os.getpid()}{_TEMPORARY}")
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # somebody may have removed it
         try:
             descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
             with os.fdopen(descriptor, "wb") as file:

@@ -16,6 +16,7 @@ import msgspec
 
 from engine.clock import SystemClock
 from engine.commit.decision import Decision
+from engine.commit.output_check import resolve_target, sinks_of
 from engine.dispatcher.job_archive import EndedJob
 from engine.errors import EngineError, ResourceError
 from engine.gateways.job_details import JobDetails, JobFailure
@@ -27,6 +28,8 @@ from engine.jobmaster.job_event import JobEvent
 from engine.jobmaster.job_journal import Journal
 from ha.interfaces import ForeignStateError
 
+#: a handle is small: paths of outputs beyond that are not in it
+_OUTPUTS_MAX, _OUTPUT_CHARACTERS_MAX = 100, 1000
 _FILE = re.compile(r"[a-z]+-[0-9a-f]+(\.json)?|[0-9a-f]{32}-[0-9a-f]+\.json")
 
 
@@ -44,7 +47,17 @@ class BrokenJobError(DamagedJobError):
 
 
 class StorageElsewhereError(ResourceError):
-    """A job lies in another storage folder than this process's."""
+    """The storage folder is another one than what is stored, or is not there."""
+
+
+class JobElsewhereError(StorageElsewhereError):
+    """What is stored of a job is not in this process's storage folder."""
+
+    def __init__(self, handle: JobHandle, journal: Path, reason: str) -> None:
+        super().__init__(f"job {handle.job_id} ({handle.name}): {reason}")
+        self.handle = handle
+        self.journal = journal
+        self.reason = reason
 
 
 class StoredFile(msgspec.Struct, frozen=True):
@@ -78,6 +91,8 @@ class JobHandle(msgspec.Struct, frozen=True):
     is_cancelled: bool = False
     #: for people
     created_ms: int = 0
+    #: absolute paths of what it writes: whoever ends it without its graph finds by them what it staged
+    outputs: tuple[str, ...] = ()
 
 
 class StoredJob(NamedTuple):
@@ -128,6 +143,12 @@ def bare_end(job_id: JobId, name: str, status: str, failure: FailureInfo | None 
         JobOutcome(job_id, name, status, 0, (), failure),
         JobDetails(job_id, name, status, now_ms, now_ms, {status: now_ms}, (), (), failures),
     )
+
+
+def outputs_of(job_graph: JobGraph) -> tuple[str, ...]:
+    """Return where a job writes to, as far as a handle has room for it."""
+    targets = [str(resolve_target(sink.spec.path)) for sink in sinks_of(job_graph)][:_OUTPUTS_MAX]
+    return tuple(target for target in targets if len(target) <= _OUTPUT_CHARACTERS_MAX)
 
 
 def checked_content(path: Path, stored: StoredFile) -> bytes:

@@ -2,6 +2,7 @@
 
     put, cancel, job_ids, take          a storage that does not answer is asked again while this process leads
     forget(job)                         history, blobs, storage: each step until it is done, beside everything else
+    keep_whole()                        what somebody removes of the storage while this process leads is stored again
 
 Without a storage jobs end with the process, and only their history is kept.
 """
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 from engine.dispatcher.job_archive import EndedJob
-from engine.dispatcher.job_handle import BrokenJobError, StoredEnd, StoredJob, TakenJob
+from engine.dispatcher.job_handle import BrokenJobError, StorageElsewhereError, StoredEnd, StoredJob, TakenJob
 from engine.dispatcher.job_storage import StoredJobs
 from engine.dispatcher.job_store import JobStore
 from engine.errors import FencedError, ResourceError
@@ -32,6 +33,8 @@ _log = logging.getLogger(__name__)
 
 _FIRST_PAUSE_S = 0.2
 _LAST_PAUSE_S = 30.0
+#: between two looks whether the storage is whole
+_MEND_PAUSE_S = 2.0
 
 
 def pauses_s() -> Iterable[float]:
@@ -124,6 +127,29 @@ class JobKeeper:
                 raise
         return TakenJob(found, events, journal)
 
+    async def keep_whole(self) -> None:
+        """Store again what somebody removes, for ever.
+
+        Raises: ResourceError after the tries that it has with a folder that is another one.
+        """
+        if self._storage is None:
+            return
+        reason, tries = "", 0
+        while True:
+            await asyncio.sleep(_MEND_PAUSE_S)
+            try:
+                await self._run(self._storage.mend)
+                reason, tries = "", 0
+            except FencedError:
+                return
+            except StorageElsewhereError as error:
+                tries += 1
+                if tries == self._open_tries:
+                    raise ResourceError(f"{error}. This JobManager ends, so that another one leads") from error
+                reason = _told(error, reason)
+            except (OSError, ResourceError) as error:
+                reason = _told(error, reason)
+
     async def end_unread(self, job_id: JobId) -> StoredEnd:
         """Record that a job which cannot be read was cancelled."""
         assert self._storage is not None, "there is nothing stored"
@@ -182,3 +208,10 @@ class JobKeeper:
     async def _run(self, call: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._blocking_work, lambda: call(*arguments, **named))
+
+
+def _told(error: Exception, before: str) -> str:
+    """Log what keeps the storage from being whole, once as long as it is the same."""
+    if str(error) != before:
+        _log.warning("the storage is not whole: %s", error)
+    return str(error)

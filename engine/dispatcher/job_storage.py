@@ -16,11 +16,13 @@ on the disk before (file and folder synchronised), so a leader finds the old sta
     recover   job_ids ──► load ─┬─► StoredJob ──► events ──► new_journal ──► take_over ──► (JobMaster)
                                 └─► StoredEnd ──► (history) ──► clean
     end       decide ──► record ──► (history) ──► clean: staging, files, handle, result file
+    mend      now and then while it leads: what somebody has removed of its jobs (folders, graph, journal, handle)
 
 Blocking, for any thread; one call at a time for a job. Nothing is guessed: a handle store that does not answer is
 a StorageUnavailableError, and every call may be repeated until it does, or until it is a FencedError because this
 process leads no more. The digest of every file is compared; what is damaged is a DamagedJobError, what cannot be read
-or written at present an OSError.
+or written at present an OSError. A handle that is gone though the job is this leader's is made again by whoever wants
+it next, or by ``mend``: nobody else may remove it, since the store refuses all epochs but this one.
 
 Source: Flink's JobGraphStore, JobResultStore and their StateHandleStore.
 """
@@ -30,7 +32,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import logging
-import os
 import re
 import shutil
 from collections.abc import Callable, Iterable
@@ -41,15 +42,14 @@ import msgspec
 
 from engine.clock import SystemClock
 from engine.commit.decision import Decision, decode_decision, encode_decision
-from engine.commit.durable_file import create_if_absent, fsync_folder, replace_file
 from engine.commit.output_check import resolve_target, sinks_of
 from engine.commit.publish import publish
 from engine.commit.result_record import JobResultRecord
 from engine.commit.staging import remove_staging, staging_path
-from engine.dispatcher.job_archive import EndedJob
 from engine.dispatcher.job_handle import (
     BrokenJobError,
     DamagedJobError,
+    JobElsewhereError,
     JobHandle,
     StorageElsewhereError,
     StoredEnd,
@@ -59,7 +59,10 @@ from engine.dispatcher.job_handle import (
     bare_end,
     checked_content,
     decode_handle,
+    outputs_of,
 )
+from engine.dispatcher.live_jobs import LiveJob, LiveJobs
+from engine.dispatcher.storage_folder import StorageFolder
 from engine.errors import CorruptBlockError, EngineError, FencedError, PlanError, ResourceError
 from engine.gateways.failure_info import failure_info
 from engine.graph.job_graph import JobGraph
@@ -74,7 +77,6 @@ T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
 _JOB_ID = re.compile(r"[0-9a-f]{32}")
-_IDENTITY = "identity"
 _NAME_CHARACTERS_MAX = 1000
 
 
@@ -97,23 +99,57 @@ class StoredJobs:
         is_leading: Callable[[], bool] = lambda: True,
         is_durable: bool = True,
     ) -> None:
-        self._folder = folder
+        self._folder = StorageFolder(folder, is_durable)
+        self._live = LiveJobs()
         self._handles = handles
         self._epoch = epoch
         self._is_leading = is_leading
-        self._is_durable = is_durable
-        self._identity = ""
 
     # ---- one leader after the other ----
 
     def open(self) -> None:
         """Make the folder where it is not there; raises OSError."""
-        for folder in (self._folder, self._folder / "jobs", self._folder / "results"):
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # Where it is there already, nothing is written: a full disk keeps nobody from leading.
-        if not self._read_identity():
-            create_if_absent(self._folder / _IDENTITY, os.urandom(16).hex().encode(), self._is_durable)
-        self._identity = self._read_identity()
+        self._folder.open()
+
+    def mend(self) -> None:
+        """Store again what somebody has removed of this leader's jobs.
+
+        Raises: StorageElsewhereError when the folder is another one, or not mounted; FencedError; OSError.
+        """
+        if not self._is_leading():
+            raise FencedError(self._epoch + 1, self._epoch)
+        if self._folder.mend():
+            _log.warning("%s was removed in part or whole while this JobManager leads: made again", self._folder.path)
+        if not self._live.ids():
+            return
+        names = self._ask(self._handles.names)
+        for job_id in self._live.ids():
+            with self._live.lock:
+                job = self._live.get(job_id)
+                if job is not None:  # else it was cleaned meanwhile
+                    self._mend_job(job, has_handle=job_id.value in names)
+
+    def _mend_job(self, job: LiveJob, *, has_handle: bool) -> None:
+        job_id, graph = job.handle.job_id, job.handle.graph
+        if not self._path(job_id, graph.file).exists():
+            self._folder.make_job(job_id)
+            stored = self._store_graph(job.job_graph)
+            if stored != graph:  # another version of this program has stored it
+                self._change(job_id, lambda now: msgspec.structs.replace(now, graph=stored))
+            _log.warning("the graph of job %s was removed while this JobManager leads: stored again", job_id)
+        journal = self._live.journal(job_id)
+        if isinstance(journal, FileJournal) and journal.mend():
+            _log.warning("the journal of job %s was removed while this JobManager leads: written again", job_id)
+        if not has_handle:
+            self._restore_handle(job_id)
+
+    def _restore_handle(self, job_id: JobId) -> None:
+        """Make the handle of a job again that is this leader's."""
+        with self._live.lock:
+            job = self._live.get(job_id)
+            content = b"" if job is None else msgspec.json.encode(job.handle)
+            if content and self._ask_own(lambda: self._handles.create(self._epoch, job_id.value, content)):
+                _log.warning("the handle of job %s was removed while this JobManager leads: made again", job_id)
 
     def job_ids(self) -> tuple[JobId, ...]:
         """Return the jobs that have handles; others' nodes are left alone."""
@@ -126,20 +162,23 @@ class StoredJobs:
     def load(self, job_id: JobId) -> StoredJob | StoredEnd | None:
         """Return a job, or how it ended; None when its handle is gone.
 
-        Raises: ForeignStateError (not one of our handles), BrokenJobError, StorageElsewhereError, OSError.
+        Raises: ForeignStateError (not one of our handles), BrokenJobError, JobElsewhereError, OSError.
         """
         handle, _ = self._read(job_id)
         if handle is None:
             return None
         if handle.result is not None:
             journal = self._path(job_id, handle.journal)
-            return StoredEnd(handle, self._ended_job(handle, handle.result), journal)
-        if handle.storage != self._identity or self._read_identity() != self._identity:
-            raise StorageElsewhereError(
-                f"job {job_id} ({handle.name}) lies in another folder than {self._folder}: every JobManager needs the "
-                "same high-availability.storageDir; is it mounted?"
-            )
+            return StoredEnd(handle, self._folder.ended_job(handle, handle.result), journal)
         journal = self._path(job_id, handle.journal)
+        identity = self._folder.identity
+        if handle.storage != identity or self._folder.read_identity() != identity:
+            raise JobElsewhereError(
+                handle,
+                journal,
+                f"what is stored of it is not in {self._folder.path}: every JobManager needs the same "
+                "high-availability.storageDir; is it mounted, or was it removed?",
+            )
         try:
             return StoredJob(handle, self._graph(handle), self._decision(handle), journal)
         except DamagedJobError as error:
@@ -157,21 +196,24 @@ class StoredJobs:
 
     def new_journal(self, job_id: JobId, events: Iterable[JobEvent] = ()) -> Journal:
         """Return this leader's journal of a job, with what it knows; on a full disk one that keeps nothing."""
-        if not self._is_durable:
+        if not self._folder.is_durable:
             return NoJournal()
         try:
-            return FileJournal.create(self.journal_path(job_id), job_id, self._epoch, events)
+            journal = FileJournal.create(self.journal_path(job_id), job_id, self._epoch, events)
         except OSError as error:
             _log.warning("job %s runs without a journal, and a new leader would repeat what it does: %s", job_id, error)
             return NoJournal()
+        self._live.add_journal(job_id, journal)
+        return journal
 
     def take_over(self, stored: StoredJob) -> None:
         """Make this leader's journal the one in force: it is written."""
         own = self.journal_path(stored.handle.job_id)
-        self._change(
+        handle = self._change(
             stored.handle.job_id,
             lambda now: msgspec.structs.replace(now, journal=own.name, epoch=self._epoch),
         )
+        self._live.add(handle, stored.job_graph)
         if stored.journal != own:
             stored.journal.unlink(missing_ok=True)
 
@@ -183,32 +225,40 @@ class StoredJobs:
         Raises: ResourceError when it cannot be stored, and nothing is then.
         """
         job_id = job_graph.job_id
-        content = msgspec.msgpack.encode(job_graph)
-        digest = hashlib.sha256(content).hexdigest()
-        graph = StoredFile(f"graph-{digest[:16]}", digest)
+        try:
+            self._folder.mend()
+            self._folder.make_job(job_id)
+            graph = self._store_graph(job_graph)
+        except (OSError, StorageElsewhereError) as error:
+            raise ResourceError(
+                f"job {job_id} cannot be stored in {self._folder.path}: {getattr(error, 'strerror', None) or error}"
+            ) from error
         handle = JobHandle(
             job_id,
             job_graph.name[:_NAME_CHARACTERS_MAX],
-            self._identity,
+            self._folder.identity,
             self._epoch,
             graph,
             self.journal_path(job_id).name,
             created_ms=SystemClock().wall_ms(),
+            outputs=outputs_of(job_graph),
         )
-        folder = self._job_folder(job_id)
-        try:
-            folder.mkdir(mode=0o700, exist_ok=True)
-            self._sync(folder.parent)
-            self._write(folder / graph.file, content)
-        except OSError as error:
-            raise ResourceError(
-                f"job {job_id} cannot be stored in {self._folder}: {error.strerror or error}"
-            ) from error
         if self._ask_own(lambda: self._handles.create(self._epoch, job_id.value, msgspec.json.encode(handle))):
+            self._live.add(handle, job_graph)
             return True
         in_force, _ = self._ask_own(lambda: self._read(job_id))
         # Its own submission, whose answer was lost on the way to or from the store.
-        return in_force is not None and (in_force.epoch, in_force.graph) == (handle.epoch, handle.graph)
+        if in_force is None or (in_force.epoch, in_force.graph) != (handle.epoch, handle.graph):
+            return False
+        self._live.add(in_force, job_graph)
+        return True
+
+    def _store_graph(self, job_graph: JobGraph) -> StoredFile:
+        content = msgspec.msgpack.encode(job_graph)
+        digest = hashlib.sha256(content).hexdigest()
+        graph = StoredFile(f"graph-{digest[:16]}", digest)
+        self._folder.write(self._path(job_graph.job_id, graph.file), content)
+        return graph
 
     def journal_path(self, job_id: JobId) -> Path:
         """Return where this leader's journal of a job lies."""
@@ -226,11 +276,11 @@ class StoredJobs:
     @property
     def cluster(self) -> str:
         """Identity of the storage; "" where nothing outlives the process."""
-        return self._identity if self._is_durable else ""
+        return self._folder.identity if self._folder.is_durable else ""
 
     def is_over(self, job_id: JobId) -> bool:
         """Whether a job is stored no more, or was never."""
-        return self._ask_own(lambda: self._handles.read(job_id.value)) is None
+        return self._live.get(job_id) is None and self._ask_own(lambda: self._handles.read(job_id.value)) is None
 
     def ended(self, job_id: JobId) -> JobResultRecord | None:
         """Return how a job ended, or None."""
@@ -247,10 +297,13 @@ class StoredJobs:
             name = f"decision-{self._epoch:x}.json"
             content = encode_decision(decision)
             try:
-                self._write(self._path(job_id, name), content)
-            except OSError as error:
+                self._folder.mend()
+                self._folder.make_job(job_id)
+                self._folder.write(self._path(job_id, name), content)
+            except (OSError, StorageElsewhereError) as error:
                 raise ResourceError(
-                    f"what is the output of job {job_id} cannot be stored in {self._folder}: {error.strerror or error}"
+                    f"what is the output of job {job_id} cannot be stored in {self._folder.path}: "
+                    f"{getattr(error, 'strerror', None) or error}"
                 ) from error
             file = StoredFile(name, hashlib.sha256(content).hexdigest())
             handle = self._change(
@@ -270,8 +323,9 @@ class StoredJobs:
         name = f"{job_id}-{self._epoch:x}.json"
         file: StoredFile | None = StoredFile(name, hashlib.sha256(content).hexdigest())
         try:
-            self._write(self._folder / "results" / name, content)
-        except OSError as error:
+            self._folder.mend()
+            self._folder.write(self._folder.result(name), content)
+        except (OSError, StorageElsewhereError) as error:
             _log.warning("details of the end of job %s are not stored: %s", job_id, error)
             file = None
         result = StoredResult(end.record.status, file)
@@ -300,7 +354,8 @@ class StoredJobs:
             # Before anybody is told: a job that has failed left nothing behind.
             self._remove_stagings(handle.job_id, error.journal)
         record = JobResultRecord(handle.job_id, handle.name, job.outcome.status, self._epoch, 0, str(error))
-        self.record(JobEnd(record, job.overview, job.outcome, job.details))
+        with contextlib.suppress(_NoHandleError):  # somebody has removed it: then there is nothing to record
+            self.record(JobEnd(record, job.overview, job.outcome, job.details))
         return StoredEnd(handle, job, error.journal)
 
     def clean(self, job_id: JobId, journal: Path | None = None) -> None:
@@ -308,13 +363,14 @@ class StoredJobs:
 
         ``journal`` is of a leader that died before it had removed staging.
         """
+        self._live.forget(job_id)
         if journal is not None:
             self._remove_stagings(job_id, journal)
-        folder = self._job_folder(job_id)
+        folder = self._folder.job(job_id)
         with contextlib.suppress(FileNotFoundError):
             shutil.rmtree(folder)
         self._ask_own(lambda: self._handles.remove(self._epoch, job_id.value))
-        for path in (self._folder / "results").glob(f"{job_id}-*.json"):
+        for path in self._folder.path.glob(f"results/{job_id}-*.json"):
             path.unlink(missing_ok=True)
 
     def _remove_stagings(self, job_id: JobId, journal: Path) -> None:
@@ -332,6 +388,7 @@ class StoredJobs:
         with contextlib.suppress(DamagedJobError, ForeignStateError):
             handle, _ = self._read(job_id)
             if handle is not None:
+                found |= {staging_path(Path(target), job_id) for target in handle.outputs}
                 targets = (resolve_target(sink.spec.path) for sink in sinks_of(self._graph(handle)))
                 found |= {staging_path(target, job_id) for target in targets}
         return {path for path in found if path.is_dir()}
@@ -340,6 +397,9 @@ class StoredJobs:
 
     def _existing(self, job_id: JobId) -> tuple[JobHandle, int]:
         handle, version = self._ask_own(lambda: self._read(job_id))
+        if handle is None:
+            self._restore_handle(job_id)
+            handle, version = self._ask_own(lambda: self._read(job_id))
         if handle is None:
             raise _NoHandleError(f"job {job_id} is not stored any more")
         return handle, version
@@ -357,6 +417,7 @@ class StoredJobs:
             new = change(now)
             content = msgspec.json.encode(new)
             if new == now or self._ask_own(self._replacing(job_id, content, version)):
+                self._live.note(new)
                 return new
 
     def _replacing(self, job_id: JobId, content: bytes, version: int) -> Callable[[], bool]:
@@ -381,27 +442,8 @@ class StoredJobs:
 
     # ---- files ----
 
-    def _job_folder(self, job_id: JobId) -> Path:
-        return self._folder / "jobs" / job_id.value
-
     def _path(self, job_id: JobId, name: str) -> Path:
-        return self._job_folder(job_id) / name
-
-    def _write(self, path: Path, content: bytes) -> None:
-        if self._is_durable:
-            replace_file(path, content)
-        else:
-            path.write_bytes(content)
-
-    def _sync(self, folder: Path) -> None:
-        if self._is_durable:
-            fsync_folder(folder)
-
-    def _read_identity(self) -> str:
-        try:
-            return (self._folder / _IDENTITY).read_text()
-        except FileNotFoundError:
-            return ""
+        return self._folder.file(job_id, name)
 
     def _graph(self, handle: JobHandle) -> JobGraph:
         path = self._path(handle.job_id, handle.graph.file)
@@ -422,16 +464,6 @@ class StoredJobs:
             return decode_decision(checked_content(path, handle.decision), str(path))
         except CorruptBlockError as error:
             raise DamagedJobError(str(error)) from error
-
-    def _ended_job(self, handle: JobHandle, result: StoredResult) -> EndedJob:
-        if result.file is not None:
-            path = self._folder / "results" / result.file.file
-            try:
-                end = msgspec.json.decode(checked_content(path, result.file), type=JobEnd)
-                return EndedJob(end.overview, end.outcome, end.details)
-            except (OSError, ValueError, DamagedJobError) as error:
-                _log.warning("details of the end of job %s are lost: %s", handle.job_id, error)
-        return bare_end(handle.job_id, handle.name, result.status)
 
 
 class _NoHandleError(EngineError):

@@ -2,7 +2,7 @@
 
     find_orphans(folder, handles, outputs) ─► Orphan * ─► remove_orphan(orphan, handles) ─► whether it is gone
 
-    handle    its graph is missing, so nobody can run the job                     only who leads can remove it
+    handle    its graph is missing or damaged, so nobody can run the job          only who leads can remove it
     foreign   a node among the handles that is none                               never removed
     job       the folder of a job that has no handle
     file      half written, or in the folder of a job that names another one
@@ -26,7 +26,7 @@ import msgspec
 from engine.clock import SystemClock
 from engine.commit.output_check import resolve_target, sinks_of
 from engine.commit.staging import read_owner, remove_path, remove_staging, staging_path
-from engine.dispatcher.job_handle import JobHandle, decode_handle
+from engine.dispatcher.job_handle import DamagedJobError, JobHandle, checked_content, decode_handle
 from engine.graph.job_graph import JobGraph
 from engine.ids import JobId
 from ha.interfaces import ForeignStateError, StateHandleStore
@@ -116,10 +116,13 @@ def _handle(store: StateHandleStore, name: str) -> JobHandle | None:
 
 
 def _is_missing(folder: Path, handle: JobHandle) -> bool:
-    is_here = (
-        handle.storage == _identity(folder) and (folder / "jobs" / handle.job_id.value / handle.graph.file).exists()
-    )
-    return handle.result is None and not is_here
+    if handle.result is not None:
+        return False
+    try:
+        checked_content(folder / "jobs" / handle.job_id.value / handle.graph.file, handle.graph)
+    except DamagedJobError:
+        return True
+    return handle.storage != _identity(folder)
 
 
 def _missing(folder: Path, handle: JobHandle) -> Orphan:

@@ -36,6 +36,7 @@ from engine.dispatcher.job_storage import StoredJobs
 from engine.dispatcher.job_store import JobStore
 from engine.entrypoint.storage_places import StoragePlaces
 from engine.graph.job_graph import JobGraph
+from engine.ids import JobId
 from engine.jobmaster.job_journal import Journal
 from engine.jobmaster.job_master import JobMaster
 from engine.jobmaster.job_master_settings import job_master_settings
@@ -90,6 +91,7 @@ class LeadingComponents:
         resource_manager_address = rpc.address_of(RESOURCE_MANAGER_ADDRESS)
         self._job_master_settings = job_master_settings(configuration, resource_manager_address, "exponential-delay")
         self._endpoints: list[RpcEndpoint] = []
+        self._resource_manager: ResourceManager | None = None
 
     async def start(self) -> None:
         """Recover jobs, then make everything reachable; FencedError when this process leads no more."""
@@ -100,7 +102,7 @@ class LeadingComponents:
         # Where another one may lead, it may have the folder that this one lacks.
         open_tries = STORAGE_TRIES if self._configuration.get(HA_TYPE) == "ZOOKEEPER" else None
         keeper = JobKeeper(ended, self._storage, self._blocking_work, self._blobs.remove_job, open_tries)
-        dispatcher = Dispatcher(self._rpc, self.epoch, self._job_master, self._on_fatal, keeper)
+        dispatcher = Dispatcher(self._rpc, self.epoch, self._job_master, self._on_fatal, keeper, self._release)
         self._endpoints.append(dispatcher)
         await dispatcher.recover()
         _log.info("starting ResourceManager under epoch %d", self.epoch)
@@ -115,6 +117,7 @@ class LeadingComponents:
             is_spread=self._configuration.get(LOAD_BALANCE_MODE) == "SLOTS",
         )
         self._endpoints.append(resource_manager)
+        self._resource_manager = resource_manager
         self._rpc.start(resource_manager)
         resource_manager.start()
         _log.info("starting Dispatcher under epoch %d", self.epoch)
@@ -129,6 +132,11 @@ class LeadingComponents:
                 await endpoint.stop()
             finally:
                 self._rpc.stop(endpoint)
+
+    def _release(self, job_id: JobId) -> None:
+        """Have TaskExecutors drop a job that is over; those that register later hear it then."""
+        if self._resource_manager is not None:
+            self._resource_manager.release_job(job_id)
 
     def _job_master(self, job_graph: JobGraph, journal: Journal, taken: TakenJob | None) -> JobMaster:
         return JobMaster(

@@ -2,6 +2,7 @@
 
     FileJournal.create(path, job id, epoch, events so far)       blocking; durable when it returns
         ─► append(event) * ─► await flush() ─► await close()     on the loop; one thread writes
+        ─► mend()                                                any thread: a file that was removed is there again
     read_journal(path) ─► JournalContent
 
     header   magic "DREYJRNL" │ u16 format │ u64 epoch │ 16 bytes job id │ u32 crc32c of all that
@@ -33,7 +34,7 @@ from typing import NamedTuple, Protocol, Self
 
 import msgspec
 
-from engine.commit.durable_file import fsync_folder
+from engine.commit.durable_file import fsync_folder, replace_file
 from engine.errors import CorruptBlockError
 from engine.ids import JobId
 from engine.iomanager.crc32c import crc32c
@@ -112,6 +113,9 @@ class FileJournal:
         self._is_given_up = self._is_closed = False
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
         self._loop: asyncio.AbstractEventLoop | None = None
+        #: held by who uses the descriptor
+        self._turn = threading.Lock()
+        self._has_descriptor = True
         self._writer = threading.Thread(target=self._write, name=f"journal {path.name}", daemon=True)
 
     @classmethod
@@ -121,7 +125,7 @@ class FileJournal:
         """Make the file with what was known before; raises OSError."""
         head = _HEADER.pack(_MAGIC, _FORMAT, epoch, bytes.fromhex(job_id.value))
         content = head + _CHECKSUM.pack(crc32c(head)) + b"".join(_frame(event) for event in events)
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         try:
             _write_all(descriptor, content)
             os.fsync(descriptor)
@@ -175,11 +179,38 @@ class FileJournal:
         self._is_closed = True
         await self._is_flushed(min(self._patience_s, _CLOSE_S))
         if self._loop is None:
-            os.close(self._descriptor)
+            self._close_descriptor()
             return
         self._frames.put(None)
         if self.is_written or self._failure:
             self._writer.join(self._patience_s)  # it has nothing to do
+
+    def mend(self) -> bool:
+        """Write the file again when it is not there any more; return whether that was so. Any thread; OSError."""
+        with self._turn:
+            if not self._has_descriptor or self._failure or self._is_there():
+                return False
+            size = os.fstat(self._descriptor).st_size
+            self._path.parent.mkdir(mode=0o700, exist_ok=True)
+            replace_file(self._path, os.pread(self._descriptor, size, 0))
+            copy = os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
+            try:
+                os.lseek(copy, 0, os.SEEK_END)
+                os.dup2(copy, self._descriptor, inheritable=False)
+            finally:
+                os.close(copy)
+            return True
+
+    def _is_there(self) -> bool:
+        try:
+            return os.path.samestat(self._path.stat(), os.fstat(self._descriptor))
+        except FileNotFoundError:
+            return False
+
+    def _close_descriptor(self) -> None:
+        with self._turn:
+            self._has_descriptor = False
+            os.close(self._descriptor)
 
     # ---- results of the writer, on the loop ----
 
@@ -210,13 +241,14 @@ class FileJournal:
         while (frames := self._take()) is not None:
             if not self._failure:
                 try:
-                    _write_all(self._descriptor, b"".join(frames))
-                    os.fdatasync(self._descriptor)
+                    with self._turn:
+                        _write_all(self._descriptor, b"".join(frames))
+                        os.fdatasync(self._descriptor)
                     self._written += len(frames)
                 except OSError as error:  # never tried again: what a failed synchronisation left is not known
                     self._failure = error.strerror or str(error)
             self._tell_loop()
-        os.close(self._descriptor)
+        self._close_descriptor()
 
     def _take(self) -> list[bytes] | None:
         """Wait for a frame and return it with those behind it; None at the end."""

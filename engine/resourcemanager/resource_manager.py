@@ -30,6 +30,7 @@ from engine.gateways.messages import (
     NotifySlotFree,
     RegisterTaskExecutor,
     RegistrationReply,
+    ReleaseJob,
     RequestSlot,
     RequestSlotOverview,
     RequestSlots,
@@ -57,6 +58,8 @@ RESOURCE_MANAGER_ADDRESS = "resourcemanager"
 _UNREACHABLE_MAX = 2
 #: seconds in which a TaskExecutor must answer that it ends
 _END_S = 5.0
+#: a TaskExecutor that does not answer is asked so often to drop a job
+_RELEASE_TRIES = 5
 
 
 class ResourceManager(RpcEndpoint):
@@ -143,6 +146,22 @@ class ResourceManager(RpcEndpoint):
             await self._rpc.connect(address, self._epoch).ask(EndProcess(reason), _END_S)
         except EngineError as error:
             _log.warning("TaskManager %s was not told to end: %s", resource_id, error)
+
+    def release_job(self, job_id: JobId) -> None:
+        """Have the TaskExecutors that came with a job drop it: it ended without a JobMaster."""
+        for resource_id, known in self._registrations.items():
+            if job_id in known.jobs:
+                self.spawn(self._tell_over(resource_id, known.address, job_id), f"end of {job_id} on {resource_id}")
+
+    async def _tell_over(self, resource_id: ResourceId, address: str, job_id: JobId) -> None:
+        for _ in range(_RELEASE_TRIES):
+            try:
+                await self._rpc.connect(address, self._epoch).ask(ReleaseJob(job_id))
+            except EngineError as error:
+                _log.warning("TaskManager %s does not drop job %s: %s", resource_id, job_id, error)
+                await asyncio.sleep(self._heartbeats.interval_s)
+            else:
+                return
 
     async def request_slots(self, request: RequestSlots) -> Acknowledge:
         """Queue a wish for slots."""

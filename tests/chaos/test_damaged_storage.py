@@ -1,5 +1,8 @@
-"""What is stored of one job is damaged while nobody leads: that job fails and says so, the others go on."""
+"""What is stored of jobs is damaged, while nobody leads or somebody does: whoever is hit says so, the others go on."""
 
+import shutil
+
+import pytest
 from kazoo.client import KazooClient
 from kazoo.security import CREATOR_ALL_ACL
 
@@ -42,3 +45,36 @@ def test_a_flipped_byte_and_a_node_of_others_cost_one_job(tmp_path, quorum, data
         assert listed.returncode == 0
         assert "foreign" in listed.stdout
         assert len(listed.stdout.splitlines()) == 2
+
+
+def is_all_given_back(cluster):
+    overview = cluster.get("/overview")
+    return overview["slots-available"] == overview["slots-total"] and cluster.state_left() == []
+
+
+@pytest.mark.parametrize("what", ["jobs", "."])
+def test_what_is_removed_while_a_leader_leads_is_nothing_to_jobs(tmp_path, quorum, data, expected, what):
+    with GuardedCluster(tmp_path / "cluster", quorum, session_s=4) as cluster:
+        before = cluster.submit(JOB, data, tmp_path / "before", RATE)
+        cluster.await_state(before.job_id(), "RUNNING")
+        epoch = cluster.leaders.now.epoch
+        shutil.rmtree(cluster.storage / "default" / what)
+        after = cluster.submit(JOB, data, tmp_path / "after", RATE)
+        for job, name in ((before, "before"), (after, "after")):
+            assert job.wait() == 0, job.stderr
+            assert rows_of(tmp_path / name) == expected
+        cluster.wait_until(lambda: is_all_given_back(cluster), "slots and files")
+        assert cluster.leaders.now.epoch == epoch
+
+
+@pytest.mark.parametrize("what", ["jobs", "."])
+def test_what_is_removed_with_its_leader_ends_the_job_with_a_reason_and_nothing_is_kept(tmp_path, quorum, data, what):
+    with GuardedCluster(tmp_path / "cluster", quorum, session_s=4) as cluster:
+        job = cluster.submit(JOB, data, tmp_path / "out", RATE // 8)
+        cluster.await_state(job.job_id(), "RUNNING")
+        shutil.rmtree(cluster.storage / "default" / what)
+        cluster.kill_leader()
+        assert job.wait() == 1
+        assert ("is missing" if what == "jobs" else "is it mounted, or was it removed?") in job.stderr
+        cluster.wait_until(lambda: is_all_given_back(cluster), "slots and files")
+        assert [path.name for path in tmp_path.iterdir() if "out" in path.name] == []

@@ -1,5 +1,7 @@
 """Handles as files: versions, epochs, one process at a time, and what is none of them."""
 
+import shutil
+
 import pytest
 
 from engine.dispatcher.file_handles import FileHandles
@@ -59,6 +61,15 @@ def test_a_folder_that_cannot_be_written_is_unavailable(handles, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigurationError, match="cannot be used"):
         FileHandles(tmp_path / "file" / "handles", lambda epoch: True).hold()
+
+
+def test_a_folder_that_was_removed_is_made_again_and_kept_from_others(handles, tmp_path):
+    assert handles.create(7, NAME, b"one")
+    shutil.rmtree(tmp_path / "handles")
+    assert handles.names() == () and handles.read(NAME) is None
+    assert handles.create(7, NAME, b"one") and handles.read(NAME) == StoredState(b"one", 0)
+    with pytest.raises(ConfigurationError, match="another JobManager"):
+        FileHandles(tmp_path / "handles", lambda epoch: True).hold()
 
 
 def test_names_of_others_are_refused(handles):

@@ -146,9 +146,13 @@ def test_a_folder_that_cannot_be_written_leaves_jobs_in_memory(folder):
     assert store.get(JobId("a" * 32)) == ended("a")
 
 
-def test_a_folder_that_is_gone_leaves_jobs_in_memory(folder):
+def test_a_folder_that_is_gone_is_made_again_and_one_that_cannot_be_leaves_jobs_in_memory(folder):
     store = JobStore(archive=JobArchive(folder))
     folder.rmdir()
-    with pytest.raises(FileNotFoundError):
+    folder.write_text("in the way")
+    with pytest.raises(OSError, match="exists"):
         keep(store, ended("a"))
     assert store.get(JobId("a" * 32)) == ended("a") and names(store) == "a"
+    folder.unlink()
+    keep(store, ended("a"))
+    assert names(JobStore(archive=JobArchive(folder))) == "a"

@@ -3,6 +3,7 @@
 import argparse
 import json
 import os
+import shutil
 
 import pytest
 
@@ -101,11 +102,18 @@ def test_what_is_needed_again_when_it_is_to_be_removed_stays(world):
     assert jobs.load(graph.job_id).job_graph == graph
 
 
-def test_a_handle_whose_files_are_missing_and_one_of_others_are_told_and_stay(world):
+@pytest.mark.parametrize("damage", ["missing", "damaged", "folder gone"])
+def test_a_handle_whose_files_are_missing_or_damaged_and_one_of_others_are_told_and_stay(world, damage):
     jobs, graph, foreign = world.leader(), job_graph([1]), "f" * 32
     jobs.put(graph)
     world.handles.create(world.handles.epoch, foreign, b"rubbish")
-    next((world.folder / "jobs" / graph.job_id.value).glob("graph-*")).unlink()
+    path = next((world.folder / "jobs" / graph.job_id.value).glob("graph-*"))
+    if damage == "missing":
+        path.unlink()
+    elif damage == "damaged":
+        path.write_bytes(b"\0" + path.read_bytes()[1:])
+    else:
+        shutil.rmtree(world.folder)
     found = find_orphans(world.folder, world.handles)
     assert sorted((orphan.kind, orphan.job_id) for orphan in found) == [
         ("foreign", foreign),

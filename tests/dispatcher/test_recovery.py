@@ -319,8 +319,10 @@ def test_history_that_cannot_be_written_keeps_the_end_of_the_job_until_it_can(wo
         async with Leading(world) as leader:
             graph = job_graph([1])
             (world.folder / "history").rename(world.folder / "away")
+            (world.folder / "history").write_text("in the way")
             assert (await leader.run(graph)).status == "FINISHED"
             assert world.handles.names() == (graph.job_id.value,)
+            (world.folder / "history").unlink()
             (world.folder / "away").rename(world.folder / "history")
             await until(lambda: left(world) == [])
             assert len((await leader.gateway.ask(ListJobs())).jobs) == 1

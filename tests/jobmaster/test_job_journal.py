@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import shutil
 import threading
 from pathlib import Path
 
@@ -106,6 +107,36 @@ def written(path, events, **settings):
         await journal.flush()
         assert journal.is_durable
         await journal.close()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("removed", ["file", "folder", "file before the first event"])
+def test_a_journal_that_somebody_removes_is_written_again_with_all_that_it_said(tmp_path, removed):
+    path = tmp_path / "job" / "journal"
+    path.parent.mkdir()
+
+    def remove():
+        shutil.rmtree(path.parent) if removed == "folder" else path.unlink()
+
+    async def run():
+        journal = FileJournal.create(path, JOB, 7, EVENTS[:2])
+        assert not journal.mend()
+        if removed.endswith("event"):
+            remove()
+            assert journal.mend()
+        journal.append(EVENTS[2])
+        await journal.flush()
+        if not removed.endswith("event"):
+            remove()
+            assert await asyncio.to_thread(journal.mend)
+        journal.append(EVENTS[3])
+        await journal.flush()
+        assert not journal.mend() and journal.is_durable
+        await journal.close()
+        assert read_journal(path) == (JOB, 7, EVENTS[:4], "")
+        path.unlink()
+        assert not journal.mend() and not path.exists()  # it is over
 
     asyncio.run(run())
 

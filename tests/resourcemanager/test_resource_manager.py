@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+import msgspec
 import pytest
 
 from engine.clock import SystemClock
@@ -12,6 +13,7 @@ from engine.gateways.messages import (
     DisconnectTaskExecutor,
     Heartbeat,
     RegisterTaskExecutor,
+    ReleaseJob,
     RequestSlot,
     RequestSlotOverview,
     RequestSlots,
@@ -20,7 +22,7 @@ from engine.gateways.messages import (
 )
 from engine.ids import JobId, ResourceId
 from engine.resourcemanager.resource_manager import ResourceManager
-from engine.rpc.errors import AccessDeniedError, RemoteCallError
+from engine.rpc.errors import AccessDeniedError, RemoteCallError, RpcTimeoutError
 from engine.rpc.request import ACKNOWLEDGE
 
 WAIT_S = 30.0
@@ -116,5 +118,23 @@ def test_a_task_executor_that_leaves_as_its_slot_is_assigned_takes_nobody_along(
         await manager.register_task_executor(registration(staying, 1))
         await until(lambda: peers.count(RequestSlot) == 1)
         assert (await manager.request_slot_overview(RequestSlotOverview())).task_executor_count == 1
+
+    run(scenario)
+
+
+def test_a_job_that_ended_without_a_job_master_is_dropped_by_those_who_came_with_it_until_they_answer():
+    async def scenario(manager, peers):
+        job_id, other = JobId.random(), JobId.random()
+        holds = msgspec.structs.replace(registration(ResourceId.random(), 1), jobs=(job_id,))
+        await manager.register_task_executor(holds)
+        await manager.register_task_executor(registration(ResourceId.random(), 1))
+        manager.release_job(other)
+        peers.failures[ReleaseJob] = RpcTimeoutError("no answer")
+        manager.release_job(job_id)
+        await until(lambda: peers.count(ReleaseJob) >= 2)
+        del peers.failures[ReleaseJob]
+        asked = peers.count(ReleaseJob)
+        await until(lambda: peers.count(ReleaseJob) > asked)
+        assert {request for request in peers.asked if isinstance(request, ReleaseJob)} == {ReleaseJob(job_id)}
 
     run(scenario)

@@ -173,9 +173,7 @@ def check_output(layout: AggregateLayout, schema: pa.Schema, phase: str) -> None
     else:
         for state, counted in layout.results:
             state_type = layout.specs[state].type
-            result = schema.field(len(types)).type if len(types) < len(schema) else None
-            is_mean = (counted >= 0 and result == pa.float64()) or counted in (VARIANCE, STDDEV)
-            types.append(pa.float64() if is_mean else state_type)
+            types.append(state_type if counted == -1 else pa.float64())
     if types != schema.types:
         wanted = ", ".join(str(data_type) for data_type in types)
         given = ", ".join(f"{field.name}: {field.type}" for field in schema)

@@ -9,8 +9,8 @@
                 decimal256(p, s)        sum decimal256(76, s)                   decimal256(76, s)
     avg         integers                sum decimal128(38, 0), count int64      float64
                 floats                  sum float64, count int64                float64
-                decimal128(p, s)        sum decimal128(38, s), count int64      decimal128(38, s), half away from zero
-                decimal256(p, s)        sum decimal256(76, s), count int64      decimal256(76, s), the same
+                decimal128(p, s)        sum decimal128(38, s), count int64      float64, rounded once
+                decimal256(p, s)        sum decimal256(76, s), count int64      float64, rounded once
     min, max    every key type T        value T                                 T
     first, last every key type T        value T                                 T
     stddev,     numbers                 moments: 24 bytes                       float64
@@ -22,9 +22,10 @@
     output of final and single    key columns, then the calls by their names
 
 Without input (no rows, or only nulls) sum, avg, min and max are null, counts are 0. The sum of integers under avg is
-exact: int64 values add up in 128 bits. stddev and variance are those of a sample (n - 1) and null below two values;
-they compute in float64, decimals and integers are rounded to it first. moments = count int64, mean float64, sum of
-squared differences from the mean float64.
+exact: int64 values add up in 128 bits. An average of integers or decimals is the float64 nearest to the exact one: the
+quotient of the whole sum is rounded, once. stddev and variance are those of a sample (n - 1) and null below two
+values; they compute in float64, decimals and integers are rounded to it first. moments = count int64, mean float64,
+sum of squared differences from the mean float64.
 
 first and last take the value of the first and last row that arrives, null if that is null, in the order of the input
 of the subtask; of several subtasks that of whichever arrives first, or last. One subtask over ordered input (after a
@@ -54,6 +55,8 @@ MOMENTS_BYTES = 24
 
 DECIMAL_DIGITS_MAX = 38
 WIDE_DECIMAL_DIGITS_MAX = 76
+#: the most digits behind the point, or zeros before it, for which exact_mean.pxd has room
+MEAN_SCALE_MAX = 150
 
 
 class StateSpec(msgspec.Struct, frozen=True):
@@ -121,6 +124,8 @@ def state_specs(call: AggregateCall, argument_type: pa.DataType | None) -> tuple
         return (StateSpec("sum", _sum_type(call, argument_type, pa.int64())),)
     if function == "avg":
         exact = pa.decimal128(DECIMAL_DIGITS_MAX, 0)
+        if types.is_decimal(argument_type) and abs(argument_type.scale) > MEAN_SCALE_MAX:
+            raise NotYetSupportedError(f"{call_text(call)} of {argument_type}: cast it to fewer digits first")
         return (StateSpec("sum", _sum_type(call, argument_type, exact)), StateSpec("count", pa.int64()))
     if function in ("stddev", "variance"):
         if not (types.is_integer(argument_type) or types.is_floating(argument_type) or types.is_decimal(argument_type)):
@@ -149,9 +154,7 @@ def result_type(call: AggregateCall, argument_type: pa.DataType | None) -> pa.Da
         as state_specs.
     """
     specs = state_specs(call, argument_type)
-    if call.function == "avg" and not types.is_decimal(plain_type(argument_type)):
-        return pa.float64()
-    if specs[0].operation == "moments":
+    if call.function == "avg" or specs[0].operation == "moments":
         return pa.float64()
     return specs[0].type
 

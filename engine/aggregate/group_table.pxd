@@ -83,7 +83,7 @@ cdef class GroupTable:
                 return False
         return True
 
-    cdef int _lay_out(self, ArrowBatch states, list operations) except -1
+    cdef int _lay_out(self, states, list operations) except -1
     cdef int _allocate_scratch(self) except -1
     cdef int64_t _locate_global(self, int64_t count, bint reserved) noexcept nogil
     cdef int64_t _locate(self, ArrowBatch keys, int64_t start, int64_t count, bint reserved) noexcept nogil

@@ -110,7 +110,7 @@ cdef class GroupTable:
             self._equality = KeyEquality(self._codec, columns, self._codec, columns)
             self._has_word_keys = are_word_keys(self._codec)
         self._recent = RecentGroups(self._key_count == 1 and self._codec.kinds[0] == KIND_BYTES)
-        self._lay_out(ArrowBatch.open(states), operations)
+        self._lay_out(states, operations)
         self._allocate_scratch()
         if not directory_take(&self._directory, pool, pool.page_size // 8):
             raise MemoryBudgetError(f"no page for the directory of a group table in {pool!r}")
@@ -125,10 +125,10 @@ cdef class GroupTable:
         free(self._initial)
         free(self._scratch)
 
-    cdef int _lay_out(self, ArrowBatch states, list operations) except -1:
+    cdef int _lay_out(self, states, list operations) except -1:
         """Give every state its place in a group."""
         cdef int32_t index
-        self.field_count = states.column_count
+        self.field_count = states.num_columns
         self.fields = <StateField*> calloc(self.field_count + 1, sizeof(StateField))
         if self.fields == NULL:
             raise MemoryError()

@@ -8,7 +8,7 @@ from engine.aggregate.state_kernels cimport StateField
 
 # Averages of groups; those without input are written as 0 and null by their flag.
 cdef void gather_means(uint8_t** groups, int64_t count, const StateField* total, const StateField* counted,
-                       bint is_decimal, uint8_t* values) noexcept nogil
+                       double* values) noexcept nogil
 # Variances of samples, or their roots; returns the number of nulls (groups of fewer than two values).
 cdef int64_t gather_deviations(uint8_t** groups, int64_t count, const StateField* field, bint is_root, uint8_t* bits,
                                double* values) noexcept nogil
@@ -36,4 +36,4 @@ cdef class GroupScan:
     cdef object _state_array(self, int64_t count, int32_t state, data_type)
     cdef object _value_array(self, int64_t count, int32_t state, data_type, validity, nulls)
     cdef object _deviation_array(self, int64_t count, int32_t state, bint is_root)
-    cdef object _mean_array(self, int64_t count, int32_t total, int32_t counted, data_type)
+    cdef object _mean_array(self, int64_t count, int32_t total, int32_t counted)

@@ -7,8 +7,8 @@
 
     moments_of_values(array)            a float64 array as states: each value a group of one
 
-A column is a state as it is, or an average made of a sum and a count: float64, or a decimal of the sum's scale rounded
-half away from zero; or variance or standard deviation made of moments: n - 1 in the denominator, null below two values.
+A column is a state as it is, or an average made of a sum and a count: float64, of an exact sum rounded once; or
+variance or standard deviation made of moments: n - 1 in the denominator, null below two values.
 
 Invariants: the table is not changed while a scan is read. Groups that no row was put into are left out. A batch has at
 most max_rows rows and about max_bytes bytes of records, never less than one row.
@@ -20,11 +20,12 @@ from libc.math cimport sqrt
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
+from engine.aggregate.exact_mean cimport exact_mean
 from engine.aggregate.group_store cimport GROUP_HASH, RecordHeader, store_next_group
 from engine.aggregate.group_table cimport GroupTable
 from engine.aggregate.outside_states cimport read_values, true_size
 from engine.aggregate.state_kernels cimport FLAG_OUTSIDE, FLAG_VALUE, Moments, StateField, ValueSlot
-from engine.records.arrow_batch cimport KIND_BOOL, KIND_DECIMAL128, KIND_DECIMAL256, KIND_FLOAT64, KIND_LARGE_BYTES
+from engine.records.arrow_batch cimport KIND_BOOL, KIND_DECIMAL256, KIND_FLOAT64, KIND_LARGE_BYTES
 
 import pyarrow as pa
 
@@ -34,57 +35,6 @@ from engine.records.arrow_functions import pc
 cdef enum:
     RESULT_VARIANCE = -2        # as in aggregate_layout.py
     RESULT_STDDEV = -3
-
-cdef extern from *:
-    """
-    #include <stdint.h>
-    #include <string.h>
-
-    static inline double drey_mean_of_int128(const void* sum, int64_t count) {
-        __int128 value;
-        memcpy(&value, sum, 16);
-        return (double)value / (double)count;
-    }
-    static inline void drey_mean_of_decimal(const void* sum, int64_t count, void* mean) {
-        __int128 value, quotient, rest;
-        memcpy(&value, sum, 16);
-        quotient = value / count;
-        rest = value % count;
-        if (rest < 0) rest = -rest;
-        if (rest >= count - rest) quotient += value < 0 ? -1 : 1;
-        memcpy(mean, &quotient, 16);
-    }
-    static inline void drey_mean_of_wide_decimal(const void* sum, int64_t count, void* mean) {
-        uint64_t words[4];
-        unsigned __int128 rest = 0, carry;
-        uint64_t flip;
-        int word;
-        memcpy(words, sum, 32);
-        flip = (words[3] >> 63) ? ~0ULL : 0;
-        for (word = 0, carry = flip & 1; word < 4; word++, carry >>= 64) {
-            carry += words[word] ^ flip;
-            words[word] = (uint64_t)carry;
-        }
-        for (word = 3; word >= 0; word--) {
-            rest = rest << 64 | words[word];
-            words[word] = (uint64_t)(rest / (uint64_t)count);
-            rest %= (uint64_t)count;
-        }
-        for (word = 0, carry = rest >= (uint64_t)count - rest; word < 4; word++, carry >>= 64) {
-            carry += words[word];
-            words[word] = (uint64_t)carry;
-        }
-        for (word = 0, carry = flip & 1; word < 4; word++, carry >>= 64) {
-            carry += words[word] ^ flip;
-            words[word] = (uint64_t)carry;
-        }
-        memcpy(mean, words, 32);
-    }
-    """
-    void mean_of_wide_decimal "drey_mean_of_wide_decimal" (const void* total, int64_t count, void* mean) noexcept nogil
-    double mean_of_int128 "drey_mean_of_int128" (const void* total, int64_t count) noexcept nogil
-    void mean_of_decimal "drey_mean_of_decimal" (const void* total, int64_t count, void* mean) noexcept nogil
-
 
 cdef uint8_t* buffer_address(object buffer) except? NULL:
     """Where an Arrow buffer made by pa.allocate_buffer lies."""
@@ -146,21 +96,18 @@ cdef void gather_values(uint8_t** groups, int64_t count, const StateField* field
 
 
 cdef void gather_means(uint8_t** groups, int64_t count, const StateField* total, const StateField* counted,
-                       bint is_decimal, uint8_t* values) noexcept nogil:
+                       double* values) noexcept nogil:
     """Averages of groups; those without input are written as 0 and null by their flag."""
     cdef int64_t index, rows
     cdef uint8_t* group
     for index in range(count):
         group = groups[index]
         rows = max((<int64_t*> (group + counted.offset))[0], <int64_t> 1)
-        if is_decimal and total.kind == KIND_DECIMAL256:
-            mean_of_wide_decimal(group + total.offset, rows, values + 32 * index)
-        elif is_decimal:
-            mean_of_decimal(group + total.offset, rows, values + 16 * index)
-        elif total.kind == KIND_FLOAT64:
-            (<double*> values)[index] = (<double*> (group + total.offset))[0] / <double> rows
+        if total.kind == KIND_FLOAT64:
+            values[index] = (<double*> (group + total.offset))[0] / <double> rows
         else:
-            (<double*> values)[index] = mean_of_int128(group + total.offset, rows)
+            values[index] = exact_mean(group + total.offset, 4 if total.kind == KIND_DECIMAL256 else 2, rows,
+                                       total.scale)
 
 
 cdef int64_t gather_deviations(uint8_t** groups, int64_t count, const StateField* field, bint is_root, uint8_t* bits,
@@ -295,7 +242,7 @@ cdef class GroupScan:
             elif counted < 0:
                 arrays.append(self._state_array(count, state, data_type))
             else:
-                arrays.append(self._mean_array(count, state, counted, data_type))
+                arrays.append(self._mean_array(count, state, counted))
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
     cdef object _validity(self, int64_t count, int32_t flag):
@@ -348,13 +295,11 @@ cdef class GroupScan:
             nulls = gather_deviations(self._groups, count, &self._table.fields[state], is_root, bits, values)
         return pa.Array.from_buffers(pa.float64(), count, [validity, buffer], null_count=nulls)
 
-    cdef object _mean_array(self, int64_t count, int32_t total, int32_t counted, data_type):
-        cdef bint is_decimal = pa.types.is_decimal(data_type)
-        cdef uint8_t* address
+    cdef object _mean_array(self, int64_t count, int32_t total, int32_t counted):
+        cdef double* address
         validity, nulls = self._validity(count, self._table.fields[total].flag)
-        buffer = pa.allocate_buffer(count * (self._table.fields[total].width if is_decimal else 8))
-        address = buffer_address(buffer)
+        buffer = pa.allocate_buffer(count * 8)
+        address = <double*> buffer_address(buffer)
         with nogil:
-            gather_means(self._groups, count, &self._table.fields[total], &self._table.fields[counted], is_decimal,
-                         address)
-        return pa.Array.from_buffers(data_type, count, [validity, buffer], null_count=nulls)
+            gather_means(self._groups, count, &self._table.fields[total], &self._table.fields[counted], address)
+        return pa.Array.from_buffers(pa.float64(), count, [validity, buffer], null_count=nulls)

@@ -36,6 +36,7 @@ cdef struct StateField:
     int32_t flag            # offset of the flag byte from the group's start
     int32_t column          # of the argument in the input, -1: none
     bint is_variable
+    int32_t scale           # of decimals, 0: of others
 
 # Count, mean and sum of squared differences from the mean; travels as 24 bytes in the machine's order.
 cdef struct Moments:

@@ -14,8 +14,11 @@ from libc.stdint cimport int32_t
 from engine.aggregate.state_kernels cimport StateField, ValueSlot
 from engine.records.arrow_batch cimport ArrowBatch, KIND_BOOL, KIND_BYTES, KIND_LARGE_BYTES
 
+import pyarrow as pa
 
-cdef int32_t place_states(StateField* fields, ArrowBatch states, list operations, int32_t offset) except -1:
+
+cdef int32_t place_states(StateField* fields, empty_states, list operations, int32_t offset) except -1:
+    cdef ArrowBatch states = ArrowBatch.open(empty_states)
     cdef int32_t index
     cdef StateField* field
     for index in range(states.column_count):
@@ -28,6 +31,8 @@ cdef int32_t place_states(StateField* fields, ArrowBatch states, list operations
             field.width = 1
         field.offset = offset
         field.column = -1
+        data_type = empty_states.schema.field(index).type
+        field.scale = data_type.scale if pa.types.is_decimal(data_type) else 0
         offset += (field.width + 7) & ~7
     for index in range(states.column_count):
         fields[index].flag = offset + index

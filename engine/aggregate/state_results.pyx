@@ -3,7 +3,7 @@
     results_of_states(batch, key_count, columns, schema)        columns: as AggregateLayout.results
 
     keys, sums, counts, extremes ──────────────────────────────► the columns as they are
-    (sum, count) of an average ──► groups of two values each ──► the kernels of GroupScan ──► float64 or decimal
+    (sum, count) of an average ──► groups of two values each ──► the kernels of GroupScan ──► float64
     moments ─────────────────────► addresses of 24 bytes ──────► variance, standard deviation
 
 Invariants: a state that is null is one of no value; an average of it is null, as is a deviation of fewer than two.
@@ -51,29 +51,28 @@ def results_of_states(batch not None, int64_t key_count, list columns not None, 
             arrays.append(_deviations(&opened.columns[column], opened.row_count, counted == STDDEV))
         else:
             means = _means(&opened.columns[column], &opened.columns[key_count + counted], opened.row_count,
-                           schema.field(len(arrays)).type)
+                           batch.schema.field(column).type)
             states = batch.column(column)
             arrays.append(means if states.null_count == 0 else pc.if_else(states.is_valid(), means, None))
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-cdef object _means(const ColumnView* total, const ColumnView* counted, int64_t count, data_type):
+cdef object _means(const ColumnView* total, const ColumnView* counted, int64_t count, total_type):
     cdef int64_t[CHUNK_ROWS * GROUP_WORDS] chunk
     cdef uint8_t* groups[CHUNK_ROWS]
     cdef const uint8_t* totals = total.values + total.offset * total.width
     cdef const uint8_t* counts = counted.values + counted.offset * counted.width
     cdef int32_t width = total.width
-    cdef bint is_decimal = pa.types.is_decimal(data_type)
-    cdef int32_t mean_width = width if is_decimal else <int32_t> sizeof(double)
     cdef StateField total_field, count_field
     cdef int64_t start = 0
     cdef int64_t size, index
-    cdef uint8_t* values
+    cdef double* values
     total_field.kind = total.kind
+    total_field.scale = total_type.scale if pa.types.is_decimal(total_type) else 0
     total_field.offset = 0
     count_field.offset = TOTAL_BYTES
-    buffer = pa.allocate_buffer(count * mean_width)
-    values = buffer_address(buffer)
+    buffer = pa.allocate_buffer(count * sizeof(double))
+    values = <double*> buffer_address(buffer)
     with nogil:
         for index in range(CHUNK_ROWS):
             groups[index] = <uint8_t*> (chunk + index * GROUP_WORDS)
@@ -82,9 +81,9 @@ cdef object _means(const ColumnView* total, const ColumnView* counted, int64_t c
             for index in range(size):
                 memcpy(groups[index], totals + (start + index) * width, <size_t> width)
                 memcpy(groups[index] + TOTAL_BYTES, counts + (start + index) * 8, 8)
-            gather_means(groups, size, &total_field, &count_field, is_decimal, values + start * mean_width)
+            gather_means(groups, size, &total_field, &count_field, values + start)
             start += size
-    return pa.Array.from_buffers(data_type, count, [None, buffer], null_count=0)
+    return pa.Array.from_buffers(pa.float64(), count, [None, buffer], null_count=0)
 
 
 cdef object _deviations(const ColumnView* moments, int64_t count, bint is_root):

@@ -73,7 +73,7 @@ def max_(argument: Expr | str) -> Aggregate:
 
 
 def avg(argument: Expr | str) -> Aggregate:
-    """Return the mean: float64, decimals keep their scale."""
+    """Return the mean as float64, of decimals too: the nearest one to the exact mean, which no digit is lost before."""
     return _aggregate("avg", argument)
 
 

@@ -6,6 +6,7 @@ common_type.py     what two types widen to
 text.py            an expression as short text
 binding.py         operands, and how a function binds to types
 arithmetic.py comparison.py text_functions.py time_functions.py   the functions
+float_comparison   floats of two columns, NaN equal to itself and the greatest
 functions.py       the table of them
 conditional.py     when/then/otherwise
 compile.py         expression + schema -> operand

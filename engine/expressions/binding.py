@@ -64,7 +64,7 @@ def as_array(datum: Datum, length: int) -> Any:
     return datum.combine_chunks() if isinstance(datum, pa.ChunkedArray) else datum
 
 
-def _cast_constant(constant: pa.Scalar, target: pa.DataType) -> pa.Scalar:
+def cast_constant(constant: pa.Scalar, target: pa.DataType) -> pa.Scalar:
     """Return a constant of another type. Arrow casts int64 to a decimal of 19 digits or more only: go by the value."""
     if pa.types.is_decimal(target) and pa.types.is_integer(constant.type) and constant.is_valid:
         return pa.scalar(Decimal(constant.as_py()), target)
@@ -82,7 +82,7 @@ def cast_operand(operand: Operand, target: pa.DataType | None) -> Operand:
     if target is None or operand.type == target:
         return operand
     if operand.constant is not None:
-        scalar = _cast_constant(operand.constant, target)
+        scalar = cast_constant(operand.constant, target)
         return Operand(target, lambda _batch: scalar, constant=scalar)
     evaluate = operand.evaluate
     can_raise = operand.can_raise or (pa.types.is_uint64(operand.type) and pa.types.is_int64(target))

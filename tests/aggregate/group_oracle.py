@@ -4,6 +4,7 @@ import datetime
 import decimal
 import math
 import random
+from fractions import Fraction
 
 import pyarrow as pa
 
@@ -66,8 +67,7 @@ def evaluate(function, values, data_type):
         if function == "sum":
             return total
         if pa.types.is_decimal(data_type):
-            step = decimal.Decimal(1).scaleb(-data_type.scale)
-            return (total / len(present)).quantize(step, rounding=decimal.ROUND_HALF_UP)
+            return float(Fraction(total) / len(present))
     return total / len(present)
 
 

@@ -1,6 +1,8 @@
 """Sums and averages at the edges of their types: overflow is an error, decimals are exact and rounded once."""
 
 import decimal
+import random
+from fractions import Fraction
 
 import pyarrow as pa
 import pytest
@@ -42,12 +44,47 @@ def test_a_decimal_sum_beyond_38_digits_is_an_error(workshop):
         single(workshop, 6, table, (), calls)
 
 
-def test_decimal_averages_are_rounded_half_away_from_zero(workshop):
+DECIMALS = [
+    (pa.decimal128(38, 2), ["1.00", "1.01"]),
+    (pa.decimal128(38, 0), [str(2**120 + 2**67 + 1)]),
+    (pa.decimal128(38, 0), [str(2**120 + 2**67)]),
+    (pa.decimal128(38, 0), [str(2**120 + 3 * 2**67)]),
+    (pa.decimal128(38, 0), [str(2**54 - 1)]),
+    (pa.decimal128(38, 0), ["-" + "9" * 38]),
+    (pa.decimal128(38, 38), ["1e-38", "0", "0"]),
+    (pa.decimal128(38, 20), ["0.1", "0.2", "0.3", "-7.00000000000000000001"]),
+    (pa.decimal128(5, 2), ["-0.01", "-0.02"]),
+    (pa.decimal128(5, 2), ["0", "0"]),
+    (pa.decimal256(76, 2), ["9" * 74 + ".99", "-0.01", "0.01"]),
+    (pa.decimal256(76, 76), ["-1e-76", "0", "0"]),
+    (pa.decimal256(50, 2), ["0.01", "0.02", "-0.05"]),
+]
+
+
+@pytest.mark.parametrize("phases", [single, two_phases])
+@pytest.mark.parametrize(("data_type", "texts"), DECIMALS, ids=str)
+def test_the_average_of_decimals_is_the_float_nearest_to_the_exact_one(workshop, phases, data_type, texts):
     calls = make_calls(["avg"])
-    for values, mean in ((["0.01", "0.02"], "0.02"), (["-0.01", "-0.02"], "-0.02"), (["1.00", "0", "0"], "0.33")):
-        column = [decimal.Decimal(value) for value in values]
-        table = input_table((), [], calls, [pa.decimal128(5, 2)], [column])
-        assert single(workshop, 6, table, (), calls)[0].to_pylist() == [{"avg_0": decimal.Decimal(mean)}]
+    values = [decimal.Decimal(text) for text in texts]
+    mean = sum(map(Fraction, values)) / len(values)
+    table = input_table((), [], calls, [data_type], [[None, *values]])
+    assert phases(workshop, 6, table, (), calls)[0].to_pylist() == [{"avg_0": float(mean)}]
+
+
+def test_averages_of_many_decimals_are_each_the_nearest_float(workshop):
+    calls = make_calls(["avg"])
+    chance = random.Random(7)
+    keys, values = [], []
+    for key in range(400):
+        for _ in range(chance.randrange(1, 6)):
+            keys.append(key)
+            values.append(decimal.Decimal(chance.randrange(-(10 ** chance.randrange(1, 37)), 10**36)).scaleb(-13))
+    table = input_table(("key",), [pa.int64()], calls, [pa.decimal128(38, 13)], [keys, values])
+    found = {row["key"]: row["avg_0"] for row in single(workshop, 60, table, ("key",), calls)[0].to_pylist()}
+    groups = {
+        key: [Fraction(value) for one, value in zip(keys, values, strict=True) if one == key] for key in range(400)
+    }
+    assert found == {key: float(sum(group) / len(group)) for key, group in groups.items()}
 
 
 @pytest.mark.parametrize("phases", [single, two_phases])
@@ -57,19 +94,9 @@ def test_wide_decimals_add_up_to_76_digits_and_not_beyond(workshop, phases):
     for sign in (1, -1):
         with decimal.localcontext(prec=120):
             values = [sign * most, -sign * decimal.Decimal("0.02"), None, sign * decimal.Decimal("0.02")]
-            mean = (sign * most / 3).quantize(decimal.Decimal("0.01"), rounding=decimal.ROUND_HALF_UP)
+            mean = float(Fraction(sign * most) / 3)
         table = input_table((), [], calls, [pa.decimal256(76, 2)] * 2, [values] * 2)
         assert phases(workshop, 6, table, (), calls)[0].to_pylist() == [{"sum_0": values[0], "avg_1": mean}]
         over = input_table((), [], calls, [pa.decimal256(76, 2)] * 2, [[values[0], values[3]]] * 2)
         with pytest.raises(DataError, match=r"x\) overflows decimal256\(76, 2\)"):
             phases(workshop, 6, over, (), calls)
-
-
-@pytest.mark.parametrize(
-    ("values", "mean"),
-    [(["0.01", "0.02"], "0.02"), (["-0.01", "-0.02"], "-0.02"), (["1.00", "0", "0"], "0.33"), (["0"], "0.00")],
-)
-def test_averages_of_wide_decimals_are_rounded_half_away_from_zero(workshop, values, mean):
-    calls = make_calls(["avg"])
-    table = input_table((), [], calls, [pa.decimal256(50, 2)], [[decimal.Decimal(value) for value in values]])
-    assert single(workshop, 6, table, (), calls)[0].to_pylist() == [{"avg_0": decimal.Decimal(mean)}]

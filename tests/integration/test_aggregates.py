@@ -233,9 +233,8 @@ def test_wide_decimals_add_up_and_average(any_environment):
     values = [decimal.Decimal(f"{number}{'0' * 40}.25") for number in range(-3, 9)]
     table = pa.table({"k": [number % 3 for number in range(12)], "v": pa.array(values, pa.decimal256(60, 2))})
     result = any_environment.from_arrow(table).group_by("k").agg(s=sum_("v"), a=avg("v")).to_arrow()
-    assert result.schema.types == [pa.int64(), pa.decimal256(76, 2), pa.decimal256(76, 2)]
+    assert result.schema.types == [pa.int64(), pa.decimal256(76, 2), pa.float64()]
     with decimal.localcontext(prec=100):
         sums = {key: sum(values[key::3]) for key in range(3)}
-        cent = decimal.Decimal("0.01")
-        means = {key: (total / 4).quantize(cent, decimal.ROUND_HALF_UP) for key, total in sums.items()}
+    means = {key: float(Fraction(total) / 4) for key, total in sums.items()}
     assert sorted(rows_of(result)) == [(key, sums[key], means[key]) for key in range(3)]

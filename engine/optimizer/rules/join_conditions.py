@@ -2,7 +2,7 @@
 
     cross join, a == b and ...  ->  inner join on a, b with the rest: pairs are found by hash instead of tried
 
-Only columns of one and the same type, and no floats: as keys NaN equals NaN, as an expression it does not.
+Only columns of one and the same type; a float is equal to the same ones as a key and in an expression.
 
     to the left     inner, right, semi, cross          a left row for which the part is not true has no match, and such
     to the right    inner, left, semi, anti, cross     rows of that side are not returned
@@ -19,7 +19,7 @@ import msgspec
 from engine.graph.expression import Call, ColumnRef, Expression, columns_of
 from engine.graph.plan import Join, JoinType, PlanNode
 from engine.graph.plan_schema import PlanSchema
-from engine.optimizer.expression_rewriting import FLOATS, cannot_raise, conjunction, conjuncts, substitute
+from engine.optimizer.expression_rewriting import cannot_raise, conjunction, conjuncts, substitute
 from engine.optimizer.logical_plan import LogicalPlan
 from engine.optimizer.rules.filter_pushdown import filter_input
 
@@ -67,7 +67,7 @@ def _key_pair(part: Expression, left: PlanSchema, right: PlanSchema) -> tuple[st
             if names[0] not in left.names or names[1] not in right.names:
                 return None
             columns = left.column(names[0]), right.column(names[1])
-            if columns[0].ipc != columns[1].ipc or not columns[0].is_key_type or columns[0].type_text in FLOATS:
+            if columns[0].ipc != columns[1].ipc or not columns[0].is_key_type:
                 return None
             return names
         case _:

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from engine.config.command_line import current_command_line
-from engine.config.options import ConfigOption, all_options, find_option
+from engine.config.config_option import ConfigOption
+from engine.config.options import all_options, find_option
 from engine.errors import ConfigurationError
 
 #: variables that are not options: where files lie, how other hosts are reached, how the build runs

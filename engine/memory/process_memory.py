@@ -30,6 +30,7 @@ from __future__ import annotations
 
 import msgspec
 
+from engine.config.config_option import ConfigOption
 from engine.config.loader import Configuration
 from engine.config.options import (
     MANAGED_FRACTION,
@@ -39,7 +40,6 @@ from engine.config.options import (
     NETWORK_MIN,
     PROCESS_SIZE,
     SEGMENT_SIZE,
-    ConfigOption,
 )
 from engine.config.sizes import format_size
 from engine.errors import ConfigurationError

@@ -1,0 +1,83 @@
+"""ConfigOption: what is declared of a key, how its text is read, and the table of all of them.
+
+    declared(key, type, default, description) ─► ConfigOption, in the table
+
+``ConfigOption.parse`` turns the text of a file, a variable or the command line into the option's type and says what
+is wrong with a value that does not fit. The table is filled by ``options.py`` when it is imported, and only read then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from engine.config.durations import parse_duration_ms, parse_interval_ms
+from engine.config.ports import parse_ports
+from engine.config.sizes import parse_size
+from engine.errors import ConfigurationError
+
+
+def _parse_bool(text: str) -> bool:
+    lowered = text.strip().lower()
+    if lowered in ("true", "yes", "on", "1"):
+        return True
+    if lowered in ("false", "no", "off", "0"):
+        return False
+    raise ConfigurationError(f"{text!r} is neither true nor false")
+
+
+_PARSERS: dict[str, Callable[[str], Any]] = {
+    "int": int,
+    "float": float,
+    "bool": _parse_bool,
+    "string": str,
+    "size": parse_size,
+    "duration": parse_duration_ms,
+    "duration, or -1": parse_interval_ms,
+    "ports": parse_ports,
+}
+
+
+class ConfigOption(msgspec.Struct, frozen=True):
+    """One option. ``default`` is text as a person would write it, or None where there is none."""
+
+    key: str
+    kind: str
+    default: str | None
+    description: str
+    choices: tuple[str, ...] = ()
+    minimum: float | None = None
+
+    def parse(self, value: object, origin: str) -> Any:
+        """Return ``value`` as the option's type (size: bytes, duration: milliseconds), or raise."""
+        text = str(value).lower() if isinstance(value, bool) else str(value)
+        try:
+            parsed = _PARSERS[self.kind](text)
+        except ValueError as error:
+            reason = str(error) if isinstance(error, ConfigurationError) else f"{text!r} is not of type {self.kind}"
+            raise ConfigurationError(f"{self.key} ({origin}): {reason}") from error
+        if self.choices and parsed not in self.choices:
+            raise ConfigurationError(f"{self.key} ({origin}): {text!r} is not one of {', '.join(self.choices)}")
+        if self.minimum is not None and parsed < self.minimum:
+            raise ConfigurationError(f"{self.key} ({origin}): {text} is less than {self.minimum:g}")
+        return parsed
+
+
+#: by key
+OPTIONS: dict[str, ConfigOption] = {}
+
+
+def declared(
+    key: str,
+    kind: str,
+    default: str | None,
+    description: str,
+    choices: tuple[str, ...] = (),
+    minimum: float | None = None,
+) -> ConfigOption:
+    """Return a new option, and have it in the table."""
+    option = ConfigOption(key, kind, default, description, choices, minimum)
+    OPTIONS[key] = option
+    return option

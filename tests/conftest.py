@@ -15,8 +15,10 @@ import hypothesis
 import psutil
 import pytest
 
-from tests import watchdog
+from tests import tiers, watchdog
 from tests.sampling import keep_samples, take_more_examples
+
+pytest_plugins = ["pytester"]  # tests of what tests share
 
 hypothesis.settings.register_profile("drey", deadline=None, derandomize=bool(os.environ.get("CI")))
 hypothesis.settings.load_profile("drey")
@@ -27,32 +29,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 _WAIT_S = 30.0
 
-#: start clusters and quorums of real processes: left out when everything runs, for they take minutes together; they
-#: run when they are named, and with CHAOS=short or CHAOS=all
-WHOLE_CLUSTERS = (
-    "tests/dispatcher/test_crash_points.py",
-    "tests/entrypoint/test_cluster_over_rest.py",
-    "tests/entrypoint/test_daemons.py",
-    "tests/entrypoint/test_high_availability.py",
-    "tests/entrypoint/test_shipped_job.py",
-    "tests/entrypoint/test_supervisor.py",
-    "tests/entrypoint/test_wide_values.py",
-    "tests/entrypoint/test_zookeeper.py",
-    "tests/ha/test_preflight.py",
-    "tests/ha/test_unrest.py",
-    "tests/ha/test_zookeeper.py",
-    "tests/ha/test_zookeeper_state.py",
-    "tests/integration/test_scripts.py",
-)
 
-
-def pytest_ignore_collect(collection_path, config):
-    """Leave out what starts whole clusters unless it was asked for."""
-    is_everything = config.args == config.getini("testpaths")
-    if is_everything and not os.environ.get("CHAOS"):
-        place = collection_path.relative_to(config.rootpath).as_posix()
-        return True if place in WHOLE_CLUSTERS else None
-    return None
+def pytest_addoption(parser):
+    tiers.add_options(parser)
 
 
 def pytest_unconfigure():
@@ -64,6 +43,7 @@ def pytest_unconfigure():
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "sample(of): the default run takes few of the parameters, see tests/sampling.py")
+    tiers.register(config)
     watchdog.begin(config)
     if sys.dont_write_bytecode:
         # else each of the processes that tests start compiles the engine for itself
@@ -71,13 +51,19 @@ def pytest_configure(config):
             compileall.compile_dir(Path(__file__).parents[1] / room, quiet=2)
 
 
-@pytest.hookimpl(wrapper=True)
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node):
+    tiers.share_folder(node)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item):
-    with watchdog.watched(item):
+    with tiers.turn(item), watchdog.watched(item):
         return (yield)
 
 
 def pytest_collection_modifyitems(config, items):
+    tiers.keep_tiers(config, items)
     keep_samples(config, items)
     take_more_examples(items)
 

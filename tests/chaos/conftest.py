@@ -25,7 +25,8 @@ collect_ignore = [f"test_{name}.py" for name in ONLY_LONG] if IS_SHORT else []
 def pytest_collection_modifyitems(items):
     for item in items:
         if "tests/chaos" in str(item.path):
-            item.add_marker(pytest.mark.timeout(300))
+            for mark in (pytest.mark.timeout(300), pytest.mark.processes, pytest.mark.alone):
+                item.add_marker(mark)
 
 
 @pytest.fixture(scope="session")

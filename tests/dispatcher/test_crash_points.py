@@ -35,7 +35,12 @@ def why_not():
     return "" if done.returncode == 0 else f"strace may not trace: {done.stderr.strip()[:80]}"
 
 
-pytestmark = [pytest.mark.skipif(bool(why_not()), reason=why_not()), pytest.mark.timeout(1200)]
+pytestmark = [
+    pytest.mark.skipif(bool(why_not()), reason=why_not()),
+    pytest.mark.timeout(1200),
+    pytest.mark.processes,
+    pytest.mark.alone,
+]
 
 
 def lead(folder, action, point=None, log="/dev/null"):

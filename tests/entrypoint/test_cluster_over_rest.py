@@ -17,6 +17,8 @@ from engine.rpc.credentials import AUTHORIZATION, Credentials
 from tests.entrypoint.conftest import until
 from tests.ha.quorum import free_port
 
+pytestmark = [pytest.mark.processes, pytest.mark.alone]
+
 JOB = """
 import sys
 import pyarrow as pa

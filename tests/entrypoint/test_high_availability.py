@@ -15,6 +15,8 @@ from engine.rpc.http_forwarding import ANSWERED_BY_HEADER
 from tests.entrypoint.conftest import until
 from tests.ha.quorum import Quorum, free_ports, needs_quorum
 
+pytestmark = [pytest.mark.processes, pytest.mark.alone]
+
 
 @pytest.fixture(scope="module")
 def quorum(tmp_path_factory):

@@ -6,10 +6,13 @@ import sys
 from pathlib import Path
 
 import psutil
+import pytest
 
 from tests.entrypoint.conftest import until
 from tests.folders import files_below
 from tests.rpc.test_tls import made
+
+pytestmark = [pytest.mark.processes, pytest.mark.alone]
 
 JOB = """
 import sys

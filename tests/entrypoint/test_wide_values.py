@@ -1,6 +1,10 @@
 """Values of several megabytes between processes: rows that another process reads hold them themselves."""
 
+import pytest
+
 from tests.chaos.cluster import ChaosCluster
+
+pytestmark = [pytest.mark.processes, pytest.mark.alone]
 
 JOB = """
 import sys

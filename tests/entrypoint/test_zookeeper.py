@@ -8,6 +8,8 @@ from engine.entrypoint.zookeeper_config import read_quorum
 from engine.errors import ConfigurationError
 from tests.ha.quorum import ROOT, Quorum, needs_quorum, until
 
+pytestmark = [pytest.mark.processes, pytest.mark.alone]
+
 
 @pytest.fixture
 def quorum(tmp_path):

@@ -19,6 +19,8 @@ from tests.ha.quorum import WAIT_S, Quorum, needs_quorum, until
 from tests.ha.tls_door import TlsDoor
 from tests.rpc.test_tls import made
 
+pytestmark = [pytest.mark.processes, pytest.mark.alone]
+
 
 @pytest.fixture
 def closing():

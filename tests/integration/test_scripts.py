@@ -7,6 +7,8 @@ import pytest
 
 from tests.entrypoint.conftest import ROOT, installation
 
+pytestmark = [pytest.mark.processes, pytest.mark.alone]
+
 __all__ = ["installation"]
 
 

@@ -1,0 +1,123 @@
+"""Which tests a run takes, and which of them have the machine to themselves.
+
+A test says by its markers what it costs, and one rule decides:
+
+    no marker          quick: every run takes it
+    ``thorough``       more of what quick tests show, or longer: ``--all`` and ``--rest`` take it
+    ``processes``      starts clusters or quorums of real processes: ``--rest`` takes it, and a run with ``CHAOS`` set
+
+    bin/run-tests           quick
+    bin/run-tests --all     quick and thorough: everything but ``processes``
+    bin/run-tests --rest    thorough and processes: what the run without options leaves out, nothing twice
+
+What the command line names by folder, file or test runs whatever its markers. ``@pytest.mark.quick`` on a test takes
+away what its module is marked with.
+
+Runs of several processes (pytest-xdist) share the machine. A test that needs a fixed port, a control group, a quorum
+or a quiet machine is marked ``alone``: nothing else runs beside it. Two locked files of the run see to that, in the
+manner of a turnstile: who is alone keeps the turnstile while it waits for the others to end, so that it gets its turn.
+
+    everybody     turnstile ─► machine (shared), turnstile given back ─► test
+    alone         turnstile ─► machine (exclusive)                    ─► test, then both are given back
+"""
+
+import contextlib
+import fcntl
+import os
+import tempfile
+from pathlib import Path
+
+import pytest
+
+#: the nearest of these decides
+TIERS = ("quick", "thorough", "processes")
+_MARKERS = (
+    "quick: taken by every run although its module is not",
+    "thorough: left out of the default run; --all and --rest take it",
+    "processes: starts clusters or quorums of real processes; --rest takes it",
+    "alone: needs a port, a control group, a quorum or a quiet machine; nothing runs beside it",
+)
+_INPUT = "drey_machine"
+_folder = pytest.StashKey[Path]()
+_owned = pytest.StashKey[tempfile.TemporaryDirectory]()
+
+
+def add_options(parser):
+    """Add ``--all`` and ``--rest``."""
+    group = parser.getgroup("tiers")
+    group.addoption("--all", action="store_true", help="also thorough tests; all but those of real clusters")
+    group.addoption("--rest", action="store_true", help="what a run without options leaves out")
+
+
+def register(config):
+    """Make the markers known, and the folder of this run's locks."""
+    for line in _MARKERS:
+        config.addinivalue_line("markers", line)
+    if hasattr(config, "workerinput"):
+        config.stash[_folder] = Path(config.workerinput[_INPUT])
+
+
+def share_folder(node):
+    """Tell a process of this run where the locks are; the process that leads the run keeps their folder."""
+    folder = node.config.stash.get(_owned, None)
+    if folder is None:
+        folder = node.config.stash[_owned] = tempfile.TemporaryDirectory(prefix="drey-tests-")
+        node.config.add_cleanup(folder.cleanup)
+    node.workerinput[_INPUT] = folder.name
+
+
+def is_named(config):
+    """Whether the command line chooses tests itself."""
+    return config.args != config.getini("testpaths")
+
+
+def tier_of(item):
+    """Return the tier that the nearest marker names."""
+    for marker in item.iter_markers():
+        if marker.name in TIERS:
+            return marker.name
+    return "quick"
+
+
+def tiers_taken(config):
+    """Return the tiers of a run whose command line names no tests."""
+    if config.getoption("rest"):
+        return {"thorough", "processes"}
+    taken = {"quick", "thorough"} if config.getoption("all") else {"quick"}
+    return taken | {"processes"} if os.environ.get("CHAOS") else taken
+
+
+def keep_tiers(config, items):
+    """Take the tests of other tiers out of ``items``; those that run alone come last."""
+    if not is_named(config):
+        taken = tiers_taken(config)
+        left_out = [item for item in items if tier_of(item) not in taken]
+        if left_out:
+            config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if tier_of(item) in taken]
+    items.sort(key=is_alone)
+
+
+def is_alone(item):
+    """Whether nothing may run beside a test."""
+    return item.get_closest_marker("alone") is not None
+
+
+@contextlib.contextmanager
+def turn(item):
+    """Have the machine, with others or alone, while the test runs; without pytest-xdist there are no others."""
+    folder = item.config.stash.get(_folder, None)
+    if folder is None:
+        yield
+        return
+    with (folder / "machine").open("w") as machine, (folder / "turnstile").open("w") as turnstile:
+        fcntl.flock(turnstile, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(machine, fcntl.LOCK_EX if is_alone(item) else fcntl.LOCK_SH)
+            if not is_alone(item):
+                fcntl.flock(turnstile, fcntl.LOCK_UN)
+            yield
+        finally:
+            # by name: a child that was forked and lives on has the same open files
+            fcntl.flock(machine, fcntl.LOCK_UN)
+            fcntl.flock(turnstile, fcntl.LOCK_UN)

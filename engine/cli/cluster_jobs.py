@@ -56,21 +56,29 @@ def _say_waiting(reason: str) -> None:
 
 
 def list_jobs(options: argparse.Namespace, client: ClusterClient) -> int:
-    """Print jobs, newest last."""
+    """Print jobs, newest last; those that wait for slots in the order of their turns."""
     if options.json:
         print(json.dumps(client.document("/jobs/overview")))
         return 0
     jobs = client.jobs()
-    groups = [("Running/restarting jobs", _RUNNING), ("Scheduled/waiting jobs", _WAITING)]
+    waiting = sorted((job for job in jobs if _waits(job)), key=lambda job: job.waiting.place if job.waiting else 0)
+    groups = [
+        ("Running/restarting jobs", [job for job in jobs if job.state in _RUNNING and not _waits(job)]),
+        ("Scheduled/waiting jobs", waiting),
+    ]
     if options.running:
         groups = groups[:1]
     elif options.scheduled:
         groups = groups[1:]
-    for title, states in groups:
-        _print_group(title, [job for job in jobs if job.state in states])
+    for title, members in groups:
+        _print_group(title, members)
     if options.all:
         _print_group("Terminated jobs", [job for job in jobs if job.state not in _RUNNING | _WAITING])
     return 0
+
+
+def _waits(job: JobLine) -> bool:
+    return job.waiting is not None or job.state in _WAITING
 
 
 def _print_group(title: str, jobs: list[JobLine]) -> None:
@@ -80,7 +88,8 @@ def _print_group(title: str, jobs: list[JobLine]) -> None:
     print(f" {title} ".center(66, "-"))
     for job in jobs:
         started = time.strftime("%d.%m.%Y %H:%M:%S", time.localtime(job.start_ms / 1000))
-        print(f"{started} : {job.job_id} : {job.name} ({job.state})")
+        state = job.state if job.waiting is None else f"{job.state}, {job.waiting.text}"
+        print(f"{started} : {job.job_id} : {job.name} ({state})")
     print("-" * 66)
 
 
@@ -92,6 +101,8 @@ def show_status(options: argparse.Namespace, client: ClusterClient) -> int:
         return 0
     job = client.document(f"/jobs/{job_id}")
     print(f"Job {job_id} ({job['name']}): {job['state']}, {job['duration']} ms")
+    if job.get("waiting"):  # an older JobManager does not say
+        print(f"  {job['waiting']['text']}")
     for vertex in job["vertices"]:
         numbers = vertex["metrics"]
         print(

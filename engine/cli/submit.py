@@ -111,6 +111,9 @@ def add_script_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="KEY=VALUE",
         help="set an option; flink-run config show lists them",
     )
+    parser.add_argument(
+        "--priority", type=int, metavar="N", help="jobs of higher priority get slots first (default 0; cluster)"
+    )
     parser.add_argument("-n", "--name", metavar="NAME", help="name of the job, instead of the script's")
     modules = parser.add_argument(
         "--py-files", default="", metavar="FILE,...", help="modules, folders or archives to import from"
@@ -129,6 +132,8 @@ def install_settings(options: argparse.Namespace) -> None:
     settings = dict(options.options)
     if options.parallelism is not None:
         settings["parallelism.default"] = str(options.parallelism)
+    if options.priority is not None:
+        settings["job.priority"] = str(options.priority)
     py_files = tuple(entry for entry in options.py_files.split(",") if entry)
     install_command_line(
         CommandLine(

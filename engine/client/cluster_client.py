@@ -76,6 +76,13 @@ class Overview(msgspec.Struct, frozen=True, rename="kebab"):
     page_bytes: int = 0
 
 
+class WaitingLine(msgspec.Struct, frozen=True):
+    """Where in the queue for slots a job is."""
+
+    place: int
+    text: str
+
+
 class JobLine(msgspec.Struct, frozen=True, rename={"job_id": "jid", "start_ms": "start-time", "end_ms": "end-time"}):
     """A job in ``/jobs/overview``."""
 
@@ -85,6 +92,7 @@ class JobLine(msgspec.Struct, frozen=True, rename={"job_id": "jid", "start_ms": 
     start_ms: int
     end_ms: int
     duration: int
+    waiting: WaitingLine | None = None
 
 
 class _JobLines(msgspec.Struct, frozen=True):

@@ -139,7 +139,14 @@ LOAD_BALANCE_MODE = _option(
     ("NONE", "SLOTS"),
 )
 SLOT_REQUEST_TIMEOUT = _option(
-    "slot.request.timeout", "duration", "5 min", "How long a pipelined region waits for its slots."
+    "slot.request.timeout",
+    "duration",
+    "5 min",
+    "How long a job waits that needs more slots at one time than there are. For taken ones it waits its turn.",
+)
+JOB_PRIORITY = _option("job.priority", "int", "0", "Jobs of higher priority get slots first, then the earlier ones.")
+RUNNING_JOBS_MAX = _option(
+    "jobmanager.max-running-jobs", "int", "0", "Jobs that run at one time; others wait. 0: no limit.", minimum=0
 )
 HEARTBEAT_INTERVAL = _option("heartbeat.interval", "duration", "10 s", "Time between heartbeats of processes.")
 HEARTBEAT_TIMEOUT = _option("heartbeat.timeout", "duration", "50 s", "Silence after which a process counts as lost.")

@@ -21,16 +21,21 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable
+from typing import TypeVar
+
+import msgspec
 
 from engine.client.leader_answers import NOT_RECOVERED
+from engine.clock import SystemClock
 from engine.dispatcher.job_archive import EndedJob
 from engine.dispatcher.job_handle import BrokenJobError, JobElsewhereError, StoredEnd, TakenJob
 from engine.dispatcher.job_keeper import JobKeeper, pauses_s
 from engine.dispatcher.job_store import JobStore
-from engine.errors import FencedError, JobNotFoundError, ResourceError
+from engine.errors import ConfigurationError, EngineError, FencedError, JobNotFoundError, ResourceError
 from engine.fault_points import reach
 from engine.gateways.dispatcher import DispatcherGateway
 from engine.gateways.job_details import JobDetails, JobExceptions, RequestJobDetails, RequestJobExceptions
+from engine.gateways.job_queue import JobTurn, RequestWaitingJobs, WaitingJob
 from engine.gateways.messages import (
     CancelJob,
     JobList,
@@ -49,7 +54,9 @@ from engine.graph.job_graph import JobGraph
 from engine.ids import JobId
 from engine.jobmaster.job_journal import Journal
 from engine.jobmaster.job_master import JobMaster
+from engine.jobmaster.job_master_settings import job_turn
 from engine.jobmaster.job_summary import add_counters
+from engine.resourcemanager.resource_manager import RESOURCE_MANAGER_ADDRESS
 from engine.rpc.endpoint import RpcEndpoint
 from engine.rpc.fencing import LeaderFence
 from engine.rpc.gateway import Gateway, RpcService
@@ -57,6 +64,8 @@ from engine.rpc.request import ACKNOWLEDGE, Acknowledge
 from ha.interfaces import ForeignStateError
 
 _log = logging.getLogger(__name__)
+
+T = TypeVar("T", JobOverview, JobProgress, JobDetails)
 
 DISPATCHER_ADDRESS = "dispatcher"
 #: seconds until a job whose files are slow to read keeps the others waiting no more
@@ -66,8 +75,9 @@ _ELSEWHERE_S = 10.0
 #: seconds for which the news of a job's end waits for its remains to be removed
 _REMAINS_S = 5.0
 
-#: makes the JobMaster of a job under the Dispatcher's epoch: of a new one, or of one that was taken over
-JobMasterFactory = Callable[[JobGraph, Journal, TakenJob | None], JobMaster]
+#: makes the JobMaster of a job under the Dispatcher's epoch, of a new one or of one that was taken over; last comes
+#: its place in the order of submissions
+JobMasterFactory = Callable[[JobGraph, Journal, TakenJob | None, int], JobMaster]
 
 
 class _RunningJob:
@@ -110,6 +120,8 @@ class Dispatcher(RpcEndpoint):
         #: hears of each job that has ended without a JobMaster
         self._on_over = on_over
         self._elsewhere_until_s = 0.0
+        #: of the last submission; it goes on from what the leaders before gave
+        self._last_order = 0
 
     # ---- what the leader before has left ----
 
@@ -128,9 +140,18 @@ class Dispatcher(RpcEndpoint):
         """Start the recovered jobs; all components can be reached."""
         self.spawn(self._keeper.keep_whole(), "storage that is whole")
         self._is_started = True
-        for taken in self._recovered:
+        for taken in sorted(self._recovered, key=lambda taken: taken.stored.handle.order):
             self._go_on(taken)
         self._recovered.clear()
+
+    @property
+    def recovered_turns(self) -> dict[JobId, JobTurn]:
+        """Turns of the jobs that ``start`` is going to start, but for those whose settings cannot be read."""
+        turns = {}
+        for stored, _, _ in self._recovered:
+            with contextlib.suppress(ConfigurationError):
+                turns[stored.handle.job_id] = job_turn(stored.job_graph, stored.handle.order)
+        return turns
 
     def is_known_job(self, job_id: JobId) -> bool:
         """Whether a job is not over: TaskExecutors keep what they have of it."""
@@ -171,6 +192,8 @@ class Dispatcher(RpcEndpoint):
             self._unread[job_id] = str(error)
             return False
         else:
+            if isinstance(found, TakenJob):
+                self._last_order = max(self._last_order, found.stored.handle.order)
             if isinstance(found, StoredEnd):
                 self._ended.add(found.job)
                 self._on_over(job_id)
@@ -194,7 +217,7 @@ class Dispatcher(RpcEndpoint):
     def _go_on(self, taken: TakenJob) -> None:
         stored, job_id = taken.stored, taken.stored.handle.job_id
         try:
-            self._run(stored.job_graph, taken.journal, taken)
+            self._run(stored.job_graph, taken.journal, taken, stored.handle.order)
         except Exception as error:  # whatever is wrong with one job is nothing to the others
             _log.exception("job %s cannot go on", job_id)
             self.spawn(taken.journal.close(), f"journal of {job_id}")
@@ -227,13 +250,15 @@ class Dispatcher(RpcEndpoint):
 
     async def _submit(self, job_graph: JobGraph) -> SubmitReply:
         job_id = job_graph.job_id
+        # A clock that was set back, or is another machine's, changes nothing in the order.
+        order = self._last_order = max(self._last_order + 1, SystemClock().wall_ms())
         try:
-            journal = await self._keeper.put(job_graph)
+            journal = await self._keeper.put(job_graph, order)
             if journal is None:
                 return SubmitReply(job_id, is_new=False)
             _log.info("job %s (%s) is submitted", job_id, job_graph.name)
             try:
-                self._run(job_graph, journal, None)
+                self._run(job_graph, journal, None, order)
             except Exception:
                 await journal.close()
                 await self._keeper.drop(job_id)
@@ -243,9 +268,9 @@ class Dispatcher(RpcEndpoint):
         reach("job.accepted")
         return SubmitReply(job_id, is_new=True)
 
-    def _run(self, job_graph: JobGraph, journal: Journal, taken: TakenJob | None) -> None:
+    def _run(self, job_graph: JobGraph, journal: Journal, taken: TakenJob | None, order: int) -> None:
         job_id = job_graph.job_id
-        job_master = self._job_master_factory(job_graph, journal, taken)
+        job_master = self._job_master_factory(job_graph, journal, taken, order)
         running = self._running[job_id] = _RunningJob(job_master)
         self._rpc.start(job_master)
         job_master.start()
@@ -293,13 +318,15 @@ class Dispatcher(RpcEndpoint):
         ended = self._ended_job(request.job_id)
         if ended is None and request.job_id in self._unread:
             return _unread_overview(request.job_id)
-        return ended.overview if ended is not None else await self._gateway(request.job_id).ask(request)
+        if ended is not None:
+            return ended.overview
+        return await self._with_waiting(request.job_id, await self._gateway(request.job_id).ask(request))
 
     async def request_job_progress(self, request: RequestJobProgress) -> JobProgress:
         """Return a job's live numbers; of an ended job the last ones."""
         ended = self._ended_job(request.job_id)
         if ended is None:
-            return await self._gateway(request.job_id).ask(request)
+            return await self._with_waiting(request.job_id, await self._gateway(request.job_id).ask(request))
         outcome = ended.outcome
         vertices = tuple(
             VertexProgress(
@@ -317,7 +344,9 @@ class Dispatcher(RpcEndpoint):
     async def request_job_details(self, request: RequestJobDetails) -> JobDetails:
         """Return everything about a job; of an ended job the last."""
         ended = self._ended_job(request.job_id)
-        return ended.details if ended is not None else await self._gateway(request.job_id).ask(request)
+        if ended is not None:
+            return ended.details
+        return await self._with_waiting(request.job_id, await self._gateway(request.job_id).ask(request))
 
     async def request_job_exceptions(self, request: RequestJobExceptions) -> JobExceptions:
         """Return what went wrong so far in a job."""
@@ -336,8 +365,26 @@ class Dispatcher(RpcEndpoint):
 
     async def list_jobs(self, request: ListJobs) -> JobList:
         """Return all jobs, those that run last."""
-        running = [job.job_master.overview for job_id, job in self._running.items() if self._ended.get(job_id) is None]
+        waiting = await self._waiting(None)
+        running = [
+            msgspec.structs.replace(job.job_master.overview, waiting=waiting.get(job_id))
+            for job_id, job in self._running.items()
+            if self._ended.get(job_id) is None
+        ]
         return JobList((*self._ended.overviews, *map(_unread_overview, self._unread), *running))
+
+    async def _with_waiting(self, job_id: JobId, answer: T) -> T:
+        """Return a JobMaster's answer with the job's place in the queue for slots."""
+        waiting = await self._waiting(job_id)
+        return msgspec.structs.replace(answer, waiting=waiting[job_id]) if job_id in waiting else answer
+
+    async def _waiting(self, job_id: JobId | None) -> dict[JobId, WaitingJob]:
+        resource_manager = self._rpc.connect(self._rpc.address_of(RESOURCE_MANAGER_ADDRESS), self._epoch)
+        try:
+            return (await resource_manager.ask(RequestWaitingJobs(job_id))).jobs
+        except EngineError as error:
+            _log.debug("who waits for slots is not known: %s", error)
+            return {}
 
     def _ended_job(self, job_id: JobId) -> EndedJob | None:
         """Return the job if it has ended; raises JobNotFoundError when nobody knows it."""

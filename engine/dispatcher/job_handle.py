@@ -93,6 +93,8 @@ class JobHandle(msgspec.Struct, frozen=True):
     created_ms: int = 0
     #: absolute paths of what it writes: whoever ends it without its graph finds by them what it staged
     outputs: tuple[str, ...] = ()
+    #: grows from one submission to the next
+    order: int = 0
 
 
 class StoredJob(NamedTuple):

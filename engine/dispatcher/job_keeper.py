@@ -70,12 +70,12 @@ class JobKeeper:
         self._remove_blobs = remove_blobs
         self._open_tries = open_tries
 
-    async def put(self, job_graph: JobGraph) -> Journal | None:
+    async def put(self, job_graph: JobGraph, order: int) -> Journal | None:
         """Store a job and return its journal; None when there is one of that id. Raises ResourceError."""
         storage = self._storage
         if storage is None:
             return NoJournal()
-        if not await self._ask(storage.put, job_graph):
+        if not await self._ask(storage.put, job_graph, order):
             return None
         return await self._run(storage.new_journal, job_graph.job_id)
 

@@ -219,7 +219,7 @@ class StoredJobs:
 
     # ---- the life of a job ----
 
-    def put(self, job_graph: JobGraph) -> bool:
+    def put(self, job_graph: JobGraph, order: int = 0) -> bool:
         """Store a job; return False when one of that id is stored already and is not this leader's.
 
         Raises: ResourceError when it cannot be stored, and nothing is then.
@@ -242,6 +242,7 @@ class StoredJobs:
             self.journal_path(job_id).name,
             created_ms=SystemClock().wall_ms(),
             outputs=outputs_of(job_graph),
+            order=order,
         )
         if self._ask_own(lambda: self._handles.create(self._epoch, job_id.value, msgspec.json.encode(handle))):
             self._live.add(handle, job_graph)

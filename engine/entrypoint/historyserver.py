@@ -101,7 +101,7 @@ class HistoryServer:
         await self._resource_manager.stop()
 
 
-def _no_job(job_graph: JobGraph, journal: Journal, taken: TakenJob | None) -> JobMaster:
+def _no_job(job_graph: JobGraph, journal: Journal, taken: TakenJob | None, order: int) -> JobMaster:
     raise NotYetSupportedError(f"running {job_graph.name} on a history server")
 
 

@@ -27,6 +27,7 @@ from engine.config.options import (
     JOB_STORE_CAPACITY,
     JOB_STORE_EXPIRATION,
     LOAD_BALANCE_MODE,
+    RUNNING_JOBS_MAX,
 )
 from engine.dispatcher.dispatcher import Dispatcher
 from engine.dispatcher.job_archive import JobArchive
@@ -39,7 +40,7 @@ from engine.graph.job_graph import JobGraph
 from engine.ids import JobId
 from engine.jobmaster.job_journal import Journal
 from engine.jobmaster.job_master import JobMaster
-from engine.jobmaster.job_master_settings import job_master_settings
+from engine.jobmaster.job_master_settings import job_master_settings, job_turn
 from engine.jobmaster.job_recovery import RecoveredJob
 from engine.resourcemanager.resource_manager import RESOURCE_MANAGER_ADDRESS, ResourceManager
 from engine.rpc.endpoint import RpcEndpoint
@@ -115,11 +116,12 @@ class LeadingComponents:
             self._on_fatal,
             dispatcher.is_known_job,
             is_spread=self._configuration.get(LOAD_BALANCE_MODE) == "SLOTS",
+            running_jobs_max=self._configuration.get(RUNNING_JOBS_MAX),
         )
         self._endpoints.append(resource_manager)
         self._resource_manager = resource_manager
         self._rpc.start(resource_manager)
-        resource_manager.start()
+        resource_manager.start(dispatcher.recovered_turns)
         _log.info("starting Dispatcher under epoch %d", self.epoch)
         self._rpc.start(dispatcher)
         dispatcher.start()
@@ -138,7 +140,7 @@ class LeadingComponents:
         if self._resource_manager is not None:
             self._resource_manager.release_job(job_id)
 
-    def _job_master(self, job_graph: JobGraph, journal: Journal, taken: TakenJob | None) -> JobMaster:
+    def _job_master(self, job_graph: JobGraph, journal: Journal, taken: TakenJob | None, order: int) -> JobMaster:
         return JobMaster(
             job_graph,
             self._rpc,
@@ -151,4 +153,5 @@ class LeadingComponents:
             self._storage.of(job_graph.job_id),
             journal,
             RecoveredJob(taken.events, taken.stored.decision) if taken is not None else None,
+            job_turn(job_graph, order),
         )

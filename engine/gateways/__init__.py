@@ -8,6 +8,7 @@
     task_executor.py     TaskExecutorGateway      JobMaster, ResourceManager ─► TaskExecutor
     insight.py           ProcessInsightGateway   REST ─► any process: load, logs, threads
     job_details.py       what people ask of one job
+    job_queue.py         whose turn it is, who waits at which place
     failure_info.py      an exception as data, root cause first
 
 A component's endpoint implements its protocol; callers send ``gateway.ask(SubmitTask(descriptor))``.

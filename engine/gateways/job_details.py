@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import msgspec
 
+from engine.gateways.job_queue import WaitingJob
 from engine.graph.deployment import FailureInfo, TaskCounters
 from engine.graph.run_time_decision import RunTimeDecision
 from engine.ids import JobId
@@ -86,6 +87,8 @@ class JobDetails(msgspec.Struct, frozen=True):
     failures: tuple[JobFailure, ...] = ()
     #: what was set for this job, by key; secrets are not hidden here
     configuration: dict[str, str] = {}
+    #: set while it has no slot and waits for some
+    waiting: WaitingJob | None = None
 
 
 class RequestJobDetails(Request[JobDetails], frozen=True):

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from engine.gateways.job_details import JobDetails, JobExceptions, RequestJobDetails, RequestJobExceptions
+from engine.gateways.job_queue import SlotsShort
 from engine.gateways.messages import (
     CancelJob,
     JobOutcome,
@@ -48,6 +49,10 @@ class JobMasterGateway(Protocol):
 
     async def task_executor_lost(self, request: TaskExecutorLost) -> Acknowledge:
         """Treat the attempts on a TaskExecutor as failed."""
+        ...
+
+    async def slots_short(self, request: SlotsShort) -> Acknowledge:
+        """Count the time in which the cluster could never serve what the job waits for."""
         ...
 
     async def cancel_job(self, request: CancelJob) -> Acknowledge:

@@ -23,6 +23,7 @@ import msgspec
 
 from engine.gateways.insight import INSIGHT_TYPES
 from engine.gateways.job_details import JOB_DETAIL_TYPES
+from engine.gateways.job_queue import FIRST_TURN, JOB_QUEUE_TYPES, JobTurn, WaitingJob
 from engine.graph.deployment import (
     FailureInfo,
     TaskCounters,
@@ -46,6 +47,8 @@ class JobOverview(msgspec.Struct, frozen=True):
     end_ms: int
     #: number of tasks in each execution state, by state name
     tasks: dict[str, int] = {}
+    #: set while it has no slot and waits for some
+    waiting: WaitingJob | None = None
 
 
 class JobList(msgspec.Struct, frozen=True):
@@ -81,6 +84,7 @@ class JobProgress(msgspec.Struct, frozen=True):
     vertices: tuple[VertexProgress, ...]
     #: what was decided at run time so far
     decisions: tuple[RunTimeDecision, ...] = ()
+    waiting: WaitingJob | None = None
 
 
 class JobOutcome(msgspec.Struct, frozen=True):
@@ -218,6 +222,7 @@ class RequestSlots(Request[Acknowledge], frozen=True):
     count: int
     #: TaskExecutors whose slots are taken only when there are no others
     avoided: tuple[ResourceId, ...] = ()
+    turn: JobTurn = FIRST_TURN
 
 
 class WithdrawSlotRequests(Request[Acknowledge], frozen=True):
@@ -450,4 +455,5 @@ MESSAGE_TYPES: tuple[type[msgspec.Struct], ...] = (
     WithdrawSlotRequests,
     *INSIGHT_TYPES,
     *JOB_DETAIL_TYPES,
+    *JOB_QUEUE_TYPES,
 )

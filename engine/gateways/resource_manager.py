@@ -1,12 +1,13 @@
 """What the ResourceManager answers: TaskExecutors register their slots, JobMasters want some.
 
-Requests are served in the order they came, each wholly or not yet.
+Requests are served in the order of their jobs' turns, each wholly or not yet.
 """
 
 from __future__ import annotations
 
 from typing import Protocol
 
+from engine.gateways.job_queue import RequestWaitingJobs, WaitingJobs
 from engine.gateways.messages import (
     DisconnectTaskExecutor,
     EndTaskExecutors,
@@ -61,4 +62,8 @@ class ResourceManagerGateway(Protocol):
 
     async def request_slot_overview(self, request: RequestSlotOverview) -> SlotOverview:
         """Return who has the slots."""
+        ...
+
+    async def request_waiting_jobs(self, request: RequestWaitingJobs) -> WaitingJobs:
+        """Return which jobs have no slot and wait for some."""
         ...

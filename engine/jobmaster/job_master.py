@@ -31,6 +31,7 @@ from engine.errors import DiskFullError, EngineError, FencedError, PlanError
 from engine.fault_points import reach
 from engine.gateways.failure_info import cancelled_elsewhere, failure_info, lost_task_executor
 from engine.gateways.job_master import JobMasterGateway
+from engine.gateways.job_queue import FIRST_TURN, JobTurn
 from engine.gateways.messages import (
     CancelJob,
     CancelTask,
@@ -41,7 +42,6 @@ from engine.gateways.messages import (
     SlotOfferReply,
     TaskExecutorLost,
     UpdateTaskState,
-    WithdrawSlotRequests,
 )
 from engine.graph.deployment import FailureInfo, TaskReport
 from engine.graph.job_graph import JobGraph
@@ -72,6 +72,7 @@ class JobMaster(JobScheduling):
         storage: where decision and end are kept.
         journal: what happens is written to.
         recovered: of a job that another leader began; ``journal`` has its events already.
+        turn: place of the job among those that wait for slots.
     """
 
     protocol = JobMasterGateway
@@ -89,6 +90,7 @@ class JobMaster(JobScheduling):
         storage: JobStorage,
         journal: Journal | None = None,
         recovered: RecoveredJob | None = None,
+        turn: JobTurn = FIRST_TURN,
     ) -> None:
         self._recovered = recovered
         events = () if recovered is None else recovered.events
@@ -104,6 +106,7 @@ class JobMaster(JobScheduling):
             blocking_work,
             on_fatal,
             settings.slot_request_timeout_s,
+            turn,
         )
         self._settings = settings
         self._state = state
@@ -451,12 +454,8 @@ class JobMaster(JobScheduling):
         self._task_executors.forget(resource_id)
         slots = [slot.allocation_id for slot in self._pool.slots if slot.resource_id == resource_id]
         self._lost.setdefault(resource_id, []).extend(slots)
-        hurt_requests = self._pool.remove_task_executor(resource_id)
-        for region in self._scheduler.waiting:
-            if region.request_id in hurt_requests:
-                self._pool.close_request(region.request_id)
-                self._tell_resource_manager(WithdrawSlotRequests(self.job_graph.job_id, region.request_id))
-                region.request_id = None
+        # What is missing of the others may have been meant to come from there.
+        self._close_requests({*self._pool.remove_task_executor(resource_id), *self._pool.incomplete})
 
     def _end_what_was_lost(self, resource_id: ResourceId, address: str) -> None:
         """Have a TaskExecutor that is back end what it ran when it was lost: its slots can be used again."""

@@ -16,9 +16,11 @@ from engine.config.loader import Configuration, configuration_from_texts
 from engine.config.options import (
     HEARTBEAT_INTERVAL,
     HEARTBEAT_TIMEOUT,
+    JOB_PRIORITY,
     JOB_RECOVERY_TASK_MANAGER_TIMEOUT,
     SLOT_REQUEST_TIMEOUT,
 )
+from engine.gateways.job_queue import JobTurn
 from engine.graph.job_graph import JobGraph
 from engine.jobmaster.restart_strategy import NoRestart, RestartStrategy, restart_strategy
 
@@ -56,3 +58,9 @@ def job_master_settings(
         restart_strategy=strategy_of,
         reattach_timeout_s=configuration.get(JOB_RECOVERY_TASK_MANAGER_TIMEOUT) / 1000,
     )
+
+
+def job_turn(job_graph: JobGraph, order: int) -> JobTurn:
+    """Return the place of a job among those that wait; raises ConfigurationError."""
+    own = {key: text for key, text in job_graph.configuration.items() if key == JOB_PRIORITY.key}
+    return JobTurn(configuration_from_texts(own).get(JOB_PRIORITY), order)

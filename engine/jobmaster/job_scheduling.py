@@ -8,12 +8,13 @@ A task is sent when the next leader would know where: what it does not know of i
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import Executor
 
 from engine.errors import EngineError, MemoryBudgetError, SlotTimeoutError
 from engine.fault_points import reach
 from engine.gateways.failure_info import failure_info
+from engine.gateways.job_queue import JobTurn, SlotsShort
 from engine.gateways.messages import FreeSlot, RequestSlotOverview, RequestSlots, SubmitTask, WithdrawSlotRequests
 from engine.graph.deployment import FailureInfo, TaskReport
 from engine.ids import ResourceId
@@ -31,11 +32,14 @@ from engine.jobmaster.scheduler import SchedulingRegion
 from engine.jobmaster.slot_timeout import SlotDeadline, slot_timeout_text
 from engine.rpc.errors import EndpointUnreachableError, RpcTimeoutError
 from engine.rpc.gateway import RpcService
+from engine.rpc.request import ACKNOWLEDGE, Acknowledge
 
 _log = logging.getLogger(__name__)
 
 #: so often a TaskExecutor is asked that does not answer
 TRIES = 3
+#: seconds for which a part of the slots of a region is kept when the rest does not come
+_COLLECTING_S = 10.0
 #: a failure may be mended, slots are of use
 GOING_ON = (JobStatus.RUNNING, JobStatus.RESTARTING)
 
@@ -54,8 +58,12 @@ class JobScheduling(JobEnding):
         blocking_work: Executor,
         on_fatal: Callable[[BaseException], None] | None,
         slot_request_timeout_s: float,
+        turn: JobTurn,
     ) -> None:
         super().__init__(state, rpc, epoch, resource_manager_address, commit, journal, blocking_work, on_fatal)
+        self._turn = turn
+        #: nothing that the job waits for could be served by the slots there are
+        self._is_short = False
         self._scheduler = state.scheduler
         self._pool = state.pool
         self._staging: dict[int, str] = {}
@@ -65,6 +73,7 @@ class JobScheduling(JobEnding):
         self._slot_deadline = SlotDeadline(
             slot_request_timeout_s, lambda: self.spawn(self._slots_timed_out(), "slot time-out")
         )
+        self._collecting = SlotDeadline(_COLLECTING_S, self._ask_again)
 
     def _advance(self) -> None:
         """Do what has become possible."""
@@ -110,8 +119,37 @@ class JobScheduling(JobEnding):
             if region.request_id is None:
                 region.request_id = self._pool.open_request(region.slot_count)
                 self._request_slots(region.request_id, region.slot_count)
-        is_running = self._status is JobStatus.RUNNING
-        self._slot_deadline.watch(is_running and bool(waiting) and self._graph.active_count == 0)
+        self._collecting.watch(bool(self._pool.incomplete))
+        self._slot_deadline.watch(self._is_stuck)
+
+    @property
+    def _is_stuck(self) -> bool:
+        """Whether nothing runs, and what waits needs more slots than there are. Who waits for others is not stuck."""
+        is_idle = self._status is JobStatus.RUNNING and self._graph.active_count == 0
+        return is_idle and self._is_short and bool(self._scheduler.waiting)
+
+    async def slots_short(self, request: SlotsShort) -> Acknowledge:
+        """Count the time in which the cluster could never serve what the job waits for."""
+        self._is_short = request.is_short
+        self._slot_deadline.watch(self._is_stuck)
+        return ACKNOWLEDGE
+
+    def _ask_again(self) -> None:
+        """Give back what has come of requests whose rest does not come, and ask anew, from the same place in the queue.
+
+        Two jobs that each hold a part of what they need would wait for each other.
+        """
+        self._collecting.watch(is_stuck=False)
+        self._close_requests(self._pool.incomplete)
+        if self._status in GOING_ON:
+            self._advance()
+
+    def _close_requests(self, request_ids: Collection[int]) -> None:
+        """Give up requests of regions that wait; they ask anew."""
+        for region in self._scheduler.waiting:
+            if region.request_id is not None and region.request_id in request_ids:
+                self._withdraw_requests([region.request_id])
+                region.request_id = None
 
     def _write_down(self, region: SchedulingRegion) -> None:
         for data_set, bounds in choose_bounds(region.subtasks):
@@ -129,7 +167,7 @@ class JobScheduling(JobEnding):
     def _request_slots(self, request_id: int, count: int) -> None:
         job, avoided = self.job_graph, tuple(self._pool.avoided)
         address = self._rpc.address_of(self.address)
-        self._tell_resource_manager(RequestSlots(job.job_id, job.name, address, request_id, count, avoided))
+        self._tell_resource_manager(RequestSlots(job.job_id, job.name, address, request_id, count, avoided, self._turn))
 
     def _withdraw_requests(self, request_ids: Iterable[int]) -> None:
         for request_id in request_ids:
@@ -140,7 +178,7 @@ class JobScheduling(JobEnding):
         gateway = self._rpc.connect(self._resource_manager_address, self._epoch)
         overview = await gateway.ask(RequestSlotOverview())
         waiting = self._scheduler.waiting
-        if self._status is JobStatus.RUNNING and waiting and self._graph.active_count == 0:
+        if self._is_stuck:
             text = slot_timeout_text(waiting[0].slot_count, overview, self._slot_request_timeout_s)
             self._fail(failure_info(SlotTimeoutError(text), task=waiting[0].subtasks[0].name))
 
@@ -192,10 +230,14 @@ class JobScheduling(JobEnding):
         self._report(TaskReport(vertex.current.attempt, ExecutionState.FAILED.value, failure=failure))
 
     async def _release(self) -> None:
-        self._slot_deadline.watch(is_stuck=False)
+        self._stop_counting()
         await super()._release()
+
+    def _stop_counting(self) -> None:
+        self._slot_deadline.watch(is_stuck=False)
+        self._collecting.watch(is_stuck=False)
 
     async def stop(self) -> None:
         """Stop answering; a job that has not ended is SUSPENDED here."""
-        self._slot_deadline.watch(is_stuck=False)
+        self._stop_counting()
         await super().stop()

@@ -55,6 +55,13 @@ class SlotPool:
         collected = [slot for request in self._requests.values() for slot in request.collected.values()]
         return (*collected, *self._idle.values(), *self._used.values())
 
+    @property
+    def incomplete(self) -> frozenset[int]:
+        """Requests of whose slots some have come and some have not."""
+        return frozenset(
+            request_id for request_id, request in self._requests.items() if 0 < len(request.collected) < request.count
+        )
+
     def open_request(self, count: int) -> int:
         """Begin to collect slots; return the request's id."""
         self._last_request_id += 1

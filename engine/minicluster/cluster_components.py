@@ -24,7 +24,7 @@ from engine.errors import EngineError
 from engine.graph.job_graph import JobGraph
 from engine.ids import ResourceId
 from engine.jobmaster.job_master import JobMaster
-from engine.jobmaster.job_master_settings import JobMasterSettings
+from engine.jobmaster.job_master_settings import JobMasterSettings, job_turn
 from engine.private_folder import scratch_folder
 from engine.process_folder import FolderPrefix, ProcessFolder, sweep
 from engine.resourcemanager.resource_manager import RESOURCE_MANAGER_ADDRESS, ResourceManager
@@ -59,6 +59,8 @@ class ClusterSettings(msgspec.Struct, frozen=True):
     heartbeat_timeout_s: float
     cancellation_timeout_s: float
     job_master: JobMasterSettings
+    #: jobs that have slots at one time; 0: any number
+    running_jobs_max: int = 0
 
 
 class ClusterComponents:
@@ -155,6 +157,7 @@ class ClusterComponents:
             settings.heartbeat_timeout_s,
             self._clock,
             self._on_fatal,
+            running_jobs_max=settings.running_jobs_max,
         )
         jobs = StoredJobs(
             self._storage.path, self._handles, epoch, lambda: self._election.has_leadership(epoch), is_durable=False
@@ -163,7 +166,7 @@ class ClusterComponents:
         self._dispatcher = Dispatcher(
             self._rpc,
             epoch,
-            lambda job_graph, *_: self._job_master(job_graph, epoch, jobs),
+            lambda job_graph, journal, taken, order: self._job_master(job_graph, epoch, jobs, order),
             self._on_fatal,
             JobKeeper(JobStore(), jobs, self._blocking_work),
         )
@@ -184,7 +187,7 @@ class ClusterComponents:
         """Note who leads."""
         self._leader = information
 
-    def _job_master(self, job_graph: JobGraph, epoch: int, jobs: StoredJobs) -> JobMaster:
+    def _job_master(self, job_graph: JobGraph, epoch: int, jobs: StoredJobs, order: int) -> JobMaster:
         return JobMaster(
             job_graph,
             self._rpc,
@@ -195,4 +198,5 @@ class ClusterComponents:
             lambda: self._election.has_leadership(epoch),
             self._on_fatal,
             jobs.of(job_graph.job_id),
+            turn=job_turn(job_graph, order),
         )

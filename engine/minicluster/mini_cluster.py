@@ -12,8 +12,9 @@ The components are those of a real cluster and talk through gateways; with ``deb
 passes its bytes. They lead only after the (embedded) election granted it, under its epoch.
 
 Slots follow the job: when nothing runs, their number becomes the plan's largest parallelism, and all managed memory
-is divided among them. A job that does not fit beside those that run waits for them. Nothing is started before the
-first job. After ``close`` there is no thread, file or descriptor left.
+is divided among them. A job that does not fit beside those that run waits in line: higher priorities first, then who
+came first, and nobody passes one that waits. Nothing is started before the first job. After ``close`` there is no
+thread, file or descriptor left.
 
 Source: Flink's MiniCluster.
 """
@@ -22,6 +23,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import bisect
 import concurrent.futures
 import logging
 import os
@@ -41,9 +43,11 @@ from engine.config.options import (
     HEARTBEAT_INTERVAL,
     HEARTBEAT_TIMEOUT,
     PARALLELISM_DEFAULT,
+    RUNNING_JOBS_MAX,
     SLOTS,
 )
 from engine.errors import EngineError, JobNotFoundError
+from engine.gateways.job_queue import JobTurn, WaitingJob, WaitingReason
 from engine.gateways.messages import (
     MESSAGE_TYPES,
     CancelJob,
@@ -55,7 +59,7 @@ from engine.gateways.messages import (
 )
 from engine.graph.job_graph import JobGraph
 from engine.ids import JobId, ResourceId
-from engine.jobmaster.job_master_settings import job_master_settings
+from engine.jobmaster.job_master_settings import job_master_settings, job_turn
 from engine.jobmaster.network_demand import network_segments
 from engine.minicluster.cluster_components import ClusterComponents, ClusterResources, ClusterSettings
 from engine.resourcemanager.resource_manager import RESOURCE_MANAGER_ADDRESS
@@ -74,6 +78,16 @@ _PROGRESS_WAIT_S = 10.0
 
 #: makes what tasks run with, for a TaskExecutor and its first number of slots
 ResourcesFactory = Callable[[ResourceId, int], ClusterResources]
+
+
+@dataclass(eq=False)
+class _InLine:
+    """A job that waits for its turn."""
+
+    turn: JobTurn
+    job_graph: JobGraph
+    #: slots that it needs
+    parallelism: int
 
 
 class MiniCluster:
@@ -104,7 +118,9 @@ class MiniCluster:
         self._components: ClusterComponents | None = None
         #: slots of each submission that was admitted
         self._demands: dict[object, int] = {}
-        self._waiting: set[JobId] = set()
+        #: jobs that wait for their turn, the next one first: higher priorities, then who came first
+        self._waiting: list[_InLine] = []
+        self._arrivals = 0
         self._runs: dict[JobId, asyncio.Task[JobOutcome]] = {}
         self._job_ended = asyncio.Condition()
         self._fatal_error: BaseException | None = None
@@ -243,16 +259,31 @@ class MiniCluster:
     async def _admit(self, job_graph: JobGraph, submission: object) -> ClusterComponents:
         """Wait until the job fits; make the slots fit the job when nothing else runs."""
         parallelism = max(vertex.parallelism for vertex in job_graph.vertices)
-        self._waiting.add(job_graph.job_id)
+        self._arrivals += 1
+        own = _InLine(job_turn(job_graph, self._arrivals), job_graph, parallelism)
+        bisect.insort(self._waiting, own, key=lambda each: each.turn.key)
         try:
             async with self._job_ended:
-                await self._job_ended.wait_for(lambda: not self._demands or self._fits(parallelism))
+                await self._job_ended.wait_for(lambda: self._may_begin(own))
                 self._check_failed()
                 components = await self._prepare(job_graph, parallelism)
                 self._demands[submission] = parallelism
                 return components
         finally:
-            self._waiting.discard(job_graph.job_id)
+            self._waiting.remove(own)
+            async with self._job_ended:  # the next one may fit as well
+                self._job_ended.notify_all()
+
+    def _may_begin(self, job: _InLine) -> bool:
+        """Whether it is a job's turn, and it fits: one that does not keeps those behind it waiting."""
+        if not self._slots_follow_job or self._failed.is_set():
+            return True
+        return self._waiting[0] is job and (not self._demands or (self._fits(job.parallelism) and not self._is_full))
+
+    @property
+    def _is_full(self) -> bool:
+        running_max: int = self._configuration.get(RUNNING_JOBS_MAX)
+        return 0 < running_max <= len(self._demands)
 
     async def _prepare(self, job_graph: JobGraph, parallelism: int) -> ClusterComponents:
         slots: int = self._configuration.get(SLOTS)
@@ -268,8 +299,6 @@ class MiniCluster:
         return self._components
 
     def _fits(self, parallelism: int) -> bool:
-        if not self._slots_follow_job:
-            return True
         assert self._components is not None, "a job runs, so the cluster is started"
         slot_count = self._components.task_executor.slot_table.slot_count
         return parallelism + sum(self._demands.values()) <= slot_count
@@ -280,7 +309,7 @@ class MiniCluster:
 
     async def _abandon(self, job_id: JobId) -> bool:
         """Begin to cancel a job; return whether it still waits for its turn instead."""
-        if job_id in self._waiting:
+        if any(each.job_graph.job_id == job_id for each in self._waiting):
             return True
         if self._components is not None and not self._failed.is_set():
             try:
@@ -293,7 +322,10 @@ class MiniCluster:
         return False
 
     async def _progress(self, job_id: JobId) -> JobProgress | None:
-        if self._components is None or job_id in self._waiting or self._failed.is_set():
+        for place, waiting in enumerate(self._waiting, 1):
+            if waiting.job_graph.job_id == job_id:
+                return self._progress_in_line(place, waiting)
+        if self._components is None or self._failed.is_set():
             return None
         try:
             return await self._components.dispatcher.ask(RequestJobProgress(job_id), _PROGRESS_WAIT_S)
@@ -301,6 +333,15 @@ class MiniCluster:
             # The job is not to end because its numbers were late: it is asked for them again.
             _log.debug("no progress of job %s: %s", job_id, error)
             return None
+
+    def _progress_in_line(self, place: int, job: _InLine) -> JobProgress | None:
+        """Return where in the line a job is; None while it is about to begin."""
+        if self._components is None or not self._demands:
+            return None
+        slots = self._components.task_executor.slot_table.slot_count
+        reason = WaitingReason.LIMIT if self._is_full else WaitingReason.SLOTS
+        waiting = WaitingJob(place, len(self._waiting), job.parallelism, slots, reason, job.turn.priority)
+        return JobProgress(job.job_graph.job_id, job.job_graph.name, "CREATED", 0, (), waiting=waiting)
 
     async def _start(self, slot_count: int) -> ClusterComponents:
         configuration = self._configuration
@@ -316,6 +357,8 @@ class MiniCluster:
                 cancellation_timeout_s=configuration.get(CANCELLATION_TIMEOUT) / 1000,
                 # By default nothing is tried again in one's own process.
                 job_master=job_master_settings(configuration, RESOURCE_MANAGER_ADDRESS, "none"),
+                # A job that waits in the line has no slots; here none is kept waiting twice.
+                running_jobs_max=0 if self._slots_follow_job else configuration.get(RUNNING_JOBS_MAX),
             ),
             self._clock,
             self._component_failed,

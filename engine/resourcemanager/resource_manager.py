@@ -16,11 +16,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from engine.clock import Clock
 from engine.errors import EngineError, ResourceError
 from engine.gateways.job_master import job_master_name
+from engine.gateways.job_queue import JobTurn, RequestWaitingJobs, SlotsShort, WaitingJobs
 from engine.gateways.messages import (
     DisconnectTaskExecutor,
     EndProcess,
@@ -49,13 +50,15 @@ from engine.rpc.errors import EndpointUnreachableError, RpcTimeoutError
 from engine.rpc.fencing import LeaderFence
 from engine.rpc.gateway import RpcService
 from engine.rpc.heartbeat import HeartbeatMonitor
-from engine.rpc.request import ACKNOWLEDGE, Acknowledge
+from engine.rpc.request import ACKNOWLEDGE, Acknowledge, Request
 
 _log = logging.getLogger(__name__)
 
 RESOURCE_MANAGER_ADDRESS = "resourcemanager"
 #: heartbeats in a row that could not be delivered, after which a TaskExecutor counts as lost
 _UNREACHABLE_MAX = 2
+#: seconds in which jobs of the leader before keep their place although they have not asked for slots yet
+_EXPECTED_S = 10.0
 #: seconds in which a TaskExecutor must answer that it ends
 _END_S = 5.0
 #: a TaskExecutor that does not answer is asked so often to drop a job
@@ -78,11 +81,14 @@ class ResourceManager(RpcEndpoint):
         is_known_job: Callable[[JobId], bool] = lambda job_id: True,
         *,
         is_spread: bool = False,
+        running_jobs_max: int = 0,
     ) -> None:
         super().__init__(RESOURCE_MANAGER_ADDRESS, LeaderFence(epoch), on_fatal)
         self._rpc = rpc
         self._epoch = epoch
-        self._slots = SlotManager(is_spread=is_spread)
+        self._slots = SlotManager(is_spread=is_spread, running_max=running_jobs_max)
+        #: jobs that were told that there are too few slots for them
+        self._short: frozenset[JobId] = frozenset()
         self._addresses: dict[ResourceId, str] = {}
         self._registrations: dict[ResourceId, RegisterTaskExecutor] = {}
         #: when each was last heard of
@@ -95,8 +101,11 @@ class ResourceManager(RpcEndpoint):
         self._ends = asyncio.Event()
         self._heartbeats = HeartbeatMonitor[ResourceId](heartbeat_interval_s, heartbeat_timeout_s, clock)
 
-    def start(self) -> None:
-        """Begin to watch TaskExecutors."""
+    def start(self, recovered: Mapping[JobId, JobTurn] | None = None) -> None:
+        """Begin to watch TaskExecutors; ``recovered`` jobs are served in their turn although they ask later."""
+        if recovered:
+            self._slots.queue.expect(recovered)
+            self.spawn(self._expect_for_a_while(), "recovered jobs")
         self.spawn(self._send_heartbeats(), "heartbeats")
 
     async def register_task_executor(self, request: RegisterTaskExecutor) -> RegistrationReply:
@@ -204,9 +213,30 @@ class ResourceManager(RpcEndpoint):
         """Return who has the slots."""
         return self._slots.overview()
 
+    async def request_waiting_jobs(self, request: RequestWaitingJobs) -> WaitingJobs:
+        """Return which jobs wait, and at which place."""
+        waiting = self._slots.waiting()
+        if request.job_id is not None:
+            waiting = {job_id: waiting[job_id] for job_id in (request.job_id,) if job_id in waiting}
+        return WaitingJobs(waiting)
+
     def _assign(self) -> None:
         for assignment in self._slots.assign():
             self.spawn(self._request_slot(assignment), f"slot {assignment.index} of {assignment.resource_id}")
+        short, told = self._slots.short(), self._short
+        if short != told:
+            self._short = short
+            for job_id in sorted((short ^ told) & self._job_masters.keys()):
+                self.spawn(self._tell_short(job_id, is_short=job_id in short), f"slots of job {job_id}")
+
+    async def _tell_short(self, job_id: JobId, *, is_short: bool) -> None:
+        """Tell a JobMaster whether there are too few slots for all that its job waits for."""
+        await self._tell(self._job_master_of(job_id), SlotsShort(job_id, is_short))
+
+    async def _expect_for_a_while(self) -> None:
+        await asyncio.sleep(_EXPECTED_S)
+        self._slots.queue.expect_nobody()
+        self._assign()
 
     async def _request_slot(self, assignment: SlotAssignment) -> None:
         request = assignment.request
@@ -235,6 +265,8 @@ class ResourceManager(RpcEndpoint):
             await asyncio.sleep(self._heartbeats.interval_s)
             for resource_id in self._heartbeats.poll():
                 self._lose(resource_id, "it has not answered heartbeats")
+            self._slots.queue.keep_running(self._is_known_job)
+            self._assign()
             for resource_id in self._heartbeats.targets:
                 self.spawn(self._heartbeat(resource_id), f"heartbeat to {resource_id}")
 
@@ -271,17 +303,19 @@ class ResourceManager(RpcEndpoint):
         self._heartbeats.unwatch(resource_id)
         del self._unreachable[resource_id]
         for job_id in self._slots.unregister(resource_id):
-            # One that goes on with a job of a former leader need not have asked for slots here yet.
-            address = self._job_masters.get(job_id) or self._rpc.address_of(job_master_name(job_id))
-            self.spawn(self._tell_lost(address, resource_id, reason), f"lost {resource_id}")
+            lost = TaskExecutorLost(resource_id, reason)
+            self.spawn(self._tell(self._job_master_of(job_id), lost), f"lost {resource_id}")
         self._assign()
 
-    async def _tell_lost(self, job_master_address: str, resource_id: ResourceId, reason: str) -> None:
-        gateway = self._rpc.connect(job_master_address, self._epoch)
+    def _job_master_of(self, job_id: JobId) -> str:
+        # One that goes on with a job of a former leader need not have asked for slots here yet.
+        return self._job_masters.get(job_id) or self._rpc.address_of(job_master_name(job_id))
+
+    async def _tell(self, job_master_address: str, request: Request[Acknowledge]) -> None:
         try:
-            await gateway.ask(TaskExecutorLost(resource_id, reason))
+            await self._rpc.connect(job_master_address, self._epoch).ask(request)
         except EngineError as error:
-            _log.warning("%s was not told of the loss of %s: %s", job_master_address, resource_id, error)
+            _log.warning("%s was not told %s: %s", job_master_address, request, error)
 
     async def stop(self) -> None:
         """Let go of the calls that are held, then stop."""

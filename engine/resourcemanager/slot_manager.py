@@ -2,14 +2,13 @@
 
     slot     FREE ─ assign ─► PENDING ─ confirm ─► ALLOCATED ─ free ─► FREE
                                 └───── reject ─► not listed until the TaskExecutor registers again
-    request  queued ─ all of its slots are free ─► assigned as a whole
+    request  queued ─ its turn, and all of its slots are free ─► assigned as a whole
 
 Slots are taken from one TaskExecutor after the other, so that tasks of a job find each other in one process; or evenly
 (``is_spread``): each from where the smallest share of slots is taken. Those that a request avoids come last.
 
-Requests are served in the order they came: one that does not fit keeps those behind it waiting, so a large one is
-never starved by small ones. A request is assigned wholly or not at all, so two jobs never hold half of what each of
-them needs. Pure.
+Whose turn it is, the queue knows (``job_queue``). A request is assigned wholly or not at all, so two jobs never hold
+half of what each of them needs. Pure.
 
 Invariants (``validate``): a slot has at most one allocation, an allocation at most one slot; FREE slots have none.
 
@@ -24,8 +23,10 @@ from enum import StrEnum
 
 import msgspec
 
+from engine.gateways.job_queue import WaitingJob
 from engine.gateways.messages import RequestSlots, SlotHolder, SlotOverview, SlotStatus
 from engine.ids import AllocationId, JobId, ResourceId
+from engine.resourcemanager.job_queue import JobQueue
 
 
 class SlotState(StrEnum):
@@ -54,12 +55,16 @@ class SlotAssignment(msgspec.Struct, frozen=True):
 
 
 class SlotManager:
-    """Slots of all TaskExecutors and requests of all jobs."""
+    """Slots of all TaskExecutors and requests of all jobs.
 
-    def __init__(self, *, is_spread: bool = False) -> None:
+    Args: running_max: so many jobs have slots at one time; 0: any number.
+    """
+
+    def __init__(self, *, is_spread: bool = False, running_max: int = 0) -> None:
         self._is_spread = is_spread
+        #: the requests that wait
+        self.queue = JobQueue(running_max)
         self._slots: dict[tuple[ResourceId, int], _Slot] = {}
-        self._requests: list[RequestSlots] = []
         self._job_names: dict[JobId, str] = {}
         self._pending: dict[AllocationId, SlotAssignment] = {}
 
@@ -80,6 +85,8 @@ class SlotManager:
                 self._pending.pop(status.allocation_id, None)
                 slot.state = SlotState.ALLOCATED
                 slot.allocation_id, slot.job_id = status.allocation_id, status.job_id
+                if status.job_id is not None:
+                    self.queue.note_running(status.job_id)
             elif slot.state is SlotState.ALLOCATED:
                 self._set_free(slot)
 
@@ -96,25 +103,24 @@ class SlotManager:
     def request(self, request: RequestSlots) -> None:
         """Queue a request; the same one again changes nothing."""
         self._job_names[request.job_id] = request.job_name
-        known = {(queued.job_id, queued.request_id) for queued in self._requests}
-        if (request.job_id, request.request_id) not in known:
-            self._requests.append(request)
+        self.queue.add(request)
 
     def withdraw(self, job_id: JobId, request_id: int | None = None) -> None:
-        """Forget a queued request, or (None) all of a job."""
-        self._requests = [
-            queued
-            for queued in self._requests
-            if queued.job_id != job_id or request_id not in (None, queued.request_id)
-        ]
+        """Forget a queued request, or (None) a job, which has ended."""
+        if request_id is not None:
+            self.queue.withdraw(job_id, request_id)
+        else:
+            self.queue.leave(job_id)
+            self._job_names.pop(job_id, None)
 
     def assign(self) -> tuple[SlotAssignment, ...]:
-        """Serve the requests at the head of the queue that fit; their slots become PENDING."""
+        """Serve the requests whose turn it is and that fit; their slots become PENDING."""
         assignments: list[SlotAssignment] = []
+        if not self.queue:
+            return ()
         free = [slot for slot in self._slots.values() if slot.state is SlotState.FREE]
         free.sort(key=lambda slot: (slot.resource_id, slot.index))
-        while self._requests and self._requests[0].count <= len(free):
-            request = self._requests.pop(0)
+        while (request := self.queue.next_served(len(free), len(self._slots))) is not None:
             for slot in self._in_order(free, request)[: request.count]:
                 assignment = SlotAssignment(slot.resource_id, slot.index, AllocationId.random(), request)
                 slot.state = SlotState.PENDING
@@ -174,6 +180,15 @@ class SlotManager:
             holders=tuple(SlotHolder(job_id, self._job_names.get(job_id, ""), held[job_id]) for job_id in sorted(held)),
         )
 
+    def short(self) -> frozenset[JobId]:
+        """Return the jobs that wait for more slots than there are."""
+        return self.queue.short(len(self._slots))
+
+    def waiting(self) -> dict[JobId, WaitingJob]:
+        """Return the jobs that wait and hold no slot, the next one first."""
+        holders = {slot.job_id for slot in self._slots.values() if slot.job_id is not None}
+        return self.queue.waiting(len(self._slots), holders)
+
     def validate(self) -> None:
         """Check the invariants (AssertionError); for tests."""
         allocations = [slot.allocation_id for slot in self._slots.values() if slot.allocation_id is not None]
@@ -192,8 +207,7 @@ class SlotManager:
         assignment = self._pending.pop(slot.allocation_id, None) if slot.allocation_id is not None else None
         if assignment is not None:
             # What was assigned and never given is still owed: one slot, before everybody else.
-            request = assignment.request
-            self._requests.insert(0, msgspec.structs.replace(request, count=1))
+            self.queue.owe(assignment.request, 1)
 
     def _set_free(self, slot: _Slot) -> None:
         slot.state = SlotState.FREE

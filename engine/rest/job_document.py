@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from engine.gateways.job_details import AttemptDetails, JobDetails, JobFailure, VertexDetails
+from engine.gateways.job_queue import WaitingJob, waiting_text
 from engine.graph.deployment import FailureInfo
 
 #: in Flink's order
@@ -80,6 +81,22 @@ def job_document(job: JobDetails, now_ms: int) -> dict[str, object]:
         "plan": plan_document(job),
         "decisions": [decision.text for decision in job.decisions],
         "pending-operators": 0,
+        "waiting": waiting_document(job.waiting),
+    }
+
+
+def waiting_document(waiting: WaitingJob | None) -> dict[str, object] | None:
+    """Return the place of a job in the queue for slots; None when it does not wait. Flink has no such field."""
+    if waiting is None:
+        return None
+    return {
+        "place": waiting.place,
+        "jobs-waiting": waiting.count,
+        "slots-needed": waiting.slots_needed,
+        "slots-total": waiting.slots_total,
+        "reason": waiting.reason.value,
+        "priority": waiting.priority,
+        "text": waiting_text(waiting),
     }
 
 

@@ -1,13 +1,13 @@
 """All jobs that the Dispatcher knows, oldest first.
 
 GET /jobs            ids and states
-GET /jobs/overview   with names, times and tasks by state
+GET /jobs/overview   with names, times, tasks by state, and the place of those that wait for slots
 """
 
 from __future__ import annotations
 
 from engine.gateways.messages import JobOverview, ListJobs
-from engine.rest.job_document import EXECUTION_STATES, duration_ms
+from engine.rest.job_document import EXECUTION_STATES, duration_ms, waiting_document
 from engine.rest.services import RestServices, answer
 from engine.rpc.http_messages import Access, HttpRequest, HttpResponse, Route
 
@@ -42,4 +42,5 @@ def job_line(job: JobOverview, now_ms: int) -> dict[str, object]:
         "duration": duration_ms(job.start_ms, job.end_ms, now_ms),
         "last-modification": max(job.start_ms, job.end_ms),
         "tasks": {"total": sum(job.tasks.values()), **tasks},
+        "waiting": waiting_document(job.waiting),
     }

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from engine.config.secret_keys import shown_settings
 from engine.gateways.job_details import AttemptDetails, JobDetails
+from engine.gateways.job_queue import WaitingJob, waiting_text
 from engine.rest.html import Html, cards, join, link, page, state_badge, table, tag
 from engine.rest.job_document import ENDED_JOB_STATES, accumulators, duration_ms, stack_trace
 from engine.rest.plan_drawing import plan_drawing
@@ -40,6 +41,7 @@ def job_page(job: JobDetails, now_ms: int, view: View | None = None) -> Html:
         tag("p", link("/", "← all jobs")),
         tag("h1", job.name or "(no name)", " ", state_badge(job.status)),
         tag("div", tag("code", job.job_id), f" started {time_text(job.start_ms)}", class_="quiet"),
+        Html("") if job.waiting is None else waiting_note(job.waiting),
         Html("") if has_ended else _refreshing(view),
         cards(
             (
@@ -68,6 +70,11 @@ def job_page(job: JobDetails, now_ms: int, view: View | None = None) -> Html:
         _further(job, view),
         refresh_s=_REFRESH_S if view.refreshes and not has_ended else None,
     )
+
+
+def waiting_note(waiting: WaitingJob) -> Html:
+    """Return where in the queue for slots a job is."""
+    return tag("div", waiting_text(waiting), class_="quiet")
 
 
 def _address(vertex: int | None, *, refreshes: bool) -> str:

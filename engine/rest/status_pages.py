@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from engine.gateways.messages import JobList, JobOverview, ListJobs, ListTaskExecutors, TaskExecutorList
 from engine.rest.cluster_routes import overview_document
-from engine.rest.html import Html, cards, link, page, state_badge, table, tag
+from engine.rest.html import Html, cards, join, link, page, state_badge, table, tag
 from engine.rest.job_details import job_details
 from engine.rest.job_document import ENDED_JOB_STATES, duration_ms
 from engine.rest.job_log_routes import job_log_files
-from engine.rest.job_page import View, job_page
+from engine.rest.job_page import View, job_page, waiting_note
 from engine.rest.process_pages import job_manager_page, log_files_page, task_manager_page
 from engine.rest.quantities import bytes_text, duration_text, time_text
 from engine.rest.services import RestServices, explained, job_id_of, number_of
@@ -98,6 +98,7 @@ def cluster_page(jobs: JobList, registered: TaskExecutorList, now_ms: int) -> Ht
         ("slots", "slots-total"),
         ("free slots", "slots-available"),
         ("running jobs", "jobs-running"),
+        ("waiting jobs", "jobs-waiting"),
         ("finished", "jobs-finished"),
         ("failed", "jobs-failed"),
         ("cancelled", "jobs-cancelled"),
@@ -134,7 +135,7 @@ def history_page(jobs: JobList, now_ms: int) -> Html:
 def _jobs(jobs: JobList, now_ms: int) -> Html:
     if not jobs.jobs:
         return tag("p", "No job is known yet.", class_="quiet")
-    latest = sorted(jobs.jobs, key=lambda job: (job.status in ENDED_JOB_STATES, -job.start_ms))
+    latest = sorted(jobs.jobs, key=_place_on_page)
     shown = _jobs_table(latest[:_JOBS_SHOWN], now_ms)
     rest = len(latest) - _JOBS_SHOWN
     if rest <= 0:
@@ -142,11 +143,17 @@ def _jobs(jobs: JobList, now_ms: int) -> Html:
     return tag("div", shown, tag("p", f"and {rest} older ones: ", link("/jobs/overview", "as JSON"), class_="quiet"))
 
 
+def _place_on_page(job: JobOverview) -> tuple[int, int, int]:
+    """Sort what runs before what waits, in its order, and that before what has ended; the latest first."""
+    group = 2 if job.status in ENDED_JOB_STATES else 0 if job.waiting is None else 1
+    return group, job.waiting.place if job.waiting is not None else 0, -job.start_ms
+
+
 def _jobs_table(jobs: list[JobOverview], now_ms: int) -> Html:
     rows = (
         (
             link(f"/jobs/{job.job_id}/page", job.name or "(no name)"),
-            state_badge(job.status),
+            join((state_badge(job.status), "" if job.waiting is None else waiting_note(job.waiting))),
             f"{job.tasks.get('FINISHED', 0)} of {sum(job.tasks.values())}" if job.tasks else "",
             time_text(job.start_ms),
             duration_text(duration_ms(job.start_ms, job.end_ms, now_ms)),

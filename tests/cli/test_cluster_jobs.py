@@ -2,8 +2,15 @@
 
 from argparse import Namespace
 
-from engine.cli.cluster_jobs import show_status
+import msgspec
+
+from engine.cli.cluster_jobs import list_jobs, show_status
+from engine.client.cluster_client import JobLine
+from engine.gateways.job_queue import WaitingJob, WaitingReason
+from engine.gateways.messages import JobOverview
+from engine.ids import JobId
 from engine.rest.job_document import exceptions_document, job_document
+from engine.rest.job_list_routes import job_line
 from tests.rest.details import JOB_ID, NASTY, TASK_MANAGER, job
 
 
@@ -33,3 +40,39 @@ def test_a_failed_job_shows_its_cause_and_no_traceback(capsys):
 
 def test_a_cancelled_job_shows_no_cause(capsys):
     assert len(status(capsys, "CANCELED")) == 3
+
+
+SECOND = WaitingJob(2, 3, 4, 8, WaitingReason.SLOTS)
+
+
+def test_a_job_that_waits_shows_its_place(capsys):
+    waiting = msgspec.structs.replace(job(), waiting=SECOND)
+    assert show_status(Namespace(job_id=JOB_ID.value, json=False), Client(waiting)) == 0
+    assert capsys.readouterr().out.splitlines()[1] == (
+        "  waiting, place 2 of 3 in the queue: 4 slots needed, others have them or come first"
+    )
+
+
+def test_jobs_that_wait_are_listed_by_themselves_in_the_order_of_their_turns(capsys):
+    overviews = [
+        JobOverview(JobId("a" * 32), "later", "RUNNING", 1, -1, waiting=SECOND),
+        JobOverview(JobId("b" * 32), "next", "RUNNING", 2, -1, waiting=msgspec.structs.replace(SECOND, place=1)),
+        JobOverview(JobId("c" * 32), "busy", "RUNNING", 3, -1),
+    ]
+
+    class Cluster:
+        def jobs(self):
+            return [msgspec.convert(job_line(each, 10), JobLine) for each in overviews]
+
+    def listed(**flags):
+        options = {"json": False, "running": False, "scheduled": False, "all": False, **flags}
+        assert list_jobs(Namespace(**options), Cluster()) == 0
+        return [line.split(" : ")[2] for line in capsys.readouterr().out.splitlines() if " : " in line]
+
+    waiting = [
+        "next (RUNNING, waiting, place 1 of 3 in the queue: 4 slots needed, others have them or come first)",
+        "later (RUNNING, waiting, place 2 of 3 in the queue: 4 slots needed, others have them or come first)",
+    ]
+    assert listed() == ["busy (RUNNING)", *waiting]
+    assert listed(running=True) == ["busy (RUNNING)"]
+    assert listed(scheduled=True) == waiting

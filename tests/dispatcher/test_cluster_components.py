@@ -31,7 +31,7 @@ from engine.gateways.messages import (
 )
 from engine.ids import JobId, ResourceId
 from engine.jobmaster.job_master import JobMaster
-from engine.jobmaster.job_master_settings import JobMasterSettings
+from engine.jobmaster.job_master_settings import JobMasterSettings, job_turn
 from engine.resourcemanager.resource_manager import RESOURCE_MANAGER_ADDRESS, ResourceManager
 from engine.rpc.codec import MessageCodec
 from engine.rpc.local_gateway import LocalRpcService
@@ -86,7 +86,7 @@ class Cluster:
     def settings(self):
         return JobMasterSettings(20.0, self.heartbeat_s, 4 * self.heartbeat_s, RESOURCE_MANAGER_ADDRESS)
 
-    def _job_master(self, graph, journal, taken):
+    def _job_master(self, graph, journal, taken, order):
         return JobMaster(
             graph,
             self.rpc,
@@ -97,12 +97,16 @@ class Cluster:
             lambda: True,
             self.faults.append,
             FolderStorage(Path(self.storage.name), graph.job_id),
+            turn=job_turn(graph, order),
         )
+
+    def recovered_turns(self):
+        return {}
 
     async def __aenter__(self):
         for endpoint in (self.resource_manager, self.dispatcher, *self.task_executors):
             self.rpc.start(endpoint)
-        self.resource_manager.start()
+        self.resource_manager.start(self.recovered_turns())
         for task_executor in self.task_executors:
             task_executor.start()
             await task_executor.connect(RESOURCE_MANAGER_ADDRESS, EPOCH)

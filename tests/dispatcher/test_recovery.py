@@ -3,7 +3,9 @@
 import asyncio
 
 import pytest
+from msgspec.structs import replace
 
+from engine.clock import SystemClock
 from engine.dispatcher import dispatcher
 from engine.dispatcher.dispatcher import Dispatcher
 from engine.dispatcher.job_archive import JobArchive
@@ -13,7 +15,7 @@ from engine.errors import FencedError, JobNotFoundError, ResourceError
 from engine.gateways.messages import CancelJob, ListJobs, RequestJobOutcome, RequestJobStatus, SubmitJob
 from engine.ids import JobId
 from engine.jobmaster.job_master import JobMaster
-from engine.jobmaster.job_master_settings import JobMasterSettings
+from engine.jobmaster.job_master_settings import JobMasterSettings, job_turn
 from engine.jobmaster.job_recovery import RecoveredJob
 from engine.resourcemanager.resource_manager import RESOURCE_MANAGER_ADDRESS
 from tests.dispatcher.stored import World, end_of
@@ -38,7 +40,7 @@ class Leading(Cluster):
     async def _remove_blobs(self, job_id):
         self.removed_blobs.append(job_id)
 
-    def _make(self, graph, journal, taken):
+    def _make(self, graph, journal, taken, order):
         self.made.append(graph.job_id)
         return JobMaster(
             graph,
@@ -52,7 +54,11 @@ class Leading(Cluster):
             self.jobs.of(graph.job_id),
             journal,
             RecoveredJob(taken.events, taken.stored.decision) if taken is not None else None,
+            job_turn(graph, order),
         )
+
+    def recovered_turns(self):
+        return self.dispatcher.recovered_turns
 
     async def __aenter__(self):
         await self.dispatcher.recover()
@@ -112,6 +118,34 @@ def test_the_same_job_submitted_twice_at_once_runs_once(world):
             assert sorted(reply.is_new for reply in replies) == [False] * 4 + [True]
             await leader.end(graph)
             assert leader.made == [graph.job_id]
+
+    run(body())
+
+
+def test_jobs_keep_their_turns_under_the_next_leader_and_those_that_come_later_are_behind_them(world, monkeypatch):
+    def graph(name, priority=0):
+        return replace(job_graph([1], names=[name]), configuration={"job.priority": str(priority)})
+
+    async def body():
+        accepted = [graph("second"), graph("first", 1), graph("third")]
+        async with Leading(world, slots=()) as leader:
+            for each in accepted:
+                await leader.gateway.ask(SubmitJob(each))
+            waiting = {}
+            while len(waiting) < 3:
+                await asyncio.sleep(0.01)
+                jobs = (await leader.gateway.ask(ListJobs())).jobs
+                waiting = {job.job_id: job.waiting.place for job in jobs if job.waiting}
+            assert [waiting[each.job_id] for each in accepted] == [2, 1, 3]
+        # The clock of the next machine is far behind.
+        monkeypatch.setattr(SystemClock, "wall_ms", lambda self: 1)
+        async with Leading(world, slots=(1,)) as leader:
+            late = graph("fourth")
+            await leader.gateway.ask(SubmitJob(late))
+            for each in (*accepted, late):
+                assert (await leader.end(each)).status == "FINISHED"
+            ran = [descriptor.vertex_name for descriptor in leader.resources[0].descriptors]
+            assert ran == ["first", "second", "third", "fourth"]
 
     run(body())
 

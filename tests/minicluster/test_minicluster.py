@@ -9,12 +9,14 @@ import threading
 import time
 from pathlib import Path
 
+import msgspec
 import pyarrow as pa
 import pytest
 
 from engine import Environment, count, count_distinct
 from engine.dispatcher.dispatcher import Dispatcher
 from engine.errors import EngineError, JobCancelledError, JobExecutionError, PlanError
+from engine.gateways.job_queue import WaitingJob, WaitingReason
 from engine.graph.source_spec import SinkSpec
 from engine.minicluster.mini_cluster import (
     MiniCluster,
@@ -123,12 +125,66 @@ def test_the_slot_time_out_names_the_job_that_holds_the_slots(resources):
     try:
         first.start()
         assert holding.wait(60)
-        with pytest.raises(JobExecutionError, match=r"2 slots needed at one time, 2 missing.*held: 2 by the long one"):
-            cluster.submit(job_graph([2, 2], [Edge(0, 1)]))
+        with pytest.raises(JobExecutionError, match=r"3 slots needed at one time, 3 missing.*held: 2 by the long one"):
+            cluster.submit(job_graph([3, 2], [Edge(0, 1)]))
     finally:
         release.set()
         first.join()
         cluster.close()
+
+
+def test_a_job_whose_slots_others_have_waits_longer_than_the_time_out_and_says_at_which_place(resources):
+    cluster = fixed_cluster(resources, 2, **{"slot.request.timeout": "50 ms"})
+    holding, release = threading.Event(), threading.Event()
+    resources.bodies["hold"] = lambda task: (holding.set(), release.wait(60))
+    places, ended = [], []
+
+    def submit(name, on_progress=None):
+        ended.append((name, cluster.submit(job_graph([2], names=[name], name=name), on_progress).state))
+
+    def note(progress):
+        if progress.waiting is not None:  # it may not have asked yet
+            places.append(progress.waiting)
+        if len(places) == 3:  # longer than the time-out
+            release.set()
+
+    threads = [threading.Thread(target=submit, args=("hold",)), threading.Thread(target=submit, args=("wait", note))]
+    try:
+        threads[0].start()
+        assert holding.wait(60)
+        threads[1].start()
+        for thread in threads:
+            thread.join(60)
+        assert sorted(ended) == [("hold", "FINISHED"), ("wait", "FINISHED")]
+        assert places[0] == WaitingJob(1, 1, 1, 2, WaitingReason.SLOTS)
+    finally:
+        release.set()
+        cluster.close()
+
+
+def test_jobs_that_do_not_fit_stand_in_line_by_priority_and_none_passes(cluster, resources):
+    holding, release = threading.Event(), threading.Event()
+    resources.bodies["hold"] = lambda task: (holding.set(), release.wait(60))
+    began = []
+    threads = [threading.Thread(target=cluster.submit, args=(job_graph([2], names=["hold"]),))]
+
+    def submit(name, parallelism, priority):
+        settings = {"job.priority": str(priority)}
+        graph = msgspec.structs.replace(job_graph([parallelism], names=[name]), configuration=settings)
+        resources.bodies[name] = lambda task: began.append(name)
+        threads.append(threading.Thread(target=cluster.submit, args=(graph,)))
+        threads[-1].start()
+        until(lambda: len(cluster._waiting) == len(threads) - 1)
+
+    threads[0].start()
+    assert holding.wait(60)
+    submit("large", 2, 0)
+    submit("small", 1, 0)
+    submit("urgent", 2, 1)
+    release.set()
+    for thread in threads:
+        thread.join(60)
+    assert list(dict.fromkeys(began)) == ["urgent", "large", "small"]
 
 
 def test_slots_follow_the_largest_parallelism_and_share_all_pages(cluster, resources):

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
+
 import msgspec
 
-from engine.gateways.messages import SubmitJob
+from engine.gateways.messages import RequestJobOutcome, SubmitJob
 from engine.ids import JobId
 from tests.jobmaster.job_graphs import BLOCKING, Edge, job_graph
 from tests.rest.rest_world import scenario, until
@@ -49,12 +52,44 @@ def test_jobs_are_listed_with_state_times_and_tasks():
             "duration",
             "last-modification",
             "tasks",
+            "waiting",
         }
+        assert line["waiting"] is None
         assert (line["jid"], line["name"], line["state"]) == (graph.job_id.value, "prices", "FINISHED")
         assert (line["tasks"]["total"], line["tasks"]["finished"]) == (3, 3) and len(line["tasks"]) == 11
         assert line["end-time"] - line["start-time"] == line["duration"]
 
     scenario(body)
+
+
+def test_a_job_whose_slots_another_one_has_waits_at_a_place_everywhere():
+    async def body(world):
+        release, resources = threading.Event(), world.cluster.resources[0]
+        resources.bodies["hold"] = lambda task: release.wait(60)
+        holding, waiting = job_graph([1], names=["hold"]), job_graph([1])
+        gateway = world.cluster.gateway
+        try:
+            await gateway.ask(SubmitJob(holding))
+            while not resources.descriptors:
+                await asyncio.sleep(0.01)
+            await gateway.ask(SubmitJob(waiting))
+            while (await world.get("/overview"))["jobs-waiting"] == 0:
+                await asyncio.sleep(0.01)
+            lines = {line["jid"]: line["waiting"] for line in (await world.get("/jobs/overview"))["jobs"]}
+            assert lines[holding.job_id.value] is None
+            place = lines[waiting.job_id.value]
+            assert (place["place"], place["slots-needed"], place["slots-total"], place["reason"]) == (1, 1, 1, "SLOTS")
+            assert (await world.get(f"/jobs/{waiting.job_id}"))["waiting"] == place
+            assert (await world.get(f"/jobs/{waiting.job_id}/progress"))["waiting"]["place"] == 1
+            assert place["text"] in await world.get("/") and place["text"] in await world.get(
+                f"/jobs/{waiting.job_id}/page"
+            )
+        finally:
+            release.set()
+        assert (await gateway.ask(RequestJobOutcome(waiting.job_id), None)).status == "FINISHED"
+        assert (await world.get(f"/jobs/{waiting.job_id}"))["waiting"] is None
+
+    scenario(body, (1,))
 
 
 def test_a_job_is_submitted_once_however_often_it_is_sent():

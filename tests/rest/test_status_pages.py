@@ -9,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from engine.gateways.job_details import InputDetails
+from engine.gateways.job_queue import WaitingJob, WaitingReason
 from engine.gateways.messages import JobList, JobOverview, TaskExecutorList
 from engine.insight.log_folder import LogFolder
 from engine.rest.html import page as whole_page
@@ -217,3 +218,13 @@ def test_processes_and_log_files_have_pages_and_so_have_errors(tmp_path):
             assert "Not found" in await shown(path.format("0" * 32), 404)
 
     scenario(body, logs=LogFolder(tmp_path / "flink-me-jobmanager-0-here.log"))
+
+
+def test_a_job_that_waits_for_slots_shows_its_place_in_the_list_and_on_its_page():
+    waiting = WaitingJob(2, 3, 4, 8, WaitingReason.SLOTS)
+    jobs = JobList((JobOverview(JOB_ID, "prices", "RUNNING", 900, -1, waiting=waiting),))
+    for page in (
+        cluster_page(jobs, TaskExecutorList(()), 11_000),
+        job_page(replace(job(), waiting=waiting), 11_000),
+    ):
+        assert "waiting, place 2 of 3 in the queue: 4 slots needed" in Outline(page).text

@@ -1,0 +1,93 @@
+"""Jobs that wait for slots: whose turn it is, and what people read of it.
+
+    JobTurn(priority, order) ─► goes with every RequestSlots ─► the ResourceManager's queue (``JobQueue``)
+    RequestWaitingJobs ─► WaitingJob: place, and why it waits ─► waiting_text: one line for people
+    SlotsShort ─► JobMaster: the cluster could never serve what the job waits for, or can again
+
+Pure data.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+from engine.ids import JobId
+from engine.rpc.request import Acknowledge, Request
+
+
+class JobTurn(msgspec.Struct, frozen=True):
+    """Whose turn it is: higher priorities first, then who was submitted first."""
+
+    priority: int = 0
+    #: grows with every submission, also from one leader to the next
+    order: int = 0
+
+    @property
+    def key(self) -> tuple[int, int]:
+        """Sorts those that come first to the front."""
+        return -self.priority, self.order
+
+
+#: of a job that has no others beside it
+FIRST_TURN = JobTurn()
+
+
+class WaitingReason(StrEnum):
+    """Why a job waits."""
+
+    #: others have the slots, or come first
+    SLOTS = "SLOTS"
+    #: as many jobs run as are allowed to
+    LIMIT = "LIMIT"
+    #: there are not so many slots
+    CLUSTER = "CLUSTER"
+
+
+class WaitingJob(msgspec.Struct, frozen=True):
+    """A job that has no slot and waits for some."""
+
+    #: 1: it is the next one
+    place: int
+    #: jobs that wait
+    count: int
+    slots_needed: int
+    slots_total: int
+    reason: WaitingReason
+    priority: int = 0
+
+
+def waiting_text(waiting: WaitingJob) -> str:
+    """Return a line for people: ``waiting, place 2 of 3 in the queue: 4 slots needed, others have them``."""
+    slots = f"{waiting.slots_needed} slot{'' if waiting.slots_needed == 1 else 's'}"
+    match waiting.reason:
+        case WaitingReason.LIMIT:
+            why = "as many jobs run as jobmanager.max-running-jobs allows"
+        case WaitingReason.CLUSTER:
+            why = f"{slots} needed, the cluster has {waiting.slots_total}"
+        case _:
+            why = f"{slots} needed, others have them or come first"
+    return f"waiting, place {waiting.place} of {waiting.count} in the queue: {why}"
+
+
+class WaitingJobs(msgspec.Struct, frozen=True):
+    """The queue."""
+
+    jobs: dict[JobId, WaitingJob]
+
+
+class RequestWaitingJobs(Request[WaitingJobs], frozen=True):
+    """Ask the ResourceManager which jobs wait: all, or one."""
+
+    job_id: JobId | None = None
+
+
+class SlotsShort(Request[Acknowledge], frozen=True):
+    """To a JobMaster: the slots there are could never serve what it waits for, or (False) they can again."""
+
+    job_id: JobId
+    is_short: bool
+
+
+JOB_QUEUE_TYPES: tuple[type[msgspec.Struct], ...] = (RequestWaitingJobs, SlotsShort, WaitingJobs)

@@ -1,0 +1,179 @@
+"""JobQueue: the wishes for slots of all jobs, in the order in which they are served.
+
+    add(request) ─► next_served(free, total) ─► the request whose turn it is, when it fits; else None
+                 ─► waiting(...)             ─► place and reason of each job without a slot
+                 ─► short(total)             ─► jobs that these slots could never serve
+
+    turn:   what is still owed of a request ─ higher priority ─ earlier submission ─ earlier request of a job
+
+The first one that does not fit keeps all behind it waiting, so that a large one is never starved by small ones. Two
+kinds are passed over, since waiting for them would be in vain: one for more slots than there are at all (it has its
+place again when TaskManagers come), and one of a job that may not run yet because as many run as are allowed to.
+
+A job runs from its first slot until it has ended (``leave``), also while it holds none between two stages. Jobs that a
+new leader has recovered and that have not asked yet are ``expected``: nobody behind them is served before they have.
+
+Pure. Source: Flink asks in no order; the order by job is that of Spark's FIFO scheduler, with priorities.
+"""
+
+from __future__ import annotations
+
+import bisect
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping
+
+import msgspec
+
+from engine.gateways.job_queue import JobTurn, WaitingJob, WaitingReason
+from engine.gateways.messages import RequestSlots
+from engine.ids import JobId
+
+#: owed first, then the job's turn, then the order in which they came
+_Key = tuple[int, int, int, int]
+
+
+class _Queued(msgspec.Struct, frozen=True):
+    key: _Key
+    request: RequestSlots
+    is_owed: bool
+
+
+class JobQueue:
+    """Requests that wait, and the jobs that may be given slots.
+
+    Args: running_max: so many jobs run at one time; 0: any number.
+    """
+
+    def __init__(self, running_max: int = 0) -> None:
+        self._running_max = running_max
+        self._queued: list[_Queued] = []
+        self._known: set[tuple[JobId, int]] = set()
+        #: how many requests there are of each size
+        self._sizes: Counter[int] = Counter()
+        self._arrivals = 0
+        #: jobs that have had a slot and have not ended
+        self._running: set[JobId] = set()
+        self._expected: dict[JobId, JobTurn] = {}
+
+    def __len__(self) -> int:
+        return len(self._queued)
+
+    # ---- jobs ----
+
+    def expect(self, jobs: Mapping[JobId, JobTurn]) -> None:
+        """Serve nobody behind these jobs until they have asked, ended, or are expected no more."""
+        self._expected.update(jobs)
+
+    def expect_nobody(self) -> None:
+        """Wait no longer for jobs that have not asked."""
+        self._expected.clear()
+
+    def note_running(self, job_id: JobId) -> None:
+        """Take note that a job has a slot."""
+        self._running.add(job_id)
+        self._expected.pop(job_id, None)
+
+    def leave(self, job_id: JobId) -> None:
+        """Forget a job that has ended."""
+        self.withdraw(job_id)
+        self._running.discard(job_id)
+        self._expected.pop(job_id, None)
+
+    def keep_running(self, is_known: Callable[[JobId], bool]) -> None:
+        """Forget jobs that nobody knows any more: a late word of a slot may have brought one back."""
+        self._running = {job_id for job_id in self._running if is_known(job_id)}
+
+    # ---- requests ----
+
+    def add(self, request: RequestSlots) -> None:
+        """Queue a request; the same one again changes nothing."""
+        self._expected.pop(request.job_id, None)
+        if (request.job_id, request.request_id) not in self._known:
+            self._known.add((request.job_id, request.request_id))
+            self._insert(request, is_owed=False)
+
+    def owe(self, request: RequestSlots, count: int) -> None:
+        """Queue what a request was assigned and never given, before everybody else."""
+        self._insert(msgspec.structs.replace(request, count=count), is_owed=True)
+
+    def withdraw(self, job_id: JobId, request_id: int | None = None) -> None:
+        """Forget a request, or (None) all of a job."""
+        self._keep(
+            [
+                queued
+                for queued in self._queued
+                if queued.request.job_id != job_id or request_id not in (None, queued.request.request_id)
+            ]
+        )
+
+    def next_served(self, free: int, total: int) -> RequestSlots | None:
+        """Remove and return the request whose turn it is, when ``free`` of ``total`` slots are enough for it."""
+        for position, queued in enumerate(self._queued):
+            request = queued.request
+            if not queued.is_owed and self._is_behind_expected(request):
+                return None
+            if request.count > total or not self._may_run(request.job_id):
+                continue
+            if request.count > free:
+                return None
+            del self._queued[position]
+            self._forget(queued)
+            self._running.add(request.job_id)
+            return request
+        return None
+
+    # ---- what others are told ----
+
+    def short(self, total: int) -> frozenset[JobId]:
+        """Return the jobs none of whose requests could be served if all of ``total`` slots were free."""
+        if all(size <= total for size in self._sizes):
+            return frozenset()
+        fits = {queued.request.job_id for queued in self._queued if queued.request.count <= total}
+        return frozenset(queued.request.job_id for queued in self._queued) - fits
+
+    def waiting(self, total: int, holders: Collection[JobId]) -> dict[JobId, WaitingJob]:
+        """Return the jobs that wait and hold no slot, those first whose turn comes first."""
+        first: dict[JobId, RequestSlots] = {}
+        for queued in self._queued:
+            if queued.request.job_id not in holders:
+                first.setdefault(queued.request.job_id, queued.request)
+        return {
+            job_id: WaitingJob(
+                place, len(first), request.count, total, self._reason(request, total), request.turn.priority
+            )
+            for place, (job_id, request) in enumerate(first.items(), 1)
+        }
+
+    def _reason(self, request: RequestSlots, total: int) -> WaitingReason:
+        if request.count > total:
+            return WaitingReason.CLUSTER
+        return WaitingReason.SLOTS if self._may_run(request.job_id) else WaitingReason.LIMIT
+
+    # ---- inside ----
+
+    def _may_run(self, job_id: JobId) -> bool:
+        return not self._running_max or job_id in self._running or len(self._running) < self._running_max
+
+    def _is_behind_expected(self, request: RequestSlots) -> bool:
+        return any(turn.key < request.turn.key for turn in self._expected.values())
+
+    def _insert(self, request: RequestSlots, *, is_owed: bool) -> None:
+        self._arrivals += 1
+        key = (0 if is_owed else 1, *request.turn.key, self._arrivals)
+        bisect.insort(self._queued, _Queued(key, request, is_owed), key=lambda queued: queued.key)
+        self._sizes[request.count] += 1
+
+    def _keep(self, kept: list[_Queued]) -> None:
+        remaining = {queued.key for queued in kept}
+        gone = [queued for queued in self._queued if queued.key not in remaining]
+        self._queued = kept
+        for queued in gone:
+            self._forget(queued)
+
+    def _forget(self, queued: _Queued) -> None:
+        count = queued.request.count
+        self._sizes[count] -= 1
+        if not self._sizes[count]:
+            del self._sizes[count]
+        if not queued.is_owed:
+            self._known.discard((queued.request.job_id, queued.request.request_id))

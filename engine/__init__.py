@@ -13,10 +13,10 @@ The life of a job:
     10. sinks stage files; the JobMaster decides and publishes them                          commit
     11. the client gets a JobResult, or an error whose first line is the root cause          client
 
-Layers, lowest first: errors | ids clock config fault_points private_folder user_warnings | process_folder task_log |
-memory | graph | records iomanager rpc | exchange gateways blob sort join aggregate expressions commit |
-connectors functions insight | operators optimizer | taskexecutor jobmaster resourcemanager client |
-dispatcher api rest | spark | entrypoint minicluster | targets | cli.
+Layers, lowest first: errors | ids clock config fault_points private_folder python_command shown_text user_warnings |
+process_folder task_log | memory | graph | records iomanager rpc | exchange gateways blob sort join aggregate
+expressions commit | connectors functions insight | operators optimizer | taskexecutor jobmaster resourcemanager
+client | dispatcher api rest | spark | entrypoint minicluster | targets | cli.
 
 Where to start reading: ``graph/plan.py``, then ``operators/batch_task.py``, then ``records/layout.py``.
 
@@ -31,7 +31,11 @@ import importlib
 import os
 import sys
 from importlib.machinery import EXTENSION_SUFFIXES
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+# Early: a script's folder may come to the module search path later, with an ha.py in it.
+import ha
 
 if TYPE_CHECKING:
     from engine.api.data_set import DataSet
@@ -110,6 +114,10 @@ __all__ = [
     "when",
 ]
 
+
+_HA = Path(__file__).parents[1] / "ha" / "__init__.py"
+if ha.__file__ is None or not _HA.samefile(ha.__file__):
+    raise ImportError(f"{ha.__file__ or 'a folder called ha'} hides the package ha of Drey: rename it")
 
 if "pyarrow" not in sys.modules and sys.platform == "linux":
     # Arrow's C++ side chooses its allocator when it is loaded, once for all. jemalloc gives back what is no longer

@@ -7,18 +7,23 @@ import signal
 import sys
 import traceback
 from collections.abc import Sequence
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec
+from importlib.util import spec_from_file_location
 from pathlib import Path
+from types import ModuleType
 
 from engine.client.termination import TerminatedError, leaving_on_termination
 from engine.errors import EngineError, JobExecutionError
+from engine.shown_text import shown
 
 
 def run_script(script: Path, arguments: Sequence[str], module_path: Sequence[str]) -> int:
     """Run a script as ``__main__`` and return the exit code of the command.
 
-    ``module_path``: files and folders of ``--py-files``, put in front of the module search path. A script that declares
-    outputs and executes nothing has failed. What the script raises is reported on standard error: engine errors as
-    their text, others with the script's own frames.
+    ``module_path``: files and folders of ``--py-files``, put in front of the module search path; the script's own
+    folder comes last. A script that declares outputs and executes nothing has failed. What the script raises is
+    reported on standard error: engine errors as their text, others with the script's own frames.
     """
     if not script.is_file():
         print(f"error: no such script: {script}", file=sys.stderr)
@@ -28,9 +33,12 @@ def run_script(script: Path, arguments: Sequence[str], module_path: Sequence[str
         if not path.exists():
             print(f"error: --py-files: no such file or folder: {entry}", file=sys.stderr)
             return 1
-        sys.path.insert(0, str(path.parent if path.suffix == ".py" else path))
+        _put_in_front(path)
     sys.argv = [str(script), *arguments]
-    sys.path.insert(0, str(script.resolve().parent))
+    # Behind everything else: a queue.py of theirs hides neither Python's nor what the engine is written on.
+    folder = script.resolve().parent
+    sys.path.append(str(folder))
+    _tell_of_names_taken(folder)
     try:
         with leaving_on_termination():
             runpy.run_path(str(script), run_name="__main__")
@@ -48,7 +56,7 @@ def run_script(script: Path, arguments: Sequence[str], module_path: Sequence[str
         frames = traceback.extract_tb(error.__traceback__)
         own = [frame for frame in frames if "runpy" not in frame.filename and frame.filename != __file__]
         lines = ["Traceback (most recent call last):\n", *traceback.format_list(own)]
-        sys.stderr.write("".join(lines) + "".join(traceback.format_exception_only(error)))
+        sys.stderr.write(shown("".join(lines) + "".join(traceback.format_exception_only(error))))
         return 1
     return _unwritten()
 
@@ -61,6 +69,40 @@ def _unwritten() -> int:
         return 0
     print(f"error: {text}", file=sys.stderr)
     return 1
+
+
+class _OneModule(MetaPathFinder):
+    """Finds one file, and nothing else in its folder."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Return the file's spec under its own name."""
+        return spec_from_file_location(fullname, self._path) if fullname == self._path.stem else None
+
+
+def _put_in_front(path: Path) -> None:
+    """Have a file or a folder of ``--py-files`` found before all others."""
+    if path.suffix == ".py":
+        sys.meta_path.insert(0, _OneModule(path))
+        sys.path.append(str(path.parent))  # by which workers find it
+    else:
+        sys.path.insert(0, str(path))
+
+
+def _tell_of_names_taken(folder: Path) -> None:
+    for name in ("engine", "ha"):
+        for path in (folder / f"{name}.py", folder / name / "__init__.py"):
+            own = sys.modules[name].__file__
+            if path.is_file() and not (own and path.samefile(own)):
+                print(
+                    f"warning: {path} has the name of a package of Drey and would hide it: 'import {name}' finds "
+                    "Drey's here; rename it",
+                    file=sys.stderr,
+                )
 
 
 def _exit_code(leaving: SystemExit) -> int:
@@ -85,9 +127,9 @@ def report_error(error: EngineError) -> None:
     """Print an engine error for a person: its text, and the details where they were asked for."""
     is_job_error = isinstance(error, JobExecutionError)
     text = str(error) if is_job_error else f"{type(error).__name__}: {error}"
-    print(text, file=sys.stderr)
+    print(shown(text), file=sys.stderr)
     if is_job_error and isinstance(error, JobExecutionError) and error.details:
         if _verbose:
-            print(f"\n{error.details}", file=sys.stderr)
+            print(f"\n{shown(error.details)}", file=sys.stderr)
         else:
             print("(--verbose shows the whole traceback)", file=sys.stderr)

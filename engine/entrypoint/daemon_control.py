@@ -29,6 +29,8 @@ from pathlib import Path
 from engine.entrypoint.log_files import rotate_logs
 from engine.entrypoint.pid_file import DaemonProcess, PidFile, process_identity
 from engine.entrypoint.places import ROOT, Places
+from engine.private_folder import NotPrivateError
+from engine.python_command import python_command
 
 #: seconds that a process has to end after SIGTERM
 STOP_TIMEOUT_S = 10.0
@@ -65,8 +67,8 @@ def daemon_command(
 ) -> list[str]:
     """Return the command of a daemon's process, or of its supervisor's. ``life``: where it logs and whom it tells."""
     if supervision is not None:
-        return [sys.executable, "-m", "engine.entrypoint.supervisor", *life, *supervision, daemon, *arguments]
-    return [sys.executable, "-m", f"engine.entrypoint.{_MODULES.get(daemon, daemon)}", *life, *arguments]
+        return python_command("engine.entrypoint.supervisor", *life, *supervision, daemon, *arguments)
+    return python_command(f"engine.entrypoint.{_MODULES.get(daemon, daemon)}", *life, *arguments)
 
 
 def working_directory(daemon: str) -> Path:
@@ -196,13 +198,22 @@ def begin_start(
     return Launch(places, daemon, process, log_file, reading)
 
 
-def stop_daemons(places: Places, daemon: str, *, all_of_them: bool) -> None:
-    """End the latest daemon of a kind, or all; says what it does, also when there is none."""
+def stop_daemons(places: Places, daemon: str, *, all_of_them: bool) -> int:
+    """End the latest daemon of a kind, or all; says what it does, also when there is none; returns an exit code."""
     path = places.pid_file(daemon)
-    if not path.exists():
+    if not os.path.lexists(path):
         say(f"No {daemon} daemon to stop on host {places.host}.")
-        return
-    with PidFile(path).locked() as processes:
+        return 0
+    try:
+        _stop(places, daemon, PidFile(path), all_of_them=all_of_them)
+    except NotPrivateError as error:
+        sys.stderr.write(f"error: no {daemon} daemon is stopped: {error}\n")
+        return 1
+    return 0
+
+
+def _stop(places: Places, daemon: str, file: PidFile, *, all_of_them: bool) -> None:
+    with file.locked() as processes:
         for process in processes:
             if not process.is_alive:
                 say(f"No {daemon} daemon (pid: {process.pid}) is running anymore on {places.host}.")

@@ -11,19 +11,38 @@ A pid alone says little: it may belong to another process by now. The identity i
 start time of the process in it; a line whose process has another one is stale. Both files go when the last line does.
 A line whose supervisor runs is alive even while its process is dead: the supervisor will start the next one.
 
+Whoever writes these files has processes killed. So they are this user's own, and no links: others' are refused
+(NotPrivateError), and lines that nobody here has written are passed over, and said.
+
 Source: flink-daemon.sh, whose pid files have the same names and lines; identities are ours.
 """
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
-from collections.abc import Iterator
+import re
+import stat
+import sys
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from engine.private_folder import NotPrivateError, make_private
+
 _PROC = Path("/proc")
+#: pids fit into it; more digits are junk
+_NUMBER = r"([1-9]\d{0,9})"
+_PID_LINE = re.compile(_NUMBER)
+#: as _identity_line writes it; number 0 is the first log file's
+_IDENTITY_LINE = re.compile(rf"{_NUMBER} (\d{{1,9}}) (\S+)(?: {_NUMBER} (\S+))?")
+_SHOWN_MAX = 60
+
+
+def _tell_on_stderr(text: str) -> None:
+    sys.stderr.write(f"[WARN] {text}\n")
 
 
 @dataclass(frozen=True)
@@ -68,14 +87,17 @@ def process_identity(pid: int) -> str:
 class PidFile:
     """The daemons of one kind."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, tell: Callable[[str], None] = _tell_on_stderr) -> None:
         self.path = path
+        self._tell = tell
+        self._said: set[tuple[Path, str]] = set()
         self._identities = path.with_name(f"{path.name}.processes")
 
     @contextmanager
     def locked(self) -> Iterator[list[DaemonProcess]]:
         """Yield all lines under the lock; what the list holds on exit is written back."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
+        if not self.path.parent.is_dir():
+            make_private(self.path.parent)
         descriptor = self._lock(os.O_RDWR | os.O_CREAT, fcntl.LOCK_EX)
         try:
             processes = self._read()
@@ -99,7 +121,7 @@ class PidFile:
 
     def _lock(self, access: int, kind: int) -> int:
         while True:
-            descriptor = os.open(self.path, access | os.O_CLOEXEC, 0o644)
+            descriptor = _open(self.path, access)
             fcntl.flock(descriptor, kind)
             if os.fstat(descriptor).st_nlink > 0:
                 return descriptor
@@ -108,11 +130,24 @@ class PidFile:
     def _read(self) -> list[DaemonProcess]:
         known: dict[int, DaemonProcess] = {}
         for line in _lines(self._identities):
-            pid, number, identity, *supervisor = line.split()
-            known[int(pid)] = DaemonProcess(int(pid), int(number), identity)
-            if supervisor:
-                known[int(pid)] = DaemonProcess(int(pid), int(number), identity, int(supervisor[0]), supervisor[1])
-        return [known.get(int(line)) or DaemonProcess(int(line), 0, "") for line in _lines(self.path)]
+            fields = _IDENTITY_LINE.fullmatch(line)
+            if fields is None:
+                self._pass_over(self._identities, line)
+                continue
+            pid, number, identity, supervisor, its_identity = fields.groups()
+            known[int(pid)] = DaemonProcess(int(pid), int(number), identity, int(supervisor or 0), its_identity or "")
+        processes = []
+        for line in _lines(self.path):
+            if _PID_LINE.fullmatch(line) is None:
+                self._pass_over(self.path, line)
+                continue
+            processes.append(known.get(int(line)) or DaemonProcess(int(line), 0, ""))
+        return processes
+
+    def _pass_over(self, path: Path, line: str) -> None:
+        if (path, line) not in self._said:
+            self._said.add((path, line))
+            self._tell(f"{path}: passing over a line that is no process: {line[:_SHOWN_MAX]!r}")
 
     def _write(self, descriptor: int, processes: list[DaemonProcess]) -> None:
         if not processes:
@@ -120,7 +155,8 @@ class PidFile:
             self.path.unlink(missing_ok=True)
             return
         known = [process for process in processes if process.identity]
-        self._identities.write_text("".join(map(_identity_line, known)))
+        with os.fdopen(_open(self._identities, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "w") as identities:
+            identities.write("".join(map(_identity_line, known)))
         content = "".join(f"{process.pid}\n" for process in processes).encode()
         os.pwrite(descriptor, content, 0)
         os.ftruncate(descriptor, len(content))
@@ -131,8 +167,36 @@ def _identity_line(process: DaemonProcess) -> str:
     return f"{process.pid} {process.number} {process.identity}{supervisor}\n"
 
 
-def _lines(path: Path) -> list[str]:
+def _open(path: Path, access: int) -> int:
+    """Return the descriptor of a file that is this user's own, and no link. Raises: NotPrivateError, OSError."""
     try:
-        return path.read_text().split("\n")[:-1]
+        descriptor = os.open(path, access & ~os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise _not_own(path, "is a symbolic link") from None
+        if error.errno == errno.EACCES and path.exists() and path.lstat().st_uid != os.geteuid():
+            raise _not_own(path, "belongs to another user") from None
+        raise
+    status = os.fstat(descriptor)
+    if status.st_uid == os.geteuid() and stat.S_ISREG(status.st_mode) and not status.st_mode & 0o022:
+        if access & os.O_TRUNC:
+            os.ftruncate(descriptor, 0)
+        return descriptor
+    os.close(descriptor)
+    if status.st_uid != os.geteuid():
+        raise _not_own(path, "belongs to another user")
+    raise _not_own(path, "can be written by others" if stat.S_ISREG(status.st_mode) else "is no file")
+
+
+def _not_own(path: Path, what: str) -> NotPrivateError:
+    return NotPrivateError(f"the pid file {path} {what}: remove it, or set DREY_PID_DIR to a folder of your own")
+
+
+def _lines(path: Path) -> list[str]:
+    """Return the whole lines of a file; nothing that one holds can end the one who reads it."""
+    try:
+        descriptor = _open(path, os.O_RDONLY)
     except FileNotFoundError:
         return []
+    with os.fdopen(descriptor, errors="replace") as file:
+        return file.read().split("\n")[:-1]

@@ -95,8 +95,7 @@ def _run(places: Places, what: str, verb: str, arguments: Sequence[str]) -> int:
     if what == "quorum":
         return start_quorum(places) if verb == "start" else stop_quorum(places)
     if verb in ("stop", "stop-all"):
-        stop_daemons(places, what, all_of_them=verb == "stop-all")
-        return 0
+        return stop_daemons(places, what, all_of_them=verb == "stop-all")
     if verb == "start-foreground":
         return start_foreground(places, what, arguments)
     return start(places, what, arguments)
@@ -123,6 +122,8 @@ def start_cluster(places: Places, arguments: Sequence[str]) -> int:
 
     With ``high-availability.type`` ZOOKEEPER each line of ``conf/masters`` is a JobManager.
     """
+    for daemon in ("jobmanager", "taskmanager"):
+        PidFile(places.pid_file(daemon)).read()  # raises before anything runs that could not be entered
     launches: list[Launch] = []
     remote: list[tuple[str, subprocess.Popen[str]]] = []
     for host, address in _masters(places, arguments):
@@ -161,12 +162,12 @@ def stop_cluster(places: Places) -> int:
         for host in dict.fromkeys(hosts)
         if host not in _LOCAL_NAMES
     ]
-    stop_daemons(places, "taskmanager", all_of_them=True)
-    code = max([_relay(host, process) for host, process in remote], default=0)
+    code = stop_daemons(places, "taskmanager", all_of_them=True)
+    code = max([code, *(_relay(host, process) for host, process in remote)])
     masters = dict.fromkeys(host for host, _ in _masters(places, ()))
     remote = [(host, _ssh(host, "jobmanager.sh", "stop-all", ())) for host in masters if host not in _LOCAL_NAMES]
     code = max([code, *(_relay(host, process) for host, process in remote)])
-    stop_daemons(places, "jobmanager", all_of_them=True)
+    code = max(code, stop_daemons(places, "jobmanager", all_of_them=True))
     _sweep_folders_of_the_dead()
     return code
 
@@ -250,8 +251,8 @@ def stop_quorum(places: Places) -> int:
     quorum = read_quorum(places.conf / "zoo.cfg")
     hosts = dict.fromkeys(quorum.host(number) for number in quorum.servers)
     remote = [(host, _ssh(host, "zookeeper.sh", "stop-all", ())) for host in hosts if host not in _LOCAL_NAMES]
-    stop_daemons(places, "zookeeper", all_of_them=True)
-    return max([_relay(host, process) for host, process in remote], default=0)
+    code = stop_daemons(places, "zookeeper", all_of_them=True)
+    return max([code, *(_relay(host, process) for host, process in remote)])
 
 
 def _report(launches: list[Launch], *, is_cluster: bool) -> int:

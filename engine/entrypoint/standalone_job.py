@@ -23,6 +23,7 @@ from types import FrameType
 from engine.entrypoint.daemon import build_parser
 from engine.entrypoint.places import ROOT
 from engine.entrypoint.readiness import Readiness
+from engine.python_command import python_command
 
 #: seconds that a part has to end
 _STOP_S = 12.0
@@ -52,7 +53,7 @@ def main(words: Sequence[str] | None = None) -> int:
 def _start_job_manager(options: argparse.Namespace, settings: list[str]) -> tuple[subprocess.Popen[bytes], str, str]:
     """Return the process and what it told: its word and the rest."""
     reading, writing = os.pipe()
-    command = [sys.executable, "-m", "engine.entrypoint.jobmanager", "--ready-fd", str(writing), *settings]
+    command = python_command("engine.entrypoint.jobmanager", "--ready-fd", str(writing), *settings)
     if options.log_file is not None:
         command += ["--log-file", str(options.log_file)]
     process = subprocess.Popen([*command, "--parent", str(os.getpid())], pass_fds=[writing], cwd=ROOT)
@@ -63,7 +64,7 @@ def _start_job_manager(options: argparse.Namespace, settings: list[str]) -> tupl
 
 
 def _run_job(address: str, settings: list[str], job: list[str]) -> int:
-    command = [sys.executable, "-m", "engine.cli.main", "job", "submit", "-t", "cluster", "-m", address, *settings]
+    command = python_command("engine.cli.main", "job", "submit", "-t", "cluster", "-m", address, *settings)
     process = subprocess.Popen([*command, *job])
     with _passing_on_signals(process):
         return process.wait()

@@ -30,6 +30,7 @@ from types import FrameType
 
 from engine.entrypoint.pid_file import DaemonProcess, PidFile, process_identity
 from engine.entrypoint.places import find_places
+from engine.python_command import python_command
 from ha.session_end import SessionHandle, end_session
 
 #: of a child, as entrypoint/daemon.py has them
@@ -62,7 +63,7 @@ class _Child:
         life += ["--log-file", str(options.log_file)] if options.log_file else []
         life += ["--foreground"] if options.foreground else []
         self.process = subprocess.Popen(
-            [sys.executable, "-m", f"engine.entrypoint.{options.daemon}", *life, *options.arguments],
+            python_command(f"engine.entrypoint.{options.daemon}", *life, *options.arguments),
             pass_fds=[ready, session],
             # A terminal's Ctrl-C comes to the supervisor, which passes it on once.
             process_group=0,

@@ -21,7 +21,6 @@ would be again.
 from __future__ import annotations
 
 import signal
-import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
@@ -55,6 +54,7 @@ from engine.functions.worker_protocol import (
 from engine.functions.worker_watch import WorkerExcess, anonymous_bytes
 from engine.graph.operator_descriptor import PythonOperator
 from engine.memory.control_group import kill_count
+from engine.python_command import own_search_path
 
 #: how long a function may take to end when it is stopped, before it is killed
 STOP_TIMEOUT_S = 1.0
@@ -75,8 +75,10 @@ class FunctionPlan(NamedTuple):
     #: by name, in order of the operator's names
     broadcasts: Sequence[tuple[pa.Schema, Sequence[pa.RecordBatch]]] = ()
     folder: str = ""
-    #: folders and archives of modules that came with the job, in front of the worker's own
+    #: folders of modules that came with the job: --py-files, in front of the worker's own
     job_modules: Sequence[str] = ()
+    #: and what lay beside the script, behind them: it hides nothing
+    script_modules: Sequence[str] = ()
     #: file that takes what the function prints; "": the standard error of the process
     log_file: str = ""
     #: entered while the session waits for its worker
@@ -163,7 +165,7 @@ class WorkerSession:
                 plan.operator,
                 plan.input_schema.serialize().to_pybytes(),
                 plan.output_schema.serialize().to_pybytes(),
-                tuple(sys.path),
+                (*own_search_path(), *plan.script_modules),
                 plan.subtask_index,
                 plan.parallelism,
                 plan.folder,

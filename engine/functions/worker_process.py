@@ -23,7 +23,6 @@ import select
 import signal
 import socket
 import subprocess
-import sys
 import threading
 from collections import deque
 from concurrent.futures import Future
@@ -41,6 +40,7 @@ from engine.functions.worker_protocol import (
     receive_message,
     send_message,
 )
+from engine.python_command import python_command
 
 if TYPE_CHECKING:
     from engine.functions.worker_watch import WorkerExcess
@@ -256,7 +256,7 @@ class Zygote:
         with zygote_end:
             try:
                 self._process = subprocess.Popen(
-                    [sys.executable, "-m", "engine.functions.worker", str(zygote_end.fileno())],
+                    python_command("engine.functions.worker", str(zygote_end.fileno())),
                     pass_fds=[zygote_end.fileno()],
                     stdin=subprocess.DEVNULL,
                     env=environment,

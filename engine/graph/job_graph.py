@@ -93,6 +93,10 @@ class JobVertex(msgspec.Struct, frozen=True):
         return head if isinstance(head, SourceOperator) else None
 
 
+#: name of the archive of what lies beside the job's script and was imported by it
+SCRIPT_MODULES = "script-modules.zip"
+
+
 class JobArtifact(msgspec.Struct, frozen=True):
     """Python modules that came with a job: one ``.py`` file, or an archive (zip, wheel) of modules and packages."""
 

@@ -15,6 +15,7 @@ from engine.connectors.wide_rows import WIDE_BYTES, give_back
 from engine.errors import ResourceError
 from engine.expressions.schema_bridge import to_arrow_schema
 from engine.functions.function_session import FunctionPlan, FunctionSession
+from engine.graph.job_graph import SCRIPT_MODULES
 from engine.graph.operator_descriptor import OperatorDescriptor, PythonOperator
 from engine.memory.wide_turns import go_on, paused, turn, when_let_go
 from engine.operators.group_marker import GroupMarker
@@ -56,7 +57,8 @@ class PythonFunctionOperator(ChainedOperator):
             self.context.descriptor.subtask_index,
             self.context.descriptor.parallelism,
             broadcasts,
-            job_modules=self._job_modules(),
+            job_modules=self._modules(of_script=False),
+            script_modules=self._modules(of_script=True),
             waiting=paused,
             turn=turn,
         )
@@ -67,15 +69,16 @@ class PythonFunctionOperator(ChainedOperator):
             if self._is_cancelled:
                 session.cancel()
 
-    def _job_modules(self) -> Sequence[str]:
-        """Return where the modules are that came with the job, fetching them first."""
+    def _modules(self, *, of_script: bool) -> Sequence[str]:
+        """Return where the modules are that came with the job, fetching them first: its script's, or all others."""
         descriptor = self.context.descriptor
-        if not descriptor.artifacts:
+        artifacts = [each for each in descriptor.artifacts if (each.name == SCRIPT_MODULES) == of_script]
+        if not artifacts:
             return ()
         store = self.context.services.module_store
         if store is None:
             raise ResourceError(f"job {descriptor.job_name} brings modules, and this process cannot fetch them")
-        return store.search_path(descriptor.job_id, descriptor.artifacts)
+        return store.search_path(descriptor.job_id, artifacts)
 
     @property
     def _started(self) -> FunctionSession:

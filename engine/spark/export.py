@@ -83,6 +83,9 @@ def start_spark(name: str) -> SparkSession:
     with tempfile.TemporaryFile() as said:
         own_stderr = os.dup(2)
         os.dup2(said.fileno(), 2)
+        # The JVM's Python workers shall not look for modules in the current folder.
+        is_chosen = "PYTHONSAFEPATH" in os.environ
+        os.environ.setdefault("PYTHONSAFEPATH", "1")
         try:
             return builder.getOrCreate()
         except Exception:
@@ -90,6 +93,8 @@ def start_spark(name: str) -> SparkSession:
             os.write(own_stderr, said.read())
             raise
         finally:
+            if not is_chosen:
+                del os.environ["PYTHONSAFEPATH"]
             os.dup2(own_stderr, 2)
             os.close(own_stderr)
 

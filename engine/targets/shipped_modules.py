@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from engine.errors import ConfigurationError
+from engine.graph.job_graph import SCRIPT_MODULES
 
 #: most bytes of one archive: modules, not data
 ARCHIVE_BYTES_MAX = 64 << 20
@@ -46,7 +47,7 @@ def shipped_modules(script: Path | None, py_files: Sequence[str]) -> list[Shippe
     if script is not None:
         sources = list(_imported_from(script.resolve().parent, script.resolve()))
         if sources:
-            shipped.append(ShippedModule("modules.zip", _packed(script.resolve().parent, sources)))
+            shipped.append(ShippedModule(SCRIPT_MODULES, _packed(script.resolve().parent, sources)))
     return shipped
 
 

@@ -1,11 +1,17 @@
 """Pid files: one pid a line, and an identity beside it that no other process can have."""
 
 import os
+import signal
 import subprocess
 import sys
 import threading
 
+import pytest
+
+from engine.entrypoint.daemon_control import stop_daemons
 from engine.entrypoint.pid_file import DaemonProcess, PidFile, process_identity
+from engine.entrypoint.places import Places
+from engine.private_folder import NotPrivateError
 from tests.entrypoint.conftest import until
 
 
@@ -88,3 +94,72 @@ def test_no_line_is_lost_when_many_write_and_the_file_comes_and_goes(tmp_path):
         thread.join()
     assert seen == [1] * 300
     assert not file.path.exists()
+
+
+def test_lines_that_are_no_process_are_passed_over_and_said_once(tmp_path):
+    said = []
+    file = PidFile(tmp_path / "a.pid", said.append)
+    with file.locked() as processes:
+        processes.append(this_process(2))
+    file.path.write_bytes(b"junk\n-1\n0\n\n\xff\xfe\n" + file.path.read_bytes() + b"12 34\n" + b"9" * 40 + b"\n")
+    identities = tmp_path / "a.pid.processes"
+    identities.write_bytes(b"\0\nx y z\n" + identities.read_bytes() + b"1\n")
+    for _ in range(2):
+        assert [(process.pid, process.number, process.is_alive) for process in file.read()] == [(os.getpid(), 2, True)]
+    assert len(said) == 10
+    assert all(str(tmp_path) in line and "passing over" in line for line in said)
+
+
+def test_a_file_of_another_user_is_refused(tmp_path, monkeypatch):
+    path = tmp_path / "a.pid"
+    path.write_text(f"{os.getpid()}\n")
+    if os.geteuid() == 0:
+        os.chown(path, 54321, 54321)
+    else:
+        mine = os.geteuid()
+        monkeypatch.setattr(os, "geteuid", lambda: mine + 1)
+    with pytest.raises(NotPrivateError, match=r"belongs to another user.*DREY_PID_DIR"):
+        PidFile(path).read()
+    with pytest.raises(NotPrivateError, match="belongs to another user"), PidFile(path).locked():
+        pass
+    assert path.read_text() == f"{os.getpid()}\n"
+
+
+def test_identities_of_another_user_or_behind_a_link_are_refused(tmp_path):
+    path = tmp_path / "a.pid"
+    path.write_text(f"{os.getpid()}\n")
+    (tmp_path / "a.pid.processes").symlink_to(tmp_path / "target")
+    for _ in range(2):
+        with pytest.raises(NotPrivateError, match="symbolic link"):
+            PidFile(path).read()
+        (tmp_path / "target").write_text("precious\n")
+    with pytest.raises(NotPrivateError, match="symbolic link"), PidFile(path).locked():
+        pass
+    assert (tmp_path / "target").read_text() == "precious\n"
+
+
+def test_a_link_is_not_followed_and_its_target_not_made(tmp_path):
+    (tmp_path / "a.pid").symlink_to(tmp_path / "target")
+    with pytest.raises(NotPrivateError, match="symbolic link"), PidFile(tmp_path / "a.pid").locked():
+        pass
+    assert not (tmp_path / "target").exists()
+
+
+def test_a_file_that_others_can_write_is_refused(tmp_path):
+    path = tmp_path / "a.pid"
+    path.write_text("1\n")
+    path.chmod(0o666)
+    with pytest.raises(NotPrivateError, match="can be written by others"):
+        PidFile(path).read()
+
+
+def test_stop_goes_on_with_the_other_daemons(tmp_path, capfd):
+    (tmp_path / "flink-me-taskmanager.pid").symlink_to(tmp_path / "target")
+    places = Places(tmp_path, tmp_path, tmp_path, "me", "here")
+    child = subprocess.Popen(["sleep", "600"])
+    with PidFile(places.pid_file("jobmanager")).locked() as processes:
+        processes.append(DaemonProcess(child.pid, 0, process_identity(child.pid)))
+    assert stop_daemons(places, "taskmanager", all_of_them=True) == 1
+    assert "no taskmanager daemon is stopped" in capfd.readouterr().err
+    assert stop_daemons(places, "jobmanager", all_of_them=True) == 0
+    assert child.wait() == -signal.SIGTERM

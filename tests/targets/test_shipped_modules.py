@@ -8,6 +8,7 @@ import zipfile
 import pytest
 
 from engine.errors import ConfigurationError
+from engine.graph.job_graph import SCRIPT_MODULES
 from engine.targets.shipped_modules import shipped_modules
 
 
@@ -37,7 +38,7 @@ def names(content):
 
 def test_what_the_script_imported_from_its_folder_travels_as_one_archive(folder):
     (module,) = shipped_modules(folder / "job.py", ())
-    assert module.name == "modules.zip"
+    assert module.name == SCRIPT_MODULES
     assert names(module.content) == [
         "cleaning_of_this_test.py",
         "package_of_this_test/__init__.py",

@@ -5,7 +5,7 @@
 
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors",),
-    ("ids", "clock", "config", "fault_points", "private_folder", "user_warnings"),
+    ("ids", "clock", "config", "fault_points", "private_folder", "python_command", "shown_text", "user_warnings"),
     ("process_folder", "task_log"),
     ("memory",),
     ("graph",),

@@ -1,0 +1,30 @@
+"""python_command: how each process of the engine that runs Python is started.
+
+    python_command("engine.entrypoint.supervisor", "jobmanager")  ─►  [<this interpreter>, -P, -m, ..., jobmanager]
+
+``-m`` alone puts the current folder in front of the module search path: a ``yaml.py`` of whoever owns the folder that a
+command is called in would run as the one who calls it. With ``-P`` neither it nor "" is there. Unlike the variable
+PYTHONSAFEPATH it is not inherited: a program that a user's function starts finds its own folder as it always does.
+PYTHONPATH stays a person's own choice.
+
+    own_search_path()    sys.path for another process: "" becomes the folder that it means here
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+
+def python_command(module: str, *words: str) -> list[str]:
+    """Return the command that runs a module with these arguments."""
+    return [sys.executable, "-P", "-m", module, *words]
+
+
+def own_search_path() -> tuple[str, ...]:
+    """Return this process's module search path as it is to be told to another one."""
+    try:
+        here = os.getcwd()  # noqa: PTH109 - what "" means is this text
+    except OSError:
+        here = ""  # the folder is gone, and nothing is found in it
+    return tuple(path for path in ((entry or here) for entry in sys.path) if path)

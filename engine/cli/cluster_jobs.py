@@ -26,6 +26,7 @@ from engine.config.command_line import CommandLine, install_command_line
 from engine.config.loader import load_configuration
 from engine.errors import ConfigurationError, EngineError
 from engine.ids import JobId
+from engine.shown_text import shown, shown_line
 
 _RUNNING = frozenset({"RUNNING", "RESTARTING", "FAILING", "CANCELLING", "RECONCILING"})
 _WAITING = frozenset({"INITIALIZING", "CREATED"})
@@ -89,7 +90,7 @@ def _print_group(title: str, jobs: list[JobLine]) -> None:
     for job in jobs:
         started = time.strftime("%d.%m.%Y %H:%M:%S", time.localtime(job.start_ms / 1000))
         state = job.state if job.waiting is None else f"{job.state}, {job.waiting.text}"
-        print(f"{started} : {job.job_id} : {job.name} ({state})")
+        print(f"{started} : {job.job_id} : {shown_line(job.name)} ({state})")
     print("-" * 66)
 
 
@@ -100,18 +101,18 @@ def show_status(options: argparse.Namespace, client: ClusterClient) -> int:
         print(json.dumps(client.document(f"/jobs/{job_id}")))
         return 0
     job = client.document(f"/jobs/{job_id}")
-    print(f"Job {job_id} ({job['name']}): {job['state']}, {job['duration']} ms")
+    print(f"Job {job_id} ({shown_line(job['name'])}): {job['state']}, {job['duration']} ms")
     if job.get("waiting"):  # an older JobManager does not say
         print(f"  {job['waiting']['text']}")
     for vertex in job["vertices"]:
         numbers = vertex["metrics"]
         print(
-            f"  {vertex['name']}: {vertex['tasks']['FINISHED']}/{vertex['parallelism']} subtasks, "
+            f"  {shown_line(vertex['name'])}: {vertex['tasks']['FINISHED']}/{vertex['parallelism']} subtasks, "
             f"{format_count(numbers['read-records'])} rows in, {format_count(numbers['write-records'])} out, "
             f"{format_bytes(numbers['spilled-bytes'])} spilled"
         )
     for decision in job["decisions"]:
-        print(f"  decided: {decision}")
+        print(f"  decided: {shown_line(decision)}")
     if job["state"] not in ("FINISHED", "CANCELED"):  # tasks of a job that is cancelled may fail on their way out
         _print_cause(client.document(f"/jobs/{job_id}/exceptions?maxExceptions=1"))
     return 0
@@ -122,7 +123,7 @@ def _print_cause(exceptions: dict[str, Any]) -> None:
     for each in exceptions["all-exceptions"]:
         place = f"  task: {each['task']} on TaskManager {each['location']}" if each["task"] else ""
         cause = itertools.takewhile(lambda line: not line.startswith("Traceback"), each["exception"].splitlines())
-        print("\n".join([*cause, *filter(None, [place])]))
+        print(shown("\n".join([*cause, *filter(None, [place])])))
 
 
 def cancel_job(options: argparse.Namespace, client: ClusterClient) -> int:
@@ -143,14 +144,14 @@ def show_logs(options: argparse.Namespace, client: ClusterClient) -> int:
     """Print the names of a job's log files, or one of them."""
     job_id = parse_job_id(options.job_id)
     if options.file:
-        sys.stdout.write(client.text(f"/jobs/{job_id}/logs/{options.file}"))
+        sys.stdout.write(shown(client.text(f"/jobs/{job_id}/logs/{options.file}")))
         return 0
     listing = client.document(f"/jobs/{job_id}/logs")
     if options.json:
         print(json.dumps(listing))
         return 0
     for log in listing["logs"]:
-        print(f"{log['name']}  {format_bytes(log['size'])}  {log['taskmanager-id']}")
+        print(f"{shown_line(log['name'])}  {format_bytes(log['size'])}  {log['taskmanager-id']}")
     if not listing["logs"]:
         print(f"Job {job_id} has left no log files.", file=sys.stderr)
     return 0

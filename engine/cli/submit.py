@@ -22,6 +22,7 @@ from engine.client.job_result import JobResult
 from engine.config.command_line import CommandLine, install_command_line
 from engine.errors import ConfigurationError
 from engine.gateways.messages import JobProgress
+from engine.shown_text import shown
 
 #: how shells complete the name of a file (shtab.FILE, which is loaded by those alone who print a completion)
 _FILES = {"bash": "_shtab_compgen_files", "zsh": "_files", "tcsh": "f"}
@@ -38,7 +39,7 @@ class SubmitListener:
         self.report: dict[str, Any] | None = None
 
     def _say(self, text: str) -> None:
-        print(text, file=self._lines, flush=True)
+        print(shown(text), file=self._lines, flush=True)
 
     def on_submitted(self, job_id: str, name: str) -> None:
         """Print the job's id."""

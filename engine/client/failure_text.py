@@ -15,6 +15,7 @@ from engine import errors
 from engine.errors import EngineError, JobCancelledError, JobExecutionError
 from engine.gateways.messages import JobOutcome
 from engine.graph.deployment import FailureInfo
+from engine.shown_text import shown
 
 LINES_MAX = 15
 #: what helps, where the message does not name a key of the configuration itself
@@ -67,4 +68,5 @@ def _one_line(text: str) -> str:
 
 
 def _shortened(line: str) -> str:
+    line = shown(line)
     return line if len(line) <= _LINE_CHARACTERS_MAX else line[: _LINE_CHARACTERS_MAX - 3] + "..."

@@ -3,7 +3,8 @@
 The cause is found like this: an engine error that says what is wrong (DataError, MemoryBudgetError, SpillError ...)
 is the cause itself, whatever library error it was raised from; any other exception is followed along its explicit
 ``raise ... from`` chain to the end. What user code raises arrives as an exception with attributes: ``type_name``,
-``message``, ``function_name``, ``file``, ``line``, ``row``, ``details`` (each may be missing).
+``message``, ``function_name``, ``file``, ``line``, ``row``, ``details`` (each may be missing). Controls in these
+texts are written out (``shown_text``): they reach logs, terminals and pages.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from engine.errors import (
 )
 from engine.graph.deployment import FailureInfo
 from engine.ids import ResultPartitionId
+from engine.shown_text import shown, shown_line
 
 _ROW_CHARACTERS_MAX = 500
 #: classes raised in the client under their own name
@@ -41,15 +43,15 @@ def failure_info(error: BaseException, task: str = "", task_manager: str = "") -
     cause = _root_cause(error)
     error_class = next((known.__name__ for known in _CLIENT_CLASSES if isinstance(cause, known)), "JobExecutionError")
     return FailureInfo(
-        type_name=str(getattr(cause, "type_name", "") or type(cause).__name__),
-        message=str(getattr(cause, "message", None) or cause),
+        type_name=shown_line(str(getattr(cause, "type_name", "") or type(cause).__name__)),
+        message=shown(str(getattr(cause, "message", None) or cause)),
         error_class=error_class,
         retryable=isinstance(cause, EngineError) and cause.retryable,
-        function=_function_text(cause),
-        row=_shortened(str(getattr(cause, "row", "") or "")),
+        function=shown(_function_text(cause)),
+        row=shown(_shortened(str(getattr(cause, "row", "") or ""))),
         task=task,
         task_manager=task_manager,
-        details=_details(error, cause),
+        details=shown(_details(error, cause)),
         partition=_partition(error, cause),
     )
 

@@ -1,4 +1,4 @@
-"""HTML from plain values: whatever is text is escaped, so that no name of a job becomes a part of a page.
+"""HTML from plain values: text is escaped and its controls written out; no name of a job becomes a part of a page.
 
     tag("p", "a < b", tag("b", 3), class_="note")   ─►   <p class="note">a &lt; b<b>3</b></p>
 
@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterable
+
+from engine.shown_text import shown
 
 _STYLE = """
 :root { color-scheme: light dark; --back: #fff; --text: #16181d; --quiet: #565c68; --line: #d3d7de; --soft: #f5f6f8;
@@ -54,14 +56,14 @@ class Html(str):
 def tag(name: str, *children: object, **attributes: object) -> Html:
     """Return an element; a trailing underscore of an attribute is dropped, others become hyphens."""
     written = "".join(
-        f' {key.rstrip("_").replace("_", "-")}="{html.escape(str(value))}"' for key, value in attributes.items()
+        f' {key.rstrip("_").replace("_", "-")}="{html.escape(shown(str(value)))}"' for key, value in attributes.items()
     )
     return Html(f"<{name}{written}>{join(children)}</{name}>")
 
 
 def join(children: Iterable[object]) -> Html:
     """Return all children one after the other, those that are no HTML escaped."""
-    return Html("".join(child if isinstance(child, Html) else html.escape(str(child)) for child in children))
+    return Html("".join(child if isinstance(child, Html) else html.escape(shown(str(child))) for child in children))
 
 
 def table(caption: str, heads: Iterable[str], rows: Iterable[Iterable[object]]) -> Html:

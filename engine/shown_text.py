@@ -1,6 +1,6 @@
-r"""shown: text of users as it may be written to a terminal, a page or a log: it can be read, and commands nothing.
+"""shown: text of users as it may be written to a terminal, a page or a log: it can be read, and commands nothing.
 
-    shown("a\x1b[31mb\0")  ─►  r"a\x1b[31mb\x00"
+    shown(<a, escape, [31m, NUL>)  ─►  an a, a backslash, x1b[31m, a backslash, x00
 
 Names, messages and rows come from data and functions. An escape sequence among them clears a terminal or changes its
 title, a NUL ends the line for some readers and the document for others, a mark of direction shows a text as another

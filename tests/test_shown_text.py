@@ -1,5 +1,8 @@
 """Controls in users' texts are written out wherever a person reads them: on terminals, on pages, in errors."""
 
+import pyarrow as pa
+
+from engine.api.results import format_table
 from engine.cli.cluster_jobs import show_status
 from engine.client.failure_text import failure_text
 from engine.gateways.failure_info import failure_info
@@ -30,6 +33,13 @@ def test_errors_of_functions_carry_none():
 
 def test_pages_carry_none_in_texts_and_attributes():
     assert tag("p", BAD, title=BAD) == f'<p title="{WRITTEN}">{WRITTEN}</p>'
+
+
+def test_a_table_that_is_shown_has_none():
+    text = format_table(pa.table({f"{BAD[:-2]}\t": [f"{BAD[:-2]}\nx"]}), 1)
+    assert len(text.splitlines()) == 5
+    assert "\x1b" not in text
+    assert r"\x00" in text
 
 
 class _Client:

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from engine.errors import DataError
 from engine.functions.row import Row, row_class
+from engine.shown_text import shown_line
 
 _CELL_MAX = 40
 
@@ -40,7 +41,7 @@ def _values(name: str, column: pa.ChunkedArray) -> list[Any]:
 
 
 def _cell(value: Any) -> str:
-    text = "null" if value is None else str(value).replace("\n", "\\n")
+    text = "null" if value is None else shown_line(str(value))
     return text if len(text) <= _CELL_MAX else f"{text[: _CELL_MAX - 3]}..."
 
 
@@ -49,7 +50,7 @@ def format_table(table: pa.Table, count: int) -> str:
     shown = table.slice(0, count)
     columns = []
     for field, column in zip(table.schema, shown.columns, strict=True):
-        cells = [field.name, str(field.type), *map(_cell, _values(field.name, column))]
+        cells = [shown_line(field.name), shown_line(str(field.type)), *map(_cell, _values(field.name, column))]
         width = max(map(len, cells))
         is_number = pa.types.is_integer(field.type) or pa.types.is_floating(field.type)
         columns.append([cell.rjust(width) if is_number else cell.ljust(width) for cell in cells])

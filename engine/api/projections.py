@@ -66,6 +66,12 @@ def column_name(value: Any, what: str) -> str:
         return value
     if isinstance(value, Expr) and isinstance(value.expression, ColumnRef):
         return value.expression.name
+    if callable(value) and not isinstance(value, Expr):
+        name = getattr(value, "__name__", type(value).__name__)
+        raise SchemaError(
+            f"{what}: Could not extract key from {name}: keys are columns, not functions; compute the key as a column "
+            "first, with with_columns(key=expression) or map(function, schema), and name it here"
+        )
     raise SchemaError(f"{what}: {value!r} is no column name; make a column of it first with with_columns(name=...)")
 
 

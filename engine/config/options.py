@@ -108,11 +108,18 @@ TMP_DIRS = _option(
     "Spill directories, separated by commas; made when they are not there. Default: $TMPDIR, or a folder of mode 0700 "
     "in ~/.local/state/drey.",
 )
+FUNCTIONS_MODE = _option(
+    "functions.mode",
+    "string",
+    "process",
+    "Where Python functions run: in worker processes, or inline, in the task's thread, where a debugger stops.",
+    ("process", "inline"),
+)
 PYTHON_EXECUTION_MODE = _option(
     "python.execution-mode",
     "string",
     "process",
-    "Where Python functions run: in worker processes, or in the task's thread (for a debugger).",
+    "Former name of functions.mode; thread is inline.",
     ("process", "thread"),
 )
 LEGACY_ESTIMATES = _option(

@@ -17,6 +17,10 @@ from engine.graph.operator_descriptor import PythonOperator
 
 _ROW_TEXT_MAX = 300
 _OWN_FOLDER = str(Path(__file__).parent)
+_NO_DEBUGGER = (
+    "a debugger has no terminal here: functions run in worker processes; run the job embedded with functions.mode: "
+    "inline (flink-run -t local -p 1 -D functions.mode=inline JOB.py), there breakpoint() and pdb.set_trace() stop"
+)
 
 
 class UserFunctionError(JobExecutionError):
@@ -78,6 +82,8 @@ def message_of(error: BaseException) -> str:
 
 def _message_with_root(error: BaseException) -> str:
     """Return an exception's text, with the one that it was raised from in the first place (``raise ... from``)."""
+    if type(error).__name__ == "BdbQuit":
+        return _NO_DEBUGGER
     root, passed = error, {id(error)}
     while root.__cause__ is not None and id(root.__cause__) not in passed:
         root = root.__cause__

@@ -20,7 +20,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from engine.config.loader import Configuration
-from engine.config.options import PYTHON_EXECUTION_MODE
+from engine.config.options import FUNCTIONS_MODE, PYTHON_EXECUTION_MODE
 from engine.iomanager.spill_directory import spill_directories
 from engine.task_log import current_task_log
 
@@ -59,7 +59,7 @@ class FunctionRunner:
         plan = plan._replace(
             folder=spill_directories(configuration)[0], log_file="" if log_file is None else str(log_file)
         )
-        if configuration.get(PYTHON_EXECUTION_MODE) == "thread":
+        if configuration.get(FUNCTIONS_MODE) == "inline" or configuration.get(PYTHON_EXECUTION_MODE) == "thread":
             return open_thread_session(plan)
         return WorkerSession(partial(self._give_back, job_id), self._worker_of(job_id), plan)
 

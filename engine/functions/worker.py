@@ -97,6 +97,7 @@ def _run_worker_and_exit(descriptors: tuple[int, ...]) -> None:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         # Works whatever the function does, also in a library's loop.
         faulthandler.register(TRACE_SIGNAL, descriptors[4], all_threads=False)
+        sys.breakpointhook = _refuse_breakpoint
         for descriptor in descriptors:
             os.set_inheritable(descriptor, False)  # what the function starts shall not hold them open
         connection = socket.socket(fileno=descriptors[0])
@@ -109,6 +110,13 @@ def _run_worker_and_exit(descriptors: tuple[int, ...]) -> None:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(exit_code)
+
+
+def _refuse_breakpoint(*_arguments: object, **_named: object) -> None:
+    """End the function as a debugger does that finds no terminal, before it prints its prompt."""
+    import bdb  # noqa: PLC0415  with the first breakpoint
+
+    raise bdb.BdbQuit
 
 
 def serve(connection: socket.socket, inputs: tuple[SharedBatches, SharedBatches], result: SharedBatches) -> None:

@@ -1,8 +1,10 @@
 """User functions in worker processes: results, errors, crashes, endless loops, and where they are defined."""
 
 import os
+import pdb
 import signal
 import subprocess
+import sys
 import textwrap
 
 import psutil
@@ -173,8 +175,45 @@ def test_functions_run_in_other_processes_unless_told(open_environment):
     schema = pa.schema([("pid", pa.int64())])
     pids = {row.pid for row in numbers(open_environment()).map(lambda row: (os.getpid(),), schema).collect()}
     assert os.getpid() not in pids
-    own = open_environment(**{"python.execution-mode": "thread"})
-    assert {row.pid for row in numbers(own).map(lambda row: (os.getpid(),), schema).collect()} == {os.getpid()}
+    for name, mode in (("functions.mode", "inline"), ("python.execution-mode", "thread")):
+        own = open_environment(**{name: mode})
+        assert {row.pid for row in numbers(own).map(lambda row: (os.getpid(),), schema).collect()} == {os.getpid()}
+
+
+@pytest.mark.parametrize("stop", [breakpoint, pdb.set_trace])
+def test_a_breakpoint_in_a_worker_says_where_debuggers_stop(environment, stop):
+    def function(row):
+        if row.a == 2:
+            stop()
+        return (row.a,)
+
+    with pytest.raises(JobExecutionError, match=r"BdbQuit: a debugger has no terminal here.*functions\.mode: inline"):
+        numbers(environment, 10).map(function, ONE).collect()
+
+
+def test_a_debugger_stops_in_a_function_that_runs_inline(tmp_path):
+    (tmp_path / "job.py").write_text(
+        "import pyarrow as pa\n"
+        "from engine import Environment\n"
+        "def double(row):\n"
+        "    if row.a == 2:\n"
+        "        breakpoint()\n"
+        "    return (row.a * 2,)\n"
+        "one = pa.schema([('a', pa.int64())])\n"
+        "environment = Environment(config={'functions.mode': 'inline', 'parallelism.default': 1})\n"
+        "print(environment.from_rows([(1,), (2,), (3,)], one).map(double, one).collect())\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "job.py"],
+        cwd=tmp_path,
+        input="p row\np row.a + 40\nc\n",
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Row(a=2)" in done.stdout and "42" in done.stdout
+    assert done.stdout.splitlines()[-1].endswith("[Row(a=2), Row(a=4), Row(a=6)]")
 
 
 def test_a_global_and_a_closure_travel_with_the_function(env):

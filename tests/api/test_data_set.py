@@ -286,3 +286,12 @@ def test_a_long_chain_needs_no_deep_stack(data):
     for _ in range(3000):
         data = data.filter(col("id") > 1)
     assert len(build_plan([data._node], "").nodes) == 3001
+
+
+@pytest.mark.parametrize("call", ["key_by", "partition_by_range"])
+def test_a_function_as_a_key_says_that_keys_are_columns(data, call):
+    def key_of(row):
+        return row.id
+
+    with pytest.raises(SchemaError, match=r"Could not extract key from key_of.*map\(function, schema\)"):
+        getattr(data, call)(key_of)

@@ -55,7 +55,10 @@ def _path(text: str) -> str:
     if not separator:
         return text
     if scheme != "file" or not path.startswith("/"):
-        raise ConfigurationError(f"{HA_STORAGE_FOLDER.key}: {text} is not a folder of this machine or one mounted here")
+        raise ConfigurationError(
+            f"{HA_STORAGE_FOLDER.key}: {text} is not a folder of this machine or one mounted here; {scheme}:// is not "
+            "supported: JobManagers share a file system that renames atomically, such as NFS"
+        )
     return path
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from engine.gateways.job_queue import waiting_text
 from engine.gateways.messages import JobProgress, VertexProgress
+from engine.shown_text import shown_line
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -58,13 +59,13 @@ def progress_table(progress: JobProgress, width: int) -> Table:
             del widths[column]
     name_width = max(1, min(_NAME_WIDTH_MAX, room - sum(each + _GAP for each in widths.values())))
     table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="dim")
-    title = Text(f"{progress.name}: {progress.status if progress.waiting is None else 'WAITING'}")
+    title = Text(f"{shown_line(progress.name)}: {progress.status if progress.waiting is None else 'WAITING'}")
     title.truncate(name_width, overflow="ellipsis")
     table.add_column(title, overflow="ellipsis", no_wrap=True, max_width=name_width)
     for column, column_width in widths.items():
         table.add_column(column, justify="right", no_wrap=True, min_width=column_width)
     for vertex, texts in zip(progress.vertices, numbers, strict=True):
-        table.add_row(Text(vertex.name), *(texts[column] for column in widths))
+        table.add_row(Text(shown_line(vertex.name)), *(texts[column] for column in widths))
     notes = [waiting_text(progress.waiting)] if progress.waiting is not None else []
     notes += [f"decided: {decision.text}" for decision in progress.decisions]
     if notes:

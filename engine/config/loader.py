@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.config.command_line import current_command_line
+from engine.config.config_file import flatten, read_config_file
 from engine.config.config_option import ConfigOption
 from engine.config.options import all_options, find_option
 from engine.errors import ConfigurationError
@@ -83,39 +84,6 @@ def configuration_from_texts(texts: Mapping[str, str], origin: str = "job") -> C
     return configuration
 
 
-def flatten(settings: Mapping[Any, Any], prefix: str = "") -> Iterator[tuple[str, object]]:
-    """Yield (dotted key, value) of nested mappings."""
-    for key, value in settings.items():
-        path = f"{prefix}{key}"
-        if isinstance(value, Mapping):
-            yield from flatten(value, f"{path}.")
-        elif value is not None:
-            yield path, value
-
-
-def read_config_file(path: Path) -> dict[str, object]:
-    """Return the flattened settings of a YAML file; duplicates and malformed YAML raise ConfigurationError."""
-    text = path.read_text(encoding="utf-8")
-    if all(not line or line.isspace() or line.startswith("#") for line in text.splitlines()):
-        return {}  # as it is delivered: no parser is loaded for nothing
-    import yaml  # noqa: PLC0415 - start-up time
-
-    try:
-        document = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise ConfigurationError(f"{path}: not valid YAML: {error}") from error
-    if document is None:
-        return {}
-    if not isinstance(document, Mapping):
-        raise ConfigurationError(f"{path}: expected keys and values")
-    settings: dict[str, object] = {}
-    for key, value in flatten(document):
-        if key in settings:
-            raise ConfigurationError(f"{path}: {key} is set twice")
-        settings[key] = value
-    return settings
-
-
 def variable_name(key: str) -> str:
     """Return the environment variable of a key."""
     return _PREFIX + key.upper().replace(".", "_").replace("-", "_")
@@ -145,6 +113,10 @@ def load_configuration(script: Mapping[str, object] | None = None) -> Configurat
             configuration.set(by_variable[name], value, f"${name}")
     for key, text in current_command_line().options.items():
         configuration.set(key, text, "command line")
+    of_script: set[str] = set()
     for key, value in flatten(script or {}):
+        if key in of_script:
+            raise ConfigurationError(f"config: {key} is set twice, once nested: leave one")
+        of_script.add(key)
         configuration.set(key, value, "script")
     return configuration

@@ -103,6 +103,8 @@ def _run(places: Places, what: str, verb: str, arguments: Sequence[str]) -> int:
 
 def start(places: Places, daemon: str, arguments: Sequence[str]) -> int:
     """Start a daemon and wait until it is ready."""
+    if daemon == "taskmanager":
+        _tell_of_memory(arguments, 1)
     return _report([begin_start(places, daemon, arguments, _supervision(daemon, arguments))], is_cluster=False)
 
 
@@ -133,7 +135,9 @@ def start_cluster(places: Places, arguments: Sequence[str]) -> int:
         else:
             remote.append((host, _ssh(host, "jobmanager.sh", "start", [*arguments, *address])))
     hosts = _hosts(places, "workers")
-    local = [*arguments, *_share_of_memory(arguments, sum(host in _LOCAL_NAMES for host in hosts))]
+    here = sum(host in _LOCAL_NAMES for host in hosts)
+    local = [*arguments, *_share_of_memory(arguments, here)]
+    _tell_of_memory(local, here)
     for host in hosts:
         if host in _LOCAL_NAMES:
             launches.append(begin_start(places, "taskmanager", local))
@@ -152,6 +156,16 @@ def _share_of_memory(arguments: Sequence[str], count: int) -> list[str]:
         return []
     share_mb = max(_PROCESS_MB_MIN, machine_bytes() // 2 // count >> 20)
     return ["-D", f"{PROCESS_SIZE.key}={share_mb}mb"]
+
+
+def _tell_of_memory(arguments: Sequence[str], count: int) -> None:
+    """Warn where TaskManagers may take more memory than this machine has."""
+    from engine.memory.process_memory import too_large_text  # noqa: PLC0415 - start-up time
+
+    with contextlib.suppress(ConfigurationError):  # the daemon says what is wrong, where everybody looks for it
+        text = too_large_text(_configured(arguments), machine_bytes(), max(1, count))
+        if text is not None:
+            _complain(f"[WARN] {text}")
 
 
 def stop_cluster(places: Places) -> int:

@@ -10,6 +10,7 @@
 
     process_memory(configuration, slots, machine_bytes).table()      the lines that are logged at start
     process_bytes_for(configuration, slots, machine_bytes, bytes)    in which workers have as much
+    too_large_text(configuration, machine_bytes, count)              what is told where the machine has less
 
 The network share is a wish (the pool is sized from the job and degrades), so its minimum gives way before anything
 else does. An absolute managed size wins over the fraction and may be small: every operator runs with six pages, and
@@ -110,6 +111,22 @@ def process_memory(configuration: Configuration, slots: int, machine_bytes: int)
     if process is None:
         process = max(machine_bytes // 2, PROCESS_SIZE_MIN_BYTES)
     return _divided(configuration, slots, process)
+
+
+def too_large_text(configuration: Configuration, machine_bytes: int, count: int = 1) -> str | None:
+    """Return what to tell a person whose processes may take more memory than there is; None where that is not so.
+
+    ``count``: TaskManagers of this configuration on the machine.
+    """
+    process = configuration.get(PROCESS_SIZE)
+    if process is None or process * count <= machine_bytes:
+        return None
+    of_each = f" for each of {count} TaskManagers" if count > 1 else ""
+    return (
+        f"{PROCESS_SIZE.key}: {format_size(process)}{of_each} is more than the {format_size(machine_bytes)} of this "
+        f"machine or container: where it is used, the system ends the process; at most "
+        f"{format_size(machine_bytes // count)} fit"
+    )
 
 
 def process_bytes_for(configuration: Configuration, slots: int, machine_bytes: int, workers_bytes: int) -> int:

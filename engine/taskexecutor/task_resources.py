@@ -38,7 +38,7 @@ from engine.iomanager.spill_directory import spill_directories
 from engine.memory.arrow_share import process_share
 from engine.memory.control_group import machine_bytes
 from engine.memory.manager import MemoryManager
-from engine.memory.process_memory import ProcessMemory, process_bytes_for, process_memory
+from engine.memory.process_memory import ProcessMemory, process_bytes_for, process_memory, too_large_text
 from engine.operators.batch_task import BatchTask
 from engine.operators.task_services import ModuleStore, TaskServices
 from engine.taskexecutor.freed_memory import few_arenas
@@ -80,6 +80,9 @@ class ProcessResources:
         few_arenas()
         process_share.set_limit(self.sizes.arrow_bytes)
         _log.info("memory of this process:\n%s", self.sizes.table())
+        too_large = too_large_text(configuration, machine_bytes())
+        if too_large is not None:
+            _log.warning("%s", too_large)
         memory_manager = MemoryManager(self.sizes.managed_bytes, self.sizes.page_bytes)
         io_manager = IOManager(spill_directories(configuration), memory_manager=memory_manager)
         partition_manager = ResultPartitionManager()

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from engine.config.command_line import CommandLine, install_command_line
-from engine.config.loader import configuration_from_texts, load_configuration, read_config_file, variable_name
+from engine.config.config_file import read_config_file
+from engine.config.loader import configuration_from_texts, load_configuration, variable_name
 from engine.config.options import (
     BUFFER_TIMEOUT,
     MANAGED_SIZE,
@@ -45,6 +46,31 @@ def test_nested_and_dotted_keys_are_equal_and_a_key_set_twice_is_refused(tmp_pat
     path.write_text("taskmanager.memory.managed.size: 1mb\ntaskmanager:\n  memory.managed.size: 16mb\n")
     with pytest.raises(ConfigurationError, match="set twice"):
         read_config_file(path)
+    path.write_text(
+        "taskmanager.host: a\ntaskmanager:\n  memory.managed.size: 16mb\n  memory:\n    segment-size: 4kb\n"
+    )
+    assert len(read_config_file(path)) == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "lines"),
+    [
+        ("rest.port: 1\n# x\nrest.port: 2\n", "rest.port", "lines 1 and 3"),
+        ("rest:\n  port: 1\n  port: 1\n", "rest.port", "lines 2 and 3"),
+        ("rest.port:\nrest.port: 2\n", "rest.port", "lines 1 and 2"),
+        ("rest:\n  port: 1\nparallelism.default: 2\nrest:\n  address: x\n", "rest:", "lines 1 and 4"),
+        ("{rest.port: 1, rest.port: 2}\n", "rest.port", "line 1"),
+    ],
+)
+def test_a_key_that_stands_twice_in_the_file_is_an_error_with_its_lines(tmp_path, text, key, lines):
+    (tmp_path / "config.yaml").write_text(text)
+    with pytest.raises(ConfigurationError, match=f"{key} is set twice, in {lines}"):
+        load_configuration()
+
+
+def test_a_key_that_a_script_sets_twice_is_an_error():
+    with pytest.raises(ConfigurationError, match=r"rest\.port is set twice"):
+        load_configuration({"rest.port": 1, "rest": {"port": 2}})
 
 
 def test_an_unknown_key_suggests_the_nearest():

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from engine.config.loader import Configuration
 from engine.errors import ConfigurationError
 from engine.memory.page_size import page_size_for
-from engine.memory.process_memory import SIZE_STEP_BYTES, ProcessMemory, process_bytes_for
+from engine.memory.process_memory import SIZE_STEP_BYTES, ProcessMemory, process_bytes_for, too_large_text
 from engine.memory.process_memory import process_memory as divide
 
 MIB = 1 << 20
@@ -67,6 +67,16 @@ def test_a_process_in_which_workers_have_enough_is_no_larger_than_needed(
         assert advised % SIZE_STEP_BYTES == 0
         less = settings | {"taskmanager.memory.process.size": advised - SIZE_STEP_BYTES}
         assert process_memory(less, slots).workers_bytes < workers_bytes
+
+
+def test_a_process_that_is_larger_than_the_machine_is_told() -> None:
+    configuration = Configuration()
+    assert too_large_text(configuration, 1 << 30, 3) is None  # nobody chose a size
+    configuration.set("taskmanager.memory.process.size", "2gb", "test")
+    assert too_large_text(configuration, 4 << 30, 2) is None
+    assert "2gb for each of 3 TaskManagers is more than the 4gb" in (too_large_text(configuration, 4 << 30, 3) or "")
+    text = too_large_text(configuration, 1 << 30) or ""
+    assert text.startswith("taskmanager.memory.process.size: 2gb is more than the 1gb of this machine")
 
 
 def test_an_absolute_managed_size_wins_over_the_fraction() -> None:

@@ -40,7 +40,7 @@ def read_config_file(path: Path) -> dict[str, object]:
         document = yaml.safe_load(text)
     except yaml.YAMLError as error:
         raise ConfigurationError(f"{path}: not valid YAML: {error}") from error
-    if document is None:
+    if document is None or tree is None:
         return {}
     if not isinstance(document, Mapping):
         raise ConfigurationError(f"{path}: expected keys and values")

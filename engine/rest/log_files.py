@@ -1,5 +1,7 @@
 """Log files as answers: a list, and a file that is sent part by part, so that no process holds a large one whole.
 
+A slow reader keeps a part here and one or two in its connection, so parts are small: many may wait at once.
+
 ``?offset=&limit=`` cut a part out of it; a negative offset counts from the end.
 """
 
@@ -10,7 +12,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from engine.gateways.insight import LogFile, LogPart
 from engine.rpc.http_messages import HttpError, HttpRequest, HttpResponse
 
-_PART_BYTES = 1 << 20
+_PART_BYTES = 64 << 10
+_NOTHING = LogPart(b"", 0, 0)
 _TEXT = "text/plain; charset=utf-8"
 
 #: returns a part of one file: offset, limit
@@ -56,6 +59,7 @@ class _Parts:
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         part, left = self._first, self._wanted
+        self._first = _NOTHING  # sent, it is not kept
         while left > 0 and part.content:
             yield part.content[:left]
             left -= len(part.content)

@@ -147,6 +147,8 @@ class RegistrationReply(msgspec.Struct, frozen=True):
     resource_id: ResourceId
     #: of the jobs that it named, those that this leader does not know: nobody will ask for them
     unknown_jobs: tuple[JobId, ...] = ()
+    #: how far the clocks of the two machines lie apart, where people should know; else ""
+    clock_note: str = ""
 
 
 class TaskExecutorHardware(msgspec.Struct, frozen=True):
@@ -173,6 +175,8 @@ class RegisterTaskExecutor(Request[RegistrationReply], frozen=True):
     hardware: TaskExecutorHardware = TaskExecutorHardware()
     #: of which it holds anything
     jobs: tuple[JobId, ...] = ()
+    #: its wall clock when it sent this; 0: it does not say
+    clock_ms: int = 0
 
 
 class StayConnected(Request[Acknowledge], frozen=True):

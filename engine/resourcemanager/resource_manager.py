@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 from collections import Counter
 from collections.abc import Callable, Mapping
 
@@ -45,6 +46,7 @@ from engine.gateways.messages import (
 from engine.gateways.resource_manager import ResourceManagerGateway
 from engine.ids import JobId, ResourceId
 from engine.resourcemanager.slot_manager import SlotAssignment, SlotManager
+from engine.rpc.credentials import ACCEPTED_MS
 from engine.rpc.endpoint import RpcEndpoint
 from engine.rpc.errors import EndpointUnreachableError, RpcTimeoutError
 from engine.rpc.fencing import LeaderFence
@@ -63,6 +65,8 @@ _EXPECTED_S = 10.0
 _END_S = 5.0
 #: a TaskExecutor that does not answer is asked so often to drop a job
 _RELEASE_TRIES = 5
+#: a difference of clocks that people are told of
+_CLOCK_NOTE_MS = 5_000
 
 
 class ResourceManager(RpcEndpoint):
@@ -120,7 +124,20 @@ class ResourceManager(RpcEndpoint):
         self._slots.register(request.resource_id, request.slots)
         self._assign()
         unknown = tuple(job_id for job_id in request.jobs if not self._is_known_job(job_id))
-        return RegistrationReply(request.resource_id, unknown)
+        return RegistrationReply(request.resource_id, unknown, self._clock_note(request))
+
+    def _clock_note(self, request: RegisterTaskExecutor) -> str:
+        """Return, and log, that a TaskExecutor's clock differs by more than messages take; "" when it does not."""
+        ahead_ms = request.clock_ms - self._clock.wall_ms()
+        if not request.clock_ms or abs(ahead_ms) < _CLOCK_NOTE_MS:
+            return ""
+        note = (
+            f"the clock of TaskManager {request.resource_id} on {request.hardware.host or request.address} is "
+            f"{round(abs(ahead_ms) / 1000)} s {'ahead of' if ahead_ms > 0 else 'behind'} that of the JobManager on "
+            f"{socket.gethostname()}: set them; beyond {ACCEPTED_MS // 1000} s they refuse each other's messages"
+        )
+        _log.warning("%s", note)
+        return note
 
     async def stay_connected(self, request: StayConnected) -> Acknowledge:
         """Hold the call for a heartbeat's interval; a caller that goes away meanwhile is looked after at once."""

@@ -23,6 +23,7 @@ import hashlib
 import hmac
 import os
 import secrets
+import socket
 import stat
 from collections import deque
 from pathlib import Path
@@ -31,7 +32,7 @@ from engine.clock import Clock, SystemClock
 from engine.config.loader import Configuration, config_directory
 from engine.config.options import SECRET_FILE
 from engine.errors import ConfigurationError
-from engine.rpc.errors import AccessDeniedError
+from engine.rpc.errors import AccessDeniedError, ClockDifferenceError
 
 #: the header that carries a signature
 AUTHORIZATION = "Authorization"
@@ -123,9 +124,11 @@ class Credentials:
             )
         age_ms = self._clock.wall_ms() - int(time_ms)
         if abs(age_ms) > ACCEPTED_MS:
-            raise AccessDeniedError(
-                f"the request's credential is {abs(age_ms) // 1000} s {'old' if age_ms > 0 else 'ahead'}, more than "
-                f"{ACCEPTED_MS // 1000} s: it is repeated, or the clocks of the machines differ"
+            apart = f"{round(abs(age_ms) / 1000)} s {'old' if age_ms > 0 else 'ahead'}"
+            raise ClockDifferenceError(
+                f"the request's credential is {apart} by the clock of {socket.gethostname()}, more than the "
+                f"{ACCEPTED_MS // 1000} s that are allowed: the clocks of the machines differ and must be set (or the "
+                "request is repeated)"
             )
         self._note_nonce(nonce)
         return body_digest

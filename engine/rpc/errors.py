@@ -25,6 +25,10 @@ class AccessDeniedError(EngineError, PermissionError):
     """A credential or certificate is missing, wrong, too old or used before."""
 
 
+class ClockDifferenceError(AccessDeniedError):
+    """A credential that is right but of another time: the clocks of two machines differ, or it is repeated."""
+
+
 class UntrustedReplyError(AccessDeniedError, EndpointUnreachableError):
     """A reply does not prove the cluster's secret: another process gave it, or it was changed on the way.
 

@@ -30,7 +30,7 @@ from aiohttp import web
 
 from engine.errors import ConfigurationError
 from engine.rpc.credentials import AUTHORIZATION, EMPTY_DIGEST, Credentials
-from engine.rpc.errors import AccessDeniedError
+from engine.rpc.errors import AccessDeniedError, ClockDifferenceError
 from engine.rpc.http_connection import ConnectionGuard, ConnectionLimits, request_begins, request_ends
 from engine.rpc.http_messages import Access, HttpError, HttpRequest, HttpResponse, Route, error_response
 
@@ -145,6 +145,9 @@ class HttpServer:
             return response
         except HttpError as error:
             return _refused(request, error.status, str(error))
+        except ClockDifferenceError as error:  # of a process that has the secret: its people should know
+            _log.warning("%s %.200s from %s: %s", request.method, request.rel_url.raw_path, request.remote, error)
+            return _answered(request, error_response(web.HTTPUnauthorized.status_code, str(error)))
         except AccessDeniedError as error:
             return _refused(request, web.HTTPUnauthorized.status_code, str(error))
         except web.HTTPException as error:  # of the router

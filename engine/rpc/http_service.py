@@ -22,6 +22,8 @@ from __future__ import annotations
 import asyncio
 import functools
 import hashlib
+import json
+import socket
 import ssl
 import weakref
 from collections.abc import Callable
@@ -166,7 +168,7 @@ class HttpRpcService:
         except (OSError, RuntimeError) as error:  # RuntimeError: the library, of a connection that we closed ourselves
             raise EndpointUnreachableError(f"nobody answers at {gateway.address}: {_reason(error)}") from error
         if status in _REFUSED:
-            raise AccessDeniedError(f"{gateway.address} refuses {what}: {_text(answer)}")
+            raise AccessDeniedError(f"{gateway.address} refuses {what} of {socket.gethostname()}: {_text(answer)}")
         # A sealed reply is what it is, whatever became of its status on the way.
         if 400 <= status < 600 or (self._credentials is None and status != 200):
             raise RemoteCallError(f"{gateway.address} answers {what} with {status}: {_text(answer)}")
@@ -300,4 +302,10 @@ def _reason(error: BaseException) -> str:
 
 
 def _text(answer: bytes) -> str:
-    return answer[:_TEXT_MAX].decode(errors="replace")
+    """Return the reason that a refusal gives."""
+    text = answer[:_TEXT_MAX].decode(errors="replace")
+    try:
+        reasons = json.loads(text)["errors"]
+        return "; ".join(map(str, reasons))
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return text

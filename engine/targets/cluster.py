@@ -142,8 +142,9 @@ def _await_result(client: ClusterClient, job_id: JobId, listener: JobListener) -
         ) from error
     except JobNotFoundError as error:
         raise ResourceError(
-            f"job {job_id} was lost with its JobManager: without high-availability.type ZOOKEEPER all jobs are, so "
-            f"submit it again ({error})"
+            f"job {job_id} was lost: its JobManager ended, and without high-availability.type ZOOKEEPER or a "
+            "high-availability.storageDir jobs end with it; or what was stored of it was removed. Submit it again "
+            f"({error})"
         ) from error
     if outcome.status != "FINISHED":
         raise job_error(outcome)

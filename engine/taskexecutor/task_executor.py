@@ -141,6 +141,7 @@ class TaskExecutor(RpcEndpoint):
         self._ends: dict[ExecutionAttemptId, asyncio.Task[None]] = {}
         self._jobs = JobTable()
         self._reporter = TaskReporter(self._gateway, lambda task: task.descriptor.job_id in self._jobs)
+        self._clock = clock
         self._heartbeats = HeartbeatMonitor[str](settings.heartbeat_interval_s, settings.heartbeat_timeout_s, clock)
 
     def start(self) -> None:
@@ -188,10 +189,13 @@ class TaskExecutor(RpcEndpoint):
         """Tell the ResourceManager of slots and jobs; return the jobs that nobody there knows."""
         address, settings = self._rpc.address_of(self.address), self._settings
         slots = self.slot_table.statuses()
+        jobs, now_ms = tuple(sorted(held)), self._clock.wall_ms()
         request = RegisterTaskExecutor(
-            self.resource_id, address, slots, settings.data_address, settings.hardware, tuple(sorted(held))
+            self.resource_id, address, slots, settings.data_address, settings.hardware, jobs, now_ms
         )
         reply = await self._gateway(self._resource_manager).ask(request)
+        if reply.clock_note:
+            _log.warning("%s", reply.clock_note)
         return set(reply.unknown_jobs)
 
     async def end_process(self, request: EndProcess) -> Acknowledge:

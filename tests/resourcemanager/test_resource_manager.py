@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 
 import msgspec
 import pytest
@@ -19,6 +20,7 @@ from engine.gateways.messages import (
     RequestSlots,
     SlotStatus,
     StayConnected,
+    TaskExecutorHardware,
 )
 from engine.ids import JobId, ResourceId
 from engine.resourcemanager.resource_manager import ResourceManager
@@ -136,5 +138,23 @@ def test_a_job_that_ended_without_a_job_master_is_dropped_by_those_who_came_with
         asked = peers.count(ReleaseJob)
         await until(lambda: peers.count(ReleaseJob) > asked)
         assert {request for request in peers.asked if isinstance(request, ReleaseJob)} == {ReleaseJob(job_id)}
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(
+    ("ahead_s", "word"), [(0, ""), (4, ""), (-4, ""), (30, "30 s ahead of"), (-30, "30 s behind"), (None, "")]
+)
+def test_clocks_that_differ_are_told_at_registration_with_both_hosts(ahead_s, word, caplog):
+    async def scenario(manager, peers):
+        clock_ms = 0 if ahead_s is None else SystemClock().wall_ms() + 1000 * ahead_s
+        request = msgspec.structs.replace(
+            registration(ResourceId.random(), 1), clock_ms=clock_ms, hardware=TaskExecutorHardware("far-away")
+        )
+        note = (await manager.register_task_executor(request)).clock_note
+        assert word in note and bool(note) == bool(word)
+        assert (note in caplog.messages) == bool(word)
+        if word:
+            assert "far-away" in note and socket.gethostname() in note and "60 s" in note
 
     run(scenario)

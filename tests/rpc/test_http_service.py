@@ -6,6 +6,7 @@ import asyncio
 import gc
 import hashlib
 import re
+import socket
 import threading
 import time
 
@@ -13,6 +14,7 @@ import aiohttp
 import psutil
 import pytest
 
+from engine.clock import ManualClock
 from engine.errors import FencedError, IllegalTransitionError, JobNotFoundError
 from engine.rpc import http_service
 from engine.rpc.codec import MessageCodec
@@ -314,6 +316,21 @@ def test_a_caller_without_the_secret_is_told_so_and_not_that_nobody_is_there(cal
         assert world.endpoint.numbers == []
 
     run(scenario, caller_secret=caller_secret)
+
+
+def test_a_caller_whose_clock_differs_is_told_by_how_much_and_from_whom_and_so_is_the_other_side(caplog):
+    async def scenario(world):
+        clock = ManualClock(time.time() - 75)
+        world.calling._credentials = Credentials(SECRET, clock)
+        here = re.escape(socket.gethostname())
+        told = rf"/counter refuses Add of {here}: .* 7[5-9] s old by the clock of {here}, "
+        with pytest.raises(AccessDeniedError, match=told + "more than the 60 s that are allowed"):
+            await world.gateway().ask(Add([1]))
+        assert any("from 127.0.0.1" in text and "clocks of the machines differ" in text for text in caplog.messages)
+        clock.advance(30)
+        await world.gateway().ask(Add([1]))
+
+    run(scenario)
 
 
 def test_a_message_beyond_the_limit_is_refused(monkeypatch):

@@ -9,8 +9,8 @@
 
 The file is opened for appending, so the thread and its workers write to it side by side. What is logged there stands
 in the log of the process as well; what is printed there does not. Without ``install_task_logs`` (embedded), or when
-the file cannot be made, nothing is kept: a log is not worth a task. Folders of the oldest jobs go when there are more
-than JOBS_KEPT.
+the file cannot be made, nothing is kept; what finds no room is dropped and counted: a log is not worth a task. Folders
+of the oldest jobs go when there are more than JOBS_KEPT.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from engine.ids import ExecutionAttemptId, JobId
+from engine.log_output import FULL_DISK, LogFile, text_stream
 
 _log = logging.getLogger(__name__)
 
@@ -46,8 +47,7 @@ class _Output:
         """Write a text."""
         file = _current.file
         if file is not None:
-            with contextlib.suppress(OSError):  # a log is not worth a task
-                return file.write(text)
+            return file.write(text)
         return self._process.write(text)
 
     def writelines(self, lines: Iterable[str]) -> None:
@@ -68,7 +68,7 @@ class TaskLogHandler(logging.Handler):
         if file is not None:
             try:
                 file.write(f"{self.format(record)}\n")
-            except OSError:
+            except Exception:  # whatever the arguments of a line do
                 self.handleError(record)
 
 
@@ -139,15 +139,18 @@ def task_log(job_id: JobId, attempt: ExecutionAttemptId, name: str) -> Iterator[
 
 
 def _opened(path: Path) -> TextIO | None:
+    log = LogFile(path)
     try:
         if not path.parent.exists():
-            path.parent.mkdir(parents=True, exist_ok=True)
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             with _lock:
                 _remove_oldest(path.parent.parent)
-        return path.open("a", buffering=1, encoding="utf-8", errors="backslashreplace")
+        log.open()
     except OSError as error:
         _log.warning("there is no log file for a task: %s", error)
-        return None
+        if error.errno not in FULL_DISK:
+            return None
+    return text_stream(log)
 
 
 def _remove_oldest(jobs: Path) -> None:

@@ -65,15 +65,18 @@ class JobArchive:
     """A folder of ended jobs; made when it is not there."""
 
     def __init__(self, folder: Path) -> None:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._folder = folder
+        try:
+            self._make_folder()
+        except OSError as error:
+            _log.warning("ended jobs cannot be kept in %s at present: %s", folder, error)
 
     def overviews(self) -> list[JobOverview]:
         """Return what the folder holds, in the order in which the jobs ended."""
         found = []
-        for path in self._folder.iterdir():
+        for path in self._paths():
             if path.name.endswith(_TEMPORARY):
-                path.unlink(missing_ok=True)  # of a process that died while it wrote
+                _unlink(path)  # of a process that died while it wrote
             elif (match := _NAME.fullmatch(path.name)) is not None:
                 overview = self._first_part(path)
                 if overview is not None and overview.job_id.value == match[1]:
@@ -86,7 +89,7 @@ class JobArchive:
         rest = msgspec.msgpack.encode(_Rest(job.outcome, job.details))
         path = self._path(job.overview.job_id)
         temporary = path.with_name(f"{path.name}.{os.getpid()}{_TEMPORARY}")
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # somebody may have removed it
+        self._make_folder()
         try:
             descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
             with os.fdopen(descriptor, "wb") as file:
@@ -95,7 +98,7 @@ class JobArchive:
                 os.fsync(file.fileno())
             temporary.replace(path)
         except OSError:
-            temporary.unlink(missing_ok=True)
+            _unlink(temporary)
             raise
         fsync_folder(self._folder)
         return _HEAD.size + len(overview) + len(rest)
@@ -124,10 +127,17 @@ class JobArchive:
 
     def remove(self, job_id: JobId) -> None:
         """Forget a job; idempotent."""
+        _unlink(self._path(job_id))
+
+    def _make_folder(self) -> None:
+        """Make the folder unless it is there: somebody may have removed it."""
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    def _paths(self) -> list[Path]:
         try:
-            self._path(job_id).unlink(missing_ok=True)
-        except OSError as error:
-            _log.warning("%s stays: %s", self._path(job_id), error)
+            return list(self._folder.iterdir())
+        except (FileNotFoundError, NotADirectoryError):
+            return []
 
     def _path(self, job_id: JobId) -> Path:
         return self._folder / f"{job_id}{_SUFFIX}"
@@ -143,4 +153,11 @@ class JobArchive:
 
     def _drop(self, path: Path, error: Exception) -> None:
         _log.warning("%s is damaged and is removed: %s", path, error)
+        _unlink(path)
+
+
+def _unlink(path: Path) -> None:
+    try:
         path.unlink(missing_ok=True)
+    except OSError as error:
+        _log.warning("%s stays: %s", path, error)

@@ -177,15 +177,16 @@ class JobKeeper:
             has_tried: set after the first attempt.
         """
         job_id = job.overview.job_id
+        is_written = False
         for pause_s in pauses_s():
             try:
-                size = await self._run(self.ended.write, job)
-                self.ended.written(job_id, size)
+                is_written = is_written or await self._is_written(job)
                 if self._remove_blobs is not None:
                     await self._remove_blobs(job_id)
                 if self._storage is not None:
                     await self._ask(self._storage.clean, job_id, journal)
-                return
+                if is_written:
+                    return
             except FencedError:
                 return  # the next leader goes on with it
             except (OSError, ResourceError) as error:
@@ -194,6 +195,16 @@ class JobKeeper:
                 if has_tried is not None:
                     has_tried.set()
             await asyncio.sleep(pause_s)
+
+    async def _is_written(self, job: EndedJob) -> bool:
+        """Write a job to the history; one that has no room there at present keeps nothing else."""
+        try:
+            size = await self._run(self.ended.write, job)
+        except OSError as error:
+            _log.warning("job %s has ended, but cannot be kept yet: %s", job.overview.job_id, error)
+            return False
+        self.ended.written(job.overview.job_id, size)
+        return True
 
     async def _ask(self, call: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
         """Ask the storage until it answers; FencedError when this process leads no more."""

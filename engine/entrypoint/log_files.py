@@ -7,9 +7,14 @@ from __future__ import annotations
 
 import itertools
 import logging
+import time
 from pathlib import Path
 
+from engine.log_output import LogFile
+
 LOGS_KEPT = 10
+#: seconds after which a file that could not be put away is tried again
+_PAUSE_S = 60.0
 
 
 def rotate_logs(path: Path, kept: int = LOGS_KEPT) -> None:
@@ -24,24 +29,37 @@ def rotate_logs(path: Path, kept: int = LOGS_KEPT) -> None:
             newer.replace(older)
 
 
-class LogFileHandler(logging.StreamHandler):  # type: ignore[type-arg]
-    """Writes a log file of bounded size; any thread (the lock is logging's own)."""
+class LogFileHandler(logging.Handler):
+    """Writes a log file of bounded size; any thread (the lock is logging's own).
+
+    What cannot be written is told when it can again (log_output.py). A full file that cannot be put away grows.
+    """
 
     def __init__(self, path: Path, size_max_bytes: int, kept: int) -> None:
+        super().__init__()
         self._path = path
         self._size_max_bytes = size_max_bytes
         self._kept = kept
-        super().__init__(path.open("a", encoding="utf-8", errors="backslashreplace"))
+        self._file = LogFile(path)
+        self._put_away_from_s = 0.0
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write one record, to a new file when this one is full."""
-        if self.stream.tell() > self._size_max_bytes:
-            self.stream.close()
-            rotate_logs(self._path, self._kept)
-            self.stream = self._path.open("a", encoding="utf-8", errors="backslashreplace")
-        super().emit(record)
+        try:
+            content = f"{self.format(record)}\n".encode(errors="backslashreplace")
+        except Exception:  # whatever the arguments of a line do
+            self.handleError(record)
+            return
+        if self._file.size > self._size_max_bytes and time.monotonic() >= self._put_away_from_s:
+            try:
+                rotate_logs(self._path, self._kept)
+            except OSError:
+                self._put_away_from_s = time.monotonic() + _PAUSE_S
+            else:
+                self._file.reopen()
+        self._file.write(content)
 
     def close(self) -> None:
         """Close the file."""
-        self.stream.close()
+        self._file.close()
         super().close()

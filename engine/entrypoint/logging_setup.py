@@ -15,6 +15,7 @@ from engine.config.loader import Configuration
 from engine.config.options import LOG_FILE_SIZE, LOG_FILES_MAX, LOG_LEVEL
 from engine.config.secret_keys import shown_text
 from engine.entrypoint.log_files import LogFileHandler
+from engine.log_output import guard_output
 from engine.task_log import install_task_logs
 
 FORMAT = "%(asctime)s %(levelname)-5s %(name)s [%(threadName)s] - %(message)s"
@@ -23,6 +24,7 @@ _log = logging.getLogger(__name__)
 
 def set_up_logging(configuration: Configuration, log_file: Path | None, *, to_terminal: bool) -> None:
     """Send what this process logs to its file and, in the foreground or without a file, to standard error."""
+    guard_output()
     handlers: list[logging.Handler] = []
     if log_file is not None:
         handlers.append(LogFileHandler(log_file, configuration.get(LOG_FILE_SIZE), configuration.get(LOG_FILES_MAX)))

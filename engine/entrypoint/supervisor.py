@@ -30,6 +30,7 @@ from types import FrameType
 
 from engine.entrypoint.pid_file import DaemonProcess, PidFile, process_identity
 from engine.entrypoint.places import find_places
+from engine.log_output import LogFile, guard_output, line_of
 from engine.python_command import python_command
 from ha.session_end import SessionHandle, end_session
 
@@ -50,6 +51,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--attempts", type=int)
     parser.add_argument("daemon")
     parser.add_argument("arguments", nargs=argparse.REMAINDER)
+    guard_output()
     return Supervisor(parser.parse_args(words)).run()
 
 
@@ -110,6 +112,8 @@ class Supervisor:
         self._pid_file = PidFile(find_places().pid_file(options.daemon))
         self._is_asked_to_end = False
         self._ready_fd: int | None = options.ready_fd
+        # The child puts the file away when it is full.
+        self._log = LogFile(options.log_file, keeps_open=False) if options.log_file else None
         self._delay_s: float = options.delay[0]
         self._failures = 0
         self._woken, waking = os.pipe()
@@ -226,12 +230,9 @@ class Supervisor:
 
     def _say(self, text: str) -> None:
         """Write a line as the child's log has them."""
-        now = time.time()
-        at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(now))
-        line = f"{at},{int(now * 1000) % 1000:03d} WARNING engine.entrypoint.supervisor [MainThread] - {text}\n"
-        if self._options.log_file:
-            with self._options.log_file.open("a", encoding="utf-8") as log:
-                log.write(line)
+        line = line_of(f"engine.entrypoint.supervisor [MainThread] - {text}", time.time())
+        if self._log is not None:
+            self._log.write(line.encode())
         if self._options.foreground or not self._options.log_file:
             sys.stderr.write(line)
             sys.stderr.flush()

@@ -32,6 +32,7 @@ from engine.entrypoint.places import find_places
 from engine.entrypoint.readiness import Readiness
 from engine.entrypoint.zookeeper_config import Quorum, read_quorum
 from engine.errors import ConfigurationError, EngineError, ResourceError
+from engine.log_output import LogFile
 
 _JARS = ("zookeeper-[0-9]", "zookeeper-jute-", "slf4j-api-", "metrics-core-", "snappy-java-")
 _JVM = (
@@ -66,7 +67,8 @@ def main(words: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"error: {error}\n")
         return 1
     if arguments.log_file is not None:
-        arguments.log_file.write_text(f"{' '.join(command)}\n{Path(command[-1]).read_text()}")
+        with LogFile(arguments.log_file) as log:
+            log.write(f"{' '.join(command)}\n{Path(command[-1]).read_text()}".encode())
     _tell_when_ready(readiness, quorum, arguments.number, arguments.with_quorum or len(quorum.servers) == 1)
     return _become(command)
 

@@ -52,6 +52,7 @@ from engine.functions.worker_protocol import (
     receive_message,
     send_message,
 )
+from engine.log_output import LogFile, guard_output
 
 #: socket, two input memories, one result memory, trace
 DESCRIPTOR_COUNT = 5
@@ -148,11 +149,17 @@ def output_to(log_file: str) -> Iterator[None]:
     if not log_file:
         yield
         return
-    # Line by line: what a function printed before it crashed is what a person looks for.
-    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+    # Line by line: what a function printed before it crashed is what a person looks for. No room for it is no failure.
+    guard_output()
     if not logging.root.handlers:
         logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)-5s %(name)s - %(message)s")
-    descriptor = os.open(log_file, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+    log = LogFile(Path(log_file))
+    try:
+        log.open()
+        descriptor = os.dup(log.fileno())
+    except OSError:  # the task has said so
+        descriptor = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
+    log.close()
     others = os.dup(1), os.dup(2)
     os.dup2(descriptor, 1)
     os.dup2(descriptor, 2)

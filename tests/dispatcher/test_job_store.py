@@ -146,10 +146,17 @@ def test_a_folder_that_cannot_be_written_leaves_jobs_in_memory(folder):
     assert store.get(JobId("a" * 32)) == ended("a")
 
 
-def test_a_folder_that_is_gone_is_made_again_and_one_that_cannot_be_leaves_jobs_in_memory(folder):
+def test_a_folder_that_is_gone_is_made_again(folder):
     store = JobStore(archive=JobArchive(folder))
     folder.rmdir()
+    assert not store.overviews
+    keep(store, ended("a"))
+    assert names(JobStore(archive=JobArchive(folder))) == "a"
+
+
+def test_a_folder_that_cannot_be_made_leaves_jobs_in_memory(folder):
     folder.write_text("in the way")
+    store = JobStore(archive=JobArchive(folder))
     with pytest.raises(OSError, match="exists"):
         keep(store, ended("a"))
     assert store.get(JobId("a" * 32)) == ended("a") and names(store) == "a"

@@ -3,9 +3,11 @@
 ``engine/examples`` stands outside: it uses the public API only.
 """
 
+#: what people are shown
+_SHOWN = ("shown_text", "user_warnings")
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors",),
-    ("ids", "clock", "config", "fault_points", "private_folder", "python_command", "shown_text", "user_warnings"),
+    ("ids", "clock", "config", "fault_points", "log_output", "private_folder", "python_command", *_SHOWN),
     ("process_folder", "task_log"),
     ("memory",),
     ("graph",),

@@ -191,7 +191,7 @@ def _opened(path: Path) -> int:
 def text_stream(output: LogOutput) -> TextIO:
     """Return a text stream that writes line by line."""
     options = {"encoding": "utf-8", "errors": "backslashreplace"}
-    return io.TextIOWrapper(output, **options, line_buffering=True)  # type: ignore[type-var]
+    return io.TextIOWrapper(output, **options, line_buffering=True)  # type: ignore[arg-type, type-var]
 
 
 def guard_output() -> None:

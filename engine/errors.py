@@ -15,6 +15,7 @@
     │   ├── DiskFullError  SpillError  CorruptBlockError
     │   └── PartitionNotFoundError  PartitionReleasedError  PartitionConnectionError  ProducerFailedError
     │       SlotTimeoutError
+    ├── JobStalledError         each of a job's tasks waits for another one
     └── JobExecutionError       what env.execute() raises; str() is the report a person reads
         ├── DataError           file, line, column, row of bad input
         ├── MemoryBudgetError   an owner asked for more than its budget
@@ -139,6 +140,10 @@ class ProducerFailedError(ResourceError):
 
 class SlotTimeoutError(ResourceError):
     """A pipelined region could not get all its slots in time."""
+
+
+class JobStalledError(EngineError):
+    """All tasks of a job have waited for each other for too long; not retried: it is a defect, and would be again."""
 
 
 class JobExecutionError(EngineError):

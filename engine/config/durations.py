@@ -22,6 +22,12 @@ def parse_duration_ms(text: str) -> int:
     return round(float(match[1]) * _UNIT_MS[unit])
 
 
+def duration_text(seconds: float) -> str:
+    """Return a duration as people write it, in minutes where it is some."""
+    minutes = seconds / 60
+    return f"{minutes:g} min" if seconds >= 60 and minutes.is_integer() else f"{seconds:g} s"
+
+
 def parse_interval_ms(text: str) -> int:
     """Return the milliseconds of a duration, or -1 for "-1": never."""
     return -1 if text.strip() == "-1" else parse_duration_ms(text)

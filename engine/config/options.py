@@ -155,6 +155,13 @@ JOB_PRIORITY = _option("job.priority", "int", "0", "Jobs of higher priority get 
 RUNNING_JOBS_MAX = _option(
     "jobmanager.max-running-jobs", "int", "0", "Jobs that run at one time; others wait. 0: no limit.", minimum=0
 )
+STALLED_TIMEOUT = _option(
+    "execution.stalled.timeout",
+    "duration",
+    "5 min",
+    "A job ends when all of its running tasks have waited for each other for so long; 0: never. Who is at work, in a "
+    "Python function or a slow source, does not wait.",
+)
 HEARTBEAT_INTERVAL = _option("heartbeat.interval", "duration", "10 s", "Time between heartbeats of processes.")
 HEARTBEAT_TIMEOUT = _option("heartbeat.timeout", "duration", "50 s", "Silence after which a process counts as lost.")
 CANCELLATION_TIMEOUT = _option(

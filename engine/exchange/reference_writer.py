@@ -37,6 +37,8 @@ class BatchBroadcastWriter:
         self.bytes = 0
         #: whether a batch is being handed over, which takes time only when consumers are slow; read by any thread
         self.is_waiting = False
+        #: the subpartition that a batch is being handed to
+        self.receiver = 0
         self._patience_s = _PATIENCE_S
 
     def emit(self, batch: pa.RecordBatch) -> None:
@@ -63,6 +65,7 @@ class BatchBroadcastWriter:
 
     def _hand_over(self, batch: pa.RecordBatch, size: int) -> None:
         for index in range(self.partition.subpartition_count):
+            self.receiver = index
             self.partition.add_batch(batch, index, size)
 
     def _hand_over_and_wait(self, batch: pa.RecordBatch, size: int) -> None:

@@ -101,6 +101,11 @@ class FunctionSession(Protocol):
         ...
 
     @property
+    def is_at_work(self) -> bool:
+        """Whether the function runs beside the task on what it was given; from any thread."""
+        ...
+
+    @property
     def counters(self) -> dict[str, int]:
         """What its counters stood at when it was closed."""
         ...
@@ -185,6 +190,12 @@ class WorkerSession:
         """Most memory that the worker was seen to hold."""
         worker = self._worker
         return 0 if worker is None else max(worker.peak_bytes, anonymous_bytes(worker.pid))
+
+    @property
+    def is_at_work(self) -> bool:
+        """Whether the worker runs the function on what it was sent; from any thread."""
+        worker = self._worker
+        return worker is not None and self._outstanding_count > 0 and worker.is_waiting
 
     def process(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Send the batch; yield what comes until the one before it has been read."""

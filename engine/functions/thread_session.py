@@ -59,6 +59,7 @@ class ThreadSession(_UpToDate):
 
     is_satisfied = False
     peak_bytes = 0
+    is_at_work = False
 
     def __init__(self, body: FunctionBody) -> None:
         self._body = body
@@ -109,6 +110,7 @@ class StreamThreadSession(_UpToDate):
     """A function over all rows, in a thread of its own that works in turns with the task's."""
 
     peak_bytes = 0
+    is_at_work = False
 
     def __init__(self, body: FunctionBody) -> None:
         self._body = body

@@ -33,6 +33,7 @@ from engine.graph.deployment import (
 )
 from engine.graph.job_graph import JobGraph
 from engine.graph.run_time_decision import RunTimeDecision
+from engine.graph.task_wait import TaskWait
 from engine.ids import AllocationId, ExecutionAttemptId, JobId, ResourceId, ResultPartitionId
 from engine.rpc.request import Acknowledge, Request
 
@@ -399,6 +400,8 @@ class TaskProgress(msgspec.Struct, frozen=True):
 
     attempt: ExecutionAttemptId
     counters: TaskCounters
+    #: it has done nothing since the last report, and waits; None: it is at work
+    wait: TaskWait | None = None
 
 
 class ReportProgress(Request[Acknowledge], frozen=True):

@@ -18,6 +18,7 @@ pyarrow. So the same plan is explained, submitted, recovered, re-planned and tra
     chaining.py             which edges become a call instead of an exchange
     alike_rows.py           how close together keys lie of which a join keeps a byte for each number
     run_time_decision.py    what may be decided while a job runs, and the record of what was
+    task_wait.py            what a task that makes no progress waits for
     contiguous_runs.py      sizes cut into pieces as equal as possible
     job_graph.py            JobGraph: vertices of chained operators and the data sets between them
     chained_sources.py      sources that a join reads itself

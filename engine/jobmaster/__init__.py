@@ -17,6 +17,7 @@
     run_time_planner.py real sizes of finished results -> decisions -> the graph is revised
     graph_revision.py   what has not begun follows a changed JobGraph
     graph_invariants.py what holds after each decision: what has begun stays, what is written is read
+    stall_watch.py      a job in which every task waits for another one ends
     region_failover.py  which regions run again                failure_history.py which failure caused the others
     restart_strategy.py whether and when what failed is tried again
     job_event.py        what was decided and learned           job_journal.py     the same as a file

@@ -27,7 +27,7 @@ import msgspec
 
 from engine.clock import Clock
 from engine.commit.decision import Decision
-from engine.errors import DiskFullError, EngineError, FencedError, PlanError
+from engine.errors import DiskFullError, EngineError, FencedError, JobStalledError, PlanError
 from engine.fault_points import reach
 from engine.gateways.failure_info import cancelled_elsewhere, failure_info, lost_task_executor
 from engine.gateways.job_master import JobMasterGateway
@@ -58,6 +58,7 @@ from engine.jobmaster.job_status import JobStatus
 from engine.jobmaster.partition_tracker import partitions_to_release
 from engine.jobmaster.reattachment import Losses, Reattachment, losses, why_missing
 from engine.jobmaster.slot_pool import AllocatedSlot
+from engine.jobmaster.stall_watch import StallWatch
 from engine.jobmaster.task_executor_watch import TaskExecutorWatch
 from engine.rpc.gateway import RpcService
 from engine.rpc.request import ACKNOWLEDGE, Acknowledge
@@ -119,6 +120,7 @@ class JobMaster(JobScheduling):
         #: slots on TaskExecutors that were lost
         self._lost: dict[ResourceId, list[AllocationId]] = {}
         self._failover = state.failover
+        self._stall = StallWatch(state.graph, settings.stalled_timeout_s(job_graph))
         self._is_pausing = False
         self._task_executors = TaskExecutorWatch(
             rpc,
@@ -269,6 +271,9 @@ class JobMaster(JobScheduling):
             vertex = self._graph.vertex_of(progress.attempt)
             if vertex is not None and not vertex.current.state.is_terminal:
                 vertex.current.counters = progress.counters
+        stalled = self._stall.note(request.tasks, self._clock.monotonic_s())
+        if stalled is not None and self._status in GOING_ON:
+            self._fail(failure_info(JobStalledError(stalled)))
         return ACKNOWLEDGE
 
     async def task_executor_lost(self, request: TaskExecutorLost) -> Acknowledge:
@@ -296,6 +301,7 @@ class JobMaster(JobScheduling):
     def _learn(self, report: TaskReport) -> ExecutionVertex | None:
         """Take note of a report; return the subtask that it changed."""
         vertex = self._graph.update(report, self._clock)
+        self._stall.moved()
         if vertex is not None and vertex.current.state.is_terminal:
             reach("job.reported")
             self._scheduler.subtask_ended(vertex, self._pool)

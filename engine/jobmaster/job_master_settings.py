@@ -19,6 +19,7 @@ from engine.config.options import (
     JOB_PRIORITY,
     JOB_RECOVERY_TASK_MANAGER_TIMEOUT,
     SLOT_REQUEST_TIMEOUT,
+    STALLED_TIMEOUT,
 )
 from engine.gateways.job_queue import JobTurn
 from engine.graph.job_graph import JobGraph
@@ -36,6 +37,8 @@ class JobMasterSettings(msgspec.Struct, frozen=True):
     restart_strategy: Callable[[JobGraph], RestartStrategy] = lambda _: NoRestart()
     #: a TaskExecutor that does not answer the next leader's JobMaster for so long is lost
     reattach_timeout_s: float = 30.0
+    #: for how long all tasks of a job may wait for each other; 0: for ever
+    stalled_timeout_s: Callable[[JobGraph], float] = lambda _: 0.0
 
 
 def job_master_settings(
@@ -46,9 +49,11 @@ def job_master_settings(
     Args: default_strategy: of jobs, where neither they nor the configuration name one.
     """
 
+    def job_configuration(job_graph: JobGraph) -> Configuration:
+        return configuration_from_texts({**configuration.as_texts(), **job_graph.configuration})
+
     def strategy_of(job_graph: JobGraph) -> RestartStrategy:
-        texts = {**configuration.as_texts(), **job_graph.configuration}
-        return restart_strategy(default_strategy, configuration_from_texts(texts), random.random)
+        return restart_strategy(default_strategy, job_configuration(job_graph), random.random)
 
     return JobMasterSettings(
         slot_request_timeout_s=configuration.get(SLOT_REQUEST_TIMEOUT) / 1000,
@@ -57,6 +62,7 @@ def job_master_settings(
         resource_manager_address=resource_manager_address,
         restart_strategy=strategy_of,
         reattach_timeout_s=configuration.get(JOB_RECOVERY_TASK_MANAGER_TIMEOUT) / 1000,
+        stalled_timeout_s=lambda job_graph: job_configuration(job_graph).get(STALLED_TIMEOUT) / 1000,
     )
 
 

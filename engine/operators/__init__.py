@@ -32,6 +32,7 @@
     wide_batches.py    very wide batches of an iterator, each in a turn of the process
     larger_batches.py  small batches of a spilled join, put together
     arrow_peak.py      most memory of Arrow while a task ran
+    task_waits.py      what a task waits for at a moment
     spill_accounts.py  what each operator of a chain took and spilled
 
 A chain is driven by pushing: a batch goes through ``process`` of each operator in turn; ``finish`` runs from head to

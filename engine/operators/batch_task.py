@@ -32,6 +32,7 @@ from engine.graph.deployment import (
     TaskCounters,
     TaskDeploymentDescriptor,
 )
+from engine.graph.task_wait import TaskWait
 from engine.memory.wide_turns import WIDE_BYTES, lent
 from engine.operators.chained_source import ChainedSource
 from engine.operators.drivers import Driver
@@ -39,6 +40,7 @@ from engine.operators.operator import ChainedOperator, Output, TaskContext
 from engine.operators.registry import is_led, make_driver, make_operator
 from engine.operators.task_inputs import TaskInput
 from engine.operators.task_services import TaskServices
+from engine.operators.task_waits import wait_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -179,6 +181,13 @@ class BatchTask:
         if any(task_input.is_waiting for task_input in inputs):
             return TaskActivity.IDLE
         return TaskActivity.BUSY
+
+    def wait(self) -> TaskWait | None:
+        """Return what the attempt waits for at this moment, None when it is at work; from any thread."""
+        with self._lock:
+            partitions, inputs = tuple(self._partitions), tuple(self._inputs.values())
+        writers, operators = tuple(self._output.writers), tuple(self._operators)
+        return wait_of(self._descriptor, inputs, partitions, writers, operators, self._context.waits_for)
 
     def staged_files(self) -> tuple[StagedFile, ...]:
         """Return the files that sinks of this attempt have finished."""

@@ -204,7 +204,9 @@ class HashJoinDriver:
         for element in self._build.elements():
             if isinstance(element, RowPage):
                 element.recycle()
+        self._context.waits_for = "the same table that another subtask builds"
         owner = seat.wait(self._context.check_cancelled)
+        self._context.waits_for = ""
         self._build_rows = owner.build_rows
         if seat.is_lent:
             return self._borrow(owner)

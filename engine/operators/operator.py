@@ -93,6 +93,8 @@ class TaskContext:
         #: what rich functions of this attempt have counted
         self.function_counters: dict[str, int] = {}
         self.is_cancelled = False
+        #: what another task of the process does first, for people; "": nothing
+        self.waits_for = ""
         self._pools: list[PagePool] = []
         self._spaces: list[SpillSpace] = []
         self._values: list[CountedValues] = []
@@ -231,6 +233,8 @@ class ChainedOperator:
     takes_pages = False
     #: takes rows of pages before they become batches
     sieve: PartingSieve | None = None
+    #: whether something runs for it beside the task; from any thread
+    is_at_work = False
 
     @property
     def is_satisfied(self) -> bool:

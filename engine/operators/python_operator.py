@@ -69,6 +69,12 @@ class PythonFunctionOperator(ChainedOperator):
             if self._is_cancelled:
                 session.cancel()
 
+    @property
+    def is_at_work(self) -> bool:  # type: ignore[override]
+        """Whether the function runs, beside the task."""
+        session = self._session
+        return session is not None and session.is_at_work
+
     def _modules(self, *, of_script: bool) -> Sequence[str]:
         """Return where the modules are that came with the job, fetching them first: its script's, or all others."""
         descriptor = self.context.descriptor

@@ -17,7 +17,7 @@ from engine.exchange.input_gate import InputGate, NothingYet
 from engine.exchange.page_reader import gate_batches
 from engine.exchange.page_runs import PageRuns
 from engine.expressions.schema_bridge import to_arrow_schema
-from engine.graph.deployment import InputGateDescriptor
+from engine.graph.deployment import InputChannelDescriptor, InputGateDescriptor
 from engine.operators.received_runs import is_remote
 from engine.operators.task_services import TaskServices
 from engine.operators.wide_batches import in_turns
@@ -83,6 +83,11 @@ class TaskInput:
     def is_waiting(self) -> bool:
         """Whether the task waits for this input at this moment; from any thread."""
         return self._gate.is_waiting
+
+    @property
+    def unread(self) -> list[InputChannelDescriptor]:
+        """The channels that are not read to their end; from any thread."""
+        return [channel.descriptor for channel in self._gate.channels if not channel.is_consumed]
 
     @property
     def channel_index(self) -> int:

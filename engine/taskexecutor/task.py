@@ -32,6 +32,7 @@ from engine.graph.deployment import (
     TaskDeploymentDescriptor,
     TaskReport,
 )
+from engine.graph.task_wait import TaskWait
 from engine.ids import ResourceId
 from engine.task_log import task_log
 from engine.taskexecutor.frozen_heap import FROZEN_HEAP
@@ -57,6 +58,10 @@ class Invokable(Protocol):
 
     def activity(self) -> TaskActivity:
         """Return what it does at this moment; from any thread."""
+        ...
+
+    def wait(self) -> TaskWait | None:
+        """Return what it waits for at this moment, None when it is at work; from any thread."""
         ...
 
     def staged_files(self) -> tuple[StagedFile, ...]:
@@ -144,6 +149,16 @@ class Task:
         with self._lock:
             invokable = self._invokable
         return TaskActivity.BUSY if invokable is None else invokable.activity()
+
+    def wait(self) -> TaskWait | None:
+        """Return what the attempt waits for at this moment, None when it is at work."""
+        with self._lock:
+            invokable = self._invokable
+        try:
+            return None if invokable is None else invokable.wait()
+        except Exception:  # it is being opened or closed: at work
+            _log.debug("what %s waits for cannot be told", self.name, exc_info=True)
+            return None
 
     def join(self) -> None:
         """Wait for the thread once ``ended`` is set, which takes no time; not for one that was given up."""

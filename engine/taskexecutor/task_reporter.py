@@ -1,7 +1,8 @@
 """What a TaskExecutor tells JobMasters about tasks: states in order, counters now and then.
 
     state changes of one task ─► its queue ─► one sender: the next is sent when the last was acknowledged
-    counters of running tasks ─► every 200 ms, one message for each JobMaster
+    counters of running tasks ─► every 200 ms, one message for each JobMaster; with them what a task waits for that
+                                 has done nothing since the last time
 
 A report is tried again until a JobMaster has it: the one that began the task, or the next leader's that goes on with
 it, to which the task's address is changed meanwhile. When the job is released here, nobody waits for reports.
@@ -16,7 +17,7 @@ from collections.abc import Callable, Iterable
 
 from engine.errors import EngineError, FencedError
 from engine.gateways.messages import ReportProgress, TaskProgress, UpdateTaskState
-from engine.graph.deployment import TaskReport
+from engine.graph.deployment import TaskCounters, TaskReport
 from engine.rpc.errors import EndpointUnreachableError, RpcTimeoutError
 from engine.rpc.gateway import Gateway
 from engine.rpc.request import Acknowledge, Request
@@ -28,6 +29,18 @@ _log = logging.getLogger(__name__)
 PROGRESS_INTERVAL_S = 0.2
 _FIRST_PAUSE_S = 0.1
 _LAST_PAUSE_S = 2.0
+
+
+def work_of(counters: TaskCounters) -> tuple[int, ...]:
+    """Return the counters that grow when a task does something; not those of time and memory."""
+    return (
+        counters.rows_in,
+        counters.rows_out,
+        counters.bytes_in,
+        counters.bytes_out,
+        counters.spilled_bytes,
+        counters.stored_bytes,
+    )
 
 
 class TaskReporter:
@@ -61,13 +74,17 @@ class TaskReporter:
 
     async def send_progress(self, tasks: Callable[[], Iterable[Task]]) -> None:
         """Send counters of running tasks for ever; what is not delivered is followed by later ones."""
+        done: dict[Task, tuple[int, ...]] = {}
         while True:
             await asyncio.sleep(PROGRESS_INTERVAL_S)
+            before, done = done, {}
             by_job_master: dict[str, list[TaskProgress]] = defaultdict(list)
             for task in tasks():
                 counters = task.counters() if task.state is TaskState.RUNNING else None
                 if counters is not None:
-                    by_job_master[task.job_master_address].append(TaskProgress(task.descriptor.attempt, counters))
+                    done[task] = work_of(counters)
+                    wait = task.wait() if before.get(task) == done[task] else None
+                    by_job_master[task.job_master_address].append(TaskProgress(task.descriptor.attempt, counters, wait))
             for address, progress in by_job_master.items():
                 try:
                     await self._gateway_of(address).ask(ReportProgress(tuple(progress)))

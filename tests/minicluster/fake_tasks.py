@@ -45,6 +45,9 @@ class FakeTask:
     def activity(self) -> TaskActivity:
         return self.doing
 
+    def wait(self) -> None:
+        return None
+
     def counters(self) -> TaskCounters:
         return TaskCounters(rows_in=self.rows, rows_out=self.rows)
 

@@ -61,6 +61,9 @@ class Waiting:
     def activity(self):
         return TaskActivity.BUSY
 
+    def wait(self):
+        return None
+
     def staged_files(self):
         return ()
 

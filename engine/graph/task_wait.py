@@ -1,0 +1,40 @@
+"""TaskWait: what a task that makes no progress waits for, as its TaskExecutor sees it.
+
+    INPUT   nothing to read of ``partitions``, which are not read to their end
+    ROOM    its output is full: ``subpartitions`` of its partition are not read as fast as they are written
+    TASK    something that another task of the process does first, told in ``text``
+
+Plain data. The JobMaster knows the names of the tasks at the other end (``engine.jobmaster.stall_watch``).
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+from engine.ids import ResultPartitionId
+
+#: partitions and subpartitions that are named
+NAMED_MAX = 3
+
+
+class WaitKind(StrEnum):
+    """For what a task waits."""
+
+    INPUT = "INPUT"
+    ROOM = "ROOM"
+    TASK = "TASK"
+
+
+class TaskWait(msgspec.Struct, frozen=True):
+    """One wait. ``operator``: of its chain, the one that waits."""
+
+    kind: WaitKind
+    operator: str
+    partitions: tuple[ResultPartitionId, ...] = ()
+    #: INPUT: of each partition, which is read; ROOM: of the one partition, which are full
+    subpartitions: tuple[int, ...] = ()
+    #: how many more there are of either
+    more: int = 0
+    text: str = ""

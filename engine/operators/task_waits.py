@@ -1,0 +1,55 @@
+"""What a task waits for at a moment, for those who look whether a job makes progress at all.
+
+    wait_of(descriptor, inputs, partitions, writers, operators, waits_for) -> TaskWait, or None: it is at work
+
+At work is also a task that waits for more input while a worker of its runs the user's function on what was there
+before. Asked from any thread, while the task goes on: what it says may be over already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from engine.exchange.record_writer_builder import Writer
+from engine.exchange.reference_writer import BatchBroadcastWriter
+from engine.exchange.result_partition import ResultPartition
+from engine.graph.deployment import TaskDeploymentDescriptor
+from engine.graph.task_wait import NAMED_MAX, TaskWait, WaitKind
+from engine.operators.operator import ChainedOperator
+from engine.operators.task_inputs import TaskInput
+
+
+def wait_of(
+    descriptor: TaskDeploymentDescriptor,
+    inputs: Sequence[TaskInput],
+    partitions: Sequence[ResultPartition],
+    writers: Sequence[Writer],
+    operators: Sequence[ChainedOperator],
+    waits_for: str,
+) -> TaskWait | None:
+    """Return what a task waits for, None when it is at work; ``waits_for`` is what another task does first, or ""."""
+    if any(operator.is_at_work for operator in operators):
+        return None
+    first, last = descriptor.chain[0].name, descriptor.chain[-1].name
+    if waits_for:
+        return TaskWait(WaitKind.TASK, first, text=waits_for)
+    for partition in partitions:
+        if partition.pool.is_waiting:
+            full = [queue.index for queue in partition.subpartitions if queue.data_count]
+            return TaskWait(
+                WaitKind.ROOM, last, (partition.id,), tuple(full[:NAMED_MAX]), max(0, len(full) - NAMED_MAX)
+            )
+    for writer in writers:
+        if isinstance(writer, BatchBroadcastWriter) and writer.is_waiting:
+            return TaskWait(WaitKind.ROOM, last, (writer.partition.id,), (writer.receiver,))
+    for task_input in inputs:
+        if task_input.is_waiting:
+            unread = task_input.unread
+            return TaskWait(
+                WaitKind.INPUT,
+                first,
+                tuple(channel.partition for channel in unread[:NAMED_MAX]),
+                tuple(channel.subpartition_index for channel in unread[:NAMED_MAX]),
+                max(0, len(unread) - NAMED_MAX),
+            )
+    return None

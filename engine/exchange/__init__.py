@@ -26,7 +26,7 @@
                                 the producers' end: views of partitions to frames, as credits allow
     connection_manager  client_connection  receiving
                                 the consumers' end: frames to the buffers of channels, credits for free ones
-    handshake  greeting_channel  read_request
+    greeter  handshake  greeting_channel  read_request
                                 how a connection begins, plain or within TLS; what is asked for and refused
     frames  credit              what is on the wire; who may send how much
     wire                        its bytes: a plain socket, or TLS

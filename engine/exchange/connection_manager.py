@@ -20,7 +20,7 @@ from engine.errors import PartitionConnectionError, TaskCancelledError
 from engine.exchange.client_connection import ClientConnection
 from engine.exchange.data_address import DataAddress
 from engine.exchange.data_server import prepare_socket
-from engine.exchange.greeting_channel import GreetingChannel
+from engine.exchange.greeting_channel import GreetingChannel, completed
 from engine.exchange.handshake import HANDSHAKE_S, greet_as_reader
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class Peer:
         try:
             channel = GreetingChannel(self._socket, HANDSHAKE_S)
             if tls is not None and self._socket.family != socket.AF_UNIX:
-                channel.secure_as_reader(tls, parsed.host)
+                completed(channel.secure_as_reader(tls, parsed.host))
             greet_as_reader(channel, cluster, credentials)
             prepare_socket(self._socket)
         except (OSError, PartitionConnectionError) as error:

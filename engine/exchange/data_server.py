@@ -2,11 +2,11 @@
 
     server = DataServer(manager, settings) ─► start() ─► address ─► close()
 
-    UNIX socket ─┐            ┌─► handshake ─► ServerConnection: reader thread
-    TCP socket ──┴─► accept ──┘                                  writer thread
-One thread accepts on each socket; a connection's reader thread greets first, in bounded time. Files are read by threads
-of their own (read_ahead), so that a slow one costs its own channel only. A partition that is not
-registered yet is refused, and the reader told when it is there.
+    UNIX socket ─┐                       ┌─► ServerConnection: reader thread
+    TCP socket ──┴─► Greeter ─► proved ──┘                     writer thread
+One thread accepts on both sockets and greets (greeter.py): only who proved that it is of this cluster gets threads, and
+in bounded time. Files are read by threads of their own (read_ahead), so that a slow one costs its own channel only. A
+partition that is not registered yet is refused, and the reader told when it is there.
 
 Off loopback nothing listens without credentials or mutual TLS. The UNIX socket lies in a folder of its own that only
 this user may enter, and that the next one sweeps when this process is killed. It is never within TLS: what it carries
@@ -32,8 +32,9 @@ import pyarrow as pa
 
 from engine.errors import ConfigurationError, EngineError, PartitionNotFoundError
 from engine.exchange.data_address import DataAddress
-from engine.exchange.greeting_channel import GreetingChannel
-from engine.exchange.handshake import HANDSHAKE_S, greet_as_writer
+from engine.exchange.greeter import Greeter
+from engine.exchange.greeting_channel import LoopGreetingChannel
+from engine.exchange.handshake import HANDSHAKE_S, greeting_as_writer
 from engine.exchange.partition_file import partition_identity
 from engine.exchange.partition_manager import ResultPartitionManager
 from engine.exchange.read_ahead import DiskReaders
@@ -50,8 +51,10 @@ if TYPE_CHECKING:
     from engine.rpc.tls import Tls
 
 _log = logging.getLogger(__name__)
-#: connections at a time, those that have not greeted yet included
+#: connections at a time of those who proved themselves
 CONNECTIONS_MAX: Final = 1024
+#: connections that wait to be accepted
+BACKLOG: Final = 1024
 #: seconds of silence within a frame or TLS record; more than a TaskManager may be silent as a whole (heartbeat.timeout)
 MESSAGE_S: Final = 60.0
 #: bytes of a UNIX socket's path, by the operating system
@@ -150,7 +153,7 @@ class DataServer:
         self._settings = settings
         self._folder: ProcessFolder | None = None
         self._listeners: list[socket.socket] = []
-        self._acceptors: list[threading.Thread] = []
+        self._greeter: Greeter | None = None
         self._lock = threading.Lock()
         # guarded by: self._lock
         self._is_closed = False
@@ -167,7 +170,7 @@ class DataServer:
                 unix_path = self._listen_unix()
             if settings.bind_host is not None:
                 family = socket.AF_INET6 if ":" in settings.bind_host else socket.AF_INET
-                listener = socket.create_server((settings.bind_host, settings.port), family=family, backlog=128)
+                listener = socket.create_server((settings.bind_host, settings.port), family=family, backlog=BACKLOG)
                 self._listeners.append(listener)
                 host, port = settings.host or settings.bind_host, listener.getsockname()[1]
         except OSError as error:
@@ -175,30 +178,27 @@ class DataServer:
             where = f"{settings.bind_host}:{settings.port}"
             raise ConfigurationError(f"the data server cannot listen on {where}: {error}") from error
         self.address = DataAddress(unix_path, host, port)
-        for listener in self._listeners:
-            thread = threading.Thread(target=self._accept, args=(listener,), name="data-accept", daemon=True)
-            self._acceptors.append(thread)
-            thread.start()
+        self._greeter = Greeter(self._listeners, self._greet)
+        self._greeter.start()
 
     @property
     def connection_count(self) -> int:
-        """Connections that are open now."""
+        """Connections that are open now, those that have proved nothing yet included."""
+        strangers = self._greeter.stranger_count if self._greeter is not None else 0
         with self._lock:
-            return len(self._connections)
+            return strangers + len(self._connections)
 
     def close(self) -> None:
         """End all connections and threads. Idempotent."""
         with self._lock:
             self._is_closed = True
-            servers = list(self._servers)
-            connections = dict(self._connections)
-        for listener in self._listeners:
-            with contextlib.suppress(OSError):
-                listener.shutdown(socket.SHUT_RDWR)
-        for thread in self._acceptors:
-            thread.join()
+        if self._greeter is not None:
+            self._greeter.close()
         for listener in self._listeners:
             listener.close()
+        with self._lock:
+            servers = list(self._servers)
+            connections = dict(self._connections)
         for server in servers:
             server.shut_down("this TaskManager closes")
         for connection in connections.values():
@@ -225,41 +225,37 @@ class DataServer:
         listener = socket.socket(socket.AF_UNIX)
         self._listeners.append(listener)
         listener.bind(path)
-        listener.listen(128)
+        listener.listen(BACKLOG)
         return path
 
-    def _accept(self, listener: socket.socket) -> None:
-        while True:
-            try:
-                connection, peer = listener.accept()
-            except OSError:
-                if self._is_closed:
-                    return
-                _log.exception("the data server cannot accept a connection")
-                threading.Event().wait(0.1)
-                continue
-            name = f"{peer[0]}:{peer[1]}" if isinstance(peer, tuple) else "this host"
-            thread = threading.Thread(target=self._serve, args=(connection, name), name=f"data-{name}", daemon=True)
-            with self._lock:
-                is_refused = self._is_closed or len(self._connections) >= CONNECTIONS_MAX
-                if not is_refused:
-                    self._connections[thread] = connection
-                    thread.start()
-            if is_refused:
-                connection.close()
-
-    def _serve(self, connection: socket.socket, peer: str) -> None:
+    async def _greet(self, connection: socket.socket, peer: str) -> bool:
+        """Let a stranger prove itself and give it a thread; False: it is refused."""
         try:
-            channel = GreetingChannel(connection, HANDSHAKE_S)
+            channel = LoopGreetingChannel(connection, HANDSHAKE_S)
             if self._settings.tls is not None and connection.family != socket.AF_UNIX:
-                channel.secure_as_writer(self._settings.tls.server)
-            greet_as_writer(channel, self._settings.cluster, self._settings.credentials)
+                await channel.secure_as_writer(self._settings.tls.server)
+            await greeting_as_writer(channel, self._settings.cluster, self._settings.credentials)
             prepare_socket(connection)
-            self._run(ServerConnection(connection.fileno(), peer, self._source, channel.session()))
         except (OSError, EngineError) as error:
             _log.warning("a data connection from %s was refused: %s", peer, error)
+            return False
+        server = ServerConnection(connection.fileno(), peer, self._source, channel.session())
+        thread = threading.Thread(target=self._serve, args=(connection, server), name=f"data-{peer}", daemon=True)
+        with self._lock:
+            if self._is_closed or len(self._connections) >= CONNECTIONS_MAX:
+                _log.warning("a data connection from %s was refused: there are %d", peer, len(self._connections))
+                return False
+            thread.start()
+            self._connections[thread] = connection
+        return True
+
+    def _serve(self, connection: socket.socket, server: ServerConnection) -> None:
+        try:
+            self._run(server)
+        except (OSError, EngineError) as error:
+            _log.warning("a data connection from %s has ended: %s", server.peer, error)
         finally:
-            with self._lock:
+            with self._lock:  # entered by who started it
                 self._connections.pop(threading.current_thread(), None)
             connection.close()
 

@@ -3,6 +3,9 @@
     channel = GreetingChannel(socket, seconds) ─► secure_as_reader(context, host) | secure_as_writer(context)
         ─► send, receive (handshake.py) ─► session(): what the connection goes on with, None when it is plain
 
+    completed(greeting)                  a greeting over a channel that blocks: who opens a connection has its thread
+    LoopGreetingChannel(socket, ...)     one that waits in an event loop: strangers get no thread (greeter.py)
+
 TLS 1.3 with certificates on both sides: the reader checks that the writer's names the host that was called, both check
 the authority and the dates. Whoever is refused learns why from the other side's alert where there is one; a reader's
 certificate is judged after its own handshake has ended, so the reason meets its first ``receive``. Nothing is received
@@ -10,19 +13,23 @@ beyond the TLS record that is needed: the session begins where a record begins.
 
 Every failure is a PartitionConnectionError with one line of text.
 
-Thread: one.
+Thread: one, or one event loop.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import socket
 import ssl
 import time
-from typing import Final, NoReturn
+from collections.abc import Coroutine
+from typing import Any, Final, NoReturn, TypeVar
 
 from engine.errors import PartitionConnectionError
 from engine.exchange.wire import TlsSession
+
+T = TypeVar("T")
 
 _PIECE_BYTES: Final = 16 << 10
 _RECORD_HEADER_BYTES: Final = 5
@@ -46,28 +53,28 @@ class GreetingChannel:
         self._record_header = b""
         self._record_left = 0
 
-    def secure_as_reader(self, context: ssl.SSLContext, host: str) -> None:
+    async def secure_as_reader(self, context: ssl.SSLContext, host: str) -> None:
         """Begin TLS with a writer that was called by that name."""
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_hostname=host)
-        self._shake_hands()
+        await self._shake_hands()
 
-    def secure_as_writer(self, context: ssl.SSLContext) -> None:
+    async def secure_as_writer(self, context: ssl.SSLContext) -> None:
         """Begin TLS with whoever has connected."""
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
-        self._shake_hands()
+        await self._shake_hands()
 
-    def send(self, data: bytes) -> None:
+    async def send(self, data: bytes) -> None:
         """Send all of it."""
         if self._tls is not None:
             self._tls.write(data)
             data = self._outgoing.read()
-        self._to_socket(data)
+        await self._to_socket(data)
 
-    def receive(self, size: int) -> bytes:
+    async def receive(self, size: int) -> bytes:
         """Return exactly that many bytes."""
         parts = bytearray()
         while len(parts) < size:
-            piece = self._receive_some(size - len(parts))
+            piece = await self._receive_some(size - len(parts))
             if not piece:
                 if self._tls is None and parts.startswith(_ALERT):
                     raise PartitionConnectionError(
@@ -83,28 +90,28 @@ class GreetingChannel:
             return None
         return TlsSession(self._tls, self._incoming, self._outgoing)
 
-    def _receive_some(self, size: int) -> bytes:
+    async def _receive_some(self, size: int) -> bytes:
         if self._tls is None:
-            return self._from_socket(size)
+            return await self._from_socket(size)
         while True:
             try:
                 return self._tls.read(size)
             except ssl.SSLWantReadError:
-                piece = self._from_record()
+                piece = await self._from_record()
                 if not piece:
                     return b""
                 self._incoming.write(piece)
             except ssl.SSLError as error:
                 raise PartitionConnectionError(_refusal(error)) from error
 
-    def _shake_hands(self) -> None:
-        while not self._is_shaken():
-            piece = self._from_record()
+    async def _shake_hands(self) -> None:
+        while not await self._is_shaken():
+            piece = await self._from_record()
             if not piece:
                 raise PartitionConnectionError("the other side closed the connection during the TLS handshake")
             self._incoming.write(piece)
 
-    def _is_shaken(self) -> bool:
+    async def _is_shaken(self) -> bool:
         """Go on with the handshake; False: the other side has to say something first."""
         assert self._tls is not None
         is_shaken = True
@@ -113,43 +120,43 @@ class GreetingChannel:
         except ssl.SSLWantReadError:
             is_shaken = False
         except ssl.SSLError as error:
-            self._refuse(self._outgoing.read() or _SPEAK_TLS)
+            await self._refuse(self._outgoing.read() or _SPEAK_TLS)
             raise PartitionConnectionError(_refusal(error)) from error
         if self._outgoing.pending:
-            self._to_socket(self._outgoing.read())
+            await self._to_socket(self._outgoing.read())
         return is_shaken
 
-    def _refuse(self, alert: bytes) -> None:
+    async def _refuse(self, alert: bytes) -> None:
         """Say why. Closing with something unread would reset the connection, and the alert with it: it is all read."""
         with contextlib.suppress(OSError, PartitionConnectionError):
-            self._to_socket(alert)
+            await self._to_socket(alert)
             self._connection.shutdown(socket.SHUT_WR)
-            while self._from_socket(_PIECE_BYTES):
+            while await self._from_socket(_PIECE_BYTES):
                 pass
 
-    def _from_record(self) -> bytes:
+    async def _from_record(self) -> bytes:
         """Receive some bytes of the TLS record that comes, none of the next one."""
         if self._record_left > 0:
-            piece = self._from_socket(self._record_left)
+            piece = await self._from_socket(self._record_left)
             self._record_left -= len(piece)
             return piece
-        piece = self._from_socket(_RECORD_HEADER_BYTES - len(self._record_header))
+        piece = await self._from_socket(_RECORD_HEADER_BYTES - len(self._record_header))
         self._record_header += piece
         if len(self._record_header) == _RECORD_HEADER_BYTES:
             self._record_left = int.from_bytes(self._record_header[3:], "big")
             self._record_header = b""
         return piece
 
-    def _to_socket(self, data: bytes) -> None:
+    async def _to_socket(self, data: bytes) -> None:
         self._wait()
         try:
             self._connection.sendall(data)
         except TimeoutError:
             self._raise_late()
         except OSError as error:
-            raise PartitionConnectionError(f"the connection failed: {error.strerror or error}") from error
+            raise _failed(error) from error
 
-    def _from_socket(self, size: int) -> bytes:
+    async def _from_socket(self, size: int) -> bytes:
         self._wait()
         try:
             return self._connection.recv(size)
@@ -158,17 +165,57 @@ class GreetingChannel:
         except ConnectionResetError:
             return b""
         except OSError as error:
-            raise PartitionConnectionError(f"the connection failed: {error.strerror or error}") from error
+            raise _failed(error) from error
 
     def _wait(self) -> None:
         """Have the next operation end by the deadline."""
+        self._connection.settimeout(self._left_s())
+
+    def _left_s(self) -> float:
         left_s = self._deadline - time.monotonic()
         if left_s <= 0:
             self._raise_late()
-        self._connection.settimeout(left_s)
+        return left_s
 
     def _raise_late(self) -> NoReturn:
         raise PartitionConnectionError(f"the other side did not greet within {self._seconds:g} s")
+
+
+class LoopGreetingChannel(GreetingChannel):
+    """The same in an event loop; the socket does not block."""
+
+    async def _to_socket(self, data: bytes) -> None:
+        try:
+            async with asyncio.timeout(self._left_s()):
+                await asyncio.get_running_loop().sock_sendall(self._connection, data)
+        except TimeoutError:
+            self._raise_late()
+        except OSError as error:
+            raise _failed(error) from error
+
+    async def _from_socket(self, size: int) -> bytes:
+        try:
+            async with asyncio.timeout(self._left_s()):
+                return await asyncio.get_running_loop().sock_recv(self._connection, size)
+        except TimeoutError:
+            self._raise_late()
+        except ConnectionResetError:
+            return b""
+        except OSError as error:
+            raise _failed(error) from error
+
+
+def completed(greeting: Coroutine[Any, Any, T]) -> T:
+    """Run a greeting over channels that block to its end, and return its result."""
+    try:
+        greeting.send(None)
+    except StopIteration as end:
+        return end.value  # type: ignore[no-any-return]
+    raise AssertionError("a channel that blocks suspends nobody")
+
+
+def _failed(error: OSError) -> PartitionConnectionError:
+    return PartitionConnectionError(f"the connection failed: {error.strerror or error}")
 
 
 def _refusal(error: ssl.SSLError) -> str:

@@ -18,7 +18,7 @@ import msgspec
 
 from engine.errors import EngineError, PartitionConnectionError
 from engine.exchange.frames import HEADER_BYTES, FrameKind, check_frame_payload, decode_header, encode_frame
-from engine.exchange.greeting_channel import GreetingChannel
+from engine.exchange.greeting_channel import GreetingChannel, completed
 from engine.rpc.credentials import Credentials
 
 #: seconds for TLS and all four frames
@@ -37,35 +37,44 @@ class Hello(msgspec.Struct, array_like=True):
 
 
 def greet_as_reader(channel: GreetingChannel, cluster: str, credentials: Credentials | None) -> None:
-    """Prove this side to the writer and have it prove itself.
+    """Prove this side to the writer and have it prove itself, over a channel that blocks.
 
     Raises:
         PartitionConnectionError: the other side is of another cluster, or no data server.
     """
-    own = Credentials.challenge()
-    _send(channel, 1, Hello(cluster, own))
-    answer = _receive(channel, 2)
-    _check_cluster(cluster, answer)
-    if credentials is not None:
-        _check(credentials, _WRITER, own, answer)
-        _send(channel, 3, Hello(proof=credentials.prove(_READER, own, answer.challenge)))
-    else:
-        _send(channel, 3, Hello())
-    _receive(channel, 4)
+    completed(_greeting_as_reader(channel, cluster, credentials))
 
 
 def greet_as_writer(channel: GreetingChannel, cluster: str, credentials: Credentials | None) -> None:
     """Let the reader prove itself; the same with the roles exchanged."""
+    completed(greeting_as_writer(channel, cluster, credentials))
+
+
+async def _greeting_as_reader(channel: GreetingChannel, cluster: str, credentials: Credentials | None) -> None:
     own = Credentials.challenge()
-    greeting = _receive(channel, 1)
+    await _send(channel, 1, Hello(cluster, own))
+    answer = await _receive(channel, 2)
+    _check_cluster(cluster, answer)
+    if credentials is not None:
+        _check(credentials, _WRITER, own, answer)
+        await _send(channel, 3, Hello(proof=credentials.prove(_READER, own, answer.challenge)))
+    else:
+        await _send(channel, 3, Hello())
+    await _receive(channel, 4)
+
+
+async def greeting_as_writer(channel: GreetingChannel, cluster: str, credentials: Credentials | None) -> None:
+    """As greet_as_writer, for who waits in an event loop."""
+    own = Credentials.challenge()
+    greeting = await _receive(channel, 1)
     _check_cluster(cluster, greeting)
     proof = b"" if credentials is None else credentials.prove(_WRITER, own, greeting.challenge)
-    _send(channel, 2, Hello(cluster, own, proof))
-    answer = _receive(channel, 3)
+    await _send(channel, 2, Hello(cluster, own, proof))
+    answer = await _receive(channel, 3)
     if credentials is not None:
         answer.challenge = greeting.challenge
         _check(credentials, _READER, own, answer)
-    _send(channel, 4, Hello())
+    await _send(channel, 4, Hello())
 
 
 def _check_cluster(cluster: str, hello: Hello) -> None:
@@ -80,17 +89,17 @@ def _check(credentials: Credentials, other_role: str, own: bytes, hello: Hello) 
         raise PartitionConnectionError(str(error)) from error
 
 
-def _send(channel: GreetingChannel, step: int, hello: Hello) -> None:
-    channel.send(encode_frame(FrameKind.HELLO, payload=msgspec.msgpack.encode(hello), kind=step))
+async def _send(channel: GreetingChannel, step: int, hello: Hello) -> None:
+    await channel.send(encode_frame(FrameKind.HELLO, payload=msgspec.msgpack.encode(hello), kind=step))
 
 
-def _receive(channel: GreetingChannel, step: int) -> Hello:
-    header = channel.receive(HEADER_BYTES)
+async def _receive(channel: GreetingChannel, step: int) -> Hello:
+    header = await channel.receive(HEADER_BYTES)
     try:
         fields = decode_header(header)
         if fields["type"] != FrameKind.HELLO or fields["kind"] != step or fields["size"] > _HELLO_BYTES_MAX:
             raise PartitionConnectionError("the other side does not greet as a data connection does")
-        payload = channel.receive(fields["size"])
+        payload = await channel.receive(fields["size"])
         if not check_frame_payload(header, payload):
             raise PartitionConnectionError("the other side's greeting is damaged")
         return msgspec.msgpack.decode(payload, type=Hello)

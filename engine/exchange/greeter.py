@@ -1,0 +1,133 @@
+"""Greeter: accepts data connections and has strangers prove who they are, all in one thread.
+
+    listener ─┐            ┌─► greet(connection, name) ─► on_proved: a thread of its own, by its owner
+    listener ─┴─► accept ──┤
+                           └─► too many strangers: the one that has been here longest goes
+
+    one event loop: a stranger costs a socket and a coroutine
+
+A real peer proves itself within milliseconds, so that it is never among the oldest while others only hold their
+connections open; whoever says nothing goes when its greeting has lasted too long, too (greeting_channel.py).
+
+Source: sshd's MaxStartups, which drops at random; by age is ours.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import threading
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final
+
+_log = logging.getLogger(__name__)
+
+#: connections that have not proved themselves
+STRANGERS_MAX: Final = 256
+#: seconds between two lines of the log about those who had to go
+_TELL_S: Final = 10.0
+_ACCEPT_PAUSE_S: Final = 0.1
+
+
+class Greeter:
+    """Greets whoever connects.
+
+    Args:
+        listeners: bound, listening; closed by their owner after ``close``.
+        greet: in the event loop; returns whether the peer is proved and was taken over, else it is closed.
+    """
+
+    def __init__(
+        self, listeners: Sequence[socket.socket], greet: Callable[[socket.socket, str], Awaitable[bool]]
+    ) -> None:
+        self._listeners = listeners
+        self._greet = greet
+        #: oldest first  # written by: the loop
+        self._strangers: dict[asyncio.Task[None], None] = {}
+        self._evicted_count = 0
+        self._told_s = float("-inf")
+        self._is_running = threading.Event()
+        self._loop: asyncio.AbstractEventLoop
+        self._end: asyncio.Event
+        self._thread = threading.Thread(target=self._run, name="data-greet", daemon=True)
+
+    def start(self) -> None:
+        """Accept from now on."""
+        for listener in self._listeners:
+            listener.setblocking(False)
+        self._thread.start()
+        self._is_running.wait()
+
+    @property
+    def stranger_count(self) -> int:
+        """Connections that have not proved themselves."""
+        return len(self._strangers)
+
+    def close(self) -> None:
+        """Accept and greet no more; joins the thread. Idempotent."""
+        if self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._end.set)
+            self._thread.join()
+
+    def _run(self) -> None:
+        asyncio.run(self._serve())
+
+    async def _serve(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._end = asyncio.Event()
+        self._is_running.set()
+        acceptors = [asyncio.ensure_future(self._accept(listener)) for listener in self._listeners]
+        await self._end.wait()
+        tasks = [*acceptors, *self._strangers]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _accept(self, listener: socket.socket) -> None:
+        while True:
+            try:
+                connection, peer = await self._loop.sock_accept(listener)
+            except OSError as error:
+                # Descriptors may have run out: whoever is no peer gives one back.
+                _log.warning("the data server cannot accept a connection: %s", error)
+                self._evict()
+                await asyncio.sleep(_ACCEPT_PAUSE_S)
+                continue
+            name = f"{peer[0]}:{peer[1]}" if isinstance(peer, tuple) else "this host"
+            task = asyncio.ensure_future(self._meet(connection, name))
+            self._strangers[task] = None
+            task.add_done_callback(self._forget)
+            if len(self._strangers) > STRANGERS_MAX:
+                self._evict()
+
+    async def _meet(self, connection: socket.socket, name: str) -> None:
+        is_taken = False
+        try:
+            is_taken = await self._greet(connection, name)
+        finally:
+            if not is_taken:
+                connection.close()
+
+    def _forget(self, task: asyncio.Task[None]) -> None:
+        self._strangers.pop(task, None)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            _log.error("a data connection could not be greeted", exc_info=error)
+
+    def _evict(self) -> None:
+        """Have the stranger go that has been here longest."""
+        oldest = next(iter(self._strangers), None)
+        if oldest is None:
+            return
+        del self._strangers[oldest]
+        oldest.cancel()
+        self._evicted_count += 1
+        now_s = time.monotonic()
+        if now_s - self._told_s >= _TELL_S:
+            _log.warning(
+                "%d data connections that proved nothing were closed for others (at most %d are held)",
+                self._evicted_count,
+                STRANGERS_MAX,
+            )
+            self._told_s, self._evicted_count = now_s, 0

@@ -1,26 +1,173 @@
-"""SIGTERM while a script waits for its job: the job is cancelled, its leavings are removed, then the process ends.
+"""SIGTERM and Ctrl-C while a script waits for its job, or while something is cleaned up.
 
-    with leaving_on_termination(): ...      TerminatedError, a SystemExit(143), instead of a sudden death
+    with leaving_on_termination(): ...      SIGTERM raises TerminatedError, a SystemExit(143), instead of a sudden death
+
+    with uninterrupted() as interrupts:     neither signal is raised within, but at the end
+        interrupts.tell(begin_to_cancel)    called once as soon as there is one, also one that came before
+        job.result()
 
 Python ends at once on SIGTERM, with no ``finally`` and no ``atexit``: staging and spill folders would lie about until
-the next start sweeps them. Only the main thread can take signals, and a script that has a handler of its own keeps it.
+the next start sweeps them. Ctrl-C raises wherever the main thread is, and a second one raises again: within a lock of
+``threading``, a ``finally``, a wait for threads that end. So what waits for a job of this process, and what cleans up,
+takes no signal on its way:
+
+    signal ─► within uninterrupted()          kept; raised at the end, in place of the error it may have caused
+           ─► within _SAME_S of the last      the same wish once more (a key that bounces, a group that is signalled)
+           ─► else                            raised here
+    10 s after the first one, with the cleaning still at work, another one is raised all the same: who presses Ctrl-C
+    then wants to leave now. While Python ends, they only wait.
+
+Only the main thread takes signals; a script that has a handler of its own keeps it, and nothing is kept back then.
 """
 
 from __future__ import annotations
 
+import atexit
+import math
 import signal
 import threading
-from collections.abc import Iterator
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import FrameType
+from types import FrameType, TracebackType
+from typing import Any, Self
+
+#: signals so close together are one wish
+_SAME_S = 0.5
+#: from then on a signal breaks off what cleans up
+_PATIENCE_S = 10.0
 
 
 class TerminatedError(SystemExit):
     """The process was asked to end; its ``code`` is what a shell says of a process that SIGTERM ended."""
 
 
-def _leave(number: int, _frame: FrameType | None) -> None:
-    raise TerminatedError(128 + number)
+class _Signals:
+    """Handler of both signals. Main thread only, as handlers are."""
+
+    def __init__(self) -> None:
+        #: blocks that keep signals
+        self._depth = 0
+        self._kept: int | None = None
+        #: when the one that is kept came, or the last one was raised
+        self._since_s = -math.inf
+        self._listeners: list[Callable[[], object]] = []
+        #: handlers that this one stands for, and how many blocks want it to
+        self._previous: dict[int, Any] = {}
+        self._wanted: Counter[int] = Counter()
+        self._is_watching_the_end = False
+
+    def take(self, number: int, _frame: FrameType | None = None) -> None:
+        """Raise a signal, or keep it."""
+        now_s = time.monotonic()
+        passed_s = now_s - self._since_s
+        if self._depth and self._kept is not None:
+            if passed_s < _PATIENCE_S:
+                return
+        elif passed_s < _SAME_S:
+            return
+        elif self._depth:
+            self._kept, self._since_s = number, now_s
+            for listener in self._listeners:
+                listener()
+            return
+        self._since_s = now_s
+        raise _error_of(number)
+
+    def hold(self, *numbers: int) -> None:
+        """Take these signals where nobody else does."""
+        if not self._is_watching_the_end:
+            self._is_watching_the_end = True
+            atexit.register(self._end)
+        for number in numbers:
+            self._wanted[number] += 1
+            handler = signal.getsignal(number)
+            if handler is signal.SIG_DFL or handler is signal.default_int_handler:
+                self._previous[number] = handler
+                signal.signal(number, self.take)
+
+    def let_go(self, *numbers: int) -> None:
+        """Give signals back, unless one was raised a moment ago: what follows it is on its way out."""
+        self._wanted.subtract(numbers)
+        if time.monotonic() - self._since_s < _SAME_S:
+            return
+        for number in [number for number in self._previous if self._wanted[number] <= 0]:
+            handler = self._previous.pop(number)
+            if signal.getsignal(number) == self.take:
+                signal.signal(number, handler)
+
+    def begin(self) -> None:
+        """Keep signals from now on."""
+        if self._depth == 0:
+            self._kept = None
+            self._listeners.clear()
+        self._depth += 1
+
+    def listen(self, listener: Callable[[], object]) -> None:
+        """Call something when a signal comes, or now when one has come."""
+        self._listeners.append(listener)
+        if self._kept is not None:
+            listener()
+        else:
+            self._since_s = -math.inf  # a program that begins anew has got over the last one
+
+    def end(self, listener: Callable[[], object] | None) -> BaseException | None:
+        """Keep signals no more; return what is to be raised for one that came."""
+        if listener is not None:
+            self._listeners.remove(listener)
+        self._depth -= 1
+        if self._depth or self._kept is None:
+            return None
+        number, self._kept, self._since_s = self._kept, None, time.monotonic()
+        return _error_of(number)
+
+    def _end(self) -> None:
+        """Keep what comes while Python ends: everything that is left to be done is cleaning."""
+        self.hold(signal.SIGINT, signal.SIGTERM)
+        self.begin()
+
+
+def _error_of(number: int) -> BaseException:
+    return TerminatedError(128 + number) if number == signal.SIGTERM else KeyboardInterrupt()
+
+
+_SIGNALS = _Signals()
+
+
+class Interrupts:
+    """Signals that are kept until the end of a block."""
+
+    def __init__(self) -> None:
+        self._is_main = threading.current_thread() is threading.main_thread()
+        self._listener: Callable[[], object] | None = None
+
+    def tell(self, listener: Callable[[], object]) -> None:
+        """Let a function be called once when a signal comes, from within whatever runs then; once a block."""
+        if self._is_main:
+            self._listener = listener
+            _SIGNALS.listen(listener)
+
+    def __enter__(self) -> Self:
+        if self._is_main:
+            _SIGNALS.hold(signal.SIGINT, signal.SIGTERM)
+            _SIGNALS.begin()
+        return self
+
+    def __exit__(
+        self, _error_type: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        if not self._is_main:
+            return
+        interrupt = _SIGNALS.end(self._listener)
+        _SIGNALS.let_go(signal.SIGINT, signal.SIGTERM)
+        if interrupt is not None:
+            raise interrupt from None
+
+
+def uninterrupted() -> Interrupts:
+    """Return a block that no signal breaks off; what came is raised at its end."""
+    return Interrupts()
 
 
 @contextmanager
@@ -30,8 +177,8 @@ def leaving_on_termination() -> Iterator[None]:
     if not is_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
         yield
         return
-    signal.signal(signal.SIGTERM, _leave)
+    _SIGNALS.hold(signal.SIGTERM)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        _SIGNALS.let_go(signal.SIGTERM)

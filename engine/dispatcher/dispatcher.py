@@ -305,6 +305,9 @@ class Dispatcher(RpcEndpoint):
             self._on_over(job_id)
             self.spawn(self._keeper.forget(ended.job, ended.journal), f"remains of {job_id}")
         else:
+            # One that is being stored is not there yet: it would begin although it was cancelled.
+            while (submission := self._submissions.get(job_id)) is not None:
+                await submission.wait()
             await self._keeper.cancel(job_id)
             await self._cancel(job_id)
         return ACKNOWLEDGE

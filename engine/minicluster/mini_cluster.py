@@ -25,6 +25,7 @@ import asyncio
 import atexit
 import bisect
 import concurrent.futures
+import contextlib
 import logging
 import os
 import threading
@@ -35,6 +36,7 @@ from typing import Any, TypeVar
 
 from engine.client.failure_text import job_error
 from engine.client.job_result import JobResult, job_result
+from engine.client.termination import uninterrupted
 from engine.clock import Clock, SystemClock
 from engine.config.loader import configuration_from_texts
 from engine.config.options import (
@@ -122,6 +124,8 @@ class MiniCluster:
         self._waiting: list[_InLine] = []
         self._arrivals = 0
         self._runs: dict[JobId, asyncio.Task[JobOutcome]] = {}
+        self._starting: asyncio.Task[ClusterComponents] | None = None
+        self._giving_up: set[asyncio.Task[bool]] = set()
         self._job_ended = asyncio.Condition()
         self._fatal_error: BaseException | None = None
         self._failed = asyncio.Event()
@@ -139,20 +143,22 @@ class MiniCluster:
         ``on_progress`` is called in this thread, about five times a second. Raises what the job failed with
         (JobExecutionError and its kin). An interrupt from the keyboard cancels the job, waits for its end and goes on.
         """
-        loop = self._started_loop()
-        run: concurrent.futures.Future[JobOutcome] = concurrent.futures.Future()
-        try:
-            # An interrupt may find the job running in this call already: its end is a wait for Python's lock.
-            loop.call_soon_threadsafe(self._begin, job_graph, run)
-            outcome = self._await_outcome(run, job_graph.job_id, on_progress)
-        except BaseException:
-            # The caller goes away (Ctrl-C, or its own callback failed): nobody is left who wants the job.
-            if not run.done() and self._call(self._give_up(job_graph.job_id)):
-                concurrent.futures.wait([run])
-            raise
-        if outcome.status != "FINISHED":
-            raise job_error(outcome)
-        return job_result(outcome)
+        job_id = job_graph.job_id
+        with uninterrupted() as interrupts:
+            loop = self._started_loop()
+            run: concurrent.futures.Future[JobOutcome] = concurrent.futures.Future()
+            try:
+                loop.call_soon_threadsafe(self._begin, job_graph, run)
+                interrupts.tell(lambda: loop.call_soon_threadsafe(self._begin_to_give_up, job_id))
+                outcome = self._await_outcome(run, job_id, on_progress)
+            except BaseException:
+                # The caller's own callback failed, or its patience ended: nobody is left who wants the job.
+                if not run.done() and self._call(self._give_up(job_id)):
+                    concurrent.futures.wait([run])
+                raise
+            if outcome.status != "FINISHED":
+                raise job_error(outcome)
+            return job_result(outcome)
 
     def cancel(self, job_id: JobId) -> None:
         """Begin to cancel a job; one that is not known or has ended is left alone."""
@@ -160,7 +166,11 @@ class MiniCluster:
             self._call(self._abandon(job_id))
 
     def close(self) -> None:
-        """End all jobs and all threads; idempotent. The cluster cannot be used again."""
+        """End all jobs and all threads; idempotent. The cluster cannot be used again. No signal breaks it off."""
+        with uninterrupted():
+            self._close()
+
+    def _close(self) -> None:
         with self._lock:
             if self._is_closed:
                 return
@@ -227,6 +237,12 @@ class MiniCluster:
         task = self._runs[job_graph.job_id] = asyncio.get_running_loop().create_task(self._run_job(job_graph))
         task.add_done_callback(ended)
 
+    def _begin_to_give_up(self, job_id: JobId) -> None:
+        """Give a job up; who waits for it hears of its end."""
+        task = asyncio.get_running_loop().create_task(self._give_up(job_id))
+        self._giving_up.add(task)
+        task.add_done_callback(self._giving_up.discard)
+
     async def _give_up(self, job_id: JobId) -> bool:
         """Begin to cancel a job, in the line too; return whether there is one whose end can be waited for."""
         task = self._runs.get(job_id)
@@ -290,13 +306,24 @@ class MiniCluster:
         if self._slots_follow_job:
             slots = max(slots, parallelism)
         if self._components is None:
-            self._components = await self._start(slots)
+            self._components = await self._started(slots)
         task_executor = self._components.task_executor
         if not self._demands and task_executor.slot_table.is_idle:
             self._components.resources.ensure_network(network_segments(job_graph))
             if slots != task_executor.slot_table.slot_count:
                 await task_executor.resize(slots)
         return self._components
+
+    async def _started(self, slot_count: int) -> ClusterComponents:
+        """Return the components once they have started, whatever becomes of the job that needs them first."""
+        if self._starting is None:
+            self._starting = asyncio.get_running_loop().create_task(self._start(slot_count))
+        try:
+            return await asyncio.shield(self._starting)
+        except BaseException:
+            if self._starting.done() and (self._starting.cancelled() or self._starting.exception() is not None):
+                self._starting = None  # the next job tries again
+            raise
 
     def _fits(self, parallelism: int) -> bool:
         assert self._components is not None, "a job runs, so the cluster is started"
@@ -382,6 +409,9 @@ class MiniCluster:
         self._component_failed(error)
 
     async def _stop(self) -> None:
+        if self._components is None and self._starting is not None:
+            with contextlib.suppress(Exception):  # then there is nothing to be stopped
+                self._components = await self._starting
         if self._components is not None:
             await self._components.stop()
         async with self._job_ended:
@@ -422,24 +452,26 @@ def mini_cluster(settings: Mapping[str, str], owner: object | None = None) -> Mi
 
 def release_mini_clusters(owner: object) -> None:
     """Close the clusters that ``owner`` was the last one to use; others live on."""
-    unused = []
-    with _clusters_lock:
-        for key, shared in list(_clusters.items()):
-            if owner in shared.owners:
-                shared.owners.discard(owner)
-                if not shared.owners:
-                    unused.append(_clusters.pop(key).cluster)
-    for cluster in unused:
-        cluster.close()
+    with uninterrupted():
+        unused = []
+        with _clusters_lock:
+            for key, shared in list(_clusters.items()):
+                if owner in shared.owners:
+                    shared.owners.discard(owner)
+                    if not shared.owners:
+                        unused.append(_clusters.pop(key).cluster)
+        for cluster in unused:
+            cluster.close()
 
 
 def close_mini_clusters() -> None:
     """Close all clusters of this process; runs at exit."""
-    with _clusters_lock:
-        clusters = [shared.cluster for (pid, _), shared in _clusters.items() if pid == os.getpid()]
-        _clusters.clear()
-    for cluster in clusters:
-        cluster.close()
+    with uninterrupted():
+        with _clusters_lock:
+            clusters = [shared.cluster for (pid, _), shared in _clusters.items() if pid == os.getpid()]
+            _clusters.clear()
+        for cluster in clusters:
+            cluster.close()
 
 
 atexit.register(close_mini_clusters)

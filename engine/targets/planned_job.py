@@ -16,7 +16,7 @@ import msgspec
 
 from engine.client.job_listener import JobListener, current_listener
 from engine.client.job_result import JobResult
-from engine.client.termination import leaving_on_termination
+from engine.client.termination import leaving_on_termination, uninterrupted
 from engine.config.loader import Configuration
 from engine.config.options import (
     ADAPTIVE,
@@ -100,11 +100,12 @@ def run_to_end(
             listener.on_submitted(job_id, job.graph.name)
             result = wait(listener)
     except BaseException as error:
-        if not isinstance(error, EngineError):
-            give_up()
-        if is_submitted:
-            is_cancel = isinstance(error, JobCancelledError | KeyboardInterrupt | SystemExit)
-            listener.on_failed(job_id, "CANCELED" if is_cancel else "FAILED", error)
+        with uninterrupted():
+            if not isinstance(error, EngineError):
+                give_up()
+            if is_submitted:
+                is_cancel = isinstance(error, JobCancelledError | KeyboardInterrupt | SystemExit)
+                listener.on_failed(job_id, "CANCELED" if is_cancel else "FAILED", error)
         raise
     result = msgspec.structs.replace(result, splits=job.splits)
     listener.on_finished(result)

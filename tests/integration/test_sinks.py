@@ -378,7 +378,7 @@ NATIVE_JOB = """
 
 
 @pytest.mark.sample("values")
-@pytest.mark.parametrize("way", ["python", "python terminated", "flink-run", "flink-run terminated"])
+@pytest.mark.parametrize("way", ["python", "python twice", "python terminated", "flink-run", "flink-run terminated"])
 @pytest.mark.parametrize("job", ["python function after a spilled sort", "native join"])
 def test_an_interrupt_leaves_nothing_behind(start, tmp_path, way, job):
     script = tmp_path / "job.py"
@@ -393,8 +393,11 @@ def test_an_interrupt_leaves_nothing_behind(start, tmp_path, way, job):
     assert process.poll() is None, process.communicate()
     children = psutil.Process(process.pid).children(recursive=True)
     process.send_signal(signal.SIGTERM if "terminated" in way else signal.SIGINT)
+    if "twice" in way:
+        time.sleep(0.02)
+        process.send_signal(signal.SIGINT)
     stdout, stderr = process.communicate(timeout=60)
-    interrupted = (130, -signal.SIGINT, 1) if way == "python" else (130,)
+    interrupted = (130, -signal.SIGINT, 1) if "python" in way else (130,)
     assert process.returncode in ((143,) if "terminated" in way else interrupted), stderr
     assert "finished" not in stdout.splitlines()
     assert len(stderr.splitlines()) <= 30, stderr

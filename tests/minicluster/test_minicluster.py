@@ -18,6 +18,7 @@ from engine.dispatcher.dispatcher import Dispatcher
 from engine.errors import EngineError, JobCancelledError, JobExecutionError, PlanError
 from engine.gateways.job_queue import WaitingJob, WaitingReason
 from engine.graph.source_spec import SinkSpec
+from engine.minicluster.cluster_components import ClusterComponents
 from engine.minicluster.mini_cluster import (
     MiniCluster,
     close_mini_clusters,
@@ -425,7 +426,9 @@ def test_an_interrupt_from_the_keyboard_cancels_the_job_and_leaves_nothing(clust
         while is_waiting and not cluster._waiting:
             time.sleep(0.01)
         time.sleep(0.1)
-        os.kill(os.getpid(), signal.SIGINT)
+        for _ in range(3):
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.01)
 
     interrupter = threading.Thread(target=interrupt)
     interrupter.start()
@@ -460,6 +463,29 @@ def test_an_interrupt_while_a_job_is_handed_over_leaves_nothing(cluster, resourc
         cluster.submit(graph)
     assert resources.ended_jobs == ([graph.job_id] if is_handed_over else [])
     assert cluster.submit(job_graph([2])).state == "FINISHED"
+
+
+@pytest.mark.parametrize("is_used_again", [True, False])
+def test_an_interrupt_while_the_cluster_starts_leaves_nothing_of_it(resources, monkeypatch, is_used_again):
+    threads, descriptors = set(threading.enumerate()), set(Path("/proc/self/fd").iterdir())
+    start, starts = ClusterComponents.start, []
+
+    async def interrupted(self) -> None:
+        starts.append(self)
+        os.kill(os.getpid(), signal.SIGINT)
+        await asyncio.sleep(0.3)
+        await start(self)
+
+    monkeypatch.setattr(ClusterComponents, "start", interrupted)
+    cluster = MiniCluster(SETTINGS, resources)
+    with pytest.raises(KeyboardInterrupt):
+        cluster.submit(job_graph([2]))
+    if is_used_again:
+        assert cluster.submit(job_graph([2])).state == "FINISHED"
+    cluster.close()
+    assert len(starts) == 1 and resources.is_closed
+    assert set(threading.enumerate()) <= threads
+    assert set(Path("/proc/self/fd").iterdir()) <= descriptors
 
 
 def test_a_job_that_does_not_fit_waits_for_the_one_that_runs(resources):

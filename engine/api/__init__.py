@@ -18,6 +18,7 @@ runner.py              what a data set needs of its environment
 logical_node.py        the program under construction, and the Plan made of it
 planning.py            exact splits, explain
 key_samples.py         join keys are sampled better than other columns
+bad_rows.py            malformed rows that are left out, kept and told
 executor.py            where plans run
 results.py             tables and rows in the client
 """

@@ -22,6 +22,7 @@ from typing import Any, Self
 
 import pyarrow as pa
 
+from engine.api.bad_rows import bad_row_sinks, warn_of_bad_rows
 from engine.api.data_set import DataSet
 from engine.api.executor import check_target, executor_of
 from engine.api.key_samples import with_samples
@@ -31,6 +32,7 @@ from engine.api.planning import explain_plan, with_exact_splits
 from engine.api.results import read_parts
 from engine.api.unwritten_outputs import UNWRITTEN
 from engine.client.job_result import JobResult
+from engine.client.termination import uninterrupted
 from engine.commit.output_check import check_outputs
 from engine.config.command_line import current_command_line
 from engine.config.loader import Configuration, load_configuration
@@ -56,6 +58,7 @@ class Environment:
         self._target = target or current_command_line().target or "local"
         check_target(self._target)
         self._sinks: list[LogicalNode] = []
+        self._bad_row_paths: set[str] = set()
         self._folder: Path | None = None
         self._remove_folder: weakref.finalize[Any, Environment] | None = None
         self._result_count = 0
@@ -74,13 +77,14 @@ class Environment:
 
     def close(self) -> None:
         """Remove temporary data and end what ran its jobs; its data sets cannot run any more. Idempotent."""
-        self._is_closed = True
-        self._sinks.clear()
-        if self._has_run:
-            self._has_run = False
-            executor_of(self._target).release(self._configuration)
-        if self._remove_folder is not None:
-            self._remove_folder()
+        with uninterrupted():
+            self._is_closed = True
+            self._sinks.clear()
+            if self._has_run:
+                self._has_run = False
+                executor_of(self._target).release(self._configuration)
+            if self._remove_folder is not None:
+                self._remove_folder()
 
     @property
     def configuration(self) -> Configuration:
@@ -110,15 +114,18 @@ class Environment:
         null_values: Sequence[str] = ("",),
         on_bad_row: str = "fail",
         encoding: str | None = None,
+        bad_rows_path: PathLike | None = None,
         rate_limit: float | None = None,
     ) -> DataSet:
         """Read delimited text: a file, a folder, a glob, or a list of those.
 
-        Without ``schema`` types come from a sample (``explain`` shows it) and, without ``header``, columns are called
-        column_0, column_1 and so on. An unquoted empty field is null, a quoted one the empty string. ``on_bad_row``:
-        "fail" with file, line and column, or "skip" and count. ``encoding``: UTF-8, or one by Python's name, such as
-        "cp1252". Digits that a number would lose (007, ids beyond int64) stay text. ``rate_limit``, on any source: at
-        most so many rows a second of all subtasks together, given out smoothly.
+        Without ``schema`` types come from a sample (``explain`` shows it), digits that a number would lose (007, ids
+        beyond int64) stay text, and, without ``header``, columns are called column_0, column_1 and so on. An unquoted
+        empty field is null, a quoted one the empty string. ``on_bad_row``: "fail" with file, line and column, or "skip"
+        and count (``JobResult.bad_rows``); ``bad_rows_path`` then names a folder of CSV that each job which reads the
+        source writes: file, line, reason and text of what it left out. ``encoding``: UTF-8, or one by Python's name,
+        such as "cp1252". ``rate_limit``, on any source: at most so many rows a second of all subtasks together, given
+        out smoothly.
         """
         # Sources that a script does not read are not loaded.
         from engine.connectors.csv_source import csv_source  # noqa: PLC0415
@@ -132,6 +139,7 @@ class Environment:
             null_values=null_values,
             on_bad_row=on_bad_row,
             encoding=encoding,
+            bad_rows_path=bad_rows_path,
             parallelism=self.parallelism,
         )
         return self._source(*source, rate_limit)
@@ -201,6 +209,7 @@ class Environment:
         chosen = current_command_line().job_name or name or _script_name()
         if not sinks:
             raise PlanError("there is nothing to execute: call write_csv, write_parquet or another write_* first")
+        sinks = self._with_bad_rows(sinks)
         if not executor_of(self._target).is_dry:
             check_outputs([sink.operator.spec for sink in sinks if isinstance(sink.operator, Sink)])
         return self._run(sinks, chosen)
@@ -221,10 +230,21 @@ class Environment:
         folder = self.temporary_folder() / f"result-{self._result_count}"
         sink = LogicalNode(Sink(SinkSpec("arrow", os.fspath(folder))), (node,), node.schema)
         try:
-            self._run([sink], f"{_script_name()} (collect)")
+            result = self._run(self._with_bad_rows([sink]), f"{_script_name()} (collect)")
+            warn_of_bad_rows(result)
             return read_parts(folder, node.schema)
         finally:
-            shutil.rmtree(folder, ignore_errors=True)
+            with uninterrupted():
+                shutil.rmtree(folder, ignore_errors=True)
+
+    def _with_bad_rows(self, sinks: list[LogicalNode]) -> list[LogicalNode]:
+        """Return sinks and those of malformed records that sources beneath them are to keep.
+
+        A folder that was there before this environment wrote it is an error, as with every output.
+        """
+        kept = bad_row_sinks(sinks, self._bad_row_paths)
+        self._bad_row_paths.update(sink.operator.spec.path for sink in kept if isinstance(sink.operator, Sink))
+        return [*sinks, *kept]
 
     def explain_node(self, node: LogicalNode) -> str:
         """Return the explained plan of a node: of its declared sinks, or as it would be collected."""
@@ -241,10 +261,16 @@ class Environment:
         if self._folder is None:
             scratch = scratch_folder()
             sweep(scratch, FolderPrefix.CLIENT)
-            own = ProcessFolder.create(scratch, FolderPrefix.CLIENT)
-            self._folder = own.path
-            self._remove_folder = weakref.finalize(self, own.close)
+            with uninterrupted():
+                own = ProcessFolder.create(scratch, FolderPrefix.CLIENT)
+                self._folder = own.path
+                self._remove_folder = weakref.finalize(self, _remove, own)
         return self._folder
+
+
+def _remove(folder: ProcessFolder) -> None:
+    with uninterrupted():
+        folder.close()
 
 
 class _Elsewhere:

@@ -66,13 +66,15 @@ class SubmitListener:
         self._say(f"Job with JobID {result.job_id} has finished.")
         self._say(f"Job State: {result.state}")
         self._say(f"Job Runtime: {result.runtime_ms} ms")
+        if result.bad_rows:
+            self._say(f"Bad Rows: {result.bad_rows} left out (on_bad_row='skip')")
         for line in result.report if self._is_verbose else ():
             self._say(line)
 
     def on_failed(self, job_id: str, state: str, error: BaseException) -> None:
         """Print the state; the error itself is reported when it leaves the script."""
         self._progress.stop()
-        self.report = {"job_id": job_id, "state": state, "runtime_ms": 0, "vertices": []}
+        self.report = {"job_id": job_id, "state": state, "runtime_ms": 0, "bad_rows": 0, "vertices": []}
         self._say(f"Job with JobID {job_id} ended in state {state}.")
 
 
@@ -173,6 +175,7 @@ def submit(options: argparse.Namespace) -> int:
             "job_id": None,
             "state": "FAILED" if exit_code else "NONE",
             "runtime_ms": 0,
+            "bad_rows": 0,
             "vertices": [],
         }
         print(json.dumps(listener.report or empty), file=stdout, flush=True)

@@ -123,6 +123,11 @@ def current_listener() -> JobListener:
     return _current
 
 
+def is_watched() -> bool:
+    """Whether somebody is told what happens to jobs."""
+    return not isinstance(_current, SilentListener)
+
+
 def install_listener(listener: JobListener) -> None:
     """Make ``listener`` the one that is told about this process's jobs."""
     global _current  # noqa: PLW0603 - one command a process, set before the script starts

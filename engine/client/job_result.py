@@ -103,8 +103,21 @@ class JobResult(msgspec.Struct, frozen=True):
     #: heavy keys that the planner had split, a line for each join
     splits: tuple[str, ...] = ()
 
+    @property
+    def bad_rows(self) -> int:
+        """Malformed rows of the input that were left out (``on_bad_row="skip"``), of all sources."""
+        return sum(subtask.bad_rows for vertex in self.vertices for subtask in vertex.subtasks)
+
+    def __repr__(self) -> str:
+        return f"<JobResult {self._head}>"
+
+    @property
+    def _head(self) -> str:
+        left_out = f", {_counted(self.bad_rows, 'bad row')} left out" if self.bad_rows else ""
+        return f"{self.job_id} ({self.name}) {self.state} after {self.runtime_ms / 1000:.1f} s{left_out}"
+
     def __str__(self) -> str:
-        head = f"job {self.job_id} ({self.name}) {self.state} after {self.runtime_ms / 1000:.1f} s"
+        head = f"job {self._head}"
         return "\n".join((head, *(f"  {line}" for line in self.report)))
 
     @property
@@ -113,7 +126,7 @@ class JobResult(msgspec.Struct, frozen=True):
         vertices = (
             f"{vertex.name}: {_counted(len(vertex.subtasks), 'subtask')}, "
             f"{_counted(sum(subtask.rows_out for subtask in vertex.subtasks), 'row')} out, "
-            f"{size_text(vertex.spilled_bytes)} spilled{_spilled_by(vertex)}{_stored(vertex)}"
+            f"{_left_out(vertex)}{size_text(vertex.spilled_bytes)} spilled{_spilled_by(vertex)}{_stored(vertex)}"
             f"{_begun_again(vertex)}{_peaks(vertex)}"
             for vertex in self.vertices
         )
@@ -127,6 +140,7 @@ class JobResult(msgspec.Struct, frozen=True):
             "job_id": self.job_id,
             "state": self.state,
             "runtime_ms": self.runtime_ms,
+            "bad_rows": self.bad_rows,
             "vertices": [
                 {
                     "name": vertex.name,
@@ -158,6 +172,12 @@ def _spilled_by(vertex: VertexResult) -> str:
     if spilled and results > 0:
         spilled.append(f"{size_text(results)} of sorted results")
     return f" ({', '.join(spilled)})" if spilled else ""
+
+
+def _left_out(vertex: VertexResult) -> str:
+    """Say how many malformed rows of its input it left out, if any."""
+    count = sum(subtask.bad_rows for subtask in vertex.subtasks)
+    return f"{_counted(count, 'bad row')} left out, " if count else ""
 
 
 def _stored(vertex: VertexResult) -> str:

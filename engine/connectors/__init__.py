@@ -10,6 +10,7 @@ arrow_source.py   row_source.py                     arrow_reader.py             
 records_parts.py       what parts say of their columns, and the manifest made of it
 distinct_sketch.pyx    about how many different values a column has
 paths.py               files of a path, folder or glob
+csv_rejects.py         malformed records as rows, where they are to be kept
 csv_dialect.py         delimiter and quote
 csv_encoding.py        other encodings than UTF-8
 csv_inference.py       types of a file without a schema

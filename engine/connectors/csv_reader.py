@@ -137,7 +137,7 @@ class CsvReader:
         if isinstance(record, UnclosedRecord):
             if is_header or not self._skips:
                 raise self._unclosed_error(file.name, record.field_index, record.quote_position)
-            self.bad_rows += 1
+            self._skip(file.name, record.quote_position, b"")
             self.bytes_read += end - begin
             yield end, []
             return
@@ -223,9 +223,13 @@ class CsvReader:
             if not isinstance(part, BadRecord):
                 yield from self._batches(part)
             elif self._skips:
-                self.bad_rows += 1
+                self._skip(path, begin + part.begin, bytes(data[part.begin : part.end]))
             else:
                 raise self._data_error(path, begin + part.begin, bytes(data[part.begin : part.end]))
+
+    def _skip(self, path: str, position: int, record: bytes) -> None:
+        """Count a malformed record; b"" is one of a quote that none closes, too long to be taken into memory."""
+        self.bad_rows += 1
 
     def _parse_natively(self, data: memoryview) -> list[pa.RecordBatch] | None:
         if self._column_parser is None:
@@ -285,14 +289,20 @@ def _copied(data: memoryview, size_bytes: int) -> memoryview:
 
 def count_lines_before(path: str, position: int) -> int:
     """Return the number of physical lines that end before a position, which is not within a line end."""
-    count = 0
+    return count_lines(path, 0, position)
+
+
+def count_lines(path: str, begin: int, end: int) -> int:
+    """Return the number of physical lines that end between two positions, neither of which is within a line end."""
+    count, left = 0, end - begin
     with Path(path).open("rb") as file:
-        while position > 0:
-            chunk = file.read(min(position, 4 * BLOCK_BYTES))
+        file.seek(begin)
+        while left > 0:
+            chunk = file.read(min(left, 4 * BLOCK_BYTES))
             if not chunk:
                 break
-            if chunk.endswith(b"\r") and len(chunk) < position:
+            if chunk.endswith(b"\r") and len(chunk) < left:
                 chunk += file.read(1)
             count += count_line_ends(chunk)
-            position -= len(chunk)
+            left -= len(chunk)
     return count

@@ -11,6 +11,7 @@ The splits are provisional: ``csv_splits.exact_splits`` moves them to record bou
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 
 import msgspec
@@ -23,7 +24,7 @@ from engine.connectors.csv_inference import header_names, infer_file_schema
 from engine.connectors.csv_parse import BlockParser, other_delimiter
 from engine.connectors.csv_sample import csv_statistics, first_head, sample_blocks
 from engine.connectors.csv_splits import provisional_splits
-from engine.connectors.paths import PathLike, expand_paths, refuse_compressed
+from engine.connectors.paths import PathLike, expand_paths, local_path, refuse_compressed
 from engine.errors import ConfigurationError, SchemaError
 from engine.graph.source_spec import CsvSource, SourceStatistics
 
@@ -41,6 +42,7 @@ def csv_source(
     null_values: Sequence[str] = ("",),
     on_bad_row: str = "fail",
     encoding: str | None = None,
+    bad_rows_path: PathLike | None = None,
     parallelism: int = 1,
 ) -> tuple[CsvSource, SourceStatistics, pa.Schema]:
     """Return a CSV source, what is known of its size, and its schema.
@@ -49,8 +51,7 @@ def csv_source(
         that does not end).
     """
     dialect = CsvDialect.of(delimiter, quote)
-    if on_bad_row not in ON_BAD_ROW:
-        raise ConfigurationError(f"on_bad_row={on_bad_row!r}: choose one of {', '.join(ON_BAD_ROW)}")
+    _check_bad_rows(on_bad_row, bad_rows_path)
     if isinstance(null_values, str):
         raise ConfigurationError(f"null_values={null_values!r}: must be a list of strings")
     paths = expand_paths(path, "read_csv")
@@ -68,6 +69,7 @@ def csv_source(
         null_values=tuple(null_values),
         on_bad_row=on_bad_row,
         encoding=checked_encoding(encoding, delimiter, quote),
+        bad_rows_path=local_path(bad_rows_path, "bad_rows_path") if bad_rows_path is not None else "",
     )
     is_inferred = schema is None
     note = ""
@@ -88,6 +90,13 @@ def csv_source(
     if head:
         warn_of_mistakes(spec, head, file_schema, dialect, is_inferred=is_inferred)
     return spec, csv_statistics(spec, head, file_schema, note), schema
+
+
+def _check_bad_rows(on_bad_row: str, path: PathLike | None) -> None:
+    if on_bad_row not in ON_BAD_ROW:
+        raise ConfigurationError(f"on_bad_row={on_bad_row!r}: choose one of {', '.join(ON_BAD_ROW)}")
+    if path is not None and on_bad_row != "skip":
+        raise ConfigurationError(f"bad_rows_path={os.fspath(path)!r}: needs on_bad_row='skip'")
 
 
 def _schema_text(schema: pa.Schema) -> str:

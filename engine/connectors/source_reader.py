@@ -50,6 +50,10 @@ def open_source(
     """Return the reader of some splits of a source."""
     # Loaded when there is a source of the format: most jobs have one or two.
     match spec:
+        case CsvSource(is_rejects=True):
+            from engine.connectors.csv_rejects import CsvRejects  # noqa: PLC0415
+
+            return CsvRejects(spec, splits)
         case CsvSource():
             from engine.connectors.csv_reader import CsvReader  # noqa: PLC0415
 

@@ -40,6 +40,10 @@ class CsvSource(msgspec.Struct, frozen=True, tag="csv"):
     on_bad_row: str = "fail"
     #: Python's name of the encoding; "": UTF-8, taken as it is
     encoding: str = ""
+    #: where malformed records that are skipped are written, "": nowhere; absolute
+    bad_rows_path: str = ""
+    #: whether the rows are the malformed records (``csv_rejects``)
+    is_rejects: bool = False
 
 
 class ParquetSource(msgspec.Struct, frozen=True, tag="parquet"):

@@ -68,7 +68,7 @@ def test_json_is_exactly_one_object_on_stdout(run, job):
     done = run(*FLINK_RUN, "job", "submit", "--json", job())
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
-    assert set(report) == {"job_id", "state", "runtime_ms", "vertices"}
+    assert set(report) == {"job_id", "state", "runtime_ms", "bad_rows", "vertices"}
     assert re.fullmatch("[0-9a-f]{32}", report["job_id"])
     assert report["state"] == "FINISHED"
     assert isinstance(report["runtime_ms"], int)
@@ -87,7 +87,7 @@ def test_json_of_a_failed_job_is_one_object_too(run, job):
     assert done.returncode == 1
     report = json.loads(done.stdout)
     assert report["state"] == "FAILED"
-    assert set(report) == {"job_id", "state", "runtime_ms", "vertices"}
+    assert set(report) == {"job_id", "state", "runtime_ms", "bad_rows", "vertices"}
 
 
 def test_a_failing_job_exits_with_1_and_its_error_begins_with_the_cause(run, job, tmp_path):

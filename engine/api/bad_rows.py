@@ -1,0 +1,40 @@
+"""Malformed rows that a job leaves out: kept where a source says so, and told where nobody sees the job's result.
+
+bad_row_sinks(sinks, written)     a sink for each source with ``bad_rows_path``: its malformed records as CSV
+warn_of_bad_rows(result)          of collect, count and the like, whose JobResult nobody is given
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Sequence
+
+from engine.api.logical_node import LogicalNode, reachable
+from engine.client.job_listener import is_watched
+from engine.client.job_result import JobResult
+from engine.graph.plan import Sink, Source
+from engine.graph.source_spec import CsvSource, SinkSpec
+from engine.user_warnings import warn_user
+
+
+def bad_row_sinks(sinks: Sequence[LogicalNode], written: Container[str]) -> list[LogicalNode]:
+    """Return sinks of the malformed records of all sources that keep them; paths in ``written`` are replaced."""
+    from engine.connectors.csv_rejects import REJECTS, rejects_source  # noqa: PLC0415 - start-up time
+
+    found: dict[str, LogicalNode] = {}
+    for node in reachable(sinks):
+        operator = node.operator
+        if isinstance(operator, Source) and isinstance(operator.spec, CsvSource) and operator.spec.bad_rows_path:
+            path = operator.spec.bad_rows_path
+            source = Source(*rejects_source(operator.spec, operator.statistics.size_bytes or 0.0))
+            sink = Sink(SinkSpec("csv", path, overwrite=path in written, header=True))
+            found[path] = LogicalNode(sink, (LogicalNode(source, (), REJECTS, "bad rows"),), REJECTS)
+    return list(found.values())
+
+
+def warn_of_bad_rows(result: JobResult) -> None:
+    """Tell the author of a program that rows were left out, where no listener has said so."""
+    if result.bad_rows and not is_watched():
+        warn_user(
+            f"{result.bad_rows:,} malformed rows were left out (on_bad_row='skip'); read_csv(..., bad_rows_path=...)"
+            " keeps them with file, line and reason"
+        )

@@ -19,7 +19,7 @@ from concurrent.futures import Future
 from pathlib import Path
 
 from engine.blob.blob_store import BlobStore, CorruptBlobError
-from engine.errors import ResourceError, SpillError
+from engine.errors import EngineError, ResourceError, SpillError
 from engine.ids import JobId
 from engine.rpc.credentials import AUTHORIZATION, Credentials
 
@@ -27,6 +27,10 @@ _CHUNK_BYTES = 256 * 1024
 _TIMEOUT_S = 30.0
 #: a quarter of a minute: another JobManager may be about to lead
 _PAUSES_S = (0.2, 0.5, 1.0, *[2.0] * 7)
+
+
+class LostBlobError(EngineError):
+    """What a job ships is not where it was brought to; no new attempt finds it."""
 
 
 class BlobCache:
@@ -116,6 +120,11 @@ class BlobCache:
                 headers[AUTHORIZATION] = self._credentials.sign("GET", target)
             connection.request("GET", target, headers=headers)
             response = connection.getresponse()
+            if response.status == http.client.NOT_FOUND:
+                raise LostBlobError(
+                    f"the JobManager at {address} has no blob {key}, which ships with job {job_id}: the blobs of its "
+                    "high-availability.storageDir were removed, or it has another one. Submit the job again"
+                )
             if response.status != http.client.OK:
                 raise ResourceError(
                     f"the JobManager at {address} has no blob {key} of job {job_id} ({response.status})"

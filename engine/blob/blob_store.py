@@ -74,6 +74,8 @@ class BlobStore:
         """Begin to write a blob."""
         path = self._path(job_id, key)
         try:
+            if not self._folder.is_dir():  # somebody has removed it
+                self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             path.parent.mkdir(mode=0o700, exist_ok=True)
             if self._is_durable:
                 _synchronise(self._folder)
@@ -89,7 +91,10 @@ class BlobStore:
 
     def job_ids(self) -> tuple[JobId, ...]:
         """Return the jobs that have blobs here."""
-        return tuple(JobId(entry.name) for entry in self._folder.iterdir() if _JOB_ID.fullmatch(entry.name))
+        try:
+            return tuple(JobId(entry.name) for entry in self._folder.iterdir() if _JOB_ID.fullmatch(entry.name))
+        except FileNotFoundError:  # somebody has removed it
+            return ()
 
     def remove_job(self, job_id: str) -> None:
         """Remove all blobs of a job; what cannot be removed is logged."""

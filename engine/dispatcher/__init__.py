@@ -3,6 +3,7 @@
 dispatcher.py   Dispatcher: the endpoint
 job_keeper.py   JobKeeper: storage, history and blobs of jobs, from the event loop
 job_storage.py  StoredJobs: graphs, journals, decisions, results as files; a handle for each job
+storage_of_job.py StorageOfJob: the same of one job, for its JobMaster
 storage_folder.py StorageFolder: the folder of the jobs of a cluster
 live_jobs.py    what a leader knows of its jobs, enough to store them again
 file_handles.py FileHandles: handles of a single JobManager, as files

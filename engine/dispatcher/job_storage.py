@@ -63,6 +63,7 @@ from engine.dispatcher.job_handle import (
 )
 from engine.dispatcher.live_jobs import LiveJob, LiveJobs
 from engine.dispatcher.storage_folder import StorageFolder
+from engine.dispatcher.storage_of_job import StorageOfJob
 from engine.errors import CorruptBlockError, EngineError, FencedError, PlanError, ResourceError
 from engine.gateways.failure_info import failure_info
 from engine.graph.job_graph import JobGraph
@@ -267,7 +268,7 @@ class StoredJobs:
 
     def of(self, job_id: JobId) -> JobStorage:
         """Return the storage of one job, for its JobMaster."""
-        return _StorageOfJob(self, job_id)
+        return StorageOfJob(self, job_id)
 
     def cancel(self, job_id: JobId) -> None:
         """Note that a job is to be cancelled, whoever leads."""
@@ -397,7 +398,14 @@ class StoredJobs:
     # ---- handles ----
 
     def _existing(self, job_id: JobId) -> tuple[JobHandle, int]:
-        handle, version = self._ask_own(lambda: self._read(job_id))
+        try:
+            handle, version = self._ask(lambda: self._read(job_id))
+        except ForeignStateError:
+            with self._live.lock:
+                if self._live.get(job_id) is None:
+                    raise
+                self._ask(lambda: self._handles.remove(self._epoch, job_id.value))
+            handle = None
         if handle is None:
             self._restore_handle(job_id)
             handle, version = self._ask_own(lambda: self._read(job_id))
@@ -469,32 +477,3 @@ class StoredJobs:
 
 class _NoHandleError(EngineError):
     """A job is cleaned already."""
-
-
-class _StorageOfJob:
-    """A JobStorage."""
-
-    def __init__(self, jobs: StoredJobs, job_id: JobId) -> None:
-        self._jobs = jobs
-        self._job_id = job_id
-
-    @property
-    def cluster(self) -> str:
-        """Whose next leader goes on with the job."""
-        return self._jobs.cluster
-
-    def is_over(self, job_id: JobId) -> bool:
-        """Whether nobody goes on with another job of this cluster."""
-        return self._jobs.is_over(job_id)
-
-    def ended(self) -> JobResultRecord | None:
-        """Return how the job ended, or None."""
-        return self._jobs.ended(self._job_id)
-
-    def decide(self, decision: Decision) -> Decision:
-        """Keep a decision unless there is one; return the one in force."""
-        return self._jobs.decide(decision)
-
-    def record(self, end: JobEnd) -> None:
-        """Keep how the job ended unless that is known."""
-        self._jobs.record(end)

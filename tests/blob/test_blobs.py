@@ -16,7 +16,7 @@ from urllib.parse import quote
 import pytest
 
 from engine.blob import blob_cache
-from engine.blob.blob_cache import BlobCache
+from engine.blob.blob_cache import BlobCache, LostBlobError
 from engine.blob.blob_server import BlobServer
 from engine.blob.blob_store import BlobNameError, BlobStore, CorruptBlobError
 from engine.blob.module_store import BlobModuleStore
@@ -102,8 +102,9 @@ def test_blobs_go_with_their_job_on_both_sides_and_no_other_job_sees_them(runnin
     cache.release_job(first)
     assert files(tmp_path / "server") == files(tmp_path / "cache") == [f"{second}/{key_of(content)}"]
     running.put(second, b"of the second only")
-    with pytest.raises(ResourceError, match="has no blob"):
+    with pytest.raises(LostBlobError, match="has no blob") as raised:
         cache.fetch(first, key_of(b"of the second only"))
+    assert not raised.value.retryable
     running.call(running.blobs.remove_job(JobId.random()))
 
 
@@ -204,6 +205,20 @@ def test_a_server_that_is_gone_is_asked_for_a_while_and_wherever_it_is_then(runn
     with pytest.raises(ResourceError, match=r"cannot be fetched from 127\.0\.0\.1:1"):
         cache.fetch(job_id, key_of(b"y"))
     assert not cache._fetching
+
+
+def test_folders_that_somebody_removes_are_made_again_and_what_was_in_them_is_not_asked_for_again(
+    running, cache, tmp_path
+):
+    job_id, content = JobId.random(), b"modules"
+    running.put(job_id, content)
+    shutil.rmtree(tmp_path / "server")
+    shutil.rmtree(tmp_path / "cache")
+    running.call(running.blobs.remove_unused([]))
+    with pytest.raises(LostBlobError, match=r"storageDir were removed.* Submit the job again"):
+        cache.fetch(job_id, key_of(content))
+    running.put(job_id, content)
+    assert cache.fetch(job_id, key_of(content)).read_bytes() == content
 
 
 def test_a_store_sweeps_what_was_not_finished_long_ago(tmp_path):

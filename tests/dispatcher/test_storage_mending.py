@@ -99,6 +99,17 @@ def test_a_submission_is_taken_whatever_was_removed_before_it(world, graph, what
     assert world.leader().load(other.job_id).job_graph == other
 
 
+@pytest.mark.parametrize("content", [b"", b"rubbish"])
+def test_a_handle_that_is_overwritten_with_rubbish_is_made_again_when_it_is_needed(world, graph, content):
+    first = world.leader()
+    first.put(graph)
+    world.handles.replace(world.handles.epoch, graph.job_id.value, content, 0)
+    first.cancel(graph.job_id)
+    first.record(end_of(graph, "CANCELED"))
+    found = world.leader().load(graph.job_id)
+    assert isinstance(found, StoredEnd) and found.job.outcome.status == "CANCELED"
+
+
 def test_what_was_cleaned_does_not_come_back(world, graph):
     first = world.leader()
     first.put(graph)

@@ -1,0 +1,42 @@
+"""StorageOfJob: the JobStorage of one job, for its JobMaster: what ``StoredJobs`` does for all of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from engine.commit.decision import Decision
+from engine.commit.result_record import JobResultRecord
+from engine.ids import JobId
+from engine.jobmaster.job_commit import JobEnd
+
+if TYPE_CHECKING:
+    from engine.dispatcher.job_storage import StoredJobs
+
+
+class StorageOfJob:
+    """Decision and end of one job. Blocking, any thread."""
+
+    def __init__(self, jobs: StoredJobs, job_id: JobId) -> None:
+        self._jobs = jobs
+        self._job_id = job_id
+
+    @property
+    def cluster(self) -> str:
+        """Whose next leader goes on with the job."""
+        return self._jobs.cluster
+
+    def is_over(self, job_id: JobId) -> bool:
+        """Whether nobody goes on with another job of this cluster."""
+        return self._jobs.is_over(job_id)
+
+    def ended(self) -> JobResultRecord | None:
+        """Return how the job ended, or None."""
+        return self._jobs.ended(self._job_id)
+
+    def decide(self, decision: Decision) -> Decision:
+        """Keep a decision unless there is one; return the one in force."""
+        return self._jobs.decide(decision)
+
+    def record(self, end: JobEnd) -> None:
+        """Keep how the job ended unless that is known."""
+        self._jobs.record(end)

@@ -72,8 +72,8 @@ def test_what_is_removed_with_its_leader_ends_the_job_with_a_reason_and_nothing_
     with GuardedCluster(tmp_path / "cluster", quorum, session_s=4) as cluster:
         job = cluster.submit(JOB, data, tmp_path / "out", RATE // 8)
         cluster.await_state(job.job_id(), "RUNNING")
+        cluster.kill_leader()  # which would store it again
         shutil.rmtree(cluster.storage / "default" / what)
-        cluster.kill_leader()
         assert job.wait() == 1
         assert ("is missing" if what == "jobs" else "is it mounted, or was it removed?") in job.stderr
         cluster.wait_until(lambda: is_all_given_back(cluster), "slots and files")

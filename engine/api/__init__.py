@@ -12,6 +12,7 @@ string_expressions.py time_expressions.py aggregates.py
 python_habits.py       if, in, len, for and sum on expressions and data sets: what to write instead
 expressions.py         col, lit, when, and all names of expressions
 functional.py          map, map_partition, co_group and the like, broadcast data sets
+schema_inference.py    schemas of rows and functions, from type hints or the first rows
 functions.py           Python functions as bytes of the plan
 unwritten_outputs.py   write_* without an execute() behind it
 runner.py              what a data set needs of its environment

@@ -41,6 +41,7 @@ from engine.api.projections import (
 )
 from engine.api.python_habits import RowsLater, plain_truth
 from engine.api.results import format_table, table_to_rows
+from engine.api.schema_inference import FIRST_ROWS
 from engine.connectors.parquet_source import stored_schema
 from engine.connectors.paths import local_path
 from engine.errors import PlanError, SchemaError
@@ -117,6 +118,10 @@ class DataSet(FunctionalCalls["DataSet"], PartitioningCalls["DataSet"], RowsLate
         if other._environment is not self._environment:
             raise PlanError(f"{what}: the data sets belong to two environments")
         return other._node
+
+    def _first_rows(self) -> list[Row]:
+        first = LogicalNode(Limit(FIRST_ROWS), (self._node,), self.schema)
+        return table_to_rows(self._environment.sample(first))
 
     # relational ------------------------------------------------------------------------------------------------
 

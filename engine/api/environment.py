@@ -30,6 +30,7 @@ from engine.api.logical_node import LogicalNode, build_plan
 from engine.api.partitioning import checked_rate
 from engine.api.planning import explain_plan, with_exact_splits
 from engine.api.results import read_parts
+from engine.api.schema_inference import plain_rows, schema_of_rows, schema_text
 from engine.api.unwritten_outputs import UNWRITTEN
 from engine.client.job_result import JobResult
 from engine.client.termination import uninterrupted
@@ -44,7 +45,7 @@ from engine.graph.plan import Sink, Source
 from engine.graph.source_spec import SinkSpec, SourceSpec, SourceStatistics
 from engine.private_folder import scratch_folder
 from engine.process_folder import FolderPrefix, ProcessFolder, sweep
-from engine.user_warnings import calling_place
+from engine.user_warnings import calling_place, warn_user
 
 Paths = PathLike | Iterable[PathLike]
 
@@ -170,10 +171,19 @@ class Environment:
 
         return self._source(*arrow_source(data, self.temporary_folder), rate_limit)
 
-    def from_rows(self, rows: Iterable[Any], schema: pa.Schema, rate_limit: float | None = None) -> DataSet:
-        """Take Python rows: tuples, lists, dicts or rows, in the order or by the names of the schema."""
+    def from_rows(
+        self, rows: Iterable[Any], schema: pa.Schema | None = None, rate_limit: float | None = None
+    ) -> DataSet:
+        """Take Python rows: tuples, lists, dicts or rows, in the order or by the names of the schema.
+
+        Without ``schema`` the rows decide names and types, and a warning says which; dataclass instances are rows too.
+        """
         from engine.connectors.row_source import rows_to_table  # noqa: PLC0415
 
+        if schema is None:
+            rows = plain_rows(rows)
+            schema = schema_of_rows(rows, "from_rows")
+            warn_user(f"from_rows: no schema= was passed, {len(rows)} rows decided it; pass {schema_text(schema)}")
         return self.from_arrow(rows_to_table(rows, schema), rate_limit)
 
     def _source(
@@ -245,6 +255,12 @@ class Environment:
         kept = bad_row_sinks(sinks, self._bad_row_paths)
         self._bad_row_paths.update(sink.operator.spec.path for sink in kept if isinstance(sink.operator, Sink))
         return [*sinks, *kept]
+
+    def sample(self, node: LogicalNode) -> pa.Table:
+        """Run what a node needs while a program is being written, and return its rows."""
+        if executor_of(self._target).is_dry:
+            raise PlanError("a schema cannot be inferred from rows where nothing is run; pass schema=")
+        return self.run_to_table(node)
 
     def explain_node(self, node: LogicalNode) -> str:
         """Return the explained plan of a node: of its declared sinks, or as it would be collected."""

@@ -19,6 +19,7 @@ import pyarrow as pa
 from engine.api.functions import python_function
 from engine.api.logical_node import LogicalNode
 from engine.api.projections import cast_node, check_columns, column_names
+from engine.api.schema_inference import function_schema
 from engine.errors import SchemaError
 from engine.expressions.common_type import common_type
 from engine.expressions.infer import infer_schema
@@ -31,6 +32,7 @@ from engine.graph.plan import CoGroup, GroupReduce, PythonFunction
 
 if TYPE_CHECKING:
     from engine.api.data_set import DataSet
+    from engine.functions.row import Row
 
 D = TypeVar("D")
 
@@ -56,12 +58,16 @@ class FunctionalCalls(Generic[D]):
         """Return the node of another data set of the same environment."""
         raise NotImplementedError
 
-    def map(self, fn: Any, schema: pa.Schema) -> D:
-        """Return one row (tuple, dict or row) for each row, made by a Python function."""
+    def map(self, fn: Any, schema: pa.Schema | None = None) -> D:
+        """Return one row (tuple, dict or row) for each row, made by a Python function.
+
+        Without ``schema``, the function's return type says it (a NamedTuple, ``tuple[int, str]``), or the
+        function is called with the first rows here, which runs what comes before it, and a warning says what they gave.
+        """
         return self._python("map", fn, schema)
 
-    def flat_map(self, fn: Any, schema: pa.Schema) -> D:
-        """Return any number of rows for each row: the function gives an iterable of them."""
+    def flat_map(self, fn: Any, schema: pa.Schema | None = None) -> D:
+        """Return any number of rows for each row: the function gives an iterable of them. ``schema`` as for ``map``."""
         return self._python("flat_map", fn, schema)
 
     def map_batches(self, fn: Any, schema: pa.Schema, format: str = "arrow") -> D:  # noqa: A002
@@ -73,7 +79,7 @@ class FunctionalCalls(Generic[D]):
             raise SchemaError(f"map_batches: format {format!r} is none of {', '.join(FORMATS)}")
         return self._python(f"map_batches:{format}", fn, schema)
 
-    def map_partition(self, fn: Any, schema: pa.Schema) -> D:
+    def map_partition(self, fn: Any, schema: pa.Schema | None = None) -> D:
         """Return the rows of the iterable that a function gives for an iterator over all rows of a subtask.
 
         The function is called once in each subtask. It may read as far as it likes and return rows while it reads;
@@ -81,7 +87,7 @@ class FunctionalCalls(Generic[D]):
         """
         return self._python("map_partition", fn, schema)
 
-    def co_group(self, other: DataSet, on: Any, fn: Any, schema: pa.Schema) -> D:
+    def co_group(self, other: DataSet, on: Any, fn: Any, schema: pa.Schema | None = None) -> D:
         """Return the rows that a function gives for the left and the right rows of each key that either side has.
 
         ``fn(left_rows, right_rows)`` is given two iterators that read on demand; reading left rows first is cheapest.
@@ -100,20 +106,31 @@ class FunctionalCalls(Generic[D]):
         nodes = {name: self._partner(data_set, "with_broadcast") for name, data_set in data_sets.items()}
         return self._with(with_broadcasts(self._node, nodes))
 
-    def _python(self, kind: str, function: Any, schema: pa.Schema) -> D:
-        plain = output_schema(schema, kind)
+    def _first_rows(self) -> list[Row]:
+        """Run what the first rows need and return them."""
+        raise NotImplementedError
+
+    def _python(self, kind: str, function: Any, schema: pa.Schema | None) -> D:
+        plain = output_schema(function_schema(kind, function, schema, self._first_rows), kind)
         return self._with(LogicalNode(python_function(kind, function), (self._node,), plain))
 
 
-def reduce_node(source: LogicalNode, keys: tuple[str, ...], fn: Any, schema: pa.Schema) -> LogicalNode:
+def _no_rows() -> list[Row]:
+    """Return nothing: the first rows of a data set are no whole group."""
+    return []
+
+
+def reduce_node(source: LogicalNode, keys: tuple[str, ...], fn: Any, schema: pa.Schema | None) -> LogicalNode:
     """Return the node of a function over the groups of a node by columns."""
-    plain = output_schema(schema, "reduce")
+    plain = output_schema(function_schema("reduce", fn, schema, _no_rows), "reduce")
     return LogicalNode(GroupReduce(keys, python_function("reduce", fn)), (source,), plain)
 
 
-def co_group_node(left: LogicalNode, right: LogicalNode, keys: list[str], fn: Any, schema: pa.Schema) -> LogicalNode:
+def co_group_node(
+    left: LogicalNode, right: LogicalNode, keys: list[str], fn: Any, schema: pa.Schema | None
+) -> LogicalNode:
     """Return the node of a function over the groups of two nodes."""
-    plain = output_schema(schema, "co_group")
+    plain = output_schema(function_schema("co_group", fn, schema, _no_rows), "co_group")
     if not keys or len(set(keys)) < len(keys):
         raise SchemaError(f"co_group: no key, or one given twice: {', '.join(keys)}")
     for side in (left, right):

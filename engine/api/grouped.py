@@ -75,7 +75,7 @@ class GroupedDataSet(Generic[D]):
             raise SchemaError(f"agg: column {', '.join(map(repr, twice))} would be there twice")
         return self._make(distinct_counts_node(self._source, self._keys, tuple(calls)))
 
-    def reduce(self, fn: Any, schema: pa.Schema) -> D:
+    def reduce(self, fn: Any, schema: pa.Schema | None = None) -> D:
         """Return the rows of the iterable that a Python function gives for an iterator over the rows of each group.
 
         The rows have all columns and come on demand: a group may be larger than memory. The function need not read

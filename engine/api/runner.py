@@ -21,6 +21,10 @@ class Runner(Protocol):
         """Run what a node needs and return its rows."""
         ...
 
+    def sample(self, node: LogicalNode) -> pa.Table:
+        """Run what a node needs while a program is being written, and return its rows."""
+        ...
+
     def explain_node(self, node: LogicalNode) -> str:
         """Return the explained plan of a node."""
         ...

@@ -1,0 +1,238 @@
+"""Schemas that nobody wrote: of Python rows, and of what a function returns.
+
+    schema_of_rows(rows, what)                  names and types of rows that are there
+    function_schema(kind, fn, schema, first_rows)
+        schema given           ──► it
+        return type hints      ──► NamedTuple, TypedDict, tuple[int, str]; Iterator[...] of them for flat_map
+        the first rows         ──► the function is called with them here, once, and its rows are looked at
+        else                   ──► SchemaError that says what to pass
+
+Names are those of dicts and of rows with names; plain tuples have column_0, column_1 and so on, as files have. What the
+first rows decided is told, as a schema to be copied into the program: a later row that does not fit fails the job.
+
+A kind of function is added to ``_CALLS`` (how it is called with the first rows); hints work for all of them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import inspect
+import types
+import typing
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any, Final
+
+import pyarrow as pa
+
+from engine.api.functions import check_function
+from engine.errors import SchemaError
+from engine.functions.row import Row
+from engine.functions.user_function import function_of, is_rich
+from engine.user_warnings import warn_user
+
+#: rows that a function is called with
+FIRST_ROWS: Final = 100
+_TEXT_MAX: Final = 80
+_CONVERSION_ERRORS: Final = (pa.ArrowException, OverflowError, TypeError, ValueError)
+_HINTS: Final[dict[Any, pa.DataType]] = {
+    int: pa.int64(),
+    float: pa.float64(),
+    str: pa.string(),
+    bool: pa.bool_(),
+    bytes: pa.binary(),
+    datetime.date: pa.date32(),
+    datetime.datetime: pa.timestamp("us"),
+    datetime.time: pa.time64("us"),
+    datetime.timedelta: pa.duration("us"),
+}
+_DECIMAL_DIGITS: Final = 38
+
+
+def schema_text(schema: pa.Schema) -> str:
+    """Return a schema as a program writes it."""
+    types_text = ", ".join(f'("{field.name}", {_type_text(field.type)})' for field in schema)
+    return f"pa.schema([{types_text}])"
+
+
+def _type_text(data_type: pa.DataType) -> str:
+    if pa.types.is_list(data_type):
+        return f"pa.list_({_type_text(data_type.value_type)})"
+    if pa.types.is_timestamp(data_type):
+        zone = f', tz="{data_type.tz}"' if data_type.tz else ""
+        return f'pa.timestamp("{data_type.unit}"{zone})'
+    if pa.types.is_decimal(data_type):
+        return f"pa.decimal128({data_type.precision}, {data_type.scale})"
+    simple = {pa.bool_(): "pa.bool_()", pa.float64(): "pa.float64()", pa.date32(): "pa.date32()"}
+    return simple.get(data_type) or f"pa.{data_type}()"
+
+
+# rows ------------------------------------------------------------------------------------------------------------
+
+
+def schema_of_rows(rows: Sequence[Any], what: str, *, is_all: bool = True) -> pa.Schema:
+    """Return the schema of rows; ``is_all``: there are no others, so a column of nulls may be text.
+
+    Raises: SchemaError naming the row or the column that has none.
+    """
+    names = _names_of(rows, what)
+    columns = list(zip(*(_values(row, names, index, what) for index, row in enumerate(rows)), strict=True))
+    fields = []
+    for name, values in zip(names, columns, strict=True):
+        try:
+            data_type = pa.array(values, from_pandas=False).type
+        except _CONVERSION_ERRORS as error:
+            reason = str(error).partition("\n")[0]
+            raise SchemaError(
+                f"{what}: column {name!r} has values of no one type ({reason}); make them alike, or pass schema="
+            ) from None
+        if pa.types.is_null(data_type):
+            if not is_all:
+                raise SchemaError(f"{what}: column {name!r} is null in all of the first {len(rows)} rows; pass schema=")
+            data_type = pa.string()
+        elif pa.types.is_decimal(data_type):
+            data_type = pa.decimal128(_DECIMAL_DIGITS, data_type.scale)
+        fields.append(pa.field(name, data_type))
+    return pa.schema(fields)
+
+
+def plain_rows(rows: Iterable[Any]) -> list[Any]:
+    """Return rows with dataclass instances as dicts of their fields."""
+    return [_plain(row) for row in rows]
+
+
+def _plain(row: Any) -> Any:
+    if dataclasses.is_dataclass(row) and not isinstance(row, type):
+        return {field.name: getattr(row, field.name) for field in dataclasses.fields(row)}
+    return row
+
+
+def _names_of(rows: Sequence[Any], what: str) -> list[str]:
+    if not rows:
+        raise SchemaError(f"{what}: there are no rows that a schema could be inferred from; pass schema=")
+    first = rows[0]
+    if isinstance(first, Mapping):
+        names = list(dict.fromkeys(name for row in rows if isinstance(row, Mapping) for name in row))
+    elif isinstance(first, Row) or hasattr(first, "_fields"):
+        names = list(first._fields)
+    elif isinstance(first, Sequence) and not isinstance(first, str | bytes):
+        names = [f"column_{index}" for index in range(len(first))]
+    else:
+        raise _no_row(first, 0, what)
+    if not names or not all(isinstance(name, str) and name for name in names):
+        raise SchemaError(f"{what}: row 0 has no columns, or names that are no text: {names!r}")
+    return names
+
+
+def _values(row: Any, names: list[str], index: int, what: str) -> Sequence[Any]:
+    if isinstance(row, Mapping):
+        missing = [name for name in names if name not in row]
+        if missing:
+            raise SchemaError(f"{what}: row {index} has no {', '.join(missing)}; give it as None, or pass schema=")
+        return [row[name] for name in names]
+    if not isinstance(row, Sequence) or isinstance(row, str | bytes):
+        raise _no_row(row, index, what)
+    if len(row) != len(names):
+        raise SchemaError(f"{what}: row {index} has {len(row)} values, the first one {len(names)}: {', '.join(names)}")
+    return row
+
+
+def _no_row(value: Any, index: int, what: str) -> SchemaError:
+    shown = repr(value)
+    shown = shown if len(shown) <= _TEXT_MAX else f"{shown[:_TEXT_MAX]}..."
+    return SchemaError(
+        f"{what}: {shown} ({type(value).__name__}, row {index}) is no row: a row is a dict such as {{'name': value}},"
+        " a tuple or a list"
+    )
+
+
+# functions -------------------------------------------------------------------------------------------------------
+
+#: how a function of a kind is called with rows; what it returns are rows
+_CALLS: Final[dict[str, Callable[[Callable[..., Any], Sequence[Row]], Iterator[Any]]]] = {
+    "map": lambda fn, rows: (fn(row) for row in rows),
+    "flat_map": lambda fn, rows: (made for row in rows for made in fn(row)),
+}
+#: kinds whose functions return rows one by one; others return iterables of rows
+_ONE_BY_ONE: Final = frozenset({"map"})
+
+
+def function_schema(kind: str, function: Any, schema: Any, first_rows: Callable[[], Sequence[Row]]) -> Any:
+    """Return the schema of what a function of a kind returns: the one given, or what hints or the first rows say.
+
+    ``first_rows`` runs what comes before the function. Raises: SchemaError where nothing says it.
+    """
+    if schema is not None:
+        return schema
+    check_function(kind, function)
+    call = function_of(kind, function)
+    assert call is not None, "it was checked"
+    hinted = _hinted_schema(call, is_iterable=kind not in _ONE_BY_ONE)
+    if hinted is not None:
+        return hinted
+    if kind not in _CALLS or is_rich(function):
+        raise SchemaError(
+            f"{kind}: schema= is missing: pass the pyarrow.Schema of what the function returns, such as"
+            ' pa.schema([("name", pa.string())]), or give the function a return type such as a NamedTuple'
+        )
+    return _observed_schema(kind, call, first_rows())
+
+
+def _observed_schema(kind: str, call: Callable[..., Any], rows: Sequence[Row]) -> pa.Schema:
+    name = getattr(call, "__qualname__", type(call).__name__)
+    if not rows:
+        raise SchemaError(f"{kind}({name}): there are no rows that a schema could be inferred from; pass schema=")
+    try:
+        made = list(islice(_CALLS[kind](call, rows), FIRST_ROWS))
+    except Exception as error:
+        raise SchemaError(
+            f"{kind}({name}): {type(error).__name__}: {error}, raised for one of the first {len(rows)} rows, which"
+            f" decide the schema that was not passed; the first is {rows[0]!r}"
+        ) from error
+    schema = schema_of_rows(made, f"{kind}({name})", is_all=False)
+    warn_user(
+        f"{kind}({name}): no schema= was passed, so the function was called with the first {len(rows)} rows to infer"
+        f" it; pass schema={schema_text(schema)}"
+    )
+    return schema
+
+
+def _hinted_schema(call: Callable[..., Any], *, is_iterable: bool) -> pa.Schema | None:
+    """Return the schema that the return type of a function says, None where it does not."""
+    target = call if inspect.isroutine(call) else type(call).__call__
+    try:
+        hint = typing.get_type_hints(target).get("return")
+    except (NameError, TypeError, AttributeError):
+        return None
+    if is_iterable:
+        arguments = typing.get_args(hint)
+        hint = arguments[0] if arguments else None
+    if hint is None:
+        return None
+    named = _named_hints(hint)
+    if named is None:
+        return None
+    found = {name: _hinted_type(each) for name, each in named.items()}
+    if not found or None in found.values():
+        return None
+    return pa.schema(list(found.items()))
+
+
+def _named_hints(hint: Any) -> dict[str, Any] | None:
+    if typing.get_origin(hint) is tuple:
+        parts = typing.get_args(hint)
+        return None if Ellipsis in parts else {f"column_{index}": part for index, part in enumerate(parts)}
+    if (isinstance(hint, type) and hasattr(hint, "_fields")) or typing.is_typeddict(hint):
+        return typing.get_type_hints(hint)
+    return None
+
+
+def _hinted_type(hint: Any) -> pa.DataType | None:
+    if typing.get_origin(hint) in (typing.Union, types.UnionType):
+        parts = [part for part in typing.get_args(hint) if part is not type(None)]
+        return _hinted_type(parts[0]) if len(parts) == 1 else None
+    if typing.get_origin(hint) is list:
+        inner = _hinted_type(typing.get_args(hint)[0])
+        return None if inner is None else pa.list_(inner)
+    return _HINTS.get(hint) if isinstance(hint, type) else None

@@ -1,0 +1,187 @@
+"""Rows and functions without a schema: type hints or the first rows decide, and the program's author is told."""
+
+import datetime
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import NamedTuple, Optional, TypedDict
+
+import pyarrow as pa
+import pytest
+
+from engine import DreyWarning, Environment, PlanError, SchemaError
+
+
+class Net(NamedTuple):
+    id: int
+    net: float
+    day: datetime.date | None
+    tags: list[str]
+
+
+class Label(TypedDict):
+    id: int
+    label: Optional[str]  # noqa: UP045 - the older way is hinted too
+
+
+@dataclass
+class Person:
+    name: str
+    age: int
+
+
+@pytest.fixture(scope="module")
+def env():
+    with Environment(config={"parallelism.default": 2}) as environment:
+        yield environment
+
+
+@pytest.fixture
+def data(env):
+    return env.from_rows([(n, f"t{n}") for n in range(300)], pa.schema([("id", pa.int64()), ("text", pa.string())]))
+
+
+def to_net(row) -> Net:
+    return Net(row.id, row.id / 2, None, [row.text])
+
+
+def to_labels(row) -> Iterator[Label]:
+    yield {"id": row.id, "label": row.text}
+
+
+def to_pair(row) -> tuple[int, str]:
+    return row.id, row.text
+
+
+NET = pa.schema([("id", pa.int64()), ("net", pa.float64()), ("day", pa.date32()), ("tags", pa.list_(pa.string()))])
+LABEL = pa.schema([("id", pa.int64()), ("label", pa.string())])
+PAIR = pa.schema([("column_0", pa.int64()), ("column_1", pa.string())])
+
+
+def test_the_return_type_of_a_function_is_its_schema_and_nothing_is_run(data):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert data.map(to_net).schema == NET
+        assert data.flat_map(to_labels).schema == LABEL
+        assert data.map(to_pair).schema == PAIR
+
+        def net_of_group(rows) -> Iterator[Net]:
+            yield from map(to_net, rows)
+
+        assert data.map_partition(net_of_group).schema == NET
+        assert data.group_by("id").reduce(net_of_group).schema == NET
+        assert data.co_group(data, "id", lambda_of(Net)).schema == NET
+    assert data.map(to_pair).count() == 300
+
+
+def lambda_of(kind):
+    def function(left, right) -> list[kind]:
+        return []
+
+    return function
+
+
+@pytest.mark.parametrize(
+    ("kind", "function", "schema", "text"),
+    [
+        (
+            "map",
+            lambda row: {"a": row.id, "b": row.text},
+            [("a", pa.int64()), ("b", pa.string())],
+            '("b", pa.string())',
+        ),
+        ("map", lambda row: (row.id * 0.5, None if row.id < 9 else Decimal("1.25")), None, "pa.decimal128(38, 2)"),
+        ("map", lambda row: row, [("id", pa.int64()), ("text", pa.string())], '[("id", pa.int64())'),
+        ("flat_map", lambda row: [(word,) for word in row.text], [("column_0", pa.string())], '("column_0", pa'),
+    ],
+)
+def test_the_first_rows_decide_where_there_are_no_hints_and_it_is_told(data, kind, function, schema, text):
+    schema = pa.schema(schema or [("column_0", pa.float64()), ("column_1", pa.decimal128(38, 2))])
+    with pytest.warns(DreyWarning, match=rf"^{kind}\(.*no schema= was passed, .* first 100 rows") as told:
+        made = getattr(data, kind)(function)
+    assert made.schema == schema
+    (message,) = [str(each.message) for each in told]
+    assert text in message and f"pass schema={'pa.schema(['}" in message
+    assert told[0].filename == __file__
+    assert eval(message.partition("pass schema=")[2], {"pa": pa}) == schema
+    assert made.count() >= 300
+
+
+@pytest.mark.parametrize(
+    ("function", "cause", "advice"),
+    [
+        (lambda row: row.id * 2, "map(<lambda>): 0 (int, row 0) is no row", "a row is a dict"),
+        (
+            lambda row: (row.id, None),
+            "map(<lambda>): column 'column_1' is null in all of the first 100 rows",
+            "schema=",
+        ),
+        (lambda row: ("x" if row.id else 1,), "map(<lambda>): column 'column_0' has values of no one type", "schema="),
+        (lambda row: (row.id,) * (1 + row.id % 2), "map(<lambda>): row 1 has 2 values, the first one 1", "column_0"),
+        (lambda row: row.price, "map(<lambda>): AttributeError: 'price'; the row has id, text", "Row(id=0"),
+        (
+            type("Rich", (), {"open": lambda *_: None, "map": lambda _, row: row})(),
+            "map: schema= is missing",
+            "NamedTu",
+        ),
+    ],
+)
+def test_functions_without_a_schema_say_why_there_is_none(data, function, cause, advice):
+    with pytest.raises(SchemaError) as error:
+        data.map(function)
+    assert str(error.value).startswith(cause)
+    assert advice in str(error.value)
+
+
+def test_functions_of_groups_say_what_to_pass(data):
+    with pytest.raises(SchemaError, match=r"^reduce: schema= is missing: pass the pyarrow.Schema .*a NamedTuple"):
+        data.group_by("id").reduce(lambda rows: rows)
+    with pytest.raises(SchemaError, match=r"^map: expected a function"):
+        data.map(5)
+    with pytest.raises(SchemaError, match=r"there are no rows that a schema could be inferred from; pass schema="):
+        data.filter(data["id"] < 0).map(lambda row: row)
+
+
+@pytest.mark.parametrize(
+    ("rows", "schema"),
+    [
+        ([{"a": 1, "b": "x"}, {"a": None, "b": "y"}], [("a", pa.int64()), ("b", pa.string())]),
+        (
+            [(1, 2.5, None), (2, 3, None)],
+            [("column_0", pa.int64()), ("column_1", pa.float64()), ("column_2", pa.string())],
+        ),
+        ([Person("Ann", 7)], [("name", pa.string()), ("age", pa.int64())]),
+        ([Net(1, 2.0, datetime.date(2024, 1, 2), ["x"])], list(zip(NET.names, NET.types, strict=True))),
+    ],
+)
+def test_rows_without_a_schema_decide_it_and_it_is_told(env, rows, schema):
+    with pytest.warns(
+        DreyWarning, match=rf"^from_rows: no schema= was passed, {len(rows)} rows decided it; pass pa.sch"
+    ):
+        data = env.from_rows(iter(rows))
+    assert data.schema == pa.schema(schema)
+    assert data.count() == len(rows)
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([], "from_rows: there are no rows that a schema could be inferred from; pass schema="),
+        ([1, 2], "from_rows: 1 (int, row 0) is no row: a row is a dict"),
+        ([(1,), (1, 2)], "from_rows: row 1 has 2 values, the first one 1: column_0"),
+        ([{"a": 1}, {"b": 1}], "from_rows: row 0 has no b; give it as None, or pass schema="),
+        ([(1,), ("x",)], "from_rows: column 'column_0' has values of no one type"),
+        ([(2**70,)], "from_rows: column 'column_0' has values of no one type"),
+    ],
+)
+def test_rows_that_have_no_schema_say_why(env, rows, message):
+    with pytest.raises(SchemaError) as error:
+        env.from_rows(rows)
+    assert str(error.value).startswith(message)
+
+
+def test_a_program_that_is_only_explained_runs_nothing_to_infer_a_schema(env, data, monkeypatch):
+    monkeypatch.setattr("engine.targets.local.LocalExecutor.is_dry", True)
+    with pytest.raises(PlanError, match=r"^a schema cannot be inferred from rows where nothing is run; pass schema="):
+        data.map(lambda row: row)

@@ -13,7 +13,7 @@ The life of a job:
     10. sinks stage files; the JobMaster decides and publishes them                          commit
     11. the client gets a JobResult, or an error whose first line is the root cause          client
 
-Layers, lowest first: errors | ids clock config fault_points log_output private_folder python_command shown_text
+Layers, lowest first: errors | private_folder | ids clock config fault_points log_output python_command shown_text
 user_warnings | process_folder task_log | memory | graph | records iomanager rpc | exchange gateways blob sort join
 aggregate expressions commit | connectors functions insight | operators optimizer | taskexecutor jobmaster
 resourcemanager client | dispatcher api rest | spark | entrypoint minicluster | targets | cli.

@@ -23,6 +23,8 @@ import time
 from pathlib import Path
 from typing import Any, TextIO
 
+from engine.private_folder import close_to_others
+
 FULL_DISK = (errno.ENOSPC, errno.EDQUOT)
 #: seconds between two looks whether the file of a log is still the one of its name
 _LOOK_S = 1.0
@@ -182,10 +184,12 @@ class LogFile(LogOutput):
 def _opened(path: Path) -> int:
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
     try:
-        return os.open(path, flags, _FILE_MODE)
+        descriptor = os.open(path, flags, _FILE_MODE)
     except FileNotFoundError:
         path.parent.mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)
-        return os.open(path, flags, _FILE_MODE)
+        descriptor = os.open(path, flags, _FILE_MODE)
+    close_to_others(descriptor)
+    return descriptor
 
 
 def text_stream(output: LogOutput) -> TextIO:

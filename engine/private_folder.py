@@ -6,6 +6,8 @@
     <temporary folder>/drey-<uid>[-n]/        the same where this user has no home that can be written
 
     make_private(path)      a folder that only this user can enter; an error when somebody else had a hand in it
+    make_closed(path)       the same where a person named it: one that is there keeps its mode
+    append_privately(path)  a text file of mode 0600, for logs: there are rows in messages
 
 Nothing here lies under a name that another user can take first: a home is this user's, and in the common temporary
 folder a name that is taken by somebody else is passed over. Checked is the folder itself, through a descriptor: its
@@ -26,6 +28,7 @@ import stat
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TextIO
 
 from engine.errors import ConfigurationError
 
@@ -68,6 +71,26 @@ def make_private(path: Path) -> Path:
     finally:
         os.close(descriptor)
     return path
+
+
+def make_closed(path: Path) -> None:
+    """Make a folder of mode 0700 where there is none; one that is there is as its owner wants it. Raises: OSError."""
+    with contextlib.suppress(FileExistsError):
+        path.mkdir(mode=0o700, parents=True)
+
+
+def append_privately(path: Path, buffering: int = -1) -> TextIO:
+    """Open a text file at its end; only this user can read it, also where it was there before. Raises: OSError."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    close_to_others(descriptor)
+    return os.fdopen(descriptor, "a", buffering, encoding="utf-8", errors="backslashreplace")
+
+
+def close_to_others(descriptor: int) -> None:
+    """Take away what others may do with a file of this user. Raises: OSError."""
+    status = os.fstat(descriptor)
+    if stat.S_ISREG(status.st_mode) and status.st_mode & _OTHERS and status.st_uid == os.geteuid():
+        os.fchmod(descriptor, 0o600)
 
 
 def own_folder(*names: str) -> Path:

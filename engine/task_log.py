@@ -26,6 +26,7 @@ from typing import Any, TextIO
 
 from engine.ids import ExecutionAttemptId, JobId
 from engine.log_output import FULL_DISK, LogFile, text_stream
+from engine.private_folder import make_closed
 
 _log = logging.getLogger(__name__)
 
@@ -142,7 +143,8 @@ def _opened(path: Path) -> TextIO | None:
     log = LogFile(path)
     try:
         if not path.parent.exists():
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_closed(path.parent.parent)
+            make_closed(path.parent)
             with _lock:
                 _remove_oldest(path.parent.parent)
         log.open()

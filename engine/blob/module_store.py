@@ -64,4 +64,7 @@ class BlobModuleStore:
         else:
             temporary.mkdir(mode=0o700)
             shutil.copyfile(blob, temporary / module_name)
+        # Workers may have another user's rights, and come in by a descriptor; all others stop at the folders above.
+        for path in (temporary, *temporary.rglob("*")):
+            path.chmod(0o755 if path.is_dir() else 0o644)
         temporary.rename(folder)

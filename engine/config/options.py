@@ -115,6 +115,14 @@ FUNCTIONS_MODE = _option(
     "Where Python functions run: in worker processes, or inline, in the task's thread, where a debugger stops.",
     ("process", "inline"),
 )
+WORKER_USER = _option(
+    "functions.worker-user",
+    "string",
+    None,
+    "User of the machine whose rights Python functions have; the TaskManager runs as root then. Default: the "
+    "TaskManager's own user, whose files, the cluster's secret among them, functions can read. Only from the "
+    "TaskManager's own configuration, not from a job.",
+)
 PYTHON_EXECUTION_MODE = _option(
     "python.execution-mode",
     "string",

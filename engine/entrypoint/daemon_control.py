@@ -29,7 +29,7 @@ from pathlib import Path
 from engine.entrypoint.log_files import rotate_logs
 from engine.entrypoint.pid_file import DaemonProcess, PidFile, process_identity
 from engine.entrypoint.places import ROOT, Places
-from engine.private_folder import NotPrivateError
+from engine.private_folder import NotPrivateError, append_privately, make_closed
 from engine.python_command import python_command
 
 #: seconds that a process has to end after SIGTERM
@@ -173,7 +173,7 @@ def begin_start(
 
     ``supervision``: what its supervisor is told; None: it has none.
     """
-    places.log.mkdir(parents=True, exist_ok=True)
+    make_closed(places.log)
     with PidFile(places.pid_file(daemon)).locked() as processes:
         number = _prepare_entry(places, daemon, processes)
         log_file = places.log_file(daemon, number)
@@ -181,7 +181,7 @@ def begin_start(
         rotate_logs(log_file)
         rotate_logs(output_file)
         reading, writing = os.pipe()
-        with output_file.open("ab") as output:
+        with append_privately(output_file) as output:
             process = subprocess.Popen(
                 daemon_command(
                     daemon, ["--log-file", str(log_file), "--ready-fd", str(writing)], arguments, supervision

@@ -50,7 +50,7 @@ from engine.entrypoint.places import ROOT, Places, find_places
 from engine.entrypoint.zookeeper_config import read_quorum
 from engine.errors import ConfigurationError
 from engine.memory.control_group import machine_bytes
-from engine.private_folder import scratch_folder
+from engine.private_folder import make_closed, scratch_folder
 from engine.process_folder import FolderPrefix, sweep
 
 #: seconds until a daemon must be ready
@@ -110,7 +110,7 @@ def start(places: Places, daemon: str, arguments: Sequence[str]) -> int:
 
 def start_foreground(places: Places, daemon: str, arguments: Sequence[str]) -> int:
     """Become the daemon: this process, on this terminal, logging to it and to the usual file."""
-    places.log.mkdir(parents=True, exist_ok=True)
+    make_closed(places.log)
     log_file = places.log_file(daemon, enter(places, daemon, os.getpid()))
     rotate_logs(log_file)
     os.chdir(working_directory(daemon))

@@ -20,7 +20,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from engine.config.loader import Configuration
-from engine.config.options import FUNCTIONS_MODE, PYTHON_EXECUTION_MODE
+from engine.functions.worker_user import is_inline, refuse_inline
 from engine.iomanager.spill_directory import spill_directories
 from engine.task_log import current_task_log
 
@@ -40,7 +40,9 @@ class FunctionRunner:
         workers_bytes: int = _UNLIMITED,
         process_bytes: int = 0,
         process_for: Callable[[int], int] | None = None,
+        worker_user: str = "",
     ) -> None:
+        self._worker_user = worker_user
         self._workers_bytes = workers_bytes
         self._process_bytes = process_bytes
         self._process_for = process_for
@@ -56,10 +58,12 @@ class FunctionRunner:
         from engine.functions.thread_session import open_thread_session  # noqa: PLC0415
 
         log_file = current_task_log()
+        refuse_inline(configuration, self._worker_user)
         plan = plan._replace(
-            folder=spill_directories(configuration)[0], log_file="" if log_file is None else str(log_file)
+            folder="" if self._worker_user else spill_directories(configuration)[0],
+            log_file="" if log_file is None else str(log_file),
         )
-        if configuration.get(FUNCTIONS_MODE) == "inline" or configuration.get(PYTHON_EXECUTION_MODE) == "thread":
+        if is_inline(configuration):
             return open_thread_session(plan)
         return WorkerSession(partial(self._give_back, job_id), self._worker_of(job_id), plan)
 
@@ -107,7 +111,7 @@ class FunctionRunner:
                 self._zygote.close()
                 self._zygote = None
             if self._zygote is None:
-                self._zygote = Zygote()
+                self._zygote = Zygote(self._worker_user)
             return self._zygote
 
     def _open_watch(self) -> WorkerWatch:

@@ -51,6 +51,7 @@ from engine.functions.worker_protocol import (
     receive_message,
     send_message,
 )
+from engine.functions.worker_user import close_all, open_for_worker
 from engine.functions.worker_watch import WorkerExcess, anonymous_bytes
 from engine.graph.operator_descriptor import PythonOperator
 from engine.memory.control_group import kill_count
@@ -161,6 +162,7 @@ class WorkerSession:
         self.is_behind = False
         self.counters: dict[str, int] = {}
         memories: list[SharedBatches] = []
+        opened: list[int] = []
         try:
             sizes = []
             for schema, batches in plan.broadcasts:
@@ -170,20 +172,25 @@ class WorkerSession:
                 plan.operator,
                 plan.input_schema.serialize().to_pybytes(),
                 plan.output_schema.serialize().to_pybytes(),
-                (*own_search_path(), *plan.script_modules),
+                own_search_path(),
                 plan.subtask_index,
                 plan.parallelism,
                 plan.folder,
                 tuple(sizes),
                 tuple(plan.job_modules),
                 plan.log_file,
+                tuple(plan.script_modules),
+                bool(worker.user),
             )
             worker.broadcast_bytes = sum(sizes)
+            if worker.user:
+                opened = open_for_worker((*plan.job_modules, *plan.script_modules), plan.log_file)
             #: of the opening: what the worker does not take before it runs
-            self._unsent = self._begin(opening, tuple(memory.descriptor for memory in memories))
+            self._unsent = self._begin(opening, (*(memory.descriptor for memory in memories), *opened))
         finally:
             for memory in memories:
                 memory.close()
+            close_all(opened)
 
     @property
     def peak_bytes(self) -> int:

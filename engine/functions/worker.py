@@ -24,6 +24,7 @@ from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import cloudpickle
+import msgspec
 import pyarrow as pa
 
 from engine.functions.function_body import FunctionBody
@@ -32,6 +33,7 @@ from engine.functions.shared_batches import SharedBatches
 from engine.functions.user_function import FunctionContext
 from engine.functions.worker_protocol import (
     BROADCASTS_MAX,
+    OPENED_MAX,
     TRACE_SIGNAL,
     BatchDone,
     EndWorker,
@@ -52,7 +54,8 @@ from engine.functions.worker_protocol import (
     receive_message,
     send_message,
 )
-from engine.log_output import LogFile, guard_output
+from engine.functions.worker_user import become, log_descriptor
+from engine.log_output import guard_output
 
 #: socket, two input memories, one result memory, trace
 DESCRIPTOR_COUNT = 5
@@ -72,7 +75,7 @@ def run_zygote(connection: socket.socket) -> None:
                 pid = os.fork()
                 if pid == 0:
                     connection.close()
-                    _run_worker_and_exit(descriptors)
+                    _run_worker_and_exit(descriptors, message.user)
                 for descriptor in descriptors:
                     os.close(descriptor)
                 workers[message.number] = pid
@@ -91,10 +94,13 @@ def run_zygote(connection: socket.socket) -> None:
                 os.kill(pid, signal.SIGKILL)
 
 
-def _run_worker_and_exit(descriptors: tuple[int, ...]) -> None:
+def _run_worker_and_exit(descriptors: tuple[int, ...], user: str) -> None:
     """Serve one parent and end the process without running anybody's exit handlers."""
     exit_code = 1
     try:
+        if user:
+            become(user)
+        # After that: who takes other rights loses it.
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         # Works whatever the function does, also in a library's loop.
         faulthandler.register(TRACE_SIGNAL, descriptors[4], all_threads=False)
@@ -122,13 +128,17 @@ def _refuse_breakpoint(*_arguments: object, **_named: object) -> None:
 
 def serve(connection: socket.socket, inputs: tuple[SharedBatches, SharedBatches], result: SharedBatches) -> None:
     """Run one function after another until the connection closes."""
-    while (received := receive_message(connection, BROADCASTS_MAX)) is not None:
+    folders: dict[str, str] = {}
+    while (received := receive_message(connection, BROADCASTS_MAX + OPENED_MAX)) is not None:
         message, descriptors = received
         if isinstance(message, StopFunction):
             continue  # it crossed with the end of the function it was meant for
         assert isinstance(message, OpenFunction), f"unexpected {message!r}"
         try:
-            with output_to(message.log_file):
+            log: str | int = message.log_file
+            if message.are_opened:
+                message, log, descriptors = _named(message, descriptors, folders)
+            with output_to(log):
                 run_function(TaskLink(connection, inputs, result), message, descriptors)
         except UserFunctionError as error:
             fields = (error.type_name, error.message, error.function_name, error.file, error.line, error.row)
@@ -143,23 +153,41 @@ def serve(connection: socket.socket, inputs: tuple[SharedBatches, SharedBatches]
             return
 
 
+def _named(
+    message: OpenFunction, descriptors: tuple[int, ...], folders: dict[str, str]
+) -> tuple[OpenFunction, str | int, tuple[int, ...]]:
+    """Return the message with names by which this process reaches what rode along, the log, and the other descriptors.
+
+    ``folders``: names that were given before; what was imported by one keeps it.
+    """
+    count = len(message.broadcast_sizes)
+    riding = deque(descriptors[count:])
+    for path in (*message.job_modules, *message.script_modules):
+        descriptor = riding.popleft()
+        if path in folders:
+            os.close(descriptor)
+        else:
+            os.set_inheritable(descriptor, False)
+            folders[path] = f"/proc/self/fd/{descriptor}"
+    named = msgspec.structs.replace(
+        message,
+        job_modules=tuple(folders[path] for path in message.job_modules),
+        script_modules=tuple(folders[path] for path in message.script_modules),
+    )
+    return named, riding.popleft() if message.log_file else "", descriptors[:count]
+
+
 @contextlib.contextmanager
-def output_to(log_file: str) -> Iterator[None]:
-    """Send what the function prints and logs to a file; "": to where it goes anyway."""
-    if not log_file:
+def output_to(log: str | int) -> Iterator[None]:
+    """Send what the function prints and logs to a file, which may be open; "": to where it goes anyway."""
+    if log == "":
         yield
         return
     # Line by line: what a function printed before it crashed is what a person looks for. No room for it is no failure.
     guard_output()
     if not logging.root.handlers:
         logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)-5s %(name)s - %(message)s")
-    log = LogFile(Path(log_file))
-    try:
-        log.open()
-        descriptor = os.dup(log.fileno())
-    except OSError:  # the task has said so
-        descriptor = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
-    log.close()
+    descriptor = log if isinstance(log, int) else log_descriptor(log)
     others = os.dup(1), os.dup(2)
     os.dup2(descriptor, 1)
     os.dup2(descriptor, 2)
@@ -266,7 +294,7 @@ def _unwind(results: Iterator[pa.RecordBatch]) -> None:
 def _load(message: OpenFunction, memories: list[SharedBatches]) -> FunctionBody:
     sys.path[:0] = [entry for entry in message.job_modules if entry not in sys.path]
     known = set(sys.path)
-    sys.path.extend(entry for entry in message.module_path if entry not in known)
+    sys.path.extend(entry for entry in (*message.module_path, *message.script_modules) if entry not in known)
     operator = message.operator
     try:
         function = cloudpickle.loads(operator.function)
@@ -282,7 +310,7 @@ def _load(message: OpenFunction, memories: list[SharedBatches]) -> FunctionBody:
         pa.ipc.read_schema(pa.py_buffer(message.input_schema)),
         pa.ipc.read_schema(pa.py_buffer(message.output_schema)),
         FunctionContext(message.subtask_index, message.parallelism, broadcasts),
-        message.folder,
+        message.folder or None,
     )
 
 

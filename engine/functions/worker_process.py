@@ -60,6 +60,8 @@ class Worker:
     def __init__(self, zygote: Zygote, number: int) -> None:
         self._zygote = zygote
         self.number = number
+        #: whose rights it has; "": those of this process
+        self.user = zygote.user
         self.connection, self._other_end = socket.socketpair()
         memories = [SharedBatches.create(f"drey-{role}") for role in ("input-0", "input-1", "result")]
         self.inputs = memories[:2]
@@ -165,7 +167,9 @@ class Worker:
 class Zygote:
     """The pre-imported process that workers are forked from; starts with the first ``fork``."""
 
-    def __init__(self) -> None:
+    def __init__(self, user: str = "") -> None:
+        #: whose rights workers have; "": those of this process
+        self.user = user
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None  # guarded by: self._lock
         self._connection: socket.socket | None = None  # guarded by: self._lock
@@ -183,7 +187,7 @@ class Zygote:
             self._fork_count += 1
             try:
                 self._start()
-                reply = self._ask(ForkWorker(worker.number), worker.descriptors)
+                reply = self._ask(ForkWorker(worker.number, worker.user), worker.descriptors)
             except OSError as error:
                 worker.close()
                 raise WorkerLostError(f"the process that starts Python workers is gone: {error}") from error

@@ -1,6 +1,6 @@
 """Messages between a task and its worker: a length (4 bytes, little endian) and msgpack.
 
-    task -> worker    OpenFunction (descriptors of broadcast data ride along) · ProcessBatch(slot, size) · InputEnded
+    task -> worker    OpenFunction (descriptors ride along) · ProcessBatch(slot, size) · InputEnded
                       ResultTaken · StopFunction · (end of stream: the worker exits)
     worker -> task    FunctionOpened · ResultReady(size) · BatchDone · FunctionSatisfied
                       FunctionFinished(counters) · FunctionFailed
@@ -10,6 +10,9 @@
 
     OpenFunction ─► FunctionOpened ─► (ProcessBatch ─► BatchDone)* ─► InputEnded ─► FunctionFinished
                                        results at any time, each answered by ResultTaken
+
+With OpenFunction ride descriptors of broadcast data and, where the worker has the rights of another user and opens
+nothing of the task's by name, those of the folders of modules and of the log, in this order.
 
 BatchDone says that the function wants more input, so the worker sets the pace; the task sends one batch ahead. A
 function that has ended before its input says FunctionSatisfied once: batches that are on their way are dropped.
@@ -33,6 +36,8 @@ from engine.graph.operator_descriptor import PythonOperator
 
 #: most broadcast data sets of one function
 BROADCASTS_MAX = 32
+#: most of what rides along opened: folders of modules, the log
+OPENED_MAX = 64
 #: has a worker write where it is into its trace, whatever it does
 TRACE_SIGNAL: Final = signal.SIGRTMAX - 1
 
@@ -56,6 +61,10 @@ class OpenFunction(msgspec.Struct, frozen=True, tag="open"):
     job_modules: tuple[str, ...] = ()
     #: file that takes what the function prints; "": the standard error of the process
     log_file: str = ""
+    #: modules of the job's script; they come last
+    script_modules: tuple[str, ...] = ()
+    #: whether modules and log ride along, opened
+    are_opened: bool = False
 
 
 class ProcessBatch(msgspec.Struct, frozen=True, tag="batch"):
@@ -118,6 +127,8 @@ class ForkWorker(msgspec.Struct, frozen=True, tag="fork"):
 
     #: by which the asker knows it: there is no process id yet
     number: int
+    #: user whose rights it has; "": those of the zygote
+    user: str = ""
 
 
 class EndWorker(msgspec.Struct, frozen=True, tag="end"):

@@ -31,6 +31,7 @@ from engine.exchange.output_flusher import OutputFlusher
 from engine.exchange.partition_folders import PartitionFolders
 from engine.exchange.partition_manager import ResultPartitionManager
 from engine.functions.function_runner import FunctionRunner
+from engine.functions.worker_user import configured_worker_user
 from engine.graph.deployment import TaskDeploymentDescriptor
 from engine.ids import ExecutionAttemptId, JobId, ResourceId, ResultPartitionId
 from engine.iomanager.io_manager import IOManager
@@ -106,6 +107,7 @@ class ProcessResources:
                 self.sizes.workers_bytes,
                 self.sizes.process_bytes,
                 partial(process_bytes_for, configuration, slot_count, machine_bytes()),
+                configured_worker_user(configuration),
             ),
             module_store=module_store,
             data_plane=plane,

@@ -1,10 +1,13 @@
 """Log files are put away at each start and when they grow too large; secrets are not in them."""
 
 import logging
+import os
+import stat
 
 from engine.config.loader import configuration_from_texts
 from engine.entrypoint.log_files import LogFileHandler, rotate_logs
 from engine.entrypoint.logging_setup import log_configuration
+from engine.private_folder import make_closed
 
 
 def contents(folder):
@@ -28,6 +31,24 @@ def test_a_log_that_is_full_is_put_away_without_losing_a_line(tmp_path):
     handler.close()
     assert [text.count("\n") for text in contents(tmp_path).values()] == [3, 3, 3]
     assert "".join(reversed(list(contents(tmp_path).values()))).split()[::2] == list("012345678")
+
+
+def test_logs_are_for_their_owner_only_whatever_the_mask_is(tmp_path):
+    (tmp_path / "old.log").touch(mode=0o644)
+    before = os.umask(0)
+    try:
+        for name in ("new", "old"):
+            handler = LogFileHandler(tmp_path / f"{name}.log", 10, 3)
+            for _ in range(3):
+                handler.handle(logging.makeLogRecord({"msg": "x" * 20, "levelno": logging.INFO}))
+            handler.close()
+        make_closed(tmp_path / "folder" / "log")
+    finally:
+        os.umask(before)
+    files = list(tmp_path.glob("*.log*"))
+    assert len(files) == 6
+    assert {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o600}
+    assert stat.S_IMODE((tmp_path / "folder" / "log").stat().st_mode) == 0o700
 
 
 def test_the_configuration_is_logged_with_its_origin(caplog):

@@ -1,6 +1,7 @@
 """Each task attempt has a log file of its own, also for what its functions print in their worker."""
 
 import logging
+import os
 import sys
 import threading
 
@@ -117,3 +118,19 @@ def test_what_a_function_prints_in_the_thread_of_its_task_is_in_the_log_of_its_t
     captured = capsys.readouterr()
     assert "by nobody" in captured.out and "by nobody" not in text
     assert "printed" not in captured.out and "to standard error" not in captured.err
+
+
+def test_logs_of_tasks_are_for_their_owner_only(folder):
+    def shout(row):
+        print("printed", row.n)
+        return (row.n,)
+
+    before = os.umask(0)
+    try:
+        with Environment({"parallelism.default": 1}) as env:
+            env.from_rows([(1,)], pa_schema()).map(shout, pa_schema()).collect()
+    finally:
+        os.umask(before)
+    (job,) = (folder / "jobs").iterdir()
+    assert {path.stat().st_mode & 0o777 for path in (job, job.parent)} == {0o700}
+    assert {path.stat().st_mode & 0o777 for path in job.iterdir()} == {0o600}

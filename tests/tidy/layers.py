@@ -7,7 +7,8 @@
 _SHOWN = ("shown_text", "user_warnings")
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors",),
-    ("ids", "clock", "config", "fault_points", "log_output", "private_folder", "python_command", *_SHOWN),
+    ("private_folder",),
+    ("ids", "clock", "config", "fault_points", "log_output", "python_command", *_SHOWN),
     ("process_folder", "task_log"),
     ("memory",),
     ("graph",),

@@ -8,6 +8,7 @@
     sweep(directory, prefix)                    remove folders of dead processes
     folder = ProcessFolder.create(directory, prefix)
     folder.path
+    folder.ensure()                             makes it again when somebody removed it
     folder.close()                              removes it with all that is in it; idempotent
 
 A lock and not a pid decides who is dead: pids are reused and mean nothing between containers. A folder whose lock
@@ -24,6 +25,7 @@ import logging
 import os
 import shutil
 import stat
+import threading
 from enum import StrEnum
 from pathlib import Path
 
@@ -108,6 +110,7 @@ class ProcessFolder:
     def __init__(self, path: Path, lock: int) -> None:
         self.path = path
         self._lock: int | None = lock
+        self._making = threading.Lock()
 
     @classmethod
     def create(cls, directory: Path, prefix: str) -> ProcessFolder:
@@ -131,13 +134,43 @@ class ProcessFolder:
             os.close(lock)  # a sweeper came between open and flock, and took the folder with it
             number += 1
 
+    def ensure(self) -> bool:
+        """Make the folder and its lock again when somebody removed them; return whether that was so.
+
+        Cleaners of temporary folders do that to what lies long, and what was in it is gone. Any thread.
+        Raises: OSError.
+        """
+        if self._is_there():
+            return False
+        with self._making:
+            if self._lock is None or self._is_there():
+                return False
+            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            lock = os.open(self.path / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            self._lock, gone = lock, self._lock
+            os.close(gone)
+        _LOG.warning("the folder %s was removed while it is in use, and is made again", self.path)
+        return True
+
+    def _is_there(self) -> bool:
+        """Whether the lock in the folder is the one that this process holds."""
+        lock = self._lock
+        if lock is None:
+            return True
+        try:
+            there, held = (self.path / LOCK_NAME).lstat(), os.fstat(lock)
+        except OSError:
+            return False
+        return (there.st_dev, there.st_ino) == (held.st_dev, held.st_ino)
+
     def close(self) -> None:
         """Remove the folder with all that is in it; idempotent. Raises: OSError."""
         if self._lock is None:
             return
         lock, self._lock = self._lock, None
         try:
-            with contextlib.suppress(FileNotFoundError):
+            with contextlib.suppress(FileNotFoundError, NotADirectoryError):
                 shutil.rmtree(self.path)
         finally:
             os.close(lock)

@@ -60,7 +60,7 @@ class Environment:
         check_target(self._target)
         self._sinks: list[LogicalNode] = []
         self._bad_row_paths: set[str] = set()
-        self._folder: Path | None = None
+        self._folder: ProcessFolder | None = None
         self._remove_folder: weakref.finalize[Any, Environment] | None = None
         self._result_count = 0
         self._is_closed = False
@@ -279,9 +279,10 @@ class Environment:
             sweep(scratch, FolderPrefix.CLIENT)
             with uninterrupted():
                 own = ProcessFolder.create(scratch, FolderPrefix.CLIENT)
-                self._folder = own.path
+                self._folder = own
                 self._remove_folder = weakref.finalize(self, _remove, own)
-        return self._folder
+        self._folder.ensure()
+        return self._folder.path
 
 
 def _remove(folder: ProcessFolder) -> None:

@@ -23,6 +23,7 @@ import os
 import re
 import secrets
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -51,9 +52,13 @@ class CorruptBlobError(ResourceError):
 class BlobStore:
     """The blobs of one process, or (``is_durable``: names outlive the machine's end, too) of a cluster."""
 
-    def __init__(self, folder: Path, is_durable: bool = False) -> None:
+    def __init__(
+        self, folder: Path, is_durable: bool = False, ensure_around: Callable[[], object] = lambda: None
+    ) -> None:
+        """Args: ensure_around: makes what the folder lies in again when somebody removed it; raises OSError."""
         self._folder = folder
         self._is_durable = is_durable
+        self._ensure_around = ensure_around
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         folder.chmod(0o700)
         self._sweep(SystemClock().wall_ms() / 1000 - _UNFINISHED_S)
@@ -74,9 +79,8 @@ class BlobStore:
         """Begin to write a blob."""
         path = self._path(job_id, key)
         try:
-            if not self._folder.is_dir():  # somebody has removed it
-                self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            path.parent.mkdir(mode=0o700, exist_ok=True)
+            self._ensure_around()
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             if self._is_durable:
                 _synchronise(self._folder)
         except OSError as error:

@@ -90,7 +90,7 @@ class JobManager:
             context.configuration.get(JOB_MANAGER_RPC_PORT),
         )
         self._rpc = self._server.rpc
-        blob_store = BlobStore(self._storage.blobs, self._storage.is_durable)
+        blob_store = BlobStore(self._storage.blobs, self._storage.is_durable, self._own_folder.ensure)
         self._blobs = BlobServer(blob_store, context.configuration.get(BLOB_SIZE_MAX), self._clock)
         self._server.http.add_routes(forwarded(self._blobs.routes, self._leader_elsewhere, self._server.forwarder))
         services = RestServices(

@@ -88,7 +88,7 @@ class TaskManager:
         self._leader_address = ""
         self._modules = BlobModuleStore(
             BlobCache(
-                BlobStore(self._blob_folder.path / "jobs"),
+                BlobStore(self._blob_folder.path / "jobs", ensure_around=self._blob_folder.ensure),
                 lambda: self._leader_address,
                 credentials,
                 configuration.get(BLOB_SIZE_MAX),

@@ -25,6 +25,7 @@ import struct
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -178,7 +179,7 @@ class DataServer:
             where = f"{settings.bind_host}:{settings.port}"
             raise ConfigurationError(f"the data server cannot listen on {where}: {error}") from error
         self.address = DataAddress(unix_path, host, port)
-        self._greeter = Greeter(self._listeners, self._greet)
+        self._greeter = Greeter(self._listeners, self._greet, self._renewed)
         self._greeter.start()
 
     @property
@@ -222,11 +223,23 @@ class DataServer:
         if len(os.fsencode(path)) > _UNIX_PATH_MAX:
             self._close_folder()
             return ""
+        self._bind_unix(path)
+        return path
+
+    def _bind_unix(self, path: str) -> socket.socket:
         listener = socket.socket(socket.AF_UNIX)
         self._listeners.append(listener)
         listener.bind(path)
         listener.listen(BACKLOG)
-        return path
+        return listener
+
+    def _renewed(self) -> socket.socket | None:
+        """Return a new socket at the path of one that somebody removed, None: it is there."""
+        path = self.address.unix_path
+        if not path or self._folder is None:
+            return None
+        self._folder.ensure()
+        return None if Path(path).exists() else self._bind_unix(path)
 
     async def _greet(self, connection: socket.socket, peer: str) -> bool:
         """Let a stranger prove itself and give it a thread; False: it is refused."""

@@ -28,6 +28,8 @@ _log = logging.getLogger(__name__)
 STRANGERS_MAX: Final = 256
 #: seconds between two lines of the log about those who had to go
 _TELL_S: Final = 10.0
+#: seconds between two looks whether the path of a socket is still there
+RENEW_S: Final = 2.0
 _ACCEPT_PAUSE_S: Final = 0.1
 
 
@@ -37,13 +39,20 @@ class Greeter:
     Args:
         listeners: bound, listening; closed by their owner after ``close``.
         greet: in the event loop; returns whether the peer is proved and was taken over, else it is closed.
+        renewed: asked from time to time for a listener whose path was removed, to take the place of the one that lost
+            it; raises OSError.
     """
 
     def __init__(
-        self, listeners: Sequence[socket.socket], greet: Callable[[socket.socket, str], Awaitable[bool]]
+        self,
+        listeners: Sequence[socket.socket],
+        greet: Callable[[socket.socket, str], Awaitable[bool]],
+        renewed: Callable[[], socket.socket | None] = lambda: None,
     ) -> None:
         self._listeners = listeners
         self._greet = greet
+        self._renewed = renewed
+        self._acceptors: dict[socket.AddressFamily, asyncio.Task[None]] = {}
         #: oldest first  # written by: the loop
         self._strangers: dict[asyncio.Task[None], None] = {}
         self._evicted_count = 0
@@ -78,12 +87,29 @@ class Greeter:
         self._loop = asyncio.get_running_loop()
         self._end = asyncio.Event()
         self._is_running.set()
-        acceptors = [asyncio.ensure_future(self._accept(listener)) for listener in self._listeners]
+        for listener in self._listeners:
+            self._acceptors[socket.AddressFamily(listener.family)] = asyncio.ensure_future(self._accept(listener))
+        renewing = asyncio.ensure_future(self._renew())
         await self._end.wait()
-        tasks = [*acceptors, *self._strangers]
+        tasks = [renewing, *self._acceptors.values(), *self._strangers]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _renew(self) -> None:
+        """Listen again where somebody removed the socket."""
+        while True:
+            await asyncio.sleep(RENEW_S)
+            try:
+                listener = self._renewed()
+            except OSError as error:
+                _log.warning("the socket for data connections of this host cannot be made again: %s", error)
+                continue
+            if listener is not None:
+                family = socket.AddressFamily(listener.family)
+                listener.setblocking(False)
+                self._acceptors[family].cancel()
+                self._acceptors[family] = asyncio.ensure_future(self._accept(listener))
 
     async def _accept(self, listener: socket.socket) -> None:
         while True:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 from engine.errors import ConfigurationError, DiskFullError, SpillError
@@ -14,12 +14,14 @@ class PartitionFolders:
 
     Args:
         folders: existing ones, as ``IOManager.folders``: removed with their process, swept when it died.
+        ensure: makes those again that somebody removed.
     """
 
-    def __init__(self, folders: Sequence[Path]) -> None:
+    def __init__(self, folders: Sequence[Path], ensure: Callable[[], None] = lambda: None) -> None:
         if not folders:
             raise ConfigurationError("BLOCKING results need at least one folder")
         self._folders = tuple(folders)
+        self._ensure = ensure
 
     def partition_path(self, name: str, need_bytes: int = 0, full: Collection[Path] = ()) -> Path:
         """Return the path of that name in the folder with most free space.
@@ -33,6 +35,7 @@ class PartitionFolders:
             DiskFullError: no folder has that much room.
             SpillError: the folders are gone.
         """
+        self._ensure()
         free: dict[Path, int] = {}
         lost = []
         for folder in self._folders:

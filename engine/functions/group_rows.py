@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 import pyarrow as pa
@@ -167,6 +168,8 @@ class KeptBatches:
             self._batches.append(batch)
             return
         if self._writer is None:
+            if self._folder:
+                Path(self._folder).mkdir(mode=0o700, parents=True, exist_ok=True)  # somebody may have removed it
             self._file = tempfile.TemporaryFile(dir=self._folder)  # noqa: SIM115 - closed by close()
             self._writer = pa.ipc.new_stream(pa.PythonFile(self._file, "w"), batch.schema)
         self._writer.write_batch(batch)

@@ -89,6 +89,14 @@ class IOManager:
         """The folder of this process in each usable directory."""
         return [directory.folder for directory in self._directories]
 
+    def ensure_folders(self) -> None:
+        """Make those folders again that somebody removed, as far as that is possible. Thread: any."""
+        for directory in self._directories:
+            try:
+                directory.ensure()
+            except OSError as error:
+                _LOG.warning("the spill folder %s cannot be made again: %s", directory, error)
+
     @property
     def spilled_bytes(self) -> int:
         """Bytes that open spaces have written."""

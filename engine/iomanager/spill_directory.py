@@ -8,6 +8,9 @@ spill_directories(configuration) -> ["/data1/tmp", "/data2/tmp"]
 spill = SpillDirectory.create(directory, number)
 spill.write_queue  spill.read_queue  spill.attraction()  spill.open_file(name)  spill.remove_file(path)
 spill.close()                     joins the threads, removes the folder
+
+A folder that somebody removed is made again for the next file; who reads what was in it fails, and its producer runs
+again.
 """
 
 from __future__ import annotations
@@ -50,9 +53,14 @@ class SpillDirectory:
         """
         return cls(ProcessFolder.create(directory, FOLDER_PREFIX), index, queue_depth)
 
+    def ensure(self) -> None:
+        """Make the folder again when somebody removed it. Raises: OSError."""
+        self._own.ensure()
+
     def free_bytes(self) -> int:
         """Return the bytes that an ordinary user may still write here; 0 when the directory is gone."""
         try:
+            self._own.ensure()
             status = os.statvfs(self.folder)
         except OSError:
             return 0
@@ -60,6 +68,7 @@ class SpillDirectory:
 
     def open_file(self, name: str) -> tuple[int, str]:
         """Create a file for writing; return (descriptor, path). Raises: OSError."""
+        self._own.ensure()
         path = str(self.folder / name)
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         self._file_count += 1
@@ -68,7 +77,7 @@ class SpillDirectory:
     def remove_file(self, path: str) -> None:
         """Unlink a file of open_file; one that is gone already is fine. Raises: OSError."""
         self._file_count -= 1
-        with contextlib.suppress(FileNotFoundError):
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             Path(path).unlink()
 
     def attraction(self) -> float:

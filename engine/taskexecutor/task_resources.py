@@ -99,7 +99,7 @@ class ProcessResources:
             clock=clock,
             memory_manager=memory_manager,
             io_manager=io_manager,
-            partition_folders=PartitionFolders(io_manager.folders),
+            partition_folders=PartitionFolders(io_manager.folders, io_manager.ensure_folders),
             network_pool=NetworkBufferPool(segments, self.sizes.page_bytes),
             partition_manager=partition_manager,
             output_flusher=OutputFlusher(),

@@ -24,6 +24,7 @@ from engine.clock import ManualClock
 from engine.errors import DataError, ResourceError
 from engine.graph.job_graph import JobArtifact
 from engine.ids import JobId
+from engine.process_folder import FolderPrefix, ProcessFolder, sweep
 from engine.rpc.credentials import AUTHORIZATION, Credentials
 from tests.rpc.served import SECRET, Served
 
@@ -219,6 +220,18 @@ def test_folders_that_somebody_removes_are_made_again_and_what_was_in_them_is_no
         cache.fetch(job_id, key_of(content))
     running.put(job_id, content)
     assert cache.fetch(job_id, key_of(content)).read_bytes() == content
+
+
+def test_what_somebody_removed_is_made_again_and_fetched_again(running, tmp_path):
+    own = ProcessFolder.create(tmp_path / "scratch", FolderPrefix.BLOBS)
+    store = BlobStore(own.path / "jobs", ensure_around=own.ensure)
+    shutil.rmtree(tmp_path / "scratch")
+    assert store.job_ids() == ()
+    with store.writer("a" * 32, key_of(b"again")) as writer:
+        writer.write(b"again")
+        assert writer.commit().read_bytes() == b"again"
+    assert sweep(tmp_path / "scratch", FolderPrefix.BLOBS) == []
+    own.close()
 
 
 def test_a_store_sweeps_what_was_not_finished_long_ago(tmp_path):

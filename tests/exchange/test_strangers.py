@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
 import socket
 import threading
 import time
@@ -56,6 +57,22 @@ def test_a_real_peer_comes_in_past_strangers_who_get_no_threads(world: RemoteWor
         assert gate.poll(0) is NOTHING_YET
         assert world.near_plane.connections.connection_count == 1
         gate.close()
+
+
+def test_a_socket_that_somebody_removed_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(greeter, "RENEW_S", 0.01)
+    world = RemoteWorld(tmp_path)
+    path = Path(DataAddress.parse(world.far_plane.address).unix_path)
+    shutil.rmtree(path.parent)
+    deadline = time.monotonic() + WAIT_S
+    while not path.exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    gate = world.gate([world.far.partition(descriptor(1, "GLOBAL")).id])
+    assert gate.poll(0) is NOTHING_YET
+    assert world.near_plane.connections.connection_count == 1
+    gate.close()
+    world.close()
+    assert not path.parent.exists()
 
 
 def test_the_strangers_who_were_there_first_go_first(world: RemoteWorld) -> None:

@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from engine.errors import ConfigurationError, DiskFullError, SpillError
+from engine.exchange.partition_folders import PartitionFolders
 from engine.iomanager.io_manager import IOManager
 from engine.iomanager.spill_directory import FOLDER_PREFIX
-from engine.process_folder import sweep
+from engine.process_folder import LOCK_NAME, sweep
 from tests.iomanager.conftest import IDENTITY
 
 ROW = os.urandom(1000)
@@ -102,20 +103,50 @@ def test_a_limit_of_the_file_size_starts_the_next_extent_or_is_reported(tmp_path
             assert b"".join(reader) == ROW * 1000
 
 
-def test_a_folder_that_vanished_is_replaced_by_another_directory_or_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize("what", ["folder", "directory", "lock"])
+def test_a_folder_that_somebody_removed_is_made_again_and_still_locked(tmp_path: Path, what: str) -> None:
+    with IOManager([str(tmp_path / "a")]) as manager, manager.space(IDENTITY) as space:
+        (folder,) = manager.folders
+        if what == "lock":
+            (folder / LOCK_NAME).unlink()
+        else:
+            shutil.rmtree(folder if what == "folder" else folder.parent)
+        writer = space.writer("run")
+        writer.write_bytes(ROW)
+        file = writer.finish()
+        assert Path(file.paths[0]).parent == folder
+        assert folder.stat().st_mode & 0o777 == 0o700
+        assert sweep(folder.parent, FOLDER_PREFIX) == []
+        assert PartitionFolders(manager.folders, manager.ensure_folders).partition_path("p").parent == folder
+    assert list((tmp_path / "a").iterdir()) == []
+
+
+def test_results_find_their_folder_again_when_somebody_removed_it(tmp_path: Path) -> None:
+    with IOManager([str(tmp_path / "a")]) as manager:
+        places = PartitionFolders(manager.folders, manager.ensure_folders)
+        shutil.rmtree(tmp_path / "a")
+        assert places.partition_path("p").parent.is_dir()
+
+
+def test_a_folder_that_vanished_and_cannot_be_made_is_replaced_by_another_directory_or_named(tmp_path: Path) -> None:
     with IOManager([str(tmp_path / "a"), str(tmp_path / "b")]) as manager, manager.space(IDENTITY) as space:
-        shutil.rmtree(manager.folders[0])
+        _put_in_the_way(tmp_path / "a")
         writer = space.writer("run")
         writer.write_bytes(ROW)
         file = writer.finish()
         assert Path(file.paths[0]).parent == manager.folders[1]
-        shutil.rmtree(manager.folders[1])
+        _put_in_the_way(tmp_path / "b")
         writer = space.writer("run")
         writer.write_bytes(ROW)
-        with pytest.raises(SpillError, match="No such file or directory") as caught:
+        with pytest.raises(SpillError, match=r"Not a directory|File exists") as caught:
             writer.finish()
         assert str(manager.folders[0]) in str(caught.value) and str(manager.folders[1]) in str(caught.value)
         assert not isinstance(caught.value, DiskFullError)
+
+
+def _put_in_the_way(directory: Path) -> None:
+    shutil.rmtree(directory)
+    directory.write_text("in the way")
 
 
 def test_a_directory_that_is_not_there_is_made_and_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -157,6 +157,10 @@ class Dispatcher(RpcEndpoint):
         """Whether a job is not over: TaskExecutors keep what they have of it."""
         return job_id in self._running or job_id in self._unread or job_id in self._submissions
 
+    def led_jobs(self) -> tuple[JobId, ...]:
+        """Return the jobs that have a JobMaster."""
+        return tuple(self._running)
+
     @property
     def running_job_ids(self) -> tuple[JobId, ...]:
         """Jobs that are not over."""

@@ -115,6 +115,7 @@ class LeadingComponents:
             self._clock,
             self._on_fatal,
             dispatcher.is_known_job,
+            dispatcher.led_jobs,
             is_spread=self._configuration.get(LOAD_BALANCE_MODE) == "SLOTS",
             running_jobs_max=self._configuration.get(RUNNING_JOBS_MAX),
         )

@@ -417,6 +417,12 @@ class TaskExecutorLost(Request[Acknowledge], frozen=True):
     reason: str
 
 
+class SuspectTaskExecutor(Request[Acknowledge], frozen=True):
+    """To the ResourceManager: a job could not reach a TaskExecutor; if nobody is there, all jobs are to know it."""
+
+    resource_id: ResourceId
+
+
 MESSAGE_TYPES: tuple[type[msgspec.Struct], ...] = (
     Acknowledge,
     AttachedJob,
@@ -456,6 +462,7 @@ MESSAGE_TYPES: tuple[type[msgspec.Struct], ...] = (
     SubmitJob,
     SubmitReply,
     SubmitTask,
+    SuspectTaskExecutor,
     TaskExecutorList,
     TaskExecutorLost,
     UpdateTaskState,

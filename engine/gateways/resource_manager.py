@@ -19,6 +19,7 @@ from engine.gateways.messages import (
     RequestSlots,
     SlotOverview,
     StayConnected,
+    SuspectTaskExecutor,
     TaskExecutorList,
     WithdrawSlotRequests,
 )
@@ -38,6 +39,10 @@ class ResourceManagerGateway(Protocol):
 
     async def disconnect_task_executor(self, request: DisconnectTaskExecutor) -> Acknowledge:
         """Forget a TaskExecutor that leaves."""
+        ...
+
+    async def suspect_task_executor(self, request: SuspectTaskExecutor) -> Acknowledge:
+        """Look at once whether a TaskExecutor is still there."""
         ...
 
     async def end_task_executors(self, request: EndTaskExecutors) -> Acknowledge:

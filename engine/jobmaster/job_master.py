@@ -40,12 +40,13 @@ from engine.gateways.messages import (
     ReleasePartitions,
     ReportProgress,
     SlotOfferReply,
+    SuspectTaskExecutor,
     TaskExecutorLost,
     UpdateTaskState,
 )
 from engine.graph.deployment import FailureInfo, TaskReport
 from engine.graph.job_graph import JobGraph
-from engine.ids import AllocationId, ResourceId
+from engine.ids import AllocationId, ResourceId, ResultPartitionId
 from engine.jobmaster.execution_state import ExecutionState
 from engine.jobmaster.execution_vertex import ExecutionVertex
 from engine.jobmaster.job_commit import JobCommit, JobStorage
@@ -130,7 +131,7 @@ class JobMaster(JobScheduling):
             settings.heartbeat_timeout_s,
             clock,
             self.spawn,
-            self._lose_task_executor,
+            self._give_up_task_executor,
         )
 
     # ---- start ----
@@ -365,6 +366,7 @@ class JobMaster(JobScheduling):
             # A task that hangs while its region is being cancelled is not why the job should fail.
             return failure.type_name == "JobExecutionError" and all(map(self._failover.covers, subtasks))
         self._graph.note_damage(failure.partition)
+        self._look_after_holder(failure.partition)
         pause_s = self._failover.begin(subtasks, self._clock.monotonic_s())
         if pause_s is None:
             return False
@@ -418,7 +420,7 @@ class JobMaster(JobScheduling):
                 return  # another one leads, and sees to it
             except EngineError as error:  # also an answer that cannot be trusted
                 reason = str(error)
-        self._lose_task_executor(execution.slot.resource_id, reason)
+        self._give_up_task_executor(execution.slot.resource_id, reason)
 
     def _advance(self) -> None:
         if self._is_ending or self._is_stopped:
@@ -442,6 +444,17 @@ class JobMaster(JobScheduling):
 
     def _holders(self) -> tuple[str, ...]:
         return self._task_executors.addresses if self._is_reattached else tuple(self._state.task_executors.values())
+
+    def _look_after_holder(self, partition: ResultPartitionId | None) -> None:
+        """Ask who holds a partition that could not be read: where nobody listens, everything there is lost at once."""
+        vertex = self._graph.vertex_of(partition.producer) if partition is not None else None
+        if vertex is not None and vertex.current.slot is not None:
+            self._task_executors.look_after(vertex.current.slot.resource_id)
+
+    def _give_up_task_executor(self, resource_id: ResourceId, reason: str) -> None:
+        """Lose a TaskExecutor that could not be reached, and have the others know soon."""
+        self._tell_resource_manager(SuspectTaskExecutor(resource_id))
+        self._lose_task_executor(resource_id, reason)
 
     def _lose_task_executor(self, resource_id: ResourceId, reason: str) -> None:
         self._forget_task_executor(resource_id)

@@ -87,7 +87,7 @@ class JobScheduling(JobEnding):
         """Have the current attempt end."""
         raise NotImplementedError
 
-    def _lose_task_executor(self, resource_id: ResourceId, reason: str) -> None:
+    def _give_up_task_executor(self, resource_id: ResourceId, reason: str) -> None:
         """Count everything there as lost."""
         raise NotImplementedError
 
@@ -216,7 +216,7 @@ class JobScheduling(JobEnding):
                     await self._cancel_task(vertex)  # it may have been cancelled before it was there
                 return
         if vertex.current is execution and not execution.state.is_terminal and execution.slot is not None:
-            self._lose_task_executor(execution.slot.resource_id, reason)
+            self._give_up_task_executor(execution.slot.resource_id, reason)
 
     def _refused(self, execution: Execution) -> None:
         """Give up the slot of an attempt: its TaskExecutor may have taken it back when nobody heard."""

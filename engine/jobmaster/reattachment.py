@@ -11,8 +11,9 @@
     attempt without a report  was never sent, as far as its TaskExecutor knows: it is sent (again)
 
 A TaskExecutor that refuses the connection three times in a second is gone; one that does not answer has until the
-time-out. Who holds nothing that is needed is asked too, so that it drops what it has, but nobody waits for it. On the
-JobMaster's loop; ``expectations`` and ``losses`` are pure.
+time-out. Who holds nothing that is needed is asked too, so that it drops what it has, but nobody waits for it; without
+an answer it is gone as well, so that no later restart counts on what it had. On the JobMaster's loop; ``expectations``
+and ``losses`` are pure.
 
 Source: the reconciliation of Flink's FLIP-383, which waits for TaskManagers to come by themselves.
 """
@@ -92,7 +93,7 @@ def losses(
 
     What has finished since its TaskExecutor answered is there: the answer cannot name its results.
     """
-    lost = Losses([each for each, there in expected.items() if there.is_needed and each not in answers])
+    lost = Losses([each for each in expected if each not in answers])
     ran_on = {
         report.attempt
         for answer in answers.values()

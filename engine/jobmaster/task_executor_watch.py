@@ -1,9 +1,10 @@
 """TaskExecutorWatch: the TaskExecutors that ever gave a job a slot, and their signs of life.
 
     watch(resource_id, address) ─► run(): asks every one of them again and again ─► on_lost(resource_id, reason)
-                                   forget(resource_id)
+        look_after(resource_id) ─► asks one at once     forget(resource_id)
 
-On the JobMaster's loop.
+Where nobody listens, twice, a TaskExecutor is lost at once; one that is silent has until the time-out. On the
+JobMaster's loop.
 """
 
 from __future__ import annotations
@@ -16,8 +17,12 @@ from engine.clock import Clock
 from engine.errors import EngineError
 from engine.gateways.messages import Heartbeat
 from engine.ids import ResourceId
+from engine.rpc.errors import EndpointUnreachableError, UntrustedReplyError
 from engine.rpc.gateway import RpcService
 from engine.rpc.heartbeat import HeartbeatMonitor
+
+#: attempts in a row that found nobody, after which a TaskExecutor counts as lost
+_UNREACHABLE_MAX = 2
 
 
 class TaskExecutorWatch:
@@ -50,6 +55,7 @@ class TaskExecutorWatch:
         self._on_lost = on_lost
         self._monitor = HeartbeatMonitor[ResourceId](interval_s, timeout_s, clock)
         self._addresses: dict[ResourceId, str] = {}
+        self._suspected: set[ResourceId] = set()
 
     @property
     def addresses(self) -> tuple[str, ...]:
@@ -61,6 +67,18 @@ class TaskExecutorWatch:
         if resource_id not in self._addresses:
             self._addresses[resource_id] = address
             self._monitor.watch(resource_id)
+
+    def look_after(self, resource_id: ResourceId) -> None:
+        """Ask a TaskExecutor at once, unless that is being done: something speaks against its being there."""
+        if resource_id in self._addresses and resource_id not in self._suspected:
+            self._suspected.add(resource_id)
+            self._spawn(self._ask_suspect(resource_id), f"suspicion of {resource_id}")
+
+    async def _ask_suspect(self, resource_id: ResourceId) -> None:
+        try:
+            await self._ask(resource_id)
+        finally:
+            self._suspected.discard(resource_id)
 
     def forget(self, resource_id: ResourceId) -> None:
         """Take note that a TaskExecutor is gone."""
@@ -77,12 +95,21 @@ class TaskExecutorWatch:
                 self._spawn(self._ask(resource_id), f"heartbeat to {resource_id}")
 
     async def _ask(self, resource_id: ResourceId) -> None:
-        address = self._addresses.get(resource_id)
-        if address is None:  # forgotten meanwhile
-            return
-        gateway = self._rpc.connect(address, self._epoch)
+        for _ in range(_UNREACHABLE_MAX):
+            if resource_id not in self._addresses or await self._is_listening(resource_id):
+                return
+        if resource_id in self._addresses:
+            self._on_lost(resource_id, "nobody answers at its address")
+
+    async def _is_listening(self, resource_id: ResourceId) -> bool:
+        gateway = self._rpc.connect(self._addresses[resource_id], self._epoch)
         try:
             await gateway.ask(Heartbeat(self._sender), self._timeout_s)
-        except EngineError:  # also an answer that cannot be trusted: it is no sign of life
-            return
+        except UntrustedReplyError:
+            return True  # somebody listens; an answer that cannot be trusted is no sign of life either
+        except EndpointUnreachableError:
+            return False
+        except EngineError:
+            return True
         self._monitor.received(resource_id)
+        return True

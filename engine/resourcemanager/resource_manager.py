@@ -4,8 +4,12 @@
     (3) here ── request slot ──► TaskExecutor    (4) TaskExecutor ── offer ──► JobMaster ── (5) free ──► TaskExecutor
     (6) TaskExecutor ── slot free ──► here: the next request is served
 
-TaskExecutors that leave, or stop answering heartbeats, are forgotten, and the JobMasters with slots there are told.
-Each holds one call open (StayConnected): when that breaks, the TaskExecutor is asked at once whether it is still there.
+A TaskExecutor that is lost is forgotten, and every JobMaster is told: what it has stored there is gone, also where it
+has no slot. It is lost at once when it says goodbye, when another one registers from its place, and when nobody listens
+there; only who is silent has until the time-out. Whether somebody listens is asked when something speaks against it:
+
+    its held call (StayConnected) broke, or the next one does not come; a JobMaster, or a slot, did not reach it
+
 One that refused a slot knows more of it than is known here: its next such call has it register again.
 
 Source: Flink's ResourceManager, for standalone clusters: it starts no TaskExecutors of its own.
@@ -17,7 +21,7 @@ import asyncio
 import logging
 import socket
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from engine.clock import Clock
 from engine.errors import EngineError, ResourceError
@@ -38,6 +42,7 @@ from engine.gateways.messages import (
     RequestSlots,
     SlotOverview,
     StayConnected,
+    SuspectTaskExecutor,
     TaskExecutorList,
     TaskExecutorLost,
     TaskExecutorOverview,
@@ -57,8 +62,10 @@ from engine.rpc.request import ACKNOWLEDGE, Acknowledge, Request
 _log = logging.getLogger(__name__)
 
 RESOURCE_MANAGER_ADDRESS = "resourcemanager"
-#: heartbeats in a row that could not be delivered, after which a TaskExecutor counts as lost
+#: attempts in a row to reach a TaskExecutor that found nobody, after which it counts as lost
 _UNREACHABLE_MAX = 2
+#: seconds in which a TaskExecutor holds its next call open
+_NEXT_CALL_S = 1.0
 #: seconds in which jobs of the leader before keep their place although they have not asked for slots yet
 _EXPECTED_S = 10.0
 #: seconds in which a TaskExecutor must answer that it ends
@@ -83,6 +90,7 @@ class ResourceManager(RpcEndpoint):
         clock: Clock,
         on_fatal: Callable[[BaseException], None] | None = None,
         is_known_job: Callable[[JobId], bool] = lambda job_id: True,
+        led_jobs: Callable[[], Iterable[JobId]] = tuple,
         *,
         is_spread: bool = False,
         running_jobs_max: int = 0,
@@ -99,9 +107,13 @@ class ResourceManager(RpcEndpoint):
         self._seen_ms: dict[ResourceId, int] = {}
         self._clock = clock
         self._is_known_job = is_known_job
+        #: jobs that have a JobMaster, whether or not it has asked for slots
+        self._led_jobs = led_jobs
+        #: TaskExecutors that are being asked whether they are there
+        self._looked_after: set[ResourceId] = set()
+        #: how many calls each has held open
+        self._calls: Counter[ResourceId] = Counter()
         self._job_masters: dict[JobId, str] = {}
-        #: heartbeats in a row that found nobody
-        self._unreachable: Counter[ResourceId] = Counter()
         self._ends = asyncio.Event()
         self._heartbeats = HeartbeatMonitor[ResourceId](heartbeat_interval_s, heartbeat_timeout_s, clock)
 
@@ -116,13 +128,15 @@ class ResourceManager(RpcEndpoint):
         """Know a TaskExecutor and its slots."""
         if request.resource_id not in self._addresses:
             _log.info("TaskManager %s registers %d slots", request.resource_id, len(request.slots))
+        for former in self._at_the_place_of(request):
+            self._lose(former, f"TaskManager {request.resource_id} has come in its place")
         self._addresses[request.resource_id] = request.address
         self._registrations[request.resource_id] = request
         self._seen_ms[request.resource_id] = self._clock.wall_ms()
         self._heartbeats.watch(request.resource_id)
-        del self._unreachable[request.resource_id]
         self._slots.register(request.resource_id, request.slots)
         self._assign()
+        self._expect_call(request.resource_id)
         unknown = tuple(job_id for job_id in request.jobs if not self._is_known_job(job_id))
         return RegistrationReply(request.resource_id, unknown, self._clock_note(request))
 
@@ -145,15 +159,44 @@ class ResourceManager(RpcEndpoint):
             raise ResourceError(f"TaskManager {request.resource_id} is not registered here")
         if self._slots.counts_of(request.resource_id)[0] < len(self._registrations[request.resource_id].slots):
             raise ResourceError(f"TaskManager {request.resource_id} refused a slot: it is to say again which are free")
+        self._calls[request.resource_id] += 1
         try:
             await asyncio.wait_for(self._ends.wait(), self._heartbeats.interval_s)
         except TimeoutError:
+            self._expect_call(request.resource_id)
             return ACKNOWLEDGE
         except asyncio.CancelledError:
             if not self._is_stopped and request.resource_id in self._addresses:
                 self.spawn(self._look_after(request.resource_id), f"connection of {request.resource_id}")
             raise
         raise EndpointUnreachableError(f"{self.address} stops")
+
+    def _at_the_place_of(self, newcomer: RegisterTaskExecutor) -> list[ResourceId]:
+        """Return who was registered at the same host and port: that process is gone."""
+        place, data_address = newcomer.address.rpartition("/")[0], newcomer.data_address
+        return [
+            resource_id
+            for resource_id, known in self._registrations.items()
+            if resource_id != newcomer.resource_id
+            and (
+                (place and known.address.rpartition("/")[0] == place)
+                or (place and data_address and known.data_address == data_address)
+            )
+        ]
+
+    def _expect_call(self, resource_id: ResourceId) -> None:
+        """Look after a TaskExecutor unless it holds a call open again in a moment."""
+        self.spawn(self._await_call(resource_id, self._calls[resource_id]), f"next call of {resource_id}")
+
+    async def _await_call(self, resource_id: ResourceId, count: int) -> None:
+        await asyncio.sleep(_NEXT_CALL_S)
+        if self._calls[resource_id] == count:
+            await self._look_after(resource_id)
+
+    async def suspect_task_executor(self, request: SuspectTaskExecutor) -> Acknowledge:
+        """Look at once whether a TaskExecutor is still there."""
+        self.spawn(self._look_after(request.resource_id), f"suspicion of {request.resource_id}")
+        return ACKNOWLEDGE
 
     async def disconnect_task_executor(self, request: DisconnectTaskExecutor) -> Acknowledge:
         """Forget a TaskExecutor that leaves."""
@@ -274,6 +317,8 @@ class ResourceManager(RpcEndpoint):
             _log.warning("slot %d of %s was refused: %s", assignment.index, assignment.resource_id, error)
             self._slots.reject(assignment.allocation_id)
             self._assign()
+            if isinstance(error, EndpointUnreachableError):
+                await self._look_after(assignment.resource_id)
         else:
             self._slots.confirm(assignment.allocation_id)
 
@@ -287,30 +332,38 @@ class ResourceManager(RpcEndpoint):
             for resource_id in self._heartbeats.targets:
                 self.spawn(self._heartbeat(resource_id), f"heartbeat to {resource_id}")
 
+    async def _look_after(self, resource_id: ResourceId) -> None:
+        """Ask a TaskExecutor at once, unless that is being done."""
+        if resource_id not in self._looked_after:
+            self._looked_after.add(resource_id)
+            try:
+                await self._heartbeat(resource_id)
+            finally:
+                self._looked_after.discard(resource_id)
+
     async def _heartbeat(self, resource_id: ResourceId) -> None:
-        if resource_id not in self._addresses:
-            return
+        """Ask a TaskExecutor for a sign of life; where nobody listens, twice, it is lost."""
+        for _ in range(_UNREACHABLE_MAX):
+            if resource_id not in self._addresses or await self._is_listening(resource_id):
+                return
+        if resource_id in self._addresses:
+            self._lose(resource_id, "nobody answers at its address")
+
+    async def _is_listening(self, resource_id: ResourceId) -> bool:
         gateway = self._rpc.connect(self._addresses[resource_id], self._epoch)
         try:
             await gateway.ask(Heartbeat(self._rpc.address_of(self.address)))
         except RpcTimeoutError:
-            return
+            return True  # it is silent, which is not yet a loss
         except EndpointUnreachableError:
-            self._unreachable[resource_id] += 1
-            if self._unreachable[resource_id] >= _UNREACHABLE_MAX and resource_id in self._addresses:
-                self._lose(resource_id, "nobody answers at its address")
-            return
+            return False
         except EngineError as error:  # whatever is wrong with one TaskExecutor is nothing to the others
             _log.warning("TaskManager %s does not take a heartbeat: %s", resource_id, error)
-            return
-        del self._unreachable[resource_id]
+            return True
         self._heartbeats.received(resource_id)
-        self._seen_ms[resource_id] = self._clock.wall_ms()
-
-    async def _look_after(self, resource_id: ResourceId) -> None:
-        """Ask a TaskExecutor whose connection broke whether it is there; one that is connects again by itself."""
-        for _ in range(_UNREACHABLE_MAX):
-            await self._heartbeat(resource_id)
+        if resource_id in self._seen_ms:
+            self._seen_ms[resource_id] = self._clock.wall_ms()
+        return True
 
     def _lose(self, resource_id: ResourceId, reason: str) -> None:
         _log.warning("TaskManager %s is given up: %s", resource_id, reason)
@@ -318,9 +371,9 @@ class ResourceManager(RpcEndpoint):
         self._registrations.pop(resource_id, None)
         self._seen_ms.pop(resource_id, None)
         self._heartbeats.unwatch(resource_id)
-        del self._unreachable[resource_id]
-        for job_id in self._slots.unregister(resource_id):
-            lost = TaskExecutorLost(resource_id, reason)
+        del self._calls[resource_id]
+        lost = TaskExecutorLost(resource_id, reason)
+        for job_id in sorted({*self._slots.unregister(resource_id), *self._job_masters, *self._led_jobs()}):
             self.spawn(self._tell(self._job_master_of(job_id), lost), f"lost {resource_id}")
         self._assign()
 

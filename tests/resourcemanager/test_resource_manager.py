@@ -13,6 +13,7 @@ from engine.errors import EngineError, ResourceError
 from engine.gateways.messages import (
     DisconnectTaskExecutor,
     Heartbeat,
+    ListTaskExecutors,
     RegisterTaskExecutor,
     ReleaseJob,
     RequestSlot,
@@ -20,11 +21,14 @@ from engine.gateways.messages import (
     RequestSlots,
     SlotStatus,
     StayConnected,
+    SuspectTaskExecutor,
     TaskExecutorHardware,
+    TaskExecutorLost,
 )
 from engine.ids import JobId, ResourceId
+from engine.resourcemanager import resource_manager
 from engine.resourcemanager.resource_manager import ResourceManager
-from engine.rpc.errors import AccessDeniedError, RemoteCallError, RpcTimeoutError
+from engine.rpc.errors import AccessDeniedError, EndpointUnreachableError, RemoteCallError, RpcTimeoutError
 from engine.rpc.request import ACKNOWLEDGE
 
 WAIT_S = 30.0
@@ -53,11 +57,13 @@ class Peers:
         return sum(isinstance(request, kind) for request in self.asked)
 
 
-def run(scenario, heartbeat_s=0.01):
+def run(scenario, heartbeat_s=0.01, led_jobs=()):
     async def body():
         fatal: list[BaseException] = []
         peers = Peers()
-        manager = ResourceManager(peers, 1, heartbeat_s, WAIT_S, SystemClock(), fatal.append)
+        manager = ResourceManager(
+            peers, 1, heartbeat_s, 2 * WAIT_S, SystemClock(), fatal.append, led_jobs=lambda: led_jobs
+        )
         manager.start()
         try:
             await asyncio.wait_for(scenario(manager, peers), WAIT_S)
@@ -68,9 +74,9 @@ def run(scenario, heartbeat_s=0.01):
     asyncio.run(body())
 
 
-def registration(resource_id, slot_count):
+def registration(resource_id, slot_count, place=""):
     free = tuple(SlotStatus(index, None, None) for index in range(slot_count))
-    return RegisterTaskExecutor(resource_id, "there/taskexecutor", free)
+    return RegisterTaskExecutor(resource_id, f"{place or resource_id}/taskexecutor-{resource_id}", free)
 
 
 async def until(condition):
@@ -158,3 +164,82 @@ def test_clocks_that_differ_are_told_at_registration_with_both_hosts(ahead_s, wo
             assert "far-away" in note and socket.gethostname() in note and "60 s" in note
 
     run(scenario)
+
+
+JOBS = tuple(JobId(letter * 32) for letter in "ab")
+#: longer than any test: nothing comes of heartbeats
+NEVER_S = WAIT_S
+
+
+def losses(peers):
+    return [request.resource_id for request in peers.asked if isinstance(request, TaskExecutorLost)]
+
+
+def test_every_job_hears_of_a_task_executor_that_says_goodbye_also_those_without_a_slot_there():
+    async def scenario(manager, peers):
+        leaving = ResourceId.random()
+        await manager.register_task_executor(registration(leaving, 1))
+        await manager.disconnect_task_executor(DisconnectTaskExecutor(leaving, "it is stopped"))
+        await until(lambda: losses(peers) == [leaving] * 2)
+
+    run(scenario, NEVER_S, JOBS)
+
+
+def test_who_registers_from_the_same_host_and_port_has_taken_the_place_of_another():
+    async def scenario(manager, peers):
+        former, elsewhere, newcomer = (ResourceId.random() for _ in range(3))
+        await manager.register_task_executor(registration(former, 1, "host:7001"))
+        await manager.register_task_executor(registration(elsewhere, 1, "host:7002"))
+        await manager.register_task_executor(registration(newcomer, 1, "host:7001"))
+        await manager.register_task_executor(registration(newcomer, 1, "host:7001"))
+        await until(lambda: losses(peers) == [former] * 2)
+        assert (await manager.request_slot_overview(RequestSlotOverview())).task_executor_count == 2
+
+    run(scenario, NEVER_S, JOBS)
+
+
+def test_task_executors_of_one_process_have_one_place_and_do_not_replace_each_other():
+    async def scenario(manager, peers):
+        for _ in range(2):
+            resource_id = ResourceId.random()
+            await manager.register_task_executor(
+                RegisterTaskExecutor(resource_id, f"taskexecutor-{resource_id}", (), "data")
+            )
+        assert (await manager.request_slot_overview(RequestSlotOverview())).free_count == 0
+        assert len((await manager.list_task_executors(ListTaskExecutors())).task_executors) == 2
+
+    run(scenario, NEVER_S, JOBS)
+
+
+@pytest.mark.parametrize("how", ["a job suspects it", "a slot there is asked for", "no call is held open"])
+def test_where_nobody_listens_a_task_executor_is_lost_at_once(how, monkeypatch):
+    monkeypatch.setattr(resource_manager, "_NEXT_CALL_S", 0.01 if how == "no call is held open" else NEVER_S)
+
+    async def scenario(manager, peers):
+        peers.failures[Heartbeat] = EndpointUnreachableError("connection refused")
+        gone = ResourceId.random()
+        await manager.register_task_executor(registration(gone, 1))
+        if how == "a job suspects it":
+            await manager.suspect_task_executor(SuspectTaskExecutor(gone))
+        elif how == "a slot there is asked for":
+            peers.failures[RequestSlot] = EndpointUnreachableError("connection refused")
+            await manager.request_slots(RequestSlots(JOBS[0], "a job", "here/jobmaster", 1, 1))
+        await until(lambda: losses(peers) == [gone] * 2)
+
+    run(scenario, NEVER_S, JOBS)
+
+
+def test_a_suspicion_of_who_is_there_or_only_silent_changes_nothing():
+    async def scenario(manager, peers):
+        there = ResourceId.random()
+        await manager.register_task_executor(registration(there, 1))
+        for failure in (None, RpcTimeoutError("silent")):
+            if failure is not None:
+                peers.failures[Heartbeat] = failure
+            asked = peers.count(Heartbeat)
+            await manager.suspect_task_executor(SuspectTaskExecutor(there))
+            await until(lambda asked=asked: peers.count(Heartbeat) > asked)
+        assert (await manager.request_slot_overview(RequestSlotOverview())).task_executor_count == 1
+        assert losses(peers) == []
+
+    run(scenario, NEVER_S, JOBS)

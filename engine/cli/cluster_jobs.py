@@ -89,8 +89,8 @@ def _print_group(title: str, jobs: list[JobLine]) -> None:
     print(f" {title} ".center(66, "-"))
     for job in jobs:
         started = time.strftime("%d.%m.%Y %H:%M:%S", time.localtime(job.start_ms / 1000))
-        state = job.state if job.waiting is None else f"{job.state}, {job.waiting.text}"
-        print(f"{started} : {job.job_id} : {shown_line(job.name)} ({state})")
+        state = job.state if job.waiting is None else f"WAITING, {job.waiting.text}"
+        print(f"{started} : {job.job_id} : {job.name} ({state})")
     print("-" * 66)
 
 
@@ -101,9 +101,9 @@ def show_status(options: argparse.Namespace, client: ClusterClient) -> int:
         print(json.dumps(client.document(f"/jobs/{job_id}")))
         return 0
     job = client.document(f"/jobs/{job_id}")
-    print(f"Job {job_id} ({shown_line(job['name'])}): {job['state']}, {job['duration']} ms")
-    if job.get("waiting"):  # an older JobManager does not say
-        print(f"  {job['waiting']['text']}")
+    waiting = job.get("waiting")  # an older JobManager does not say
+    state = f"WAITING, {waiting['text']}" if waiting else job["state"]
+    print(f"Job {job_id} ({shown_line(job['name'])}): {state}, {job['duration']} ms")
     for vertex in job["vertices"]:
         numbers = vertex["metrics"]
         print(

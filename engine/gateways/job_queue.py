@@ -59,7 +59,7 @@ class WaitingJob(msgspec.Struct, frozen=True):
 
 
 def waiting_text(waiting: WaitingJob) -> str:
-    """Return a line for people: ``waiting, place 2 of 3 in the queue: 4 slots needed, others have them``."""
+    """Return a line for people: ``place 2 of 3 in the queue: 4 slots needed, others have them or come first``."""
     slots = f"{waiting.slots_needed} slot{'' if waiting.slots_needed == 1 else 's'}"
     match waiting.reason:
         case WaitingReason.LIMIT:
@@ -68,7 +68,7 @@ def waiting_text(waiting: WaitingJob) -> str:
             why = f"{slots} needed, the cluster has {waiting.slots_total}"
         case _:
             why = f"{slots} needed, others have them or come first"
-    return f"waiting, place {waiting.place} of {waiting.count} in the queue: {why}"
+    return f"place {waiting.place} of {waiting.count} in the queue: {why}"
 
 
 class WaitingJobs(msgspec.Struct, frozen=True):

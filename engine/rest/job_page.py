@@ -39,9 +39,13 @@ def job_page(job: JobDetails, now_ms: int, view: View | None = None) -> Html:
     return page(
         f"{job.name} – Drey",
         tag("p", link("/", "← all jobs")),
-        tag("h1", job.name or "(no name)", " ", state_badge(job.status)),
+        tag(
+            "h1",
+            job.name or "(no name)",
+            " ",
+            state_badge(job.status) if job.waiting is None else waiting_badge(job.waiting),
+        ),
         tag("div", tag("code", job.job_id), f" started {time_text(job.start_ms)}", class_="quiet"),
-        Html("") if job.waiting is None else waiting_note(job.waiting),
         Html("") if has_ended else _refreshing(view),
         cards(
             (
@@ -72,9 +76,9 @@ def job_page(job: JobDetails, now_ms: int, view: View | None = None) -> Html:
     )
 
 
-def waiting_note(waiting: WaitingJob) -> Html:
-    """Return where in the queue for slots a job is."""
-    return tag("div", waiting_text(waiting), class_="quiet")
+def waiting_badge(waiting: WaitingJob) -> Html:
+    """Return that a job waits, and at which place in the queue for slots."""
+    return join((state_badge("WAITING"), " ", tag("span", waiting_text(waiting), class_="quiet")))
 
 
 def _address(vertex: int | None, *, refreshes: bool) -> str:

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from engine.gateways.messages import JobList, JobOverview, ListJobs, ListTaskExecutors, TaskExecutorList
 from engine.rest.cluster_routes import overview_document
-from engine.rest.html import Html, cards, join, link, page, state_badge, table, tag
+from engine.rest.html import Html, cards, link, page, state_badge, table, tag
 from engine.rest.job_details import job_details
 from engine.rest.job_document import ENDED_JOB_STATES, duration_ms
 from engine.rest.job_log_routes import job_log_files
-from engine.rest.job_page import View, job_page, waiting_note
+from engine.rest.job_page import View, job_page, waiting_badge
 from engine.rest.process_pages import job_manager_page, log_files_page, task_manager_page
 from engine.rest.quantities import bytes_text, duration_text, time_text
 from engine.rest.services import RestServices, explained, job_id_of, number_of
@@ -153,7 +153,7 @@ def _jobs_table(jobs: list[JobOverview], now_ms: int) -> Html:
     rows = (
         (
             link(f"/jobs/{job.job_id}/page", job.name or "(no name)"),
-            join((state_badge(job.status), "" if job.waiting is None else waiting_note(job.waiting))),
+            state_badge(job.status) if job.waiting is None else waiting_badge(job.waiting),
             f"{job.tasks.get('FINISHED', 0)} of {sum(job.tasks.values())}" if job.tasks else "",
             time_text(job.start_ms),
             duration_text(duration_ms(job.start_ms, job.end_ms, now_ms)),

@@ -48,9 +48,7 @@ SECOND = WaitingJob(2, 3, 4, 8, WaitingReason.SLOTS)
 def test_a_job_that_waits_shows_its_place(capsys):
     waiting = msgspec.structs.replace(job(), waiting=SECOND)
     assert show_status(Namespace(job_id=JOB_ID.value, json=False), Client(waiting)) == 0
-    assert capsys.readouterr().out.splitlines()[1] == (
-        "  waiting, place 2 of 3 in the queue: 4 slots needed, others have them or come first"
-    )
+    assert "WAITING, place 2 of 3 in the queue: 4 slots needed" in capsys.readouterr().out.splitlines()[0]
 
 
 def test_jobs_that_wait_are_listed_by_themselves_in_the_order_of_their_turns(capsys):
@@ -70,8 +68,8 @@ def test_jobs_that_wait_are_listed_by_themselves_in_the_order_of_their_turns(cap
         return [line.split(" : ")[2] for line in capsys.readouterr().out.splitlines() if " : " in line]
 
     waiting = [
-        "next (RUNNING, waiting, place 1 of 3 in the queue: 4 slots needed, others have them or come first)",
-        "later (RUNNING, waiting, place 2 of 3 in the queue: 4 slots needed, others have them or come first)",
+        "next (WAITING, place 1 of 3 in the queue: 4 slots needed, others have them or come first)",
+        "later (WAITING, place 2 of 3 in the queue: 4 slots needed, others have them or come first)",
     ]
     assert listed() == ["busy (RUNNING)", *waiting]
     assert listed(running=True) == ["busy (RUNNING)"]

@@ -116,10 +116,8 @@ def test_places_are_counted_among_jobs_that_hold_nothing_and_say_why():
     )
     waiting = queued.waiting(4, {A})
     assert [(job, each.place, each.count) for job, each in waiting.items()] == [(B, 1, 3), (C, 2, 3), (D, 3, 3)]
-    assert (
-        waiting_text(waiting[B]) == "waiting, place 1 of 3 in the queue: 3 slots needed, others have them or come first"
-    )
-    assert waiting_text(waiting[C]) == "waiting, place 2 of 3 in the queue: 9 slots needed, the cluster has 4"
+    assert waiting_text(waiting[B]) == "place 1 of 3 in the queue: 3 slots needed, others have them or come first"
+    assert waiting_text(waiting[C]) == "place 2 of 3 in the queue: 9 slots needed, the cluster has 4"
 
 
 def test_short_is_who_could_not_be_served_by_all_slots_together():

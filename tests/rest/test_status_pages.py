@@ -227,4 +227,4 @@ def test_a_job_that_waits_for_slots_shows_its_place_in_the_list_and_on_its_page(
         cluster_page(jobs, TaskExecutorList(()), 11_000),
         job_page(replace(job(), waiting=waiting), 11_000),
     ):
-        assert "waiting, place 2 of 3 in the queue: 4 slots needed" in Outline(page).text
+        assert "WAITING" in Outline(page).text and "place 2 of 3 in the queue: 4 slots needed" in Outline(page).text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from engine.errors import PlanError
@@ -17,7 +17,12 @@ from engine.graph.run_time_decision import BroadcastInput, RunTimeDecision, Subt
 from engine.graph.ship_strategy import HeavyKeys, PartitionerSpec, ResultPartitionType
 from engine.ids import JobId, JobVertexId
 from engine.optimizer.adaptive_changes import apply, replay
-from engine.optimizer.adaptive_costs import broadcast_limit, prefers_broadcast
+from engine.optimizer.adaptive_costs import (
+    broadcast_costs,
+    broadcast_limit,
+    prefers_broadcast,
+    repartition_costs,
+)
 from engine.optimizer.adaptive_decisions import CHANNELS_MAX, decide
 from engine.optimizer.adaptive_order import waits
 from engine.optimizer.adaptive_shape import DataSetSize, input_edge, is_divisible
@@ -324,14 +329,42 @@ def test_explain_says_what_real_sizes_may_change():
     assert "may become" not in explain(optimize(join_plan(guess="nothing"), BATCH))
 
 
-@given(st.floats(1, 1e12), st.floats(1, 1e12), st.integers(2, 100))
-def test_the_limit_is_where_preference_ends(stay_bytes, small_bytes, parallelism):
-    stay, small = Estimates(1e6, stay_bytes, ""), Estimates(1e6, small_bytes, "")
-    limit = broadcast_limit(stay, parallelism, 64 << 20)
-    if small_bytes < 0.99 * limit:
-        assert prefers_broadcast(small, stay, parallelism, 64 << 20)
-    elif limit * 1.01 < small_bytes <= stay_bytes:
-        assert not prefers_broadcast(small, stay, parallelism, 64 << 20)
+def sized(size_bytes: float) -> Estimates:
+    return Estimates(1e6, size_bytes, "")
+
+
+SIZES = st.floats(1, 1e12) | st.floats(0, 12).map(lambda digits: 10**digits)
+MEMORY = st.sampled_from([32 << 10, 64 << 20, 4 << 30])
+
+
+@given(SIZES, st.floats(0, 1.5), st.integers(2, 100), MEMORY)
+@example(2e9, 0.1, 2, 64 << 20)  # yes up to 116 MB, dearer up to 196, cheaper up to 430
+@example(1e10, 0.1, 3, 64 << 20)
+def test_the_limit_is_where_preference_ends(stay_bytes, share, parallelism, memory):
+    stay, small_bytes = sized(stay_bytes), share * stay_bytes
+    limit = broadcast_limit(stay, parallelism, memory)
+    prefers = prefers_broadcast(sized(small_bytes), stay, parallelism, memory)
+    if small_bytes < 0.999 * limit:
+        assert prefers
+    elif limit * 1.001 < small_bytes:
+        assert not prefers
+
+
+@given(SIZES, st.lists(st.floats(0, 1.5), min_size=2, max_size=30), st.integers(2, 100), MEMORY)
+@example(2e9, [share / 100 for share in range(50)], 2, 64 << 20)
+def test_who_is_smaller_than_what_is_broadcast_is_broadcast_too(stay_bytes, shares, parallelism, memory):
+    answers = [
+        prefers_broadcast(sized(share * stay_bytes), sized(stay_bytes), parallelism, memory) for share in sorted(shares)
+    ]
+    assert answers == sorted(answers, reverse=True)
+
+
+@given(SIZES, st.floats(0, 1), st.integers(2, 100), MEMORY)
+def test_what_is_broadcast_costs_less_than_a_repartitioning(stay_bytes, share, parallelism, memory):
+    small, stay = sized(share * stay_bytes), sized(stay_bytes)
+    costs = broadcast_costs(small, stay, parallelism, memory), repartition_costs(small, stay, parallelism, memory)
+    if prefers_broadcast(small, stay, parallelism, memory):
+        assert costs[0] < costs[1]
 
 
 @given(st.lists(st.integers(0, 100), min_size=1, max_size=30), st.integers(1, 120))

@@ -197,7 +197,7 @@ class Environment:
 
     def sql(self, query: str) -> DataSet:
         """Return the data set of a query."""
-        raise NotYetSupportedError("sql")
+        raise NotYetSupportedError("sql (and with it join hints in a query; write join(hint=...))")
 
     # execution -------------------------------------------------------------------------------------------------
 

@@ -37,13 +37,16 @@ def join_type(how: str) -> JoinType:
 
 
 def join_hint(hint: JoinHint | str | None) -> JoinHint:
-    """Return a hint, given as itself or by name."""
+    """Return a hint, given as itself or by name; SchemaError listing them for another."""
     if hint is None:
         return JoinHint.OPTIMIZER_CHOOSES
     try:
         return JoinHint(hint)
     except ValueError:
-        raise SchemaError(f"join hint={hint!r}: choose one of {', '.join(JoinHint)}") from None
+        raise SchemaError(
+            f"Unrecognized join hint {hint!r}: choose one of {', '.join(JoinHint)}. "
+            "Hints are written in join(hint=...); in SQL they come with SQL, which is not supported yet"
+        ) from None
 
 
 def _key_columns(how: JoinType, on: Keys, left_on: Keys, right_on: Keys) -> tuple[list[str], list[str]]:

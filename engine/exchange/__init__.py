@@ -4,7 +4,7 @@
 
     buffer_pool                 NetworkBufferPool, LocalBufferPool, Buffer: memory, its fair sharing, back pressure
     channel_selector  key_selector  selector_choice
-                                which channel a row goes to: the eight of Flink, HASH and RANGE, as batch kernels
+                                which channel a row goes to: the eight of Flink and HASH, as batch kernels
     heavy_hashes                hashes of the heavy keys of a join, which are spread or replicated
     record_writer               batches to row pages, one open buffer per channel; oversized rows as fragments
     reference_writer            batches by reference: FORWARD and BROADCAST of PIPELINED results

@@ -14,12 +14,14 @@
     KeyGroupSelector   KEYGROUP    Flink's key group, operator of the group      no          ARBITRARY RANGE
     CustomSelector     CUSTOM      what a column says (a Python function made it) no         ARBITRARY FULL
     HashSelector       HASH        high half of the 64-bit row hash              no          ARBITRARY FULL
-    RangeSelector      RANGE       number of bounds below or equal to the key    no          ARBITRARY FULL
 
 Two selectors are equal when class and channel count are. ``copy`` gives one with its own position, for another writer.
 Those without keys are here, those with keys in ``key_selector``.
 
-Source: Flink's StreamPartitioner and its subclasses, ChannelSelector; HASH and RANGE are ours.
+Rows by ranges of keys have no selector: producers store sorted runs, and each consumer reads its range of every run
+(``sorted_partition``), so that the bounds are chosen when all keys are known.
+
+Source: Flink's StreamPartitioner and its subclasses, ChannelSelector; HASH is ours.
 """
 
 import os

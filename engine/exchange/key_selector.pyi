@@ -36,15 +36,3 @@ class KeyGroupSelector(KeySelector):
 class CustomSelector(ChannelSelector):
     column: str
     def __init__(self, channel_count: int, column: str) -> None: ...
-
-class RangeSelector(KeySelector):
-    bounds: pa.RecordBatch
-    descending: bool
-    def __init__(
-        self,
-        channel_count: int,
-        schema: pa.Schema,
-        keys: Sequence[str],
-        bounds: pa.RecordBatch,
-        descending: bool = False,
-    ) -> None: ...

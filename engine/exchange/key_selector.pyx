@@ -1,17 +1,16 @@
-"""Channel selectors that look at key columns: HASH, KEYGROUP, CUSTOM, RANGE.
+"""Channel selectors that look at key columns: HASH, KEYGROUP, CUSTOM.
 
     HashSelector       bits 63..32 of the 64-bit row hash, scaled to the channel count
     KeyGroupSelector   Flink's key group of the key and the operator of that group; null keys are refused
     CustomSelector     a column that a Python function made, in a worker process
-    RangeSelector      binary search among sorted bounds
 
 HASH uses the high half only: join tables and recursion use the other bits. ``spread_nulls`` sends rows with a null key,
 which match nothing, to all channels in turn. Heavy keys, known by their hashes, are split: on one side of a join their
 rows are *spread* (the first one of each key to its home, the channel of its hash, then in turn), on the other side
-*replicated* to all channels; ``divide`` takes those out of a batch, because a row has one channel here. RANGE: bounds
-are key rows in order, one fewer than channels; equal keys share a channel. All work without the GIL.
+*replicated* to all channels; ``divide`` takes those out of a batch, because a row has one channel here. All work
+without the GIL.
 
-Source: Flink's KeyGroupStreamPartitioner and CustomPartitionerWrapper; HASH and RANGE are ours.
+Source: Flink's KeyGroupStreamPartitioner and CustomPartitionerWrapper; HASH is ours.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
@@ -23,13 +22,10 @@ import pyarrow as pa
 from engine.errors import DataError, IllegalTransitionError, PlanError, SchemaError
 from engine.exchange.channel_selector cimport ChannelSelector
 from engine.exchange.channel_selector import SubtaskStateMapper
-from engine.graph.sort_key import SortKey
 from engine.records.arrow_functions import pc
 from engine.records.arrow_batch cimport ArrowBatch, KIND_INT32
-from engine.records.comparator cimport RowComparator
 from engine.records.hashing cimport hash_batch, null_keys_of_batch
 from engine.records.key_group cimport KeyGroupAssigner, operator_of_group
-from engine.records.row_codec cimport RowCodec
 
 cdef int32_t MAX_KEY_GROUPS = 1 << 15
 
@@ -280,92 +276,6 @@ cdef class CustomSelector(ChannelSelector):
         return CustomSelector(self.channel_count, self.column)
 
 
-cdef class RangeSelector(KeySelector):
-    """Rows by the range of keys they fall into.
-
-    Args:
-        channel_count, schema, keys: as for KeySelector.
-        bounds: pyarrow.RecordBatch of the key columns, ``channel_count - 1`` rows in key order: channel c gets the
-            keys k with bounds[c - 1] <= k < bounds[c].
-        descending: the order is descending.
-    """
-
-    name = "RANGE"
-    cdef readonly object bounds
-    cdef readonly bint descending
-    cdef RowCodec _codec
-    cdef RowComparator _comparator
-    cdef uint8_t* _bound_bytes
-    cdef uint8_t** _bound_rows
-
-    def __init__(self, int32_t channel_count, schema, keys, bounds, bint descending=False):
-        cdef ArrowBatch opened
-        cdef uint32_t* sizes
-        if bounds.num_rows != channel_count - 1:
-            raise PlanError(f"{channel_count} ranges need {channel_count - 1} bounds, not {bounds.num_rows}")
-        self.bounds = bounds
-        self.descending = descending
-        self._codec = RowCodec(bounds.schema)
-        self._comparator = RowComparator(self._codec, [SortKey(key, descending) for key in self.keys])
-        opened = ArrowBatch.open(bounds)
-        self._codec.accept(opened)
-        self._bound_rows = <uint8_t**> calloc(<size_t> channel_count, sizeof(uint8_t*))
-        sizes = <uint32_t*> calloc(<size_t> channel_count, sizeof(uint32_t))
-        try:
-            self._bound_bytes = encode_all(self._codec, opened, sizes, self._bound_rows)
-        finally:
-            free(sizes)
-
-    def __dealloc__(self):
-        free(self._bound_bytes)
-        free(self._bound_rows)
-
-    cdef int select(self, ArrowBatch batch, uint32_t* channels) except -1:
-        cdef ArrowBatch opened = ArrowBatch.open(batch.batch.select(list(self.keys)).cast(self.bounds.schema))
-        cdef size_t count = <size_t> opened.row_count + 1
-        cdef uint32_t* sizes = <uint32_t*> malloc(count * sizeof(uint32_t))
-        cdef uint8_t** rows = <uint8_t**> malloc(count * sizeof(uint8_t*))
-        cdef uint8_t* row_bytes = NULL
-        try:
-            if sizes == NULL or rows == NULL:
-                raise MemoryError
-            self._codec.accept(opened)
-            row_bytes = encode_all(self._codec, opened, sizes, rows)
-            with nogil:
-                channels_of_ranges(self._comparator, self._bound_rows, self.channel_count - 1, rows, opened.row_count,
-                                   channels)
-        finally:
-            free(sizes)
-            free(rows)
-            free(row_bytes)
-        return 0
-
-    def copy(self):
-        """Return a selector with the same bounds."""
-        return RangeSelector(self.channel_count, self._schema, self.keys, self.bounds, self.descending)
-
-
-cdef uint8_t* encode_all(RowCodec codec, ArrowBatch batch, uint32_t* sizes, uint8_t** rows) except NULL:
-    """Encode a whole batch into one allocation, which the caller frees."""
-    cdef uint8_t* row_bytes
-    cdef uint64_t total = 0
-    cdef int64_t row
-    with nogil:
-        codec.measure(batch, 0, batch.row_count, sizes)
-        for row in range(batch.row_count):
-            total += sizes[row]
-        row_bytes = <uint8_t*> malloc(total + 8)
-        if row_bytes != NULL:
-            total = 0
-            for row in range(batch.row_count):
-                rows[row] = row_bytes + total
-                total += sizes[row]
-            codec.encode(batch, 0, batch.row_count, sizes, rows)
-    if row_bytes == NULL:
-        raise MemoryError
-    return row_bytes
-
-
 # ------------------------------------------------------------------------------------------------------------ kernels
 
 
@@ -451,20 +361,3 @@ cdef uint32_t spread_flagged(const uint8_t* flags, uint32_t channel, uint32_t ch
             if channel == channel_count:
                 channel = 0
     return channel
-
-
-cdef void channels_of_ranges(RowComparator comparator, uint8_t** bounds, int32_t bound_count, uint8_t** rows,
-                             int64_t count, uint32_t* channels) noexcept nogil:
-    """Binary search: the number of bounds that are below or equal to the row."""
-    cdef int64_t row
-    cdef int32_t low, high, middle
-    for row in range(count):
-        low = 0
-        high = bound_count
-        while low < high:
-            middle = (low + high) >> 1
-            if comparator.compare(bounds[middle], rows[row]) <= 0:
-                low = middle + 1
-            else:
-                high = middle
-        channels[row] = <uint32_t> low

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from engine.errors import NotYetSupportedError, PlanError
+from engine.errors import PlanError
 from engine.exchange.channel_selector import (
     BroadcastSelector,
     ChannelSelector,
@@ -15,7 +15,7 @@ from engine.exchange.channel_selector import (
     ShuffleSelector,
 )
 from engine.exchange.heavy_hashes import heavy_hashes
-from engine.exchange.key_selector import CustomSelector, HashSelector, KeyGroupSelector, RangeSelector
+from engine.exchange.key_selector import CustomSelector, HashSelector, KeyGroupSelector
 from engine.graph.ship_strategy import PartitionerSpec
 
 if TYPE_CHECKING:
@@ -38,7 +38,6 @@ def selector_for(
     schema: pa.Schema,
     channel_count: int,
     subtask_index: int = 0,
-    bounds: pa.RecordBatch | None = None,
     seed: int | None = None,
 ) -> ChannelSelector:
     """Return the selector of a partitioner.
@@ -48,13 +47,11 @@ def selector_for(
         schema: of the rows that travel.
         channel_count: channels of this subtask's output.
         subtask_index: of the producer; with ``seed``, producers still begin at different channels.
-        bounds: of RANGE.
         seed: makes SHUFFLE and REBALANCE repeatable; random when None.
 
     Raises:
         PlanError: an unknown kind, or keys missing.
         SchemaError: a key column that does not exist.
-        NotYetSupportedError: RANGE without bounds.
     """
     kind = spec.kind
     if kind in _WITHOUT_STATE:
@@ -70,8 +67,4 @@ def selector_for(
         if len(spec.keys) != 1:
             raise PlanError("custom partitioning needs the column that says where rows go")
         return CustomSelector(channel_count, spec.keys[0])
-    if kind == "RANGE":
-        if bounds is None:
-            raise NotYetSupportedError("range partitioning without bounds")
-        return RangeSelector(channel_count, schema, spec.keys, bounds)
     raise PlanError(f"unknown partitioner {kind!r}")

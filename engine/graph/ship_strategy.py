@@ -99,7 +99,7 @@ class HeavyKeys(msgspec.Struct, frozen=True):
 class PartitionerSpec(msgspec.Struct, frozen=True):
     """The channel selector of an output.
 
-    ``kind`` in GLOBAL SHUFFLE REBALANCE RESCALE BROADCAST FORWARD KEYGROUP CUSTOM HASH RANGE SORTED_RUNS; ``keys`` are
+    ``kind`` in GLOBAL SHUFFLE REBALANCE RESCALE BROADCAST FORWARD KEYGROUP CUSTOM HASH SORTED_RUNS; ``keys`` are
     column names where it looks at keys. HASH: ``spread_nulls`` sends rows with a null key to all channels in turn (the
     outer side of a join, whose null keys match nothing) instead of to one; ``heavy`` are keys that are split.
     """

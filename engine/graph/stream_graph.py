@@ -4,10 +4,11 @@
                                             source, target, input_index, ship strategy, partitioner, exchange mode
 
 It stands between the optimizer, which decides, and chaining, which joins nodes into the vertices of the JobGraph.
-Nodes are in topological order and their ids are their positions. ``plan_json`` is the picture for people and
-dashboards, in the shape of Flink's plan JSON.
+Nodes are in topological order and their ids are their positions. It has no picture of its own, as
+Flink's has (JSONGenerator): people read ``explain``, and dashboards the vertices of the JobGraph
+(``/jobs/:jobid/plan``), which are what runs.
 
-Source: Flink's StreamGraph, StreamNode, StreamEdge and JSONGenerator. Virtual nodes do not exist here: a partitioning
+Source: Flink's StreamGraph, StreamNode and StreamEdge. Virtual nodes do not exist here: a partitioning
 is a property of an edge from the start.
 """
 
@@ -17,7 +18,7 @@ import msgspec
 
 from engine.errors import PlanError
 from engine.graph.exchange_mode import DataExchangeMode
-from engine.graph.operator_descriptor import OperatorDescriptor, SinkOperator, SourceOperator
+from engine.graph.operator_descriptor import OperatorDescriptor
 from engine.graph.ship_strategy import PartitionerSpec, ShipStrategy
 
 
@@ -41,32 +42,12 @@ class StreamNode(msgspec.Struct, frozen=True):
     parallelism: int
     in_edges: tuple[StreamEdge, ...] = ()
 
-    @property
-    def is_source(self) -> bool:
-        """Whether it reads from outside."""
-        return isinstance(self.descriptor.operator, SourceOperator)
-
-    @property
-    def is_sink(self) -> bool:
-        """Whether it writes outside."""
-        return isinstance(self.descriptor.operator, SinkOperator)
-
 
 class StreamGraph(msgspec.Struct, frozen=True):
     """All nodes of a job in topological order."""
 
     nodes: tuple[StreamNode, ...]
     name: str = ""
-
-    @property
-    def sources(self) -> tuple[int, ...]:
-        """Ids of the nodes that read from outside."""
-        return tuple(node.id for node in self.nodes if node.is_source)
-
-    @property
-    def sinks(self) -> tuple[int, ...]:
-        """Ids of the nodes that write outside."""
-        return tuple(node.id for node in self.nodes if node.is_sink)
 
     def out_edges(self, node_id: int) -> tuple[StreamEdge, ...]:
         """Return the edges that leave a node, in the order of their targets."""
@@ -92,25 +73,3 @@ class StreamGraph(msgspec.Struct, frozen=True):
             raise PlanError(f"{text}: the consumer expects other columns than the producer makes")
         for key in edge.partitioner.keys:
             producer.descriptor.output_schema.column(key)
-
-    def plan_json(self) -> str:
-        """Return the plan as JSON text: one object per node with its predecessors, like Flink's."""
-        nodes = [
-            {
-                "id": node.id,
-                "type": node.descriptor.name,
-                "pact": "Data Source" if node.is_source else "Data Sink" if node.is_sink else "Operator",
-                "parallelism": node.parallelism,
-                "predecessors": [
-                    {
-                        "id": edge.source,
-                        "ship_strategy": edge.ship_strategy.value,
-                        "exchange_mode": edge.exchange_mode.value,
-                        "side": "second" if edge.input_index else "first",
-                    }
-                    for edge in node.in_edges
-                ],
-            }
-            for node in self.nodes
-        ]
-        return msgspec.json.format(msgspec.json.encode({"name": self.name, "nodes": nodes}), indent=2).decode()

@@ -27,6 +27,7 @@ AbstractJoinDescriptor (whose pairs contain some that lose rows).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import StrEnum
 from itertools import product
 from typing import NamedTuple
@@ -126,28 +127,26 @@ def why_wrong(join: Join, pair: ShipPair) -> str:
 
 def local_variants() -> tuple[LocalVariant, ...]:
     """Return the nine local variants of a join."""
-    sort_merge = (LocalVariant(LocalStrategy.SORT_MERGE, left_sorted=True, right_sorted=True),)
     hashed = (
         LocalVariant(strategy, left_sorted, right_sorted)
         for strategy in (LocalStrategy.HASH_BUILD_FIRST, LocalStrategy.HASH_BUILD_SECOND)
         for left_sorted, right_sorted in product((False, True), repeat=2)
     )
-    return (*sort_merge, *hashed)
+    return (*hashed, LocalVariant(LocalStrategy.SORT_MERGE, left_sorted=True, right_sorted=True))
 
 
-def enumerate_alternatives(how: JoinType) -> tuple[JoinAlternative, ...]:
-    """Return every correct pair of a join type with every local variant, each once."""
-    return tuple(JoinAlternative(pair, variant) for pair in CORRECT_PAIRS[how] for variant in local_variants())
+def enumerate_alternatives(pairs: Iterable[ShipPair]) -> tuple[JoinAlternative, ...]:
+    """Return every pair with every local variant, each once."""
+    return tuple(JoinAlternative(pair, variant) for pair in pairs for variant in local_variants())
 
 
 def offered_alternatives(join: Join, *, one_subtask: bool) -> tuple[JoinAlternative, ...]:
-    """Return the alternatives that the planner compares: those that ask for no order."""
-    pairs = (FF,) if one_subtask else correct_pairs(join)
+    """Return the alternatives that the planner compares: of all, those that ask for no order and that run."""
     return tuple(
-        JoinAlternative(pair, _variant(strategy))
-        for pair in pairs
-        for strategy in (LocalStrategy.HASH_BUILD_FIRST, LocalStrategy.HASH_BUILD_SECOND, LocalStrategy.SORT_MERGE)
-        if _runs(join, pair, strategy)
+        alternative
+        for alternative in enumerate_alternatives((FF,) if one_subtask else correct_pairs(join))
+        if alternative.variant == _variant(alternative.variant.strategy)
+        and _runs(join, alternative.pair, alternative.variant.strategy)
     )
 
 

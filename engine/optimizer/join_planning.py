@@ -81,7 +81,7 @@ def _hinted_alternative(join: Join) -> JoinAlternative | None:
     if join.hint is JoinHint.OPTIMIZER_CHOOSES:
         return None
     if join.hint not in HINTED:
-        raise PlanError(f"Unrecognized join hint: {join.hint}")
+        raise PlanError(f"Unrecognized join hint: {join.hint}; choose one of {', '.join(JoinHint)}")
     alternative = hinted_alternative(join.hint)
     if alternative.pair not in correct_pairs(join):
         raise PlanError(

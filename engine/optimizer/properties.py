@@ -1,7 +1,6 @@
 """Properties of a result: how its rows are spread over subtasks, and in which order they are inside one.
 
-    GlobalProperties(partitioning, key_sets)     ANY_PARTITIONING     asked for: anything will do
-                                                 RANDOM_PARTITIONED   rows are spread, nothing is known
+    GlobalProperties(partitioning, key_sets)     RANDOM_PARTITIONED   rows are spread, nothing is known
                                                  HASH_PARTITIONED     equal keys are in one subtask, by row hash
                                                  KEY_GROUP_PARTITIONED  the same, by key group (key_by)
                                                  FULL_REPLICATION     every subtask has all rows
@@ -10,6 +9,9 @@
 One subtask alone has every property that is asked for. ``key_sets`` holds the alternatives by which a result is hash
 partitioned: after an inner join the left and the right keys, column by column the same values. Operators carry
 properties on where they keep the columns: a projection renames them, a Python function loses them.
+
+These are what a result has. What an operator asks for is a question (``is_hashed_by``, ``groups``), and who asks
+nothing asks no question: Flink's ANY_PARTITIONING, a property that no result has, is not needed.
 
 Source: Flink's GlobalProperties, LocalProperties and PartitioningProperty.
 """
@@ -28,7 +30,6 @@ from engine.graph.sort_key import SortKey
 class Partitioning(StrEnum):
     """How rows are spread."""
 
-    ANY_PARTITIONING = "ANY_PARTITIONING"
     RANDOM_PARTITIONED = "RANDOM_PARTITIONED"
     HASH_PARTITIONED = "HASH_PARTITIONED"
     KEY_GROUP_PARTITIONED = "KEY_GROUP_PARTITIONED"

@@ -295,3 +295,14 @@ def test_a_function_as_a_key_says_that_keys_are_columns(data, call):
 
     with pytest.raises(SchemaError, match=r"Could not extract key from key_of.*map\(function, schema\)"):
         getattr(data, call)(key_of)
+
+
+def test_an_unknown_hint_is_an_error_that_lists_the_hints_and_says_where_they_are_written(env):
+    data = env.from_arrow(pa.table({"id": [1]}))
+    with pytest.raises(SchemaError) as raised:
+        data.join(data.rename(id="other"), left_on="id", right_on="other", hint="BROADCAST")
+    text = str(raised.value)
+    assert text.startswith("Unrecognized join hint 'BROADCAST': choose one of OPTIMIZER_CHOOSES, ")
+    assert all(hint in text for hint in JoinHint) and "in SQL they come with SQL" in text
+    with pytest.raises(NotYetSupportedError, match="join hints in a query"):
+        env.sql("SELECT /*+ BROADCAST(b) */ * FROM a JOIN b USING (id)")

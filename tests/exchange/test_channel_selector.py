@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.errors import DataError, IllegalTransitionError, NotYetSupportedError, PlanError, SchemaError
+from engine.errors import DataError, IllegalTransitionError, PlanError, SchemaError
 from engine.exchange.channel_selector import (
     BroadcastSelector,
     ForwardSelector,
@@ -19,7 +19,7 @@ from engine.exchange.channel_selector import (
     ShuffleSelector,
     SubtaskStateMapper,
 )
-from engine.exchange.key_selector import CustomSelector, HashSelector, KeyGroupSelector, RangeSelector
+from engine.exchange.key_selector import CustomSelector, HashSelector, KeyGroupSelector
 from engine.exchange.selector_choice import selector_for
 from engine.graph.ship_strategy import PartitionerSpec
 
@@ -191,21 +191,6 @@ def test_custom_rows_without_their_channels_are_refused() -> None:
         CustomSelector(2, "__channel").channels_of(rows(1))
 
 
-@given(st.lists(st.integers(-50, 50), max_size=60), st.lists(st.integers(-50, 50), max_size=6))
-def test_ranges_agree_with_counting_the_bounds_below(values: list[int], bounds: list[int]) -> None:
-    batch = pa.record_batch({"x": [0] * len(values), "k": pa.array(values, pa.int64())})
-    bound_rows = pa.record_batch({"k": pa.array(sorted(bounds), pa.int64())})
-    selector = RangeSelector(len(bounds) + 1, batch.schema, ["k"], bound_rows)
-    assert selector.channels_of(batch) == [sum(bound <= value for bound in bounds) for value in values]
-
-
-def test_ranges_work_on_strings_and_descending() -> None:
-    batch = pa.record_batch({"k": ["a", "m", "z", None]})
-    bounds = pa.record_batch({"k": ["m"]})
-    assert RangeSelector(2, batch.schema, ["k"], bounds).channels_of(batch) == [0, 1, 1, 0]
-    assert RangeSelector(2, batch.schema, ["k"], bounds, descending=True).channels_of(batch)[:3] == [1, 1, 0]
-
-
 def test_what_cannot_be_selected_is_refused_with_a_reason() -> None:
     with pytest.raises(PlanError, match="at least one channel"):
         GlobalSelector(0)
@@ -213,11 +198,7 @@ def test_what_cannot_be_selected_is_refused_with_a_reason() -> None:
         HashSelector(2, SCHEMA, ["q"])
     with pytest.raises(PlanError, match="at least one key"):
         HashSelector(2, SCHEMA, [])
-    with pytest.raises(PlanError, match="need 2 bounds, not 0"):
-        RangeSelector(3, SCHEMA, ["k"], pa.record_batch({"k": pa.array([], pa.int64())}))
     with pytest.raises(PlanError, match="says where rows go"):
         selector_for(PartitionerSpec("CUSTOM", ()), SCHEMA, 2)
-    with pytest.raises(NotYetSupportedError):
-        selector_for(PartitionerSpec("RANGE", ("k",)), SCHEMA, 2)
     with pytest.raises(PlanError, match="unknown partitioner 'X'"):
         selector_for(PartitionerSpec("X"), SCHEMA, 2)

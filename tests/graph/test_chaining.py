@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from engine.errors import PlanError
@@ -83,30 +81,3 @@ def test_forward_between_different_parallelism_is_refused():
 def test_an_edge_from_a_later_node_is_refused():
     with pytest.raises(PlanError, match="not topological"):
         graph((FILTER, 1, [(1, FORWARD)]), (SOURCE, 1, []))
-
-
-def test_plan_json_shows_sources_operators_sinks_and_their_edges():
-    made = graph((SOURCE, 2, []), (FILTER, 2, [(0, HASH)]), (SINK, 2, [(1, FORWARD)]))
-    assert (made.sources, made.sinks) == ((0,), (2,))
-    assert json.loads(made.plan_json()) == {
-        "name": "graph",
-        "nodes": [
-            {"id": 0, "type": "op0", "pact": "Data Source", "parallelism": 2, "predecessors": []},
-            {
-                "id": 1,
-                "type": "op1",
-                "pact": "Operator",
-                "parallelism": 2,
-                "predecessors": [
-                    {"id": 0, "ship_strategy": "PARTITION_HASH", "exchange_mode": "PIPELINED", "side": "first"}
-                ],
-            },
-            {
-                "id": 2,
-                "type": "op2",
-                "pact": "Data Sink",
-                "parallelism": 2,
-                "predecessors": [{"id": 1, "ship_strategy": "FORWARD", "exchange_mode": "PIPELINED", "side": "first"}],
-            },
-        ],
-    }

@@ -13,7 +13,7 @@ from importlib.util import spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 
-from engine.client.termination import TerminatedError, leaving_on_termination
+from engine.client.termination import TerminatedError, after, leaving_on_termination
 from engine.errors import EngineError, JobExecutionError
 from engine.shown_text import shown
 
@@ -44,7 +44,8 @@ def run_script(script: Path, arguments: Sequence[str], module_path: Sequence[str
             runpy.run_path(str(script), run_name="__main__")
     except SystemExit as leaving:
         if isinstance(leaving, TerminatedError):
-            print("cancelled", file=sys.stderr)
+            with after(leaving):
+                print("cancelled", file=sys.stderr)
         return _exit_code(leaving) or _unwritten()
     except KeyboardInterrupt:
         print("cancelled", file=sys.stderr)

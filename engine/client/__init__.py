@@ -6,6 +6,6 @@ leader_source.py   where that is: fixed addresses; elected_leader.py: a watch on
 deployments.py     ways to deploy that Flink has: which are here, which are refused by name
 job_result.py      JobResult: state, runtime, rows and bytes of every subtask
 job_listener.py    who watches the jobs of this process
-termination.py     SIGTERM while a script waits for its job: cancelled and cleaned up first
+termination.py     SIGTERM, SIGHUP while a script waits for its job: cancelled and cleaned up first
 failure_text.py    FailureInfo -> the error to raise, with the text a person reads
 """

@@ -1,15 +1,15 @@
-"""SIGTERM and Ctrl-C while a script waits for its job, or while something is cleaned up.
+"""SIGTERM, SIGHUP and Ctrl-C while a script waits for its job, or while something is cleaned up.
 
-    with leaving_on_termination(): ...      SIGTERM raises TerminatedError, a SystemExit(143), instead of a sudden death
-
-    with uninterrupted() as interrupts:     neither signal is raised within, but at the end
+    with leaving_on_termination(): ...      SIGTERM raises TerminatedError, a SystemExit(143), instead of a sudden
+                                            death; SIGHUP (its terminal is gone) HungUpError, a SystemExit(129)
+    with uninterrupted() as interrupts:     no signal is raised within, but at the end
         interrupts.tell(begin_to_cancel)    called once as soon as there is one, also one that came before
         job.result()
 
-Python ends at once on SIGTERM, with no ``finally`` and no ``atexit``: staging and spill folders would lie about until
-the next start sweeps them. Ctrl-C raises wherever the main thread is, and a second one raises again: within a lock of
-``threading``, a ``finally``, a wait for threads that end. So what waits for a job of this process, and what cleans up,
-takes no signal on its way:
+Python ends at once on SIGTERM and SIGHUP, with no ``finally`` and no ``atexit``: staging and spill folders would lie
+about until the next start sweeps them. Ctrl-C raises wherever the main thread is, and a second one raises again: within
+a lock of ``threading``, a ``finally``, a wait for threads that end. So what waits for a job of this process, and what
+cleans up, takes no signal on its way:
 
     signal ─► within uninterrupted()          kept; raised at the end, in place of the error it may have caused
            ─► within _SAME_S of the last      the same wish once more (a key that bounces, a group that is signalled)
@@ -18,6 +18,7 @@ takes no signal on its way:
     then wants to leave now. While Python ends, they only wait.
 
 Only the main thread takes signals; a script that has a handler of its own keeps it, and nothing is kept back then.
+Under nohup SIGHUP is ignored, and stays so: the script runs on. What a script says whose terminal is gone is dropped.
 """
 
 from __future__ import annotations
@@ -29,9 +30,11 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType, TracebackType
 from typing import Any, Self
+
+from engine.log_output import guard_output
 
 #: signals so close together are one wish
 _SAME_S = 0.5
@@ -43,8 +46,17 @@ class TerminatedError(SystemExit):
     """The process was asked to end; its ``code`` is what a shell says of a process that SIGTERM ended."""
 
 
+class HungUpError(TerminatedError):
+    """The terminal of the process is gone; nobody sees what it writes."""
+
+
+#: what a process is asked to end by, and all that is kept while something is cleaned up
+_ENDS = (signal.SIGTERM, signal.SIGHUP)
+_ALL = (signal.SIGINT, *_ENDS)
+
+
 class _Signals:
-    """Handler of both signals. Main thread only, as handlers are."""
+    """Handler of these signals. Main thread only, as handlers are."""
 
     def __init__(self) -> None:
         #: blocks that keep signals
@@ -124,11 +136,13 @@ class _Signals:
 
     def _end(self) -> None:
         """Keep what comes while Python ends: everything that is left to be done is cleaning."""
-        self.hold(signal.SIGINT, signal.SIGTERM)
+        self.hold(*_ALL)
         self.begin()
 
 
 def _error_of(number: int) -> BaseException:
+    if number == signal.SIGHUP:
+        return HungUpError(128 + number)
     return TerminatedError(128 + number) if number == signal.SIGTERM else KeyboardInterrupt()
 
 
@@ -150,7 +164,7 @@ class Interrupts:
 
     def __enter__(self) -> Self:
         if self._is_main:
-            _SIGNALS.hold(signal.SIGINT, signal.SIGTERM)
+            _SIGNALS.hold(*_ALL)
             _SIGNALS.begin()
         return self
 
@@ -160,7 +174,7 @@ class Interrupts:
         if not self._is_main:
             return
         interrupt = _SIGNALS.end(self._listener)
-        _SIGNALS.let_go(signal.SIGINT, signal.SIGTERM)
+        _SIGNALS.let_go(*_ALL)
         if interrupt is not None:
             raise interrupt from None
 
@@ -172,13 +186,24 @@ def uninterrupted() -> Interrupts:
 
 @contextmanager
 def leaving_on_termination() -> Iterator[None]:
-    """Turn SIGTERM into TerminatedError where nobody else takes it."""
-    is_main = threading.current_thread() is threading.main_thread()
-    if not is_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+    """Turn SIGTERM and SIGHUP into TerminatedError where nobody else takes them, and nobody ignores them."""
+    if threading.current_thread() is not threading.main_thread():
         yield
         return
-    _SIGNALS.hold(signal.SIGTERM)
+    taken = [number for number in _ENDS if signal.getsignal(number) is signal.SIG_DFL]
+    _SIGNALS.hold(*taken)
     try:
         yield
     finally:
-        _SIGNALS.let_go(signal.SIGTERM)
+        _SIGNALS.let_go(*taken)
+
+
+@contextmanager
+def after(error: BaseException) -> Iterator[None]:
+    """Say and clean up after an error: what is said to a terminal that is gone is dropped."""
+    if isinstance(error, HungUpError):
+        guard_output()
+        with suppress(OSError):  # of whoever writes past standard output
+            yield
+    else:
+        yield

@@ -4,7 +4,8 @@
     job = plan_job(plan, settings, configuration)       optimized, and the JobGraph that is submitted
     run_to_end(job, submit, wait, give_up)              on_submitted, then on_finished or on_failed
 
-Whatever takes the caller away (Ctrl-C, SIGTERM, an error of its own) gives the job up: nobody is left who wants it.
+Whatever takes the caller away (Ctrl-C, SIGTERM, SIGHUP, an error of its own) gives the job up: nobody is left who wants
+it.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import msgspec
 
 from engine.client.job_listener import JobListener, current_listener
 from engine.client.job_result import JobResult
-from engine.client.termination import leaving_on_termination, uninterrupted
+from engine.client.termination import after, leaving_on_termination, uninterrupted
 from engine.config.loader import Configuration
 from engine.config.options import (
     ADAPTIVE,
@@ -105,7 +106,8 @@ def run_to_end(
                 give_up()
             if is_submitted:
                 is_cancel = isinstance(error, JobCancelledError | KeyboardInterrupt | SystemExit)
-                listener.on_failed(job_id, "CANCELED" if is_cancel else "FAILED", error)
+                with after(error):
+                    listener.on_failed(job_id, "CANCELED" if is_cancel else "FAILED", error)
         raise
     result = msgspec.structs.replace(result, splits=job.splits)
     listener.on_finished(result)

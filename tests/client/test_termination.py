@@ -6,13 +6,13 @@ import threading
 import pytest
 
 from engine.client import termination
-from engine.client.termination import TerminatedError, leaving_on_termination, uninterrupted
+from engine.client.termination import HungUpError, TerminatedError, after, leaving_on_termination, uninterrupted
 
 
 @pytest.fixture(autouse=True)
 def now(monkeypatch):
     """Signals of this test alone, in a time that stands still until it is moved."""
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     signals = termination._Signals()
     signals._is_watching_the_end = True
     clock = [100.0]
@@ -24,7 +24,9 @@ def now(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("number", "error"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, TerminatedError)], ids=["int", "term"]
+    ("number", "error"),
+    [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, TerminatedError), (signal.SIGHUP, HungUpError)],
+    ids=["int", "term", "hup"],
 )
 def test_what_is_cleaned_up_is_cleaned_up_whole_however_often_it_is_interrupted(number, error):
     done = []
@@ -34,7 +36,7 @@ def test_what_is_cleaned_up_is_cleaned_up_whole_however_often_it_is_interrupted(
             done.append(step)
     assert done == [0, 1, 2]
     assert raised.value.__cause__ is None and raised.value.__suppress_context__
-    assert getattr(raised.value, "code", 143) == 143
+    assert getattr(raised.value, "code", 128 + number) == 128 + number
 
 
 def test_the_interrupt_takes_the_place_of_the_error_that_it_caused():
@@ -127,3 +129,20 @@ def test_signals_wait_while_python_ends():
     signal.raise_signal(signal.SIGINT)
     with uninterrupted():
         signal.raise_signal(signal.SIGTERM)
+
+
+def test_a_signal_that_is_ignored_stays_ignored():
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    with leaving_on_termination():
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+        assert signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
+        signal.raise_signal(signal.SIGHUP)
+    assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+
+
+def test_what_is_said_to_a_terminal_that_is_gone_is_no_error(monkeypatch):
+    monkeypatch.setattr(termination, "guard_output", lambda: None)
+    with after(HungUpError(129)):
+        raise OSError(5, "Input/output error")
+    with pytest.raises(OSError, match="Input"), after(TerminatedError(143)):
+        raise OSError(5, "Input/output error")

@@ -377,8 +377,12 @@ NATIVE_JOB = """
 """
 
 
+WAYS = ["python", "python twice", "python terminated", "python hung up"]
+WAYS += ["flink-run", "flink-run terminated", "flink-run hung up"]
+
+
 @pytest.mark.sample("values")
-@pytest.mark.parametrize("way", ["python", "python twice", "python terminated", "flink-run", "flink-run terminated"])
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("job", ["python function after a spilled sort", "native join"])
 def test_an_interrupt_leaves_nothing_behind(start, tmp_path, way, job):
     script = tmp_path / "job.py"
@@ -392,13 +396,14 @@ def test_an_interrupt_leaves_nothing_behind(start, tmp_path, way, job):
     time.sleep(0.2)
     assert process.poll() is None, process.communicate()
     children = psutil.Process(process.pid).children(recursive=True)
-    process.send_signal(signal.SIGTERM if "terminated" in way else signal.SIGINT)
+    number = {"terminated": signal.SIGTERM, "hung up": signal.SIGHUP}.get(way.partition(" ")[2], signal.SIGINT)
+    process.send_signal(number)
     if "twice" in way:
         time.sleep(0.02)
         process.send_signal(signal.SIGINT)
     stdout, stderr = process.communicate(timeout=60)
     interrupted = (130, -signal.SIGINT, 1) if "python" in way else (130,)
-    assert process.returncode in ((143,) if "terminated" in way else interrupted), stderr
+    assert process.returncode in (interrupted if number == signal.SIGINT else (128 + number,)), stderr
     assert "finished" not in stdout.splitlines()
     assert len(stderr.splitlines()) <= 30, stderr
     assert wait_until(lambda: not any(child.is_running() and child.status() != "zombie" for child in children)), (

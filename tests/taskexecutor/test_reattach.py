@@ -103,6 +103,9 @@ class JobMaster(RpcEndpoint):
         self.reports = {}
         self.changed = asyncio.Condition()
 
+    async def slots_short(self, request):
+        return ACKNOWLEDGE
+
     async def offer_slots(self, request):
         await self.slots.put(request.slots[0])
         return SlotOfferReply(tuple(offer.allocation_id for offer in request.slots))

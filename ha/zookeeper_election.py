@@ -160,8 +160,16 @@ class ZooKeeperElection:
             self._ask(
                 lambda client: client.create_async(paths[depth], b"", acl=acl),
                 lambda _: make(depth + 1),
-                lambda error: make(depth + 1) if isinstance(error, NodeExistsError) else self.failed(error),
+                lambda error: not_made(depth, error),
             )
+
+        def not_made(depth: int, error: Exception) -> None:
+            if isinstance(error, NodeExistsError):
+                make(depth + 1)
+            elif isinstance(error, NoNodeError):  # somebody is removing what is made
+                make(0)
+            else:
+                self.failed(error)
 
         make(0)
 

@@ -165,7 +165,8 @@ class ZooKeeperStateStore:
         folder = self._settings.jobs_folder
         if (yield lambda client: client.exists_async(folder)) is not None:
             return True
-        with contextlib.suppress(NodeExistsError):
+        # Without the node above there is no latch either: the next transaction tells that this one leads no more.
+        with contextlib.suppress(NodeExistsError, NoNodeError):
             yield lambda client: client.create_async(folder, b"", acl=self._session.acl)
         return False
 

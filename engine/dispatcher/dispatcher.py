@@ -71,7 +71,7 @@ DISPATCHER_ADDRESS = "dispatcher"
 #: seconds until a job whose files are slow to read keeps the others waiting no more
 _RECOVERY_S = 10.0
 #: seconds until a job whose files are not in the storage folder is given up: a folder may be mounted late
-_ELSEWHERE_S = 10.0
+_ELSEWHERE_S = 5.0
 #: seconds for which the news of a job's end waits for its remains to be removed
 _REMAINS_S = 5.0
 

@@ -345,6 +345,20 @@ def test_a_leader_whose_folders_are_removed_leads_again_under_a_higher_epoch_and
 
 
 @needs_quorum
+def test_candidates_outlast_somebody_who_removes_their_folders_again_and_again(settings, closing):
+    line = [Contender(settings, str(number)) for number in range(3)]
+    for contender in line:
+        closing(contender.election)
+    until(lambda: any(contender.leads for contender in line), "leadership")
+    tool, cluster = closing(Tool(settings)), settings.folder.rpartition("/")[0]
+    for _ in range(60):
+        tool.remove_all(cluster)
+    until(lambda: any(contender.leads for contender in line), "leadership again")
+    until(lambda: tool.content(settings.information_path), "its address")
+    assert [contender.errors for contender in line] == [[]] * 3
+
+
+@needs_quorum
 def test_a_candidate_whose_node_is_taken_away_leads_when_the_leader_has_left(settings, closing):
     first = Contender(settings, "first")
     until(lambda: first.leads, "leadership")

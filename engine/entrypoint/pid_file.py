@@ -121,7 +121,7 @@ class PidFile:
 
     def _lock(self, access: int, kind: int) -> int:
         while True:
-            descriptor = _open(self.path, access)
+            descriptor = open_own(self.path, access)
             fcntl.flock(descriptor, kind)
             if os.fstat(descriptor).st_nlink > 0:
                 return descriptor
@@ -155,7 +155,7 @@ class PidFile:
             self.path.unlink(missing_ok=True)
             return
         known = [process for process in processes if process.identity]
-        with os.fdopen(_open(self._identities, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "w") as identities:
+        with os.fdopen(open_own(self._identities, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "w") as identities:
             identities.write("".join(map(_identity_line, known)))
         content = "".join(f"{process.pid}\n" for process in processes).encode()
         os.pwrite(descriptor, content, 0)
@@ -167,7 +167,7 @@ def _identity_line(process: DaemonProcess) -> str:
     return f"{process.pid} {process.number} {process.identity}{supervisor}\n"
 
 
-def _open(path: Path, access: int) -> int:
+def open_own(path: Path, access: int) -> int:
     """Return the descriptor of a file that is this user's own, and no link. Raises: NotPrivateError, OSError."""
     try:
         descriptor = os.open(path, access & ~os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
@@ -189,13 +189,13 @@ def _open(path: Path, access: int) -> int:
 
 
 def _not_own(path: Path, what: str) -> NotPrivateError:
-    return NotPrivateError(f"the pid file {path} {what}: remove it, or set DREY_PID_DIR to a folder of your own")
+    return NotPrivateError(f"{path} {what}: remove it, or set DREY_PID_DIR to a folder of your own")
 
 
 def _lines(path: Path) -> list[str]:
     """Return the whole lines of a file; nothing that one holds can end the one who reads it."""
     try:
-        descriptor = _open(path, os.O_RDONLY)
+        descriptor = open_own(path, os.O_RDONLY)
     except FileNotFoundError:
         return []
     with os.fdopen(descriptor, errors="replace") as file:

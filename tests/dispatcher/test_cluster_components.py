@@ -34,6 +34,7 @@ from engine.jobmaster.job_master import JobMaster
 from engine.jobmaster.job_master_settings import JobMasterSettings, job_turn
 from engine.resourcemanager.resource_manager import RESOURCE_MANAGER_ADDRESS, ResourceManager
 from engine.rpc.codec import MessageCodec
+from engine.rpc.errors import EndpointUnreachableError
 from engine.rpc.local_gateway import LocalRpcService
 from engine.taskexecutor.task_executor import TaskExecutor, TaskExecutorSettings
 from tests.jobmaster.folder_storage import FolderStorage
@@ -50,9 +51,13 @@ class RecordingRpc(LocalRpcService):
         super().__init__(MessageCodec(MESSAGE_TYPES))
         self.messages: list[str] = []
         self.dead: set[str] = set()
+        #: where nobody listens any more
+        self.gone: set[str] = set()
 
     async def deliver(self, address, epoch, message):
         self.messages.append(f"{type(message).__name__} -> {address.split('-')[0]}")
+        if address in self.gone:
+            raise EndpointUnreachableError(f"nobody answers at {address}: connection refused")
         if address in self.dead:
             await asyncio.sleep(3600)
         return await super().deliver(address, epoch, message)
@@ -114,6 +119,7 @@ class Cluster:
 
     async def __aexit__(self, *_):
         self.rpc.dead.clear()
+        self.rpc.gone.clear()
         for endpoint in (self.dispatcher, *self.task_executors, self.resource_manager):
             await endpoint.stop()
         self.work.shutdown()

@@ -8,12 +8,12 @@ from collections import Counter
 import pytest
 
 from engine.errors import DataError, DiskFullError, PartitionNotFoundError, ResourceError
-from engine.gateways.messages import RequestJobOutcome, SubmitJob
+from engine.gateways.messages import ListTaskExecutors, RequestJobOutcome, SubmitJob
 from engine.graph.source_spec import SinkSpec
 from engine.jobmaster.job_master_settings import JobMasterSettings
 from engine.jobmaster.restart_strategy import FixedDelayRestart
 from engine.resourcemanager.resource_manager import RESOURCE_MANAGER_ADDRESS
-from tests.dispatcher.test_cluster_components import Cluster
+from tests.dispatcher.test_cluster_components import EPOCH, Cluster
 from tests.jobmaster.job_graphs import BLOCKING, PIPELINED, Edge, job_graph
 
 WAIT_S = 60.0
@@ -193,6 +193,44 @@ def test_a_lost_task_executor_takes_its_stored_results_with_it(tmp_path):
         cluster.rpc.dead.clear()
 
     scenario([2, 2], body, heartbeat_s=0.1)
+
+
+def test_where_nobody_listens_all_results_there_are_lost_in_one_restart_before_anybody_else_asks_for_them():
+    async def body(cluster):
+        cluster.attempts = 1
+
+        def reduce_at(here):
+            there = 1 - here
+
+            def reduce(task):
+                if task.descriptor.attempt.attempt_number:
+                    return
+                made_there = {descriptor.attempt for descriptor in cluster.resources[there].descriptors}
+                channels = task.descriptor.gates[0].channels
+                error = PartitionNotFoundError("connection refused")
+                error.partition = next(each.partition for each in channels if each.partition.producer in made_there)
+                cluster.rpc.gone.add(cluster.task_executors[there].address)
+                raise error
+
+            return reduce
+
+        for index, resources in enumerate(cluster.resources):
+            resources.bodies["reduce"] = reduce_at(index)
+        graph = job_graph([4, 1], [Edge(0, 1, result_type=BLOCKING)], ["map", "reduce"])
+        outcome = await cluster.run(graph)
+        assert outcome.status == "FINISHED", outcome.failure
+        (left,) = (each for each in cluster.task_executors if each.address not in cluster.rpc.gone)
+        lost = cluster.resources[1 - cluster.task_executors.index(left)].descriptors
+        again = {descriptor.subtask_index for descriptor in lost}
+        attempts = attempts_of(cluster)
+        assert len(again) == 2
+        assert {index: attempts["map", index] for index in range(4)} == {
+            index: 2 if index in again else 1 for index in range(4)
+        }
+        known = await cluster.rpc.connect(RESOURCE_MANAGER_ADDRESS, EPOCH).ask(ListTaskExecutors())
+        assert [each.resource_id for each in known.task_executors] == [left.resource_id]
+
+    scenario([2, 2], body, heartbeat_s=60.0)
 
 
 def test_after_a_full_disk_other_task_executors_are_tried_first():

@@ -72,6 +72,26 @@ def test_stopped_for_less_than_the_time_out_nothing_is_lost(tmp_path, data, expe
         assert cluster.get("/overview")["taskmanagers"] == 2
 
 
+def test_all_killed_and_started_again_are_lost_at_once_by_every_job(tmp_path, data, expected):
+    settings = {"restart-strategy.fixed-delay.attempts": "2", "heartbeat.timeout": "50 s"}
+    with ChaosCluster(tmp_path / "cluster", task_managers=3, **settings) as cluster:
+        targets = [tmp_path / f"job-{index}" / "out" for index in range(4)]
+        for target in targets:
+            target.parent.mkdir()
+        jobs = [cluster.submit(JOB, data, target, RATE) for target in targets]
+        ids = [job.job_id() for job in jobs]
+        cluster.wait_until(lambda: cluster.get("/overview")["slots-available"] == 0, "all slots in use")
+        for pid in cluster.pids("taskmanager"):
+            cluster.kill(pid)
+        for _ in range(3):
+            cluster.add_task_manager()
+        for job, target in zip(jobs, targets, strict=True):
+            finish(cluster, job, target, expected)
+        for job_id in ids:
+            failures = cluster.get(f"/jobs/{job_id}/exceptions?maxExceptions=50")["all-exceptions"]
+            assert len(failures) <= 6, failures
+
+
 def test_too_few_slots_left_fail_clearly(tmp_path, data):
     settings = {"slot.request.timeout": "2 s"}
     with ChaosCluster(tmp_path / "cluster", task_managers=1, **settings) as cluster:

@@ -42,7 +42,7 @@ from engine.api.projections import (
 from engine.api.python_habits import RowsLater, plain_truth
 from engine.api.results import format_table, table_to_rows
 from engine.api.schema_inference import FIRST_ROWS
-from engine.connectors.parquet_source import stored_schema
+from engine.connectors.parquet_source import plain_file_schema, stored_schema
 from engine.connectors.paths import local_path
 from engine.errors import PlanError, SchemaError
 from engine.expressions.infer import check_predicate
@@ -255,8 +255,8 @@ class DataSet(FunctionalCalls["DataSet"], PartitioningCalls["DataSet"], RowsLate
     def write_parquet(self, path: PathLike, overwrite: bool = False) -> None:
         """Let the next ``env.execute()`` write a folder of ``part-00000.parquet`` and so on.
 
-        A column of a type that Parquet does not have is a SchemaError. A path that exists is an error unless
-        ``overwrite``.
+        A column of a type that Parquet does not have is a SchemaError; seconds (timestamp[s], time32[s]) are written as
+        milliseconds, date64 as date32. A path that exists is an error unless ``overwrite``.
         """
         stored_schema(self.schema, "write_parquet")
         self._add_sink(SinkSpec("parquet", local_path(path, "write_parquet"), overwrite))
@@ -266,12 +266,12 @@ class DataSet(FunctionalCalls["DataSet"], PartitioningCalls["DataSet"], RowsLate
 
         The manifest (``_manifest.json``) has the schema, rows, bytes and checksums of the parts, and of each column
         bounds, nulls, about how many different values and the heavy ones; ``read_records`` plans with it, and Spark
-        reads the same folder. Types are kept, but for date64 (comes back as date32) and time32[s] (as time32[ms]); one
-        that Parquet does not have is a SchemaError. A path that exists is an error unless ``overwrite``, which
-        replaces it at once.
+        reads the same folder. ``read_records`` gives the same types back; one that Parquet does not have is a
+        SchemaError. A path that exists is an error unless ``overwrite``, which replaces it at once.
         """
-        stored = stored_schema(self.schema, "write_records").serialize().to_pybytes()
-        self._add_sink(SinkSpec("records", local_path(path, "write_records"), overwrite, schema_ipc=stored))
+        stored_schema(self.schema, "write_records")
+        schema_ipc = plain_file_schema(self.schema).serialize().to_pybytes()
+        self._add_sink(SinkSpec("records", local_path(path, "write_records"), overwrite, schema_ipc=schema_ipc))
 
     def write_text(self, path: PathLike, overwrite: bool = False) -> None:
         r"""Let the next ``env.execute()`` write a folder of ``part-00000.txt`` and so on: a line for each row.

@@ -7,8 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from engine.errors import DataError
 from engine.functions.row import Row, row_class
+from engine.records.python_values import python_values, shown_value
 from engine.shown_text import shown_line
 
 _CELL_MAX = 40
@@ -26,18 +26,8 @@ def read_parts(folder: Path, schema: pa.Schema) -> pa.Table:
 def table_to_rows(table: pa.Table) -> list[Row]:
     """Return a table as rows."""
     make_row = row_class(tuple(table.column_names))
-    columns = [_values(name, column) for name, column in zip(table.column_names, table.columns, strict=True)]
+    columns = [python_values(name, column) for name, column in zip(table.column_names, table.columns, strict=True)]
     return list(map(make_row, zip(*columns, strict=True)))
-
-
-def _values(name: str, column: pa.ChunkedArray) -> list[Any]:
-    """Return a column as Python values; DataError for text that is not UTF-8."""
-    try:
-        return list(column.to_pylist())
-    except UnicodeDecodeError as error:
-        raise DataError(
-            f"column {name!r}: {error.object[:40]!r} is not UTF-8, so no str; cast it to binary, or use to_arrow()"
-        ) from error
 
 
 def _cell(value: Any) -> str:
@@ -50,7 +40,7 @@ def format_table(table: pa.Table, count: int) -> str:
     shown = table.slice(0, count)
     columns = []
     for field, column in zip(table.schema, shown.columns, strict=True):
-        cells = [shown_line(field.name), shown_line(str(field.type)), *map(_cell, _values(field.name, column))]
+        cells = [shown_line(field.name), shown_line(str(field.type)), *map(_cell, map(shown_value, column))]
         width = max(map(len, cells))
         is_number = pa.types.is_integer(field.type) or pa.types.is_floating(field.type)
         columns.append([cell.rjust(width) if is_number else cell.ljust(width) for cell in cells])

@@ -53,8 +53,18 @@ def check_outputs(sinks: Iterable[SinkSpec]) -> None:
                 raise PlanError(f"output {path} lies inside output {targets[parent]}")
 
 
+def _current_folder() -> Path | None:
+    """Return the current folder; None where somebody removed it, so that nothing can replace it."""
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        return None
+
+
 def _check_replaceable(target: Path, path: str) -> None:
-    for folder, what in ((Path.cwd(), "the working folder"), (Path.home(), "the home folder")):
+    for folder, what in ((_current_folder(), "the working folder"), (Path.home(), "the home folder")):
+        if folder is None:
+            continue
         resolved = folder.resolve()
         if target == resolved or target in resolved.parents:
             raise PlanError(f"output {path} would replace {what} {folder}; choose a folder of its own")

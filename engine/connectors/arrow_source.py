@@ -10,7 +10,9 @@ stream: each split is found without reading those before it.
 
 from __future__ import annotations
 
+import errno
 import os
+import shutil
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -19,7 +21,7 @@ import pyarrow as pa
 
 from engine.connectors.bounded_batches import bounded_batches
 from engine.connectors.column_statistics import SpreadSample, sample_statistics
-from engine.errors import SchemaError
+from engine.errors import DiskFullError, SchemaError, SpillError
 from engine.graph.source_spec import ArrowSource, ColumnStatistics, SourceSplit, SourceStatistics
 from engine.records.batch_limits import BATCH_ROWS_MAX
 from engine.records.plain_types import plain_batch, plain_schema
@@ -109,6 +111,17 @@ def _inline(
     return spec, _statistics(pa.Table.from_batches(batches, schema=schema), rows, size_bytes, {}), schema
 
 
+def _unspooled(error: OSError, folder: Path, written_bytes: int) -> OSError:
+    """Return the error of data that could not be written to the client's folder."""
+    if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        return SpillError(f"from_arrow: {folder} cannot be written: {error.strerror or error}")
+    free_bytes = shutil.disk_usage(folder).free
+    return DiskFullError(
+        f"from_arrow: no room in {folder} behind {written_bytes >> 20} MB of the data, {free_bytes >> 20} MB are free;"
+        " let TMPDIR name a folder with more, or write the data to Parquet and read that"
+    )
+
+
 def _spooled(
     held: list[pa.RecordBatch], rest: Iterator[pa.RecordBatch], schema: pa.Schema, folder: Path
 ) -> tuple[ArrowSource, SourceStatistics, pa.Schema]:
@@ -116,13 +129,17 @@ def _spooled(
     rows: list[int] = []
     sizes: list[int] = []
     sample = SpreadSample()
-    with pa.OSFile(path, "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
-        for source in (held, rest):
-            for batch in source:
-                writer.write_batch(batch)
-                rows.append(batch.num_rows)
-                sizes.append(batch.nbytes)
-                sample.add(batch)
+    try:
+        with pa.OSFile(path, "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
+            for source in (held, rest):
+                for batch in source:
+                    writer.write_batch(batch)
+                    rows.append(batch.num_rows)
+                    sizes.append(batch.nbytes)
+                    sample.add(batch)
+    except OSError as error:
+        Path(path).unlink(missing_ok=True)
+        raise _unspooled(error, folder, sum(sizes)) from error
     splits = tuple(
         SourceSplit(
             path,

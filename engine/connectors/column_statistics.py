@@ -41,7 +41,8 @@ WIDE_COLUMN_BYTES = 16 << 10
 
 def sample_statistics(tables: Sequence[pa.Table], row_count: float) -> dict[str, ColumnStatistics]:
     """Return statistics by column from sampled rows of a whole of ``row_count`` rows; {} without rows."""
-    table = pa.concat_tables(tables) if tables else None
+    # Files may have the same column in several widths.
+    table = pa.concat_tables(tables, promote_options="permissive") if tables else None
     if table is None or table.num_rows == 0:
         return {}
     return {

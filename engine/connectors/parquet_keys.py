@@ -88,6 +88,8 @@ def _rows(groups: Sequence[SourceSplit], columns: Sequence[str]) -> pa.Table | N
             fields = [plain_file_schema(file.schema_arrow).field(column) for column in columns]
             if left_bytes < 0 or left_values < 0 or not all(is_key_type(field.type) for field in fields):
                 break
+            if schema is not None and schema.types != [field.type for field in fields]:
+                break  # files of several widths: those of the first one are enough for a sample
             schema = pa.schema(fields)
             check_pages(group.path, file.metadata, group.start, columns)
             chunks = file.iter_batches(_BATCH_ROWS, row_groups=[group.start], columns=list(columns), use_threads=False)

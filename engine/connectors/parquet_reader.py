@@ -31,6 +31,7 @@ from engine.connectors.wide_rows import WIDE_BYTES, give_back, turn
 from engine.errors import DataError, SpillError
 from engine.graph.source_spec import ParquetSource, SourceSplit
 from engine.memory.arrow_share import LEAST_BYTES, Role, process_share
+from engine.records.arrow_functions import pc
 from engine.records.batch_limits import BATCH_BYTES_MAX, BATCH_ROWS_MAX
 from engine.records.plain_types import plain_batch
 
@@ -69,6 +70,8 @@ class ParquetReader:
         #: held for other readers of the file
         self._footer: pq.FileMetaData | None = None
         self._path = ""
+        #: of the source's columns, where files have others
+        self._types = pa.ipc.read_schema(pa.py_buffer(spec.types_ipc)) if spec.types_ipc else None
         #: of the batches that come out
         self._schema: pa.Schema | None = None
         self._row_bytes = 0.0
@@ -198,10 +201,15 @@ class ParquetReader:
         return float(total / max(1, metadata.num_rows))
 
     def _arranged(self, batch: pa.RecordBatch, columns: list[str]) -> pa.RecordBatch:
-        """Return the columns in the order asked for, without the file's metadata."""
+        """Return the columns in the order asked for, of the source's types, without the file's metadata."""
         if not columns:
             return batch.select([])
         arrays = [batch.column(name) for name in columns]
+        if self._types is not None:
+            arrays = [
+                array if array.type == wanted else pc.cast(array, wanted)
+                for array, wanted in zip(arrays, (self._types.field(name).type for name in columns), strict=True)
+            ]
         types = [array.type for array in arrays]
         if self._schema is None or self._schema.types != types:
             self._schema = pa.schema(list(zip(columns, types, strict=True)))

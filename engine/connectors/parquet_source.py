@@ -2,9 +2,12 @@
 
     parquet_source(path, reader="read_parquet") -> (ParquetSource, SourceStatistics, pa.Schema)
 
-All files must have the same columns with the same types, in any order. Row counts, minima, maxima and nulls come from
-the footers and are exact. Widths, distinct values and heavy keys come from a sample of rows, when it is known which
-columns a plan reads (``parquet_sample``). Encoded types (dictionaries, views) are read as plain ones.
+All files must have the same columns, in any order. Where their types differ in width only, the wider holds for all:
+integers, floats, string and large_string, binary and large_binary, nulls and anything (``widened``).
+
+Row counts, minima, maxima and nulls come from the footers and are exact. Widths, distinct values and heavy keys come
+from a sample of rows, when it is known which columns a plan reads (``parquet_sample``). Encoded types (dictionaries,
+views) are read as plain ones.
 
 What is damaged is found when it is read, except for what would be allocated first: footers, and headers of the pages
 that are sampled.
@@ -25,6 +28,7 @@ from engine.connectors.parquet_footers import open_file
 from engine.connectors.parquet_sample import sampled_groups
 from engine.connectors.paths import PathLike, expand_paths
 from engine.errors import DataError, PlanError, SchemaError
+from engine.expressions.common_type import common_type
 from engine.expressions.schema_bridge import to_plan_schema
 from engine.graph.source_spec import ColumnStatistics, ParquetSource, SourceSplit, SourceStatistics
 from engine.records.plain_types import plain_schema
@@ -42,8 +46,11 @@ def plain_file_schema(schema: pa.Schema) -> pa.Schema:
 def stored_schema(schema: pa.Schema, writer: str) -> pa.Schema:
     """Return the schema that rows have when they come back from Parquet; SchemaError names a column that it has not.
 
-    It is another one only for date64, which comes back as date32, and time32[s], which comes back as time32[ms].
+    It is another one for date64, which comes back as date32, and for seconds: time32[s] and timestamp[s] come back in
+    milliseconds, which have no room for moments beyond some 292 million years.
     """
+    for field in schema:
+        _check_lists(field, field.type, writer)
     try:
         stored = _written(schema)
     except _REFUSALS:
@@ -57,6 +64,18 @@ def _written(schema: pa.Schema) -> pa.Buffer:
     sink = pa.BufferOutputStream()
     pq.ParquetWriter(sink, schema).close()
     return sink.getvalue()
+
+
+def _check_lists(field: pa.Field, data_type: pa.DataType, writer: str) -> None:
+    """Raise SchemaError for a fixed-size list of no values: Arrow writes some wrong, and ends the process at others."""
+    if pa.types.is_fixed_size_list(data_type) and data_type.list_size == 0:
+        raise SchemaError(
+            f"{writer}: column {field.name!r} is {field.type}, and Parquet has no lists of a fixed size of 0; drop it,"
+            f" or make it {pa.list_(data_type.value_type)}"
+        )
+    if pa.types.is_nested(data_type):
+        for index in range(data_type.num_fields):
+            _check_lists(field, data_type.field(index).type, writer)
 
 
 def _check_stored(field: pa.Field, writer: str) -> None:
@@ -93,16 +112,20 @@ def parquet_source(
     """
     paths = expand_paths(path, reader)
     schema: pa.Schema | None = None
+    found: list[pa.Schema] = []
     splits: list[SourceSplit] = []
     metadata: dict[str, pq.FileMetaData] = {}
     for file_path in paths:
         with open_parquet(file_path, reader) as file:
             file_schema = plain_file_schema(file.schema_arrow)
-            schema = file_schema if schema is None else _same_schema(schema, file_schema, paths[0], file_path)
+            found.append(file_schema)
+            schema = file_schema if schema is None else _widened_schema(schema, file_schema, paths[0], file_path)
             metadata[file_path] = file.metadata
             splits += _splits_of(file_path, file.metadata)
     assert schema is not None
-    spec = ParquetSource(paths=paths, splits=tuple(splits), columns=tuple(schema.names))
+    is_mixed = any(one.field(field.name).type != field.type for one in found for field in schema)
+    types_ipc = schema.serialize().to_pybytes() if is_mixed else b""
+    spec = ParquetSource(paths=paths, splits=tuple(splits), columns=tuple(schema.names), types_ipc=types_ipc)
     _check_sampled(spec.splits, metadata, reader)
     return spec, _statistics([metadata[file_path] for file_path in paths], schema), schema
 
@@ -116,16 +139,42 @@ def _splits_of(path: str, metadata: pq.FileMetaData) -> list[SourceSplit]:
     ]
 
 
-def _same_schema(expected: pa.Schema, found: pa.Schema, first_path: str, path: str) -> pa.Schema:
-    """Return the expected schema, or raise SchemaError naming the first column that differs."""
+def _widened_schema(expected: pa.Schema, found: pa.Schema, first_path: str, path: str) -> pa.Schema:
+    """Return the expected schema with types that hold both, or raise SchemaError naming the first that differs."""
     names = set(expected.names) ^ set(found.names)
     if names:
         raise SchemaError(f"{path}: columns differ from those of {first_path}: {', '.join(sorted(names))}")
+    fields = []
     for field in expected:
         other = found.field(field.name).type
-        if other != field.type:
-            raise SchemaError(f"{path}: column {field.name!r} is {other}, in {first_path} it is {field.type}")
-    return expected
+        wider = widened(field.type, other)
+        if wider is None:
+            raise SchemaError(
+                f"{path}: column {field.name!r} is {other}, in {first_path} it is {field.type}; read the files as two"
+                " data sets, cast one and unite them"
+            )
+        fields.append(field.with_type(wider))
+    return pa.schema(fields)
+
+
+def widened(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
+    """Return the type that values of both kinds of files keep their meaning in; None when there is none."""
+    if one == other:
+        return one
+    kinds = (pa.types.is_integer, pa.types.is_floating, _is_text, _is_bytes, pa.types.is_null)
+    alike = any(is_kind(one) and is_kind(other) for is_kind in kinds)
+    if not alike and not pa.types.is_null(one) and not pa.types.is_null(other):
+        return None
+    wider = common_type(one, other)
+    return wider if wider is not None and not (pa.types.is_integer(one) and pa.types.is_decimal(wider)) else None
+
+
+def _is_text(data_type: pa.DataType) -> bool:
+    return bool(pa.types.is_string(data_type) or pa.types.is_large_string(data_type))
+
+
+def _is_bytes(data_type: pa.DataType) -> bool:
+    return bool(pa.types.is_binary(data_type) or pa.types.is_large_binary(data_type))
 
 
 def _statistics(metadata: Sequence[pq.FileMetaData], schema: pa.Schema) -> SourceStatistics:

@@ -33,7 +33,12 @@ def local_path(path: PathLike, what: str) -> str:
     text = os.fspath(path)
     scheme = _SCHEME.match(text) if isinstance(text, str) else None
     if scheme is None or os.path.lexists(text):
-        return os.path.abspath(os.path.expanduser(text))  # noqa: PTH100, PTH111 - resolve() would follow links
+        try:
+            return os.path.abspath(os.path.expanduser(text))  # noqa: PTH100, PTH111 - resolve() would follow links
+        except FileNotFoundError as error:
+            raise PlanError(
+                f"{what}({text!r}): the current folder was removed; change to one that exists, or give a whole path"
+            ) from error
     if scheme[1].lower() != "file":
         raise PlanError(
             f"{what}({text!r}): {scheme[1]}:// is no place that can be reached; copy the data, and give its path or a"

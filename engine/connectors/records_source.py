@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 import pyarrow as pa
 
-from engine.connectors.parquet_source import parquet_source, plain_file_schema
+from engine.connectors.parquet_source import parquet_source, plain_file_schema, stored_schema
 from engine.connectors.paths import local_path
 from engine.connectors.records_manifest import RecordsColumn, RecordsManifest, read_manifest
 from engine.errors import SchemaError
@@ -33,7 +33,9 @@ def records_source(folder: str | os.PathLike[str]) -> tuple[ParquetSource, Sourc
         empty = ParquetSource(paths=(), splits=(), columns=tuple(schema.names))
         return empty, SourceStatistics(0.0, 0.0, "manifest", is_exact=True), schema
     spec, sampled, found = parquet_source(parts, "read_records")
-    if set(found.names) != set(schema.names) or any(found.field(one.name).type != one.type for one in schema):
+    # The manifest has the types as they were; Parquet has no seconds and no date64.
+    stored = stored_schema(schema, "read_records")
+    if set(found.names) != set(schema.names) or any(found.field(one.name).type != one.type for one in stored):
         raise SchemaError(f"{path}: the parts have {found}, the manifest says {schema}")
     columns = {
         name: _merged(sampled.columns.get(name, ColumnStatistics()), manifest.columns.get(name), manifest)
@@ -42,7 +44,8 @@ def records_source(folder: str | os.PathLike[str]) -> tuple[ParquetSource, Sourc
     statistics = SourceStatistics(
         float(manifest.row_count), sampled.size_bytes, f"manifest, {sampled.origin}", is_exact=True, columns=columns
     )
-    return msgspec.structs.replace(spec, columns=tuple(schema.names)), statistics, schema
+    types_ipc = b"" if stored.types == schema.types else schema.serialize().to_pybytes()
+    return msgspec.structs.replace(spec, columns=tuple(schema.names), types_ipc=types_ipc), statistics, schema
 
 
 def _merged(sampled: ColumnStatistics, known: RecordsColumn | None, manifest: RecordsManifest) -> ColumnStatistics:

@@ -16,8 +16,9 @@ from collections.abc import Callable, Sequence
 
 import pyarrow as pa
 
-from engine.expressions.binding import Binding, Datum, NoMatchError, Operand, Options
+from engine.expressions.binding import Binding, Datum, NoMatchError, Operand, Options, as_array
 from engine.expressions.common_type import common_type, is_number
+from engine.expressions.float_division import floor_quotients
 from engine.records.arrow_functions import pc
 from engine.records.plain_scalars import scalar_of
 
@@ -105,7 +106,8 @@ def bind_divide(operands: Sequence[Operand], _options: Options) -> Binding:
     return Binding(pc.divide, (pa.float64(), pa.float64()))
 
 
-def _floor_divide_integers(left: Datum, right: Datum) -> Datum:
+def floor_divide_integers(left: Datum, right: Datum) -> Datum:
+    """Divide integers as Python's ``//`` does; by 0, and what leaves the type, raises ArrowInvalid."""
     quotient = pc.divide_checked(left, right)
     remainder = pc.subtract(left, pc.multiply(quotient, right))
     opposite = pc.and_(pc.not_equal(remainder, 0), pc.not_equal(pc.less(remainder, 0), pc.less(right, 0)))
@@ -113,9 +115,16 @@ def _floor_divide_integers(left: Datum, right: Datum) -> Datum:
 
 
 def _floor_divide_floats(left: Datum, right: Datum) -> Datum:
-    """Divide as CPython's float_floor_div: exact remainder first, then the quotient is all but whole."""
-    quotient = pc.round(pc.divide(pc.subtract(left, pc.modulo(left, right)), right))
-    return pc.if_else(pc.equal(right, 0.0), pc.divide(left, right), quotient)
+    """Divide as Python's ``//``, in float64; float32 is rounded from there."""
+    if isinstance(left, pa.Scalar) and isinstance(right, pa.Scalar):
+        return _floor_divide_floats(pa.repeat(left, 1), pa.repeat(right, 1))[0]
+    count = len(right) if isinstance(left, pa.Scalar) else len(left)
+    one, other = (as_array(datum, count) for datum in (left, right))
+    wide = [pc.cast(array, pa.float64()) for array in (one, other)]
+    found = pc.cast(floor_quotients(*wide), one.type, safe=False)
+    if one.null_count or other.null_count:
+        return pc.if_else(pc.and_(pc.is_valid(one), pc.is_valid(other)), found, pa.scalar(None, one.type))
+    return found
 
 
 def _modulo_integers(left: Datum, right: Datum) -> Datum:
@@ -143,7 +152,7 @@ def _flooring(
 bind_add = _checked(pc.add_checked)
 bind_subtract = _checked(pc.subtract_checked)
 bind_multiply = _checked(pc.multiply_checked)
-bind_floor_divide = _flooring(_floor_divide_integers, _floor_divide_floats)
+bind_floor_divide = _flooring(floor_divide_integers, _floor_divide_floats)
 bind_modulo = _flooring(_modulo_integers, pc.modulo)
 
 

@@ -13,18 +13,18 @@ import pyarrow as pa
 
 from engine.errors import SchemaError
 from engine.expressions.binding import Binding, NoMatchError, Operand, cast_operand
+from engine.expressions.casting import cast_kernel
 from engine.expressions.common_type import common_type_of
 from engine.expressions.conditional import bind_case
 from engine.expressions.functions import find_function
 from engine.expressions.literals import literal_scalar
 from engine.expressions.schema_bridge import type_from_ipc
 from engine.expressions.text import expression_text
+from engine.expressions.time_zones import UnknownZoneError
 from engine.graph.expression import Call, Case, Cast, ColumnRef, Expression, Literal, columns_of
 from engine.records.arrow_functions import pc
 
 _ARROW_ERRORS = (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, pa.ArrowKeyError)
-#: of the widest decimal, decimal256
-_DECIMAL_DIGITS_MAX = 76
 
 
 def unknown_column(name: str, names: Iterable[str]) -> SchemaError:
@@ -103,12 +103,12 @@ def _compile_cast(expression: Cast, schema: pa.Schema) -> Operand:
     except _ARROW_ERRORS as error:
         source = expression_text(expression.operand)
         raise SchemaError(f"{source} is {operand.type}, which cannot be cast to {target}") from error
+    try:
+        kernel = cast_kernel(operand.type, target)
+    except UnknownZoneError as error:
+        raise SchemaError(f"{expression_text(expression)}: {error}") from error
     evaluate = operand.evaluate
-    if pa.types.is_integer(operand.type) and pa.types.is_decimal(target):
-        # Arrow asks for room for every integer of the type, whatever the values: with more digits first, they decide.
-        wide = pa.decimal256(_DECIMAL_DIGITS_MAX, target.scale)
-        return Operand(target, lambda batch: pc.cast(pc.cast(evaluate(batch), wide), target), can_raise=True)
-    return Operand(target, lambda batch: pc.cast(evaluate(batch), target), can_raise=True)
+    return Operand(target, lambda batch: kernel(evaluate(batch)), can_raise=True)
 
 
 def _compile_case(expression: Case, schema: pa.Schema) -> Operand:

@@ -20,9 +20,12 @@ from engine.expressions.binding import Operand, as_array, cast_operand
 from engine.expressions.compile import compile_operand
 from engine.expressions.text import expression_text
 from engine.graph.expression import Expression, NamedExpression, columns_of
+from engine.records.python_values import shown_value
 
 _VALUE_TEXT_MAX = 80
 _NEWLINE = "\n"
+#: what a kernel raises for a value; Arrow's text of one that is not UTF-8 cannot be decoded
+_UNFIT = (pa.ArrowInvalid, UnicodeDecodeError)
 
 
 class CompiledExpression:
@@ -46,8 +49,8 @@ class CompiledExpression:
         """Return the values for a batch of the schema; DataError when one cannot be computed."""
         try:
             return as_array(self._operand.evaluate(batch), batch.num_rows)
-        except pa.ArrowInvalid as error:
-            raise self._data_error(batch, str(error)) from error
+        except _UNFIT as error:
+            raise self._data_error(batch, _reason(error)) from error
 
     def _data_error(self, batch: pa.RecordBatch, reason: str) -> DataError:
         """Return the error with the first row that fails."""
@@ -69,9 +72,17 @@ class CompiledExpression:
     def _failure(self, batch: pa.RecordBatch) -> str | None:
         try:
             self._operand.evaluate(batch)
-        except pa.ArrowInvalid as error:
-            return str(error)
+        except _UNFIT as error:
+            return _reason(error)
         return None
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, UnicodeDecodeError):
+        return (
+            f"{error.object[:_VALUE_TEXT_MAX]!r} is not UTF-8; cast the column to binary, or replace what is not text"
+        )
+    return str(error)
 
 
 def describe_values(row: pa.RecordBatch, names: Iterable[str]) -> str:
@@ -79,7 +90,7 @@ def describe_values(row: pa.RecordBatch, names: Iterable[str]) -> str:
     unique = dict.fromkeys(names)
     parts = []
     for name in unique:
-        text = repr(row.column(name)[0].as_py())
+        text = repr(shown_value(row.column(name)[0]))
         parts.append(f"{name}={text if len(text) <= _VALUE_TEXT_MAX else text[:_VALUE_TEXT_MAX] + '...'}")
     return ", ".join(parts) or "no columns"
 

@@ -9,6 +9,7 @@ in Arrow IPC form; simple values stand beside it in the clear, for estimates and
 
 from __future__ import annotations
 
+import datetime
 from functools import lru_cache
 from typing import Any
 
@@ -17,8 +18,11 @@ import pyarrow as pa
 from engine.errors import SchemaError
 from engine.graph.expression import Literal
 from engine.records.plain_scalars import scalar_of
+from engine.records.python_values import shown_value
 
 _TEXT_MAX = 60
+#: what Arrow raises for a value that it does not take: of no type, too large, or no Unicode
+_UNFIT = (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, OverflowError, ValueError)
 
 
 def _infer_scalar(value: Any) -> pa.Scalar:
@@ -34,31 +38,46 @@ def _infer_scalar(value: Any) -> pa.Scalar:
         raise SchemaError(f"the integer {value} does not fit into 64 bits; use a Decimal or a float")
     try:
         return scalar_of(value)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
-        raise SchemaError(f"a {type(value).__name__} cannot be a constant of an expression: {error}") from error
+    except _UNFIT as error:
+        raise SchemaError(f"lit({_short(value)}): cannot be a constant: {error}{_remedy(value)}") from error
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= _TEXT_MAX else f"{text[:_TEXT_MAX]}..."
+
+
+def _remedy(value: Any) -> str:
+    """Return what helps with a value that does not fit."""
+    if isinstance(value, datetime.timedelta):
+        return "; a duration is 64 bits of microseconds: give it a coarser unit, lit(value, pa.duration('s'))"
+    if isinstance(value, str):
+        return "; it is no Unicode text, which Arrow's strings are: pass bytes"
+    return ""
 
 
 def literal_text(scalar: pa.Scalar) -> str:
     """Return a constant as a person would write it, of bounded length."""
-    value = scalar.as_py()
+    value = shown_value(scalar)
     text = str(value) if not isinstance(value, str | bytes) else repr(value)
     return text if len(text) <= _TEXT_MAX else f"{text[:_TEXT_MAX]}..."
 
 
 def make_literal(value: Any, data_type: pa.DataType | None = None) -> Literal:
     """Return the constant of a Python value; one that Arrow does not know raises SchemaError."""
-    scalar = _infer_scalar(value)
-    if data_type is not None and scalar.type != data_type:
+    if data_type is None or (isinstance(value, pa.Scalar) and value.type == data_type):
+        scalar = _infer_scalar(value)
+    else:
         try:
             scalar = scalar_of(value, data_type)
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
-            raise SchemaError(f"lit({value!r}): is not {data_type}: {error}") from error
+        except _UNFIT as error:
+            raise SchemaError(f"lit({_short(value)}): is not {data_type}: {error}{_remedy(value)}") from error
     array = pa.repeat(scalar, 1) if scalar.is_valid else pa.nulls(1, scalar.type)
     batch = pa.RecordBatch.from_arrays([array], schema=pa.schema([pa.field("", scalar.type)]))
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema) as writer:
         writer.write_batch(batch)
-    plain = scalar.as_py()
+    plain = shown_value(scalar)
     in_clear = plain if isinstance(plain, bool | int | float | str) else None
     return Literal(ipc=sink.getvalue().to_pybytes(), text=literal_text(scalar), value=in_clear)
 

@@ -36,6 +36,7 @@ from engine.functions.used_columns import used_columns
 from engine.functions.user_function import FunctionContext, close_function, function_of, open_function
 from engine.graph.operator_descriptor import PythonOperator
 from engine.records.batch_limits import BATCH_BYTES_MAX, BATCH_ROWS_MAX
+from engine.records.python_values import python_values
 
 #: the column that a partition function's results become (int32)
 CHANNEL_COLUMN = "__channel"
@@ -262,7 +263,7 @@ class FunctionBody:
         channels: list[int] = []
         values: tuple[Any, ...] = ()
         try:
-            for values in zip(*(batch.column(key).to_pylist() for key in keys), strict=True):
+            for values in zip(*(python_values(key, batch.column(key)) for key in keys), strict=True):
                 channel = function(*values, count)
                 if not hasattr(channel, "__index__") or not 0 <= channel < count:
                     raise BadOutputError(f"returned channel {describe_row(channel)}; expected 0 to {count - 1}")

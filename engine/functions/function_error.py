@@ -12,11 +12,12 @@ from __future__ import annotations
 import traceback
 from pathlib import Path
 
-from engine.errors import JobExecutionError, MemoryBudgetError
+from engine.errors import DataError, JobExecutionError, MemoryBudgetError
 from engine.graph.operator_descriptor import PythonOperator
 
 _ROW_TEXT_MAX = 300
-_OWN_FOLDER = str(Path(__file__).parent)
+#: the engine's: what it raises about a function's input is not in the user's code
+_OWN_FOLDER = str(Path(__file__).parent.parent)
 _NO_DEBUGGER = (
     "a debugger has no terminal here: functions run in worker processes; run the job embedded with functions.mode: "
     "inline (flink-run -t local -p 1 -D functions.mode=inline JOB.py), there breakpoint() and pdb.set_trace() stop"
@@ -43,6 +44,11 @@ class UserFunctionError(JobExecutionError):
         self.file = file
         self.line = line
         self.row = row
+
+
+def plain_text(text: str) -> str:
+    """Return a text that can be sent and written: lone surrogates of the user's strings as their escapes."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 class WorkerKilledError(UserFunctionError):
@@ -107,18 +113,18 @@ class FunctionPlace:
         """
         if isinstance(error, UserFunctionError):
             return error
-        frames = [
-            frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(_OWN_FOLDER)
-        ]
-        inside = [frame for frame in frames if frame.filename == self.file] or frames
+        frames = traceback.extract_tb(error.__traceback__)
+        inside = [frame for frame in frames if frame.filename == self.file]
+        if not inside and not isinstance(error, DataError):
+            inside = [frame for frame in frames if not frame.filename.startswith(_OWN_FOLDER)]
         place = inside[-1] if inside else None
         bad_output = isinstance(error, BadOutputError)
         return UserFunctionError(
-            "TypeError" if bad_output else type(error).__name__,
-            f"{self.name} {error}" if bad_output else _message_with_root(error),
-            f"{self.name}.{step}" if step else self.name,
-            place.filename if place else self.file,
+            plain_text("TypeError" if bad_output else type(error).__name__),
+            plain_text(f"{self.name} {error}" if bad_output else _message_with_root(error)),
+            plain_text(f"{self.name}.{step}" if step else self.name),
+            plain_text(place.filename if place else self.file),
             (place.lineno or 0) if place else self.line,
-            row,
-            "".join(traceback.format_exception(error)),
+            plain_text(row),
+            plain_text("".join(traceback.format_exception(error))),
         )

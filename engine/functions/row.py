@@ -16,6 +16,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from engine.records.python_values import python_values, shown_value
+
 #: methods of tuple that a column of that name hides: rows are counted more often than searched
 _HIDDEN = ("count", "index")
 
@@ -78,7 +80,7 @@ def make_row(names: tuple[str, ...], values: tuple[Any, ...]) -> Row:
 def rows_of(batch: pa.RecordBatch) -> Sequence[Row]:
     """Return the rows of a batch."""
     make = row_class(tuple(batch.schema.names))
-    columns = [column.to_pylist() for column in batch.columns]
+    columns = [python_values(name, column) for name, column in zip(batch.schema.names, batch.columns, strict=True)]
     return [make(values) for values in zip(*columns, strict=True)] if columns else [make(())] * batch.num_rows
 
 
@@ -103,4 +105,6 @@ class RowsAt(Sequence[Row]):
         return len(self._positions)
 
     def __getitem__(self, index: Any) -> Any:
-        return rows_of(self._batch.slice(self._positions[index], 1))[0]
+        position = self._positions[index]
+        make = row_class(tuple(self._batch.schema.names))
+        return make([shown_value(column[position]) for column in self._batch.columns])

@@ -52,6 +52,8 @@ class ParquetSource(msgspec.Struct, frozen=True, tag="parquet"):
     paths: tuple[str, ...]
     splits: tuple[SourceSplit, ...]
     columns: tuple[str, ...]
+    #: types that columns have where those of a file are others, as an Arrow IPC schema; b"": files have the same
+    types_ipc: bytes = b""
 
 
 class ArrowSource(msgspec.Struct, frozen=True, tag="arrow"):

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import os
 from datetime import datetime
 from decimal import Decimal
 
@@ -14,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from engine.connectors.arrow_source import INLINE_BYTES, arrow_source
+from engine.connectors.parquet_keys import key_statistics
 from engine.connectors.parquet_sample import with_sample
 from engine.connectors.parquet_source import parquet_source
 from engine.connectors.records_manifest import (
@@ -27,7 +29,7 @@ from engine.connectors.records_manifest import (
 from engine.connectors.records_source import records_source
 from engine.connectors.row_source import rows_to_table
 from engine.connectors.source_reader import open_source
-from engine.errors import DataError, PlanError, SchemaError
+from engine.errors import DataError, DiskFullError, PlanError, SchemaError
 from engine.expressions.schema_bridge import to_plan_schema
 
 
@@ -146,6 +148,41 @@ def test_timestamps_of_96_bits_are_right_in_every_year(tmp_path):
     assert schema == pa.schema([("t", pa.timestamp("us")), ("l", pa.list_(pa.field("element", pa.timestamp("us"))))])
     assert table_of(spec, schema).to_pydict() == table.to_pydict()
     assert with_sample(spec, footers, to_plan_schema(schema), {"t"}).columns["t"].distinct_count == 4
+
+
+WIDENED = {
+    "integers": ([pa.int32(), pa.int64(), pa.int8()], pa.int64()),
+    "unsigned": ([pa.uint8(), pa.int8()], pa.int16()),
+    "floats": ([pa.float32(), pa.float64()], pa.float64()),
+    "texts": ([pa.string(), pa.large_string()], pa.large_string()),
+    "bytes": ([pa.large_binary(), pa.binary()], pa.large_binary()),
+    "nulls": ([pa.null(), pa.int32(), pa.null()], pa.int32()),
+}
+
+
+@pytest.mark.parametrize(("types", "wider"), WIDENED.values(), ids=WIDENED)
+def test_files_whose_types_differ_in_width_are_read_as_the_wider_one(tmp_path, types, wider):
+    texts = pa.types.is_large_string(wider) or pa.types.is_large_binary(wider)
+    values = ["x", "yy", None] if texts else [1, 2, None]
+    for number, data_type in enumerate(types):
+        column = pa.nulls(3) if pa.types.is_null(data_type) else pa.array(values).cast(data_type)
+        pq.write_table(pa.table({"k": [number] * 3, "a": column}), tmp_path / f"{number}.parquet")
+    spec, footers, schema = parquet_source(tmp_path)
+    assert schema == pa.schema([("k", pa.int64()), ("a", wider)])
+    wanted = [None] * 3 if pa.types.is_null(types[0]) else pa.array(values).cast(wider).to_pylist()
+    found = table_of(spec, schema)
+    assert found.schema.field("a").type == wider
+    assert found["a"].to_pylist()[:3] == wanted
+    assert with_sample(spec, footers, to_plan_schema(schema), {"a", "k"}).columns["k"].distinct_count == len(types)
+    key_statistics(spec, "a", 3.0 * len(types))
+
+
+def test_files_whose_types_have_no_wider_one_are_named(tmp_path):
+    for one, other in ((pa.uint64(), pa.int64()), (pa.int64(), pa.float64()), (pa.string(), pa.binary())):
+        pq.write_table(pa.table({"a": pa.nulls(1, one)}), tmp_path / "a.parquet")
+        pq.write_table(pa.table({"a": pa.nulls(1, other)}), tmp_path / "b.parquet")
+        with pytest.raises(SchemaError, match=rf"b\.parquet: column 'a' is {other}, .* it is {one}; read the files"):
+            parquet_source(tmp_path)
 
 
 def test_files_that_differ_are_named_with_the_column(tmp_path):
@@ -385,3 +422,12 @@ def test_dates_and_times_that_python_has_none_of_are_read(tmp_path):
     _, statistics, schema = parquet_source(tmp_path / "in.parquet")
     assert schema == table.schema
     assert statistics.columns["day"].minimum is statistics.columns["time"].maximum is None
+
+
+def test_data_for_which_the_folder_has_no_room_is_an_error_that_names_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "urandom", bytes)
+    (tmp_path / f"source-{'00' * 8}.arrow").symlink_to("/dev/full")
+    table = pa.table({"a": pa.nulls(INLINE_BYTES, pa.int64())})
+    with pytest.raises(DiskFullError, match=rf"from_arrow: no room in {tmp_path} .* let TMPDIR name"):
+        arrow_source(table, lambda: tmp_path)
+    assert not list(tmp_path.iterdir())

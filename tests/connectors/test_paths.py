@@ -2,8 +2,10 @@
 
 import pytest
 
+from engine.commit.output_check import check_outputs
 from engine.connectors.paths import expand_paths, local_path
 from engine.errors import PlanError
+from engine.graph.source_spec import SinkSpec
 
 
 @pytest.fixture
@@ -52,3 +54,14 @@ def test_a_path_that_looks_like_a_url_and_exists_is_a_path(tmp_path, monkeypatch
     (tmp_path / "s3:").mkdir()
     (tmp_path / "s3:" / "a.csv").write_text("1\n")
     assert local_path("s3:/a.csv", "read_csv") == str(tmp_path / "s3:" / "a.csv")
+
+
+def test_a_removed_current_folder_is_named_where_a_path_needs_it(tmp_path, monkeypatch):
+    folder = tmp_path / "gone"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    folder.rmdir()
+    with pytest.raises(PlanError, match=r"read_csv\('x.csv'\): the current folder was removed"):
+        local_path("x.csv", "read_csv")
+    assert local_path(tmp_path, "read_csv") == str(tmp_path)
+    check_outputs([SinkSpec("csv", str(tmp_path / "out"), False)])

@@ -3,6 +3,7 @@
 import datetime
 import decimal
 import math
+import struct
 
 import pyarrow as pa
 import pytest
@@ -386,3 +387,51 @@ def test_only_what_can_fail_says_so():
     assert compile_expression(call("add", A, 1), schema).can_raise
     assert not compile_expression(call("add", B, 1), schema).can_raise
     assert not compile_expression(call("less", A, 1), schema).can_raise
+
+
+FLOAT_EDGES = [0.0, -0.0, 1.0, -1.0, 3.0, -3.0, 0.1, 1e16, -1e16, 5e-324, 1e308, -1e308, math.inf, -math.inf, math.nan]
+
+
+@pytest.mark.parametrize("function", ["floor_divide", "modulo"])
+def test_floor_division_of_floats_is_bit_for_bit_that_of_python(function):
+    rows = [(a, b) for a in FLOAT_EDGES for b in FLOAT_EDGES if b != 0]
+    a, b = [row[0] for row in rows], [row[1] for row in rows]
+    data = batch([None, *a], [1.0, *b], pa.float64(), pa.float64()).slice(1)
+    wanted = [ARITHMETIC[function](*row) for row in rows]
+    same(evaluate(call(function, A, B), data).to_pylist(), wanted)
+    for constant in (3.0, -math.inf, -0.1):
+        same(evaluate(call(function, A, constant), data).to_pylist(), [ARITHMETIC[function](x, constant) for x in a])
+        same(evaluate(call(function, constant, B), data).to_pylist(), [ARITHMETIC[function](constant, x) for x in b])
+    assert evaluate(call(function, A, B), batch([None, 1.0], [1.0, None])).to_pylist() == [None, None]
+
+
+@given(rows=pairs(st.floats(), st.floats().filter(lambda value: value != 0)))
+def test_floor_division_of_any_floats_is_that_of_python(rows):
+    a, b = [row[0] for row in rows], [row[1] for row in rows]
+    found = evaluate(call("floor_divide", A, B), batch(a, b, pa.float64(), pa.float64())).to_pylist()
+    same(found, [None if None in row else row[0] // row[1] for row in rows])
+
+
+def test_text_that_is_not_utf8_is_shown_in_the_error():
+    text = pa.Array.from_buffers(
+        pa.string(), 2, [None, pa.py_buffer(struct.pack("3i", 0, 1, 3)), pa.py_buffer(b"a\xff\xfe")]
+    )
+    for function in ("str_upper", "str_lower", "str_strip"):
+        with pytest.raises(DataError, match=r"Invalid UTF8.*in a row with a=b'\\xff\\xfe'"):
+            evaluate(call(function, A), batch(text, text))
+    with pytest.raises(DataError, match=r"cast\(a as int64\).*in a row with a=b'\\xff\\xfe'"):
+        evaluate(cast(A, pa.int64()), batch(text.slice(1), text.slice(1)))
+
+
+def test_a_row_that_python_cannot_show_does_not_hide_what_went_wrong():
+    far = pa.array([0, 2**62], pa.timestamp("s"))
+    with pytest.raises(DataError, match=r"out of bounds.*in a row with a=4611686018427387904 \(timestamp\[s\]\)"):
+        evaluate(cast(A, pa.timestamp("ns")), batch(far, far))
+
+
+@pytest.mark.parametrize("value", [datetime.timedelta.max, datetime.timedelta.min, "\ud800", {"a": "\ud800"}])
+def test_a_constant_that_arrow_cannot_hold_is_refused_by_name(value):
+    with pytest.raises(SchemaError, match=r"^lit\(.*\): cannot be a constant"):
+        make_literal(value)
+    assert make_literal(datetime.timedelta.max, pa.duration("s")).text
+    assert make_literal(pa.scalar(2**62, pa.duration("s"))).text == "4611686018427387904 (duration[s])"

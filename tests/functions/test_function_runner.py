@@ -105,6 +105,22 @@ def test_an_exception_names_function_file_line_and_row(runner):
     assert "10 // (row.k - 3)" in error.details
 
 
+@pytest.mark.parametrize("mode", ["process", "thread"])
+def test_lone_surrogates_in_an_exception_or_a_row_are_told_as_their_escapes(runner, mode):
+    def fails(row):
+        raise ValueError("x\ud800y", [*row])
+
+    def returns(row):
+        return row.k, "\udfff"
+
+    for function, text in ((fails, r"x\\ud800y"), (returns, r"returned '\\udfff'")):
+        session = open_session(runner, function, mode=mode)
+        with pytest.raises(UserFunctionError, match=text) as error:
+            run(session, [batch_of(1)])
+        session.close()
+        assert error.value.message.isascii()
+
+
 def test_an_exception_names_the_one_that_it_comes_from(runner):
     def fails(row):
         try:

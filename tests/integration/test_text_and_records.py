@@ -102,15 +102,36 @@ def test_records_overwrite_at_once_and_refuse_otherwise(environment, tmp_path):
     assert not left_over(tmp_path)
 
 
-def test_records_keep_types_or_say_what_they_become(environment, tmp_path):
-    types = {"d": pa.date64(), "t": pa.time32("s"), "z": pa.timestamp("us", "UTC"), "l": pa.list_(pa.int8())}
+def test_records_keep_types_that_parquet_does_not_have(environment, tmp_path):
+    types = {
+        "d": pa.date64(),
+        "t": pa.time32("s"),
+        "s": pa.timestamp("s"),
+        "u": pa.timestamp("s", "Europe/Berlin"),
+        "z": pa.timestamp("us", "UTC"),
+        "l": pa.list_(pa.timestamp("s")),
+    }
     schema = pa.schema(types)
-    rows = pa.table({"d": [0], "t": [1], "z": [2], "l": [[3]]}, schema=schema)
+    rows = pa.table({"d": [0], "t": [1], "s": [-7], "u": [4], "z": [2], "l": [[3, None]]}, schema=schema)
     environment.from_arrow(rows).write_records(tmp_path / "out")
     environment.execute()
     found = environment.read_records(tmp_path / "out")
-    assert found.schema.types == [pa.date32(), pa.time32("ms"), schema.field("z").type, schema.field("l").type]
-    assert found.count() == 1
+    assert found.schema.types == schema.types
+    assert found.to_arrow().cast(schema).equals(rows)
+    assert found.select("s", "d").sort("s").to_arrow().equals(rows.select(["s", "d"]))
+    empty = environment.from_arrow(rows.slice(0, 0))
+    empty.write_records(tmp_path / "empty")
+    environment.execute()
+    assert environment.read_records(tmp_path / "empty").schema.types == schema.types
+
+
+@pytest.mark.parametrize("writer", ["write_parquet", "write_records"])
+def test_lists_of_a_fixed_size_of_0_are_refused_where_the_sink_is_declared(environment, tmp_path, writer):
+    for item in (pa.int32(), pa.string(), pa.struct([("x", pa.int32())]), pa.list_(pa.int8(), 2)):
+        for data_type in (pa.list_(item, 0), pa.struct([("f", pa.list_(item, 0))]), pa.list_(pa.list_(item, 0), 3)):
+            data = environment.from_arrow(pa.table({"a": pa.nulls(2, data_type)}))
+            with pytest.raises(SchemaError, match=rf"^{writer}: column 'a' is .*no lists of a fixed size of 0"):
+                getattr(data, writer)(tmp_path / "out")
 
 
 @pytest.mark.parametrize("writer", ["write_parquet", "write_records"])

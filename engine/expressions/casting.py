@@ -1,0 +1,95 @@
+"""What a cast does that Arrow's does not: integers by their value, dates and times of every year and zone.
+
+integer to decimal      the value decides whether it fits, not the type
+timestamp, date         to dates, times of day and text: of the local time by the tz database (moments.py);
+                        text of a year beyond Arrow's is an error
+all else                Arrow's safe cast: what does not fit raises ArrowInvalid
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pyarrow as pa
+
+from engine.expressions.arithmetic import floor_divide_integers
+from engine.expressions.binding import Datum
+from engine.expressions.moments import CYCLE_YEARS, LIMIT_YEARS, local_times, zone_of
+from engine.expressions.zone_offsets import CYCLE_SECONDS
+from engine.records.arrow_functions import pc
+
+#: of the widest decimal, decimal256
+_DECIMAL_DIGITS_MAX = 76
+_INT64 = pa.int64()
+_CYCLE_DAYS = CYCLE_SECONDS // 86400
+_DAY_MILLISECONDS = 86_400_000
+
+
+def cast_kernel(source: pa.DataType, target: pa.DataType) -> Callable[[Datum], Datum]:
+    """Return what casts from one type to another; UnknownZoneError where a zone is needed that there is not."""
+    if pa.types.is_integer(source) and pa.types.is_decimal(target):
+        # Arrow asks for room for every integer of the type, whatever the values: with more digits first, they decide.
+        wide = pa.decimal256(_DECIMAL_DIGITS_MAX, target.scale)
+        return lambda datum: pc.cast(pc.cast(datum, wide), target)
+    if pa.types.is_timestamp(source) or pa.types.is_date(source):
+        zone_of(source)
+        if pa.types.is_date(target) and pa.types.is_timestamp(source):
+            return _of_array(_to_date, target)
+        if pa.types.is_time(target):
+            return _of_array(_to_time, target)
+        if pa.types.is_string(target) or pa.types.is_large_string(target):
+            return _of_array(_to_text, target)
+    return lambda datum: pc.cast(datum, target)
+
+
+def _of_array(function: Callable[[pa.Array, pa.DataType], pa.Array], target: pa.DataType) -> Callable[[Datum], Datum]:
+    def of_datum(datum: Datum) -> Datum:
+        return function(pa.repeat(datum, 1), target)[0] if isinstance(datum, pa.Scalar) else function(datum, target)
+
+    return of_datum
+
+
+def _to_date(values: pa.Array, target: pa.DataType) -> pa.Array:
+    local = local_times(values)
+    days = pc.cast(local.values, pa.date32())
+    if local.cycles is not None:
+        near = pc.cast(days.view(pa.int32()), _INT64)
+        far = pc.add(near, pc.multiply(local.cycles, _CYCLE_DAYS))
+        if pa.types.is_date64(target):
+            return pc.multiply_checked(far, _DAY_MILLISECONDS).view(target)
+        days = pc.cast(far, pa.int32()).view(pa.date32())
+    return pc.cast(days, target)
+
+
+def _to_time(values: pa.Array, target: pa.DataType) -> pa.Array:
+    return pc.cast(local_times(values).values, target)
+
+
+def _to_text(values: pa.Array, target: pa.DataType) -> pa.Array:
+    local = local_times(values)
+    if local.cycles is not None and pc.any(pc.not_equal(local.cycles, 0)).as_py():
+        years = local.part(pc.year)
+        if pc.any(pc.greater(pc.abs(years), LIMIT_YEARS + CYCLE_YEARS)).as_py():
+            raise pa.ArrowInvalid(f"a {values.type} so far from 1970 has no text: years go up to {LIMIT_YEARS}")
+    if pa.types.is_date(values.type) or values.type.tz is None:
+        return pc.cast(values, target)
+    text = pc.cast(local.values, target)
+    if local.offsets is None:
+        suffix = pa.scalar("Z", target)
+    else:
+        suffix = _offset_text(local.offsets, _per_minute(local.values.type.unit), target)
+    return pc.binary_join_element_wise(text, suffix, pa.scalar("", target))
+
+
+def _per_minute(unit: str) -> int:
+    return 60 * {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[unit]
+
+
+def _offset_text(offsets: pa.Array, per_minute: int, target: pa.DataType) -> pa.Array:
+    """Return offsets as ``+0200``."""
+    minutes = floor_divide_integers(pc.abs(offsets), pa.scalar(per_minute, _INT64))
+    hours = floor_divide_integers(minutes, pa.scalar(60, _INT64))
+    digits = pc.add(pc.multiply(hours, 100), pc.subtract(minutes, pc.multiply(hours, 60)))
+    padded = pc.utf8_lpad(pc.cast(digits, target), width=4, padding="0")
+    sign = pc.if_else(pc.less(offsets, 0), pa.scalar("-", target), pa.scalar("+", target))
+    return pc.binary_join_element_wise(sign, padded, pa.scalar("", target))

@@ -1,0 +1,18 @@
+from typing import final
+
+import pyarrow as pa
+
+CYCLE_SECONDS: int
+
+def beyond(values: pa.Array, limit: int) -> bool:
+    """Return whether a value of an int64 or int32 array lies beyond -limit or limit."""
+
+@final
+class ZoneOffsets:
+    """How far local time is ahead of UTC, for any moment."""
+
+    def __new__(cls, starts: list[int], offsets: list[int], cycle_from: int | None) -> ZoneOffsets: ...
+    def offsets(self, values: pa.Array, per_second: int) -> pa.Array:
+        """Return the offsets of moments, in their own unit."""
+    def instants(self, local: pa.Array, per_second: int) -> pa.Array:
+        """Return the first moments of local times, which are whole seconds."""

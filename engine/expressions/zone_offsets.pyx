@@ -114,7 +114,8 @@ cdef class ZoneOffsets:
                 high = middle
         return low
 
-    cdef void _offsets_of(self, const int64_t* values, int64_t count, int64_t per_second, int64_t* found) noexcept nogil:
+    cdef void _offsets_of(self, const int64_t* values, int64_t count, int64_t per_second,
+                          int64_t* found) noexcept nogil:
         cdef int64_t index, at, second
         cdef int64_t from_second = 0
         cdef int64_t to_second = 0          # the offset of the row before holds in between
@@ -130,7 +131,8 @@ cdef class ZoneOffsets:
                 offset = self._offsets[at] * per_second
             found[index] = offset
 
-    cdef void _instants_of(self, const int64_t* values, int64_t count, int64_t per_second, int64_t* found) noexcept nogil:
+    cdef void _instants_of(self, const int64_t* values, int64_t count, int64_t per_second,
+                          int64_t* found) noexcept nogil:
         cdef int64_t index, at, second, turns, instant
         for index in range(count):
             second = floor_divided(values[index], per_second)

@@ -19,6 +19,7 @@
     row_check       rows of other writers are checked
     normalized_key  an 8-byte prefix of the sort keys that compares as they do
     arrow_functions Arrow's compute functions without pyarrow.compute; plain_scalars: its scalars
+    python_values   Arrow values as Python's, and what stands for one that Python has not
     byte_kernels    unaligned loads, short copies, prefetch
 
 Batch and row kernels run without the GIL; Python objects exist per batch, never per record.

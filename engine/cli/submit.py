@@ -17,11 +17,11 @@ from typing import Any, TextIO
 from engine.api.executor import check_target
 from engine.cli.progress import TerminalProgress
 from engine.cli.run_script import run_script, set_verbose
-from engine.client.job_listener import install_listener
+from engine.client.job_listener import install_listener, restart_text
 from engine.client.job_result import JobResult
 from engine.config.command_line import CommandLine, install_command_line
 from engine.errors import ConfigurationError
-from engine.gateways.messages import JobProgress
+from engine.gateways.messages import JobProgress, JobRestart
 from engine.shown_text import shown
 
 #: how shells complete the name of a file (shtab.FILE, which is loaded by those alone who print a completion)
@@ -49,6 +49,11 @@ class SubmitListener:
         """Say that the job goes on when there is a leader."""
         self._progress.stop()
         self._say(f"Waiting for a JobManager that leads: {reason}")
+
+    def on_restart(self, restart: JobRestart) -> None:
+        """Say why an attempt failed, on standard error: the job has not ended."""
+        self._progress.stop()
+        print(shown(restart_text(restart)), file=sys.stderr, flush=True)
 
     @property
     def wants_progress(self) -> bool:

@@ -1,6 +1,7 @@
 """Who watches jobs that this process runs: the command line installs a listener, scripts run without one.
 
 on_submitted(job_id, name)      once the job is handed to the cluster
+on_restart(restart)             an attempt has failed, why, and when the next one begins
 on_waiting(reason)              nobody leads the cluster at present; the job goes on when somebody does
 on_progress(progress)           several times a second, in the thread that waits for the job
 on_finished(result)             terminal: FINISHED
@@ -17,9 +18,32 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from engine.client.job_result import JobResult
-    from engine.gateways.messages import JobProgress
+    from engine.gateways.messages import JobProgress, JobRestart
 
 _log = logging.getLogger(__name__)
+
+
+def restart_text(restart: JobRestart) -> str:
+    """Return a line about an attempt that failed."""
+    pause_s = restart.pause_ms / 1000
+    return f"Attempt {restart.number} failed, the next one begins in {pause_s:.1f} s: {restart.cause}"
+
+
+class ProgressTeller:
+    """Tells a listener of progress, if it wants that, and once of each restart."""
+
+    def __init__(self, listener: JobListener) -> None:
+        self._listener = listener
+        self._told = 0
+
+    def __call__(self, progress: JobProgress) -> None:
+        """Tell what is new."""
+        for restart in progress.restarts:
+            if restart.number > self._told:
+                self._told = restart.number
+                self._listener.on_restart(restart)
+        if self._listener.wants_progress:
+            self._listener.on_progress(progress)
 
 
 class JobListener(Protocol):
@@ -38,6 +62,10 @@ class JobListener(Protocol):
         """Hear that the next leader is waited for."""
         ...
 
+    def on_restart(self, restart: JobRestart) -> None:
+        """Hear that an attempt failed."""
+        ...
+
     def on_progress(self, progress: JobProgress) -> None:
         """Take live numbers."""
         ...
@@ -52,7 +80,7 @@ class JobListener(Protocol):
 
 
 class SilentListener:
-    """Watches nothing: what a plain ``python JOB.py`` has."""
+    """Watches next to nothing: what a plain ``python JOB.py`` has."""
 
     wants_progress = False
 
@@ -61,6 +89,10 @@ class SilentListener:
 
     def on_waiting(self, reason: str) -> None:
         """Ignore it."""
+
+    def on_restart(self, restart: JobRestart) -> None:
+        """Log it: a person who waits for a job that fails again and again wants to know."""
+        _log.warning("%s", restart_text(restart))
 
     def on_progress(self, progress: JobProgress) -> None:
         """Ignore it."""
@@ -93,6 +125,10 @@ class GuardedListener:
     def on_waiting(self, reason: str) -> None:
         """Pass it on."""
         self._tell(lambda: self._listener.on_waiting(reason))
+
+    def on_restart(self, restart: JobRestart) -> None:
+        """Pass it on."""
+        self._tell(lambda: self._listener.on_restart(restart))
 
     def on_progress(self, progress: JobProgress) -> None:
         """Pass it on, unless something has failed: there would be a failure five times a second."""

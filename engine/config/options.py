@@ -182,6 +182,12 @@ RESTART_STRATEGY = _option(
     "What happens after a failure that a new attempt may mend. Default: none embedded, exponential-delay on a cluster.",
     ("none", "fixed-delay", "exponential-delay", "failure-rate"),
 )
+RESTART_GIVE_UP = _option(
+    "restart-strategy.give-up-after",
+    "duration",
+    "30 s",
+    "A strategy without end gives up when every TaskManager of the job repeats the same failure for so long; 0: never.",
+)
 FIXED_DELAY_ATTEMPTS = _option(
     "restart-strategy.fixed-delay.attempts", "int", "1", "Restarts of a job before it fails.", minimum=1
 )

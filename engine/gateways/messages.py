@@ -75,6 +75,14 @@ class VertexProgress(msgspec.Struct, frozen=True):
     subtasks: dict[str, int]
 
 
+class JobRestart(msgspec.Struct, frozen=True):
+    """An attempt of a job that failed and is followed by another one. ``number``: 1 for the first."""
+
+    number: int
+    cause: str
+    pause_ms: int
+
+
 class JobProgress(msgspec.Struct, frozen=True):
     """Live numbers of a job."""
 
@@ -86,6 +94,8 @@ class JobProgress(msgspec.Struct, frozen=True):
     #: what was decided at run time so far
     decisions: tuple[RunTimeDecision, ...] = ()
     waiting: WaitingJob | None = None
+    #: the latest ones, oldest first
+    restarts: tuple[JobRestart, ...] = ()
 
 
 class JobOutcome(msgspec.Struct, frozen=True):

@@ -33,6 +33,11 @@ def root_failure(failures: Sequence[FailureInfo]) -> FailureInfo:
     return next((failure for failure in failures if failure.type_name not in _CONSEQUENCES), failures[0])
 
 
+def is_consequence(failure: FailureInfo) -> bool:
+    """Whether something else failed, somewhere else."""
+    return failure.type_name in _CONSEQUENCES
+
+
 class PastFailure(NamedTuple):
     """A failure and when it came, in milliseconds since 1970."""
 

@@ -58,6 +58,7 @@ from engine.jobmaster.job_scheduling import GOING_ON, TRIES, JobScheduling
 from engine.jobmaster.job_status import JobStatus
 from engine.jobmaster.partition_tracker import partitions_to_release
 from engine.jobmaster.reattachment import Losses, Reattachment, losses, why_missing
+from engine.jobmaster.repeated_failure import RepeatedFailure
 from engine.jobmaster.slot_pool import AllocatedSlot
 from engine.jobmaster.stall_watch import StallWatch
 from engine.jobmaster.task_executor_watch import TaskExecutorWatch
@@ -122,6 +123,7 @@ class JobMaster(JobScheduling):
         self._lost: dict[ResourceId, list[AllocationId]] = {}
         self._failover = state.failover
         self._stall = StallWatch(state.graph, settings.stalled_timeout_s(job_graph))
+        self._repeated = RepeatedFailure(settings.give_up_s(job_graph))
         self._is_pausing = False
         self._task_executors = TaskExecutorWatch(
             rpc,
@@ -323,7 +325,10 @@ class JobMaster(JobScheduling):
         if report.failure is not None and report.failure.type_name == DiskFullError.__name__ and slot is not None:
             self._pool.avoided.add(slot.resource_id)
         if state is ExecutionState.FAILED:
-            self._fail(report.failure or FailureInfo("JobExecutionError", "the task failed without a reason"), [vertex])
+            failure = report.failure or FailureInfo("JobExecutionError", "the task failed without a reason")
+            if slot is not None and self._repeated.failed(failure, slot.resource_id):
+                self._pool.avoided.add(slot.resource_id)  # it may be the machine
+            self._fail(failure, [vertex])
         elif state is ExecutionState.CANCELED and self._status in GOING_ON and not self._failover.covers(vertex):
             self._fail(cancelled_elsewhere(vertex.name), [vertex])
         elif state is ExecutionState.FINISHED:
@@ -376,6 +381,7 @@ class JobMaster(JobScheduling):
             self._slot_deadline.watch(is_stuck=False)
             self._enter(JobStatus.RESTARTING)
             self._failed_ms = self._clock.wall_ms()
+            self._note_restart(self._failover.restart_count, pause_s)
             self._is_pausing = True
             self.spawn(self._pause(pause_s), "pause before the restart")
         self._cancel_tasks(self._failover.subtasks)
@@ -390,12 +396,27 @@ class JobMaster(JobScheduling):
     def _run_again(self) -> None:
         """Begin new attempts of the regions that have ended."""
         subtasks = self._failover.subtasks
+        if self._is_given_up(subtasks):
+            return
         for address, partitions in self._failover.finish().items():
             self._tell(address, ReleasePartitions(partitions))
         self._journal.append(Restarted(tuple(each.current.attempt for each in subtasks), self._failed_ms))
         self._failures.mended()
         self._enter(JobStatus.RUNNING)
         self._advance()
+
+    def _is_given_up(self, subtasks: Sequence[ExecutionVertex]) -> bool:
+        """End the job when trying again makes no sense; return whether that is so."""
+        if not self._failures.unmended:
+            return False
+        finished_count = sum(vertex.current.state is ExecutionState.FINISHED for vertex in self._graph)
+        used = {each.current.slot.resource_id for each in subtasks if each.current.slot is not None}
+        failure = self._repeated.before_restart(self._failures.root, used, finished_count, self._clock.monotonic_s())
+        if failure is None:
+            return False
+        self._failures.mended()  # by this one, which says more
+        self._fail(failure)
+        return True
 
     def _cancel_tasks(self, subtasks: Iterable[ExecutionVertex]) -> None:
         for vertex in subtasks:

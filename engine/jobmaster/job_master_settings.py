@@ -18,12 +18,13 @@ from engine.config.options import (
     HEARTBEAT_TIMEOUT,
     JOB_PRIORITY,
     JOB_RECOVERY_TASK_MANAGER_TIMEOUT,
+    RESTART_GIVE_UP,
     SLOT_REQUEST_TIMEOUT,
     STALLED_TIMEOUT,
 )
 from engine.gateways.job_queue import JobTurn
 from engine.graph.job_graph import JobGraph
-from engine.jobmaster.restart_strategy import NoRestart, RestartStrategy, restart_strategy
+from engine.jobmaster.restart_strategy import NoRestart, RestartStrategy, is_endless, restart_strategy
 
 
 class JobMasterSettings(msgspec.Struct, frozen=True):
@@ -39,6 +40,8 @@ class JobMasterSettings(msgspec.Struct, frozen=True):
     reattach_timeout_s: float = 30.0
     #: for how long all tasks of a job may wait for each other; 0: for ever
     stalled_timeout_s: Callable[[JobGraph], float] = lambda _: 0.0
+    #: for how long the same failure may repeat everywhere before the job ends; 0: for ever
+    give_up_s: Callable[[JobGraph], float] = lambda _: 0.0
 
 
 def job_master_settings(
@@ -55,6 +58,10 @@ def job_master_settings(
     def strategy_of(job_graph: JobGraph) -> RestartStrategy:
         return restart_strategy(default_strategy, job_configuration(job_graph), random.random)
 
+    def give_up_s(job_graph: JobGraph) -> float:
+        own = job_configuration(job_graph)
+        return own.get(RESTART_GIVE_UP) / 1000 if is_endless(default_strategy, own) else 0.0
+
     return JobMasterSettings(
         slot_request_timeout_s=configuration.get(SLOT_REQUEST_TIMEOUT) / 1000,
         heartbeat_interval_s=configuration.get(HEARTBEAT_INTERVAL) / 1000,
@@ -63,6 +70,7 @@ def job_master_settings(
         restart_strategy=strategy_of,
         reattach_timeout_s=configuration.get(JOB_RECOVERY_TASK_MANAGER_TIMEOUT) / 1000,
         stalled_timeout_s=lambda job_graph: job_configuration(job_graph).get(STALLED_TIMEOUT) / 1000,
+        give_up_s=give_up_s,
     )
 
 

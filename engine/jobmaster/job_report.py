@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import Counter
+from collections import Counter, deque
 
 import msgspec
 
@@ -17,6 +17,7 @@ from engine.gateways.messages import (
     JobOutcome,
     JobOverview,
     JobProgress,
+    JobRestart,
     RequestJobOutcome,
     RequestJobProgress,
     RequestJobStatus,
@@ -30,6 +31,10 @@ from engine.jobmaster.job_summary import vertex_progress, vertex_results
 
 _log = logging.getLogger(__name__)
 
+#: that a client which asks now and then misses none
+_RESTARTS_KEPT = 32
+_CAUSE_CHARACTERS_MAX = 500
+
 
 class JobReport:
     """Status, times and numbers of one job; ``outcome`` is set at its end."""
@@ -40,6 +45,7 @@ class JobReport:
         self._graph = state.graph
         self._planner = state.planner
         self._failures = state.failures
+        self._restarts: deque[JobRestart] = deque(maxlen=_RESTARTS_KEPT)
         self._status = JobStatus.INITIALIZING
         self._start_ms = state.start_ms
         self._start_s = clock.monotonic_s() - max(0, clock.wall_ms() - state.start_ms) / 1000
@@ -52,6 +58,14 @@ class JobReport:
         _log.info("job %s (%s): %s -> %s", self.job_graph.job_id, self.job_graph.name, self._status, status)
         self._status = status
         self._timestamps_ms[status.value] = self._clock.wall_ms()
+
+    def _note_restart(self, number: int, pause_s: float) -> None:
+        """Have clients hear of an attempt that failed, and why."""
+        root = self._failures.root
+        cause = f"{root.type_name}: {root.message}"
+        if len(cause) > _CAUSE_CHARACTERS_MAX:
+            cause = f"{cause[:_CAUSE_CHARACTERS_MAX]}..."
+        self._restarts.append(JobRestart(number, cause, round(pause_s * 1000)))
 
     @property
     def _runtime_ms(self) -> int:
@@ -140,6 +154,7 @@ class JobReport:
             self._runtime_ms,
             vertex_progress(self._graph),
             self._planner.decisions,
+            restarts=tuple(self._restarts),
         )
 
     async def request_job_details(self, request: RequestJobDetails) -> JobDetails:

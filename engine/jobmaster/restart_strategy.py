@@ -129,6 +129,12 @@ class FailureRateRestart:
         return self._delay_s if len(self._failures_s) <= self._failures_max else None
 
 
+def is_endless(default: str, configuration: Configuration) -> bool:
+    """Whether the strategy that ``restart_strategy`` returns may try again for ever."""
+    kind = configuration.get(RESTART_STRATEGY) or default
+    return kind == "failure-rate" or (kind == "exponential-delay" and not configuration.get(EXPONENTIAL_ATTEMPTS))
+
+
 def restart_strategy(default: str, configuration: Configuration, random: Callable[[], float]) -> RestartStrategy:
     """Return a new strategy for a job: the configured one, else ``default``. ``random`` returns 0 <= r < 1."""
     match configuration.get(RESTART_STRATEGY) or default:

@@ -22,7 +22,7 @@ import msgspec
 
 from engine.client.cluster_client import ClusterClient, ClusterUnreachableError, Overview
 from engine.client.failure_text import job_error
-from engine.client.job_listener import JobListener, current_listener
+from engine.client.job_listener import JobListener, ProgressTeller, current_listener
 from engine.client.job_result import JobResult, job_result
 from engine.client.leader_address import cluster_client
 from engine.config.command_line import current_command_line
@@ -46,7 +46,7 @@ _log = logging.getLogger(__name__)
 _PROGRESS_INTERVAL_S = 0.2
 _SUSPENDED = "SUSPENDED"
 #: seconds of one question how the job ended
-_OUTCOME_WAIT_S = 10.0
+_OUTCOME_WAIT_S = 2.0
 #: seconds that an interrupted client waits for its job's end
 _CANCEL_S = 15.0
 #: seconds in which slots are asked for only once
@@ -152,6 +152,7 @@ def _await_result(client: ClusterClient, job_id: JobId, listener: JobListener) -
 
 
 def _await_outcome(client: ClusterClient, job_id: JobId, listener: JobListener) -> JobOutcome:
+    tell = ProgressTeller(listener)
     wait_s = _PROGRESS_INTERVAL_S if listener.wants_progress else _OUTCOME_WAIT_S
     while True:
         outcome = client.outcome(job_id, wait_s)
@@ -159,14 +160,14 @@ def _await_outcome(client: ClusterClient, job_id: JobId, listener: JobListener) 
             return outcome
         if outcome is not None:  # its JobManager is about to lead no more
             time.sleep(_PROGRESS_INTERVAL_S)
-        elif listener.wants_progress:
+        else:
             try:
                 progress = client.progress(job_id)
             except EngineError as error:
                 # The question how the job ended, which comes next, says what is wrong.
                 _log.debug("no progress of job %s: %s", job_id, error)
             else:
-                listener.on_progress(progress)
+                tell(progress)
 
 
 def _abandon(client: ClusterClient, job_id: JobId) -> None:

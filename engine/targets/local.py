@@ -12,9 +12,10 @@ import msgspec
 
 from engine.api.executor import TARGETS, register_executor
 from engine.api.unwritten_outputs import UNWRITTEN
+from engine.client.job_listener import ProgressTeller
 from engine.client.job_result import JobResult
 from engine.config.loader import Configuration
-from engine.config.options import PARALLELISM_DEFAULT
+from engine.config.options import PARALLELISM_DEFAULT, RESTART_STRATEGY
 from engine.graph.exchange_mode import ExecutionMode
 from engine.graph.plan import Plan
 from engine.minicluster.mini_cluster import mini_cluster, release_mini_clusters
@@ -53,10 +54,13 @@ class LocalExecutor:
         job = plan_job(plan, self.optimizer_settings(configuration), configuration)
         load_classes(descriptor for vertex in job.graph.vertices for descriptor in vertex.steps)
         cluster = mini_cluster(configuration.as_texts(), owner=configuration)
+        may_restart = configuration.get(RESTART_STRATEGY) not in (None, "none")
         return run_to_end(
             job,
             lambda: None,
-            lambda listener: cluster.submit(job.graph, listener.on_progress if listener.wants_progress else None),
+            lambda listener: cluster.submit(
+                job.graph, ProgressTeller(listener) if may_restart or listener.wants_progress else None
+            ),
             lambda: None,  # the wait for a job of this process cancels it itself
         )
 

@@ -1,0 +1,80 @@
+"""RepeatedFailure: whether it makes sense to try again what fails in the same way wherever it runs.
+
+    failed(failure, TaskExecutor)                    with each attempt that fails
+    before_restart(root, used, finished, now) ─► why the job is given up, or None
+
+The same cause is one of the same type and text, numbers and identifiers aside. It repeats when ATTEMPTS_MIN attempts in
+a row had it as their root, no more subtasks had finished than at the first of them, and they took ``give_up_s``; and it
+does everywhere when each TaskExecutor that the failed regions ran on has had it. What others cause (a connection, a
+lost process) is no such cause: it says nothing about where it is seen.
+
+Pure: time is given. Source: own; Flink restarts without end.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Collection
+from typing import Final
+
+import msgspec
+
+from engine.config.durations import duration_text
+from engine.graph.deployment import FailureInfo
+from engine.ids import ResourceId
+from engine.jobmaster.failure_history import is_consequence
+
+ATTEMPTS_MIN: Final = 5
+_CHANGING = re.compile(r"\b[0-9a-f]{8,}\b|\d+")
+
+
+def _cause_of(failure: FailureInfo) -> tuple[str, str]:
+    return failure.type_name, _CHANGING.sub("#", failure.message)
+
+
+class RepeatedFailure:
+    """Of one job. Args: give_up_s: so long the same cause must last; 0: it may for ever."""
+
+    def __init__(self, give_up_s: float) -> None:
+        self._give_up_s = give_up_s
+        #: where the attempts that run now have failed, by cause
+        self._seen: dict[tuple[str, str], set[ResourceId]] = defaultdict(set)
+        self._cause: tuple[str, str] | None = None
+        self._places: set[ResourceId] = set()
+        self._count = 0
+        self._first_s = 0.0
+        self._finished_count = 0
+
+    def failed(self, failure: FailureInfo, place: ResourceId) -> bool:
+        """Take note of a failed attempt; return whether its cause was seen at this TaskExecutor before."""
+        cause = _cause_of(failure)
+        self._seen[cause].add(place)
+        return cause == self._cause and place in self._places
+
+    def before_restart(
+        self, root: FailureInfo, used: Collection[ResourceId], finished_count: int, now_s: float
+    ) -> FailureInfo | None:
+        """Count what is about to run again; return the failure that ends the job instead, or None.
+
+        Args: root: why it runs again; used: TaskExecutors that it ran on; finished_count: of subtasks.
+        """
+        cause = _cause_of(root)
+        if cause != self._cause or finished_count > self._finished_count:
+            self._cause, self._count, self._first_s = cause, 0, now_s
+            self._places.clear()
+            self._finished_count = finished_count
+        self._count += 1
+        self._places |= self._seen[cause]
+        self._seen.clear()
+        if not self._give_up_s or is_consequence(root) or self._count < ATTEMPTS_MIN:
+            return None
+        if now_s - self._first_s < self._give_up_s or not used or not self._places.issuperset(used):
+            return None
+        lasted = duration_text(round(now_s - self._first_s))
+        where = "its TaskManager" if len(self._places) == 1 else f"all {len(self._places)} TaskManagers that it ran on"
+        text = (
+            f"{root.message} (given up: the same cause in {self._count} attempts within {lasted} on {where}, "
+            "and nothing was finished in between; restart-strategy.give-up-after)"
+        )
+        return msgspec.structs.replace(root, message=text, retryable=False)

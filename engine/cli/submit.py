@@ -91,6 +91,13 @@ def parse_option(text: str) -> tuple[str, str]:
     return key, value
 
 
+class _Suggested(tuple[str, ...]):
+    """What a shell completes; what is taken is decided by the option's type, whose error says more."""
+
+    def __contains__(self, _word: object) -> bool:
+        return True
+
+
 def parse_target(text: str) -> str:
     """Return a target that exists, or say what to use instead."""
     try:
@@ -106,6 +113,7 @@ def add_script_arguments(parser: argparse.ArgumentParser) -> None:
         "-t",
         "--target",
         type=parse_target,
+        choices=_Suggested(("local", "cluster", "spark")),
         metavar="{local,cluster,spark}",
         help="where to run: embedded (default), cluster, Spark",
     )

@@ -115,6 +115,13 @@ FUNCTIONS_MODE = _option(
     "Where Python functions run: in worker processes, or inline, in the task's thread, where a debugger stops.",
     ("process", "inline"),
 )
+FUNCTIONS_TIMEOUT = _option(
+    "functions.timeout",
+    "duration",
+    "0",
+    "Longest time that a Python function in a worker process may take for one row; then the job fails, with the row "
+    "and the place. 0: any; after 10 s a line on standard error says what it is at.",
+)
 WORKER_USER = _option(
     "functions.worker-user",
     "string",

@@ -82,6 +82,8 @@ class FunctionPlan(NamedTuple):
     script_modules: Sequence[str] = ()
     #: file that takes what the function prints; "": the standard error of the process
     log_file: str = ""
+    #: longest time that it may take for one row; 0: any
+    timeout_s: float = 0.0
     #: entered while the session waits for its worker
     waiting: Callable[[], AbstractContextManager[None]] = nullcontext
     #: entered, with the size of a result, while it is read and handled
@@ -179,6 +181,7 @@ class WorkerSession:
                 tuple(sizes),
                 tuple(plan.job_modules),
                 plan.log_file,
+                plan.timeout_s,
                 tuple(plan.script_modules),
                 bool(worker.user),
             )

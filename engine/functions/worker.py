@@ -29,6 +29,7 @@ import pyarrow as pa
 
 from engine.functions.function_body import FunctionBody
 from engine.functions.function_error import FunctionPlace, FunctionStopped, UserFunctionError
+from engine.functions.long_calls import LongCalls
 from engine.functions.shared_batches import SharedBatches
 from engine.functions.user_function import FunctionContext
 from engine.functions.worker_protocol import (
@@ -177,6 +178,16 @@ def _named(
     return named, riding.popleft() if message.log_file else "", descriptors[:count]
 
 
+def _long_calls(link: TaskLink, message: OpenFunction) -> LongCalls:
+    """Return what watches the function: it reports one that takes too long in the function's stead."""
+    operator = message.operator
+
+    def fail(text: str, file: str, line: int, row: str, details: str) -> None:
+        link.send(FunctionFailed("FunctionTimeoutError", text, operator.function_name, file, line, row, details))
+
+    return LongCalls(operator, message.timeout_s, lambda: link.sent_count, fail)
+
+
 @contextlib.contextmanager
 def output_to(log: str | int) -> Iterator[None]:
     """Send what the function prints and logs to a file, which may be open; "": to where it goes anyway."""
@@ -214,6 +225,8 @@ class TaskLink:
         # The task sends the next batch before it takes results, so one may come where the other is awaited.
         self._waiting: deque[Message] = deque()
         self._has_ended = False
+        #: messages to the task so far: whether a batch was finished, or a result
+        self.sent_count = 0
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the input, copied out of the shared memory: what functions keep of it stays as it was."""
@@ -243,6 +256,7 @@ class TaskLink:
 
     def send(self, message: Message) -> None:
         """Send a message to the task."""
+        self.sent_count += 1
         send_message(self._connection, message)
 
     def _next(self) -> Message:
@@ -259,30 +273,36 @@ def run_function(link: TaskLink, message: OpenFunction, descriptors: tuple[int, 
     memories = [SharedBatches(descriptor) for descriptor in descriptors]
     try:
         body = _load(message, memories)
-        results: Iterator[pa.RecordBatch] = iter(())
-        try:
-            body.open()
-            link.send(FunctionOpened())
-            results = body.run(link.batches())
-            for batch in results:
-                handed = [batch]
-                del batch  # a very wide one is not kept while the next is made
-                link.emit(handed.pop())
-            link.skip_input()
-        except FunctionStopped:
-            pass
-        except BaseException:
-            with contextlib.suppress(UserFunctionError):
-                body.close()
-            raise
-        try:
-            _unwind(results)
-        finally:
-            body.close()
+        with _long_calls(link, message):
+            _run_body(link, body)
+        # A worker that waits for its next function has no thread of ours.
         link.send(FunctionFinished(body.context.counts()))
     finally:
         for memory in memories:
             memory.close()
+
+
+def _run_body(link: TaskLink, body: FunctionBody) -> None:
+    results: Iterator[pa.RecordBatch] = iter(())
+    try:
+        body.open()
+        link.send(FunctionOpened())
+        results = body.run(link.batches())
+        for batch in results:
+            handed = [batch]
+            del batch  # a very wide one is not kept while the next is made
+            link.emit(handed.pop())
+        link.skip_input()
+    except FunctionStopped:
+        pass
+    except BaseException:
+        with contextlib.suppress(UserFunctionError):
+            body.close()
+        raise
+    try:
+        _unwind(results)
+    finally:
+        body.close()
 
 
 def _unwind(results: Iterator[pa.RecordBatch]) -> None:

@@ -61,6 +61,8 @@ class OpenFunction(msgspec.Struct, frozen=True, tag="open"):
     job_modules: tuple[str, ...] = ()
     #: file that takes what the function prints; "": the standard error of the process
     log_file: str = ""
+    #: longest time that it may take for one row; 0: any
+    timeout_s: float = 0.0
     #: modules of the job's script; they come last
     script_modules: tuple[str, ...] = ()
     #: whether modules and log ride along, opened

@@ -67,8 +67,8 @@ class WorkerExcess(NamedTuple):
     allowed_bytes: int
     worker_count: int
     process_bytes: int
-    #: of a process in which they would have had enough, whole mebibytes
-    enough_bytes: int = 0
+    #: of a process in which they would have had enough, whole mebibytes; 0: larger than the machine, None: not known
+    enough_bytes: int | None = None
     #: where the function was, "" when it did not say
     file: str = ""
     line: int = 0
@@ -77,12 +77,14 @@ class WorkerExcess(NamedTuple):
         """Say what happened and what to do."""
         workers = "it" if self.worker_count == 1 else f"the {self.worker_count} Python workers of this process"
         size = "" if self.worker_count == 1 else f" holds {format_size(self.size_bytes)},"
-        enough = f" to {self.enough_bytes >> 20}mb" if self.enough_bytes else ""
+        raised = f"raise {PROCESS_SIZE.key}" + (f" to {self.enough_bytes >> 20}mb" if self.enough_bytes else "")
+        if self.enough_bytes == 0:
+            raised = "give the machine or container more memory: a process in which it had enough does not fit into it"
         return (
             f"the Python worker of {function_name}{size or ' was ended:'} {workers} held "
             f"{format_size(self.total_bytes)} and may hold {format_size(self.allowed_bytes)} of {PROCESS_SIZE.key} "
-            f"{format_size(self.process_bytes)}; have the function keep fewer rows (yield them as they come), or raise "
-            f"{PROCESS_SIZE.key}{enough}, or lower {MANAGED_SIZE.key} or the parallelism"
+            f"{format_size(self.process_bytes)}; have the function keep fewer rows (yield them as they come), or "
+            f"{raised}, or lower {MANAGED_SIZE.key} or the parallelism"
         )
 
 
@@ -186,7 +188,7 @@ class WorkerWatch:
                 allowed,
                 len(workers),
                 self._process_bytes,
-                0 if self._process_for is None else self._process_for(_enough_bytes(sizes)),
+                None if self._process_for is None else self._process_for(_enough_bytes(sizes)),
             )
             file, line = _place(largest)
             largest.excess = excess._replace(file=file, line=line)

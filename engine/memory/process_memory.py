@@ -132,7 +132,8 @@ def too_large_text(configuration: Configuration, machine_bytes: int, count: int 
 def process_bytes_for(configuration: Configuration, slots: int, machine_bytes: int, workers_bytes: int) -> int:
     """Return the size of a process like this one in which Python workers may hold so many bytes.
 
-    It is a multiple of SIZE_STEP_BYTES, and at least that of this process.
+    It is a multiple of SIZE_STEP_BYTES, and at least that of this process; 0 where the machine has less: nobody is told
+    to set what would end the process.
     """
     process = process_memory(configuration, slots, machine_bytes).process_bytes
     while True:
@@ -141,6 +142,8 @@ def process_bytes_for(configuration: Configuration, slots: int, machine_bytes: i
         if missing <= 0:
             return process
         process = -(-(process + missing) // SIZE_STEP_BYTES) * SIZE_STEP_BYTES
+        if process > machine_bytes:
+            return 0
 
 
 def _divided(configuration: Configuration, slots: int, process: int) -> ProcessMemory:

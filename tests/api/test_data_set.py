@@ -86,7 +86,7 @@ def test_drop_and_rename_keep_the_order(data):
         (lambda data: data.group_by("id").agg(id=count()), "column 'id' would be there twice"),
         (lambda data: data.group_by("id").agg(x=sum_("name")), "sum takes numbers"),
         (lambda data: data.group_by("id").agg(x=sum_("nam")), "did you mean 'name'?"),
-        (lambda data: data.map(lambda row: row, None), "schema must be a pyarrow.Schema"),
+        (lambda data: data.map(lambda row: row, {"id": int}), "schema must be a pyarrow.Schema"),
         (lambda data: data.map("f", SCHEMA), "expected a function"),
         (lambda data: data.join(data, on="id"), "both sides have a column 'name', 'price', 'tags'"),
         (lambda data: data.join(5, on="id"), "expected a DataSet"),

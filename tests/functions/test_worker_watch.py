@@ -196,5 +196,10 @@ def test_the_text_speaks_of_one_worker_and_of_several():
     assert "raise taskmanager.memory.process.size, or" in one
     advised = WorkerExcess(80 * MIB, 80 * MIB, 64 * MIB, 1, 512 * MIB, 1184 * MIB).text("f")
     assert "raise taskmanager.memory.process.size to 1184mb, or" in advised
+    beyond = WorkerExcess(80 * MIB, 80 * MIB, 64 * MIB, 1, 512 * MIB, 0).text("f")
+    assert "raise taskmanager.memory.process.size" not in beyond
+    assert (
+        "give the machine or container more memory: a process in which it had enough does not fit into it, or" in beyond
+    )
     two = WorkerExcess(50 * MIB, 80 * MIB, 64 * MIB, 2, 512 * MIB).text("f")
     assert two.startswith("the Python worker of f holds 50mb, the 2 Python workers of this process held 80mb and may")

@@ -59,7 +59,9 @@ def test_a_process_in_which_workers_have_enough_is_no_larger_than_needed(
     for key, value in settings.items():
         configuration.set(key, value, "test")
     own = process_memory(settings, slots)
-    advised = process_bytes_for(configuration, slots, 8 << 30, workers_bytes)
+    advised = process_bytes_for(configuration, slots, 1 << 50, workers_bytes)
+    on_this = process_bytes_for(configuration, slots, 8 << 30, workers_bytes)
+    assert on_this == (advised if advised <= max(8 << 30, own.process_bytes) else 0), "no more than the machine has"
     assert process_memory(settings | {"taskmanager.memory.process.size": advised}, slots).workers_bytes >= workers_bytes
     if own.workers_bytes >= workers_bytes:
         assert advised == own.process_bytes

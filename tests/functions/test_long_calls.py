@@ -1,0 +1,94 @@
+"""A function that is at one row for very long is told of, with the row and the place, and ended where that is set."""
+
+import threading
+import time
+
+import pyarrow as pa
+import pytest
+
+from engine import Environment, JobExecutionError
+from engine.functions import long_calls
+from engine.functions.function_body import FunctionBody
+from engine.functions.long_calls import LongCalls
+from engine.graph.operator_descriptor import PythonOperator
+
+SCHEMA = pa.schema([("a", pa.int64())])
+
+
+LET_GO = threading.Event()
+
+
+def waiting(row):
+    while row.a == 7 and not LET_GO.is_set():
+        time.sleep(0.01)
+    return (row.a,)
+
+
+def waiting_rows(rows):
+    for row in rows:
+        yield waiting(row)
+
+
+def endless(row):
+    while row.a == 7:
+        pass
+    return (row.a,)
+
+
+ENDLESS_LINES = {endless.__code__.co_firstlineno + 1, endless.__code__.co_firstlineno + 2}
+
+
+@pytest.mark.parametrize(("kind", "function"), [("map", waiting), ("map_partition", waiting_rows)])
+def test_the_row_and_the_place_are_told_once(capfd, monkeypatch, kind, function):
+    monkeypatch.setattr(LongCalls, "_set_timer", lambda self: None)
+    monkeypatch.setattr(long_calls.faulthandler, "cancel_dump_traceback_later", lambda: None)
+    LET_GO.clear()
+    operator = PythonOperator(kind, b"", function.__name__, __file__, 21)
+    body = FunctionBody(operator, function, SCHEMA, SCHEMA)
+    results = []
+
+    def work():
+        batch = pa.record_batch([pa.array(range(10))], schema=SCHEMA)
+        with LongCalls(operator, 0.0, lambda: 0, lambda *_: None, 0.2):
+            results.extend(body.run(iter([batch])))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    text, deadline = "", time.monotonic() + 60
+    while "\n  at" not in text and time.monotonic() < deadline:
+        time.sleep(0.01)
+        text += capfd.readouterr().err
+    time.sleep(0.5)
+    LET_GO.set()
+    thread.join()
+    head, *stack = (text + capfd.readouterr().err).splitlines()
+    assert head.startswith(f"Python function {function.__name__} has been at work on Row(a=7) for ")
+    assert head.endswith(f"({__file__}, line 21); functions.timeout would end it")
+    assert all(line.startswith("  at ") for line in stack)
+    assert any(", in waiting: " in line for line in stack), stack
+    assert sum(batch.num_rows for batch in results) == 10
+
+
+def test_a_function_beyond_its_time_fails_the_job_with_row_and_place():
+    with Environment(config={"functions.timeout": "500 ms", "parallelism.default": 1}) as env:
+        data = env.from_arrow(pa.table({"a": pa.array(range(100))}))
+        with pytest.raises(JobExecutionError) as error:
+            data.map(endless, SCHEMA).collect()
+        lines = str(error.value).splitlines()
+        assert lines[0].startswith("FunctionTimeoutError: endless has been at work on one row for ")
+        assert lines[0].endswith("longer than functions.timeout; mend the function, or allow more")
+        assert lines[1] in {f"  in function endless ({__file__}, line {line})" for line in ENDLESS_LINES}
+        assert lines[2] == "  row: Row(a=7)"
+        assert "in endless" in error.value.details
+        assert data.map(lambda row: (row.a,), SCHEMA).count() == 100
+
+
+def test_many_rows_that_are_quick_are_no_long_call():
+    with Environment(config={"functions.timeout": "500 ms", "parallelism.default": 1}) as env:
+        data = env.from_arrow(pa.table({"a": pa.array(range(40))}))
+
+        def work(row):
+            time.sleep(0.05)
+            return row
+
+        assert data.map(work, SCHEMA).count() == 40

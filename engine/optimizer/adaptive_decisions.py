@@ -4,7 +4,8 @@
 
     job_graph   as it is now: the submitted one with all earlier decisions applied
     sizes       of data sets whose producers have all finished
-    started     vertices of which some subtask was ever scheduled: nothing about them changes
+    started     vertices of which some subtask was ever scheduled: nothing about them changes, nor about those that
+                share a pipelined region with them (the JobMaster checks it: ``graph_invariants``)
 
     1  repartition ─► broadcast    one input of a join is finished and really small, the producer of the other one has
                                    not begun: its rows stay where they are made, and are not written at all where

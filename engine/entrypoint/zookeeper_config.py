@@ -14,6 +14,7 @@ from pathlib import Path
 
 from engine.entrypoint.places import ROOT
 from engine.errors import ConfigurationError
+from engine.private_folder import make_closed
 
 _SERVER = re.compile(r"server\.(\d+)")
 _DEFAULTS = {
@@ -80,7 +81,7 @@ class Quorum:
     def prepare(self, number: int) -> Path:
         """Write the server's own configuration and return its path."""
         folder = self.folder(number)
-        folder.mkdir(parents=True, exist_ok=True)
+        make_closed(folder)
         lines = dict(self.settings) | {"dataDir": str(folder), "clientPort": str(self.client_port(number))}
         lines |= {f"server.{other}": server for other, server in self.servers.items()}
         (folder / "myid").write_text(f"{number}\n")

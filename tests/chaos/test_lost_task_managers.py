@@ -73,7 +73,7 @@ def test_stopped_for_less_than_the_time_out_nothing_is_lost(tmp_path, data, expe
 
 
 def test_all_killed_and_started_again_are_lost_at_once_by_every_job(tmp_path, data, expected):
-    settings = {"restart-strategy.fixed-delay.attempts": "2", "heartbeat.timeout": "50 s"}
+    settings = {"restart-strategy.fixed-delay.attempts": "2", "heartbeat.interval": "10 s", **PATIENT}
     with ChaosCluster(tmp_path / "cluster", task_managers=3, **settings) as cluster:
         targets = [tmp_path / f"job-{index}" / "out" for index in range(4)]
         for target in targets:

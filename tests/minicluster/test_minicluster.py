@@ -163,6 +163,30 @@ def test_a_job_whose_slots_others_have_waits_longer_than_the_time_out_and_says_a
         cluster.close()
 
 
+def test_no_more_jobs_run_at_one_time_than_are_allowed(resources):
+    cluster = MiniCluster(
+        {**SETTINGS, "taskmanager.numberOfTaskSlots": "4", "jobmanager.max-running-jobs": "1"}, resources
+    )
+    holding, release, seen = threading.Event(), threading.Event(), []
+    resources.bodies["hold"] = lambda task: (holding.set(), release.wait(60))
+
+    def note(progress):
+        if progress.waiting is not None:
+            seen.append(progress.waiting.reason)
+            release.set()
+
+    first = threading.Thread(target=cluster.submit, args=(job_graph([1], names=["hold"]),))
+    try:
+        first.start()
+        assert holding.wait(60)
+        assert cluster.submit(job_graph([1]), note).state == "FINISHED"
+        assert seen[0] is WaitingReason.LIMIT
+    finally:
+        release.set()
+        first.join()
+        cluster.close()
+
+
 def test_jobs_that_do_not_fit_stand_in_line_by_priority_and_none_passes(cluster, resources):
     holding, release = threading.Event(), threading.Event()
     resources.bodies["hold"] = lambda task: (holding.set(), release.wait(60))

@@ -329,6 +329,14 @@ SECRET_FILE = _option(
     "File with the secret that the processes of a cluster and its clients share; made at the first start. "
     "Default: cluster.secret. A relative path begins beside config.yaml.",
 )
+READ_TOKEN_FILE = _option(
+    "security.read-token-file",
+    "string",
+    None,
+    "File with the token that lets browsers, Prometheus and curl read the REST API of a JobManager beyond this machine "
+    "(bearer, or the password of basic authentication), and change nothing; made at the first start. Default: "
+    "read.token. A relative path begins beside config.yaml.",
+)
 SSL_ENABLED = _option(
     "security.ssl.enabled",
     "bool",
@@ -342,6 +350,12 @@ SSL_CERTIFICATE = _option(
 SSL_KEY = _option("security.ssl.key", "string", None, "File with the certificate's private key, mode 0600.")
 SSL_CA = _option(
     "security.ssl.ca", "string", None, "File with the authority that certificates of the others must come from."
+)
+WEB_CANCEL = _option(
+    "web.cancel.enable",
+    "bool",
+    "false",
+    "Whether who may read may also cancel a job (PATCH /jobs/ID), as Flink's tools do, without the cluster's secret.",
 )
 BLOB_SIZE_MAX = _option(
     "blob.max-size", "size", "256mb", "Largest file that may come with a job: Python modules, archives.", minimum=1

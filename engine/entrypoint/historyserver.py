@@ -29,7 +29,7 @@ from engine.dispatcher.job_handle import TakenJob
 from engine.dispatcher.job_keeper import JobKeeper
 from engine.dispatcher.job_store import JobStore
 from engine.entrypoint.daemon import DaemonContext, build_parser, run_daemon
-from engine.entrypoint.servers import ProcessServer, load_credentials
+from engine.entrypoint.servers import ProcessServer, load_credentials, load_readers
 from engine.entrypoint.storage_places import history_folder
 from engine.errors import NotYetSupportedError
 from engine.graph.job_graph import JobGraph
@@ -68,7 +68,8 @@ class HistoryServer:
             rpc.start(endpoint)
         host = configuration.get(HISTORY_ADDRESS)
         credentials = load_credentials(configuration)
-        self._server = ProcessServer(configuration, credentials, host, configuration.get(HISTORY_PORT), host)
+        ports, readers = configuration.get(HISTORY_PORT), load_readers(configuration, host)
+        self._server = ProcessServer(configuration, credentials, host, ports, host, readers=readers)
         services = RestServices(
             lambda: rpc.connect(DISPATCHER_ADDRESS, _EPOCH),
             lambda: rpc.connect(RESOURCE_MANAGER_ADDRESS, _EPOCH),

@@ -39,7 +39,7 @@ from engine.dispatcher.file_handles import FileHandles
 from engine.entrypoint.daemon import DaemonContext, build_parser, run_daemon
 from engine.entrypoint.leader_endpoint import LeaderEndpoint
 from engine.entrypoint.leading_components import LeadingComponents
-from engine.entrypoint.servers import ProcessServer, load_credentials
+from engine.entrypoint.servers import ProcessServer, load_credentials, load_readers
 from engine.entrypoint.standalone_epoch import next_epoch
 from engine.entrypoint.storage_places import storage_places
 from engine.errors import FencedError, ResourceError
@@ -88,6 +88,7 @@ class JobManager:
             context.configuration.get(REST_PORT),
             context.configuration.get(JOB_MANAGER_ADDRESS),
             context.configuration.get(JOB_MANAGER_RPC_PORT),
+            load_readers(context.configuration, context.configuration.get(JOB_MANAGER_BIND_HOST)),
         )
         self._rpc = self._server.rpc
         blob_store = BlobStore(self._storage.blobs, self._storage.is_durable, self._own_folder.ensure)

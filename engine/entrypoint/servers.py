@@ -6,19 +6,24 @@ server = ProcessServer(...) ─► server.http.add_routes(...) ─► await star
 from __future__ import annotations
 
 import contextlib
+import logging
 import socket
 from collections.abc import Sequence
+from functools import partial
 
 from engine.config.loader import Configuration
-from engine.config.options import CHECK_GATEWAYS
+from engine.config.options import CHECK_GATEWAYS, WEB_CANCEL
 from engine.errors import ConfigurationError
 from engine.gateways.messages import MESSAGE_TYPES
 from engine.rpc.codec import MessageCodec
 from engine.rpc.credentials import Credentials, secret_file
 from engine.rpc.http_forwarding import HttpForwarder
-from engine.rpc.http_server import HttpServer
+from engine.rpc.http_server import HttpServer, is_loopback
 from engine.rpc.http_service import HttpRpcService
+from engine.rpc.read_access import ReadAccess, token_file
 from engine.rpc.tls import tls_contexts
+
+_log = logging.getLogger(__name__)
 
 
 def load_credentials(configuration: Configuration) -> Credentials:
@@ -45,6 +50,16 @@ def free_port(host: str, ports: Sequence[int]) -> int:
     raise ConfigurationError(f"none of {len(ports)} ports from {ports[0]} on is free at {host}")
 
 
+def load_readers(configuration: Configuration, bind_host: str) -> ReadAccess | None:
+    """Return the read token of a server that others than this machine reach; the first process makes its file."""
+    path = token_file(configuration)
+    if is_loopback(bind_host) or path is None:
+        return None
+    readers = ReadAccess.load_or_create(path)
+    _log.info("who has the token in %s may read what this process is asked by GET", path)
+    return readers
+
+
 class ProcessServer:
     """One server, one message service, and perhaps a second port with the same routes."""
 
@@ -56,12 +71,22 @@ class ProcessServer:
         ports: Sequence[int],
         host: str,
         further_ports: Sequence[int] | None = None,
+        readers: ReadAccess | None = None,
     ) -> None:
         #: contexts of mutual TLS, when it is enabled
         self.tls = tls_contexts(configuration)
         server_tls, client_tls = self.tls or (None, None)
-        self.http = HttpServer(bind_host, ports, credentials, server_tls, host)
-        self._further = HttpServer(bind_host, further_ports, credentials, server_tls, host) if further_ports else None
+        serve = partial(
+            HttpServer,
+            bind_host,
+            credentials=credentials,
+            tls=server_tls,
+            host=host,
+            readers=readers,
+            readers_cancel=configuration.get(WEB_CANCEL),
+        )
+        self.http = serve(ports)
+        self._further = serve(further_ports) if further_ports else None
         #: to the same routes of another process
         self.forwarder = HttpForwarder(client_tls)
         self.rpc = HttpRpcService(

@@ -1,15 +1,18 @@
-"""One job in detail.
+"""One job in detail, and the numbers of several together.
 
 GET /jobs/{job_id}     and /status /config /exceptions /plan /execution-result /accumulators /metrics
+GET /jobs/metrics      names of all; with ?get=a,b aggregates over all jobs, or those of ?jobs=
 """
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 
 from engine.config.secret_keys import shown_settings
-from engine.gateways.job_details import JobDetails, RequestJobExceptions
-from engine.gateways.messages import RequestJobStatus
+from engine.errors import JobNotFoundError
+from engine.gateways.job_details import JobDetails, RequestJobDetails, RequestJobExceptions
+from engine.gateways.messages import ListJobs, RequestJobStatus
 from engine.rest.job_details import job_details
 from engine.rest.job_document import (
     accumulators,
@@ -19,7 +22,7 @@ from engine.rest.job_document import (
     plan_document,
     result_document,
 )
-from engine.rest.metrics_answer import metrics_answer
+from engine.rest.metrics_answer import aggregated_metrics_answer, chosen, metrics_answer
 from engine.rest.services import RestServices, answer, job_id_of, number_of
 from engine.rpc.http_messages import Access, Handler, HttpRequest, HttpResponse, Route
 
@@ -49,7 +52,16 @@ def job_detail_routes(services: RestServices) -> tuple[Route, ...]:
     async def metrics(request: HttpRequest) -> HttpResponse:
         return metrics_answer(request, _job_metrics(await job_details(services, request), services.clock.wall_ms()))
 
+    async def metrics_of_all(request: HttpRequest) -> HttpResponse:
+        wanted, now_ms, each = chosen(request, "jobs"), services.clock.wall_ms(), []
+        for job in (await services.ask_dispatcher(ListJobs())).jobs:
+            if wanted is None or job.job_id.value in wanted:
+                with contextlib.suppress(JobNotFoundError):  # it was forgotten meanwhile
+                    each.append(_job_metrics(await services.ask_dispatcher(RequestJobDetails(job.job_id)), now_ms))
+        return aggregated_metrics_answer(request, each)
+
     table: tuple[tuple[str, Handler], ...] = (
+        ("/jobs/metrics", metrics_of_all),
         (_JOB, of_job(job_document)),
         (f"{_JOB}/status", status),
         (f"{_JOB}/config", of_job(_config_document)),

@@ -66,5 +66,5 @@ def job_routes(services: RestServices) -> tuple[Route, ...]:
         Route("POST", "/jobs", submit, body_limit=JOB_GRAPH_BYTES_MAX),
         Route("GET", "/jobs/{job_id}/progress", progress, Access.OPEN_GET),
         Route("GET", "/jobs/{job_id}/outcome", outcome, Access.OPEN_GET),
-        Route("PATCH", "/jobs/{job_id}", change),
+        Route("PATCH", "/jobs/{job_id}", change, Access.CANCEL),
     )

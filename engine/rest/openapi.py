@@ -14,6 +14,18 @@ from engine.rpc.credentials import SCHEME
 from engine.rpc.http_messages import Access, HttpRequest, HttpResponse, Route
 
 _VARIABLE = re.compile(r"{(\w+)}")
+_ID = {"type": "string", "pattern": "^[0-9a-f]{32}$", "minLength": 32, "maxLength": 32}
+_NUMBER = {"type": "integer", "format": "int32", "minimum": 0, "maximum": 999_999_999}
+#: what variables of paths look like
+_FORMS = {
+    "job_id": {**_ID, "description": "id of a job"},
+    "vertex_id": {**_ID, "description": "id of a vertex, as /jobs/{job_id} tells it"},
+    "taskmanager_id": {**_ID, "description": "id of a TaskManager, as /taskmanagers tells it"},
+    "index": {**_NUMBER, "description": "position of a subtask, from 0"},
+    "attempt": {**_NUMBER, "description": "number of an attempt, from 0"},
+    "digest": {"type": "string", "pattern": "^[0-9a-f]{64}$", "description": "SHA-256 of a file"},
+    "name": {"type": "string", "description": "name of a file, as the list of files tells it"},
+}
 _ERRORS = {
     "description": "what is wrong",
     "content": {
@@ -58,11 +70,17 @@ def openapi_document(routes: Iterable[Route]) -> dict[str, object]:
                     "name": "Authorization",
                     "description": f"{SCHEME}: an HMAC-SHA256 with the cluster secret over method, target, epoch, "
                     "time, nonce and body digest",
-                }
+                },
+                "readToken": {"type": "http", "scheme": "bearer", "description": "the token of read.token"},
+                "readTokenAsPassword": {"type": "http", "scheme": "basic", "description": "any user, the same token"},
             },
             "responses": {"Errors": _ERRORS},
         },
     }
+
+
+def _text(name: str) -> dict[str, object]:
+    return {"type": "string", "description": name.replace("_", " ")}
 
 
 def _operation(route: Route) -> dict[str, object]:
@@ -71,7 +89,7 @@ def _operation(route: Route) -> dict[str, object]:
         "operationId": "_".join([route.method.lower(), *words]),
         "tags": [words[0]],
         "parameters": [
-            {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+            {"name": name, "in": "path", "required": True, "schema": _FORMS.get(name) or _text(name)}
             for name in _VARIABLE.findall(route.path)
         ],
         "responses": {
@@ -81,4 +99,9 @@ def _operation(route: Route) -> dict[str, object]:
     }
     if route.access is Access.SECRET:
         operation["security"] = [{"clusterSecret": []}]
+    elif route.access is Access.CANCEL:
+        operation["security"] = [{"clusterSecret": []}, {"readToken": []}, {"readTokenAsPassword": []}]
+    else:
+        # Beyond this machine; on it nothing is needed.
+        operation["security"] = [{}, {"readToken": []}, {"readTokenAsPassword": []}, {"clusterSecret": []}]
     return operation

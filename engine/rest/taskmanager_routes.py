@@ -1,6 +1,7 @@
 """TaskManagers.
 
 GET /taskmanagers                             who is registered, with slots, memory and machine
+GET /taskmanagers/metrics                     names of all; with ?get=a,b aggregates over them
 GET /taskmanagers/{taskmanager_id}            one of them
 GET /taskmanagers/{taskmanager_id}/metrics    names; with ?get=a,b their values
 GET /taskmanagers/{taskmanager_id}/logs       its log files; /logs/{name} one, /log the newest, /stdout its output
@@ -9,6 +10,8 @@ GET /taskmanagers/{taskmanager_id}/thread-dump
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Mapping
 from typing import TypeVar
 
 from engine.errors import ResourceError
@@ -22,7 +25,7 @@ from engine.gateways.insight import (
 )
 from engine.gateways.messages import ListTaskExecutors, TaskExecutorOverview
 from engine.rest.log_files import log_answer, log_list
-from engine.rest.metrics_answer import metrics_answer
+from engine.rest.metrics_answer import aggregated_metrics_answer, chosen, metrics_answer
 from engine.rest.services import RestServices, answer
 from engine.rpc.errors import EndpointUnreachableError
 from engine.rpc.gateway import Gateway
@@ -62,11 +65,15 @@ def taskmanager_routes(services: RestServices) -> tuple[Route, ...]:
     async def one(request: HttpRequest) -> HttpResponse:
         executor = await _executor_of(services, request)
         document = _document(executor, services.clock.wall_ms())
-        try:
-            metrics = (await insight_gateway(services, executor).ask(RequestProcessMetrics())).values
-        except (EndpointUnreachableError, ResourceError):
-            metrics = {}
-        return answer({**document, "metrics": metrics, "allocatedSlots": []})
+        return answer({**document, "metrics": await _metrics_of(services, executor), "allocatedSlots": []})
+
+    async def metrics_of_all(request: HttpRequest) -> HttpResponse:
+        registered = (await services.ask_resource_manager(ListTaskExecutors())).task_executors
+        wanted = chosen(request, "taskmanagers")
+        asked = [each for each in registered if wanted is None or each.resource_id.value in wanted]
+        return aggregated_metrics_answer(
+            request, await asyncio.gather(*(_metrics_of(services, executor) for executor in asked))
+        )
 
     async def metrics(request: HttpRequest) -> HttpResponse:
         return metrics_answer(request, (await _asked(services, request, RequestProcessMetrics())).values)
@@ -82,6 +89,7 @@ def taskmanager_routes(services: RestServices) -> tuple[Route, ...]:
 
     return (
         Route("GET", "/taskmanagers", all_of_them, Access.OPEN_GET),
+        Route("GET", "/taskmanagers/metrics", metrics_of_all, Access.OPEN_GET),
         Route("GET", _PATH, one, Access.OPEN_GET),
         Route("GET", f"{_PATH}/metrics", metrics, Access.OPEN_GET),
         Route("GET", f"{_PATH}/logs", logs, Access.OPEN_GET),
@@ -109,6 +117,14 @@ def _log_reader(services: RestServices, name: str | None) -> Handler:
 
 async def _executor_of(services: RestServices, request: HttpRequest) -> TaskExecutorOverview:
     return await find_task_executor(services, request.variables["taskmanager_id"])
+
+
+async def _metrics_of(services: RestServices, executor: TaskExecutorOverview) -> Mapping[str, float]:
+    """Return the numbers of a TaskManager's process; none when it is going away."""
+    try:
+        return (await insight_gateway(services, executor).ask(RequestProcessMetrics())).values
+    except (EndpointUnreachableError, ResourceError):
+        return {}
 
 
 async def _asked(services: RestServices, request: HttpRequest, question: Request[R]) -> R:

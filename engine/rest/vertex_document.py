@@ -103,30 +103,50 @@ def accumulators_document(vertex: VertexDetails) -> dict[str, object]:
     return {"id": vertex.id, "user-accumulators": accumulators(vertex.subtasks)}
 
 
+def subtask_accumulators_document(vertex: VertexDetails) -> dict[str, object]:
+    """Return ``.../subtasks/accumulators``: what the functions of each subtask counted."""
+    lines = [
+        {
+            "subtask": attempt.index,
+            "attempt": attempt.attempt,
+            "host": host_of(attempt.address),
+            "user-accumulators": accumulators([attempt]),
+        }
+        for attempt in vertex.subtasks
+    ]
+    return {"id": vertex.id, "parallelism": vertex.parallelism, "subtasks": lines}
+
+
 def metric_values(vertex: VertexDetails) -> dict[str, float]:
     """Return the numbers of every subtask: ``0.numRecordsIn``."""
-    values: dict[str, float] = {}
-    for attempt in vertex.subtasks:
-        counters = attempt.counters
-        numbers = {
-            "numRecordsIn": counters.rows_in,
-            "numRecordsOut": counters.rows_out,
-            "numBytesIn": counters.bytes_in,
-            "numBytesOut": counters.bytes_out,
-            "numBytesSpilled": counters.spilled_bytes,
-            "numBytesStored": counters.stored_bytes,
-            "accumulatedBackPressuredTimeMs": counters.back_pressured_ms,
-            "accumulatedIdleTimeMs": counters.idle_ms,
-            "managedMemoryPeak": counters.managed_bytes_peak,
-            "networkBuffersPeak": counters.network_buffers_peak,
-            "arrowMemoryPeak": counters.arrow_bytes_peak,
-            "pythonWorkerMemoryPeak": counters.worker_bytes_peak,
-        }
-        for operator in counters.operators:
-            numbers[f"{operator.name}.numBytesIn"] = operator.bytes_in
-            numbers[f"{operator.name}.numBytesSpilled"] = operator.spilled_bytes
-        values.update({f"{attempt.index}.{name}": float(value) for name, value in numbers.items()})
-    return values
+    return {
+        f"{attempt.index}.{name}": value
+        for attempt in vertex.subtasks
+        for name, value in subtask_metrics(attempt).items()
+    }
+
+
+def subtask_metrics(attempt: AttemptDetails) -> dict[str, float]:
+    """Return the numbers of one attempt: ``numRecordsIn``, and of its operators by their names."""
+    counters = attempt.counters
+    numbers = {
+        "numRecordsIn": counters.rows_in,
+        "numRecordsOut": counters.rows_out,
+        "numBytesIn": counters.bytes_in,
+        "numBytesOut": counters.bytes_out,
+        "numBytesSpilled": counters.spilled_bytes,
+        "numBytesStored": counters.stored_bytes,
+        "accumulatedBackPressuredTimeMs": counters.back_pressured_ms,
+        "accumulatedIdleTimeMs": counters.idle_ms,
+        "managedMemoryPeak": counters.managed_bytes_peak,
+        "networkBuffersPeak": counters.network_buffers_peak,
+        "arrowMemoryPeak": counters.arrow_bytes_peak,
+        "pythonWorkerMemoryPeak": counters.worker_bytes_peak,
+    }
+    for operator in counters.operators:
+        numbers[f"{operator.name}.numBytesIn"] = operator.bytes_in
+        numbers[f"{operator.name}.numBytesSpilled"] = operator.spilled_bytes
+    return {name: float(value) for name, value in numbers.items()}
 
 
 def pressure_level(ratio: float) -> str:

@@ -1,7 +1,8 @@
 """The vertices of a job, their subtasks and attempts.
 
 GET /jobs/{job_id}/vertices/{vertex_id}  and /subtasktimes /taskmanagers /accumulators /metrics /backpressure
-GET .../subtasks/{index}                 the current attempt; .../subtasks/{index}/attempts/{attempt} any
+GET .../subtasks/metrics /accumulators   of all subtasks; metrics: ?get=a,b aggregates over them, or ?subtasks=0-2,5
+GET .../subtasks/{index}                 the current attempt, and /metrics; .../subtasks/{index}/attempts/{attempt} any
 """
 
 from __future__ import annotations
@@ -17,14 +18,16 @@ from engine.gateways.messages import ListTaskExecutors, TaskExecutorOverview
 from engine.ids import JobId
 from engine.rest.job_details import job_details
 from engine.rest.job_document import accumulators
-from engine.rest.metrics_answer import metrics_answer
+from engine.rest.metrics_answer import aggregated_metrics_answer, chosen_numbers, metrics_answer
 from engine.rest.services import RestServices, answer
 from engine.rest.taskmanager_routes import insight_gateway
 from engine.rest.vertex_document import (
     accumulators_document,
     metric_values,
     pressure_document,
+    subtask_accumulators_document,
     subtask_document,
+    subtask_metrics,
     taskmanagers_document,
     times_document,
     vertex_document,
@@ -54,10 +57,21 @@ def vertex_routes(services: RestServices) -> tuple[Route, ...]:
 
     async def back_pressure(request: HttpRequest) -> HttpResponse:
         job = await job_details(services, request)
-        position = job.vertices.index(find_vertex(job, request))
-        sampled = await _sampled_pressure(services, job.job_id)
+        vertex = find_vertex(job, request)
+        position = job.vertices.index(vertex)
+        is_running = any(attempt.state == "RUNNING" for attempt in vertex.subtasks)
+        sampled = await _sampled_pressure(services, job.job_id) if is_running else []
         own = [each for each in sampled if each.attempt.vertex.index == position]
-        return answer(pressure_document(job.vertices[position], own, services.clock.wall_ms()))
+        return answer(pressure_document(vertex, own, services.clock.wall_ms()))
+
+    async def metrics_of_subtasks(request: HttpRequest) -> HttpResponse:
+        vertex = await vertex_of(request)
+        wanted = chosen_numbers(request, "subtasks", vertex.parallelism)
+        each = [subtask_metrics(attempt) for attempt in vertex.subtasks if attempt.index in wanted]
+        return aggregated_metrics_answer(request, each)
+
+    async def metrics_of_subtask(request: HttpRequest) -> HttpResponse:
+        return metrics_answer(request, subtask_metrics(_attempt_of(await vertex_of(request), request)))
 
     async def subtask(request: HttpRequest) -> HttpResponse:
         attempt = _attempt_of(await vertex_of(request), request)
@@ -75,7 +89,10 @@ def vertex_routes(services: RestServices) -> tuple[Route, ...]:
         (f"{_VERTEX}/accumulators", of_vertex(lambda vertex, _: accumulators_document(vertex))),
         (f"{_VERTEX}/metrics", metrics),
         (f"{_VERTEX}/backpressure", back_pressure),
+        (f"{_VERTEX}/subtasks/metrics", metrics_of_subtasks),
+        (f"{_VERTEX}/subtasks/accumulators", of_vertex(lambda vertex, _: subtask_accumulators_document(vertex))),
         (_SUBTASK, subtask),
+        (f"{_SUBTASK}/metrics", metrics_of_subtask),
         (f"{_SUBTASK}/attempts/{{attempt}}", subtask),
         (f"{_SUBTASK}/attempts/{{attempt}}/accumulators", subtask_accumulators),
     )

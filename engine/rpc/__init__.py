@@ -6,6 +6,8 @@ endpoint.py       RpcEndpoint: handlers by message type, one loop, no locks
 fencing.py        LeaderFence, FollowerFence: the epoch of a message against the one in force
 codec.py          MessageCodec: messages, replies and errors as msgpack
 credentials.py    Credentials: the cluster secret, signatures of requests, proofs for raw sockets
+secret_file.py    files that hold a secret: made whole, readable by their owner alone
+read_access.py    ReadAccess: the token that lets browsers, Prometheus and curl read
 http_messages.py  Route, Access, HttpRequest, HttpResponse
 http_server.py    HttpServer: the server of a process, with all checks
 http_connection.py  its connections, bounded and timed

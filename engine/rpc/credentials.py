@@ -21,10 +21,8 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import os
 import secrets
 import socket
-import stat
 from collections import deque
 from pathlib import Path
 
@@ -33,6 +31,7 @@ from engine.config.loader import Configuration, config_directory
 from engine.config.options import SECRET_FILE
 from engine.errors import ConfigurationError
 from engine.rpc.errors import AccessDeniedError, ClockDifferenceError
+from engine.rpc.secret_file import SECRET_MIN_BYTES, load_or_create_secret, load_secret
 
 #: the header that carries a signature
 AUTHORIZATION = "Authorization"
@@ -44,9 +43,6 @@ NONCES_MAX = 500_000
 
 SEAL_BYTES = 32
 
-_SECRET_BYTES = 32
-_SECRET_MIN_BYTES = 16
-_SECRET_FILE_MAX_BYTES = 4096
 _HEX = frozenset("0123456789abcdef")
 _NONCE_LENGTH = 32
 _DIGEST_LENGTH = 64
@@ -55,6 +51,7 @@ _DIGEST_LENGTH = 64
 EMPTY_DIGEST = hashlib.sha256(b"").hexdigest()
 
 _DEFAULT_FILE = "cluster.secret"
+_WHAT = "cluster secret"
 
 
 def secret_file(configuration: Configuration) -> Path | None:
@@ -73,8 +70,8 @@ class Credentials:
     """The secret that the processes of a cluster and its clients share."""
 
     def __init__(self, secret: bytes, clock: Clock | None = None) -> None:
-        if len(secret) < _SECRET_MIN_BYTES:
-            raise ConfigurationError(f"a cluster secret has at least {_SECRET_MIN_BYTES} bytes")
+        if len(secret) < SECRET_MIN_BYTES:
+            raise ConfigurationError(f"a cluster secret has at least {SECRET_MIN_BYTES} bytes")
         self._request_key = _derived(secret, b"request")
         self._reply_key = _derived(secret, b"reply")
         self._peer_key = _derived(secret, b"peer")
@@ -93,14 +90,12 @@ class Credentials:
     @classmethod
     def load(cls, path: Path, clock: Clock | None = None) -> Credentials:
         """Read the secret's file; ConfigurationError when it is missing, short, or open to others."""
-        return cls(_read_secret(path), clock)
+        return cls(load_secret(path, _WHAT), clock)
 
     @classmethod
     def load_or_create(cls, path: Path, clock: Clock | None = None) -> Credentials:
         """Read the secret's file; make it first when there is none."""
-        if not path.exists():
-            _write_secret(path)
-        return cls.load(path, clock)
+        return cls(load_or_create_secret(path, _WHAT), clock)
 
     def key(self, purpose: bytes) -> bytes:
         """Return a key for one purpose outside of this room, which says nothing of the secret."""
@@ -207,47 +202,3 @@ def _parsed(header: str | None) -> tuple[str, str, str, str]:
     if not is_formed:
         raise AccessDeniedError("the request's credential is malformed")
     return time_ms, nonce, digest, signature
-
-
-def _read_secret(path: Path) -> bytes:
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    except OSError as error:
-        raise ConfigurationError(f"the cluster secret {path} cannot be read: {error.strerror}") from error
-    try:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            raise ConfigurationError(f"the cluster secret {path} is not a file")
-        if status.st_mode & 0o077:
-            raise ConfigurationError(f"others may read the cluster secret {path}: run chmod 600 {path}")
-        if status.st_uid not in (os.geteuid(), 0):
-            raise ConfigurationError(f"the cluster secret {path} belongs to another user")
-        secret = os.read(descriptor, _SECRET_FILE_MAX_BYTES).strip()
-    finally:
-        os.close(descriptor)
-    if len(secret) < _SECRET_MIN_BYTES:
-        raise ConfigurationError(
-            f"the cluster secret {path} has {len(secret)} bytes, at least {_SECRET_MIN_BYTES} are needed: "
-            "remove it and start the cluster again"
-        )
-    return secret
-
-
-def _write_secret(path: Path) -> None:
-    """Make the file, whole or not at all; when two processes do so at once, one file stands for both."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-    try:
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(secrets.token_hex(_SECRET_BYTES).encode() + b"\n")
-            file.flush()
-            os.fsync(descriptor)
-        try:
-            os.link(temporary, path)
-        except FileExistsError:
-            return
-    except OSError as error:
-        raise ConfigurationError(f"the cluster secret {path} cannot be made: {error.strerror}") from error
-    finally:
-        temporary.unlink(missing_ok=True)

@@ -24,8 +24,10 @@ BODY_LIMIT = 16 * 1024 * 1024
 class Access(enum.Enum):
     """Who may call a route."""
 
-    #: anybody on loopback; the secret's holders elsewhere. GET and HEAD only
+    #: anybody on loopback; elsewhere who has the secret, the read token or a client certificate. GET and HEAD only
     OPEN_GET = "open"
+    #: the same, where the operator lets those who read cancel jobs; otherwise the secret's holders
+    CANCEL = "cancel"
     #: the secret's holders
     SECRET = "signed"  # noqa: S105
 

@@ -6,8 +6,9 @@
          ─► body, within the route's limit (413) and time (408) ─► its digest (401) ─► handler ─► answer
 
 No byte of a body is read before the credential is verified, and none is parsed before the digest is. Every route says
-who may call it (``Access``): the list of routes is the list of all endpoints. Off loopback nothing is open, and a
-server without credentials or mutual TLS does not start. A foreign Host header is refused: pages of other sites that
+who may call it (``Access``): the list of routes is the list of all endpoints. Off loopback nothing is open: reading
+takes the secret, the read token or a client certificate, and all else the secret; a server without credentials or
+mutual TLS does not start. A foreign Host header is refused: pages of other sites that
 make a browser on this machine call us cannot forge it.
 
 Errors are ``{"errors": [text]}``. A refused request is logged without anything it carried but method and path. The
@@ -33,6 +34,7 @@ from engine.rpc.credentials import AUTHORIZATION, EMPTY_DIGEST, Credentials
 from engine.rpc.errors import AccessDeniedError, ClockDifferenceError
 from engine.rpc.http_connection import ConnectionGuard, ConnectionLimits, request_begins, request_ends
 from engine.rpc.http_messages import Access, HttpError, HttpRequest, HttpResponse, Route, error_response
+from engine.rpc.read_access import CHALLENGE, ReadAccess
 
 EPOCH_HEADER = "X-Drey-Epoch"
 DEADLINE_HEADER = "X-Drey-Deadline-Ms"
@@ -56,6 +58,8 @@ class HttpServer:
         tls: mutual TLS; plain HTTP without.
         host: name under which others reach this process; the interface's by default.
         limits: of connections.
+        readers: who may read beyond loopback without the secret; nobody without.
+        readers_cancel: whether who may read may cancel jobs as well.
     """
 
     def __init__(
@@ -66,7 +70,12 @@ class HttpServer:
         tls: ssl.SSLContext | None = None,
         host: str | None = None,
         limits: ConnectionLimits | None = None,
+        *,
+        readers: ReadAccess | None = None,
+        readers_cancel: bool = False,
     ) -> None:
+        self._readers = readers
+        self._readers_cancel = readers_cancel
         self._bind_host = bind_host
         self._ports = tuple(ports)
         self._credentials = credentials
@@ -149,9 +158,14 @@ class HttpServer:
             _log.warning("%s %.200s from %s: %s", request.method, request.rel_url.raw_path, request.remote, error)
             return _answered(request, error_response(web.HTTPUnauthorized.status_code, str(error)))
         except AccessDeniedError as error:
-            return _refused(request, web.HTTPUnauthorized.status_code, str(error))
+            return self._denied(request, error)
         except web.HTTPException as error:  # of the router
-            return _refused(request, error.status, f"{error.reason}: {request.method} {request.rel_url.raw_path}"[:200])
+            refused = _refused(
+                request, error.status, f"{error.reason}: {request.method} {request.rel_url.raw_path}"[:200]
+            )
+            if "Allow" in error.headers:  # which methods there are
+                refused.headers["Allow"] = error.headers["Allow"]
+            return refused
         except TimeoutError:
             return _refused(request, web.HTTPRequestTimeout.status_code, "the body did not come in time")
         except (web.RequestPayloadError, asyncio.IncompleteReadError):
@@ -210,8 +224,10 @@ class HttpServer:
 
     def _check_access(self, route: Route, request: web.Request) -> str:
         """Return the digest that the body must have."""
-        if route.access is Access.OPEN_GET and self._is_loopback:
+        if route.access is Access.OPEN_GET and self._may_read(request):
             return EMPTY_DIGEST
+        if route.access is Access.CANCEL and self._readers_cancel and self._may_read(request):
+            return ""  # what nobody has signed has no digest
         if self._credentials is not None:
             # As it came: what the library normalizes was not signed.
             target, epoch = request.raw_path, request.headers.get(EPOCH_HEADER, "")
@@ -222,6 +238,23 @@ class HttpServer:
         if _is_mutual(self._tls):
             return ""
         raise AccessDeniedError("this server has no cluster secret, so that nobody may call this")
+
+    def _may_read(self, request: web.Request) -> bool:
+        if self._is_loopback:
+            return True
+        header = request.headers.get(AUTHORIZATION)
+        has_shown = header is None if _is_mutual(self._tls) else False  # its certificate, which is all it needs
+        if has_shown or (self._readers is not None and self._readers.allows(header)):
+            request.protocol.is_trusted = True  # type: ignore[attr-defined]
+            return True
+        return False
+
+    def _denied(self, request: web.Request, error: AccessDeniedError) -> web.StreamResponse:
+        """Refuse a caller, and have browsers ask for the read token where one would do."""
+        response = _refused(request, web.HTTPUnauthorized.status_code, str(error))
+        if self._readers is not None and request.method in ("GET", "HEAD"):
+            response.headers["WWW-Authenticate"] = CHALLENGE
+        return response
 
 
 def is_loopback(host: str) -> bool:

@@ -107,7 +107,7 @@ def test_no_route_is_reached_without_the_secret_or_with_a_foreign_host(kind, bin
         try:
             routes = server.http.routes
             assert any(route.path.startswith("/rpc/") for route in routes)
-            assert all(route.access is Access.SECRET for route in routes if route.method != "GET")
+            assert all(route.access is not Access.OPEN_GET for route in routes if route.method != "GET")
             await asyncio.to_thread(walk, routes, server.http.port)
         finally:
             await server.stop()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 
 from prometheus_client.parser import text_string_to_metric_families
@@ -65,13 +66,25 @@ def test_the_description_names_every_route_once():
         operations = [operation for methods in document["paths"].values() for operation in methods.values()]
         names = [operation["operationId"] for operation in operations]
         assert len(set(names)) == len(names)
-        assert document["paths"]["/jobs"]["post"]["security"] and "security" not in document["paths"]["/jobs"]["get"]
+        paths = document["paths"]
+        assert paths["/jobs"]["post"]["security"] == [{"clusterSecret": []}]
+        assert {} in paths["/jobs"]["get"]["security"], "nothing is needed on this machine"
+        schemes = set(document["components"]["securitySchemes"])
+        assert all({*need} <= schemes for operation in operations for need in operation["security"])
+        for path, methods in paths.items():
+            for operation in methods.values():
+                parameters = {parameter["name"]: parameter for parameter in operation["parameters"]}
+                assert set(parameters) == set(re.findall(r"{(\w+)}", path))
+                assert all("description" in parameter["schema"] for parameter in parameters.values()), path
 
     scenario(body)
 
 
 def test_whatever_changes_something_needs_the_secret():
     async def body(world):
-        assert all(route.method == "GET" or route.access is Access.SECRET for route in rest_routes(world.services))
+        changing = {route for route in rest_routes(world.services) if route.method != "GET"}
+        open_to_readers = {route.path for route in changing if route.access is not Access.SECRET}
+        assert open_to_readers == {"/jobs/{job_id}", "/v1/jobs/{job_id}"}, "cancel, where the operator allows it"
+        assert {route.access for route in changing} == {Access.SECRET, Access.CANCEL}
 
     scenario(body)

@@ -70,6 +70,15 @@ def test_vertices_subtasks_and_attempts_of_a_job():
         for path in ("subtasks/2", "subtasks/1/attempts/7"):
             await world.get(f"{base}/{path}", 404)
         await world.get(f"{base}/subtasks/one", 400)
+        counted = await world.get(f"{base}/subtasks/accumulators")
+        assert (counted["id"], counted["parallelism"]) == (vertex["id"], 2)
+        assert [(line["subtask"], line["attempt"], line["user-accumulators"]) for line in counted["subtasks"]] == [
+            (0, 0, []),
+            (1, 0, []),
+        ]
+        assert await world.get(f"{base}/subtasks/1/metrics?get=numRecordsOut") == [
+            {"id": "numRecordsOut", "value": "1"}
+        ]
         await world.get(f"/jobs/{graph.job_id}/vertices/{'f' * 32}", 404)
 
     scenario(body, (1, 1))
@@ -137,6 +146,54 @@ def test_back_pressure_is_sampled_while_tasks_run():
         (1,),
         settings={"web.backpressure.num-samples": "3", "web.backpressure.delay-between-samples": "5 ms"},
     )
+
+
+def test_the_back_pressure_of_a_vertex_that_does_not_run_is_not_sampled():
+    async def body(world):
+        graph = job_graph([1], names=["scan"])
+        await world.run(graph)
+        job = await world.get(f"/jobs/{graph.job_id}")
+        path = f"/jobs/{graph.job_id}/vertices/{job['vertices'][0]['id']}/backpressure"
+        found = await asyncio.wait_for(world.get(path), 30)
+        assert (found["subtasks"], found["backpressureLevel"]) == ([], "ok")
+
+    # a sample would take hours
+    scenario(body, (1,), settings={"web.backpressure.delay-between-samples": "1 h"})
+
+
+def test_numbers_of_several_things_are_aggregated():
+    async def body(world):
+        graph, other = job_graph([3], names=["scan"]), job_graph([1], names=["scan"])
+        await world.run(graph)
+        await world.run(other)
+        job = await world.get(f"/jobs/{graph.job_id}")
+        path = f"/jobs/{graph.job_id}/vertices/{job['vertices'][0]['id']}/subtasks/metrics"
+        assert {"id": "numRecordsOut"} in await world.get(path)
+        whole = {"id": "numRecordsOut", "min": 0.0, "max": 0.0, "avg": 0.0, "sum": 0.0}
+        (found,) = await world.get(f"{path}?get=numRecordsOut,nothing")
+        assert set(found) == set(whole)
+        assert found["sum"] == 3 * found["avg"] == 3 * found["max"]
+        (part,) = await world.get(f"{path}?get=numRecordsOut&agg=sum,max&subtasks=0-1,7")
+        assert part == {"id": "numRecordsOut", "sum": 2 * found["max"], "max": found["max"]}
+        assert await world.get(f"{path}?get=numRecordsOut&subtasks=9") == []
+        await world.get(f"{path}?get=numRecordsOut&agg=median", 400)
+        await world.get(f"{path}?get=numRecordsOut&subtasks=one", 400)
+
+        assert {"id": "runtime"} in await world.get("/jobs/metrics")
+        (both,) = await world.get("/jobs/metrics?get=numFailures&agg=sum,min")
+        assert both == {"id": "numFailures", "sum": 0.0, "min": 0.0}
+        assert await world.get(f"/jobs/metrics?get=runtime&jobs={'f' * 32}") == []
+        (one,) = await world.get(f"/jobs/metrics?get=runtime&jobs={graph.job_id}")
+        assert one["min"] == one["max"] == one["sum"] > 0
+
+        names = {each["id"] for each in await world.get("/taskmanagers/metrics")}
+        one, two = (str(executor.resource_id) for executor in world.cluster.task_executors)
+        (first, *_) = sorted(names)
+        (found,) = await world.get(f"/taskmanagers/metrics?get={first}&taskmanagers={one},{two}")
+        assert found["min"] <= found["avg"] <= found["max"] <= found["sum"]
+        assert await world.get(f"/taskmanagers/metrics?get={first}&taskmanagers=none") == []
+
+    scenario(body, (2, 2))
 
 
 async def running(world, job_id):

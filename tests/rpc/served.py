@@ -118,7 +118,7 @@ def answer_of(connection: socket.socket) -> tuple[int, bytes]:
 
 
 @contextmanager
-def served(credentials=True, **arguments):
+def served(credentials=True, routes=(), **arguments):
     """A server with the routes of ``Served``; checks that it leaves no task behind."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
@@ -126,7 +126,7 @@ def served(credentials=True, **arguments):
     try:
         own = Credentials(SECRET) if credentials is True else credentials
         running = Served(loop, own or None, **arguments)
-        running.server.add_routes(running.routes())
+        running.server.add_routes([*running.routes(), *routes])
         running.call(running.server.start())
         try:
             yield running

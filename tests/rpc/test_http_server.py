@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import http.client
 import logging
 import os
 import socket
@@ -197,6 +198,17 @@ def test_unknown_paths_and_methods_are_errors_of_the_same_form(running):
     for method, target, expected in (("GET", "/none", 404), ("DELETE", "/echo", 405), ("GET", "/echo", 405)):
         status, body = running.ask(method, target)
         assert status == expected and body.startswith(b'{"errors": [')
+
+
+def test_a_method_that_a_path_does_not_have_is_told_those_it_has(running):
+    connection = http.client.HTTPConnection("127.0.0.1", running.server.port, timeout=WAIT_S)
+    try:
+        connection.request("DELETE", "/open/x")
+        response = connection.getresponse()
+        response.read()
+        assert (response.status, response.headers["Allow"]) == (405, "GET,HEAD")
+    finally:
+        connection.close()
 
 
 def test_what_a_handler_raises_is_told_only_when_it_is_meant_to_be(running, caplog):

@@ -1,0 +1,76 @@
+"""ReadAccess: who may look at a cluster without the cluster secret, and change nothing.
+
+    token_file(configuration) ─► path ─► ReadAccess.load_or_create(path) ─► allows(Authorization header)
+
+    Authorization: Bearer <token>                        curl, Prometheus (authorization: credentials_file)
+    Authorization: Basic base64(<any user>:<token>)      browsers, curl -u, Prometheus (basic_auth)
+
+The token is a file of its own: it can be given to people and tools, and changed, without the cluster secret, which
+starts jobs and so runs code. All JobManagers of a cluster need the same one: one that stands by passes the header on.
+Tokens are compared in constant time and are in no text: not in ``repr``, errors or logs.
+
+On an unencrypted network everybody on the way reads the token; with mutual TLS a client certificate is enough to read,
+and no token is needed.
+
+Source: RFC 6750 (bearer), RFC 7617 (basic).
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+from pathlib import Path
+
+from engine.config.loader import Configuration, config_directory
+from engine.config.options import READ_TOKEN_FILE
+from engine.rpc.secret_file import load_or_create_secret
+
+#: what a browser is told to ask its user for
+CHALLENGE = 'Basic realm="Drey: the read token is the password", charset="UTF-8"'
+#: longer headers are none of ours
+_HEADER_MAX = 4096
+_DEFAULT_FILE = "read.token"
+
+
+def token_file(configuration: Configuration) -> Path | None:
+    """Return where the token lies: ``security.read-token-file``, a relative one beside config.yaml."""
+    path = Path(configuration.get(READ_TOKEN_FILE) or _DEFAULT_FILE)
+    folder = config_directory()
+    if path.is_absolute():
+        return path
+    return folder / path if folder is not None else None
+
+
+class ReadAccess:
+    """The token that lets a caller read."""
+
+    def __init__(self, token: bytes) -> None:
+        self._digest = hashlib.sha256(token).digest()
+
+    def __repr__(self) -> str:
+        return "ReadAccess(...)"
+
+    @classmethod
+    def load_or_create(cls, path: Path) -> ReadAccess:
+        """Read the token's file, made first when there is none; ConfigurationError when others may read it."""
+        return cls(load_or_create_secret(path, "read token"))
+
+    def allows(self, header: str | None) -> bool:
+        """Whether an Authorization header holds the token."""
+        given = _token_of(header or "")
+        return given is not None and hmac.compare_digest(hashlib.sha256(given).digest(), self._digest)
+
+
+def _token_of(header: str) -> bytes | None:
+    scheme, _, value = header.partition(" ")
+    if len(header) > _HEADER_MAX or scheme.lower() not in ("bearer", "basic"):
+        return None
+    if scheme.lower() == "bearer":
+        return value.strip().encode("utf-8", "surrogateescape")
+    try:
+        _, separator, password = base64.b64decode(value.strip(), validate=True).partition(b":")
+    except (binascii.Error, ValueError):
+        return None
+    return password if separator else None

@@ -1,0 +1,72 @@
+"""Files that hold a secret: readable by their owner alone, made whole or not at all.
+
+    load_or_create_secret(path, "cluster secret") ─► bytes        load_secret(path, ...) where it must be there
+
+A file that others may read, that belongs to somebody else, that is no file or too short is refused with what to do.
+The secret is in no error. Two processes that make the file at once get the same one.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+from pathlib import Path
+
+from engine.errors import ConfigurationError
+
+SECRET_MIN_BYTES = 16
+_SECRET_BYTES = 32
+_SECRET_FILE_MAX_BYTES = 4096
+
+
+def load_or_create_secret(path: Path, what: str) -> bytes:
+    """Return the secret of a file, which is made first when there is none."""
+    if not path.exists():
+        _write_secret(path, what)
+    return load_secret(path, what)
+
+
+def load_secret(path: Path, what: str) -> bytes:
+    """Return the secret; ConfigurationError when it is missing, short, or open to others. ``what``: its name."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError as error:
+        raise ConfigurationError(f"the {what} {path} cannot be read: {error.strerror}") from error
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise ConfigurationError(f"the {what} {path} is not a file")
+        if status.st_mode & 0o077:
+            raise ConfigurationError(f"others may read the {what} {path}: run chmod 600 {path}")
+        if status.st_uid not in (os.geteuid(), 0):
+            raise ConfigurationError(f"the {what} {path} belongs to another user")
+        secret = os.read(descriptor, _SECRET_FILE_MAX_BYTES).strip()
+    finally:
+        os.close(descriptor)
+    if len(secret) < SECRET_MIN_BYTES:
+        raise ConfigurationError(
+            f"the {what} {path} has {len(secret)} bytes, at least {SECRET_MIN_BYTES} are needed: "
+            "remove it and start the cluster again"
+        )
+    return secret
+
+
+def _write_secret(path: Path, what: str) -> None:
+    """Make the file, whole or not at all; when two processes do so at once, one file stands for both."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    try:
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(secrets.token_hex(_SECRET_BYTES).encode() + b"\n")
+            file.flush()
+            os.fsync(descriptor)
+        try:
+            os.link(temporary, path)
+        except FileExistsError:
+            return
+    except OSError as error:
+        raise ConfigurationError(f"the {what} {path} cannot be made: {error.strerror}") from error
+    finally:
+        temporary.unlink(missing_ok=True)

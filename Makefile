@@ -1,5 +1,5 @@
 # Everyday verbs. Each works from a fresh checkout: the environment is made where it is missing.
-.PHONY: build debug test tidy chaos soak torture acceptance coverage asan bench quickstart clean
+.PHONY: build debug test tidy chaos soak torture acceptance coverage asan bench quickstart wheel clean
 
 PYTHON = .venv/bin/python
 # its other ways of tracing know nothing of Cython's plugin, and leave .pyx out with a warning
@@ -74,7 +74,12 @@ bench:            ## beside DuckDB and Polars, in turns: make bench W=group@200 
 quickstart:
 	bin/quickstart
 
+wheel: build      ## source distribution and wheel, in dist/; the wheel is built from the source distribution
+	rm -rf dist
+	$(PYTHON) -c 'from setuptools.build_meta import build_sdist; build_sdist("dist")'
+	$(PYTHON) -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist dist/drey-*.tar.gz
+
 clean:            ## build products (the environment stays)
 	find engine tests \( -name '*.so' -o -name '*.c' -o -name '*.html' \) -delete
-	rm -rf build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	rm -f .venv/.built

@@ -5,16 +5,22 @@
     DREY_BUILD=coverage   line tracing, so that coverage counts .pyx files
 
 Directives live here and never in a file's header, so that a file means the same everywhere. The generated C stays
-beside its .pyx: the coverage plugin reads it there. Test-only modules (tests/native) are built in every profile but
-never packaged.
+beside its .pyx: the coverage plugin reads it there. It is made when modules are built, so that a source distribution
+has the .pyx and nothing else.
+
+Test-only modules (tests/native) are built in every profile where the modules lie beside their sources, and never
+packaged. A wheel has besides the packages what lies beside them in a checkout, in engine/delivered: ``conf``, and what
+is no console script of ``bin`` (see ``engine/config/home.py``).
 """
 
 import os
+import shutil
 from pathlib import Path
 
 from Cython.Build import cythonize
 from setuptools import Extension, find_packages, setup
 from setuptools.command.build_ext import build_ext
+from setuptools.command.build_py import build_py
 
 ROOT = Path(__file__).parent
 PROFILES = ("release", "debug", "coverage")
@@ -22,6 +28,11 @@ PROFILES = ("release", "debug", "coverage")
 PROCESSES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 #: the profile of the modules that lie beside their sources
 PROFILE_MARK = ROOT / "build" / "profile"
+#: what a wheel has of the folders beside the packages; nothing that a person has put there
+DELIVERED = {
+    "conf": ("config.yaml", "masters", "workers", "zoo.cfg", "spark-log4j2.properties"),
+    "bin": ("config.sh", "make-certificates.sh"),
+}
 
 DIRECTIVES = {
     "language_level": "3str",
@@ -84,6 +95,24 @@ def profile_has_changed(profile: str) -> bool:
     return last != profile_text(profile)
 
 
+class BuildPackages(build_py):
+    """Puts what was delivered beside the packages into a wheel."""
+
+    def run(self) -> None:
+        """Copy."""
+        if self.editable_mode:
+            super().run()
+            return
+        # what an earlier build has left there would be packaged, too
+        shutil.rmtree(self.build_lib, ignore_errors=True)
+        super().run()
+        for folder, names in DELIVERED.items():
+            target = Path(self.build_lib) / "engine" / "delivered" / folder
+            target.mkdir(parents=True)
+            for name in names:
+                shutil.copy(ROOT / folder / name, target / name)
+
+
 class BuildNative(build_ext):
     """Builds the modules, several at once, and notes with which profile."""
 
@@ -93,16 +122,29 @@ class BuildNative(build_ext):
         self.parallel = self.parallel or PROCESSES
 
     def run(self) -> None:
-        """Build."""
+        """Translate and compile."""
+        is_beside_sources = self.inplace or self.editable_mode
+        if not is_beside_sources:
+            self.extensions = [module for module in self.extensions if not module.name.startswith("tests.")]
+        translated = {module.name: module for module in translate(self.extensions, build_profile())}
+        for module in self.extensions:
+            module.sources = translated[module.name].sources
+            module.depends = translated[module.name].depends
         super().run()
-        PROFILE_MARK.parent.mkdir(exist_ok=True)
-        PROFILE_MARK.write_text(profile_text(build_profile()))
+        if is_beside_sources:
+            PROFILE_MARK.parent.mkdir(exist_ok=True)
+            PROFILE_MARK.write_text(profile_text(build_profile()))
 
 
-def extensions(sources: list[Path], profile: str) -> list[Extension]:
-    """Return one extension for each source, cythonized with the profile's directives."""
+def extensions(profile: str) -> list[Extension]:
+    """Return one extension for each source."""
+    sources = sorted([*ROOT.glob("engine/**/*.pyx"), *ROOT.glob("tests/native/*.pyx")])
     settings = compiler_settings(profile)
-    modules = [Extension(module_name(source), [str(source.relative_to(ROOT))], **settings) for source in sources]
+    return [Extension(module_name(source), [str(source.relative_to(ROOT))], **settings) for source in sources]
+
+
+def translate(modules: list[Extension], profile: str) -> list[Extension]:
+    """Return the extensions with sources in C, made with the profile's directives."""
     directives = dict(DIRECTIVES)
     if profile == "release":
         directives |= RELEASE_DIRECTIVES
@@ -115,11 +157,10 @@ def extensions(sources: list[Path], profile: str) -> list[Extension]:
 
 if __name__ == "__main__":
     os.chdir(ROOT)
-    sources = sorted([*ROOT.glob("engine/**/*.pyx"), *ROOT.glob("tests/native/*.pyx")])
     profile = build_profile()
     setup(
         packages=find_packages(include=["engine", "engine.*", "ha", "ha.*"]),
-        ext_modules=extensions(sources, profile),
-        cmdclass={"build_ext": BuildNative},
+        ext_modules=extensions(profile),
+        cmdclass={"build_ext": BuildNative, "build_py": BuildPackages},
         options={"build_ext": {"force": profile_has_changed(profile)}},
     )

@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,8 @@ from rich.panel import Panel
 from rich.table import Table
 
 from engine.cli.progress import format_bytes, format_count
+from engine.config.home import ROOT, is_checkout
+from engine.config.home import command as path_of_command
 from engine.examples.generate_instruments import CURRENCIES, CURRENCY_COUNT, INSTRUMENTS, generate
 
 if TYPE_CHECKING:
@@ -30,8 +33,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-ROOT = Path(__file__).resolve().parents[2]
-JOB = ROOT / "engine" / "examples" / "skew_join.py"
+JOB = Path(__file__).resolve().parents[1] / "examples" / "skew_join.py"
+_DATA = (ROOT if is_checkout() else Path()) / "quickstart-data"
 _BAR_WIDTH = 40
 _SPARK_TYPES = {"string": "STRING", "double": "DOUBLE", "int32": "INT", "int64": "BIGINT"}
 
@@ -61,7 +64,7 @@ def export(source: Path, schema: pa.Schema, target: Path) -> None:
 
 def job_command(data: Path, result: Path, *words: str) -> str:
     """Run ``flink-run job WORDS`` for the main job as a user would and return its standard output."""
-    command = [str(ROOT / "bin" / "flink-run"), "job", *words, str(JOB)]
+    command = [str(path_of_command("flink-run")), "job", *words, str(JOB)]
     arguments = ["--format", "records", "--input", str(data), "--out", str(result)]
     done = subprocess.run([*command, *arguments], stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode != 0:
@@ -91,11 +94,12 @@ def show_report(console: Console, report: dict[str, Any], plan: Sequence[str], r
         bar = "█" * max(1, round(_BAR_WIDTH * count / max(counts)))
         console.print(f"  {index}  [cyan]{bar}[/] {format_count(count)}", highlight=False)
     folder = result.parent.parent
+    run, job = ("bin/flink-run", JOB.relative_to(ROOT)) if is_checkout() else ("flink-run", JOB)
     console.print("\n[bold]next[/]")
     for line in (
-        f"bin/flink-run job info {JOB.relative_to(ROOT)} --format records --input {folder / 'records'} --out x",
-        f"bin/flink-run {JOB.relative_to(ROOT)} --input {folder / 'csv'} --out {folder / 'results' / 'csv'}",
-        "less README.md",
+        f"{run} job info {job} --format records --input {folder / 'records'} --out x",
+        f"{run} {job} --input {folder / 'csv'} --out {folder / 'results' / 'csv'}",
+        *(["less README.md"] if is_checkout() else []),
     ):
         console.print(f"  {line}", highlight=False, soft_wrap=True)
 
@@ -105,7 +109,11 @@ def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="quickstart", description="Generate, export, join, report.")
     parser.add_argument("--rows", type=int, default=1_400_000, metavar="N", help="instruments (default 1,400,000)")
     parser.add_argument(
-        "--data", type=Path, default=ROOT / "quickstart-data", metavar="DIR", help="working folder, made anew each time"
+        "--data",
+        type=Path,
+        default=_DATA,
+        metavar="DIR",
+        help="working folder, made anew each time",
     )
     return parser
 
@@ -114,6 +122,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the steps and show the report."""
     options = build_parser().parse_args(arguments)
     console = Console()
+    if find_spec("pyspark") is None:
+        console.print("[red]quickstart needs PySpark, which is an extra: pip install 'drey\\[spark]'[/]")
+        return 1
     folder: Path = options.data.resolve()
     marker = folder / ".drey-quickstart"
     if folder.exists() and not marker.exists() and any(folder.iterdir()):

@@ -6,6 +6,7 @@
     ports.py        "8081", "8081-8090"
     sizes.py        "16mb", "32 kb", "1g"
     config_file.py  config.yaml as dotted keys, none of them twice
+    home.py         a checkout or an installation: folders of conf, of scripts, of what is delivered
     loader.py       layers (file, environment, command line, script) -> Configuration
     secret_keys.py  which values nobody is shown
     command_line.py what ``flink-run -D`` and ``-p`` said, for the script that runs in the same process

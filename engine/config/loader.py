@@ -17,6 +17,7 @@ from typing import Any
 from engine.config.command_line import current_command_line
 from engine.config.config_file import flatten, read_config_file
 from engine.config.config_option import ConfigOption
+from engine.config.home import conf_folder
 from engine.config.options import all_options, find_option
 from engine.errors import ConfigurationError
 
@@ -90,9 +91,8 @@ def variable_name(key: str) -> str:
 
 
 def config_directory() -> Path | None:
-    """Return the folder of config.yaml: $DREY_CONF_DIR, or ``conf`` beside the package; None when there is none."""
-    chosen = os.environ.get("DREY_CONF_DIR")
-    folder = Path(chosen) if chosen else Path(__file__).resolve().parents[2] / "conf"
+    """Return the folder of config.yaml (see ``home``); None when there is none."""
+    folder = conf_folder()
     return folder if folder.is_dir() else None
 
 

@@ -18,6 +18,7 @@ logging_setup.py       what is logged where
 log_files.py           log files that are put away
 readiness.py           telling the script that started a process that it serves
 scripts.py             what bin/*.sh do
+commands.py            the same as console scripts of an installation
 daemon_control.py      starting and stopping daemons
 pid_file.py            which daemons there are
 places.py              folders and names of files

@@ -28,7 +28,7 @@ from pathlib import Path
 
 from engine.entrypoint.log_files import rotate_logs
 from engine.entrypoint.pid_file import DaemonProcess, PidFile, process_identity
-from engine.entrypoint.places import ROOT, Places
+from engine.entrypoint.places import Places, home_folder
 from engine.private_folder import NotPrivateError, append_privately, make_closed
 from engine.python_command import python_command
 
@@ -73,7 +73,7 @@ def daemon_command(
 
 def working_directory(daemon: str) -> Path:
     """Return where a daemon works: in the root, but where the person is when it runs the person's script."""
-    return Path.cwd() if daemon in _MODULES else ROOT
+    return Path.cwd() if daemon in _MODULES else home_folder()
 
 
 @dataclass

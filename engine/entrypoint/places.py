@@ -1,8 +1,8 @@
 """Where the files of this installation's processes lie.
 
-root    of the checkout                    the working directory of daemons
-conf    $DREY_CONF_DIR or <root>/conf      config.yaml, masters, workers, cluster.secret
-log     $DREY_LOG_DIR  or <root>/log       flink-<user>-<daemon>-<number>-<host>.{log,out}, jobs/<job id>/
+home    the root of a checkout, $DREY_HOME, or ~/.local/state/drey         the working directory of daemons
+conf    $DREY_CONF_DIR or the folder of ``engine.config.home``             config.yaml, masters, workers, cluster.secret
+log     $DREY_LOG_DIR  or <home>/log       flink-<user>-<daemon>-<number>-<host>.{log,out}, jobs/<job id>/
 pid     $DREY_PID_DIR  or a folder of the user's own        flink-<user>-<daemon>.pid
 """
 
@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import getpass
 import os
+import shutil
 import socket
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine.private_folder import own_folder
-
-ROOT = Path(__file__).resolve().parents[2]
+from engine.config.home import chosen_home, conf_folder, delivered, is_checkout
+from engine.errors import ConfigurationError
+from engine.private_folder import make_private, own_folder
 
 
 @dataclass(frozen=True)
@@ -42,9 +43,30 @@ def find_places() -> Places:
     """Return the places that the environment names. Raises: NotPrivateError, OSError."""
     host, pid = socket.gethostname(), os.environ.get("DREY_PID_DIR")
     return Places(
-        conf=Path(os.environ.get("DREY_CONF_DIR") or ROOT / "conf").absolute(),
-        log=Path(os.environ.get("DREY_LOG_DIR") or ROOT / "log").absolute(),
+        conf=conf_folder().absolute(),
+        log=Path(os.environ.get("DREY_LOG_DIR") or home_folder() / "log").absolute(),
         pid=Path(pid).absolute() if pid else own_folder("pid", host),
         user=os.environ.get("USER") or getpass.getuser(),
         host=host,
     )
+
+
+def home_folder() -> Path:
+    """Return where daemons work, and what relative paths of settings start from. Raises: NotPrivateError, OSError."""
+    return chosen_home() or own_folder()
+
+
+def make_conf(places: Places) -> bool:
+    """Make the folder of an installation's configuration from what was delivered; return whether there is one.
+
+    Raises: NotPrivateError; ConfigurationError where it cannot be made.
+    """
+    if not is_checkout() and not os.environ.get("DREY_CONF_DIR") and not places.conf.is_dir():
+        try:
+            make_private(places.conf)
+            for path in sorted(delivered("conf").iterdir()):
+                shutil.copyfile(path, places.conf / path.name)
+        except OSError as error:
+            reason = f"{places.conf} cannot be made ({error.strerror})"
+            raise ConfigurationError(f"{reason}: name a folder of your own in DREY_HOME or DREY_CONF_DIR") from error
+    return places.conf.is_dir()

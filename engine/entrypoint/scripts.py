@@ -23,6 +23,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from engine.config.home import command as script_path
+from engine.config.home import is_checkout
 from engine.config.loader import Configuration, load_configuration
 from engine.config.options import (
     HA_TYPE,
@@ -46,7 +48,7 @@ from engine.entrypoint.daemon_control import (
 )
 from engine.entrypoint.log_files import rotate_logs
 from engine.entrypoint.pid_file import PidFile
-from engine.entrypoint.places import ROOT, Places, find_places
+from engine.entrypoint.places import Places, find_places, make_conf
 from engine.entrypoint.zookeeper_config import read_quorum
 from engine.errors import ConfigurationError
 from engine.memory.control_group import machine_bytes
@@ -80,10 +82,12 @@ def _run_in(places: Places, what: str, verb: str, arguments: Sequence[str]) -> i
     for name, path in (("DREY_CONF_DIR", places.conf), ("DREY_LOG_DIR", places.log), ("DREY_PID_DIR", places.pid)):
         if os.environ.get(name):
             os.environ[name] = str(path)
+    if os.environ.get("DREY_HOME"):
+        os.environ["DREY_HOME"] = str(Path(os.environ["DREY_HOME"]).absolute())
     # glibc gives threads arenas, up to eight for each processor, and each keeps what is freed in it. What the threads
     # of a daemon work on is in pages and with Arrow; two arenas are enough for the rest.
     os.environ.setdefault("MALLOC_ARENA_MAX", "2")
-    if not places.conf.is_dir():
+    if not make_conf(places):
         _complain(f"error: there is no folder {places.conf}, which DREY_CONF_DIR names")
         return 1
     return _run(places, what, verb, arguments)
@@ -317,10 +321,10 @@ def _hosts(places: Places, name: str) -> list[str]:
 
 
 def _ssh(host: str, script: str, verb: str, arguments: Sequence[str]) -> subprocess.Popen[str]:
-    command = shlex.join([str(ROOT / "bin" / script), verb, *arguments])
+    command = shlex.join([str(script_path(script)), verb, *arguments])
     settings = " ".join(
         f"{name}={shlex.quote(os.environ[name])}"
-        for name in ("DREY_CONF_DIR", "DREY_LOG_DIR", "DREY_PID_DIR")
+        for name in ("DREY_CONF_DIR", "DREY_LOG_DIR", "DREY_PID_DIR", *(() if is_checkout() else ("DREY_HOME",)))
         if os.environ.get(name)
     )
     options = shlex.split(f"{os.environ.get('DREY_SSH_OPTS', '')} {_SSH_OPTIONS}")

@@ -21,7 +21,7 @@ from collections.abc import Iterator, Sequence
 from types import FrameType
 
 from engine.entrypoint.daemon import build_parser
-from engine.entrypoint.places import ROOT
+from engine.entrypoint.places import home_folder
 from engine.entrypoint.readiness import Readiness
 from engine.python_command import python_command
 
@@ -56,7 +56,7 @@ def _start_job_manager(options: argparse.Namespace, settings: list[str]) -> tupl
     command = python_command("engine.entrypoint.jobmanager", "--ready-fd", str(writing), *settings)
     if options.log_file is not None:
         command += ["--log-file", str(options.log_file)]
-    process = subprocess.Popen([*command, "--parent", str(os.getpid())], pass_fds=[writing], cwd=ROOT)
+    process = subprocess.Popen([*command, "--parent", str(os.getpid())], pass_fds=[writing], cwd=home_folder())
     os.close(writing)
     with os.fdopen(reading) as pipe:
         word, _, text = pipe.readline().rstrip("\n").partition(" ")

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from engine.config.loader import Configuration
 from engine.config.options import HA_CLUSTER_ID, HA_STORAGE_FOLDER, HA_TYPE, JOB_STORE_FOLDER
-from engine.entrypoint.places import ROOT, Places
+from engine.entrypoint.places import Places, home_folder
 from engine.errors import ConfigurationError
 
 
@@ -44,7 +44,7 @@ def shared_folder(configuration: Configuration, places: Places) -> Path | None:
     chosen = configuration.get(HA_STORAGE_FOLDER)
     if configuration.get(HA_TYPE) != "ZOOKEEPER" and not chosen:
         return None
-    folder = ROOT / _path(chosen) if chosen else places.log / "high-availability"
+    folder = home_folder() / _path(chosen) if chosen else places.log / "high-availability"
     cluster_id: str = configuration.get(HA_CLUSTER_ID)
     return folder / cluster_id.strip("/").replace("/", "_")
 

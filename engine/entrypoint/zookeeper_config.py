@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine.entrypoint.places import ROOT
+from engine.entrypoint.places import home_folder
 from engine.errors import ConfigurationError
 from engine.private_folder import make_closed
 
@@ -59,7 +59,7 @@ class Quorum:
 
     def folder(self, number: int) -> Path:
         """Return where a server keeps its data."""
-        return ROOT / self.settings["dataDir"] / str(number)
+        return home_folder() / self.settings["dataDir"] / str(number)
 
     def check(self, session_timeout_ms: int) -> None:
         """Raise ConfigurationError when sessions of that length would not be granted, or not survive an isolation."""

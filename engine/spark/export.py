@@ -35,6 +35,7 @@ from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
 from pyspark.sql import types as T  # noqa: N812
 
+from engine.config.home import conf_folder, delivered
 from engine.connectors.parquet_source import plain_file_schema
 from engine.connectors.records_manifest import write_manifest
 from engine.connectors.records_parts import merged_manifest
@@ -43,7 +44,7 @@ from engine.connectors.records_writer import written_parts
 from engine.errors import ConfigurationError, EngineError, PlanError
 from engine.spark.exportable import check_types, file_settings
 
-_LOG_SETTINGS = Path(__file__).resolve().parents[2] / "conf" / "spark-log4j2.properties"
+_LOG_SETTINGS = "spark-log4j2.properties"
 _CORRUPT = "__drey_corrupt"
 _REASON = "__drey_reason"
 #: what Spark's parser puts for an unquoted empty field; with its default, "", a quoted empty string were null, too
@@ -68,14 +69,23 @@ def start_spark(name: str) -> SparkSession:
     """Return a session for this machine; an existing one is used as it is.
 
     What the JVM says while it starts goes to a file that is shown only when it does not start.
+
+    Raises:
+        ConfigurationError: there is no Java.
     """
+    home = os.environ.get("JAVA_HOME")
+    if SparkSession.getActiveSession() is None and shutil.which(f"{home}/bin/java" if home else "java") is None:
+        where = f"JAVA_HOME is {home}, where there is no bin/java" if home else "there is no java on the PATH"
+        raise ConfigurationError(f"Spark needs Java 17 or 21, and {where}; install one, or set JAVA_HOME to it")
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    own = conf_folder() / _LOG_SETTINGS
+    log_settings = own.absolute() if own.is_file() else delivered("conf", _LOG_SETTINGS)
     builder = (
         SparkSession.builder.appName(name)
         .master("local[*]")
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile=file:{_LOG_SETTINGS}")
+        .config("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile=file:{log_settings}")
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.host", "127.0.0.1")

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from engine.config.loader import configuration_from_texts
-from engine.entrypoint.places import ROOT, Places
+from engine.entrypoint.places import Places, home_folder
 from engine.entrypoint.storage_places import history_folder, shared_folder, storage_places
 from engine.errors import ConfigurationError
 
@@ -35,7 +35,7 @@ def test_with_a_quorum_it_lies_beside_the_logs_or_where_it_is_told_each_cluster_
     told = configured(**{STORAGE: str(tmp_path / "shared"), "high-availability.cluster-id": "/a/b"})
     assert shared_folder(told, places) == tmp_path / "shared" / "a_b"
     assert shared_folder(configured(**{STORAGE: f"file://{tmp_path}"}), places) == tmp_path / "default"
-    assert shared_folder(configured(**{STORAGE: "state"}), places) == ROOT / "state" / "default"
+    assert shared_folder(configured(**{STORAGE: "state"}), places) == home_folder() / "state" / "default"
 
 
 def test_a_folder_that_is_told_makes_the_jobs_of_a_single_job_manager_durable(places, tmp_path):

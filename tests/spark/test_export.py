@@ -114,3 +114,13 @@ def test_an_input_that_is_missing_is_one_clear_line(spark, tmp_path, capsys):
     assert run("--input", tmp_path / "nowhere", "--format", "csv", "--output", tmp_path / "out") == 1
     assert "no such input" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_machine_without_java_is_one_clear_line(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    assert run("--input", tmp_path, "--format", "csv", "--output", tmp_path / "out") == 1
+    assert capsys.readouterr().err.startswith("ConfigurationError: Spark needs Java 17 or 21, and there is no java")
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    assert run("--input", tmp_path, "--format", "csv", "--output", tmp_path / "out") == 1
+    assert f"JAVA_HOME is {tmp_path}" in capsys.readouterr().err

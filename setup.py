@@ -124,6 +124,8 @@ class BuildNative(build_ext):
     def run(self) -> None:
         """Translate and compile."""
         is_beside_sources = self.inplace or self.editable_mode
+        if is_beside_sources and os.environ.get("DREY_BUILT"):
+            return  # bin/config.sh has built them; here all of them were compiled anew
         if not is_beside_sources:
             self.extensions = [module for module in self.extensions if not module.name.startswith("tests.")]
         translated = {module.name: module for module in translate(self.extensions, build_profile())}

@@ -89,7 +89,13 @@ ensure_environment() {
         local -a install=("$DREY_PYTHON" -P -m pip install --quiet --disable-pip-version-check)
         _quietly "${install[@]}" "setuptools>=77" wheel "Cython>=3.1,<4"
         touch "$DREY_VENV/.building"
-        _quietly "${install[@]}" --no-build-isolation -e "$DREY_HOME${list:+[$list]}"
+        # What has changed is compiled beside its source; pip alone would compile all of it for a new line of metadata.
+        local setup force=""
+        setup="$(cksum <"$DREY_HOME/setup.py")"
+        [ "$setup" = "$(cat "$DREY_VENV/.setup" 2>/dev/null || printf '%s' "$setup")" ] || force=--force
+        (cd "$DREY_HOME" && _quietly "$DREY_PYTHON" setup.py --quiet build_ext --inplace $force)
+        printf '%s\n' "$setup" >"$DREY_VENV/.setup"
+        DREY_BUILT=1 _quietly "${install[@]}" --no-build-isolation -e "$DREY_HOME${list:+[$list]}"
         mv "$DREY_VENV/.building" "$DREY_VENV/.built"
         _compile_modules
         printf '%s\n' "$extras" >"$DREY_VENV/.extras"

@@ -117,6 +117,7 @@ def test_an_input_that_is_missing_is_one_clear_line(spark, tmp_path, capsys):
 
 
 def test_a_machine_without_java_is_one_clear_line(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(spark_export.SparkSession, "getActiveSession", lambda: None)
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("JAVA_HOME", raising=False)
     assert run("--input", tmp_path, "--format", "csv", "--output", tmp_path / "out") == 1

@@ -195,8 +195,8 @@ def to_data_type(data_type: Any) -> pa.DataType:
         return _PYTHON_TYPES[data_type]
     try:
         return pa.type_for_alias(data_type)
-    except (ValueError, TypeError, AttributeError) as error:
-        raise SchemaError(f"{data_type!r} is no type: use a pyarrow type such as pa.int64()") from error
+    except (ValueError, TypeError, AttributeError):
+        raise SchemaError(f"{data_type!r} is no type: use a pyarrow type such as pa.int64()") from None
 
 
 def to_expression(value: Any) -> Expression:

@@ -107,5 +107,5 @@ def python_function(kind: str, function: Any) -> PythonFunction:
         raise PlanError(
             f"{kind}: function {name} ({file}:{line}) cannot be sent to workers: {type(error).__name__}: {error};"
             " open files, locks and connections inside the function"
-        ) from error
+        ) from None
     return PythonFunction(kind, data, name, file, line)

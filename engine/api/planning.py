@@ -49,7 +49,7 @@ def with_exact_splits(node: LogicalNode, parallelism: int) -> Operator:
                 return operator
     except OSError as error:
         reader = "read_csv" if isinstance(operator.spec, CsvSource) else "read_text"
-        raise PlanError(f"{reader}: {error.filename}: {error.strerror}; it changed since the plan was built") from error
+        raise PlanError(f"{reader}: {error.filename}: {error.strerror}; it changed since the plan was built") from None
     return msgspec.structs.replace(operator, spec=spec)
 
 

@@ -39,7 +39,7 @@ def read_config_file(path: Path) -> dict[str, object]:
         tree = yaml.compose(text, yaml.SafeLoader)
         document = yaml.safe_load(text)
     except yaml.YAMLError as error:
-        raise ConfigurationError(f"{path}: not valid YAML: {error}") from error
+        raise ConfigurationError(f"{path}: not valid YAML: {error}") from None
     if document is None or tree is None:
         return {}
     if not isinstance(document, Mapping):

@@ -57,7 +57,7 @@ class ConfigOption(msgspec.Struct, frozen=True):
             parsed = _PARSERS[self.kind](text)
         except ValueError as error:
             reason = str(error) if isinstance(error, ConfigurationError) else f"{text!r} is not of type {self.kind}"
-            raise ConfigurationError(f"{self.key} ({origin}): {reason}") from error
+            raise ConfigurationError(f"{self.key} ({origin}): {reason}") from None
         if self.choices and parsed not in self.choices:
             raise ConfigurationError(f"{self.key} ({origin}): {text!r} is not one of {', '.join(self.choices)}")
         if self.minimum is not None and parsed < self.minimum:

@@ -139,7 +139,7 @@ def _spooled(
                     sample.add(batch)
     except OSError as error:
         Path(path).unlink(missing_ok=True)
-        raise _unspooled(error, folder, sum(sizes)) from error
+        raise _unspooled(error, folder, sum(sizes)) from None
     splits = tuple(
         SourceSplit(
             path,

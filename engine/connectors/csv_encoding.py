@@ -31,10 +31,10 @@ def checked_encoding(encoding: str | None, delimiter: str, quote: str | None) ->
         return ""
     try:
         name = codecs.lookup(encoding).name
-    except (LookupError, TypeError) as error:
+    except (LookupError, TypeError):
         raise ConfigurationError(
             f"encoding={encoding!r}: Python knows none of this name; try 'utf-8', 'cp1252' or 'latin-1'"
-        ) from error
+        ) from None
     if name in _UTF8:
         return ""
     marks = f"0123456789\r\n\t {delimiter}{quote or ''}"

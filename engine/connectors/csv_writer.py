@@ -38,10 +38,10 @@ def check_csv_sink(schema: pa.Schema, delimiter: str) -> None:
         if not _is_text(field.type):
             try:
                 pc.cast(pa.nulls(0, field.type), pa.string())
-            except (pa.ArrowNotImplementedError, pa.ArrowInvalid) as error:
+            except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
                 raise SchemaError(
                     f"write_csv: column {field.name!r} is {field.type}, which has no text form; drop or cast it"
-                ) from error
+                ) from None
 
 
 def _is_text(data_type: pa.DataType) -> bool:

@@ -130,7 +130,7 @@ def _group_sample(group: SourceSplit, rows: int, columns: list[str]) -> pa.Table
             # The system's error, not Arrow's about what is in the file.
             raise
         reason = str(error).partition("\n")[0]
-        raise DataError(f"file {group.path}, row group {group.start}: {reason}") from error
+        raise DataError(f"file {group.path}, row group {group.start}: {reason}") from None
     selected = table.select(columns).replace_schema_metadata()
     plain = plain_schema(selected.schema)
     return selected if selected.schema.equals(plain) else selected.cast(plain)

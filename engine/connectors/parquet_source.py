@@ -85,7 +85,7 @@ def _check_stored(field: pa.Field, writer: str) -> None:
         reason = str(error).partition("\n")[0].rstrip(".")
         raise SchemaError(
             f"{writer}: column {field.name!r} is {field.type}, which Parquet cannot store ({reason}); drop or cast it"
-        ) from error
+        ) from None
 
 
 def open_parquet(path: str, reader: str, metadata: pq.FileMetaData | None = None) -> pq.ParquetFile:
@@ -98,9 +98,9 @@ def open_parquet(path: str, reader: str, metadata: pq.FileMetaData | None = None
     except (pa.ArrowInvalid, OSError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             # The system's error, not Arrow's about what is in the file.
-            raise PlanError(f"{reader}: {path} cannot be read: {error.strerror or error}") from error
+            raise PlanError(f"{reader}: {path} cannot be read: {error.strerror or error}") from None
         reason = str(error).partition("\n")[0]
-        raise PlanError(f"{reader}: {path} is not a Parquet file ({reason})") from error
+        raise PlanError(f"{reader}: {path} is not a Parquet file ({reason})") from None
 
 
 def parquet_source(
@@ -200,7 +200,7 @@ def _check_sampled(splits: Sequence[SourceSplit], metadata: Mapping[str, pq.File
             check_pages(group.path, footer, group.start, footer.schema.to_arrow_schema().names)
         except (pa.ArrowInvalid, OSError) as error:
             reason = str(error).partition("\n")[0]
-            raise DataError(f"{reader}: file {group.path}, row group {group.start}: {reason}") from error
+            raise DataError(f"{reader}: file {group.path}, row group {group.start}: {reason}") from None
 
 
 def _widths(metadata: Sequence[pq.FileMetaData]) -> dict[str, float]:

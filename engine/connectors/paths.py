@@ -35,10 +35,10 @@ def local_path(path: PathLike, what: str) -> str:
     if scheme is None or os.path.lexists(text):
         try:
             return os.path.abspath(os.path.expanduser(text))  # noqa: PTH100, PTH111 - resolve() would follow links
-        except FileNotFoundError as error:
+        except FileNotFoundError:
             raise PlanError(
                 f"{what}({text!r}): the current folder was removed; change to one that exists, or give a whole path"
-            ) from error
+            ) from None
     if scheme[1].lower() != "file":
         raise PlanError(
             f"{what}({text!r}): {scheme[1]}:// is no place that can be reached; copy the data, and give its path or a"

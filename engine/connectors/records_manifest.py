@@ -116,7 +116,7 @@ def decode_manifest(data: bytes, path: str) -> RecordsManifest:
     try:
         manifest = msgspec.json.decode(data, type=RecordsManifest)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise DataError(f"file {path}: not a manifest of a record data set: {error}") from error
+        raise DataError(f"file {path}: not a manifest of a record data set: {error}") from None
     if manifest.format != FORMAT or manifest.version != VERSION:
         raise DataError(
             f"file {path}: format {manifest.format!r} version {manifest.version}; expected {FORMAT!r} version {VERSION}"

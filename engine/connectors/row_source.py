@@ -60,8 +60,8 @@ def _to_array(values: Sequence[Any], field: pa.Field) -> pa.Array:
         array = pa.array(values, field.type, from_pandas=False)
         if pa.types.is_integer(field.type) and any(map(_is_fraction, values)):
             raise pa.ArrowInvalid("a fraction is no integer")
-    except _CONVERSION_ERRORS as error:
-        raise _bad_value(values, field) from error
+    except _CONVERSION_ERRORS:
+        raise _bad_value(values, field) from None
     if not field.nullable and array.null_count:
         raise DataError(f"from_rows: row {values.index(None)}, column {field.name!r}: null, but it is not nullable")
     return array

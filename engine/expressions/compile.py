@@ -73,12 +73,12 @@ def _compile_call(call: Call, schema: pa.Schema) -> Operand:
         bound = [cast_operand(one, wanted) for one, wanted in zip(operands, binding.argument_types, strict=True)]
         result_type = _result_type(binding, bound)
     except NoMatchError as error:
-        raise SchemaError(f"{expression_text(call)}: {_described(call.arguments, operands)}; {error}") from error
+        raise SchemaError(f"{expression_text(call)}: {_described(call.arguments, operands)}; {error}") from None
     except _ARROW_ERRORS as error:
         name = call.function.replace("_", " ")
         raise SchemaError(
             f"{expression_text(call)}: cannot {name}: {_described(call.arguments, operands)} ({_first_line(error)})"
-        ) from error
+        ) from None
     kernel, evaluators = binding.kernel, [operand.evaluate for operand in bound]
     can_raise = binding.can_raise or any(operand.can_raise for operand in bound)
     return Operand(result_type, lambda batch: kernel(*[part(batch) for part in evaluators]), can_raise)
@@ -100,13 +100,13 @@ def _compile_cast(expression: Cast, schema: pa.Schema) -> Operand:
         return operand
     try:
         pc.cast(pa.nulls(0, operand.type), target)
-    except _ARROW_ERRORS as error:
+    except _ARROW_ERRORS:
         source = expression_text(expression.operand)
-        raise SchemaError(f"{source} is {operand.type}, which cannot be cast to {target}") from error
+        raise SchemaError(f"{source} is {operand.type}, which cannot be cast to {target}") from None
     try:
         kernel = cast_kernel(operand.type, target)
     except UnknownZoneError as error:
-        raise SchemaError(f"{expression_text(expression)}: {error}") from error
+        raise SchemaError(f"{expression_text(expression)}: {error}") from None
     evaluate = operand.evaluate
     return Operand(target, lambda batch: kernel(evaluate(batch)), can_raise=True)
 

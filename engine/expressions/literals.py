@@ -39,7 +39,7 @@ def _infer_scalar(value: Any) -> pa.Scalar:
     try:
         return scalar_of(value)
     except _UNFIT as error:
-        raise SchemaError(f"lit({_short(value)}): cannot be a constant: {error}{_remedy(value)}") from error
+        raise SchemaError(f"lit({_short(value)}): cannot be a constant: {error}{_remedy(value)}") from None
 
 
 def _short(value: Any) -> str:
@@ -71,7 +71,7 @@ def make_literal(value: Any, data_type: pa.DataType | None = None) -> Literal:
         try:
             scalar = scalar_of(value, data_type)
         except _UNFIT as error:
-            raise SchemaError(f"lit({_short(value)}): is not {data_type}: {error}{_remedy(value)}") from error
+            raise SchemaError(f"lit({_short(value)}): is not {data_type}: {error}{_remedy(value)}") from None
     array = pa.repeat(scalar, 1) if scalar.is_valid else pa.nulls(1, scalar.type)
     batch = pa.RecordBatch.from_arrays([array], schema=pa.schema([pa.field("", scalar.type)]))
     sink = pa.BufferOutputStream()

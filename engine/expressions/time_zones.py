@@ -45,11 +45,11 @@ def zone_offsets(name: str) -> ZoneOffsets:
     try:
         zone = zoneinfo.ZoneInfo(name)
         data = _file_of(name)
-    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError) as error:
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
         raise UnknownZoneError(
             f"there is no time zone {name!r} in the tz database: a zone is a name such as 'Europe/Berlin' or an offset"
             " such as '+02:00'"
-        ) from error
+        ) from None
     starts, offsets, has_rule = _changes(data)
     if not has_rule:
         return ZoneOffsets(starts, offsets, None)

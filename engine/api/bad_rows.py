@@ -18,12 +18,12 @@ from engine.user_warnings import warn_user
 
 def bad_row_sinks(sinks: Sequence[LogicalNode], written: Container[str]) -> list[LogicalNode]:
     """Return sinks of the malformed records of all sources that keep them; paths in ``written`` are replaced."""
-    from engine.connectors.csv_rejects import REJECTS, rejects_source  # noqa: PLC0415 - start-up time
-
     found: dict[str, LogicalNode] = {}
     for node in reachable(sinks):
         operator = node.operator
         if isinstance(operator, Source) and isinstance(operator.spec, CsvSource) and operator.spec.bad_rows_path:
+            from engine.connectors.csv_rejects import REJECTS, rejects_source  # noqa: PLC0415 - start-up time
+
             path = operator.spec.bad_rows_path
             source = Source(*rejects_source(operator.spec, operator.statistics.size_bytes or 0.0))
             sink = Sink(SinkSpec("csv", path, overwrite=path in written, header=True))

@@ -20,6 +20,7 @@ import argparse
 import glob
 import logging
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -46,6 +47,8 @@ from engine.spark.exportable import check_types, file_settings
 
 _LOG_SETTINGS = "spark-log4j2.properties"
 _CORRUPT = "__drey_corrupt"
+_UNKNOWN_COLUMN = re.compile(r"^\[UNRESOLVED_COLUMN.*? with name (`.+?`) cannot be resolved")
+_SPARKS_CODES = re.compile(r"^\[[A-Z_.0-9]+\] | SQLSTATE: \w+")
 _REASON = "__drey_reason"
 #: what Spark's parser puts for an unquoted empty field; with its default, "", a quoted empty string were null, too
 _NULL_TEXT = "\x00null"
@@ -180,7 +183,17 @@ def _try_check(data: DataFrame, check: str) -> None:
     try:
         data.where(check).schema  # noqa: B018 - has Spark look at it
     except AnalysisException as error:
-        raise PlanError(f"check {check!r}: {_first_line(error)}") from error
+        raise PlanError(f"check {check!r}: {_why(error, data)}") from None
+
+
+def _why(error: AnalysisException, data: DataFrame) -> str:
+    """Return why Spark does not understand a condition, in our words where a column is what there is not."""
+    line = _first_line(error)
+    unknown = _UNKNOWN_COLUMN.search(line)
+    if unknown is None:
+        return _SPARKS_CODES.sub("", line).strip()
+    names = [name for name in data.columns if name != _CORRUPT]
+    return f"no column {unknown[1].replace('`', '')!r}. There are: {', '.join(names)}"
 
 
 def _first_line(error: AnalysisException) -> str:

@@ -204,7 +204,8 @@ def test_a_check_that_spark_does_not_understand_is_one_clear_line(spark, tmp_pat
     words = ["--input", tmp_path / "in.csv", "--format", "csv", "--schema", "id INT", "--output", tmp_path / "out"]
     assert spark_export.main([*map(str, words), "--check", "nowhere > 0"]) == 1
     said = capsys.readouterr().err
-    assert said.startswith("PlanError: check 'nowhere > 0': ")
+    assert said.startswith("PlanError: check 'nowhere > 0': no column 'nowhere'. There are: id\n")
+    assert "[" not in said and "__drey" not in said
     assert "nowhere" in said
     assert len(said.splitlines()) == 1
     assert not (tmp_path / "out").exists()

@@ -52,6 +52,7 @@ from engine.graph.expression import AggregateCall, ColumnRef, NamedExpression
 from engine.graph.plan import Filter, JoinHint, Limit, Operator, Sink, Sort
 from engine.graph.sort_key import SortKey
 from engine.graph.source_spec import SinkSpec
+from engine.records.python_values import check_times
 
 if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-untyped, unused-ignore]
@@ -297,7 +298,10 @@ class DataSet(FunctionalCalls["DataSet"], PartitioningCalls["DataSet"], RowsLate
 
     def to_pandas(self) -> pd.DataFrame:
         """Run what this data set needs and return a pandas frame (pandas must be installed)."""
-        return self.to_arrow().to_pandas()
+        table = self.to_arrow()
+        for name, column in zip(table.column_names, table.columns, strict=True):
+            check_times(name, column)
+        return table.to_pandas()
 
     def count(self) -> int:
         """Run what this data set needs and return the number of rows."""

@@ -37,8 +37,7 @@ class _Unshown:
 def python_values(name: str, column: pa.Array | pa.ChunkedArray) -> list[Any]:
     """Return a column as Python values; DataError names the column, and the first value that Python does not have."""
     try:
-        if _has_nanosecond_times(column.type):
-            _check_times(name, column)
+        check_times(name, column)
         return list(column.to_pylist())
     except UnicodeDecodeError as error:
         raise DataError(
@@ -56,6 +55,8 @@ def python_values(name: str, column: pa.Array | pa.ChunkedArray) -> list[Any]:
 def shown_value(scalar: pa.Scalar) -> Any:
     """Return Python's value of a scalar, or what stands for it in a message. Never fails."""
     try:
+        if scalar.type == pa.time64("ns") and scalar.is_valid and scalar.value % 1000:
+            return _Unshown(str(pc.cast(scalar, pa.string()).as_py()))
         return scalar.as_py()
     except Exception:  # whatever it is, the message is about something else
         return _Unshown(_text_of(scalar))
@@ -81,8 +82,10 @@ def _has_nanosecond_times(data_type: pa.DataType) -> bool:
     return bool(data_type == pa.time64("ns"))
 
 
-def _check_times(name: str, column: pa.Array | pa.ChunkedArray) -> None:
+def check_times(name: str, column: pa.Array | pa.ChunkedArray) -> None:
     """Raise DataError where a time of day has nanoseconds, which Python's time would lose."""
+    if not _has_nanosecond_times(column.type):
+        return
     chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
     for chunk in chunks:
         for times in _times_of(chunk):
@@ -93,7 +96,7 @@ def _check_times(name: str, column: pa.Array | pa.ChunkedArray) -> None:
                 text = pc.cast(finer.slice(0, 1), pa.string())[0].as_py()
                 raise DataError(
                     f"column {name!r} is {column.type}: {text} has nanoseconds, which Python's time has not; cast it to"
-                    f" time64[us] or int64 first, or {_ARROW}"
+                    f" int64 or text first, or {_ARROW}"
                 )
 
 

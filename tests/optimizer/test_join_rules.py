@@ -100,7 +100,12 @@ def test_a_filter_over_both_sides_is_asked_before_a_cross_joins_pairs_are_made(a
     assert not [node for node in plan.nodes if isinstance(node.operator, Filter)]
 
 
-@pytest.mark.parametrize("types", [("double", "double"), ("int64", "int32"), ("string", "int64")])
+def test_an_equality_of_floats_is_a_key_as_they_are_equal_in_one_way_only():
+    _, join = crossed(call("equal", "k", "j"), as_condition=True, types=("double", "double"))
+    assert (join.how, join.left_keys) == (JoinType.INNER, ("k",))
+
+
+@pytest.mark.parametrize("types", [("int64", "int32"), ("string", "int64")])
 def test_what_is_equal_otherwise_than_keys_are_stays_a_condition(types):
     _, join = crossed(call("equal", "k", "j"), as_condition=True, types=types)
     assert (join.how, join.left_keys) == (JoinType.CROSS, ())

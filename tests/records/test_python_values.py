@@ -25,6 +25,7 @@ def test_nanoseconds_of_a_time_of_day_are_never_lost_in_silence(kind):
     for values in (array, pa.chunked_array([array.slice(1), array])):
         with pytest.raises(DataError, match=r"column 'a' is .*: 00:00:00\.000000005 has nanoseconds"):
             python_values("a", values)
+    assert repr(shown_value(pa.scalar(5, T))) == "00:00:00.000000005"
     masked = pa.Array.from_buffers(T, 1, [pa.py_buffer(b"\0"), pa.py_buffer(b"\1" * 8)])
     assert python_values("a", masked) == [None]
 

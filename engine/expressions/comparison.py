@@ -28,7 +28,12 @@ from engine.records.arrow_functions import pc
 _BOOL = pa.bool_()
 _SWAPPED = {"less": "greater", "less_equal": "greater_equal", "greater": "less", "greater_equal": "less_equal"}
 _OPPOSITE = {"greater": pc.less_equal, "greater_equal": pc.less}
-_BY_IEEE = {"equal": pc.equal, "not_equal": pc.not_equal, "less": pc.less, "less_equal": pc.less_equal}
+_BY_IEEE: dict[str, Callable[[Datum, Datum], Datum]] = {
+    "equal": pc.equal,
+    "not_equal": pc.not_equal,
+    "less": pc.less,
+    "less_equal": pc.less_equal,
+}
 
 
 def _narrowed(operand: Operand, constant: pa.Scalar) -> pa.DataType | None:
@@ -90,9 +95,16 @@ def _compare_floats(left: Datum, right: Datum, function: str) -> Datum:
     return found
 
 
-def comparison_of(function: str, data_type: pa.DataType) -> Callable[[Datum, Datum], Datum]:
-    """Return the kernel that compares two operands of a type: ``equal`` to ``greater_equal``."""
+def comparison_of(
+    function: str, data_type: pa.DataType, constant: pa.Scalar | None = None
+) -> Callable[[Datum, Datum], Datum]:
+    """Return the kernel that compares two operands of a type: ``equal`` to ``greater_equal``.
+
+    constant: the right operand, where it is one.
+    """
     if pa.types.is_floating(data_type):
+        if constant is not None and function in _BY_IEEE and not _is_nan(constant):
+            return _BY_IEEE[function]
         return lambda left, right: _compare_floats(left, right, function)
     return getattr(pc, function)  # type: ignore[no-any-return]
 
@@ -102,7 +114,9 @@ def comparing(function: str) -> Callable[[Sequence[Operand], Options], Binding]:
 
     def bind(operands: Sequence[Operand], _options: Options) -> Binding:
         data_type = compared_type(*operands)
-        return Binding(comparison_of(function, data_type), (data_type, data_type))
+        right = operands[1].constant
+        constant = None if right is None else cast_constant(right, data_type)
+        return Binding(comparison_of(function, data_type, constant), (data_type, data_type))
 
     return bind
 

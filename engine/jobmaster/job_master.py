@@ -40,7 +40,6 @@ from engine.gateways.messages import (
     ReleasePartitions,
     ReportProgress,
     SlotOfferReply,
-    SuspectTaskExecutor,
     TaskExecutorLost,
     UpdateTaskState,
 )
@@ -471,11 +470,6 @@ class JobMaster(JobScheduling):
         vertex = self._graph.vertex_of(partition.producer) if partition is not None else None
         if vertex is not None and vertex.current.slot is not None:
             self._task_executors.look_after(vertex.current.slot.resource_id)
-
-    def _give_up_task_executor(self, resource_id: ResourceId, reason: str) -> None:
-        """Lose a TaskExecutor that could not be reached, and have the others know soon."""
-        self._tell_resource_manager(SuspectTaskExecutor(resource_id))
-        self._lose_task_executor(resource_id, reason)
 
     def _lose_task_executor(self, resource_id: ResourceId, reason: str) -> None:
         self._forget_task_executor(resource_id)

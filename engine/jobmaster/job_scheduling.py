@@ -15,7 +15,14 @@ from engine.errors import EngineError, MemoryBudgetError, SlotTimeoutError
 from engine.fault_points import reach
 from engine.gateways.failure_info import failure_info
 from engine.gateways.job_queue import JobTurn, SlotsShort
-from engine.gateways.messages import FreeSlot, RequestSlotOverview, RequestSlots, SubmitTask, WithdrawSlotRequests
+from engine.gateways.messages import (
+    FreeSlot,
+    RequestSlotOverview,
+    RequestSlots,
+    SubmitTask,
+    SuspectTaskExecutor,
+    WithdrawSlotRequests,
+)
 from engine.graph.deployment import FailureInfo, TaskReport
 from engine.ids import ResourceId
 from engine.jobmaster.deployment import build_descriptor
@@ -87,9 +94,14 @@ class JobScheduling(JobEnding):
         """Have the current attempt end."""
         raise NotImplementedError
 
-    def _give_up_task_executor(self, resource_id: ResourceId, reason: str) -> None:
+    def _lose_task_executor(self, resource_id: ResourceId, reason: str) -> None:
         """Count everything there as lost."""
         raise NotImplementedError
+
+    def _give_up_task_executor(self, resource_id: ResourceId, reason: str) -> None:
+        """Lose a TaskExecutor that could not be reached, and have the others know soon."""
+        self._tell_resource_manager(SuspectTaskExecutor(resource_id))
+        self._lose_task_executor(resource_id, reason)
 
     def _fail(self, failure: FailureInfo, subtasks: Sequence[ExecutionVertex] = ()) -> None:
         """Act on a failure."""

@@ -25,10 +25,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
+from typing import TextIO
 
 from engine.entrypoint.log_files import rotate_logs
 from engine.entrypoint.pid_file import DaemonProcess, PidFile, process_identity
 from engine.entrypoint.places import Places, home_folder
+from engine.log_output import FULL_DISK
 from engine.private_folder import NotPrivateError, append_privately, make_closed
 from engine.python_command import python_command
 
@@ -173,15 +175,12 @@ def begin_start(
 
     ``supervision``: what its supervisor is told; None: it has none.
     """
-    make_closed(places.log)
     with PidFile(places.pid_file(daemon)).locked() as processes:
         number = _prepare_entry(places, daemon, processes)
         log_file = places.log_file(daemon, number)
-        output_file = log_file.with_suffix(".out")
-        rotate_logs(log_file)
-        rotate_logs(output_file)
+        output_file = _output_file(log_file)
         reading, writing = os.pipe()
-        with append_privately(output_file) as output:
+        with output_file as output:
             process = subprocess.Popen(
                 daemon_command(
                     daemon, ["--log-file", str(log_file), "--ready-fd", str(writing)], arguments, supervision
@@ -196,6 +195,21 @@ def begin_start(
         os.close(writing)
         processes.append(DaemonProcess(process.pid, number, process_identity(process.pid)))
     return Launch(places, daemon, process, log_file, reading)
+
+
+def _output_file(log_file: Path) -> TextIO:
+    """Put the logs of the run before away and return what a daemon prints to; a full disk hinders no start."""
+    output_file = log_file.with_suffix(".out")
+    try:
+        make_closed(log_file.parent)
+        rotate_logs(log_file)
+        rotate_logs(output_file)
+        return append_privately(output_file)
+    except OSError as error:
+        if error.errno not in FULL_DISK:
+            raise
+        say(f"[WARN] {output_file} cannot be written: {error.strerror}; what the daemon prints is lost.")
+        return open(os.devnull, "a")  # noqa: PTH123 - a device; closed by the caller
 
 
 def stop_daemons(places: Places, daemon: str, *, all_of_them: bool) -> int:

@@ -104,7 +104,7 @@ class PidFile:
             try:
                 yield processes
             finally:
-                self._write(descriptor, processes)
+                self._write_or_tell(descriptor, processes)
         finally:
             os.close(descriptor)
 
@@ -149,17 +149,35 @@ class PidFile:
             self._said.add((path, line))
             self._tell(f"{path}: passing over a line that is no process: {line[:_SHOWN_MAX]!r}")
 
+    def _write_or_tell(self, descriptor: int, processes: list[DaemonProcess]) -> None:
+        """Write the lines; a full disk is no reason not to run what runs."""
+        try:
+            self._write(descriptor, processes)
+        except OSError as error:
+            pids = " ".join(str(process.pid) for process in processes)
+            self._tell(
+                f"{self.path} cannot be written: {error.strerror}. It should say that these run: {pids or 'none'}"
+            )
+
     def _write(self, descriptor: int, processes: list[DaemonProcess]) -> None:
         if not processes:
             self._identities.unlink(missing_ok=True)
             self.path.unlink(missing_ok=True)
             return
         known = [process for process in processes if process.identity]
-        with os.fdopen(open_own(self._identities, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "w") as identities:
-            identities.write("".join(map(_identity_line, known)))
-        content = "".join(f"{process.pid}\n" for process in processes).encode()
-        os.pwrite(descriptor, content, 0)
-        os.ftruncate(descriptor, len(content))
+        identities = open_own(self._identities, os.O_WRONLY | os.O_CREAT)
+        try:
+            _overwrite(identities, "".join(map(_identity_line, known)))
+        finally:
+            os.close(identities)
+        _overwrite(descriptor, "".join(f"{process.pid}\n" for process in processes))
+
+
+def _overwrite(descriptor: int, text: str) -> None:
+    """Write in place: on a full disk the blocks that a file has are all that it gets."""
+    content = text.encode()
+    os.pwrite(descriptor, content, 0)
+    os.ftruncate(descriptor, len(content))
 
 
 def _identity_line(process: DaemonProcess) -> str:

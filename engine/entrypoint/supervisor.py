@@ -30,6 +30,7 @@ from types import FrameType
 
 from engine.entrypoint.pid_file import DaemonProcess, PidFile, process_identity
 from engine.entrypoint.places import find_places
+from engine.errors import EngineError
 from engine.log_output import LogFile, guard_output, line_of
 from engine.python_command import python_command
 from ha.session_end import SessionHandle, end_session
@@ -206,7 +207,12 @@ class Supervisor:
 
     def _enter(self, child_pid: int) -> None:
         """Put the child into the pid file in place of the one before, or of this process."""
-        mine = os.getpid()
+        try:
+            self._enter_line(child_pid, os.getpid())
+        except (OSError, EngineError) as error:
+            self._say(f"the pid file does not name process {child_pid}: {error}")
+
+    def _enter_line(self, child_pid: int, mine: int) -> None:
         with self._pid_file.locked() as processes:
             at = next((n for n, line in enumerate(processes) if mine in (line.pid, line.supervisor)), len(processes))
             number = processes[at].number if at < len(processes) else 0

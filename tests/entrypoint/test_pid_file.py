@@ -1,5 +1,6 @@
 """Pid files: one pid a line, and an identity beside it that no other process can have."""
 
+import errno
 import os
 import signal
 import subprocess
@@ -163,3 +164,20 @@ def test_stop_goes_on_with_the_other_daemons(tmp_path, capfd):
     assert "no taskmanager daemon is stopped" in capfd.readouterr().err
     assert stop_daemons(places, "jobmanager", all_of_them=True) == 0
     assert child.wait() == -signal.SIGTERM
+
+
+def test_a_full_disk_keeps_what_the_file_says_and_is_told(tmp_path, monkeypatch):
+    told = []
+    file = PidFile(tmp_path / "a.pid", told.append)
+    with file.locked() as processes:
+        processes.append(this_process(1))
+
+    def refuse(*arguments):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as full:
+        full.setattr("engine.entrypoint.pid_file.os.pwrite", refuse)
+        with file.locked() as processes:
+            processes.append(DaemonProcess(7, 2, "another/1"))
+    assert file.read() == [this_process(1)]
+    assert len(told) == 1 and os.strerror(errno.ENOSPC) in told[0] and told[0].endswith(f"{os.getpid()} 7")

@@ -7,20 +7,27 @@ before; that one is kept in a file beside the pid file, and like it this user's 
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import secrets
 from pathlib import Path
 
 from engine.clock import Clock
 from engine.entrypoint.pid_file import open_own
+from engine.log_output import FULL_DISK
 from engine.private_folder import make_closed
+
+_log = logging.getLogger(__name__)
 
 #: of the epoch as text: milliseconds, beyond any clock
 _DIGITS_MAX = 18
 
 
 def next_epoch(path: Path, clock: Clock) -> int:
-    """Return the epoch of a JobManager that starts now, and note it. Raises: NotPrivateError, OSError."""
+    """Return the epoch of a JobManager that starts now, and note it; without room it is not noted.
+
+    Raises: NotPrivateError, OSError.
+    """
     last = 0
     with contextlib.suppress(FileNotFoundError):
         descriptor = open_own(path, os.O_RDONLY)
@@ -28,6 +35,16 @@ def next_epoch(path: Path, clock: Clock) -> int:
         with os.fdopen(descriptor, errors="replace") as file, contextlib.suppress(ValueError):
             last = int(file.read(_DIGITS_MAX))
     epoch = max(clock.wall_ms(), last + 1)
+    try:
+        _note(path, epoch)
+    except OSError as error:
+        if error.errno not in FULL_DISK:
+            raise
+        _log.warning("%s cannot be written: %s; do not set the clock back before the next start", path, error.strerror)
+    return epoch
+
+
+def _note(path: Path, epoch: int) -> None:
     make_closed(path.parent)
     temporary = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
     try:
@@ -38,4 +55,3 @@ def next_epoch(path: Path, clock: Clock) -> int:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-    return epoch

@@ -1,5 +1,6 @@
 """The epoch of a JobManager without a quorum: it only grows, and no other user has a say in it."""
 
+import errno
 import os
 
 import pytest
@@ -29,3 +30,16 @@ def test_a_link_is_not_followed_and_nothing_is_written_where_it_points(tmp_path)
     path.unlink()
     next_epoch(path, ManualClock())
     assert target.read_text() == "1"
+
+
+def test_without_room_the_epoch_is_not_noted_and_the_start_goes_on(tmp_path, monkeypatch, caplog):
+    path = tmp_path / "epoch"
+    path.write_text("5\n")
+    clock = ManualClock()
+
+    def refuse(*arguments):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("engine.entrypoint.standalone_epoch._note", refuse)
+    assert next_epoch(path, clock) == max(clock.wall_ms(), 6)
+    assert path.read_text() == "5\n" and os.strerror(errno.ENOSPC) in caplog.text

@@ -406,16 +406,11 @@ class JobMaster(JobScheduling):
 
     def _is_given_up(self, subtasks: Sequence[ExecutionVertex]) -> bool:
         """End the job when trying again makes no sense; return whether that is so."""
-        if not self._failures.unmended:
-            return False
-        finished_count = sum(vertex.current.state is ExecutionState.FINISHED for vertex in self._graph)
-        used = {each.current.slot.resource_id for each in subtasks if each.current.slot is not None}
-        failure = self._repeated.before_restart(self._failures.root, used, finished_count, self._clock.monotonic_s())
-        if failure is None:
-            return False
-        self._failures.mended()  # by this one, which says more
-        self._fail(failure)
-        return True
+        failure = self._repeated.verdict(self._failures, subtasks, self._graph, self._clock.monotonic_s())
+        if failure is not None:
+            self._failures.mended()  # by this one, which says more
+            self._fail(failure)
+        return failure is not None
 
     def _cancel_tasks(self, subtasks: Iterable[ExecutionVertex]) -> None:
         for vertex in subtasks:

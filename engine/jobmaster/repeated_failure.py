@@ -1,7 +1,7 @@
 """RepeatedFailure: whether it makes sense to try again what fails in the same way wherever it runs.
 
     failed(failure, TaskExecutor)                    with each attempt that fails
-    before_restart(root, used, finished, now) ─► why the job is given up, or None
+    verdict(failures, subtasks, graph, now) ─► why the job is given up, or None
 
 The same cause is one of the same type and text, numbers and identifiers aside. It repeats when ATTEMPTS_MIN attempts in
 a row had it as their root, no more subtasks had finished than at the first of them, and they took ``give_up_s``; and it
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Final
 
 import msgspec
@@ -23,7 +23,10 @@ import msgspec
 from engine.config.durations import duration_text
 from engine.graph.deployment import FailureInfo
 from engine.ids import ResourceId
-from engine.jobmaster.failure_history import is_consequence
+from engine.jobmaster.execution_graph import ExecutionGraph
+from engine.jobmaster.execution_state import ExecutionState
+from engine.jobmaster.execution_vertex import ExecutionVertex
+from engine.jobmaster.failure_history import FailureHistory, is_consequence
 
 ATTEMPTS_MIN: Final = 5
 _CHANGING = re.compile(r"\b[0-9a-f]{8,}\b|\d+")
@@ -51,6 +54,16 @@ class RepeatedFailure:
         cause = _cause_of(failure)
         self._seen[cause].add(place)
         return cause == self._cause and place in self._places
+
+    def verdict(
+        self, failures: FailureHistory, subtasks: Iterable[ExecutionVertex], graph: ExecutionGraph, now_s: float
+    ) -> FailureInfo | None:
+        """As before_restart, for the subtasks that are to run again; None when nothing says why."""
+        if not failures.unmended:
+            return None
+        used = {each.current.slot.resource_id for each in subtasks if each.current.slot is not None}
+        finished_count = sum(vertex.current.state is ExecutionState.FINISHED for vertex in graph)
+        return self.before_restart(failures.root, used, finished_count, now_s)
 
     def before_restart(
         self, root: FailureInfo, used: Collection[ResourceId], finished_count: int, now_s: float

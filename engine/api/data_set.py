@@ -149,7 +149,10 @@ class DataSet(FunctionalCalls["DataSet"], PartitioningCalls["DataSet"], RowsLate
         return self._with(project_node(self._node, renamed(self.schema, {**(names or {}), **more}), "rename"))
 
     def filter(self, condition: Any) -> DataSet:
-        """Return the rows for which a condition is true: an expression of bools, or a Python function of the row."""
+        """Return the rows for which a condition is true: an expression of bools, or a Python function of the row.
+
+        ``col("a") is None`` is a plain False, decided by Python: ``col("a").is_null()`` is the expression.
+        """
         if isinstance(condition, Expr):
             check_predicate(condition.expression, self.schema)
             return self._same_rows(Filter(condition.expression))

@@ -12,6 +12,7 @@ and nothing else. Settings: this ``config`` beats the command line, which beats 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import sys
@@ -286,7 +287,8 @@ class Environment:
 
 
 def _remove(folder: ProcessFolder) -> None:
-    with uninterrupted():
+    # What a finalizer raises goes nowhere but to standard error: an interrupt that comes in its milliseconds is lost.
+    with contextlib.suppress(KeyboardInterrupt), uninterrupted():
         folder.close()
 
 

@@ -40,7 +40,10 @@ def format_table(table: pa.Table, count: int) -> str:
     shown = table.slice(0, count)
     columns = []
     for field, column in zip(table.schema, shown.columns, strict=True):
-        cells = [shown_line(field.name), shown_line(str(field.type)), *map(_cell, map(shown_value, column))]
+        # A moment beyond Python's years has digits to show; text that is no text has not.
+        is_moment = pa.types.is_temporal(field.type)
+        values = map(shown_value, column) if is_moment else python_values(field.name, column)
+        cells = [shown_line(field.name), shown_line(str(field.type)), *map(_cell, values)]
         width = max(map(len, cells))
         is_number = pa.types.is_integer(field.type) or pa.types.is_floating(field.type)
         columns.append([cell.rjust(width) if is_number else cell.ljust(width) for cell in cells])

@@ -143,6 +143,29 @@ def scenario(slots, body, **settings):
     asyncio.run(asyncio.wait_for(run(), 100))
 
 
+def test_a_job_that_is_cancelled_while_it_is_being_stored_does_not_run_to_its_end():
+    async def body(cluster):
+        put, is_stored = cluster.dispatcher._keeper.put, asyncio.Event()
+
+        async def slow_put(*arguments):
+            await is_stored.wait()
+            return await put(*arguments)
+
+        cluster.dispatcher._keeper.put = slow_put
+        graph = job_graph([1], names=["wait"])
+        for fakes in cluster.resources:
+            fakes.bodies["wait"] = lambda task: task.wait_cancelled()
+        submitting = asyncio.ensure_future(cluster.gateway.ask(SubmitJob(graph)))
+        await asyncio.sleep(0)
+        cancelling = asyncio.ensure_future(cluster.gateway.ask(CancelJob(graph.job_id)))
+        await asyncio.sleep(0.05)
+        is_stored.set()
+        await asyncio.gather(submitting, cancelling)
+        assert (await cluster.gateway.ask(RequestJobOutcome(graph.job_id), 20)).status == "CANCELED"
+
+    scenario([1], body)
+
+
 def test_slots_are_registered_requested_assigned_offered_and_used_in_this_order():
     async def body(cluster):
         outcome = await cluster.run(job_graph([1]))

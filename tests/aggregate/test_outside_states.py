@@ -89,7 +89,7 @@ def some(make):
         (pa.uint32(), lambda rng: rng.choice([0, 2**32 - 1, rng.randrange(9)])),
         (pa.float16(), lambda rng: rng.choice([math.nan, 2048.0, -0.5, rng.randrange(-64, 64) / 4])),
     ],
-    ids=str,
+    ids=lambda value: str(value) if isinstance(value, pa.DataType) else "values",
 )
 @pytest.mark.parametrize("phases", [single, two_phases])
 def test_numbers_of_every_width_aggregate_like_the_oracle(workshop, phases, data_type, make):

@@ -43,7 +43,7 @@ printf '%s\n' "${COMPREPLY[@]}"
         ("flink-run job submit", "nightly", {"nightly_report.py"}),
         ("flink-run job submit --py-files", "nightly", {"nightly_report.py"}),
     ],
-    ids=str,
+    ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_bash_completes_commands_choices_and_files(tmp_path, words, begun, expected):
     (tmp_path / "nightly_report.py").write_text("")

@@ -51,9 +51,8 @@ from engine.gateways.messages import (
 from engine.gateways.resource_manager import ResourceManagerGateway
 from engine.ids import JobId, ResourceId
 from engine.resourcemanager.slot_manager import SlotAssignment, SlotManager
-from engine.rpc.credentials import ACCEPTED_MS
 from engine.rpc.endpoint import RpcEndpoint
-from engine.rpc.errors import EndpointUnreachableError, RpcTimeoutError
+from engine.rpc.errors import ACCEPTED_MS, EndpointUnreachableError, RpcTimeoutError
 from engine.rpc.fencing import LeaderFence
 from engine.rpc.gateway import RpcService
 from engine.rpc.heartbeat import HeartbeatMonitor

@@ -27,17 +27,15 @@ from collections import deque
 from pathlib import Path
 
 from engine.clock import Clock, SystemClock
-from engine.config.loader import Configuration, config_directory
+from engine.config.loader import Configuration
 from engine.config.options import SECRET_FILE
 from engine.errors import ConfigurationError
-from engine.rpc.errors import AccessDeniedError, ClockDifferenceError
-from engine.rpc.secret_file import SECRET_MIN_BYTES, load_or_create_secret, load_secret
+from engine.rpc.errors import ACCEPTED_MS, AccessDeniedError, ClockDifferenceError
+from engine.rpc.secret_file import SECRET_MIN_BYTES, load_or_create_secret, load_secret, place_beside_configuration
 
 #: the header that carries a signature
 AUTHORIZATION = "Authorization"
 SCHEME = "Drey-HMAC-SHA256"
-#: how far the times of two machines may lie apart, plus the time on the way
-ACCEPTED_MS = 60_000
 #: requests of the last two minutes that are remembered: about 100 bytes each
 NONCES_MAX = 500_000
 
@@ -59,11 +57,7 @@ def secret_file(configuration: Configuration) -> Path | None:
 
     None when it is relative and there is no folder of configuration.
     """
-    path = Path(configuration.get(SECRET_FILE) or _DEFAULT_FILE)
-    folder = config_directory()
-    if path.is_absolute():
-        return path
-    return folder / path if folder is not None else None
+    return place_beside_configuration(configuration.get(SECRET_FILE) or _DEFAULT_FILE)
 
 
 class Credentials:

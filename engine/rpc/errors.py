@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from engine.errors import EngineError, ResourceError
 
+#: how far the times of two machines may lie apart, plus the time on the way
+ACCEPTED_MS = 60_000
+
 
 class RpcTimeoutError(ResourceError, TimeoutError):
     """No reply came before the deadline; the call may still take effect."""

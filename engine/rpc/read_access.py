@@ -23,9 +23,9 @@ import hashlib
 import hmac
 from pathlib import Path
 
-from engine.config.loader import Configuration, config_directory
+from engine.config.loader import Configuration
 from engine.config.options import READ_TOKEN_FILE
-from engine.rpc.secret_file import load_or_create_secret
+from engine.rpc.secret_file import load_or_create_secret, place_beside_configuration
 
 #: what a browser is told to ask its user for
 CHALLENGE = 'Basic realm="Drey: the read token is the password", charset="UTF-8"'
@@ -36,11 +36,7 @@ _DEFAULT_FILE = "read.token"
 
 def token_file(configuration: Configuration) -> Path | None:
     """Return where the token lies: ``security.read-token-file``, a relative one beside config.yaml."""
-    path = Path(configuration.get(READ_TOKEN_FILE) or _DEFAULT_FILE)
-    folder = config_directory()
-    if path.is_absolute():
-        return path
-    return folder / path if folder is not None else None
+    return place_beside_configuration(configuration.get(READ_TOKEN_FILE) or _DEFAULT_FILE)
 
 
 class ReadAccess:

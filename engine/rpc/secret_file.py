@@ -13,11 +13,20 @@ import secrets
 import stat
 from pathlib import Path
 
+from engine.config.loader import config_directory
 from engine.errors import ConfigurationError
 
 SECRET_MIN_BYTES = 16
 _SECRET_BYTES = 32
 _SECRET_FILE_MAX_BYTES = 4096
+
+
+def place_beside_configuration(text: str) -> Path | None:
+    """Return the path of a file, a relative one beside config.yaml; None when there is no such folder."""
+    path, folder = Path(text), config_directory()
+    if path.is_absolute():
+        return path
+    return folder / path if folder is not None else None
 
 
 def load_or_create_secret(path: Path, what: str) -> bytes:

@@ -1,21 +1,9 @@
-"""What ship strategies and result types say of themselves, written down a second time."""
+"""What result types say of themselves, written down a second time."""
 
 import pytest
 
 from engine.errors import PlanError
-from engine.graph.ship_strategy import ResultPartitionType, ShipStrategy
-
-#: (is_network, needs_comparator)
-STRATEGIES = {
-    "NONE": (False, False),
-    "FORWARD": (False, False),
-    "PARTITION_RANDOM": (True, False),
-    "PARTITION_HASH": (True, True),
-    "PARTITION_RANGE": (True, True),
-    "BROADCAST": (True, False),
-    "PARTITION_FORCED_REBALANCE": (True, False),
-    "PARTITION_CUSTOM": (True, True),
-}
+from engine.graph.ship_strategy import ResultPartitionType
 
 #: (is_persistent, is_pipelined, has_back_pressure, is supported)
 RESULTS = {
@@ -23,10 +11,6 @@ RESULTS = {
     "PIPELINED": (False, True, True, True),
     "PIPELINED_PERSISTENT": (True, True, True, False),
 }
-
-
-def test_ship_strategies_are_those_of_flink():
-    assert {item.value: (item.is_network, item.needs_comparator) for item in ShipStrategy} == STRATEGIES
 
 
 def test_result_types_say_how_they_are_read():

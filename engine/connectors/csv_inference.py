@@ -24,6 +24,7 @@ from engine.connectors.csv_scan import first_record_end
 from engine.errors import SchemaError
 from engine.graph.source_spec import CsvSource
 from engine.records.arrow_functions import pc
+from engine.records.plain_scalars import scalar_of
 
 _LEADING_ZERO = "^[+-]?0[0-9]+$"
 _ONLY_DIGITS = "^[+-]?[0-9]+$"
@@ -111,4 +112,5 @@ def _loses_digits(texts: pa.ChunkedArray, data_type: pa.DataType) -> bool:
     if pa.types.is_float64(data_type):
         # Whole numbers alone: what made Arrow take fractions for them is that int64 has no room for one.
         return bool(pc.all(is_digits).as_py())
-    return bool(pc.any(pc.greater(pc.utf8_length(texts), _INT64_DIGITS + 1)).as_py())
+    longest = scalar_of(_INT64_DIGITS + 1)
+    return bool(pc.any(pc.greater(pc.utf8_length(texts), longest)).as_py())

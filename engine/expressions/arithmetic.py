@@ -123,13 +123,13 @@ def _floor_divide_floats(left: Datum, right: Datum) -> Datum:
     wide = [pc.cast(array, pa.float64()) for array in (one, other)]
     found = pc.cast(floor_quotients(*wide), one.type, safe=False)
     if one.null_count or other.null_count:
-        return pc.if_else(pc.and_(pc.is_valid(one), pc.is_valid(other)), found, pa.scalar(None, one.type))
+        return pc.if_else(pc.and_(pc.is_valid(one), pc.is_valid(other)), found, scalar_of(None, one.type))
     return found
 
 
 def _modulo_integers(left: Datum, right: Datum) -> Datum:
     """Floored remainder; the one pair whose quotient overflows, least int64 and -1, has remainder 0."""
-    safe = pc.if_else(pc.equal(right, -1), pa.scalar(1, _INT64), right)
+    safe = pc.if_else(pc.equal(right, -1), scalar_of(1, _INT64), right)
     return pc.modulo(left, safe)
 
 

@@ -17,6 +17,7 @@ from engine.expressions.binding import Datum
 from engine.expressions.moments import CYCLE_YEARS, LIMIT_YEARS, local_times, zone_of
 from engine.expressions.zone_offsets import CYCLE_SECONDS
 from engine.records.arrow_functions import pc
+from engine.records.plain_scalars import scalar_of
 
 #: of the widest decimal, decimal256
 _DECIMAL_DIGITS_MAX = 76
@@ -75,10 +76,10 @@ def _to_text(values: pa.Array, target: pa.DataType) -> pa.Array:
         return pc.cast(values, target)
     text = pc.cast(local.values, target)
     if local.offsets is None:
-        suffix = pa.scalar("Z", target)
+        suffix = scalar_of("Z", target)
     else:
         suffix = _offset_text(local.offsets, _per_minute(local.values.type.unit), target)
-    return pc.binary_join_element_wise(text, suffix, pa.scalar("", target))
+    return pc.binary_join_element_wise(text, suffix, scalar_of("", target))
 
 
 def _per_minute(unit: str) -> int:
@@ -87,9 +88,9 @@ def _per_minute(unit: str) -> int:
 
 def _offset_text(offsets: pa.Array, per_minute: int, target: pa.DataType) -> pa.Array:
     """Return offsets as ``+0200``."""
-    minutes = floor_divide_integers(pc.abs(offsets), pa.scalar(per_minute, _INT64))
-    hours = floor_divide_integers(minutes, pa.scalar(60, _INT64))
+    minutes = floor_divide_integers(pc.abs(offsets), scalar_of(per_minute, _INT64))
+    hours = floor_divide_integers(minutes, scalar_of(60, _INT64))
     digits = pc.add(pc.multiply(hours, 100), pc.subtract(minutes, pc.multiply(hours, 60)))
     padded = pc.utf8_lpad(pc.cast(digits, target), width=4, padding="0")
-    sign = pc.if_else(pc.less(offsets, 0), pa.scalar("-", target), pa.scalar("+", target))
-    return pc.binary_join_element_wise(sign, padded, pa.scalar("", target))
+    sign = pc.if_else(pc.less(offsets, 0), scalar_of("-", target), scalar_of("+", target))
+    return pc.binary_join_element_wise(sign, padded, scalar_of("", target))

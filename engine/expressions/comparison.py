@@ -24,6 +24,7 @@ from engine.expressions.binding import Binding, Datum, NoMatchError, Operand, Op
 from engine.expressions.common_type import common_type, common_type_of
 from engine.expressions.float_comparison import comparison_bits
 from engine.records.arrow_functions import pc
+from engine.records.plain_scalars import scalar_of
 
 _BOOL = pa.bool_()
 _SWAPPED = {"less": "greater", "less_equal": "greater_equal", "greater": "less", "greater_equal": "less_equal"}
@@ -91,7 +92,7 @@ def _compare_floats(left: Datum, right: Datum, function: str) -> Datum:
         return _compare_with_constant(right, left, _SWAPPED.get(function, function))
     found = comparison_bits(left, right, function)
     if left.null_count or right.null_count:
-        return pc.if_else(pc.and_(pc.is_valid(left), pc.is_valid(right)), found, pa.scalar(None, _BOOL))
+        return pc.if_else(pc.and_(pc.is_valid(left), pc.is_valid(right)), found, scalar_of(None, _BOOL))
     return found
 
 
@@ -141,7 +142,7 @@ def _finding(choices: Sequence[pa.Scalar], data_type: pa.DataType) -> Callable[[
         value_set = _array_of(choices, data_type)
         return lambda datum: pc.is_in(datum, value_set=value_set)
     # Arrow looks values up by their bits: there are two zeros, and many NaNs.
-    zeros = [pa.scalar(zero, data_type) for zero in (0.0, -0.0)]
+    zeros = [scalar_of(zero, data_type) for zero in (0.0, -0.0)]
     numbers = [choice for choice in choices if not _is_nan(choice)]
     has_zero = any(choice.as_py() == 0 for choice in numbers)
     value_set = _array_of([*numbers, *zeros] if has_zero else numbers, data_type)
@@ -172,7 +173,7 @@ def bind_is_in(operands: Sequence[Operand], _options: Options) -> Binding:
     def is_in(datum: Datum, *_choices: Datum) -> Datum:
         found = find(datum)
         known = pc.and_(pc.is_valid(datum), found) if misses_are_null else pc.is_valid(datum)
-        return pc.if_else(known, found, pa.scalar(None, _BOOL))
+        return pc.if_else(known, found, scalar_of(None, _BOOL))
 
     return Binding(is_in, (data_type, *(None for _ in choices)))
 

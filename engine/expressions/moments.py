@@ -24,6 +24,7 @@ from engine.expressions.arithmetic import floor_divide_integers
 from engine.expressions.time_zones import zone_offsets
 from engine.expressions.zone_offsets import CYCLE_SECONDS, ZoneOffsets, beyond
 from engine.records.arrow_functions import pc
+from engine.records.plain_scalars import scalar_of
 
 #: years around 1970 in which Arrow's kernels are asked
 LIMIT_YEARS = 30_000
@@ -76,7 +77,7 @@ def local_times(values: pa.Array) -> LocalTimes:
     offsets = None if zone is None else zone.offsets(numbers, per_second)
     cycles = None
     if is_far:
-        cycles = floor_divide_integers(numbers, pa.scalar(CYCLE_SECONDS * per_second, _INT64))
+        cycles = floor_divide_integers(numbers, scalar_of(CYCLE_SECONDS * per_second, _INT64))
         numbers = pc.subtract(numbers, pc.multiply(cycles, CYCLE_SECONDS * per_second))
     local = numbers if offsets is None else pc.add(numbers, offsets)
     return LocalTimes(local.view(pa.timestamp(unit)), cycles, offsets)
@@ -87,7 +88,7 @@ def _local_dates(values: pa.Array) -> LocalTimes:
     if not beyond(days, LIMIT_YEARS * 365):
         return LocalTimes(values, None, None)
     wide = pc.cast(days, _INT64)
-    cycles = floor_divide_integers(wide, pa.scalar(_CYCLE_DAYS, _INT64))
+    cycles = floor_divide_integers(wide, scalar_of(_CYCLE_DAYS, _INT64))
     near = pc.subtract(wide, pc.multiply(cycles, _CYCLE_DAYS))
     return LocalTimes(pc.cast(near, pa.int32()).view(pa.date32()), cycles, None)
 
@@ -101,7 +102,7 @@ def _limit(unit: str) -> int:
 
 
 def _as_microseconds(values: pa.Array) -> pa.Array:
-    number = floor_divide_integers(values.view(_INT64), pa.scalar(1000, _INT64))
+    number = floor_divide_integers(values.view(_INT64), scalar_of(1000, _INT64))
     return number.view(pa.timestamp("us", values.type.tz))
 
 
@@ -136,7 +137,7 @@ def _begin_below_a_minute(numbers: pa.Array, own_unit: str, unit: str) -> pa.Arr
     step = _PER_SECOND[own_unit] // {"second": 1, "millisecond": 10**3, "microsecond": 10**6}[unit]
     if step <= 1:
         return numbers
-    return pc.multiply_checked(floor_divide_integers(numbers, pa.scalar(step, _INT64)), step)
+    return pc.multiply_checked(floor_divide_integers(numbers, scalar_of(step, _INT64)), step)
 
 
 def _moments_of(floors: pa.Array, offsets: pa.Array, unit: str, zone: ZoneOffsets, per_second: int) -> pa.Array:
@@ -149,4 +150,4 @@ def _moments_of(floors: pa.Array, offsets: pa.Array, unit: str, zone: ZoneOffset
             found = pc.if_else(same, found, zone.instants(floors, per_second))
     else:
         found = zone.instants(floors, per_second)
-    return found if floors.null_count == 0 else pc.if_else(valid, found, pa.scalar(None, _INT64))
+    return found if floors.null_count == 0 else pc.if_else(valid, found, scalar_of(None, _INT64))

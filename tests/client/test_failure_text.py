@@ -168,6 +168,7 @@ def test_the_result_has_flat_counters_and_the_json_of_the_contract():
         "job_id": JOB.value,
         "state": "FINISHED",
         "runtime_ms": 12,
+        "bad_rows": 7,
         "vertices": [
             {
                 "name": "scan",

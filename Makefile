@@ -1,5 +1,5 @@
 # Everyday verbs. Each works from a fresh checkout: the environment is made where it is missing.
-.PHONY: build debug test tidy chaos soak torture acceptance coverage asan bench quickstart wheel clean
+.PHONY: build debug test tidy chaos soak torture acceptance coverage mutation asan bench quickstart wheel clean
 
 PYTHON = .venv/bin/python
 # its other ways of tracing know nothing of Cython's plugin, and leave .pyx out with a warning
@@ -66,6 +66,12 @@ coverage:         ## tests on a build that traces lines, .pyx too; fails when a 
 	    -k "not thousand and not million" $(NATIVE_ROOMS); status=$$?; \
 	    $(COVERAGE) json -q -o build/coverage.json && \
 	    $(PYTHON) -m tests.tidy.native_coverage build/coverage.json && exit $$status
+
+mutation:         ## pure modules with one thing changed at a time, and the changes that no test notices, an hour:
+                  ## MODULE=engine.jobmaster.scheduler; then .venv/bin/python -m mutmut show NAME
+	bash -c 'source bin/config.sh && ensure_environment test mutation'
+	$(PYTHON) -m mutmut run --max-children $(or $(CHILDREN),2) $(if $(MODULE),'$(MODULE)*')
+	$(PYTHON) -m mutmut results
 
 bench:            ## beside DuckDB and Polars, in turns: make bench W=group@200 ROWS=2000000 RESUME=1; make bench W=kernels
 	bash -c 'source bin/config.sh && ensure_environment bench'

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,6 +12,7 @@ from engine.ids import AllocationId, ResourceId
 from engine.jobmaster.deployment import build_descriptor, managed_pages
 from engine.jobmaster.execution_graph import build_execution_graph
 from engine.jobmaster.execution_state import ExecutionState
+from engine.jobmaster.graph_revision import revise
 from engine.jobmaster.scheduler import RegionState, Scheduler
 from engine.jobmaster.slot_pool import AllocatedSlot, SlotPool
 from tests.jobmaster.job_graphs import BLOCKING, Edge, job_graph
@@ -96,6 +98,33 @@ def test_readers_of_a_blocking_result_wait_for_all_of_its_producers():
     assert reader.is_ready
     scheduler.start_regions(pool, CLOCK)
     assert reader.state is RegionState.RUNNING
+
+
+def test_a_revised_graph_withdraws_the_requests_of_regions_that_are_no_more():
+    graph = build_execution_graph(job_graph([2, 2], [Edge(0, 1, result_type=BLOCKING)]))
+    scheduler = Scheduler(graph)
+    kept, _, asked, _ = scheduler.regions
+    kept.request_id, asked.request_id = 3, 4
+    source, reader = graph.job_graph.vertices
+    fewer = msgspec.structs.replace(reader, parallelism=1)
+    revise(graph, msgspec.structs.replace(graph.job_graph, vertices=(source, fewer)))
+    assert scheduler.revise() == (4,)
+    assert scheduler.regions[0] is kept and kept.request_id == 3
+    assert [region.slot_count for region in scheduler.regions] == [1, 1, 1]
+    assert scheduler.regions[2].request_id is None
+    assert scheduler.revise() == ()
+
+
+def test_requests_of_regions_whose_inputs_are_missing_again_are_withdrawn_once():
+    graph = build_execution_graph(job_graph([1, 1, 1], [Edge(0, 1, result_type=BLOCKING)]))
+    scheduler = Scheduler(graph)
+    region = {region.subtasks[0].job_vertex.id.index: region for region in scheduler.regions}
+    ready, reader = region[2], region[1]
+    assert scheduler.withdraw_requests() == ()
+    ready.request_id, reader.request_id = 5, 6
+    assert scheduler.withdraw_requests() == (6,)
+    assert scheduler.withdraw_requests() == ()
+    assert (ready.request_id, reader.request_id) == (5, None)
 
 
 def test_a_tdd_has_gates_channels_partitions_and_pages():

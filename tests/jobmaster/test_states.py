@@ -83,7 +83,8 @@ def test_exactly_the_moves_that_are_written_down_are_accepted(table, states, che
     for current, target in itertools.product(states, states):
         try:
             check(current, target)
-        except IllegalTransitionError:
+        except IllegalTransitionError as error:
+            assert f"from {current} to {target}" in str(error)
             continue
         accepted.add((current, target))
     assert accepted == moves_of(states)

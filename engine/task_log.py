@@ -4,6 +4,7 @@
 
     install_task_logs(folder)                          once, at the start of a process that keeps logs
     with task_log(job_id, attempt, name): ...          in the task's thread
+        json_fields() -> dict | None               the ids of its lines, where logs are JSON
         current_task_log() -> Path | None              for whoever works for this thread elsewhere (Python workers)
         carried = carry_task_log()                     for another thread that works for this one: with carried: ...
 
@@ -20,11 +21,12 @@ import logging
 import shutil
 import sys
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TextIO
 
 from engine.ids import ExecutionAttemptId, JobId
+from engine.log_format import FIELDS, JsonLines
 from engine.log_output import FULL_DISK, LogFile, text_stream
 from engine.private_folder import make_closed
 
@@ -77,12 +79,13 @@ _current = _Current()
 _lock = threading.Lock()
 #: set once, before tasks run
 _folder: Path | None = None
+_is_json = False
 
 
 def install_task_logs(folder: Path, formatter: logging.Formatter | None = None) -> TaskLogHandler:
     """Keep logs of tasks under ``folder`` from now on; returns the handler that was added to the root logger."""
-    global _folder  # noqa: PLW0603 - one folder a process, like logging's own handlers
-    _folder = folder
+    global _folder, _is_json
+    _folder, _is_json = folder, isinstance(formatter, JsonLines)
     handler = TaskLogHandler()
     handler.setFormatter(formatter)
     logging.getLogger().addHandler(handler)
@@ -107,27 +110,37 @@ def current_task_log() -> Path | None:
     return _current.path
 
 
+def json_fields() -> dict[str, str] | None:
+    """Return what stands in each line of JSON of the task whose thread this is, None where logs are text."""
+    return dict(FIELDS.values) if _is_json else None
+
+
 def carry_task_log() -> contextlib.AbstractContextManager[None]:
     """Return what makes this thread's log that of another one, which enters it and leaves it before this one ends."""
-    return _carried(_current.path, _current.file)
+    return _carried(_current.path, _current.file, FIELDS.values)
 
 
 @contextlib.contextmanager
-def _carried(path: Path | None, file: TextIO | None) -> Iterator[None]:
-    _current.path, _current.file = path, file
+def _carried(path: Path | None, file: TextIO | None, fields: Mapping[str, str]) -> Iterator[None]:
+    _current.path, _current.file, FIELDS.values = path, file, fields
     try:
         yield
     finally:
         _current.path = _current.file = None
+        FIELDS.values = {}
 
 
 @contextlib.contextmanager
 def task_log(job_id: JobId, attempt: ExecutionAttemptId, name: str) -> Iterator[None]:
     """Send what this thread logs to the attempt's file until the end of the block."""
+    FIELDS.values = {"job": str(job_id), "task": name, "attempt": str(attempt)}
     path = None if _folder is None else task_log_path(_folder, job_id, attempt)
     file = None if path is None else _opened(path)
     if file is None:
-        yield
+        try:
+            yield
+        finally:
+            FIELDS.values = {}
         return
     _current.path, _current.file = path, file
     try:
@@ -136,6 +149,7 @@ def task_log(job_id: JobId, attempt: ExecutionAttemptId, name: str) -> Iterator[
         _log.info("%s, attempt %s of job %s, has ended", name, attempt, job_id)
     finally:
         _current.path = _current.file = None
+        FIELDS.values = {}
         file.close()
 
 

@@ -478,6 +478,13 @@ LOG_LEVEL = _option(
     "What the processes of a cluster log: messages of at least this level.",
     ("DEBUG", "INFO", "WARNING", "ERROR"),
 )
+LOG_FORMAT = _option(
+    "logging.format",
+    "string",
+    "text",
+    "Lines of all logs of a cluster, those of tasks too: text, or JSON objects with the ids of job and task.",
+    ("text", "json"),
+)
 LOG_FILES_MAX = _option("env.log.max", "int", "10", "Log files of each process that are kept.", minimum=1)
 LOG_FILE_SIZE = _option(
     "env.log.file-size", "size", "100mb", "Size at which a log file is put away and a new one begins.", minimum=1

@@ -2,6 +2,7 @@
 
     2026-11-21 10:03:04,123 INFO  engine.dispatcher.dispatcher [MainThread] - job ... is submitted
 
+``logging.format: json`` writes an object a line instead, in the logs of tasks too (``engine.log_format``).
 Values of keys that name a secret or a password are not written. Source: the pattern of Flink's log4j files.
 """
 
@@ -12,13 +13,13 @@ import sys
 from pathlib import Path
 
 from engine.config.loader import Configuration
-from engine.config.options import LOG_FILE_SIZE, LOG_FILES_MAX, LOG_LEVEL
+from engine.config.options import LOG_FILE_SIZE, LOG_FILES_MAX, LOG_FORMAT, LOG_LEVEL
 from engine.config.secret_keys import shown_text
 from engine.entrypoint.log_files import LogFileHandler
+from engine.log_format import line_formatter
 from engine.log_output import guard_output
 from engine.task_log import install_task_logs
 
-FORMAT = "%(asctime)s %(levelname)-5s %(name)s [%(threadName)s] - %(message)s"
 _log = logging.getLogger(__name__)
 
 
@@ -30,7 +31,7 @@ def set_up_logging(configuration: Configuration, log_file: Path | None, *, to_te
         handlers.append(LogFileHandler(log_file, configuration.get(LOG_FILE_SIZE), configuration.get(LOG_FILES_MAX)))
     if to_terminal or log_file is None:
         handlers.append(logging.StreamHandler(sys.stderr))
-    formatter = logging.Formatter(FORMAT)
+    formatter = line_formatter(configuration.get(LOG_FORMAT))
     if log_file is not None:
         install_task_logs(log_file.parent, formatter)
     root = logging.getLogger()

@@ -23,7 +23,7 @@ from engine.config.loader import Configuration
 from engine.config.options import FUNCTIONS_TIMEOUT
 from engine.functions.worker_user import is_inline, refuse_inline
 from engine.iomanager.spill_directory import spill_directories
-from engine.task_log import current_task_log
+from engine.task_log import current_task_log, json_fields
 
 if TYPE_CHECKING:
     from engine.functions.function_session import FunctionPlan, FunctionSession
@@ -63,6 +63,7 @@ class FunctionRunner:
         plan = plan._replace(
             folder="" if self._worker_user else spill_directories(configuration)[0],
             log_file="" if log_file is None else str(log_file),
+            log_fields=json_fields(),
             timeout_s=configuration.get(FUNCTIONS_TIMEOUT) / 1000,
         )
         if is_inline(configuration):

@@ -82,6 +82,8 @@ class FunctionPlan(NamedTuple):
     script_modules: Sequence[str] = ()
     #: file that takes what the function prints; "": the standard error of the process
     log_file: str = ""
+    #: what stands in each line that it logs, where logs are JSON; None: they are text
+    log_fields: dict[str, str] | None = None
     #: longest time that it may take for one row; 0: any
     timeout_s: float = 0.0
     #: entered while the session waits for its worker
@@ -184,6 +186,7 @@ class WorkerSession:
                 plan.timeout_s,
                 tuple(plan.script_modules),
                 bool(worker.user),
+                plan.log_fields,
             )
             worker.broadcast_bytes = sum(sizes)
             if worker.user:

@@ -56,6 +56,7 @@ from engine.functions.worker_protocol import (
     send_message,
 )
 from engine.functions.worker_user import become, log_descriptor
+from engine.log_format import JsonLines
 from engine.log_output import guard_output
 
 #: socket, two input memories, one result memory, trace
@@ -63,6 +64,9 @@ DESCRIPTOR_COUNT = 5
 _PR_SET_PDEATHSIG = 1
 #: objects made and kept until the collector of cycles looks at the young ones; Python's own is 700
 GC_THRESHOLD = 100_000
+_TEXT_FORMAT = "%(asctime)s %(levelname)-5s %(name)s - %(message)s"
+#: those that a function's module has not made itself
+_own_handlers: list[logging.Handler] = []
 
 
 def run_zygote(connection: socket.socket) -> None:
@@ -139,7 +143,7 @@ def serve(connection: socket.socket, inputs: tuple[SharedBatches, SharedBatches]
             log: str | int = message.log_file
             if message.are_opened:
                 message, log, descriptors = _named(message, descriptors, folders)
-            with output_to(log):
+            with output_to(log, message.log_fields):
                 run_function(TaskLink(connection, inputs, result), message, descriptors)
         except UserFunctionError as error:
             fields = (error.type_name, error.message, error.function_name, error.file, error.line, error.row)
@@ -189,15 +193,22 @@ def _long_calls(link: TaskLink, message: OpenFunction) -> LongCalls:
 
 
 @contextlib.contextmanager
-def output_to(log: str | int) -> Iterator[None]:
-    """Send what the function prints and logs to a file, which may be open; "": to where it goes anyway."""
+def output_to(log: str | int, fields: dict[str, str] | None = None) -> Iterator[None]:
+    """Send what the function prints and logs to a file, which may be open; "": to where it goes anyway.
+
+    ``fields``: lines that it logs are JSON, with these in each; None: they are text.
+    """
     if log == "":
         yield
         return
     # Line by line: what a function printed before it crashed is what a person looks for. No room for it is no failure.
     guard_output()
     if not logging.root.handlers:
-        logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)-5s %(name)s - %(message)s")
+        logging.basicConfig(level=logging.INFO)
+        _own_handlers.extend(logging.root.handlers)
+    formatter = logging.Formatter(_TEXT_FORMAT) if fields is None else JsonLines(fields)
+    for handler in _own_handlers:
+        handler.setFormatter(formatter)
     descriptor = log if isinstance(log, int) else log_descriptor(log)
     others = os.dup(1), os.dup(2)
     os.dup2(descriptor, 1)

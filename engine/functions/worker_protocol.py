@@ -67,6 +67,8 @@ class OpenFunction(msgspec.Struct, frozen=True, tag="open"):
     script_modules: tuple[str, ...] = ()
     #: whether modules and log ride along, opened
     are_opened: bool = False
+    #: what stands in each line that it logs, where logs are JSON; None: they are text
+    log_fields: dict[str, str] | None = None
 
 
 class ProcessBatch(msgspec.Struct, frozen=True, tag="batch"):

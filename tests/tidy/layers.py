@@ -9,6 +9,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors",),
     ("private_folder",),
     ("ids", "clock", "config", "fault_points", "log_output", "python_command", *_SHOWN),
+    ("log_format",),
     ("process_folder", "task_log"),
     ("memory",),
     ("graph",),

@@ -109,6 +109,7 @@ def parse_target(text: str) -> str:
 
 def add_script_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what every command that runs a script understands."""
+    parser.usage = "%(prog)s [options] JOB.py [args ...]"
     parser.add_argument(
         "-t",
         "--target",

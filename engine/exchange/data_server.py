@@ -185,9 +185,9 @@ class DataServer:
     @property
     def connection_count(self) -> int:
         """Connections that are open now, those that have proved nothing yet included."""
-        strangers = self._greeter.stranger_count if self._greeter is not None else 0
+        strangers = self._greeter.strangers if self._greeter is not None else ()
         with self._lock:
-            return strangers + len(self._connections)
+            return len({*strangers, *self._connections.values()})
 
     def close(self) -> None:
         """End all connections and threads. Idempotent."""

@@ -54,7 +54,7 @@ class Greeter:
         self._renewed = renewed
         self._acceptors: dict[socket.AddressFamily, asyncio.Task[None]] = {}
         #: oldest first  # written by: the loop
-        self._strangers: dict[asyncio.Task[None], None] = {}
+        self._strangers: dict[asyncio.Task[None], socket.socket] = {}
         self._evicted_count = 0
         self._told_s = float("-inf")
         self._is_running = threading.Event()
@@ -70,9 +70,9 @@ class Greeter:
         self._is_running.wait()
 
     @property
-    def stranger_count(self) -> int:
-        """Connections that have not proved themselves."""
-        return len(self._strangers)
+    def strangers(self) -> tuple[socket.socket, ...]:
+        """Connections that are being greeted; one that was taken over a moment ago may still be among them."""
+        return tuple(self._strangers.values())
 
     def close(self) -> None:
         """Accept and greet no more; joins the thread. Idempotent."""
@@ -123,7 +123,7 @@ class Greeter:
                 continue
             name = f"{peer[0]}:{peer[1]}" if isinstance(peer, tuple) else "this host"
             task = asyncio.ensure_future(self._meet(connection, name))
-            self._strangers[task] = None
+            self._strangers[task] = connection
             task.add_done_callback(self._forget)
             if len(self._strangers) > STRANGERS_MAX:
                 self._evict()

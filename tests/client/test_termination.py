@@ -12,7 +12,10 @@ from engine.client.termination import HungUpError, TerminatedError, after, leavi
 @pytest.fixture(autouse=True)
 def now(monkeypatch):
     """Signals of this test alone, in a time that stands still until it is moved."""
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    handlers = {
+        number: signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    }
     signals = termination._Signals()
     signals._is_watching_the_end = True
     clock = [100.0]

@@ -1,5 +1,5 @@
 # Everyday verbs. Each works from a fresh checkout: the environment is made where it is missing.
-.PHONY: build debug test tidy chaos soak torture acceptance coverage mutation asan bench quickstart wheel clean
+.PHONY: build debug test tidy chaos soak torture acceptance coverage mutation asan bench quickstart wheel docs clean
 
 PYTHON = .venv/bin/python
 # its other ways of tracing know nothing of Cython's plugin, and leave .pyx out with a warning
@@ -84,6 +84,10 @@ wheel: build      ## source distribution and wheel, in dist/; the wheel is built
 	rm -rf dist
 	$(PYTHON) -c 'from setuptools.build_meta import build_sdist; build_sdist("dist")'
 	$(PYTHON) -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist dist/drey-*.tar.gz
+
+docs:             ## the documentation as pages, in build/docs; strict: a link that leads nowhere ends it
+	bash -c 'source bin/config.sh && ensure_environment docs'
+	NO_MKDOCS_2_WARNING=1 DISABLE_MKDOCS_2_WARNING=true $(PYTHON) -m mkdocs build --quiet --config-file docs/mkdocs.yml
 
 clean:            ## build products (the environment stays)
 	find engine tests \( -name '*.so' -o -name '*.c' -o -name '*.html' \) -delete

@@ -1,0 +1,50 @@
+"""Writes reference/api.md: every public name of ``engine``, which mkdocstrings fills from its docstring."""
+
+import mkdocs_gen_files
+
+import engine
+from engine.api.string_expressions import StringExpressions
+from engine.api.time_expressions import TimeExpressions
+
+_GROUPS = (
+    ("Environment", ("Environment",)),
+    ("DataSet", ("DataSet",)),
+    ("Expressions", ("col", "lit", "when")),
+    ("Aggregates", ("count", "count_distinct", "sum_", "avg", "min_", "max_", "first", "last", "stddev", "variance")),
+    ("Results", ("JobResult", "Row", "JoinHint")),
+)
+#: what is reached from a public name, by the place where it is defined
+_REACHED = {
+    "Expressions": (
+        "engine.api.expression.Expr",
+        f"{StringExpressions.__module__}.{StringExpressions.__qualname__}",
+        f"{TimeExpressions.__module__}.{TimeExpressions.__qualname__}",
+    ),
+    "DataSet": ("engine.api.grouped.GroupedDataSet",),
+    "Python functions": ("engine.functions.user_function.FunctionContext", "engine.functions.user_function.Counter"),
+}
+
+
+def _place(name: str) -> str:
+    """Return where a public name is defined."""
+    value = getattr(engine, name)
+    return f"{value.__module__}.{value.__qualname__}"
+
+
+def _page() -> str:
+    lines = ["# API", "", "Everything that a script imports: `from engine import ...`.", ""]
+    named = {name for _, names in _GROUPS for name in names}
+    errors = [name for name in engine.__all__ if name.endswith(("Error", "Warning"))]
+    missing = set(engine.__all__) - named - set(errors)
+    if missing:
+        raise RuntimeError(f"no group of the reference has {sorted(missing)}")
+    groups = dict(_GROUPS) | {"Python functions": (), "Errors": tuple(errors)}
+    for title, names in groups.items():
+        lines += [f"## {title}", ""]
+        for place in (*map(_place, names), *_REACHED.get(title, ())):
+            lines += [f"::: {place}", "    options:", "      heading_level: 3", ""]
+    return "\n".join(lines)
+
+
+with mkdocs_gen_files.open("reference/api.md", "w") as page:
+    page.write(_page())

@@ -1,0 +1,76 @@
+"""Writes reference/rest.md from the table of routes, and puts the same OpenAPI document beside it.
+
+The words on a route are those of its module's header, where a line is ``METHOD /path   what it answers``.
+"""
+
+import importlib
+import json
+import pkgutil
+import re
+from itertools import groupby
+from typing import Any
+from unittest.mock import MagicMock
+
+import mkdocs_gen_files
+
+import engine.rest
+from engine.rest.openapi import openapi_document
+from engine.rest.routes import rest_routes
+from engine.rpc.http_messages import Access, Route
+
+_LINE = re.compile(r"^([A-Z]+)\s+(/\S*)\s{2,}(\S.*)$")
+_WHO = {
+    Access.OPEN_GET: "open",
+    Access.CANCEL: "signed, or who may cancel",
+    Access.SECRET: "signed",
+}
+_HEAD = """# REST
+
+Paths and field names are Flink's. Every path is there under `/v1` as well. A cluster answers at
+`http://localhost:8081`, and describes itself at `/openapi.json`; [the same document](openapi.json) is part of this
+documentation.
+
+`open`: anybody on this machine; beyond it the secret's holders, the read token, or a client certificate
+([security](../operating/security.md)). `signed`: a signature with the cluster's secret. `signed, or who may cancel`:
+the readers too, where `web.cancel.enable` lets them. An error is `{"errors": ["..."]}`, its first line the root cause.
+
+"""
+
+
+def _texts() -> dict[tuple[str, str], str]:
+    """Return what the headers of the modules say of routes."""
+    texts = {}
+    for module in pkgutil.iter_modules(engine.rest.__path__, "engine.rest."):
+        header = importlib.import_module(module.name).__doc__ or ""
+        for line in header.splitlines():
+            if match := _LINE.match(line.strip()):
+                texts[match[1], match[2].partition("?")[0]] = match[3]
+    return texts
+
+
+def _is_refused(route: Route) -> bool:
+    return route.handler.__name__ == "refuse"
+
+
+def _page(routes: list[Route]) -> str:
+    texts = _texts()
+    lines = [_HEAD]
+    answered = sorted((route for route in routes if not _is_refused(route)), key=lambda route: route.path)
+    for title, group in groupby(answered, lambda route: route.path.split("/")[1] or "pages"):
+        lines += [f"## {title}", "", "| method | path | who | |", "|---|---|---|---|"]
+        for route in group:
+            text = texts.get((route.method, route.path), "").replace("|", "\\|")
+            lines.append(f"| {route.method} | `{route.path}` | {_WHO[route.access]} | {text} |")
+        lines.append("")
+    lines += ["## Known, and refused", "", "Flink's paths of streaming and of JAR files; the answer says why.", ""]
+    lines += [f"* {route.method} `{route.path}`" for route in routes if _is_refused(route)]
+    return "\n".join(lines) + "\n"
+
+
+# Routes ask for services when they are called, and none is called here.
+_services: Any = MagicMock()
+_routes = [route for route in rest_routes(_services) if not route.path.startswith("/v1")]
+with mkdocs_gen_files.open("reference/rest.md", "w") as page:
+    page.write(_page(_routes))
+with mkdocs_gen_files.open("reference/openapi.json", "w") as document:
+    json.dump(openapi_document(_routes), document, indent=1)

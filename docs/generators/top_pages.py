@@ -1,0 +1,13 @@
+"""Writes changelog.md and contributing.md: copies of the files at the top, their links turned into those of pages."""
+
+import re
+from pathlib import Path
+
+import mkdocs_gen_files
+
+_TOP = Path(__file__).resolve().parents[2]
+
+for _name in ("CHANGELOG.md", "CONTRIBUTING.md"):
+    _text = (_TOP / _name).read_text(encoding="utf-8")
+    with mkdocs_gen_files.open(_name.lower(), "w") as _page:
+        _page.write(re.sub(r"\]\(docs/pages/", "](", _text))

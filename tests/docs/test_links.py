@@ -1,0 +1,88 @@
+"""What the documentation links to is there; its pages are built without a warning and load nothing from elsewhere."""
+
+import os
+import re
+import subprocess
+import sys
+from importlib.util import find_spec
+
+import pytest
+import yaml
+
+from tests.docs.pages import FOLDER, GENERATED, PAGES, anchors_of, blocks_of, relative, without_code
+from tests.tidy.imports import ROOT
+
+_LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+#: what a page loads by itself; a link that a reader may follow is none
+_LOADED = re.compile(r"<(?:script|img|link|iframe|source)\b[^>]*\b(?:src|href)=\"?(?:https?:)?//[^\s>]*")
+
+
+def test_links_lead_to_files_and_headings():
+    broken = []
+    for page in PAGES:
+        for target in _LINK.findall(without_code(page.read_text(encoding="utf-8"))):
+            if target.startswith(("http://", "https://", "mailto:")):
+                continue
+            name, _, anchor = target.partition("#")
+            path = (page.parent / name).resolve() if name else page
+            if path in GENERATED:
+                continue
+            if not path.exists() or (anchor and anchor not in anchors_of(path)):
+                broken.append(f"{relative(page)}: {target}")
+    assert broken == []
+
+
+def test_every_page_is_in_the_navigation():
+    text = (ROOT / "docs" / "mkdocs.yml").read_text(encoding="utf-8")
+    nav = yaml.safe_load(text)["nav"]
+    named = set()
+
+    def walk(entry):
+        if isinstance(entry, str):
+            named.add(FOLDER / entry)
+        else:
+            for value in entry.values() if isinstance(entry, dict) else entry:
+                walk(value)
+
+    walk(nav)
+    pages = {page for page in PAGES if page.is_relative_to(FOLDER)}
+    assert named == pages | {path for path in GENERATED if path.suffix == ".md"}
+
+
+def test_the_readme_is_short():
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 150
+
+
+def test_blocks_are_found_with_their_marks_and_outputs():
+    text = "a\n\n```python\nx = 1\nprint(x)\n```\n\n```text\n1\n```\n\n<!-- not run: why -->\n```python\ny\n```\n"
+    first, second = blocks_of(text, "python")
+    assert (first.code, first.line, first.reason, first.output) == ("x = 1\nprint(x)\n", 4, "", "1\n")
+    assert (second.code, second.reason, second.output) == ("y\n", "why", None)
+
+
+@pytest.mark.thorough
+@pytest.mark.skipif(find_spec("mkdocs_gen_files") is None, reason="the extra docs is not installed")
+def test_the_pages_are_built_without_a_warning_and_load_nothing_from_elsewhere(tmp_path):
+    site = tmp_path / "site"
+    command = [
+        sys.executable,
+        "-m",
+        "mkdocs",
+        "build",
+        "-q",
+        "--config-file",
+        "docs/mkdocs.yml",
+        "--site-dir",
+        str(site),
+    ]
+    quiet = {"NO_MKDOCS_2_WARNING": "1", "DISABLE_MKDOCS_2_WARNING": "true"}
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env=os.environ | quiet, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    pages = sorted(site.rglob("*.html"))
+    assert len(pages) > 20
+    for page in pages:
+        assert not _LOADED.findall(page.read_text(encoding="utf-8")), page.name
+    styles = "".join(path.read_text(encoding="utf-8") for path in site.rglob("*.css"))
+    assert not re.search(r"url\(\s*[\"']?(?:https?:)?//", styles)
+    api = (site / "reference" / "api.html").read_text(encoding="utf-8")
+    assert 'id="engine.api.data_set.DataSet.join"' in api or "DataSet.join" in api

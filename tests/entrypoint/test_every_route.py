@@ -37,6 +37,7 @@ def daemon_of(kind, tmp_path, bind_host, further=None):
     settings = {
         "rest.port": "0",
         "security.secret-file": str(tmp_path / "cluster.secret"),
+        "security.read-token-file": str(tmp_path / "read.token"),
         "jobmanager.bind-host": bind_host,
         "taskmanager.bind-host": bind_host,
         "jobmanager.rpc.address": "localhost",

@@ -21,12 +21,14 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable
+from functools import partial
 from typing import TypeVar
 
 import msgspec
 
 from engine.client.leader_answers import NOT_RECOVERED
 from engine.clock import SystemClock
+from engine.closing import close_all_async
 from engine.dispatcher.job_archive import EndedJob
 from engine.dispatcher.job_handle import BrokenJobError, JobElsewhereError, StoredEnd, TakenJob
 from engine.dispatcher.job_keeper import JobKeeper, pauses_s
@@ -407,15 +409,20 @@ class Dispatcher(RpcEndpoint):
         return self._rpc.connect(running.job_master.address, self._epoch)
 
     async def stop(self) -> None:
-        """Stop all JobMasters, then this endpoint."""
-        for running in tuple(self._running.values()):
-            self._rpc.stop(running.job_master)
-            await running.job_master.stop()
-            if not running.outcome.done():
-                running.outcome.set_result(running.job_master.outcome.result())
-        for taken in self._recovered:
-            await taken.journal.close()
-        await super().stop()
+        """Stop all JobMasters, then this endpoint; every one, the first error is raised."""
+        await close_all_async(
+            [
+                *(partial(self._stop_job_master, running) for running in self._running.values()),
+                *(taken.journal.close for taken in self._recovered),
+                super().stop,
+            ]
+        )
+
+    async def _stop_job_master(self, running: _RunningJob) -> None:
+        self._rpc.stop(running.job_master)
+        await running.job_master.stop()
+        if not running.outcome.done():
+            running.outcome.set_result(running.job_master.outcome.result())
 
 
 def _unread_overview(job_id: JobId) -> JobOverview:

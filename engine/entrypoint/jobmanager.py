@@ -16,14 +16,16 @@ import os
 import signal
 import sys
 import uuid
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 from engine.blob.blob_server import BlobServer
 from engine.blob.blob_store import BlobStore
 from engine.client.elected_leader import zookeeper_settings
 from engine.client.leader_answers import NOT_LEADING
 from engine.clock import SystemClock
+from engine.closing import close_all_async
 from engine.config.options import (
     BLOB_SIZE_MAX,
     HA_TYPE,
@@ -138,24 +140,17 @@ class JobManager:
     async def stop(self, reason: str) -> None:
         """Stop everything in reverse; every step runs, the first error is raised."""
         self._is_stopping = True
-        steps: list[Callable[[], Awaitable[None]]] = [self._leave_election, self._end_leaderships, self._server.stop]
-        first_error: Exception | None = None
-        for step in steps:
-            try:
-                await step()
-            except Exception as error:
-                _log.exception("a part of the JobManager did not stop cleanly")
-                first_error = first_error or error
-        self._blocking_work.shutdown(wait=True)
-        self._own_folder.close()
-        if first_error is not None:
-            raise first_error
-
-    async def _leave_election(self) -> None:
-        """Have another JobManager lead; closing may wait for ZooKeeper."""
-        for part in (self._election, self._retrieval):
-            if part is not None:
-                await asyncio.to_thread(part.close)
+        # Another JobManager leads first; closing may wait for ZooKeeper.
+        seats = [part for part in (self._election, self._retrieval) if part is not None]
+        await close_all_async(
+            [
+                *(partial(asyncio.to_thread, part.close) for part in seats),
+                self._end_leaderships,
+                self._server.stop,
+                self._blocking_work.shutdown,
+                self._own_folder.close,
+            ]
+        )
 
     async def _end_leaderships(self) -> None:
         """Stop the leading components."""

@@ -14,10 +14,12 @@ import asyncio
 import logging
 from collections.abc import Callable
 from concurrent.futures import Executor
+from functools import partial
 from pathlib import Path
 
 from engine.blob.blob_server import BlobServer
 from engine.clock import Clock
+from engine.closing import close_all_async
 from engine.config.loader import Configuration
 from engine.config.options import (
     HA_TYPE,
@@ -129,12 +131,10 @@ class LeadingComponents:
         dispatcher.spawn(self._blobs.sweep(lambda: dispatcher.running_job_ids), "blobs of no job")
 
     async def stop(self) -> None:
-        """Stop them; jobs that run are suspended."""
-        for endpoint in self._endpoints:
-            try:
-                await endpoint.stop()
-            finally:
-                self._rpc.stop(endpoint)
+        """Stop them, every one; jobs that run are suspended. The first error is raised."""
+        await close_all_async(
+            [step for endpoint in self._endpoints for step in (endpoint.stop, partial(self._rpc.stop, endpoint))]
+        )
 
     def _release(self, job_id: JobId) -> None:
         """Have TaskExecutors drop a job that is over; those that register later hear it then."""

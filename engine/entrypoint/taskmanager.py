@@ -13,8 +13,9 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import psutil
 
@@ -23,6 +24,7 @@ from engine.blob.blob_store import BlobStore
 from engine.blob.module_store import BlobModuleStore
 from engine.client.elected_leader import zookeeper_settings
 from engine.clock import SystemClock
+from engine.closing import close_all_async
 from engine.config.options import (
     BLOB_SIZE_MAX,
     CANCELLATION_TIMEOUT,
@@ -145,37 +147,24 @@ class TaskManager:
 
     async def stop(self, reason: str) -> None:
         """Give everything back in reverse; every step runs, the first error is raised."""
-        steps: list[Callable[[], Awaitable[None]]] = [self._server.stop, self._close_resources]
+        steps: list[Callable[[], Awaitable[None] | None]] = []
         if self._task_executor is not None:
-            steps.insert(0, lambda: self._leave(reason))
-        first_error: Exception | None = None
-        for step in steps:
-            try:
-                await step()
-            except Exception as error:
-                _log.exception("a part of the TaskManager did not stop cleanly")
-                first_error = first_error or error
-        if first_error is not None:
-            raise first_error
+            steps += self._leaving(self._task_executor, reason)
+        steps += (self._server.stop, self._blocking_work.shutdown)
+        if self._resources is not None:
+            steps.append(partial(asyncio.to_thread, self._resources.close))
+        await close_all_async([*steps, self._blob_folder.close])
 
-    async def _leave(self, reason: str) -> None:
+    def _leaving(self, task_executor: TaskExecutor, reason: str) -> Iterator[Callable[[], Awaitable[None] | None]]:
         """Say that what runs here is lost, so that it begins elsewhere at once, then cancel it."""
-        assert self._task_executor is not None, "only a started TaskManager leaves"
         if self._registering is not None:
             self._registering.cancel()
         if self._retrieval is not None:
-            await asyncio.to_thread(self._retrieval.close)
-        await self._task_executor.disconnect(reason)
-        await self._task_executor.stop()
-        self._server.rpc.stop(self._task_executor)
-        await self._insight.stop()
-        self._server.rpc.stop(self._insight)
-
-    async def _close_resources(self) -> None:
-        self._blocking_work.shutdown(wait=True)
-        if self._resources is not None:
-            await asyncio.get_running_loop().run_in_executor(None, self._resources.close)
-        self._blob_folder.close()
+            yield partial(asyncio.to_thread, self._retrieval.close)
+        yield partial(task_executor.disconnect, reason)
+        for endpoint in (task_executor, self._insight):
+            yield endpoint.stop
+            yield partial(self._server.rpc.stop, endpoint)
 
     def _data_plane(self) -> DataPlaneSettings:
         configuration = self._configuration

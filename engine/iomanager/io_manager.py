@@ -24,6 +24,7 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
+from engine.closing import close_all
 from engine.config.options import TMP_DIRS
 from engine.errors import ConfigurationError, SpillError
 from engine.iomanager.io_buffers import IoBuffers
@@ -140,19 +141,12 @@ class IOManager:
     def close(self) -> None:
         """Close every space, join the threads, remove the folders; idempotent.
 
-        Raises: SpillError, the first that was met, after everything else was closed.
+        Raises: the first SpillError, after everything else was closed.
         """
         if self._closed:
             return
         self._closed = True
-        failures: list[SpillError] = []
-        for action in [*(space.close for space in list(self._spaces)), *(d.close for d in self._directories)]:
-            try:
-                action()
-            except SpillError as error:
-                failures.append(error)
-        if failures:
-            raise failures[0]
+        close_all([*(space.close for space in self._spaces), *(folder.close for folder in self._directories)])
 
     def __enter__(self) -> IOManager:
         return self

@@ -18,8 +18,10 @@ from __future__ import annotations
 
 import errno
 import threading
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import partial
 
+from engine.closing import close_all
 from engine.errors import DiskFullError, SpillError, TaskCancelledError
 from engine.iomanager.io_buffers import IoBuffers
 from engine.iomanager.spill_directory import SpillDirectory
@@ -143,19 +145,19 @@ class SpillSpace:
         if self._closed:
             return
         self._closed = True
-        failures: list[SpillError] = []
-        for reader in list(self._readers):
-            reader.close()
-        for writer in list(self._writers):
-            _collect(failures, writer.discard)
+        close_all(self._endings())
+
+    def _endings(self) -> Iterator[Callable[[], None]]:
+        yield from [reader.close for reader in self._readers]
+        yield from [writer.discard for writer in self._writers]
+        yield self._close_values
+        yield from [file.delete for file in self._files]
+        yield partial(self._on_close, self)
+
+    def _close_values(self) -> None:
         with self._values_lock:
             if self._values is not None:
-                _collect(failures, self._values.close)
-        for file in list(self._files):
-            _collect(failures, file.delete)
-        self._on_close(self)
-        if failures:
-            raise failures[0]
+                self._values.close()
 
     def __enter__(self) -> SpillSpace:
         return self
@@ -240,10 +242,3 @@ def _remove(extents: Sequence[tuple[str, SpillDirectory]]) -> None:
             failure = failure or error
     if failure is not None:
         raise SpillError(f"a spill file cannot be removed: {failure}") from failure
-
-
-def _collect(failures: list[SpillError], action: Callable[[], None]) -> None:
-    try:
-        action()
-    except SpillError as error:
-        failures.append(error)

@@ -9,13 +9,15 @@ One election stands for all components, as one latch does in a real JobManager. 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Protocol
 
 import msgspec
 
 from engine.clock import Clock
+from engine.closing import close_all_async
 from engine.dispatcher.dispatcher import DISPATCHER_ADDRESS, Dispatcher
 from engine.dispatcher.job_keeper import JobKeeper
 from engine.dispatcher.job_storage import StoredJobs
@@ -126,24 +128,12 @@ class ClusterComponents:
 
     async def stop(self) -> None:
         """Stop everything in reverse; every step runs, the first error is raised."""
-        errors: list[BaseException] = []
+        steps: list[Callable[[], Awaitable[None] | None]] = []
         for endpoint in (self._dispatcher, self.task_executor, self._resource_manager):
             if endpoint is not None:
-                try:
-                    await endpoint.stop()
-                except Exception as error:
-                    errors.append(error)
-                self._rpc.stop(endpoint)
-        self._retrieval.close()
-        self._election.close()
-        self._blocking_work.shutdown(wait=True)
-        self._storage.close()
-        try:
-            self.resources.close()
-        except Exception as error:
-            errors.append(error)
-        if errors:
-            raise errors[0]
+                steps += (endpoint.stop, partial(self._rpc.stop, endpoint))
+        steps += (self._retrieval.close, self._election.close, self._blocking_work.shutdown, self._storage.close)
+        await close_all_async([*steps, self.resources.close])
 
     # ---- LeaderContender, LeaderRetrievalListener ----
 

@@ -16,6 +16,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from engine.closing import close_all
 from engine.config.loader import configuration_from_texts
 from engine.config.options import BUFFER_TIMEOUT
 from engine.exchange.record_writer import RecordWriter
@@ -278,11 +279,4 @@ class BatchTask:
             steps.append(writer.close)
         steps.extend(task_input.close for task_input in self._inputs.values())
         steps.append(self._context.close)
-        first_error: BaseException | None = None
-        for close in steps:
-            try:
-                close()
-            except BaseException as error:
-                first_error = first_error or error
-        if first_error is not None:
-            raise first_error
+        close_all(steps)

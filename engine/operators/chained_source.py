@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from engine.closing import close_all
 from engine.operators.drivers import SourceDriver
 from engine.operators.registry import make_operator
 
@@ -74,6 +75,4 @@ class ChainedSource:
 
     def close(self) -> None:
         """Close the source and what is behind it."""
-        self._source.close()
-        for operator in self._operators:
-            operator.close()
+        close_all([self._source.close, *(operator.close for operator in self._operators)])

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from engine.closing import close_all
 from engine.config.loader import Configuration
 from engine.config.options import FORCE_SPILL
 from engine.errors import TaskCancelledError
@@ -208,15 +209,7 @@ class TaskContext:
         """Close all spaces and pools; runs every step and raises the first error."""
         self.count_resources()
         self.arrow_peak.close()
-        first_error: Exception | None = None
-        closers = [space.close for space in self._spaces] + [pool.close for pool in self._pools]
-        for close in closers:
-            try:
-                close()
-            except Exception as error:
-                first_error = first_error or error
-        if first_error is not None:
-            raise first_error
+        close_all([*(space.close for space in self._spaces), *(pool.close for pool in self._pools)])
 
 
 class ChainedOperator:

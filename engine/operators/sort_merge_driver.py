@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from engine.closing import close_all
 from engine.exchange.elements import OversizedRow, RowPage
 from engine.expressions.schema_bridge import to_arrow_schema
 from engine.graph.operator_descriptor import SortMergeJoinOperator
@@ -129,9 +130,4 @@ class SortMergeJoinDriver:
         """Give pages and files back."""
         join, self._join = self._join, None
         sorters, self._sorters = self._sorters, []
-        try:
-            if join is not None:
-                join.close()
-        finally:
-            for sorter in sorters:
-                sorter.close()
+        close_all([*(() if join is None else (join.close,)), *(sorter.close for sorter in sorters)])

@@ -40,6 +40,7 @@ from engine.sort.loser_tree cimport tree_build, tree_create, tree_destroy, tree_
 from engine.sort.radix_sort cimport IndexEntry
 from engine.sort.sorted_run cimport RunSlice, RunWriter, SortedRun
 
+from engine.closing import close_all
 from engine.errors import CorruptBlockError, ResourceError
 
 cdef enum:
@@ -437,15 +438,7 @@ cdef class RunMerger:
 
     def close(self):
         """Close every reader; idempotent. All are closed, the first error is raised."""
-        errors = []
         readers, self._readers = self._readers, []
         for leaf in range(self._tree.leaf_count):
             self._tree.rows[leaf] = NULL
-        for reader in readers:
-            try:
-                if reader is not None:
-                    reader.close()
-            except OSError as error:
-                errors.append(error)
-        if errors:
-            raise errors[0]
+        close_all([reader.close for reader in readers if reader is not None])

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,7 @@ import msgspec
 import pyarrow as pa
 
 from engine.clock import Clock
+from engine.closing import close_all
 from engine.config.loader import Configuration
 from engine.connectors.arrow_decay import set_decay
 from engine.exchange.buffer_pool import NetworkBufferPool
@@ -167,7 +168,7 @@ class ProcessResources:
         leaks = services.memory_manager.leak_report()
         for leak in leaks:
             _log.error("managed memory: %s", leak)
-        steps: tuple[Callable[[], None], ...] = (
+        steps = (
             services.function_runner.close,
             *(() if services.data_plane is None else (services.data_plane.close,)),
             services.partition_manager.close,
@@ -176,11 +177,4 @@ class ProcessResources:
             services.io_manager.close,
             services.memory_manager.close,
         )
-        first_error: Exception | None = None
-        for step in steps:
-            try:
-                step()
-            except Exception as error:
-                first_error = first_error or error
-        if first_error is not None:
-            raise first_error
+        close_all(steps)

@@ -166,6 +166,29 @@ def test_a_job_that_is_cancelled_while_it_is_being_stored_does_not_run_to_its_en
     scenario([1], body)
 
 
+def test_a_job_master_that_cannot_stop_keeps_neither_the_others_nor_the_dispatcher_from_stopping():
+    async def body(cluster):
+        graphs = [job_graph([1], names=["wait"]) for _ in range(2)]
+        for fakes in cluster.resources:
+            fakes.bodies["wait"] = lambda task: task.wait_cancelled()
+        for graph in graphs:
+            await cluster.gateway.ask(SubmitJob(graph))
+        first, second = (cluster.dispatcher._running[graph.job_id] for graph in graphs)
+        stop = first.job_master.stop
+
+        async def stop_and_fail():
+            first.job_master.stop = stop
+            await stop()
+            raise OSError("the journal cannot be closed")
+
+        first.job_master.stop = stop_and_fail
+        with pytest.raises(OSError, match="journal"):
+            await cluster.dispatcher.stop()
+        assert second.outcome.done() and not cluster.dispatcher._background
+
+    scenario([2], body)
+
+
 def test_slots_are_registered_requested_assigned_offered_and_used_in_this_order():
     async def body(cluster):
         outcome = await cluster.run(job_graph([1]))

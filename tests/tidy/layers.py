@@ -6,7 +6,7 @@
 #: what people are shown
 _SHOWN = ("shown_text", "user_warnings")
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("errors",),
+    ("errors", "closing"),
     ("private_folder",),
     ("ids", "clock", "config", "fault_points", "log_output", "python_command", *_SHOWN),
     ("log_format",),

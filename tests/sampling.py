@@ -1,4 +1,4 @@
-"""Samples of the tests that a parametrization makes: the default run needs few of what ``make torture`` runs whole.
+"""Samples of the tests that a parametrization makes: a run needs few of what ``make torture`` runs whole.
 
 ``@pytest.mark.sample("values")``: every value of every parameter, fixtures with parameters among them, is in at least
 one of the tests that are kept; ``"pairs"``: every two values of two parameters are. Operators meet types, nulls, skew
@@ -31,17 +31,27 @@ def keep_samples(config, items):
     if IS_TORTURE:
         _drop(config, items, not_of_this_part(items))
         return
+    _drop(config, items, left_out(items, _size_that_is_marked))
+
+
+def _size_that_is_marked(item):
+    mark = item.get_closest_marker("sample")
+    return None if mark is None else SIZES[mark.args[0]]
+
+
+def left_out(items, size_of):
+    """Return the tests that a sample leaves out; ``size_of(item)``: members that are to meet, None: it is no sample."""
     groups = defaultdict(list)
     for item in items:
-        mark = item.get_closest_marker("sample")
-        if mark is not None and hasattr(item, "callspec"):
-            groups[item.path, item.originalname, SIZES[mark.args[0]]].append(item)
+        size = size_of(item) if hasattr(item, "callspec") else None
+        if size is not None:
+            groups[item.path, item.originalname, size].append(item)
     dropped = set()
     for (_, _, size), tests in groups.items():
         cases = [tuple((name, id(value)) for name, value in test.callspec.params.items()) for test in tests]
         chosen = sample(cases, size)
         dropped.update(test for index, test in enumerate(tests) if index not in chosen)
-    _drop(config, items, dropped)
+    return dropped
 
 
 def _drop(config, items, dropped):

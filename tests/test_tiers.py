@@ -26,6 +26,9 @@ FILES = {
         def test_long(): pass
         @pytest.mark.alone
         def test_still(): pass
+        @pytest.mark.parametrize("a", [1, 2])
+        @pytest.mark.parametrize("b", [3, 4])
+        def test_pairs(a, b): pass
     """,
     "tests_here/test_two.py": """
         import pytest
@@ -55,9 +58,10 @@ def run(pytester, monkeypatch):
 
 
 def test_a_run_takes_what_its_options_say(run):
-    assert run() == ["quick", "still", "small_cluster"]
-    assert run("--all") == ["quick", "long", "still", "small_cluster"]
-    assert run("--rest") == ["long", "cluster"]
+    assert run() == ["quick", "pairs[3-1]", "pairs[4-2]", "still", "small_cluster"]
+    pairs = ["pairs[3-1]", "pairs[3-2]", "pairs[4-1]", "pairs[4-2]"]
+    assert run("--all") == ["quick", "long", *pairs, "still", "small_cluster"]
+    assert run("--rest") == ["long", "pairs[3-2]", "pairs[4-1]", "cluster"]
 
 
 def test_what_is_named_runs_whatever_its_markers(run):
@@ -67,7 +71,7 @@ def test_what_is_named_runs_whatever_its_markers(run):
 
 def test_chaos_brings_clusters_into_every_run(run, monkeypatch):
     monkeypatch.setenv("CHAOS", "short")
-    assert run() == ["quick", "still", "cluster", "small_cluster"]
+    assert run() == ["quick", "pairs[3-1]", "pairs[4-2]", "still", "cluster", "small_cluster"]
 
 
 def item(folder, *markers):

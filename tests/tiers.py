@@ -2,13 +2,13 @@
 
 A test says by its markers what it costs, and one rule decides:
 
-    no marker          quick: every run takes it
+    no marker          quick: every run takes it; of its parametrizations so many that each value of each is in one
     ``thorough``       more of what quick tests show, or longer: ``--all`` and ``--rest`` take it
     ``processes``      starts clusters or quorums of real processes: ``--rest`` takes it, and a run with ``CHAOS`` set
 
     bin/run-tests           quick
-    bin/run-tests --all     quick and thorough: everything but ``processes``
-    bin/run-tests --rest    thorough and processes: what the run without options leaves out, nothing twice
+    bin/run-tests --all     quick and thorough, all parametrizations (tests/sampling.py): everything but ``processes``
+    bin/run-tests --rest    what the run without options leaves out of --all, and processes: nothing runs twice
 
 What the command line names by folder, file or test runs whatever its markers. ``@pytest.mark.quick`` on a test takes
 away what its module is marked with.
@@ -28,6 +28,8 @@ import tempfile
 from pathlib import Path
 
 import pytest
+
+from tests.sampling import left_out
 
 #: the nearest of these decides
 TIERS = ("quick", "thorough", "processes")
@@ -82,20 +84,33 @@ def tier_of(item):
 def tiers_taken(config):
     """Return the tiers of a run whose command line names no tests."""
     if config.getoption("rest"):
-        return {"thorough", "processes"}
+        return {"quick", "thorough", "processes"}
     taken = {"quick", "thorough"} if config.getoption("all") else {"quick"}
     return taken | {"processes"} if os.environ.get("CHAOS") else taken
 
 
 def keep_tiers(config, items):
-    """Take the tests of other tiers out of ``items``; those that run alone come last."""
+    """Take the tests of other runs out of ``items``; those that run alone come last."""
     if not is_named(config):
         taken = tiers_taken(config)
-        left_out = [item for item in items if tier_of(item) not in taken]
-        if left_out:
-            config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if tier_of(item) in taken]
+        kept = [item for item in items if tier_of(item) in taken]
+        if config.getoption("rest"):
+            quick = set(quick_of(items))
+            kept = [item for item in kept if item not in quick]
+        elif not config.getoption("all"):
+            sampled = set(quick_of(items))
+            kept = [item for item in kept if tier_of(item) != "quick" or item in sampled]
+        chosen = set(kept)
+        config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
+        items[:] = kept
     items.sort(key=is_alone)
+
+
+def quick_of(items):
+    """Return the quick tests, of each parametrization so many that every value of every parameter is in one."""
+    quick = [item for item in items if tier_of(item) == "quick"]
+    dropped = left_out(quick, lambda item: 1)
+    return [item for item in quick if item not in dropped]
 
 
 def is_alone(item):

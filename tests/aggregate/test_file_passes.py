@@ -31,6 +31,7 @@ def keys_of(case, rows):
     return pa.array(keys)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("pages", [6, 12, 32])
 @pytest.mark.parametrize("case", ["one row a group", "ten rows a group", "wide keys", "a heavy key"])
 def test_states_of_a_hundred_times_the_memory_are_written_twice_at_most(workshop, pages, case):

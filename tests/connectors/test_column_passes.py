@@ -229,6 +229,7 @@ def test_small_row_groups_are_read_without_asking(tmp_path, monkeypatch):
     assert sum(batch.num_rows for batch in ParquetReader(spec, spec.splits)) == 1000
 
 
+@pytest.mark.thorough
 def test_a_writer_with_little_memory_writes_small_row_groups_and_dictionaries(tmp_path, monkeypatch):
     share = ArrowShare(8 << 20)
     monkeypatch.setattr(parquet_writer, "process_share", share)

@@ -214,6 +214,7 @@ def test_columns_without_nulls_and_of_nulls_only(small_pages, new_space, tmp_pat
     assert read(path, ("blob", "none"), new_space).to_pydict() == table.to_pydict()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("dictionary", [True, False])
 @pytest.mark.parametrize("compression", ["none", "snappy"])
 def test_each_bit_of_headers_and_of_a_chunks_end_is_seen(small_pages, new_space, tmp_path, compression, dictionary):

@@ -211,6 +211,7 @@ def test_a_writer_that_says_nothing_is_an_error_in_time(
         gate.close()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("towards_reader", [True, False])
 @pytest.mark.parametrize("flip_at", [5, 100, 900, 1500, 2600, 5000, 40_000])
 def test_a_flipped_bit_within_tls_is_an_error_and_never_a_wrong_row(

@@ -155,6 +155,7 @@ def far_process(folder: Path, kind: str, amount: str) -> Iterator[tuple[subproce
             process.kill()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["HASH", "BROADCAST"])
 @pytest.mark.parametrize("way", [0, 1])
 def test_another_process_is_read_as_this_one_is(world: RemoteWorld, tmp_path: Path, kind: str, way: int) -> None:

@@ -98,6 +98,7 @@ def test_a_writer_notices_that_the_rest_of_a_frame_does_not_come(make_world: Any
     assert "closed" in read_through(make_world(None, 0.5), 5, False, False, cut)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("towards_reader", [True, False])
 @pytest.mark.parametrize("cut", [None, 1, 4, 5, 20])
 def test_a_tls_record_that_never_ends_is_an_error_in_time(

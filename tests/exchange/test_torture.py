@@ -25,6 +25,7 @@ def batch_of(chance: random.Random, start: int) -> pa.RecordBatch:
     return pa.record_batch({"k": list(range(start, start + 200)), "s": texts}, schema=SCHEMA)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", range(400 if IS_TORTURE else 16))
 def test_everything_arrives_or_everybody_ends_with_a_reason(world: World, seed: int) -> None:
     chance = random.Random(seed)

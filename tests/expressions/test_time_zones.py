@@ -102,6 +102,7 @@ def test_parts_are_those_of_python_in_all_years(zone):
         assert values_of(getattr(col("t").dt, name)(), array.slice(3)).to_pylist() == wanted[3:]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("unit", ["minute", "hour", "day", "week", "month"])
 @pytest.mark.parametrize("zone", ZONES)
 def test_begins_are_right_where_clocks_change(zone, unit):

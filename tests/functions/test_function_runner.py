@@ -150,6 +150,7 @@ def test_exceptions_that_come_from_each_other_are_an_error(runner):
     session.close()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("result", "text"),
     [

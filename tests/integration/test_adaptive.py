@@ -252,6 +252,7 @@ def own_cluster(monkeypatch):
         cluster.close()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("slots", [1, 2, 7])
 def test_the_large_side_waits_on_any_number_of_slots(own_cluster, data, tmp_path, slots):
     settings = {**JOINS, "taskmanager.memory.process.size": "512mb"}

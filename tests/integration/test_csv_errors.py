@@ -91,6 +91,7 @@ UNCLOSED = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.sample("values")
 @pytest.mark.parametrize("case", UNCLOSED)
 def test_a_quote_that_none_closes_is_an_error_where_it_opens(any_environment, write, case):

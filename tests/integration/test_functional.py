@@ -24,6 +24,7 @@ def add_one(values):
     return values
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("parallelism", [1, 3])
 def test_map_batches_gives_what_plain_python_does(open_environment, parallelism):
     env = open_environment()
@@ -101,6 +102,7 @@ def count_rows(rows):
     yield (sum(1 for _ in rows),)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("mode", ["process", "thread"])
 @pytest.mark.parametrize("parallelism", [1, 3])
 def test_map_partition_is_called_once_in_each_subtask_with_all_its_rows(open_environment, parallelism, mode):

@@ -211,6 +211,7 @@ STEP_KINDS = [
 ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", range(PROGRAMS_PER_MODE))
 @pytest.mark.parametrize("mode", MODES)
 def test_a_random_program_gives_the_rows_of_duckdb(open_environment, mode, seed):

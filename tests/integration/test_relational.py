@@ -323,6 +323,7 @@ def test_many_groups_with_long_keys(any_environment):
     assert_same_rows(data.collect(), duck("SELECT k, sum(v)::BIGINT, min(k) FROM t GROUP BY k", t=table))
 
 
+@pytest.mark.thorough
 def test_wide_rows_and_many_rows_go_through_every_operator(any_environment):
     table = pa.table(
         {"k": [n % 50 for n in range(300)], "blob": [chr(97 + n % 26) * (n * 211 % 70_000) for n in range(300)]}

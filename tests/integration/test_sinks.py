@@ -377,8 +377,9 @@ NATIVE_JOB = """
 """
 
 
-WAYS = ["python", "python twice", "python terminated", "python hung up"]
-WAYS += ["flink-run", "flink-run terminated", "flink-run hung up"]
+WAYS = ["python twice", "flink-run terminated"]
+_MORE_WAYS = ["python", "python terminated", "python hung up", "flink-run", "flink-run hung up"]
+WAYS += [pytest.param(way, marks=pytest.mark.thorough) for way in _MORE_WAYS]
 
 
 @pytest.mark.sample("values")

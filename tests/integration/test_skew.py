@@ -68,6 +68,7 @@ def assert_same_table(actual, expected):
             assert rows == [], f"only in {one}"
 
 
+@pytest.mark.thorough
 @pytest.mark.sample("pairs")
 @pytest.mark.parametrize("how", HOW)
 @pytest.mark.parametrize("skew", SKEWS)

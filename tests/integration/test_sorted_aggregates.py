@@ -131,6 +131,7 @@ def test_groups_of_several_keys_are_sorted_in_any_order_of_them(data, table, des
         assert row[5] == (None if wanted[5] is None else pytest.approx(wanted[5], rel=1e-6, abs=1e-6))
 
 
+@pytest.mark.thorough
 def test_a_sort_by_some_of_the_keys_has_every_group_once(data, table):
     result = data.group_by("k", "s").agg(n=count()).sort("s")
     assert "SORTED_AGGREGATE" in result.explain()
@@ -141,6 +142,7 @@ def test_a_sort_by_some_of_the_keys_has_every_group_once(data, table):
     assert sorted(map(repr, found)) == sorted(map(repr, plain(expected)))
 
 
+@pytest.mark.thorough
 def test_distinct_rows_come_in_order(data, table):
     result = data.select("k", "s").distinct().sort(["s", "k"])
     assert "SORTED_AGGREGATE" in result.explain()
@@ -148,6 +150,7 @@ def test_distinct_rows_come_in_order(data, table):
     assert rows_in_order(result) == plain(expected)
 
 
+@pytest.mark.thorough
 def test_what_follows_keeps_the_order(data, table):
     groups = data.group_by("k").agg(total=sum_("x")).sort("k", descending=True, nulls_last=True)
     result = groups.filter(col("total") > 0).limit(10)

@@ -253,6 +253,7 @@ def test_a_replicated_side_may_be_selected_and_filtered(environment, sides):
     assert picked.join(large, on="k").count() == 4_000
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("how", ["inner", "left", "right", "full", "semi", "anti", "cross"])
 def test_replication_never_makes_rows_twice(environment, sides, how):
     _, small = sides

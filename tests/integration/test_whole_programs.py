@@ -16,6 +16,7 @@ CONFIGURATIONS = [
 ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", range(PROGRAMS))
 def test_a_random_program_of_everything_gives_the_rows_of_plain_python(open_environment, tmp_path, seed):
     chance = random.Random(f"whole {seed}")

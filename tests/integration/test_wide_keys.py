@@ -55,6 +55,7 @@ def unordered(rows: list[dict[str, Any]]) -> list[str]:
     return sorted(repr(sorted(row.items())) for row in rows)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("force_spill", [False, True])
 @pytest.mark.parametrize(("descending", "nulls_last"), [(False, False), (True, False), (False, True), (True, True)])
 def test_a_sort_by_them(
@@ -73,6 +74,7 @@ def test_a_sort_by_them(
         assert Counter(row["key"] for row in top.collect()) == Counter(kept)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("force_spill", [False, True])
 def test_groups_of_them(paths: tuple[str, str], tmp_path: Path, force_spill: bool) -> None:
     groups: dict[bytes | None, list[dict[str, Any]]] = {}

@@ -45,6 +45,7 @@ def test_crc32c_has_the_published_check_values() -> None:
     assert crc32c(b"") == 0
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("size", [1, 7, 8, 9, 255, 767, 768, 769, 800, 8191, 24575, 24576, 24577, 50000, 100003])
 def test_crc32c_agrees_with_its_table_and_with_its_definition_at_every_stretch(size: int) -> None:
     data = random.Random(size).randbytes(size)
@@ -137,6 +138,7 @@ def sealed(block: bytes, **fields: tuple[int, bytes]) -> bytes:
     return bytes(changed)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("fields", "fault"),
     [

@@ -187,6 +187,7 @@ def test_a_closed_journal_takes_nothing_more_and_its_thread_has_ended(tmp_path):
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("journal")]
 
 
+@pytest.mark.thorough
 def test_every_cut_and_every_flipped_byte_leaves_a_beginning_of_the_events(tmp_path, caplog):
     path = tmp_path / "journal"
     written(path, EVENTS)

@@ -37,6 +37,7 @@ def sides(case, rows):
     return build, probe
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("pages", [6, 12, 32])
 @pytest.mark.parametrize(
     "case", ["equal sides", "a small build side", "a heavy probe key", "one probe key", "a heavy build key"]

@@ -68,6 +68,7 @@ def test_keys_outside_join_like_the_oracle(
     )  # fmt: skip
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("how", KEYED)
 @pytest.mark.parametrize("group_rows", [0, 3])
 def test_one_key_outside_on_both_sides_in_little_memory(tmp_path: Path, how: JoinType, group_rows: int) -> None:

@@ -311,6 +311,7 @@ DUCKDB = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("how", KEYED)
 @pytest.mark.parametrize("pages", [512, 6])
 def test_twenty_thousand_rows_join_like_duckdb(tmp_path, how, pages):

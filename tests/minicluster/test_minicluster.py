@@ -538,6 +538,7 @@ def test_a_job_that_does_not_fit_waits_for_the_one_that_runs(resources):
     assert last_of_first < min(index for index, event in enumerate(resources.events) if event[1] == "next")
 
 
+@pytest.mark.thorough
 def test_many_jobs_run_one_after_the_other(cluster):
     for _ in range(20):
         edges = [Edge(0, 1), Edge(1, 2, result_type=BLOCKING)]

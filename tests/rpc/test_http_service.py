@@ -422,6 +422,7 @@ class Flipping:
             return
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("is_reply", [False, True])
 def test_a_bit_that_is_flipped_on_the_way_never_changes_a_call_and_looks_like_nobody_there_at_most(is_reply):
     """Callers live with a TaskExecutor that cannot be reached; nothing else may come of a bad cable."""

@@ -245,6 +245,7 @@ def test_spilled_bytes_are_those_of_the_input_when_one_merge_is_enough(workshop)
     assert sorter.spilled_bytes == row_bytes
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("pages", "most"), [(6, {1: 1.25, 2: 1.65}), (8, {1: 1, 2: 1.5}), (16, {1: 1, 2: 1.05}), (64, {1: 1, 2: 1})]
 )

@@ -141,6 +141,7 @@ def plain(data_type):
     return str(data_type).replace(" not null", "").replace("<element: ", "<item: ")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS, indirect=True)
 def test_a_data_frame_of_every_type_is_exported_and_read_back_whatever_the_session_is_set_to(
     spark, rows, settings, tmp_path

@@ -32,6 +32,17 @@ def test_links_lead_to_files_and_headings():
     assert broken == []
 
 
+def test_files_that_are_named_exist():
+    missing = []
+    for page in PAGES:
+        for name in re.findall(r"`((?:engine|ha|tests|bin|conf|docs)/[\w./-]+)`", page.read_text(encoding="utf-8")):
+            # files of the walks through the house, which whoever follows them writes, and what a cluster makes
+            is_made = "numbers_" in name or name in ("bin/NAME", "conf/cluster.secret", "conf/read.token")
+            if not is_made and not (ROOT / name).exists():
+                missing.append(f"{relative(page)}: {name}")
+    assert missing == []
+
+
 def test_every_page_is_in_the_navigation():
     text = (ROOT / "docs" / "mkdocs.yml").read_text(encoding="utf-8")
     nav = yaml.safe_load(text)["nav"]

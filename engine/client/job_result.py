@@ -21,6 +21,9 @@ from engine.graph.deployment import OperatorCounters, operator_totals
 from engine.graph.run_time_decision import RunTimeDecision
 from engine.optimizer.sizes import size_text
 
+#: time that is worth a word
+_SHOWN_US = 10_000
+
 
 class SubtaskResult(msgspec.Struct, frozen=True):
     """Rows and bytes of one subtask."""
@@ -41,10 +44,12 @@ class SubtaskResult(msgspec.Struct, frozen=True):
     #: most memory that Arrow held in its process while it ran, and that one of its Python workers held
     arrow_bytes_peak: int = 0
     worker_bytes_peak: int = 0
-    #: what each operator that may spill took and spilled, in order of the chain
+    #: rows, bytes, time and memory of each operator, in order of the chain
     operators: tuple[OperatorCounters, ...] = ()
     #: bytes of its results that were written to disk, for others to read
     stored_bytes: int = 0
+    #: time of handing rows to other tasks, without waiting for room
+    output_us: int = 0
 
 
 class VertexResult(msgspec.Struct, frozen=True):
@@ -85,7 +90,7 @@ class VertexResult(msgspec.Struct, frozen=True):
 
     @property
     def operators(self) -> tuple[OperatorCounters, ...]:
-        """What each operator that may spill took and spilled in all subtasks, in order of the chain."""
+        """Rows, bytes, time and memory of each operator in all subtasks, in order of the chain."""
         return operator_totals(subtask.operators for subtask in self.subtasks)
 
 
@@ -127,7 +132,7 @@ class JobResult(msgspec.Struct, frozen=True):
             f"{vertex.name}: {_counted(len(vertex.subtasks), 'subtask')}, "
             f"{_counted(sum(subtask.rows_out for subtask in vertex.subtasks), 'row')} out, "
             f"{_left_out(vertex)}{size_text(vertex.spilled_bytes)} spilled{_spilled_by(vertex)}{_stored(vertex)}"
-            f"{_begun_again(vertex)}{_peaks(vertex)}"
+            f"{_begun_again(vertex)}{_peaks(vertex)}{_times(vertex)}"
             for vertex in self.vertices
         )
         decided = (*self.splits, *(decision.text for decision in self.decisions))
@@ -204,6 +209,14 @@ def _peaks(vertex: VertexResult) -> str:
     return f"; at most {', '.join(held)}" if held else ""
 
 
+def _times(vertex: VertexResult) -> str:
+    """Say what took the time, in all subtasks together."""
+    parts = [(each.name, each.time_us) for each in vertex.operators]
+    parts.append(("handing rows on", sum(subtask.output_us for subtask in vertex.subtasks)))
+    taken = [f"{name} {time_us / 1e6:.2f} s" for name, time_us in parts if time_us >= _SHOWN_US]
+    return f"; time: {', '.join(taken)}" if taken else ""
+
+
 def _counted(count: int, what: str) -> str:
     return f"{count:,} {what}{'' if count == 1 else 's'}"
 
@@ -229,6 +242,7 @@ def job_result(outcome: JobOutcome) -> JobResult:
                     subtask.counters.worker_bytes_peak,
                     subtask.counters.operators,
                     subtask.counters.stored_bytes,
+                    subtask.counters.output_us,
                 )
                 for subtask in vertex.subtasks
             ),

@@ -116,6 +116,11 @@ class FunctionSession(Protocol):
         ...
 
     @property
+    def busy_us(self) -> int:
+        """Processor time of its worker, known at the end; 0 where it has none."""
+        ...
+
+    @property
     def peak_bytes(self) -> int:
         """Most memory that its worker was seen to hold; 0 where the function has no process of its own."""
         ...
@@ -165,6 +170,7 @@ class WorkerSession:
         self.is_satisfied = False
         self.is_behind = False
         self.counters: dict[str, int] = {}
+        self.busy_us = 0
         memories: list[SharedBatches] = []
         opened: list[int] = []
         try:
@@ -321,9 +327,10 @@ class WorkerSession:
                 self._outstanding_count -= 1
             case FunctionSatisfied():
                 self.is_satisfied = True
-            case FunctionFinished(counters=counters):
+            case FunctionFinished(counters=counters, busy_us=busy_us):
                 self._is_finished = True
                 self.counters = counters
+                self.busy_us = busy_us
             case FunctionFailed():
                 self._is_healthy = False
                 fields = (message.type_name, message.message, message.function_name, message.file, message.line)

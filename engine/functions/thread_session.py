@@ -65,6 +65,9 @@ class ThreadSession(_UpToDate):
         self._body = body
         body.open()
 
+    #: it has no worker
+    busy_us = 0
+
     @property
     def counters(self) -> dict[str, int]:
         """What the counters stand at."""
@@ -126,6 +129,9 @@ class StreamThreadSession(_UpToDate):
     def is_satisfied(self) -> bool:
         """Whether the function has ended before its input."""
         return self._has_ended
+
+    #: it has no worker
+    busy_us = 0
 
     @property
     def counters(self) -> dict[str, int]:

@@ -19,6 +19,7 @@ import os
 import signal
 import socket
 import sys
+import time
 from collections import deque
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -281,13 +282,14 @@ class TaskLink:
 
 def run_function(link: TaskLink, message: OpenFunction, descriptors: tuple[int, ...]) -> None:
     """Load, open, run and close a function; an error of closing does not hide one of running."""
+    began_ns = time.process_time_ns()
     memories = [SharedBatches(descriptor) for descriptor in descriptors]
     try:
         body = _load(message, memories)
         with _long_calls(link, message):
             _run_body(link, body)
         # A worker that waits for its next function has no thread of ours.
-        link.send(FunctionFinished(body.context.counts()))
+        link.send(FunctionFinished(body.context.counts(), (time.process_time_ns() - began_ns) // 1000))
     finally:
         for memory in memories:
             memory.close()

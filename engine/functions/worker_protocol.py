@@ -112,6 +112,8 @@ class FunctionFinished(msgspec.Struct, frozen=True, tag="finished"):
     """The function is closed; what its counters stand at."""
 
     counters: dict[str, int]
+    #: processor time that the function took, with making rows for it and of what it gave
+    busy_us: int = 0
 
 
 class FunctionFailed(msgspec.Struct, frozen=True, tag="failed"):

@@ -133,11 +133,23 @@ class StagedFile(msgspec.Struct, frozen=True):
 
 
 class OperatorCounters(msgspec.Struct, frozen=True):
-    """What one operator of a task that may spill took and spilled so far; operators chained together have one each."""
+    """What one operator of a task has done so far; operators chained together have one each. Times are its own."""
 
     name: str
     bytes_in: int = 0
     spilled_bytes: int = 0
+    #: of the plan, as ``explain`` writes it; -1: by a release that did not say
+    node_id: int = -1
+    rows_in: int = 0
+    rows_out: int = 0
+    bytes_out: int = 0
+    #: without waiting for input, without what comes behind it in the chain, and without handing rows to other tasks
+    time_us: int = 0
+    #: processor time of the Python worker that runs its function, known at the end
+    function_us: int = 0
+    #: managed memory that it might take, and most that it took
+    managed_bytes: int = 0
+    managed_bytes_peak: int = 0
 
 
 class TaskCounters(msgspec.Struct, frozen=True):
@@ -166,13 +178,25 @@ class TaskCounters(msgspec.Struct, frozen=True):
     operators: tuple[OperatorCounters, ...] = ()
     #: bytes of results on disk
     stored_bytes: int = 0
+    #: making rows of batches for other tasks and handing them over, without waiting for room
+    output_us: int = 0
+
+
+_ADDED = tuple(name for name in OperatorCounters.__struct_fields__ if name not in ("name", "node_id"))
 
 
 def operator_totals(subtasks: Iterable[tuple[OperatorCounters, ...]]) -> tuple[OperatorCounters, ...]:
-    """Return the sums over subtasks of one vertex, which have the same operators."""
+    """Return the sums over subtasks of one vertex, which have the same operators; of peaks the largest."""
     listed = [operators for operators in subtasks if operators]
     return tuple(
-        OperatorCounters(same[0].name, sum(each.bytes_in for each in same), sum(each.spilled_bytes for each in same))
+        msgspec.structs.replace(
+            same[0],
+            **{
+                name: max(values) if name.endswith("_peak") else sum(values)
+                for name in _ADDED
+                for values in ([getattr(each, name) for each in same],)
+            },
+        )
         for same in zip(*listed, strict=False)
     )
 

@@ -33,7 +33,8 @@
     larger_batches.py  small batches of a spilled join, put together
     arrow_peak.py      most memory of Arrow while a task ran
     task_waits.py      what a task waits for at a moment
-    spill_accounts.py  what each operator of a chain took and spilled
+    operator_meters.py rows, bytes and time of each operator of a chain
+    spill_accounts.py  what each operator of a chain spilled, and the memory that it held
 
 A chain is driven by pushing: a batch goes through ``process`` of each operator in turn; ``finish`` runs from head to
 tail once the input has ended. One thread runs one task; ``cancel`` is the only call from another thread.

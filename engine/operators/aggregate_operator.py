@@ -37,7 +37,6 @@ class Aggregate(ChainedOperator):
             value_owner=self._value_owner(context, operator.phase),
         )
         self.sieve = self._aggregate.sieve
-        self._account = context.accounts.of(self.descriptor)
 
     def _value_owner(self, context: TaskContext, phase: str) -> CountedValues | None:
         """Return where the wide values of a partial aggregate lie: where the rows that it sends refer to them."""
@@ -55,7 +54,6 @@ class Aggregate(ChainedOperator):
 
     def process(self, batch: pa.RecordBatch) -> None:
         """Add a batch; a partial aggregate may emit."""
-        self._account.bytes_in += batch.nbytes
         for result in self._open_aggregate.add_batch(batch):
             self.output.process(result)
             del result

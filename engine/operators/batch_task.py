@@ -28,6 +28,7 @@ from engine.expressions.schema_bridge import to_arrow_schema
 from engine.gateways.insight import TaskActivity
 from engine.graph.deployment import (
     InputGateDescriptor,
+    OperatorCounters,
     RangeSamples,
     StagedFile,
     TaskCounters,
@@ -38,6 +39,7 @@ from engine.memory.wide_turns import WIDE_BYTES, lent
 from engine.operators.chained_source import ChainedSource
 from engine.operators.drivers import Driver
 from engine.operators.operator import ChainedOperator, Output, TaskContext
+from engine.operators.operator_meters import ChainMeters, with_edges
 from engine.operators.registry import is_led, make_driver, make_operator
 from engine.operators.task_inputs import TaskInput
 from engine.operators.task_services import TaskServices
@@ -115,15 +117,16 @@ class BatchTask:
         self._operators: list[ChainedOperator] = []
         self._driver: Driver | None = None
         self._feed: ChainedSource | None = None
+        self._meters = ChainMeters(descriptor.chain, is_led(descriptor.chain[0]))
 
     def run(self) -> None:
         """Run the attempt to its end; raises what made it fail, or TaskCancelledError."""
         try:
             self._open()
             assert self._driver is not None
-            self._driver.run()
-            for operator in self._operators:
-                operator.finish()
+            self._meters.driving.run(self._driver.run)
+            for index, operator in enumerate(self._operators):
+                self._meters.finish(index, operator.finish)
             for writer in self._output.writers:
                 writer.finish()
             self._context.check_cancelled()
@@ -154,6 +157,8 @@ class BatchTask:
         self._context.count_resources()
         driver = self._driver
         staged = self._context.staged_files
+        idle_ns = sum(task_input.idle_ns for task_input in tuple(self._inputs.values()))
+        blocked_ns = sum(partition.blocked_ns for partition in self._partitions)
         return TaskCounters(
             rows_in=0 if driver is None else driver.rows_in,
             rows_out=self._output.rows_out + sum(operator.rows_out for operator in self._operators),
@@ -168,10 +173,27 @@ class BatchTask:
             arrow_bytes_peak=self._context.arrow_peak.bytes,
             worker_bytes_peak=self._context.worker_bytes_peak,
             stored_bytes=sum(partition.file_bytes for partition in self._partitions),
-            operators=self._context.accounts.counters(self._descriptor.chain, 0 if driver is None else driver.bytes_in),
-            back_pressured_ms=sum(partition.blocked_ns for partition in self._partitions) // 1_000_000,
-            idle_ms=sum(task_input.idle_ns for task_input in tuple(self._inputs.values())) // 1_000_000,
+            operators=self._operator_counters(idle_ns),
+            back_pressured_ms=blocked_ns // 1_000_000,
+            idle_ms=idle_ns // 1_000_000,
+            output_us=max(0, self._meters.output_ns - blocked_ns) // 1000,
         )
+
+    def _operator_counters(self, idle_ns: int) -> tuple[OperatorCounters, ...]:
+        """Return those of the feed, if there is one, then those of the chain."""
+        driver, feed, accounts = self._driver, self._feed, self._context.accounts
+        if driver is None:
+            return ()
+        staged = self._context.staged_files
+        operators = with_edges(
+            self._meters.counters(accounts, idle_ns + (0 if feed is None else feed.meters.driving.total_ns)),
+            (driver.rows_in, driver.bytes_in),
+            (
+                self._output.rows_out + sum(operator.rows_out for operator in self._operators),
+                self._output.bytes_out + sum(file.size_bytes for file in staged),
+            ),
+        )
+        return operators if feed is None else (*feed.meters.counters(accounts), *operators)
 
     def activity(self) -> TaskActivity:
         """Return what the attempt does at this moment; from any thread."""
@@ -254,12 +276,12 @@ class BatchTask:
         head, *rest = self._descriptor.chain
         chained = rest if is_led(head) else [head, *rest]
         operators = [make_operator(descriptor) for descriptor in chained]
-        output: Output = self._output
+        output: Output = self._meters.before(self._output)
         for operator in reversed(operators):
             operator.open(self._context, output)
             self._operators.insert(0, operator)
             self._context.check_cancelled()
-            output = operator
+            output = self._meters.before(operator)
         if self._descriptor.feed:
             self._feed = ChainedSource(self._descriptor.feed)
             self._feed.open(self._context)

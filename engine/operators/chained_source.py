@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from engine.closing import close_all
 from engine.operators.drivers import SourceDriver
+from engine.operators.operator_meters import ChainMeters
 from engine.operators.registry import make_operator
 
 if TYPE_CHECKING:
@@ -52,22 +53,23 @@ class ChainedSource:
     def __init__(self, feed: Sequence[OperatorDescriptor]) -> None:
         self._source = SourceDriver(feed[0])
         self._operators = [make_operator(step) for step in feed[1:]]
+        self.meters = ChainMeters(feed, is_led=True)
         self.rows_in = 0
         self.bytes_in = 0
 
     def open(self, context: TaskContext) -> None:
         """Make all of it ready."""
         self._made = _Made()
-        output: Output = self._made
+        output: Output = self.meters.before(self._made)
         for operator in reversed(self._operators):
             operator.open(context, output)
-            output = operator
+            output = self.meters.before(operator)
         self._source.open(context, output)
 
     def batches(self, _sieve: RowSieve | None = None) -> Iterator[pa.RecordBatch]:
         """Yield everything; a sieve has nothing to do, for no rows come as pages."""
         made = self._made.batches
-        for _ in self._source.steps():
+        for _ in self.meters.driving.each(self._source.steps()):
             while made:
                 self.rows_in += made[0].num_rows
                 self.bytes_in += made[0].nbytes

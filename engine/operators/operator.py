@@ -143,6 +143,7 @@ class TaskContext:
     def _pool(self, operator: OperatorDescriptor, pages: int) -> PagePool:
         pool = self.services.memory_manager.pool(f"{operator.name} of {self.task_name}", pages)
         self._pools.append(pool)
+        self.accounts.of(operator).add_pool(pool)
         return pool
 
     def spill_space(self, operator: OperatorDescriptor | None = None) -> SpillSpace:
@@ -178,7 +179,7 @@ class TaskContext:
         """Let memory and files outlive the attempt: somebody else closes them."""
         self.count_resources()
         self._handed_over_bytes += space.spilled_bytes
-        self.accounts.hand_over(space)
+        self.accounts.hand_over(pool, space)
         self._pools.remove(pool)
         self._spaces.remove(space)
 

@@ -117,6 +117,7 @@ class PythonFunctionOperator(ChainedOperator):
         if self.output.is_satisfied:
             session.stop()
         self.context.add_function_counters(session.counters)
+        self.context.accounts.of(self.descriptor).function_us = session.busy_us
         self.context.worker_bytes_peak = max(self.context.worker_bytes_peak, session.peak_bytes)
 
     def _emit(self, results: Iterator[pa.RecordBatch]) -> None:

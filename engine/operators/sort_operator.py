@@ -33,7 +33,6 @@ class Sort(ChainedOperator):
         assert isinstance(operator, SortOperator | SortRunsOperator)
         self._pool = context.page_pool(self.descriptor)
         self._space = context.spill_space(self.descriptor)
-        self._account = context.accounts.of(self.descriptor)
         self._sorter: ExternalSorter | None = ExternalSorter(
             to_arrow_schema(self.descriptor.input_schemas[0]),
             operator.keys,
@@ -62,17 +61,14 @@ class Sort(ChainedOperator):
 
     def process(self, batch: pa.RecordBatch) -> None:
         """Add a batch."""
-        self._account.bytes_in += batch.nbytes
         self._open_sorter.add_batch(batch)
 
     def process_page(self, segment: MemorySegment, size_bytes: int) -> None:
         """Add a page of rows."""
-        self._account.bytes_in += size_bytes
         self._open_sorter.add_page(segment, size_bytes)
 
     def process_rows(self, rows: bytearray) -> None:
         """Add rows that are larger than a page."""
-        self._account.bytes_in += len(rows)
         self._open_sorter.add_rows(rows)
 
     def finish(self) -> None:

@@ -1,40 +1,60 @@
-"""SpillAccounts: what each operator of a chain took and what it spilled.
+"""SpillAccounts: what each operator of a chain spilled, and the managed memory that it held.
 
-    account = accounts.of(descriptor)       the operator adds to account.bytes_in what it takes
-    account.add(space) ... account.hand_over(space)
-    accounts.counters(head, bytes)          of all that have a spill space, in order of the chain; from any thread
+    account = accounts.of(descriptor)
+    account.add(space), account.add_pool(pool) ... accounts.hand_over(pool, space)
+    accounts.find(descriptor)               what there is of an operator; from any thread
 
 A vertex is several operators in one task, and what they spilled together says little beside the vertex's input: a sort
-behind a join spills what the join made. The bound (twice the operator's own input) can be checked for each of them.
-
-The head of a chain takes all that comes over the task's edge, some of it before it becomes a batch: its input is the
-driver's.
+behind a join spills what the join made. The bound (twice the own input, which ``operator_meters`` counts) can
+be checked for each of them.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from engine.graph.deployment import OperatorCounters
-
 if TYPE_CHECKING:
     from engine.graph.operator_descriptor import OperatorDescriptor
     from engine.iomanager.spill_space import SpillSpace
     from engine.iomanager.value_store import CountedValues
+    from engine.memory.page_pool import PagePool
 
 
 class SpillAccount:
     """One operator's."""
 
     def __init__(self) -> None:
-        #: bytes of batches and pages taken
-        self.bytes_in = 0
+        #: of the worker that ran its function
+        self.function_us = 0
+        self._pools: tuple[PagePool, ...] = ()
+        self._former_bytes = self._former_bytes_peak = 0
         self._spaces: tuple[SpillSpace | CountedValues, ...] = ()
         self._handed_over_bytes = 0
 
     def add(self, space: SpillSpace | CountedValues) -> None:
         """Count what goes to one more space, or what the operator has in one of many."""
         self._spaces = (*self._spaces, space)
+
+    def add_pool(self, pool: PagePool) -> None:
+        """Count the pages of one more pool."""
+        self._pools = (*self._pools, pool)
+
+    def hand_over_pool(self, pool: PagePool) -> None:
+        """Count no further the pages of a pool that outlives the attempt."""
+        if pool in self._pools:
+            self._former_bytes += pool.page_limit * pool.page_size
+            self._former_bytes_peak += pool.pages_peak * pool.page_size
+            self._pools = tuple(each for each in self._pools if each is not pool)
+
+    @property
+    def managed_bytes(self) -> int:
+        """Managed memory that it might take."""
+        return self._former_bytes + sum(pool.page_limit * pool.page_size for pool in self._pools)
+
+    @property
+    def managed_bytes_peak(self) -> int:
+        """Most of it that it took, each pool for itself."""
+        return self._former_bytes_peak + sum(pool.pages_peak * pool.page_size for pool in self._pools)
 
     def hand_over(self, space: SpillSpace) -> None:
         """Count no further what goes to a space that outlives the attempt."""
@@ -56,24 +76,19 @@ class SpillAccounts:
 
     def of(self, operator: OperatorDescriptor) -> SpillAccount:
         """Return an operator's account."""
-        for known, account in self._accounts:
-            if known is operator:
-                return account
+        account = self.find(operator)
+        if account is not None:
+            return account
         account = SpillAccount()
         self._accounts.append((operator, account))
         return account
 
-    def hand_over(self, space: SpillSpace) -> None:
-        """Count no further what goes to a space that outlives the attempt."""
+    def hand_over(self, pool: PagePool, space: SpillSpace) -> None:
+        """Count no further what goes to memory and files that outlive the attempt."""
         for _, account in self._accounts:
             account.hand_over(space)
+            account.hand_over_pool(pool)
 
-    def counters(self, chain: tuple[OperatorDescriptor, ...], head_bytes: int) -> tuple[OperatorCounters, ...]:
-        """Return what the operators of the chain took and spilled; head_bytes: the input of the first one."""
-        found = []
-        for step in chain:
-            for operator, account in tuple(self._accounts):
-                if operator is step:
-                    taken = head_bytes if step is chain[0] else account.bytes_in
-                    found.append(OperatorCounters(step.name, taken, account.spilled_bytes))
-        return tuple(found)
+    def find(self, operator: OperatorDescriptor) -> SpillAccount | None:
+        """Return an operator's account, None when it has none."""
+        return next((account for known, account in tuple(self._accounts) if known is operator), None)

@@ -7,6 +7,7 @@ from itertools import pairwise
 
 from engine.gateways.insight import TaskPressure
 from engine.gateways.job_details import AttemptDetails, VertexDetails
+from engine.graph.deployment import OperatorCounters, operator_totals
 from engine.rest.job_document import (
     ENDED_EXECUTION_STATES,
     EXECUTION_STATES,
@@ -30,6 +31,26 @@ def vertex_document(vertex: VertexDetails, now_ms: int) -> dict[str, object]:
         "now": now_ms,
         "subtasks": [subtask_document(attempt, now_ms) for attempt in vertex.subtasks],
         "aggregated": _aggregated(vertex.subtasks),
+        "operators": [
+            _operator_document(each) for each in operator_totals(a.counters.operators for a in vertex.subtasks)
+        ],
+    }
+
+
+def _operator_document(operator: OperatorCounters) -> dict[str, object]:
+    """Return the numbers of one operator in all subtasks; of the peak the largest."""
+    return {
+        "id": operator.node_id,
+        "name": operator.name,
+        "read-records": operator.rows_in,
+        "write-records": operator.rows_out,
+        "read-bytes": operator.bytes_in,
+        "write-bytes": operator.bytes_out,
+        "spilled-bytes": operator.spilled_bytes,
+        "busy-time": operator.time_us / 1000,
+        "function-time": operator.function_us / 1000,
+        "managed-bytes": operator.managed_bytes,
+        "managed-bytes-peak": operator.managed_bytes_peak,
     }
 
 
@@ -138,14 +159,21 @@ def subtask_metrics(attempt: AttemptDetails) -> dict[str, float]:
         "numBytesStored": counters.stored_bytes,
         "accumulatedBackPressuredTimeMs": counters.back_pressured_ms,
         "accumulatedIdleTimeMs": counters.idle_ms,
+        "accumulatedOutputTimeMs": counters.output_us / 1000,
         "managedMemoryPeak": counters.managed_bytes_peak,
         "networkBuffersPeak": counters.network_buffers_peak,
         "arrowMemoryPeak": counters.arrow_bytes_peak,
         "pythonWorkerMemoryPeak": counters.worker_bytes_peak,
     }
     for operator in counters.operators:
+        numbers[f"{operator.name}.numRecordsIn"] = operator.rows_in
+        numbers[f"{operator.name}.numRecordsOut"] = operator.rows_out
         numbers[f"{operator.name}.numBytesIn"] = operator.bytes_in
+        numbers[f"{operator.name}.numBytesOut"] = operator.bytes_out
         numbers[f"{operator.name}.numBytesSpilled"] = operator.spilled_bytes
+        numbers[f"{operator.name}.busyTimeMs"] = operator.time_us / 1000
+        numbers[f"{operator.name}.functionTimeMs"] = operator.function_us / 1000
+        numbers[f"{operator.name}.managedMemoryPeak"] = operator.managed_bytes_peak
     return {name: float(value) for name, value in numbers.items()}
 
 

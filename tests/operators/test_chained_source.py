@@ -48,6 +48,10 @@ def test_a_join_probes_with_what_feeds_it_and_counts_it(world, result_type, spil
     assert rows_of(written(world, JOINED)) == expected(fed.to_pylist())
     assert task.counters().rows_in == fed.num_rows + RIGHT.num_rows
     assert task.counters().bytes_in > fed.nbytes
+    operators = {each.name: (each.rows_in, each.rows_out) for each in task.counters().operators}
+    assert operators["SourceOperator"] == (0, LEFT.num_rows)
+    assert not is_filtered or operators["FilterOperator"] == (LEFT.num_rows, 5000)
+    assert operators["join"][0] == task.counters().rows_in
 
 
 def test_a_feed_of_no_rows_leaves_nothing(world):

@@ -1,4 +1,4 @@
-"""What each operator of a chain took and spilled, and the bound that is checked by it."""
+"""What each operator of a chain spilled and held, and the bound that is checked by it."""
 
 import random
 from types import SimpleNamespace
@@ -12,19 +12,23 @@ from engine.graph.deployment import OperatorCounters, operator_totals
 from engine.operators.spill_accounts import SpillAccounts
 
 
-def test_each_operator_has_its_own_bytes_and_the_head_those_of_the_edge():
+def test_each_operator_has_its_own_bytes_and_memory_also_of_what_outlives_the_task():
     head, middle, tail = (SimpleNamespace(name=name) for name in ("join", "project", "sort"))
     spaces = [SimpleNamespace(spilled_bytes=size) for size in (10, 20, 300)]
     accounts = SpillAccounts()
     accounts.of(tail).add(spaces[2])
-    accounts.of(tail).bytes_in += 400
     accounts.of(head).add(spaces[0])
     accounts.of(head).add(spaces[1])
-    wanted = (OperatorCounters("join", 50, 30), OperatorCounters("sort", 400, 300))
-    assert accounts.counters((head, middle, tail), 50) == wanted
-    accounts.hand_over(spaces[2])
-    spaces[2].spilled_bytes = 900
-    assert accounts.counters((head, middle, tail), 50) == wanted
+    pool, other = (SimpleNamespace(page_limit=8, page_size=100, pages_peak=peak) for peak in (5, 2))
+    accounts.of(tail).add_pool(pool)
+    accounts.of(head).add_pool(other)
+    for _ in range(2):
+        assert [accounts.find(each).spilled_bytes for each in (head, tail)] == [30, 300]
+        assert [accounts.find(each).managed_bytes_peak for each in (head, tail)] == [200, 500]
+        assert [accounts.find(each).managed_bytes for each in (head, tail)] == [800, 800]
+        accounts.hand_over(pool, spaces[2])
+        spaces[2].spilled_bytes, pool.pages_peak = 900, 9
+    assert accounts.find(middle) is None
 
 
 def test_subtasks_of_a_vertex_are_added_and_those_that_never_began_are_left_out():

@@ -1,0 +1,208 @@
+"""ChainMeters: rows, bytes and time of each operator of a task.
+
+    driver ─ Meter ─► operator ─ Meter ─► operator ─ Meter ─► TaskOutput
+    feed:  source ─ Meter ─► operator ─ Meter ─► (taken by the driver)
+
+A Meter stands in front of an operator and counts batch by batch: rows, bytes, and how long ``process`` took, which has
+the time of everything behind it in it. An operator's own time is what it took, with its ``finish``, less what the next
+one took; the first one's is that of the driver, less waiting for input and what a feed took. Handing rows on to other
+tasks is nobody's own time but the task's (``output_us``).
+
+Two looks at the clock a batch: nothing beside what a batch costs. Numbers that are read while the task runs are those
+of the batches that are through.
+
+Thread: counts in the task's, may be read from any. Source: Flink's busy time, DuckDB's EXPLAIN ANALYZE.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from time import perf_counter_ns
+from typing import TYPE_CHECKING, TypeVar, cast
+
+import msgspec
+
+from engine.graph.deployment import OperatorCounters
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from engine.aggregate.parting_sieve import PartingSieve
+    from engine.exchange.sorted_partition import KeptRuns
+    from engine.graph.operator_descriptor import OperatorDescriptor
+    from engine.memory.segment import MemorySegment
+    from engine.operators.operator import Output, RowsOutput
+    from engine.operators.sort_exchange import RunsOutput
+    from engine.operators.spill_accounts import SpillAccounts
+
+T = TypeVar("T")
+
+
+class Meter:
+    """Takes what an operator, or the end of a chain, is sent, and counts it; otherwise it is like that one."""
+
+    __slots__ = ("_inner", "busy_ns", "bytes", "rows")
+
+    def __init__(self, inner: Output) -> None:
+        self._inner = inner
+        self.rows = 0
+        self.bytes = 0
+        self.busy_ns = 0
+
+    @property
+    def takes_pages(self) -> bool:
+        """Whether pages of rows need not become batches."""
+        return self._inner.takes_pages
+
+    @property
+    def sieve(self) -> PartingSieve | None:
+        """What takes rows of pages before they become batches."""
+        return self._inner.sieve
+
+    @property
+    def is_satisfied(self) -> bool:
+        """Whether nothing more is needed."""
+        return self._inner.is_satisfied
+
+    @property
+    def rows_in(self) -> int:
+        """Rows that one that works on rows has taken."""
+        return cast("RowsOutput", self._inner).rows_in
+
+    def process(self, batch: pa.RecordBatch) -> None:
+        """Hand a batch on."""
+        self.rows += batch.num_rows
+        self.bytes += batch.nbytes
+        began = perf_counter_ns()
+        self._inner.process(batch)
+        self.busy_ns += perf_counter_ns() - began
+
+    def process_page(self, segment: MemorySegment, size_bytes: int) -> None:
+        """Hand a page of rows on; who takes it counts its rows."""
+        began = perf_counter_ns()
+        cast("RowsOutput", self._inner).process_page(segment, size_bytes)
+        self.busy_ns += perf_counter_ns() - began
+
+    def process_rows(self, rows: bytearray) -> None:
+        """Hand rows on that are larger than a page."""
+        began = perf_counter_ns()
+        cast("RowsOutput", self._inner).process_rows(rows)
+        self.busy_ns += perf_counter_ns() - began
+
+    def keep_runs(self, runs: KeptRuns) -> None:
+        """Hand sorted runs on."""
+        began = perf_counter_ns()
+        cast("RunsOutput", self._inner).keep_runs(runs)
+        self.busy_ns += perf_counter_ns() - began
+
+
+class Stopwatch:
+    """Adds up the time of calls, the one under way included."""
+
+    __slots__ = ("_began", "_total_ns")
+
+    def __init__(self) -> None:
+        self._total_ns = 0
+        self._began = 0
+
+    @property
+    def total_ns(self) -> int:
+        """So far; from any thread."""
+        began = self._began
+        return self._total_ns + (perf_counter_ns() - began if began else 0)
+
+    def run(self, call: Callable[[], None]) -> None:
+        """Make a call."""
+        self._began = perf_counter_ns()
+        try:
+            call()
+        finally:
+            self._total_ns, self._began = self.total_ns, 0
+
+    def each(self, items: Iterator[T]) -> Iterator[T]:
+        """Yield the items; the time of making them counts."""
+        end = object()
+        while True:
+            began = perf_counter_ns()
+            item = next(items, end)
+            self._total_ns += perf_counter_ns() - began
+            if item is end:
+                return
+            yield cast("T", item)
+
+
+class ChainMeters:
+    """Those of one chain.
+
+    Args:
+        chain: its operators.
+        is_led: the first of them is a driver, with no meter in front of it.
+    """
+
+    def __init__(self, chain: Sequence[OperatorDescriptor], is_led: bool) -> None:
+        self._chain = chain
+        self._is_led = is_led
+        #: in front of each operator but a leading one, then in front of the end
+        self._meters: list[Meter] = []
+        self._finishing = [Stopwatch() for _ in chain]
+        #: of the driver, or of making what comes from a feed
+        self.driving = Stopwatch()
+
+    def before(self, output: Output) -> Meter:
+        """Return a meter in front of the end of the chain, or of the operator before those that have one."""
+        meter = Meter(output)
+        self._meters.insert(0, meter)
+        return meter
+
+    def finish(self, index: int, call: Callable[[], None]) -> None:
+        """Finish one of the chained operators, of which a leading one is none."""
+        self._finishing[index + self._is_led].run(call)
+
+    @property
+    def output_ns(self) -> int:
+        """Time that the end of the chain took for what it was sent."""
+        return self._meters[-1].busy_ns if self._meters else 0
+
+    def counters(self, accounts: SpillAccounts, waited_ns: int = 0) -> tuple[OperatorCounters, ...]:
+        """Return those of all operators, in order; what came from and went to other tasks is not in them.
+
+        waited_ns: the driver's time that was none of the first operator's.
+        """
+        meters: list[Meter | None] = [*([None] if self._is_led else []), *self._meters]
+        if len(meters) <= len(self._chain):
+            return ()  # it is being opened
+        taken_ns = [0 if meter is None else meter.busy_ns for meter in meters]
+        found = []
+        for index, step in enumerate(self._chain):
+            own_ns = self._finishing[index].total_ns - taken_ns[index + 1]
+            own_ns += self.driving.total_ns - waited_ns if index == 0 else taken_ns[index]
+            meter, behind, account = meters[index], meters[index + 1], accounts.find(step)
+            assert behind is not None, "only the first one leads"
+            found.append(
+                OperatorCounters(
+                    step.name,
+                    0 if meter is None else meter.bytes,
+                    0 if account is None else account.spilled_bytes,
+                    node_id=step.node_id,
+                    rows_in=0 if meter is None else meter.rows,
+                    rows_out=behind.rows,
+                    bytes_out=behind.bytes,
+                    time_us=max(0, own_ns) // 1000,
+                    function_us=0 if account is None else account.function_us,
+                    managed_bytes=0 if account is None else account.managed_bytes,
+                    managed_bytes_peak=0 if account is None else account.managed_bytes_peak,
+                )
+            )
+        return tuple(found)
+
+
+def with_edges(
+    operators: tuple[OperatorCounters, ...], taken: tuple[int, int], given: tuple[int, int]
+) -> tuple[OperatorCounters, ...]:
+    """Return the counters of a chain with the rows and bytes that it took from other tasks and that left it."""
+    if not operators:
+        return ()
+    first = msgspec.structs.replace(operators[0], rows_in=taken[0], bytes_in=taken[1])
+    listed = [first, *operators[1:]]
+    listed[-1] = msgspec.structs.replace(listed[-1], rows_out=given[0], bytes_out=given[1])
+    return tuple(listed)

@@ -2,21 +2,43 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from engine.commit.decision import Decision
 from engine.commit.result_record import JobResultRecord
 from engine.ids import JobId
 from engine.jobmaster.job_commit import JobEnd
 
-if TYPE_CHECKING:
-    from engine.dispatcher.job_storage import StoredJobs
+
+class DecisionsAndEnds(Protocol):
+    """What is asked of ``StoredJobs``."""
+
+    @property
+    def cluster(self) -> str:
+        """Whose next leader goes on with its jobs."""
+        ...
+
+    def is_over(self, job_id: JobId) -> bool:
+        """Whether nobody goes on with a job."""
+        ...
+
+    def ended(self, job_id: JobId) -> JobResultRecord | None:
+        """Return how a job ended, or None."""
+        ...
+
+    def decide(self, decision: Decision) -> Decision:
+        """Keep a decision unless there is one; return the one in force."""
+        ...
+
+    def record(self, end: JobEnd) -> None:
+        """Keep how a job ended unless that is known."""
+        ...
 
 
 class StorageOfJob:
     """Decision and end of one job. Blocking, any thread."""
 
-    def __init__(self, jobs: StoredJobs, job_id: JobId) -> None:
+    def __init__(self, jobs: DecisionsAndEnds, job_id: JobId) -> None:
         self._jobs = jobs
         self._job_id = job_id
 

@@ -33,6 +33,7 @@ from engine.config.sizes import format_size
 from engine.errors import JobCancelledError
 from engine.functions.function_error import UserFunctionError, WorkerKilledError, WorkerMemoryError
 from engine.functions.shared_batches import SharedBatches
+from engine.functions.worker_excess import WorkerExcess
 from engine.functions.worker_process import Worker
 from engine.functions.worker_protocol import (
     BatchDone,
@@ -52,7 +53,7 @@ from engine.functions.worker_protocol import (
     send_message,
 )
 from engine.functions.worker_user import close_all, open_for_worker
-from engine.functions.worker_watch import WorkerExcess, anonymous_bytes
+from engine.functions.worker_watch import anonymous_bytes
 from engine.graph.operator_descriptor import PythonOperator
 from engine.memory.control_group import kill_count
 from engine.python_command import own_search_path

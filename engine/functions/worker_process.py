@@ -43,7 +43,7 @@ from engine.functions.worker_protocol import (
 from engine.python_command import python_command
 
 if TYPE_CHECKING:
-    from engine.functions.worker_watch import WorkerExcess
+    from engine.functions.worker_excess import WorkerExcess
 
 _END_TIMEOUT_S = 5.0
 #: how long an exit code is waited for

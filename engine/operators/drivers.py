@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from engine.aggregate.parting_sieve import PartingSieve
     from engine.graph.operator_descriptor import OperatorDescriptor
     from engine.operators.task_inputs import TaskInput
+    from engine.records.row_sieve import RowSieve
 
 
 class Driver(Protocol):
@@ -53,6 +54,22 @@ class Driver(Protocol):
 
     def close(self) -> None:
         """Give back what is held; idempotent."""
+        ...
+
+
+class BatchInput(Protocol):
+    """What comes as batches: from other tasks (TaskInput), or from a source that this task reads (ChainedSource)."""
+
+    rows_in: int
+    bytes_in: int
+
+    @property
+    def is_drained(self) -> bool:
+        """Whether all of it must be taken, though nobody wants the rest."""
+        ...
+
+    def batches(self, sieve: RowSieve | None = None, /) -> Iterator[pa.RecordBatch]:
+        """Yield everything; a sieve takes rows of pages as they are."""
         ...
 
 

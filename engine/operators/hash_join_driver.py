@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from engine.graph.operator_descriptor import OperatorDescriptor
     from engine.iomanager.spill_space import SpillSpace
     from engine.memory.page_pool import PagePool
-    from engine.operators.chained_source import ChainedSource
+    from engine.operators.drivers import BatchInput
     from engine.operators.operator import Output, TaskContext
     from engine.operators.shared_builds import Seat
     from engine.operators.task_inputs import TaskInput
@@ -49,14 +49,14 @@ class HashJoinDriver:
     """Builds from one input, probes with the other, or with what feeds it."""
 
     def __init__(
-        self, descriptor: OperatorDescriptor, inputs: dict[int, TaskInput], feed: ChainedSource | None = None
+        self, descriptor: OperatorDescriptor, inputs: dict[int, TaskInput], feed: BatchInput | None = None
     ) -> None:
         operator = descriptor.operator
         assert isinstance(operator, HashJoinOperator)
         self._descriptor = descriptor
         self._operator = operator
         self._build = inputs[operator.first_input]
-        self._probe: TaskInput | ChainedSource = feed or inputs[1 - operator.first_input]
+        self._probe: BatchInput = feed or inputs[1 - operator.first_input]
         self._build_rows = 0
         self._join: HashJoin | None = None
         self._seat: Seat | None = None

@@ -12,12 +12,10 @@ from typing import TYPE_CHECKING, Final
 
 from engine.exchange.buffer_pool import Buffer
 from engine.exchange.elements import OversizedRow
-from engine.graph.deployment import PartitionLocation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from engine.graph.deployment import InputChannelDescriptor
     from engine.graph.sort_key import SortKey
     from engine.operators.operator import TaskContext
     from engine.operators.task_inputs import TaskInput
@@ -25,11 +23,6 @@ if TYPE_CHECKING:
 
 #: bytes of a block of such a run: two for each producer are held by the merge
 BLOCK_BYTES: Final = 64 << 10
-
-
-def is_remote(channel: InputChannelDescriptor) -> bool:
-    """Return whether a producer lives in another process."""
-    return channel.location is PartitionLocation.REMOTE
 
 
 def receive_runs(context: TaskContext, keys: Sequence[SortKey], task_input: TaskInput) -> SortedRuns:

@@ -30,10 +30,9 @@ from engine.graph.operator_descriptor import (
     SourceOperator,
 )
 from engine.graph.source_spec import ParquetSource
-from engine.operators.drivers import Driver, InputDriver, SourceDriver
+from engine.operators.drivers import BatchInput, Driver, InputDriver, SourceDriver
 
 if TYPE_CHECKING:
-    from engine.operators.chained_source import ChainedSource
     from engine.operators.hash_join_driver import HashJoinDriver
     from engine.operators.operator import ChainedOperator
     from engine.operators.sort_exchange import MergeRunsDriver
@@ -131,7 +130,7 @@ def make_driver(
     head: OperatorDescriptor,
     inputs: dict[int, TaskInput],
     operators: Sequence[ChainedOperator],
-    feed: ChainedSource | None = None,
+    feed: BatchInput | None = None,
 ) -> Driver:
     """Return the driver in front of the chained operators."""
     match head.operator:

@@ -22,9 +22,10 @@ from engine.exchange.sorted_partition import KeptRuns, SortedPartition
 from engine.graph.deployment import InputChannelDescriptor
 from engine.graph.operator_descriptor import MergeRunsOperator
 from engine.operators.operator import Output, TaskContext
-from engine.operators.received_runs import is_remote, receive_runs
+from engine.operators.received_runs import receive_runs
 from engine.operators.sort_operator import Sort
 from engine.operators.state_combining import state_combiner, state_results
+from engine.operators.task_inputs import is_remote
 from engine.operators.wide_batches import in_turns
 from engine.sort.merged_batches import MergedBatches
 from engine.sort.sorted_runs import SortedRuns

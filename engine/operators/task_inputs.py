@@ -17,14 +17,18 @@ from engine.exchange.input_gate import InputGate, NothingYet
 from engine.exchange.page_reader import gate_batches
 from engine.exchange.page_runs import PageRuns
 from engine.expressions.schema_bridge import to_arrow_schema
-from engine.graph.deployment import InputChannelDescriptor, InputGateDescriptor
-from engine.operators.received_runs import is_remote
+from engine.graph.deployment import InputChannelDescriptor, InputGateDescriptor, PartitionLocation
 from engine.operators.task_services import TaskServices
 from engine.operators.wide_batches import in_turns
 from engine.records.row_sieve import RowSieve
 
 #: pages that are taken together
 PAGES_BYTES: Final = 512 << 10
+
+
+def is_remote(channel: InputChannelDescriptor) -> bool:
+    """Return whether a producer lives in another process."""
+    return channel.location is PartitionLocation.REMOTE
 
 
 class TaskInput:

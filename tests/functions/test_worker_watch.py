@@ -15,7 +15,8 @@ from engine.errors import MemoryBudgetError
 from engine.functions.function_error import UserFunctionError, WorkerMemoryError
 from engine.functions.function_runner import FunctionRunner
 from engine.functions.function_session import FunctionPlan
-from engine.functions.worker_watch import WorkerExcess, WorkerWatch, _innermost, anonymous_bytes, proportional_bytes
+from engine.functions.worker_excess import WorkerExcess
+from engine.functions.worker_watch import WorkerWatch, _innermost, anonymous_bytes, proportional_bytes
 from engine.gateways.failure_info import failure_info
 from engine.graph.operator_descriptor import PythonOperator
 

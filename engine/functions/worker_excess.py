@@ -1,0 +1,41 @@
+"""WorkerExcess: why a Python worker was ended, in figures and as the text of the error.
+
+The watch (worker_watch.py) makes it, the worker carries it to the session that finds the worker gone.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from engine.config.options import MANAGED_SIZE, PROCESS_SIZE
+from engine.config.sizes import format_size
+
+
+class WorkerExcess(NamedTuple):
+    """Why a worker was ended."""
+
+    size_bytes: int
+    #: of all workers, and what they might have held
+    total_bytes: int
+    allowed_bytes: int
+    worker_count: int
+    process_bytes: int
+    #: of a process in which they would have had enough, whole mebibytes; 0: larger than the machine, None: not known
+    enough_bytes: int | None = None
+    #: where the function was, "" when it did not say
+    file: str = ""
+    line: int = 0
+
+    def text(self, function_name: str) -> str:
+        """Say what happened and what to do."""
+        workers = "it" if self.worker_count == 1 else f"the {self.worker_count} Python workers of this process"
+        size = "" if self.worker_count == 1 else f" holds {format_size(self.size_bytes)},"
+        raised = f"raise {PROCESS_SIZE.key}" + (f" to {self.enough_bytes >> 20}mb" if self.enough_bytes else "")
+        if self.enough_bytes == 0:
+            raised = "give the machine or container more memory: a process in which it had enough does not fit into it"
+        return (
+            f"the Python worker of {function_name}{size or ' was ended:'} {workers} held "
+            f"{format_size(self.total_bytes)} and may hold {format_size(self.allowed_bytes)} of {PROCESS_SIZE.key} "
+            f"{format_size(self.process_bytes)}; have the function keep fewer rows (yield them as they come), or "
+            f"{raised}, or lower {MANAGED_SIZE.key} or the parallelism"
+        )

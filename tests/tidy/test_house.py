@@ -4,6 +4,7 @@ import ast
 import re
 import subprocess
 import sys
+import tomllib
 
 import pytest
 
@@ -11,6 +12,18 @@ from tests.tidy.imports import ROOT, source_files
 
 #: files over the gate, each with its reason
 LONG_FILES: dict[str, str] = {}
+#: signatures over the gate that pyproject.toml lists, and how many parameters they have; may only shrink
+LONG_SIGNATURES = {
+    "engine/aggregate/hash_aggregate.py": {"__init__": 11},
+    "engine/api/environment.py": {"read_csv": 10},
+    "engine/api/joins.py": {"join_node": 9},
+    "engine/connectors/csv_source.py": {"csv_source": 10},
+    "engine/entrypoint/leading_components.py": {"__init__": 10},
+    "engine/jobmaster/job_master.py": {"__init__": 12},
+    "engine/jobmaster/job_scheduling.py": {"__init__": 10},
+    "engine/resourcemanager/resource_manager.py": {"__init__": 10},
+}
+PARAMETERS_MAX = 8
 LINES_MAX = 500
 FUNCTION_LINES_MAX = 60
 LINE_LENGTH_MAX = 120
@@ -69,6 +82,18 @@ def faults_of_functions(path):
             yield f"print in line {node.lineno}"
 
 
+def long_signatures(path):
+    """Functions of a file with too many parameters (as ruff's PLR0913 counts: without self) and how many they have."""
+    found = {}
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            names = [a.arg for a in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
+            count = len([name for name in names if name not in ("self", "cls")])
+            if count > PARAMETERS_MAX:
+                found[node.name] = count
+    return found
+
+
 def unnamed_modules(chapter):
     text = chapter.read_text(encoding="utf-8")
     modules = {path.stem for path in chapter.parent.iterdir() if path.suffix in (".py", ".pyx")} - {"__init__"}
@@ -83,6 +108,15 @@ def test_files_are_short_and_say_what_they_are():
 
 def test_functions_are_short_and_nothing_is_caught_bare_or_printed():
     assert breaks_of(faults_of_functions, python_files()) == []
+
+
+def test_the_list_of_long_signatures_only_shrinks():
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["ruff"]["lint"]
+    assert settings["pylint"]["max-args"] == PARAMETERS_MAX
+    excused = {path for path, rules in settings["per-file-ignores"].items() if "PLR0913" in rules}
+    assert excused == set(LONG_SIGNATURES), "pyproject.toml and LONG_SIGNATURES name the same files"
+    found = {relative(path): long for path in python_files() if (long := long_signatures(path))}
+    assert found == LONG_SIGNATURES, "a signature that became shorter leaves both lists; none comes to them"
 
 
 def test_chapters_of_rooms_name_their_modules():

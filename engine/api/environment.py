@@ -29,7 +29,7 @@ from engine.api.executor import check_target, executor_of
 from engine.api.key_samples import with_samples
 from engine.api.logical_node import LogicalNode, build_plan
 from engine.api.partitioning import checked_rate
-from engine.api.planning import explain_plan, with_exact_splits
+from engine.api.planning import analyzed_plan, explain_plan, with_exact_splits
 from engine.api.results import read_parts
 from engine.api.schema_inference import plain_rows, schema_of_rows, schema_text
 from engine.api.unwritten_outputs import UNWRITTEN
@@ -42,7 +42,7 @@ from engine.config.options import PARALLELISM_DEFAULT
 from engine.connectors.parquet_source import parquet_source
 from engine.connectors.paths import PathLike
 from engine.errors import NotYetSupportedError, PlanError
-from engine.graph.plan import Sink, Source
+from engine.graph.plan import Plan, Sink, Source
 from engine.graph.source_spec import SinkSpec, SourceSpec, SourceStatistics
 from engine.private_folder import scratch_folder
 from engine.process_folder import FolderPrefix, ProcessFolder, sweep
@@ -226,14 +226,18 @@ class Environment:
         return self._run(sinks, chosen)
 
     def _run(self, sinks: Sequence[LogicalNode], name: str) -> JobResult:
+        return self._planned_and_run(sinks, name)[1]
+
+    def _planned_and_run(self, sinks: Sequence[LogicalNode], name: str) -> tuple[Plan, JobResult]:
         if self._is_closed:
             raise PlanError("the environment is closed")
         executor = executor_of(self._target)
         self._has_run = True
         if executor.is_dry:
-            return executor.execute(with_samples(build_plan(sinks, name)), self._configuration)
+            plan = with_samples(build_plan(sinks, name))
+            return plan, executor.execute(plan, self._configuration)
         plan = with_samples(build_plan(sinks, name, lambda node: with_exact_splits(node, self.parallelism)))
-        return executor.execute(plan, self._configuration)
+        return plan, executor.execute(plan, self._configuration)
 
     def run_to_table(self, node: LogicalNode) -> pa.Table:
         """Run what a node needs and return its rows (DataSet.collect and its siblings call this)."""
@@ -270,6 +274,19 @@ class Environment:
             sinks = [LogicalNode(Sink(SinkSpec("arrow", "(client)")), (node,), node.schema)]
         plan = with_samples(build_plan(sinks, _script_name()))
         return explain_plan(plan, self._target, self._configuration, self.parallelism)
+
+    def analyze_node(self, node: LogicalNode, *, as_json: bool) -> str:
+        """Run what a node needs, keep nothing of it, and return its plan beside what its operators did."""
+        self._result_count += 1
+        folder = self.temporary_folder() / f"result-{self._result_count}"
+        sinks = [LogicalNode(Sink(SinkSpec("discard", os.fspath(folder))), (node,), node.schema)]
+        name = f"{_script_name()} (analyze)"
+        try:
+            plan, result = self._planned_and_run(sinks, name)
+            return analyzed_plan(plan, result, self._target, self._configuration, self.parallelism, as_json=as_json)
+        finally:
+            with uninterrupted():
+                shutil.rmtree(folder, ignore_errors=True)
 
     def temporary_folder(self) -> Path:
         """Return a folder that lives as long as this environment."""

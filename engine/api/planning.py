@@ -8,12 +8,14 @@ import msgspec
 
 from engine.api.executor import executor_of
 from engine.api.logical_node import LogicalNode
+from engine.client.job_result import JobResult
 from engine.config.loader import Configuration
 from engine.config.options import ADAPTIVE, EXECUTION_MODE, LEGACY_ESTIMATES, MANAGED_SIZE, SEGMENT_SIZE
 from engine.errors import NotYetSupportedError, PlanError
 from engine.graph.exchange_mode import ExecutionMode
 from engine.graph.plan import Operator, Plan, Source
 from engine.graph.source_spec import CsvSource, SourceSpec, TextSource
+from engine.optimizer.analysis import analysis_text, analyze
 from engine.optimizer.explain import explain
 from engine.optimizer.optimizer import optimize
 from engine.optimizer.settings import OptimizerSettings
@@ -56,6 +58,21 @@ def with_exact_splits(node: LogicalNode, parallelism: int) -> Operator:
 def explain_plan(plan: Plan, target: str, configuration: Configuration, parallelism: int) -> str:
     """Return how a plan would run, as text."""
     return explain(optimize(plan, _settings(target, configuration, parallelism)))
+
+
+def analyzed_plan(
+    plan: Plan, result: JobResult, target: str, configuration: Configuration, parallelism: int, *, as_json: bool
+) -> str:
+    """Return a plan beside what its operators did."""
+    vertices = result.vertices
+    analysis = analyze(
+        optimize(plan, _settings(target, configuration, parallelism)),
+        (each for vertex in vertices for each in vertex.operators),
+        result.runtime_ms / 1000,
+        sum(subtask.output_us for vertex in vertices for subtask in vertex.subtasks),
+        (*result.splits, *(decision.text for decision in result.decisions)),
+    )
+    return msgspec.json.encode(analysis).decode() if as_json else analysis_text(analysis)
 
 
 def _settings(target: str, configuration: Configuration, parallelism: int) -> OptimizerSettings:

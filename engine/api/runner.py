@@ -28,3 +28,7 @@ class Runner(Protocol):
     def explain_node(self, node: LogicalNode) -> str:
         """Return the explained plan of a node."""
         ...
+
+    def analyze_node(self, node: LogicalNode, *, as_json: bool) -> str:
+        """Run what a node needs, and return the plan beside what its operators did."""
+        ...

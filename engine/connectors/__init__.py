@@ -31,6 +31,7 @@ wide_columns.py        pages of very wide values, value by value: parquet_pages.
 wide_rows.py           how wide rows are; what Arrow has freed of them goes back at once (arrow_decay.py)
 bounded_batches.py     batches within the limits of rows and bytes
 source_reader.py       the interface of readers, ``open_source``
+discard_writer.py      no rows at all, for jobs that are measured
 sink_writer.py         the interface of writers, ``open_sink_writer``
 output_file.py         the file of a text sink, gone unless it is finished
 """

@@ -63,4 +63,8 @@ def open_sink_writer(spec: SinkSpec, schema: pa.Schema, path: Path) -> SinkWrite
         from engine.connectors.arrow_writer import ArrowWriter  # noqa: PLC0415
 
         return ArrowWriter(schema, path)
+    if spec.format == "discard":
+        from engine.connectors.discard_writer import DiscardWriter  # noqa: PLC0415
+
+        return DiscardWriter(path)
     raise NotYetSupportedError(f"writing {spec.format}")

@@ -138,7 +138,7 @@ class OperatorCounters(msgspec.Struct, frozen=True):
     name: str
     bytes_in: int = 0
     spilled_bytes: int = 0
-    #: of the plan, as ``explain`` writes it; -1: by a release that did not say
+    #: node of the optimized plan that it comes from, as several may; -1: by a release that did not say
     node_id: int = -1
     rows_in: int = 0
     rows_out: int = 0

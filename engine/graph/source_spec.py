@@ -112,7 +112,7 @@ class SourceStatistics(msgspec.Struct, frozen=True):
 
 
 class SinkSpec(msgspec.Struct, frozen=True):
-    """Where and how rows are written: ``format`` in csv parquet records text arrow; ``path`` is the target folder.
+    """Where and how rows are written: ``format`` in csv parquet records text arrow discard; ``path`` is a folder.
 
     ``schema_ipc``: for records, the Arrow IPC schema message that goes into the manifest.
     """

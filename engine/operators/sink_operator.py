@@ -26,8 +26,15 @@ from engine.operators.operator import ChainedOperator, Output, TaskContext
 if TYPE_CHECKING:
     import pyarrow as pa
 
-#: file ending of each format
-EXTENSIONS = {"csv": "csv", "parquet": "parquet", "records": "parquet", "text": "txt", "arrow": "arrow"}
+#: file ending of each format; of others their name
+EXTENSIONS = {
+    "csv": "csv",
+    "parquet": "parquet",
+    "records": "parquet",
+    "text": "txt",
+    "arrow": "arrow",
+    "discard": "none",
+}
 
 
 class FileSink(ChainedOperator):
@@ -59,7 +66,7 @@ class FileSink(ChainedOperator):
         """Create the attempt's next file."""
         attempt = self.context.descriptor.attempt
         stem = f"{self._sink_index}-{attempt.subtask_index:05d}-{attempt.nonce}-{self._file_count:05d}"
-        self._name = f"{stem}.{EXTENSIONS[self._spec.format]}"
+        self._name = f"{stem}.{EXTENSIONS.get(self._spec.format, self._spec.format)}"
         self._file_count += 1
         with self._naming_the_output():
             schema = to_arrow_schema(self.descriptor.input_schemas[0])

@@ -43,6 +43,7 @@ It lies below the JobMaster, which plans again with the sizes of finished result
     adaptive_order.py        who waits for a real size            adaptive_shape.py  what decisions ask of a JobGraph
     adaptive_skew.py         inputs that turn out skewed are split, whatever their keys are
     explain.py               stable text for people and golden tests
+    analysis.py              a plan beside what its operators did
 
 Source: the optimizer of Flink's DataSet API (OptimizerNode, PlanNode, Channel, Costs, JobGraphGenerator).
 """

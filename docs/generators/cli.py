@@ -43,7 +43,7 @@ def _page() -> str:
     lines += ["## Scripts of a cluster", "", "Each ends with 0 when what it was asked for is there.", ""]
     lines += ["| script | words | what it does |", "|---|---|---|"]
     for name, words, text in _SCRIPTS:
-        shown = "`" + words.replace("|", "\\|") + "`" if words else ""
+        shown = f"`{words}`" if words else ""
         lines.append(f"| `{name}` | {shown} | {text} |")
     return "\n".join(lines) + "\n"
 

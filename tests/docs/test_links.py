@@ -9,6 +9,9 @@ from importlib.util import find_spec
 import pytest
 import yaml
 
+from engine import DataSet, Environment
+from engine.api.string_expressions import StringExpressions
+from engine.api.time_expressions import TimeExpressions
 from tests.docs.pages import FOLDER, GENERATED, PAGES, anchors_of, blocks_of, relative, without_code
 from tests.tidy.imports import ROOT
 
@@ -97,3 +100,28 @@ def test_the_pages_are_built_without_a_warning_and_load_nothing_from_elsewhere(t
     assert not re.search(r"url\(\s*[\"']?(?:https?:)?//", styles)
     api = (site / "reference" / "api.html").read_text(encoding="utf-8")
     assert 'id="engine.api.data_set.DataSet.join"' in api or "DataSet.join" in api
+
+
+_OWNERS = (
+    (r"\b(?:ds|a|source)\.(\w+)\(", DataSet),
+    (r"\benv\.(\w+)\(", Environment),
+    (r"\.str\.(\w+)\(", StringExpressions),
+    (r"\.dt\.(\w+)\(", TimeExpressions),
+)
+
+
+def unknown_names(text):
+    """Yield what Drey's column of tables of equivalents names, and Drey does not have."""
+    for line in text.splitlines():
+        cells = line.split(" | ")
+        if line.startswith("| `") and len(cells) == 2:
+            for pattern, owner in _OWNERS:
+                yield from (name for name in re.findall(pattern, cells[1]) if not hasattr(owner, name))
+
+
+def test_tables_of_equivalents_name_what_there_is():
+    pages = sorted((FOLDER / "coming-from").glob("*.md"))
+    assert len(pages) == 3
+    unknown = {page.stem: names for page in pages if (names := list(unknown_names(page.read_text(encoding="utf-8"))))}
+    assert unknown == {}
+    assert list(unknown_names("| `x` | `ds.nothing(1)`, `c.str.never()`, `ds.sort()` |")) == ["nothing", "never"]

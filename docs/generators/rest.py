@@ -1,24 +1,17 @@
-"""Writes reference/rest.md from the table of routes, and puts the same OpenAPI document beside it.
+"""Writes reference/rest.md from the table of routes, and puts the same OpenAPI document beside it."""
 
-The words on a route are those of its module's header, where a line is ``METHOD /path   what it answers``.
-"""
-
-import importlib
 import json
-import pkgutil
-import re
 from itertools import groupby
 from typing import Any
 from unittest.mock import MagicMock
 
 import mkdocs_gen_files
 
-import engine.rest
-from engine.rest.openapi import openapi_document
+from engine.rest.openapi import openapi_document, summary_of
 from engine.rest.routes import rest_routes
+from engine.rest.streaming_routes import REFUSALS
 from engine.rpc.http_messages import Access, Route
 
-_LINE = re.compile(r"^([A-Z]+)\s+(/\S*)\s{2,}(\S.*)$")
 _WHO = {
     Access.OPEN_GET: "open",
     Access.CANCEL: "signed, or who may cancel",
@@ -37,33 +30,28 @@ the readers too, where `web.cancel.enable` lets them. An error is `{"errors": ["
 """
 
 
-def _texts() -> dict[tuple[str, str], str]:
-    """Return what the headers of the modules say of routes."""
-    texts = {}
-    for module in pkgutil.iter_modules(engine.rest.__path__, "engine.rest."):
-        header = importlib.import_module(module.name).__doc__ or ""
-        for line in header.splitlines():
-            if match := _LINE.match(line.strip()):
-                texts[match[1], match[2].partition("?")[0]] = match[3]
-    return texts
-
-
 def _is_refused(route: Route) -> bool:
-    return route.handler.__name__ == "refuse"
+    return (route.method, route.path) in REFUSALS
 
 
 def _page(routes: list[Route]) -> str:
-    texts = _texts()
     lines = [_HEAD]
     answered = sorted((route for route in routes if not _is_refused(route)), key=lambda route: route.path)
     for title, group in groupby(answered, lambda route: route.path.split("/")[1] or "pages"):
         lines += [f"## {title}", "", "| method | path | who | |", "|---|---|---|---|"]
         for route in group:
-            text = texts.get((route.method, route.path), "").replace("|", "\\|")
-            lines.append(f"| {route.method} | `{route.path}` | {_WHO[route.access]} | {text} |")
+            lines.append(f"| {route.method} | `{route.path}` | {_WHO[route.access]} | {summary_of(route)} |")
         lines.append("")
-    lines += ["## Known, and refused", "", "Flink's paths of streaming and of JAR files; the answer says why.", ""]
-    lines += [f"* {route.method} `{route.path}`" for route in routes if _is_refused(route)]
+    lines += [
+        "## Known, and refused",
+        "",
+        "Flink's paths of streaming and of JAR files, which answer 501.",
+        "",
+        "| | | |",
+        "|---|---|---|",
+    ]
+    refused = filter(_is_refused, routes)
+    lines += [f"| {route.method} | `{route.path}` | {summary_of(route)} |" for route in refused]
     return "\n".join(lines) + "\n"
 
 

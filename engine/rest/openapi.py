@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable
 
 from engine.rest.services import answer
+from engine.rest.streaming_routes import REFUSALS
 from engine.rest.version import version
 from engine.rpc.credentials import SCHEME
 from engine.rpc.http_messages import Access, HttpRequest, HttpResponse, Route
@@ -25,6 +26,49 @@ _FORMS = {
     "attempt": {**_NUMBER, "description": "number of an attempt, from 0"},
     "digest": {"type": "string", "pattern": "^[0-9a-f]{64}$", "description": "SHA-256 of a file"},
     "name": {"type": "string", "description": "name of a file, as the list of files tells it"},
+}
+#: what is answered, by path or by the end of it; the longest end that fits counts
+_SUMMARIES = {
+    "/": "page: slots, TaskManagers, jobs",
+    "/overview": "slots, TaskManagers, jobs by state",
+    "/config": "settings of what the path names; secrets are hidden",
+    "/datasets": "results that outlive their jobs: there are none",
+    "/cluster": "end all TaskManagers and the JobManager that leads",
+    "/taskmanagers": "TaskManagers with slots, memory and machine; of a vertex: where its subtasks ran",
+    "/taskmanagers/{taskmanager_id}": "one TaskManager",
+    "/metrics": "names of metrics; with ?get=a,b their values",
+    "/taskmanagers/metrics": "names of metrics; with ?get=a,b aggregates over TaskManagers",
+    "/jobs/metrics": "names of metrics; with ?get=a,b aggregates over all jobs, or those of ?jobs=",
+    "/subtasks/metrics": "names of metrics; with ?get=a,b aggregates over all subtasks, or ?subtasks=0-2,5",
+    "/logs": "names and sizes of log files",
+    "/logs/{name}": "one log file",
+    "/log": "the newest log file",
+    "/stdout": "what was printed",
+    "/log-files": "page: the log files of a job's attempts",
+    "/page": "page: one job or process",
+    "/thread-dump": "the stack of every thread",
+    "/environment": "interpreter and variables of the process",
+    "/jobs": "ids and states of jobs",
+    "/jobs/overview": "jobs with names, times, tasks by state, and the place of those that wait for slots",
+    "/jobs/{job_id}": "one job: vertices, states, times",
+    "/status": "the state of a job",
+    "/progress": "live numbers of a job",
+    "/outcome": "how a job ended; waits ?wait= seconds for that, then 202",
+    "/exceptions": "failures, newest first",
+    "/plan": "the plan of a job",
+    "/execution-result": "the result of a job that has ended",
+    "/accumulators": "counters of users' functions",
+    "/vertices/{vertex_id}": "one vertex and its subtasks",
+    "/subtasktimes": "when each subtask reached each state",
+    "/backpressure": "how long tasks waited for room; sampled when it is asked for",
+    "/subtasks/{index}": "the current attempt of a subtask",
+    "/attempts/{attempt}": "one attempt of a subtask",
+    "/openapi.json": "this description",
+}
+_CHANGES = {
+    "DELETE /cluster": _SUMMARIES["/cluster"],
+    "POST /jobs": "hand over a job: msgpack of SubmitJob; the same job again is not started twice",
+    "PATCH /jobs/{job_id}": "cancel a job: ?mode=cancel",
 }
 _ERRORS = {
     "description": "what is wrong",
@@ -79,6 +123,15 @@ def openapi_document(routes: Iterable[Route]) -> dict[str, object]:
     }
 
 
+def summary_of(route: Route) -> str:
+    """Return what a route answers, or does, in a few words."""
+    refused = REFUSALS.get((route.method, route.path))
+    if refused is not None or route.method != "GET":
+        return refused or _CHANGES.get(f"{route.method} {route.path}", "")
+    ends = [end for end in _SUMMARIES if route.path.endswith(end) and (end != "/" or route.path == "/")]
+    return _SUMMARIES[max(ends, key=len)] if ends else ""
+
+
 def _text(name: str) -> dict[str, object]:
     return {"type": "string", "description": name.replace("_", " ")}
 
@@ -87,6 +140,7 @@ def _operation(route: Route) -> dict[str, object]:
     words = re.findall(r"\w+", route.path) or ["root"]
     operation: dict[str, object] = {
         "operationId": "_".join([route.method.lower(), *words]),
+        "summary": summary_of(route),
         "tags": [words[0]],
         "parameters": [
             {"name": name, "in": "path", "required": True, "schema": _FORMS.get(name) or _text(name)}

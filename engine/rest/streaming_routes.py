@@ -26,18 +26,20 @@ _REFUSED: tuple[tuple[str, str, str], ...] = (
     ("POST", "/jars/{jar_id}/run-application", _SCRIPTS),
     ("DELETE", "/jars/{jar_id}", _SCRIPTS),
 )
+#: what is said of each, by method and path
+REFUSALS = {(method, path): f"not supported: {reason}" for method, path, reason in _REFUSED}
 
 
 def streaming_routes() -> tuple[Route, ...]:
     """Return routes that answer 501 and why."""
     return tuple(
-        Route(method, path, _refusal(reason), Access.OPEN_GET if method == "GET" else Access.SECRET)
-        for method, path, reason in _REFUSED
+        Route(method, path, _refusal(text), Access.OPEN_GET if method == "GET" else Access.SECRET)
+        for (method, path), text in REFUSALS.items()
     )
 
 
-def _refusal(reason: str) -> Handler:
+def _refusal(text: str) -> Handler:
     async def refuse(_: HttpRequest) -> HttpResponse:
-        raise HttpError(501, f"not supported: {reason}")
+        raise HttpError(501, text)
 
     return refuse

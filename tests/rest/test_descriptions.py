@@ -66,6 +66,7 @@ def test_the_description_names_every_route_once():
         operations = [operation for methods in document["paths"].values() for operation in methods.values()]
         names = [operation["operationId"] for operation in operations]
         assert len(set(names)) == len(names)
+        assert all(operation["summary"] for operation in operations), "in a few words, for every route"
         paths = document["paths"]
         assert paths["/jobs"]["post"]["security"] == [{"clusterSecret": []}]
         assert {} in paths["/jobs"]["get"]["security"], "nothing is needed on this machine"

@@ -9,17 +9,16 @@ import re
 
 from engine.errors import ConfigurationError
 
-_UNIT_MS = {"ms": 1, "s": 1_000, "sec": 1_000, "min": 60_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_UNIT_MS = {"": 1, "ms": 1, "s": 1_000, "sec": 1_000, "min": 60_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _PATTERN = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", re.IGNORECASE)
 
 
 def parse_duration_ms(text: str) -> int:
     """Return the milliseconds of a duration such as ``5 min``; anything else raises ConfigurationError."""
     match = _PATTERN.fullmatch(text)
-    unit = (match[2].lower() or "ms") if match else ""
-    if match is None or unit not in _UNIT_MS:
+    if match is None or match[2].lower() not in _UNIT_MS:
         raise ConfigurationError(f"{text!r} is not a duration: write a number and ms, s, min, h or d")
-    return round(float(match[1]) * _UNIT_MS[unit])
+    return round(float(match[1]) * _UNIT_MS[match[2].lower()])
 
 
 def duration_text(seconds: float) -> str:

@@ -28,11 +28,9 @@ def parse_size(text: str | int, key: str = "") -> int:
     Args: text: digits and a unit, or a number of bytes; key: configuration key, for the error's text.
     Raises: ConfigurationError when it is not a size.
     """
-    where = f"{key}: " if key else ""
-    if isinstance(text, bool) or not isinstance(text, str | int):
-        raise ConfigurationError(f"{where}{text!r} is not a size; write for example 16mb")
-    match = _PATTERN.fullmatch(str(text))
+    match = _PATTERN.fullmatch(str(text)) if isinstance(text, str | int) else None
     if match is None or match[2].lower() not in _UNITS:
+        where = f"{key}: " if key else ""
         raise ConfigurationError(f"{where}{text!r} is not a size; write for example 16mb (units: b, kb, mb, gb, tb)")
     factor = _UNITS[match[2].lower()]
     if "." not in match[1]:
@@ -46,6 +44,5 @@ def format_size(size_bytes: int) -> str:
     for unit in ("tb", "gb", "mb", "kb"):
         factor = _FACTORS[unit[0]]
         if size_bytes >= factor:
-            whole, rest = divmod(size_bytes, factor)
-            return f"{whole}{unit}" if rest == 0 else f"{size_bytes / factor:.1f}".removesuffix(".0") + unit
+            return f"{size_bytes / factor:.1f}".removesuffix(".0") + unit
     return f"{size_bytes}b"

@@ -155,9 +155,7 @@ def _edges_of(job_graph: JobGraph) -> list[RegionEdge]:
     edges = []
     for position, vertex in enumerate(job_graph.vertices):
         head = vertex.chain[0].operator
-        build_input = -1
-        if isinstance(head, JoinOperator):
-            build_input = head.first_input
+        build_input = head.first_input if isinstance(head, JoinOperator) else None
         for edge in vertex.inputs:
             is_pipelined = job_graph.data_set(edge.data_set).result_type.is_pipelined
             is_build_side = edge.input_index == build_input

@@ -6,7 +6,7 @@
     less, greater, ...       position between minimum and maximum          1/3
     between                  covered part of [minimum, maximum]            1/4
     is_null                  null fraction                                 0.05
-    is_in (n values)         n * equal, at most 1                          n * 0.1, at most 0.5
+    is_in (n values)         sum of equal for each, at most 1              n * 0.1, at most 0.5
     contains                 -                                             0.25
     starts_with, ends_with   -                                             0.1
     and, or, not             product, 1 - product of complements, 1 - s
@@ -79,8 +79,8 @@ def _merge(origins: list[str]) -> str:
 
 def _call_share(call: Call, columns: Columns) -> tuple[float, str]:
     function, arguments = call.function, call.arguments
-    name = next((argument.name for argument in arguments if isinstance(argument, ColumnRef)), None)
-    known = columns.get(name, _NOTHING_KNOWN) if name is not None else _NOTHING_KNOWN
+    names = (argument.name for argument in arguments if isinstance(argument, ColumnRef))
+    known = columns.get(next(names, ""), _NOTHING_KNOWN)
     if function in ("is_null", "is_not_null"):
         share = DEFAULT_NULL if known.null_fraction is None else known.null_fraction
         origin = _origin(function, known.null_fraction is not None)
@@ -89,11 +89,9 @@ def _call_share(call: Call, columns: Columns) -> tuple[float, str]:
         share, is_known = _equal_share(known, arguments)
         return (share if function == "equal" else 1 - share), _origin(function, is_known)
     if function == "is_in":
-        values = max(1, len(arguments) - 1)
-        if len(arguments) == 1:
-            values = max(1, len(call.options))
-        one, is_known = _equal_share(known, ())
-        return min(values * one, 1.0 if is_known else 0.5), _origin(function, is_known)
+        shares = [_equal_share(known, (value,)) for value in arguments[1:]]
+        is_known = any(known_one for _, known_one in shares)
+        return min(sum(share for share, _ in shares), 1.0 if is_known else 0.5), _origin(function, is_known)
     if function in _SWAPPED:
         return _range_share(function, known, arguments)
     if function == "between":
@@ -135,15 +133,14 @@ def _range_share(function: str, known: ColumnStatistics, arguments: tuple[Expres
     if isinstance(arguments[0], Literal):
         arguments = arguments[::-1]
         function = _SWAPPED[function]
-    below = _fraction_below(known, arguments[1]) if isinstance(arguments[0], ColumnRef) else None
+    below = _fraction_below(known, arguments[1])
     if below is None:
         return DEFAULT_RANGE, _origin(function, is_known=False)
     return (below if function.startswith("less") else 1 - below), _origin(function, is_known=True)
 
 
 def _between_share(known: ColumnStatistics, arguments: tuple[Expression, ...]) -> tuple[float, str]:
-    if len(arguments) == 3 and isinstance(arguments[0], ColumnRef):
-        low, high = _fraction_below(known, arguments[1]), _fraction_below(known, arguments[2])
-        if low is not None and high is not None:
-            return max(0.0, high - low), _origin("between", is_known=True)
+    low, high = _fraction_below(known, arguments[1]), _fraction_below(known, arguments[2])
+    if low is not None and high is not None:
+        return max(0.0, high - low), _origin("between", is_known=True)
     return DEFAULT_BETWEEN, _origin("between", is_known=False)

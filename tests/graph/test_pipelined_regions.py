@@ -9,6 +9,7 @@ from engine.graph.exchange_mode import ExecutionMode
 from engine.graph.job_graph import JobGraph
 from engine.graph.pipelined_regions import (
     RegionEdge,
+    _run_order,
     acyclic_cuts,
     component_of,
     cyclic_components,
@@ -19,6 +20,7 @@ from engine.ids import JobId
 from engine.optimizer.job_graph_generator import generate_job_graph
 from engine.optimizer.optimizer import optimize
 from engine.optimizer.settings import OptimizerSettings
+from tests.jobmaster import job_graphs
 from tests.optimizer.plan_building import Builder, schema, skew_join
 
 
@@ -93,6 +95,17 @@ def test_build_sides_run_before_probe_sides():
     join = next(region for region in regions if "join" in graph.vertex(region.vertices[0]).name)
     assert build.outputs == (join.index,)
     assert build.index in join.inputs
+
+
+def test_a_region_that_becomes_free_late_still_runs_first_when_it_feeds_a_build_side():
+    assert _run_order({0: set(), 1: {0}, 2: {0}, 3: {1, 2}}, {0, 2}) == [0, 2, 1, 3]
+    assert _run_order({0: set(), 1: set(), 2: {0, 1}}, {1}) == [1, 0, 2]
+
+
+def test_only_joins_have_build_sides():
+    blocking = [job_graphs.Edge(each, 2, result_type=ResultPartitionType.BLOCKING, input_index=each) for each in (0, 1)]
+    regions = pipelined_regions(job_graphs.job_graph([1, 1, 1], blocking))
+    assert [region.vertices[0].index for region in regions] == [0, 1, 2]
 
 
 def test_a_graph_whose_regions_wait_for_each_other_is_refused():

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from engine.graph.plan import JoinType
+from engine.graph.expression import ColumnRef, Literal
+from engine.graph.plan import GroupReduce, JoinType, PythonFunction
 from engine.graph.source_spec import ColumnStatistics
 from engine.optimizer.cost import Costs, broadcast_cost, hash_join_cost, repartition_cost
 from engine.optimizer.estimates import UNKNOWN, Estimates, estimate_plan
@@ -103,9 +104,84 @@ def test_limit_union_and_sort():
     assert [each.size_bytes for each in found] == [16_000, 32_000, 32_000, 160]
 
 
+def test_a_limit_that_all_rows_fit_in_changes_nothing():
+    builder = Builder()
+    source = builder.source(PAIR, rows=10)
+    builder.sink(builder.limit(builder.limit(source, 10), 4))
+    _, whole, cut, _ = estimate_plan(builder.plan())
+    assert (whole.rows, whole.size_bytes, whole.origin) == (10, 160, "rows of the input")
+    assert (cut.rows, cut.size_bytes, cut.origin) == (4, 64, "limit 4")
+
+
+@pytest.mark.parametrize(
+    ("keys", "rows"), [(("k",), 7), (("k", "v"), 35), (("k", "w"), 1000), (("x",), 10_000), ((), 1)]
+)
+def test_a_function_over_groups_makes_a_row_for_each(keys, rows):
+    builder = Builder()
+    counts = {"k": 7, "v": 5, "x": 1e9}
+    known = {name: ColumnStatistics(distinct_count=count) for name, count in counts.items()}
+    source = builder.source(schema(k="int64", v="int64", w="int64", x="int64"), rows=10_000, columns=known)
+    function = PythonFunction("reduce", b"pickle", "fn", "job.py", 7)
+    builder.add(GroupReduce(keys, function), (source,), schema(a="int64"))
+    for legacy, size in ((False, rows * 8), (True, UNKNOWN)):
+        found = estimate_plan(builder.plan(), legacy=legacy)[1]
+        assert (found.rows, found.size_bytes) == (pytest.approx(rows), size)
+        assert found.origin == "a row for each group: default for a function"
+
+
+def test_legacy_estimates_leave_what_is_made_of_a_function_unknown():
+    builder = Builder()
+    mapped = builder.python(builder.source(PAIR, rows=1000))
+    kept = builder.python(mapped, "filter")
+    grouped = builder.aggregate(kept, ("k",), ("count_all", None))
+    lookup = builder.source(schema(k="int64", w="int64"), rows=10)
+    builder.join(kept, lookup, on="k")
+    builder.join(lookup, kept, on="k")
+    builder.union(kept, mapped)
+    unknown = [index for index, each in enumerate(estimate_plan(builder.plan(), legacy=True)) if not each.is_size_known]
+    assert unknown == [mapped, kept, grouped, 5, 6, 7]
+    found = estimate_plan(builder.plan())
+    assert all(each.is_size_known for each in found)
+    assert [found[index].origin for index in (mapped, kept)] == [
+        "rows of the input (map)",
+        "0.5 of the input: default for a function",
+    ]
+
+
+def test_keys_of_small_types_and_unknown_ones_multiply_with_those_that_are_known():
+    builder = Builder()
+    known = {"k": ColumnStatistics(distinct_count=3, heavy_keys=(("1", 0.9),))}
+    source = builder.source(schema(k="int64", b="bool", v="int64", w="int64"), rows=10_000, columns=known)
+    builder.aggregate(source, ("k", "b"), ("count_all", None))
+    builder.aggregate(source, ("k", "v"), ("count_all", None))
+    builder.aggregate(source, ("v", "w"), ("count_all", None))
+    builder.aggregate(source, (), ("count_all", None))
+    _, small, partly, unknown, one = estimate_plan(builder.plan())
+    assert (small.rows, small.origin) == (6, "distinct keys")
+    assert (partly.rows, partly.origin) == (3000, "rows ** 0.75: distinct v unknown")
+    assert (unknown.rows, unknown.origin) == (1000, "rows ** 0.75: distinct v, w unknown")
+    assert (one.rows, one.origin) == (1, "one group")
+    # after grouping no key is heavy
+    assert small.columns["k"].heavy_keys == ()
+
+
+def test_nothing_is_below_one_row_and_one_byte():
+    builder = Builder()
+    one = builder.source(schema(b="bool"), rows=1, columns={"b": ColumnStatistics(distinct_count=1)})
+    builder.filter(one, call("equal", "b", lit(5)))
+    builder.project(one, "b")
+    for each in estimate_plan(builder.plan()):
+        assert (each.rows, each.size_bytes, each.distinct("b")) == (1, 1, 1)
+
+
 COLUMNS = {
     "d": ColumnStatistics(distinct_count=50, null_fraction=0.2, heavy_keys=(("EUR", 0.9),)),
     "n": ColumnStatistics(minimum=0, maximum=100),
+    "shifted": ColumnStatistics(minimum=50, maximum=90),
+    "low": ColumnStatistics(minimum=0),
+    "high": ColumnStatistics(maximum=9),
+    "same": ColumnStatistics(minimum=5, maximum=5),
+    "one": ColumnStatistics(distinct_count=1),
 }
 
 
@@ -130,6 +206,31 @@ COLUMNS = {
         (call("or", call("less", "n", lit(50)), call("less", "n", lit(50))), 0.75, "statistics (less)"),
         (call("not", call("less", "n", lit(25))), 0.75, "statistics (less)"),
         (call("less", "n", lit(-5)), SMALLEST, "statistics (less)"),
+        (call("is_in", "d", lit("USD"), lit("GBP")), 0.04, "statistics (is_in)"),
+        (call("is_in", "d", lit("USD"), lit("EUR")), 0.92, "statistics (is_in)"),
+        (call("is_in", "d", *[lit(f"x{index}") for index in range(60)]), 1.0, "statistics (is_in)"),
+        (call("is_in", "x", lit(1), lit(2), lit(3)), 0.3, "default for is_in"),
+        (call("is_in", "x", *[lit(index) for index in range(9)]), 0.5, "default for is_in"),
+        (call("is_in", "d"), SMALLEST, "default for is_in"),
+        (call("equal", "d", "x"), 0.02, "statistics (equal)"),
+        (call("equal", "one", lit(1)), 1.0, "statistics (equal)"),
+        (call("equal", "d", Literal(b"ipc", "'EUR'", "EUR")), 0.9, "statistics (equal)"),
+        (call("equal", "d", Literal(b"ipc", "EUR", "other")), 0.9, "statistics (equal)"),
+        (call("less", "shifted", lit(60)), 0.25, "statistics (less)"),
+        (call("less", "shifted", lit(500)), 1.0, "statistics (less)"),
+        (call("less", "low", lit(5)), 1 / 3, "default for less"),
+        (call("less", "high", lit(5)), 1 / 3, "default for less"),
+        (call("less", "same", lit(5)), 1 / 3, "default for less"),
+        (call("less", "n", "x"), 1 / 3, "default for less"),
+        (call("less", "n", lit("text")), 1 / 3, "default for less"),
+        (call("less", call("add", "n", lit(1)), lit(5)), 1 / 3, "default for less"),
+        (call("between", "n", lit(10), "x"), 0.25, "default for between"),
+        (call("between", "n", "x", lit(10)), 0.25, "default for between"),
+        (call("between", call("add", "n", lit(1)), lit(10), lit(30)), 0.25, "default for between"),
+        (call("between", "n", lit(30), lit(10)), SMALLEST, "statistics (between)"),
+        (call("starts_late", "n"), 1 / 3, "default for starts_late"),
+        (call("and", call("is_null", "x"), "x"), 0.025, "default for is_null, default for x"),
+        (ColumnRef("x"), 0.5, "default for x"),
         (lit(True), 1.0, "constant"),
         (lit(False), SMALLEST, "constant"),
     ],
@@ -176,11 +277,17 @@ def test_a_combination_of_keys_is_no_heavier_than_its_lightest():
     data = Estimates(1, 1, "", {"a": ColumnStatistics(heavy_keys=(("x", 0.5),)), "b": ColumnStatistics()})
     assert data.heaviest_share(("a",)) == 0.5
     assert data.heaviest_share(("a", "b")) == 0
+    assert data.heaviest_share(("a", "unknown")) == 0
+    assert data.heaviest_share(()) == 0
 
 
 @pytest.mark.parametrize(
     ("size", "text"),
-    [(0, "0 B"), (999, "999 B"), (1000, "1 KB"), (38_123, "38.1 KB"), (1.4e9, "1.4 GB"), (UNKNOWN, "unknown")],
+    [
+        *[(0, "0 B"), (5, "5 B"), (999, "999 B"), (1000, "1 KB"), (38_123, "38.1 KB"), (99_449, "99.4 KB")],
+        *[(99_500, "100 KB"), (100_200, "100 KB"), (999_499, "999 KB"), (999_500, "1 MB"), (1.4e9, "1.4 GB")],
+        *[(1e12, "1 TB"), (2e15, "2 PB"), (5e18, "5000 PB"), (UNKNOWN, "unknown")],
+    ],
 )
 def test_sizes_read_well(size, text):
     assert size_text(size) == text

@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import TextIO
 
 from engine.entrypoint.log_files import rotate_logs
-from engine.entrypoint.pid_file import DaemonProcess, PidFile, process_identity
+from engine.entrypoint.pid_file import DAEMON_MODULES, DaemonProcess, PidFile, process_identity
 from engine.entrypoint.places import Places, home_folder
 from engine.log_output import FULL_DISK
 from engine.private_folder import NotPrivateError, append_privately, make_closed
@@ -37,8 +37,6 @@ from engine.python_command import python_command
 #: seconds that a process has to end after SIGTERM
 STOP_TIMEOUT_S = 10.0
 _LAST_LINES = 20
-#: modules of daemons that are not called like them
-_MODULES = {"standalonejob": "standalone_job"}
 _POLL_S = 0.02
 
 
@@ -70,12 +68,12 @@ def daemon_command(
     """Return the command of a daemon's process, or of its supervisor's. ``life``: where it logs and whom it tells."""
     if supervision is not None:
         return python_command("engine.entrypoint.supervisor", *life, *supervision, daemon, *arguments)
-    return python_command(f"engine.entrypoint.{_MODULES.get(daemon, daemon)}", *life, *arguments)
+    return python_command(f"engine.entrypoint.{DAEMON_MODULES.get(daemon, daemon)}", *life, *arguments)
 
 
 def working_directory(daemon: str) -> Path:
     """Return where a daemon works: in the root, but where the person is when it runs the person's script."""
-    return Path.cwd() if daemon in _MODULES else home_folder()
+    return Path.cwd() if daemon in DAEMON_MODULES else home_folder()
 
 
 @dataclass
@@ -120,7 +118,7 @@ class Launch:
     @property
     def pid(self) -> int:
         """The daemon's process; it may have a supervisor, which is ``process`` then."""
-        lines = PidFile(self.places.pid_file(self.daemon)).read()
+        lines = PidFile(self.places.pid_file(self.daemon), self.daemon).read()
         return next((line.pid for line in lines if line.supervisor == self.process.pid), self.process.pid)
 
     def close(self) -> None:
@@ -140,7 +138,7 @@ class Launch:
         return StartOutcome(StartState.FAILED, "\n".join(lines))
 
     def _forget(self) -> None:
-        with PidFile(self.places.pid_file(self.daemon)).locked() as processes:
+        with PidFile(self.places.pid_file(self.daemon), self.daemon).locked() as processes:
             mine = self.process.pid
             processes[:] = [process for process in processes if mine not in (process.pid, process.supervisor)]
 
@@ -154,7 +152,7 @@ def _last_lines(path: Path) -> list[str]:
 
 def enter(places: Places, daemon: str, pid: int) -> int:
     """Put a process into the pid file, without the stale lines; return its number. Caller holds no lock."""
-    with PidFile(places.pid_file(daemon)).locked() as processes:
+    with PidFile(places.pid_file(daemon), daemon).locked() as processes:
         number = _prepare_entry(places, daemon, processes)
         processes.append(DaemonProcess(pid, number, process_identity(pid)))
         return number
@@ -175,7 +173,7 @@ def begin_start(
 
     ``supervision``: what its supervisor is told; None: it has none.
     """
-    with PidFile(places.pid_file(daemon)).locked() as processes:
+    with PidFile(places.pid_file(daemon), daemon).locked() as processes:
         number = _prepare_entry(places, daemon, processes)
         log_file = places.log_file(daemon, number)
         output_file = _output_file(log_file)
@@ -219,7 +217,7 @@ def stop_daemons(places: Places, daemon: str, *, all_of_them: bool) -> int:
         say(f"No {daemon} daemon to stop on host {places.host}.")
         return 0
     try:
-        _stop(places, daemon, PidFile(path), all_of_them=all_of_them)
+        _stop(places, daemon, PidFile(path, daemon), all_of_them=all_of_them)
     except NotPrivateError as error:
         sys.stderr.write(f"error: no {daemon} daemon is stopped: {error}\n")
         return 1

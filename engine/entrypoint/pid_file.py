@@ -4,12 +4,15 @@
     $DREY_PID_DIR/flink-<user>-taskmanager.pid.processes   pid, number of the log files, identity of the process, and
                                                            pid and identity of its supervisor where it has one
 
-    with PidFile(path).locked() as processes:      list[DaemonProcess], living and dead; written back on exit
+    with PidFile(path, "taskmanager").locked() as processes:      list[DaemonProcess], living and dead; written back
         ...
 
 A pid alone says little: it may belong to another process by now. The identity is the boot of the machine and the
 start time of the process in it; a line whose process has another one is stale. Both files go when the last line does.
 A line whose supervisor runs is alive even while its process is dead: the supervisor will start the next one.
+
+A line without identity counts only where its process is this user's and its command line is that of a daemon of this
+kind; any other that runs is somebody else's, whatever wrote its number here. It is passed over, and said.
 
 Whoever writes these files has processes killed. So they are this user's own, and no links: others' are refused
 (NotPrivateError), and lines that nobody here has written are passed over, and said.
@@ -29,6 +32,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from engine.private_folder import NotPrivateError, make_private
 
@@ -39,6 +43,11 @@ _PID_LINE = re.compile(_NUMBER)
 #: as _identity_line writes it; number 0 is the first log file's
 _IDENTITY_LINE = re.compile(rf"{_NUMBER} (\d{{1,9}}) (\S+)(?: {_NUMBER} (\S+))?")
 _SHOWN_MAX = 60
+#: modules of daemons that are not called like them
+DAEMON_MODULES: Final = {"standalonejob": "standalone_job"}
+_SUPERVISOR: Final = "engine.entrypoint.supervisor"
+#: what a server of ZooKeeper becomes
+ZOOKEEPER_MAIN: Final = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 
 
 def _tell_on_stderr(text: str) -> None:
@@ -47,7 +56,7 @@ def _tell_on_stderr(text: str) -> None:
 
 @dataclass(frozen=True)
 class DaemonProcess:
-    """One line: ``number`` is in the names of its log files; ``identity`` is "" when only the pid is known."""
+    """One line: ``number`` is in the names of its log files; ``identity`` is "" when no such process was seen."""
 
     pid: int
     number: int
@@ -64,12 +73,7 @@ class DaemonProcess:
     def living_pids(self) -> tuple[int, ...]:
         """The supervisor first, then the process, of those that run."""
         both = ((self.supervisor, self.supervisor_identity), (self.pid, self.identity))
-        return tuple(pid for pid, identity in both if pid and _runs(pid, identity))
-
-
-def _runs(pid: int, identity: str) -> bool:
-    now = process_identity(pid)
-    return now != "" and identity in ("", now)
+        return tuple(pid for pid, identity in both if pid and identity and process_identity(pid) == identity)
 
 
 def process_identity(pid: int) -> str:
@@ -84,11 +88,27 @@ def process_identity(pid: int) -> str:
     return "" if fields[0] in "ZX" else f"{boot}/{fields[19]}"
 
 
-class PidFile:
-    """The daemons of one kind."""
+def is_daemon(pid: int, daemon: str) -> bool:
+    """Return whether a process is this user's, and by its command line a daemon of a kind or its supervisor."""
+    try:
+        if (_PROC / str(pid)).stat().st_uid != os.geteuid():
+            return False
+        words = (_PROC / str(pid) / "cmdline").read_text(errors="replace").split("\0")
+    except OSError:
+        return False
+    if daemon == "zookeeper" and ZOOKEEPER_MAIN in words:
+        return True
+    module = words[words.index("-m") + 1] if "-m" in words[:-1] else ""
+    is_supervised = module == _SUPERVISOR and daemon in words
+    return is_supervised or module == f"engine.entrypoint.{DAEMON_MODULES.get(daemon, daemon)}"
 
-    def __init__(self, path: Path, tell: Callable[[str], None] = _tell_on_stderr) -> None:
+
+class PidFile:
+    """The daemons of one kind; ``daemon``: which, as the scripts call it."""
+
+    def __init__(self, path: Path, daemon: str, tell: Callable[[str], None] = _tell_on_stderr) -> None:
         self.path = path
+        self._daemon = daemon
         self._tell = tell
         self._said: set[tuple[Path, str]] = set()
         self._identities = path.with_name(f"{path.name}.processes")
@@ -141,13 +161,18 @@ class PidFile:
             if _PID_LINE.fullmatch(line) is None:
                 self._pass_over(self.path, line)
                 continue
-            processes.append(known.get(int(line)) or DaemonProcess(int(line), 0, ""))
+            pid = int(line)
+            process = known.get(pid) or DaemonProcess(pid, 0, process_identity(pid))
+            if pid not in known and process.identity and not is_daemon(pid, self._daemon):
+                self._pass_over(self.path, line, f"a process that is no {self._daemon} of this user")
+                continue
+            processes.append(process)
         return processes
 
-    def _pass_over(self, path: Path, line: str) -> None:
+    def _pass_over(self, path: Path, line: str, what: str = "a line that is no process") -> None:
         if (path, line) not in self._said:
             self._said.add((path, line))
-            self._tell(f"{path}: passing over a line that is no process: {line[:_SHOWN_MAX]!r}")
+            self._tell(f"{path}: passing over {what}: {line[:_SHOWN_MAX]!r}")
 
     def _write_or_tell(self, descriptor: int, processes: list[DaemonProcess]) -> None:
         """Write the lines; a full disk is no reason not to run what runs."""

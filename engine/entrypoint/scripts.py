@@ -129,7 +129,7 @@ def start_cluster(places: Places, arguments: Sequence[str]) -> int:
     With ``high-availability.type`` ZOOKEEPER each line of ``conf/masters`` is a JobManager.
     """
     for daemon in ("jobmanager", "taskmanager"):
-        PidFile(places.pid_file(daemon)).read()  # raises before anything runs that could not be entered
+        PidFile(places.pid_file(daemon), daemon).read()  # raises before anything runs that could not be entered
     launches: list[Launch] = []
     remote: list[tuple[str, subprocess.Popen[str]]] = []
     for host, address in _masters(places, arguments):
@@ -255,7 +255,7 @@ def start_quorum(places: Places) -> int:
 
 def _runs(places: Places, folder: str) -> bool:
     """Return whether a server of ZooKeeper that keeps its data in a folder runs here."""
-    with PidFile(places.pid_file("zookeeper")).locked() as processes:
+    with PidFile(places.pid_file("zookeeper"), "zookeeper").locked() as processes:
         pids = [process.pid for process in processes if process.is_alive]
     for pid in pids:
         with contextlib.suppress(OSError):

@@ -110,7 +110,7 @@ class Supervisor:
 
     def __init__(self, options: argparse.Namespace) -> None:
         self._options = options
-        self._pid_file = PidFile(find_places().pid_file(options.daemon))
+        self._pid_file = PidFile(find_places().pid_file(options.daemon), options.daemon)
         self._is_asked_to_end = False
         self._ready_fd: int | None = options.ready_fd
         # The child puts the file away when it is full.

@@ -28,6 +28,7 @@ from pathlib import Path
 from engine.config.command_line import CommandLine, install_command_line
 from engine.config.loader import load_configuration
 from engine.config.options import HA_SESSION_TIMEOUT
+from engine.entrypoint.pid_file import ZOOKEEPER_MAIN
 from engine.entrypoint.places import find_places
 from engine.entrypoint.readiness import Readiness
 from engine.entrypoint.zookeeper_config import Quorum, read_quorum
@@ -39,7 +40,6 @@ _JVM = (
     *("-Xms8m", "-Xmx64m", "-Xss256k", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
     *("-XX:ReservedCodeCacheSize=16m", "-XX:CICompilerCount=1", "-XX:+ExitOnOutOfMemoryError"),
 )
-_MAIN = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 _POLL_S = 0.03
 _ANSWER_S = 1.0
 #: seconds for the server that is run once to record its classes
@@ -89,7 +89,7 @@ def _command(quorum: Quorum, number: int) -> list[str]:
 
 
 def _java_command(java: str, class_path: str, flags: list[str], quorum: Quorum, number: int) -> list[str]:
-    return [java, *_JVM, *flags, "-Xshare:auto", "-cp", class_path, _MAIN, str(quorum.prepare(number))]
+    return [java, *_JVM, *flags, "-Xshare:auto", "-cp", class_path, ZOOKEEPER_MAIN, str(quorum.prepare(number))]
 
 
 def _find_java() -> str:

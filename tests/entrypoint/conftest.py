@@ -84,7 +84,7 @@ class Installation:
         return self.pid / f"flink-tester-{daemon}.pid"
 
     def pids(self, daemon: str) -> list[int]:
-        return [process.pid for process in PidFile(self.pid_file(daemon)).read()]
+        return [process.pid for process in PidFile(self.pid_file(daemon), daemon).read()]
 
     def log_text(self, daemon: str, number: int = 0) -> str:
         return (self.log / f"flink-tester-{daemon}-{number}-{socket.gethostname()}.log").read_text()
@@ -108,7 +108,7 @@ class Installation:
 
     def close(self) -> None:
         for path in self.pid.glob("*.pid"):
-            for process in PidFile(path).read():
+            for process in PidFile(path, path.stem.rpartition("-")[2]).read():
                 if process.identity and process.is_alive:
                     for pid in process.living_pids:  # a supervisor first
                         os.kill(pid, signal.SIGKILL)

@@ -233,7 +233,7 @@ def test_in_the_foreground_it_logs_to_the_terminal_and_can_be_stopped(installati
     lines = iter(foreground.stderr.readline, "")
     assert any("leads at" in line for line in lines)
     assert installation.pids("jobmanager") == [foreground.pid]
-    (process,) = PidFile(installation.pid_file("jobmanager")).read()
+    (process,) = PidFile(installation.pid_file("jobmanager"), "jobmanager").read()
     assert process.is_alive
     installation.run("jobmanager", "stop")
     foreground.communicate(timeout=WAIT_S)

@@ -10,9 +10,10 @@ import threading
 import pytest
 
 from engine.entrypoint.daemon_control import stop_daemons
-from engine.entrypoint.pid_file import DaemonProcess, PidFile, process_identity
+from engine.entrypoint.pid_file import DaemonProcess, PidFile, is_daemon, process_identity
 from engine.entrypoint.places import Places
 from engine.private_folder import NotPrivateError
+from engine.python_command import python_command
 from tests.entrypoint.conftest import until
 
 
@@ -21,7 +22,7 @@ def this_process(number=0):
 
 
 def test_the_file_has_one_bare_pid_a_line_and_goes_with_the_last(tmp_path):
-    file = PidFile(tmp_path / "pid" / "flink-me-x.pid")
+    file = PidFile(tmp_path / "pid" / "flink-me-x.pid", "taskmanager")
     with file.locked() as processes:
         processes.append(this_process(3))
         processes.append(DaemonProcess(7, 1, "another/1"))
@@ -40,11 +41,69 @@ def test_a_pid_that_belongs_to_another_process_now_is_stale():
     assert not DaemonProcess(os.getpid(), 0, "boot/1").is_alive
 
 
-def test_a_line_without_identity_is_alive_when_its_pid_is(tmp_path):
-    (tmp_path / "a.pid").write_text(f"{os.getpid()}\n")
-    (process,) = PidFile(tmp_path / "a.pid").read()
-    assert process.identity == ""
+@pytest.fixture
+def daemon_like(tmp_path):
+    """A process with the command line of a TaskManager."""
+    package = tmp_path / "modules" / "engine" / "entrypoint"
+    package.mkdir(parents=True)
+    for folder in (package.parent, package):
+        (folder / "__init__.py").touch()
+    (package / "taskmanager.py").write_text("print(flush=True)\ninput()\n")
+    child = subprocess.Popen(
+        python_command("engine.entrypoint.taskmanager", "--log-file", "x"),
+        env={**os.environ, "PYTHONPATH": str(tmp_path / "modules")},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    child.stdout.readline()
+    yield child
+    child.kill()
+    child.communicate()
+
+
+def test_a_line_without_identity_counts_where_its_process_is_a_daemon_of_that_kind(tmp_path, daemon_like):
+    (tmp_path / "a.pid").write_text(f"{daemon_like.pid}\n")
+    (process,) = PidFile(tmp_path / "a.pid", "taskmanager").read()
     assert process.is_alive
+    assert PidFile(tmp_path / "a.pid", "jobmanager", lambda text: None).read() == []
+
+
+def test_a_line_without_identity_of_another_user_or_of_nobody_does_not_count(tmp_path, daemon_like, monkeypatch):
+    assert is_daemon(daemon_like.pid, "taskmanager")
+    mine = os.geteuid()
+    monkeypatch.setattr(os, "geteuid", lambda: mine + 1)
+    assert not is_daemon(daemon_like.pid, "taskmanager")
+    daemon_like.communicate()
+    assert not is_daemon(daemon_like.pid, "taskmanager")
+
+
+@pytest.mark.parametrize("is_beside_a_real_one", [False, True])
+def test_a_foreign_process_whose_number_was_written_in_is_neither_stopped_nor_counted(
+    tmp_path, capfd, is_beside_a_real_one
+):
+    places = Places(tmp_path, tmp_path, tmp_path, "me", "here")
+    path = places.pid_file("taskmanager")
+    real, foreign = (subprocess.Popen(["sleep", "600"]) for _ in range(2))
+    try:
+        if is_beside_a_real_one:
+            with PidFile(path, "taskmanager").locked() as processes:
+                processes.append(DaemonProcess(real.pid, 0, process_identity(real.pid)))
+        with path.open("a") as file:
+            file.write(f"{foreign.pid}\n")
+        path.chmod(0o600)
+        assert [process.pid for process in PidFile(path, "taskmanager").read()] == [real.pid] * is_beside_a_real_one
+        assert stop_daemons(places, "taskmanager", all_of_them=True) == 0
+        said = capfd.readouterr()
+        assert "passing over a process that is no taskmanager of this user" in said.err
+        assert str(foreign.pid) not in said.out
+        assert foreign.poll() is None
+        if is_beside_a_real_one:
+            assert real.wait() == -signal.SIGTERM
+        assert not path.exists()
+    finally:
+        for child in (real, foreign):
+            child.kill()
+            child.wait()
 
 
 def test_a_process_that_ended_is_dead_before_its_parent_asks():
@@ -57,7 +116,7 @@ def test_a_process_that_ended_is_dead_before_its_parent_asks():
 
 
 def test_who_reads_while_others_write_sees_lines_as_a_whole(tmp_path):
-    file = PidFile(tmp_path / "a.pid")
+    file = PidFile(tmp_path / "a.pid", "taskmanager")
     lines = [DaemonProcess(pid, 0, f"boot/{pid}", 100 * pid, f"boot/{100 * pid}") for pid in (7, 88)]
     is_over = threading.Event()
 
@@ -77,7 +136,7 @@ def test_who_reads_while_others_write_sees_lines_as_a_whole(tmp_path):
 
 
 def test_no_line_is_lost_when_many_write_and_the_file_comes_and_goes(tmp_path):
-    file = PidFile(tmp_path / "a.pid")
+    file = PidFile(tmp_path / "a.pid", "taskmanager")
     seen = []
 
     def add_and_remove(pid):
@@ -99,7 +158,7 @@ def test_no_line_is_lost_when_many_write_and_the_file_comes_and_goes(tmp_path):
 
 def test_lines_that_are_no_process_are_passed_over_and_said_once(tmp_path):
     said = []
-    file = PidFile(tmp_path / "a.pid", said.append)
+    file = PidFile(tmp_path / "a.pid", "taskmanager", said.append)
     with file.locked() as processes:
         processes.append(this_process(2))
     file.path.write_bytes(b"junk\n-1\n0\n\n\xff\xfe\n" + file.path.read_bytes() + b"12 34\n" + b"9" * 40 + b"\n")
@@ -120,8 +179,8 @@ def test_a_file_of_another_user_is_refused(tmp_path, monkeypatch):
         mine = os.geteuid()
         monkeypatch.setattr(os, "geteuid", lambda: mine + 1)
     with pytest.raises(NotPrivateError, match=r"belongs to another user.*DREY_PID_DIR"):
-        PidFile(path).read()
-    with pytest.raises(NotPrivateError, match="belongs to another user"), PidFile(path).locked():
+        PidFile(path, "taskmanager").read()
+    with pytest.raises(NotPrivateError, match="belongs to another user"), PidFile(path, "taskmanager").locked():
         pass
     assert path.read_text() == f"{os.getpid()}\n"
 
@@ -132,33 +191,33 @@ def test_identities_of_another_user_or_behind_a_link_are_refused(tmp_path):
     (tmp_path / "a.pid.processes").symlink_to(tmp_path / "target")
     for _ in range(2):
         with pytest.raises(NotPrivateError, match="symbolic link"):
-            PidFile(path).read()
+            PidFile(path, "taskmanager").read()
         (tmp_path / "target").write_text("precious\n")
-    with pytest.raises(NotPrivateError, match="symbolic link"), PidFile(path).locked():
+    with pytest.raises(NotPrivateError, match="symbolic link"), PidFile(path, "taskmanager").locked():
         pass
     assert (tmp_path / "target").read_text() == "precious\n"
 
 
 def test_a_link_is_not_followed_and_its_target_not_made(tmp_path):
     (tmp_path / "a.pid").symlink_to(tmp_path / "target")
-    with pytest.raises(NotPrivateError, match="symbolic link"), PidFile(tmp_path / "a.pid").locked():
+    with pytest.raises(NotPrivateError, match="symbolic link"), PidFile(tmp_path / "a.pid", "taskmanager").locked():
         pass
     assert not (tmp_path / "target").exists()
 
 
 def test_a_file_that_others_can_write_is_refused(tmp_path):
     path = tmp_path / "a.pid"
-    path.write_text("1\n")
+    path.write_text(f"{os.getpid()}\n")
     path.chmod(0o666)
     with pytest.raises(NotPrivateError, match="can be written by others"):
-        PidFile(path).read()
+        PidFile(path, "taskmanager").read()
 
 
 def test_stop_goes_on_with_the_other_daemons(tmp_path, capfd):
     (tmp_path / "flink-me-taskmanager.pid").symlink_to(tmp_path / "target")
     places = Places(tmp_path, tmp_path, tmp_path, "me", "here")
     child = subprocess.Popen(["sleep", "600"])
-    with PidFile(places.pid_file("jobmanager")).locked() as processes:
+    with PidFile(places.pid_file("jobmanager"), "jobmanager").locked() as processes:
         processes.append(DaemonProcess(child.pid, 0, process_identity(child.pid)))
     assert stop_daemons(places, "taskmanager", all_of_them=True) == 1
     assert "no taskmanager daemon is stopped" in capfd.readouterr().err
@@ -168,7 +227,7 @@ def test_stop_goes_on_with_the_other_daemons(tmp_path, capfd):
 
 def test_a_full_disk_keeps_what_the_file_says_and_is_told(tmp_path, monkeypatch):
     told = []
-    file = PidFile(tmp_path / "a.pid", told.append)
+    file = PidFile(tmp_path / "a.pid", "taskmanager", told.append)
     with file.locked() as processes:
         processes.append(this_process(1))
 

@@ -29,7 +29,7 @@ def supervised(installation):
 
 def line_of(installation):
     """Return the one line of the pid file, None while there is none."""
-    lines = PidFile(installation.pid_file("jobmanager")).read()
+    lines = PidFile(installation.pid_file("jobmanager"), "jobmanager").read()
     return lines[0] if lines else None
 
 

@@ -91,6 +91,8 @@ def test_a_subpartition_that_nobody_writes_and_one_that_two_read_are_named():
     partition = graph.results[graph.job_graph.vertex(JOIN).inputs[0].data_set].partitions[1]
     partition.subpartition_count = 3
     assert unread(graph)[0].endswith("writes 3 subpartitions, and number 3 would be read")
+    partition.subpartition_count = 4 + 10
+    assert unread(graph)[0].endswith("and nobody reads numbers 4, 5, 6, 7, 8, 9, 10, 11")
     partition.subpartition_count = 4
     partition.consumers[1] = partition.consumers[0]
     assert unread(graph)[0].endswith("writes 4 subpartitions, and nobody reads number 1")

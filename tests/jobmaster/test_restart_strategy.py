@@ -103,7 +103,7 @@ def test_each_setting_of_an_exponential_delay_reaches_it():
     )
     assert delays(settings, (0, 10, 20, 30)) == [2.0, 6.0, 10.0, None]
     assert delays(settings, (0, 102.0)) == [2.0, 2.0]
-    assert delays(settings, (0, 101.9)) == [2.0, 6.0]
+    assert delays(settings, (0, 101.99)) == [2.0, 6.0]
     # a quarter less when the random number is 0, a quarter more just below 1, and never above the maximum
     assert delays(settings, (0, 10, 20), random=0.0) == [1.5, 4.5, 7.5]
     assert delays(settings, (0, 10, 20), random=1.0) == [2.5, 7.5, 10.0]

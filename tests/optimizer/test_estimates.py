@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from engine.graph.expression import ColumnRef, Literal
-from engine.graph.plan import GroupReduce, JoinType, PythonFunction
+from engine.graph.plan import CoGroup, GroupReduce, JoinType, PythonFunction
 from engine.graph.source_spec import ColumnStatistics
 from engine.optimizer.cost import Costs, broadcast_cost, hash_join_cost, repartition_cost
 from engine.optimizer.estimates import UNKNOWN, Estimates, estimate_plan
@@ -129,6 +129,14 @@ def test_a_function_over_groups_makes_a_row_for_each(keys, rows):
         assert found.origin == "a row for each group: default for a function"
 
 
+def test_a_function_over_groups_of_two_inputs_makes_a_row_for_each_of_either():
+    builder = Builder()
+    sides = [builder.source(PAIR, columns={"k": ColumnStatistics(distinct_count=count)}) for count in (7, 5)]
+    function = PythonFunction("co_group", b"pickle", "fn", "job.py", 7)
+    builder.add(CoGroup(("k",), function, (), (), PAIR, ((), ())), tuple(sides), schema(a="int64"))
+    assert estimate_plan(builder.plan())[2].rows == 12
+
+
 def test_legacy_estimates_leave_what_is_made_of_a_function_unknown():
     builder = Builder()
     mapped = builder.python(builder.source(PAIR, rows=1000))
@@ -227,6 +235,7 @@ COLUMNS = {
         (call("between", "n", lit(10), "x"), 0.25, "default for between"),
         (call("between", "n", "x", lit(10)), 0.25, "default for between"),
         (call("between", call("add", "n", lit(1)), lit(10), lit(30)), 0.25, "default for between"),
+        (call("between", "n", lit(50), lit(200)), 0.5, "statistics (between)"),
         (call("between", "n", lit(30), lit(10)), SMALLEST, "statistics (between)"),
         (call("starts_late", "n"), 1 / 3, "default for starts_late"),
         (call("and", call("is_null", "x"), "x"), 0.025, "default for is_null, default for x"),

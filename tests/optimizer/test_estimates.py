@@ -211,7 +211,7 @@ COLUMNS = {
         (call("between", "x", lit(10), lit(30)), 0.25, "default for between"),
         (call("str_starts_with", "x"), 0.1, "default for str_starts_with"),
         (call("and", call("less", "n", lit(50)), call("equal", "x", lit(1))), 0.05, None),
-        (call("or", call("less", "n", lit(50)), call("less", "n", lit(50))), 0.75, "statistics (less)"),
+        (call("or", call("less", "n", lit(25)), call("less", "n", lit(50))), 0.625, "statistics (less)"),
         (call("not", call("less", "n", lit(25))), 0.75, "statistics (less)"),
         (call("less", "n", lit(-5)), SMALLEST, "statistics (less)"),
         (call("is_in", "d", lit("USD"), lit("GBP")), 0.04, "statistics (is_in)"),

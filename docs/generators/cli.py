@@ -22,7 +22,7 @@ _SCRIPTS = (
     ("zookeeper.sh", "(start|start-foreground) N | stop | stop-all", "server N of `conf/zoo.cfg`"),
     ("start-zookeeper-quorum.sh", "", "every server of `conf/zoo.cfg`"),
     ("stop-zookeeper-quorum.sh", "", "stop them"),
-    ("make-certificates.sh", "", "an authority and a certificate for `security.ssl.enabled`"),
+    ("make-certificates.sh", "FOLDER [HOST...]", "an authority and a certificate for `security.ssl.enabled`"),
 )
 
 

@@ -105,3 +105,9 @@ def test_blocks_that_are_not_run_are_few():
     left_out = [block for blocks in EXAMPLES.values() for block in blocks if block.reason]
     run = [block for blocks in EXAMPLES.values() for block in blocks if not block.reason]
     assert len(left_out) * 4 <= len(run)
+
+
+def test_the_reference_names_every_script():
+    generator = (ROOT / "docs" / "generators" / "cli.py").read_text(encoding="utf-8")
+    scripts = {path.name for path in (ROOT / "bin").glob("*.sh")} - {"config.sh"}
+    assert scripts == set(re.findall(r'\("([\w-]+\.sh)", ', generator))

@@ -64,6 +64,10 @@ def analyzed_plan(
     plan: Plan, result: JobResult, target: str, configuration: Configuration, parallelism: int, *, as_json: bool
 ) -> str:
     """Return a plan beside what its operators did."""
+    if not result.vertices:
+        raise PlanError(
+            "explain(analyze=True) tells what a job has done, and a detached one goes on: submit without -d"
+        )
     vertices = result.vertices
     analysis = analyze(
         optimize(plan, _settings(target, configuration, parallelism)),

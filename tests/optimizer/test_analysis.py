@@ -7,7 +7,10 @@ import pyarrow as pa
 import pytest
 
 from engine import Environment, col, sum_
-from engine.errors import NotYetSupportedError
+from engine.api.planning import analyzed_plan
+from engine.client.job_result import JobResult
+from engine.config.loader import configuration_from_texts
+from engine.errors import NotYetSupportedError, PlanError
 from engine.graph.deployment import OperatorCounters
 from engine.optimizer.analysis import Analysis, analysis_text, analyze
 from engine.optimizer.optimizer import optimize
@@ -88,6 +91,12 @@ def test_a_data_set_is_run_and_nothing_of_it_stays(tmp_path, how):
     (filtered,) = (each for each in analysis.operators if each.name.startswith("filter"))
     assert (filtered.actual.rows_in, filtered.actual.rows_out) == (20_000, 500)
     assert filtered.expected_rows is not None
+
+
+def test_a_job_that_nobody_waited_for_has_nothing_to_tell():
+    handed_over = JobResult("0" * 32, "job", "CREATED", 0, ())
+    with pytest.raises(PlanError, match="submit without -d"):
+        analyzed_plan(planned().plan, handed_over, "local", configuration_from_texts({}), 1, as_json=False)
 
 
 def test_formats_that_are_not_there_are_refused_before_anything_runs():

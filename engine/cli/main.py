@@ -2,7 +2,7 @@
 
 flink-run job submit [options] JOB.py [args]     run a job          (short: flink-run [options] JOB.py [args])
 flink-run job info   [options] JOB.py [args]     explain its plan
-flink-run job list | status ID | cancel ID | logs ID [FILE]       jobs of a cluster
+flink-run job list | status ID | cancel ID | logs ID [FILE] | trace ID [FILE]      jobs of a cluster
 flink-run config show                            effective settings
 flink-run --print-completion bash                completion of commands and options for a shell
 flink-run ha gc [--delete]                       what a cluster has stored for nobody
@@ -20,6 +20,7 @@ from typing import NoReturn, TypeAlias
 
 from engine.cli.cluster_jobs import add_cluster_arguments, asking, cancel_job, list_jobs, show_logs, show_status
 from engine.cli.config_show import show_config
+from engine.cli.job_trace import write_trace
 from engine.cli.run_script import report_error
 from engine.cli.submit import add_script_arguments, submit
 from engine.config.durations import parse_duration_ms
@@ -149,11 +150,14 @@ def _add_cluster_commands(jobs: _Actions) -> None:
         ("status", "show the state of a job and what its vertices did", show_status),
         ("cancel", "cancel a job and wait for its end", cancel_job),
         ("logs", "list or print the log files of a job's tasks", show_logs),
+        ("trace", "write the run of a job as a trace that Perfetto opens", write_trace),
     ):
         acting = _add_action(jobs, action, text)
         acting.add_argument("job_id", metavar="ID", help="32 digits 0-9 and a-f, as job list prints them")
         if action == "logs":
             acting.add_argument("file", nargs="?", metavar="FILE", help="print this file; without it they are listed")
+        if action == "trace":
+            acting.add_argument("file", nargs="?", metavar="FILE", help="write it there; default: standard output")
         add_cluster_arguments(acting)
         acting.set_defaults(run=asking(command))
 

@@ -168,7 +168,7 @@ def test_the_map_of_mechanisms_names_files_that_exist():
     rows = [line for line in map_of_mechanisms.splitlines() if line.startswith("| ") and "`" in line]
     assert len(rows) > 150
     for row in rows:
-        for name in re.findall(r"`((?:engine|ha|tests|bin|conf)/[\w./-]+)`", row):
+        for name in re.findall(r"`((?:engine|ha|tests|bin|conf|docs)/[\w./-]+)`", row):
             assert (ROOT / name).exists(), f"the map names {name}"
 
 

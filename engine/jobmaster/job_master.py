@@ -376,7 +376,8 @@ class JobMaster(JobScheduling):
             return False
         self._withdraw_requests(self._scheduler.withdraw_requests())
         if self._status is JobStatus.RUNNING:
-            _log.info("restart in %.1f s: %s: %s", pause_s, failure.type_name, failure.message)
+            job_id = self.job_graph.job_id
+            _log.info("job %s: restart in %.1f s: %s: %s", job_id, pause_s, failure.type_name, failure.message)
             self._slot_deadline.watch(is_stuck=False)
             self._enter(JobStatus.RESTARTING)
             self._failed_ms = self._clock.wall_ms()

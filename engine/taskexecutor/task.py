@@ -36,6 +36,7 @@ from engine.graph.task_wait import TaskWait
 from engine.ids import ResourceId
 from engine.task_log import task_log
 from engine.taskexecutor.frozen_heap import FROZEN_HEAP
+from engine.taskexecutor.task_notes import notable
 from engine.taskexecutor.task_state import TaskState, check_task_transition
 
 _log = logging.getLogger(__name__)
@@ -223,6 +224,9 @@ class Task:
         self._call_loop(self._reported, self._report_of(state), False)
 
     def _send_last(self, report: TaskReport) -> None:
+        notes = notable(report.counters)
+        if notes:
+            _log.info("%s: %s", self.name, notes)
         # Results that live on know this task, and must not keep what made them; the loop may look for the memory.
         with self._lock:
             self._last_counters = report.counters

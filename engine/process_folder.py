@@ -15,6 +15,7 @@ A lock and not a pid decides who is dead: pids are reused and mean nothing betwe
 file is missing is one that is being created at this moment, and is left alone until it is a minute old.
 
 Source: the idea is Flink's FileChannelManager (a folder per process, removed at exit); sweeping by lock is ours.
+Held by: tests/iomanager/test_spill_directory.py
 """
 
 from __future__ import annotations

@@ -8,6 +8,8 @@ PYTHONSAFEPATH it is not inherited: a program that a user's function starts find
 PYTHONPATH stays a person's own choice.
 
     own_search_path()    sys.path for another process: "" becomes the folder that it means here
+
+Held by: tests/cli/test_hostile_folder.py
 """
 
 from __future__ import annotations

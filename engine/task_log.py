@@ -12,6 +12,8 @@ The file is opened for appending, so the thread and its workers write to it side
 in the log of the process as well; what is printed there does not. Without ``install_task_logs`` (embedded), or when
 the file cannot be made, nothing is kept; what finds no room is dropped and counted: a log is not worth a task. Folders
 of the oldest jobs go when there are more than JOBS_KEPT.
+
+Held by: tests/functions/test_task_log.py
 """
 
 from __future__ import annotations

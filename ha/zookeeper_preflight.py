@@ -8,6 +8,7 @@ that is not there, has no quorum yet or ends connections may. A four-letter word
 a few lines, at the port for clients. This tells of one moment, and is used for words only.
 
 Source: ZooKeeper's four-letter words srvr and conf.
+Held by: tests/ha/test_preflight.py
 """
 
 from __future__ import annotations

@@ -4,6 +4,8 @@
     {"cluster": ..., "name": ..., "write": <hex>, "mac": <hex>} newline, content: of any bytes, the MAC is over all
 
 Nothing is believed before the MAC fits; a node of another cluster does not fit either.
+
+Held by: tests/ha/test_zookeeper.py
 """
 
 from __future__ import annotations

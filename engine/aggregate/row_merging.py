@@ -7,6 +7,8 @@
 
 Where keys or states are not of that kind (``row_groups``), nothing is taken. A partition in memory that turns out to
 have more groups than fit is left with the same states in fewer rows; a file is only begun where all probably fit.
+
+Held by: tests/aggregate/test_row_groups.py
 """
 
 from __future__ import annotations

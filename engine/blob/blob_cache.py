@@ -6,6 +6,8 @@
 Blocking, for task threads. Content is verified while it comes; a wrong, short or long one never gets its name. A
 JobManager that does not answer is asked again for a while, each time where the leader is then; after that
 ResourceError: the attempt fails and a new one may help.
+
+Held by: tests/blob/test_blobs.py
 """
 
 from __future__ import annotations

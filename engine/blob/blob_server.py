@@ -8,6 +8,8 @@ content, so a blob that is there is right, and bringing it twice changes nothing
 
 Blobs come before their job. Those of jobs that nobody submitted go with ``sweep``; the others are removed by
 whoever ends the job, with ``remove_job``.
+
+Held by: tests/blob/test_blobs.py
 """
 
 from __future__ import annotations

@@ -11,6 +11,8 @@ is written to a temporary file, its digest compared, flushed to the disk and ren
 Folders are 0700: other users' jobs cannot look in.
 
 Thread: every method from any thread; a writer by one at a time.
+
+Held by: tests/blob/test_blobs.py
 """
 
 from __future__ import annotations

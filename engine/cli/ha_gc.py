@@ -6,6 +6,8 @@ asked to cancel that job; without a leader it stays. Nodes of the election and n
 
 With ``--json`` one object: {"orphans": [{"kind", "job_id", "path", "size_bytes", "age_s", "state"}], "size_bytes"},
 state being listed, young, removed or kept. Exit code 1 when something that should go is kept.
+
+Held by: tests/dispatcher/test_orphans.py
 """
 
 from __future__ import annotations

@@ -15,6 +15,8 @@ is then, until its patience ends. JobNotFoundError can be believed: only who has
 
 Errors: ClusterUnreachableError when nobody answers; JobNotFoundError; what the JobManager refuses
 as EngineError with its own words.
+
+Held by: tests/client/test_following_the_leader.py
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 source.address() ─► host:port, or None while nobody leads
     ─ nobody answers there, or not as a leader ─► source.failed(address) ─► source.wait(seconds) ─► address() ...
+
+Held by: tests/client/test_following_the_leader.py
 """
 
 from __future__ import annotations

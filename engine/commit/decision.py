@@ -7,6 +7,8 @@
 Whoever finds a decision repeats that one and not its own; where it lies, and who may take it, is the matter of
 ``engine.dispatcher.job_storage``. Files stand in the order of subtasks, those of a subtask in the order of their rows;
 that is the numbering of the parts.
+
+Held by: tests/commit/test_publish.py
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """The registry of options: what can be configured, its type, its default and what it means.
 
 One constant an option, declared once (``config_option``). Names are Flink's where the meaning is Flink's.
+
+Held by: tests/config/test_loader.py
 """
 
 from __future__ import annotations

@@ -5,6 +5,8 @@
 
 Whoever takes a batch pays for it and for each of its columns as much as for a hundred rows, and arrays of a few rows
 are larger than what is in them. Limits: SmallBatches holds a batch back until enough have come.
+
+Held by: tests/operators/test_larger_batches.py
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ Arrow casts back to it, also to the wider type of a join. Minimum and maximum of
 and are left out.
 
 Source: Haas and Stokes, Estimating the Number of Classes in a Finite Population (1998).
+Held by: tests/connectors/test_heavy_key_statistics.py
 """
 
 from __future__ import annotations

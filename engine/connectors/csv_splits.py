@@ -10,6 +10,8 @@ Splits are given out as contiguous runs of about equal size, so files are cut on
 begins, and not even there when a file ends nearby. Where a byte lies relative to quotes is known only from the begin
 of its file: such a file is scanned up to its last cut (in blocks, far faster than it is read later); without any quote
 up to there (one pass of memchr) each cut needs a look only. Files are scanned by two threads.
+
+Held by: tests/connectors/test_csv_reader.py
 """
 
 from __future__ import annotations

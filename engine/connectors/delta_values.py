@@ -12,6 +12,7 @@ one shares with it is kept.
 
 Limits: a page whose first value shares bytes with the page before, as very old writers did, is an error.
 Source: parquet-format, Encodings.md; Arrow's DeltaByteArrayDecoder.
+Held by: tests/connectors/test_wide_columns.py
 """
 
 from __future__ import annotations

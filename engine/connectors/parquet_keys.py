@@ -9,6 +9,8 @@ most CHUNK_BYTES and CHUNK_VALUES of them, from row groups spread over all. What
 the files stay as they are.
 
 Only distinct count and heavy keys are for use. None: nothing better than the first sample is to be had.
+
+Held by: tests/connectors/test_heavy_key_statistics.py
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ pyarrow takes a page into memory whole, with all that is in it; who needs one va
 What has a checksum is compared with it when the page ends.
 
 Source: parquet-format: PageHeader (``compact_protocol``); Encodings.md, RLE and bit-packing hybrid.
+Held by: tests/connectors/test_parquet_reader.py
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ bytes, a copy of them, a place for each value.
 
 Limits: pages of a column are taken to be as large as the first one.
 Source: parquet-format, PageHeader (``compact_protocol``).
+Held by: tests/connectors/test_column_passes.py
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ remembered for as long as the files stay as they are: a plan is explained and th
 
 Limits: of a file that is sorted the sample shows the begin of row groups; keys of joins are sampled better
 (``parquet_keys``). Columns of very wide values are not sampled.
+Held by: tests/connectors/test_columnar_sources.py
 """
 
 from __future__ import annotations

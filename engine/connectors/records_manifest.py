@@ -10,6 +10,8 @@
 
 A folder without a manifest is not a data set: its writer did not finish. Who reads one checks that every file is there
 with its size and its footer. No Arrow here: Spark's side writes the same.
+
+Held by: tests/connectors/test_records_writer.py
 """
 
 from __future__ import annotations

@@ -7,6 +7,8 @@
 A file's byte order mark is passed over. A line end is LF or CR LF; empty lines are rows, and so is a last line
 without a line end. A line longer than a block is read by itself, once its end is found. What is not UTF-8 is a
 DataError that names file, line and column.
+
+Held by: tests/connectors/test_text.py
 """
 
 from __future__ import annotations

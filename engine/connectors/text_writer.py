@@ -2,6 +2,8 @@
 
 As in Spark, a null is an empty line, and a value that holds a line end is written as it is: it reads back as several
 lines.
+
+Held by: tests/connectors/test_text.py
 """
 
 from __future__ import annotations

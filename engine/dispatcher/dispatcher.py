@@ -13,6 +13,7 @@ folder for some seconds, is FAILED, or FINISHED where its outcome was decided. O
 job without a JobMaster has TaskExecutors told that it is over: they keep what they have of it until then.
 
 Source: Flink's Dispatcher.
+Held by: tests/dispatcher/test_recovery.py
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 A handle is small (names and digests of files, never content), so that it fits into a node of ZooKeeper. Everything a
 handle names is a file of the job's folder; names are checked before they become part of a path. Pure but for
 ``checked_content``.
+
+Held by: tests/dispatcher/test_job_storage.py
 """
 
 from __future__ import annotations

@@ -5,6 +5,8 @@
     keep_whole()                        what somebody removes of the storage while this process leads is stored again
 
 Without a storage jobs end with the process, and only their history is kept.
+
+Held by: tests/dispatcher/test_recovery.py
 """
 
 from __future__ import annotations

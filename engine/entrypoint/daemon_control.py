@@ -10,6 +10,7 @@ One that is supervised is started by its supervisor, who enters it in the pid fi
 
 Source: flink-daemon.sh. It returns at once and says nothing of a start that fails; waiting for the process to be
 ready, and showing why it is not, is ours.
+Held by: tests/entrypoint/test_pid_file.py
 """
 
 from __future__ import annotations

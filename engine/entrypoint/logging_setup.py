@@ -4,6 +4,8 @@
 
 ``logging.format: json`` writes an object a line instead, in the logs of tasks too (``engine.log_format``).
 Values of keys that name a secret or a password are not written. Source: the pattern of Flink's log4j files.
+
+Held by: tests/entrypoint/test_log_files.py
 """
 
 from __future__ import annotations

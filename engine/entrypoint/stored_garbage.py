@@ -3,6 +3,8 @@
     garbage = StoredGarbage(configuration) ─► folder (None: nothing is stored) ─► find(outputs) ─► remove(orphan)
 
 Handles are read as every process of the cluster may; only a leader writes them.
+
+Held by: tests/dispatcher/test_orphans.py
 """
 
 from __future__ import annotations

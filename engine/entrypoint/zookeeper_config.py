@@ -4,6 +4,8 @@
 
 Servers of one machine share the file; each takes the next client port and a folder of its own number. What the file
 does not say is set as a small quorum of this engine needs it. Source: zookeeper.sh and ZooKeeper's own format.
+
+Held by: tests/entrypoint/test_zookeeper.py
 """
 
 from __future__ import annotations

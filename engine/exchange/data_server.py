@@ -11,6 +11,8 @@ partition that is not registered yet is refused, and the reader told when it is 
 Off loopback nothing listens without credentials or mutual TLS. The UNIX socket lies in a folder of its own that only
 this user may enter, and that the next one sweeps when this process is killed. It is never within TLS: what it carries
 does not leave the kernel of this machine, and who could listen there could read the processes' memory as well.
+
+Held by: tests/exchange/test_stalled_peers.py
 """
 
 from __future__ import annotations

@@ -8,6 +8,8 @@
 Nothing is read or allocated for an unproved peer beyond one small frame, in bounded time (greeting_channel.py, which
 puts TLS under them where the cluster has certificates). Without a secret (one
 process, tests, loopback) the proofs are empty and only the cluster's name is compared.
+
+Held by: tests/exchange/test_frames.py
 """
 
 from __future__ import annotations

@@ -5,6 +5,8 @@
 A text is what Arrow casts to the type of the key column, here the type that both sides of the join were widened to. One
 that cannot be cast is no key of this column and is left out; so it is on the other side, whose types are the same.
 Two texts of one value ("1" and "1.0" of doubles) that have both roles cancel each other, on both sides alike.
+
+Held by: tests/exchange/test_heavy_keys.py
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ and so on up to 10 s, and as soon as the manager says that it is there. Fragment
 together: each piece is copied and recycled at once, so a row of any size passes through any pool (``row_pieces``).
 
 Source: Flink's LocalInputChannel.
+Held by: tests/exchange/test_input_gate.py
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ that was handed over by reference, are put together: each is copied and recycled
 Thread: the gate's; ``release`` any.
 
 Source: Flink's RemoteInputChannel.
+Held by: tests/exchange/test_remote_channels.py
 """
 
 from __future__ import annotations

@@ -16,6 +16,8 @@ and whoever takes the results that of its output.
 A worker that dies (a crash, ``os._exit``) is a UserFunctionError that names the function and how the process ended. One
 that was ended because it held too much memory, by the watch of workers or by the kernel, is a WorkerMemoryError: it
 would be again.
+
+Held by: tests/functions/test_function_runner.py
 """
 
 from __future__ import annotations

@@ -5,6 +5,8 @@ is the cause itself, whatever library error it was raised from; any other except
 ``raise ... from`` chain to the end. What user code raises arrives as an exception with attributes: ``type_name``,
 ``message``, ``function_name``, ``file``, ``line``, ``row``, ``details`` (each may be missing). Controls in these
 texts are written out (``shown_text``): they reach logs, terminals and pages.
+
+Held by: tests/client/test_retryable_errors.py
 """
 
 from __future__ import annotations

@@ -5,6 +5,8 @@
     SlotsShort ─► JobMaster: the cluster could never serve what the job waits for, or can again
 
 Pure data.
+
+Held by: tests/resourcemanager/test_job_queue.py
 """
 
 from __future__ import annotations

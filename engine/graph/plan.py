@@ -7,6 +7,7 @@ immutable, comparable and has a byte form (msgpack), so recovery, SQL, Spark and
 User functions are opaque bytes inside.
 
 Source: the Plan of Flink's DataSet API, whose operators hold user objects; ours hold none.
+Held by: tests/api/test_data_set.py
 """
 
 from __future__ import annotations

@@ -7,6 +7,8 @@
 
 Files are named, never addressed: a name with anything but letters, digits, ``.``, ``-`` and ``_``, or that begins with
 a dot, is unknown; so is a link, and whatever is no file. Another process's files in the same folder are not shown.
+
+Held by: tests/rest/test_log_folder.py
 """
 
 from __future__ import annotations

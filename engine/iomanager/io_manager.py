@@ -14,6 +14,7 @@ Memory outside of managed pages: ``io_buffers`` (recycled blocks), one block per
 directory, ``prefetch + 1`` blocks per open reader, which are managed memory where they are many.
 
 Source: Flink's IOManagerAsync, with one folder per process and the sweep at start.
+Held by: tests/iomanager/test_spill_directory.py
 """
 
 from __future__ import annotations

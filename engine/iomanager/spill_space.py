@@ -12,6 +12,8 @@ named after their owner, so that a person who looks into a spill folder sees who
 by the identity in every block.
 
 Thread: the operator's; ``open_extent`` is also called by I/O threads (under the GIL), ``cancel`` and counters by any.
+
+Held by: tests/iomanager/test_value_store.py
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ means CANCELED. Terminal states are never left. After a fail-over reports may te
 or come after the one that followed them: ``states_towards`` enters what was skipped and ignores what is behind. Pure.
 
 Source: Flink's ExecutionState and Execution.
+Held by: tests/jobmaster/test_execution_graph.py
 """
 
 from __future__ import annotations

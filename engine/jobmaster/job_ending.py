@@ -7,6 +7,8 @@ Whoever leads next may go on from any of these steps: a decision is published ag
 after. The outcome is known to others when slots, partitions, workers and staging are given back.
 
 A leader that turns out to be none any more leaves the job as it is, to be stopped and SUSPENDED here.
+
+Held by: tests/jobmaster/test_end_of_job.py
 """
 
 from __future__ import annotations

@@ -14,6 +14,8 @@ The events of a job in their order rebuild it (``job_recovery``); so does any be
 are stored as msgpack, a map each with its tag as "type": fields may be added with a default, never changed.
 
 Plain data. Source: the JobEvents of Flink's FLIP-383, which keep finished tasks only.
+
+Held by: tests/jobmaster/test_job_journal.py
 """
 
 from __future__ import annotations

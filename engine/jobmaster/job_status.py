@@ -8,6 +8,8 @@
     any state not terminal ─► SUSPENDED                            (leadership lost: terminal here, not for the job)
 
 Pure. Source: Flink's JobStatus.
+
+Held by: tests/jobmaster/test_states.py
 """
 
 from __future__ import annotations

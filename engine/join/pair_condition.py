@@ -9,6 +9,8 @@
 
 The join gathers the named columns of its candidate pairs, batch by batch, and asks the predicate once for each batch. A
 row all of whose pairs fail is a row without match. The predicate may raise; its error is the join's.
+
+Held by: tests/join/test_join_condition.py
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@ came first, and nobody passes one that waits. Nothing is started before the firs
 thread, file or descriptor left.
 
 Source: Flink's MiniCluster.
+Held by: tests/minicluster/test_minicluster.py
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 The files lie in the sink's staging folder, under names that no other attempt uses, in the order of their rows. What
 becomes of them is decided by the JobMaster when the whole job is finished (``engine.commit``).
+
+Held by: tests/integration/test_sinks.py
 """
 
 from __future__ import annotations

@@ -13,6 +13,8 @@ input has begun, it is too late. So that producer waits for the real size, where
 On one slot this is an order and costs nothing. On many slots those that the waiting region would take may idle while
 the smaller input is made; the large one is then written once less and sent nowhere. Without ``AdaptiveSettings``
 nobody waits. Pure.
+
+Held by: tests/optimizer/test_adaptive_decisions.py
 """
 
 from __future__ import annotations

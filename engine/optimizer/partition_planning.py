@@ -22,6 +22,7 @@ nothing; where it has one reader that takes rows as they come, the edge is given
 partitioning with a name stays visible as an operator.
 
 Source: Flink's StreamPartitioner, PartitionTransformation and StreamGraph.addEdge.
+Held by: tests/optimizer/test_partitionings.py
 """
 
 from __future__ import annotations

@@ -6,6 +6,8 @@
 The list is the order. Each round moves filters and limits by one node, so rounds are bounded by the depth of the
 plan; ROUNDS_MAX only guards against two rules that undo each other. Pruning runs once, at the end, when every filter
 stands where it stays.
+
+Held by: tests/optimizer/test_rules.py
 """
 
 from __future__ import annotations

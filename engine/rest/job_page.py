@@ -2,6 +2,8 @@
 
 What is open and whether the page loads itself again stand in its address, so that loading it again changes neither:
 ``?vertex=3`` opens the subtasks of one vertex, ``?refresh=off`` stops.
+
+Held by: tests/rest/test_status_pages.py
 """
 
 from __future__ import annotations

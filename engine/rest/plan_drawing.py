@@ -3,6 +3,8 @@
 layer of a vertex = 1 + the largest layer of what it reads; in a layer from top to bottom as the plan has them. A source
 stands right before the first that reads it: lines that pass boxes are few, and boxes cover them. What several lines
 bring to a vertex arrives at places of its own, each with how it travels.
+
+Held by: tests/rest/test_status_pages.py
 """
 
 from __future__ import annotations

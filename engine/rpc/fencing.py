@@ -4,6 +4,8 @@
     FollowerFence  a component that serves leaders takes the highest epoch it has seen: lower ones are refused
 
 Pure. The epoch grows from leader to leader (``ha``), so a stale leader always carries a lower one.
+
+Held by: tests/rpc/test_local_gateway.py
 """
 
 from __future__ import annotations

@@ -6,6 +6,8 @@
 
 The library bounds the length of heads and the number of headers; bodies are bounded by the server. What cannot be
 parsed is answered with 400 and a fixed text, and the connection is closed.
+
+Held by: tests/rpc/test_http_server.py
 """
 
 from __future__ import annotations

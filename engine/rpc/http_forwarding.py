@@ -8,6 +8,8 @@ slower side takes them; a short answer is read whole. A header marks what was pa
 take each other for the right one do not play ball; another one in the answer says where it comes from.
 
 Thread: the event loop only.
+
+Held by: tests/rest/test_forwarding.py
 """
 
 from __future__ import annotations

@@ -5,6 +5,8 @@
 What is not known to be harmless needs the secret: Access.SECRET is for all that changes something, OPEN_GET for GETs
 that anybody on this machine may see (off loopback they need the secret as well). ``HttpError`` is an answer as an
 exception. Handlers know nothing of the server's library.
+
+Held by: tests/rpc/test_http_server.py
 """
 
 from __future__ import annotations

@@ -1,0 +1,57 @@
+"""Each module has a test of its own name, or says in its header which test holds it."""
+
+import re
+
+from tests.tidy.imports import ROOT, source_files
+
+#: modules that do neither yet; may only shrink
+LISTED = ROOT / "tests" / "tidy" / "modules_without_test.txt"
+_HELD_BY = re.compile(r"(?m)^Held by: (\S+)$")
+
+
+def modules():
+    """Python and Cython modules of the product, without the chapters of packages."""
+    found = [path for path in source_files() if path.suffix in (".py", ".pyx") and path.stem != "__init__"]
+    return sorted(str(path.relative_to(ROOT)) for path in found)
+
+
+def own_test(module):
+    parts = module.split("/")
+    room = "ha" if parts[0] == "ha" else "".join(parts[1:-1][:1])
+    return ROOT / "tests" / room / f"test_{parts[-1].partition('.')[0]}.py"
+
+
+def named_tests(text):
+    """The tests that a module's docstring says hold it."""
+    header = re.search(r'(?s)"""(.*?)"""', text)
+    return _HELD_BY.findall(header[1]) if header else []
+
+
+def fault(module, text):
+    """What a module lacks, or None."""
+    names = named_tests(text)
+    missing = [name for name in names if not name.startswith("tests/") or not (ROOT / name).is_file()]
+    if missing:
+        return f"{module}: there is no {missing[0]}"
+    if names or own_test(module).is_file():
+        return None
+    return f"{module}: no test of its name, and no line 'Held by: tests/...' in its header"
+
+
+def listed():
+    return {line for line in LISTED.read_text(encoding="utf-8").splitlines() if not line.startswith("#")}
+
+
+def test_each_module_names_the_test_that_holds_it():
+    faults = {module: fault(module, (ROOT / module).read_text(encoding="utf-8")) for module in modules()}
+    assert [what for module, what in faults.items() if what and module not in listed()] == []
+    mended = [module for module in listed() if module in faults and faults[module] is None]
+    assert mended == [], "these leave the list"
+
+
+def test_what_breaks_the_rule_is_seen():
+    nameless = "engine/rooms/nameless.py"
+    assert "no test of its name" in fault(nameless, '"""Header.\n"""\nHELD = "Held by: tests/tidy/test_mirror.py"')
+    assert "there is no tests/none.py" in fault(nameless, '"""Header.\n\nHeld by: tests/none.py\n"""')
+    assert fault(nameless, '"""Header.\n\nHeld by: tests/tidy/test_mirror.py\n"""') is None
+    assert fault("engine/closing.py", '"""Closing."""') is None

@@ -90,7 +90,7 @@ def _print_group(title: str, jobs: list[JobLine]) -> None:
     for job in jobs:
         started = time.strftime("%d.%m.%Y %H:%M:%S", time.localtime(job.start_ms / 1000))
         state = job.state if job.waiting is None else f"WAITING, {job.waiting.text}"
-        print(f"{started} : {job.job_id} : {job.name} ({state})")
+        print(f"{started} : {job.job_id} : {shown_line(job.name)} ({shown_line(state)})")
     print("-" * 66)
 
 
@@ -103,7 +103,7 @@ def show_status(options: argparse.Namespace, client: ClusterClient) -> int:
     job = client.document(f"/jobs/{job_id}")
     waiting = job.get("waiting")  # an older JobManager does not say
     state = f"WAITING, {waiting['text']}" if waiting else job["state"]
-    print(f"Job {job_id} ({shown_line(job['name'])}): {state}, {job['duration']} ms")
+    print(f"Job {job_id} ({shown_line(job['name'])}): {shown_line(state)}, {job['duration']} ms")
     for vertex in job["vertices"]:
         numbers = vertex["metrics"]
         print(
@@ -151,7 +151,7 @@ def show_logs(options: argparse.Namespace, client: ClusterClient) -> int:
         print(json.dumps(listing))
         return 0
     for log in listing["logs"]:
-        print(f"{shown_line(log['name'])}  {format_bytes(log['size'])}  {log['taskmanager-id']}")
+        print(f"{shown_line(log['name'])}  {format_bytes(log['size'])}  {shown_line(log['taskmanager-id'])}")
     if not listing["logs"]:
         print(f"Job {job_id} has left no log files.", file=sys.stderr)
     return 0

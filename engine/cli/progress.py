@@ -66,8 +66,8 @@ def progress_table(progress: JobProgress, width: int) -> Table:
         table.add_column(column, justify="right", no_wrap=True, min_width=column_width)
     for vertex, texts in zip(progress.vertices, numbers, strict=True):
         table.add_row(Text(shown_line(vertex.name)), *(texts[column] for column in widths))
-    notes = [waiting_text(progress.waiting)] if progress.waiting is not None else []
-    notes += [f"decided: {decision.text}" for decision in progress.decisions]
+    notes = [shown_line(waiting_text(progress.waiting))] if progress.waiting is not None else []
+    notes += [f"decided: {shown_line(decision.text)}" for decision in progress.decisions]
     if notes:
         table.caption = Text("\n".join(notes))
         table.caption_justify = "left"

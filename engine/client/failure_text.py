@@ -15,7 +15,7 @@ from engine import errors
 from engine.errors import EngineError, JobCancelledError, JobExecutionError
 from engine.gateways.messages import JobOutcome
 from engine.graph.deployment import FailureInfo
-from engine.shown_text import shown
+from engine.shown_text import shown, shown_line
 
 LINES_MAX = 15
 #: what helps, where the message does not name a key of the configuration itself
@@ -32,7 +32,7 @@ def job_error(outcome: JobOutcome) -> EngineError:
     job_id = outcome.job_id.value
     if outcome.failure is None:
         what = "was cancelled" if outcome.status == "CANCELED" else f"ended as {outcome.status}"
-        return JobCancelledError(f"job {outcome.name} ({job_id}) {what}", job_id=job_id)
+        return JobCancelledError(f"job {shown_line(outcome.name)} ({job_id}) {what}", job_id=job_id)
     text = failure_text(outcome.failure, f"{outcome.name} ({job_id})")
     error_class = getattr(errors, outcome.failure.error_class, JobExecutionError)
     if isinstance(error_class, type) and issubclass(error_class, JobExecutionError):

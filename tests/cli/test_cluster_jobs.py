@@ -74,3 +74,18 @@ def test_jobs_that_wait_are_listed_by_themselves_in_the_order_of_their_turns(cap
     assert listed() == ["busy (RUNNING)", *waiting]
     assert listed(running=True) == ["busy (RUNNING)"]
     assert listed(scheduled=True) == waiting
+
+
+def test_a_name_commands_no_terminal_and_is_one_line(capsys):
+    class Listing:
+        def jobs(self):
+            overviews = [
+                JobOverview(JobId(letter * 32), "a\x1b]0;title\x07b\0c\nd", state, 1, 2 if state == "FAILED" else -1)
+                for letter, state in (("a", "RUNNING"), ("b", "CREATED"), ("c", "FAILED"))
+            ]
+            return [msgspec.convert(job_line(overview, 10), JobLine) for overview in overviews]
+
+    assert list_jobs(Namespace(json=False, running=False, scheduled=False, all=True), Listing()) == 0
+    printed = capsys.readouterr().out
+    assert printed.count("a\\x1b]0;title\\x07b\\x00c\\nd (") == 3
+    assert not {"\x1b", "\x07", "\0"} & set(printed)

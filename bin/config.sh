@@ -8,18 +8,40 @@
 #   ensure_java          JAVA_HOME of a Java 17 or 21: the machine's, or the one from PyPI
 #   control_daemon NAME WORDS "$@"   start or stop a daemon here; WORDS: what start takes besides options
 #
-# Python runs with -P: nothing is imported from the folder that a command is called in, which may be anybody's.
+# Python runs with -P, and PYTHONPATH without entries that mean the current folder: nothing is imported from the folder
+# that a command is called in, which may be anybody's.
 
 DREY_HOME="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)"
 export DREY_HOME
+# The words of the command that sources this.
+ARGUMENTS=("$@")
 DREY_VENV="$DREY_HOME/.venv"
 DREY_PYTHON="$DREY_VENV/bin/python"
+
+# PYTHONPATH without "", "." and "./": each is the folder that a command is called in.
+_drop_current_folder() {
+    local entry kept="" rest="$PYTHONPATH:"
+    while [ -n "$rest" ]; do
+        entry="${rest%%:*}" rest="${rest#*:}"
+        [[ "$entry" =~ ^(\./+)*\.?$ ]] || kept="${kept:+$kept:}$entry"
+    done
+    export PYTHONPATH="$kept"
+    [ -n "$kept" ] || unset PYTHONPATH
+}
+[ -z "${PYTHONPATH+set}" ] || _drop_current_folder
 
 say() { printf '%s\n' "$*" >&2; }
 
 die() { say "error: $*"; exit 1; }
 
-usage() { say "Usage: $*"; exit 1; }
+# Asked for with -h or --help it goes to standard output, and is no failure.
+usage() {
+    case "${ARGUMENTS[0]:-}" in
+        -h | --help) printf 'Usage: %s\n' "$*"; exit 0 ;;
+    esac
+    say "Usage: $*"
+    exit 1
+}
 
 # The first interpreter of the machine that is new enough.
 _find_python() {

@@ -25,6 +25,7 @@ from engine.cli.run_script import report_error
 from engine.cli.submit import add_script_arguments, submit
 from engine.config.durations import parse_duration_ms
 from engine.errors import EngineError
+from engine.python_command import drop_current_folder
 
 VERSION = "0.1.0"
 
@@ -170,6 +171,7 @@ def _is_short_form(word: str) -> bool:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
+    drop_current_folder()
     words = list(sys.argv[1:] if arguments is None else arguments)
     if words and _is_short_form(words[0]):
         words = ["job", "submit", *words]

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from engine.python_command import own_search_path, python_command
+from engine.python_command import drop_current_folder, own_search_path, python_command
 from tests.tidy.imports import ROOT, source_files
 
 #: of Python, of what the engine is written on, of the engine
@@ -46,9 +46,9 @@ def run(folder, tmp_path):
     environment = {key: value for key, value in os.environ.items() if not key.startswith(("DREY_", "PYTHON"))}
     environment |= {"DREY_CONF_DIR": str(conf), "DREY_LOG_DIR": str(tmp_path), "DREY_PID_DIR": str(tmp_path)}
 
-    def run(*command):
+    def run(*command, **variables):
         done = subprocess.run(
-            command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120, check=False
+            command, cwd=folder, env=environment | variables, capture_output=True, text=True, timeout=120, check=False
         )
         marker = tmp_path / "marker"
         assert not marker.exists(), f"{command} ran {marker.read_text()}"
@@ -63,6 +63,21 @@ def test_commands_import_nothing_of_the_current_folder(run):
     assert run(*python_command("engine.cli.main", "config", "show")).returncode == 0
     stopped = run(str(ROOT / "bin" / "stop-cluster.sh"))
     assert (stopped.returncode, stopped.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("path", [":{}", "{}:", ".:{}", "{}::./"])
+def test_an_entry_of_pythonpath_that_means_the_current_folder_is_dropped(run, tmp_path, path):
+    path = path.format(tmp_path)
+    assert run(str(ROOT / "bin" / "stop-cluster.sh"), PYTHONPATH=path).returncode == 0
+    asked = run(str(ROOT / "bin" / "flink-run"), "config", "show", PYTHONPATH=path)
+    assert asked.returncode == 0, asked.stderr
+
+
+def test_what_a_process_starts_is_given_no_entry_that_means_the_current_folder(monkeypatch):
+    for given, kept in ((":/a", "/a"), ("/a::.:./:/b", "/a:/b"), ("a:..", "a:.."), (".", None), ("", None)):
+        monkeypatch.setenv("PYTHONPATH", given)
+        drop_current_folder()
+        assert os.environ.get("PYTHONPATH") == kept
 
 
 def test_a_script_there_runs_with_its_own_modules_behind_all_others_also_in_workers(run, folder):

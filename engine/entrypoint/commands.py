@@ -99,5 +99,6 @@ def _without_words(words: Sequence[str]) -> int:
 
 
 def _usage(words: str) -> int:
-    sys.stderr.write(f"Usage: {Path(sys.argv[0]).name} {words}".rstrip() + "\n")
-    return 1
+    is_asked_for = sys.argv[1:2] in (["-h"], ["--help"])
+    (sys.stdout if is_asked_for else sys.stderr).write(f"Usage: {Path(sys.argv[0]).name} {words}".rstrip() + "\n")
+    return 0 if is_asked_for else 1

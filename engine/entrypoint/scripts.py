@@ -54,6 +54,7 @@ from engine.errors import ConfigurationError
 from engine.memory.control_group import machine_bytes
 from engine.private_folder import make_closed, scratch_folder
 from engine.process_folder import FolderPrefix, sweep
+from engine.python_command import drop_current_folder
 
 #: seconds until a daemon must be ready
 START_TIMEOUT_S = 30.0
@@ -69,6 +70,7 @@ _SSH_FAILED = 255
 
 def main(words: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
+    drop_current_folder()
     what, verb, *arguments = sys.argv[1:] if words is None else words
     try:
         return _run_in(find_places(), what, verb, arguments)
@@ -87,7 +89,8 @@ def _run_in(places: Places, what: str, verb: str, arguments: Sequence[str]) -> i
     # glibc gives threads arenas, up to eight for each processor, and each keeps what is freed in it. What the threads
     # of a daemon work on is in pages and with Arrow; two arenas are enough for the rest.
     os.environ.setdefault("MALLOC_ARENA_MAX", "2")
-    if not make_conf(places):
+    # Stopping needs pid files only: whatever became of the configuration, what runs can be ended.
+    if verb not in ("stop", "stop-all") and not make_conf(places):
         _complain(f"error: there is no folder {places.conf}, which DREY_CONF_DIR names")
         return 1
     return _run(places, what, verb, arguments)
@@ -182,7 +185,11 @@ def stop_cluster(places: Places) -> int:
     ]
     code = stop_daemons(places, "taskmanager", all_of_them=True)
     code = max([code, *(_relay(host, process) for host, process in remote)])
-    masters = dict.fromkeys(host for host, _ in _masters(places, ()))
+    try:
+        masters = dict.fromkeys(host for host, _ in _masters(places, ()))
+    except ConfigurationError as error:
+        _complain(f"[WARN] the configuration cannot be read, so only what runs on this host is stopped now: {error}")
+        masters = dict.fromkeys(["localhost"])
     remote = [(host, _ssh(host, "jobmanager.sh", "stop-all", ())) for host in masters if host not in _LOCAL_NAMES]
     code = max([code, *(_relay(host, process) for host, process in remote)])
     code = max(code, stop_daemons(places, "jobmanager", all_of_them=True))
@@ -192,7 +199,9 @@ def stop_cluster(places: Places) -> int:
 
 def _sweep_folders_of_the_dead() -> None:
     """Remove what processes that were killed have left; the next start would do so as well."""
-    configured = load_configuration().get(TMP_DIRS) or ""
+    configured = ""
+    with contextlib.suppress(ConfigurationError):  # said where the masters were read; the next start sweeps as well
+        configured = load_configuration().get(TMP_DIRS) or ""
     directories = {scratch_folder(), *map(Path, filter(None, map(str.strip, configured.split(","))))}
     for directory in sorted(directories):
         for prefix in FolderPrefix:
@@ -266,8 +275,12 @@ def _runs(places: Places, folder: str) -> bool:
 
 def stop_quorum(places: Places) -> int:
     """Stop the servers of ``conf/zoo.cfg``."""
-    quorum = read_quorum(places.conf / "zoo.cfg")
-    hosts = dict.fromkeys(quorum.host(number) for number in quorum.servers)
+    try:
+        quorum = read_quorum(places.conf / "zoo.cfg")
+        hosts = dict.fromkeys(quorum.host(number) for number in quorum.servers)
+    except (ConfigurationError, OSError) as error:
+        _complain(f"[WARN] only servers on this host are stopped: {error}")
+        hosts = {}
     remote = [(host, _ssh(host, "zookeeper.sh", "stop-all", ())) for host in hosts if host not in _LOCAL_NAMES]
     code = stop_daemons(places, "zookeeper", all_of_them=True)
     return max([code, *(_relay(host, process) for host, process in remote)])
@@ -276,14 +289,23 @@ def stop_quorum(places: Places) -> int:
 def _report(launches: list[Launch], *, is_cluster: bool) -> int:
     """Wait for daemons and say what became of them; TaskManagers end when their JobManager does not start."""
     code, has_job_manager = 0, True
+    running: list[Launch] = []
     for launch in launches:
         if has_job_manager:
             outcome = _say_outcome(launch, launch.wait(START_TIMEOUT_S), is_cluster=is_cluster)
             code = max(code, outcome)
+            if not outcome and launch.daemon == "jobmanager":
+                running.append(launch)
             has_job_manager = not (outcome and launch.daemon == "jobmanager")
         else:
             launch.end()
         launch.close()
+    if code and has_job_manager and is_cluster and running:
+        names = ", ".join(f"jobmanager {launch.pid}" for launch in running)
+        _complain(
+            f"Not all of the cluster runs, but {names} does, and goes on: taskmanager.sh start adds TaskManagers, "
+            "stop-cluster.sh stops all of it"
+        )
     return code
 
 

@@ -1,10 +1,12 @@
 """Console scripts of an installation: words and usage as the scripts of a checkout have them."""
 
+import subprocess
 import sys
 
 import pytest
 
 from engine.entrypoint import commands
+from tests.tidy.imports import ROOT
 
 
 @pytest.fixture
@@ -55,6 +57,22 @@ def test_wrong_words_show_how_a_command_is_called(called, monkeypatch, capsys, c
     assert command() == 1
     assert capsys.readouterr().err.startswith("Usage: name.sh")
     assert called == []
+
+
+@pytest.mark.parametrize("word", ["-h", "--help"])
+@pytest.mark.parametrize("command", [commands.jobmanager, commands.start_cluster, commands.stop_cluster])
+def test_help_that_is_asked_for_is_no_failure(called, monkeypatch, capsys, command, word):
+    monkeypatch.setattr(sys, "argv", ["/anywhere/name.sh", word])
+    assert command() == 0
+    assert capsys.readouterr().out.startswith("Usage: name.sh")
+    assert called == []
+
+
+@pytest.mark.parametrize("name", ["start-cluster", "stop-cluster", "taskmanager", "zookeeper", "stop-zookeeper-quorum"])
+def test_the_script_of_a_checkout_shows_help_as_well(name):
+    done = subprocess.run([ROOT / "bin" / f"{name}.sh", "--help"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(f"Usage: {name}.sh")
 
 
 def test_the_export_without_pyspark_says_what_to_install(monkeypatch, capsys):

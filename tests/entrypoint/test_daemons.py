@@ -122,6 +122,24 @@ def test_a_cluster_starts_as_a_whole_and_stop_ends_the_latest(installation):
     assert list(installation.tmp.iterdir()) == []
 
 
+def test_a_cluster_whose_configuration_cannot_be_read_is_stopped_all_the_same(installation):
+    started(installation.run("cluster", "start"), "jobmanager")
+    with (installation.conf / "config.yaml").open("a") as file:
+        file.write("rest.port: 1\n")
+    stopped = installation.run("cluster", "stop")
+    assert stopped.returncode == 0
+    assert "only what runs on this host is stopped" in stopped.stderr
+    assert [path.suffix for path in installation.pid.iterdir()] == [".epoch"]
+
+
+def test_a_cluster_whose_task_manager_cannot_start_says_that_the_job_manager_runs_on(installation):
+    done = installation.run("cluster", "start", "-D", "io.tmp.dirs=/proc/nowhere")
+    (pid,) = installation.pids("jobmanager")
+    assert done.returncode == 1
+    assert f"Not all of the cluster runs, but jobmanager {pid} does" in done.stderr
+    assert installation.slots() == 0
+
+
 def test_what_was_killed_is_noticed_at_once_and_found_again(installation):
     (job_manager,) = started(installation.run("jobmanager", "start"), "jobmanager")
     (first,) = started(installation.run("taskmanager", "start"), "taskmanager")

@@ -319,6 +319,23 @@ class Dispatcher(RpcEndpoint):
             await self._cancel(job_id)
         return ACKNOWLEDGE
 
+    async def cancel_all(self, timeout_s: float) -> None:
+        """Cancel all jobs and wait for their ends, and until nothing is left of them, for so long."""
+        ends = [running.outcome for running in self._running.values()]
+        if ends:
+            _log.info("cancelling %d jobs that would end with this process", len(ends))
+        try:
+            async with asyncio.timeout(timeout_s):
+                cancelling = [self._cancel(job_id) for job_id in tuple(self._running)]
+                for failed in await asyncio.gather(*cancelling, return_exceptions=True):
+                    if isinstance(failed, Exception):
+                        _log.warning("a job cannot be cancelled: %s", failed)
+                if ends:
+                    await asyncio.wait(ends)
+        except TimeoutError:
+            left = ", ".join(map(str, self._running))
+            _log.warning("jobs %s are not cancelled after %g s, and what they staged may stay", left, timeout_s)
+
     async def _cancel(self, job_id: JobId) -> None:
         if job_id in self._running:
             await self._gateway(job_id).ask(CancelJob(job_id))

@@ -2,7 +2,7 @@
 
     start   blob server, HTTP server (messages, REST, blobs), leader services ─ grant ─► components lead ─► ready
                                                                               └─ another one leads ─► ready, too
-    stop    components (jobs are suspended), leader services, servers
+    stop    jobs that nobody can go on with are cancelled; components (others are suspended), leader services, servers
 
 It loads neither pyarrow nor any user's code. Source: Flink's ClusterEntrypoint.
 """
@@ -144,6 +144,7 @@ class JobManager:
         seats = [part for part in (self._election, self._retrieval) if part is not None]
         await close_all_async(
             [
+                self._cancel_lost_jobs,  # while it leads: nobody else may remove what is staged
                 *(partial(asyncio.to_thread, part.close) for part in seats),
                 self._end_leaderships,
                 self._server.stop,
@@ -151,6 +152,10 @@ class JobManager:
                 self._own_folder.close,
             ]
         )
+
+    async def _cancel_lost_jobs(self) -> None:
+        if self._components is not None:
+            await self._components.cancel_lost_jobs()
 
     async def _end_leaderships(self) -> None:
         """Stop the leading components."""

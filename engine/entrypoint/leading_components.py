@@ -53,6 +53,8 @@ _log = logging.getLogger(__name__)
 
 #: a leader whose storage cannot be opened gives up after so many tries, some three seconds
 STORAGE_TRIES = 5
+#: seconds that jobs have to be cancelled in when the process stops; the daemon's stop has 10
+CANCEL_S = 5.0
 
 
 def job_store(configuration: Configuration, folder: Path, clock: Clock) -> JobStore:
@@ -95,6 +97,7 @@ class LeadingComponents:
         self._job_master_settings = job_master_settings(configuration, resource_manager_address, "exponential-delay")
         self._endpoints: list[RpcEndpoint] = []
         self._resource_manager: ResourceManager | None = None
+        self._dispatcher: Dispatcher | None = None
 
     async def start(self) -> None:
         """Recover jobs, then make everything reachable; FencedError when this process leads no more."""
@@ -128,7 +131,13 @@ class LeadingComponents:
         _log.info("starting Dispatcher under epoch %d", self.epoch)
         self._rpc.start(dispatcher)
         dispatcher.start()
+        self._dispatcher = dispatcher
         dispatcher.spawn(self._blobs.sweep(lambda: dispatcher.running_job_ids), "blobs of no job")
+
+    async def cancel_lost_jobs(self) -> None:
+        """Before a stop in peace: cancel the jobs that nobody goes on with, so that no staging of theirs stays."""
+        if self._dispatcher is not None and not self._places.is_durable:
+            await self._dispatcher.cancel_all(CANCEL_S)
 
     async def stop(self) -> None:
         """Stop them, every one; jobs that run are suspended. The first error is raised."""

@@ -320,6 +320,31 @@ def test_jobs_of_a_stopping_dispatcher_are_suspended():
     scenario([1], body)
 
 
+def test_jobs_that_would_end_with_the_process_are_cancelled_before_it_stops():
+    async def body(cluster):
+        cluster.resources[0].bodies["wait"] = lambda task: task.wait_cancelled()
+        graph = job_graph([1], names=["wait"])
+        await cluster.gateway.ask(SubmitJob(graph))
+        await cluster.dispatcher.cancel_all(30.0)
+        assert (await cluster.gateway.ask(RequestJobOutcome(graph.job_id), None)).status == "CANCELED"
+        await cluster.dispatcher.cancel_all(0.0)
+
+    scenario([1], body)
+
+
+def test_a_job_that_cannot_be_cancelled_in_time_holds_up_no_stop():
+    async def body(cluster):
+        is_over = threading.Event()
+        cluster.resources[0].bodies["wait"] = lambda task: is_over.wait(60)
+        graph = job_graph([1], names=["wait"])
+        await cluster.gateway.ask(SubmitJob(graph))
+        await cluster.dispatcher.cancel_all(0.05)
+        assert not is_over.is_set()
+        is_over.set()
+
+    scenario([1], body)
+
+
 def test_the_store_keeps_the_latest_jobs():
     store = JobStore(limit=2)
     for letter in "abc":

@@ -31,6 +31,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from engine.clock import SystemClock
+from engine.private_folder import make_closed
 
 _LOG = logging.getLogger(__name__)
 
@@ -119,7 +120,7 @@ class ProcessFolder:
 
         Raises: OSError when the directory cannot be made or written.
         """
-        directory.mkdir(parents=True, exist_ok=True)
+        make_closed(directory)
         number = 0
         while True:
             path = directory / f"{prefix}{os.getpid()}-{_process_start()}-{number}"

@@ -179,10 +179,12 @@ class JobKeeper:
             has_tried: set after the first attempt.
         """
         job_id = job.overview.job_id
-        is_written = False
+        is_written, reason = False, ""
         for pause_s in pauses_s():
             try:
-                is_written = is_written or await self._is_written(job)
+                if not is_written:
+                    reason = await self._unwritten_reason(job, reason)
+                    is_written = not reason
                 if self._remove_blobs is not None:
                     await self._remove_blobs(job_id)
                 if self._storage is not None:
@@ -198,15 +200,19 @@ class JobKeeper:
                     has_tried.set()
             await asyncio.sleep(pause_s)
 
-    async def _is_written(self, job: EndedJob) -> bool:
-        """Write a job to the history; one that has no room there at present keeps nothing else."""
+    async def _unwritten_reason(self, job: EndedJob, before: str) -> str:
+        """Write a job to the history; return why there is no room there, ``before`` being the last one, or ""."""
+        job_id = job.overview.job_id
         try:
             size = await self._run(self.ended.write, job)
         except OSError as error:
-            _log.warning("job %s has ended, but cannot be kept yet: %s", job.overview.job_id, error)
-            return False
-        self.ended.written(job.overview.job_id, size)
-        return True
+            if not before:
+                _log.warning("job %s has ended, but cannot be kept yet: %s", job_id, error)
+            return before or str(error)
+        self.ended.written(job_id, size)
+        if before:
+            _log.info("job %s is kept now", job_id)
+        return ""
 
     async def _ask(self, call: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
         """Ask the storage until it answers; FencedError when this process leads no more."""

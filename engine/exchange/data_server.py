@@ -35,7 +35,7 @@ import pyarrow as pa
 
 from engine.errors import ConfigurationError, EngineError, PartitionNotFoundError
 from engine.exchange.data_address import DataAddress
-from engine.exchange.greeter import Greeter
+from engine.exchange.greeter import Greeter, RareWarning
 from engine.exchange.greeting_channel import LoopGreetingChannel
 from engine.exchange.handshake import HANDSHAKE_S, greeting_as_writer
 from engine.exchange.partition_file import partition_identity
@@ -160,6 +160,7 @@ class DataServer:
         self._lock = threading.Lock()
         # guarded by: self._lock
         self._is_closed = False
+        self._refused = RareWarning(_log)
         self._connections: dict[threading.Thread, socket.socket] = {}
         self._servers: set[ServerConnection] = set()
         self.address = DataAddress()
@@ -197,6 +198,7 @@ class DataServer:
             self._is_closed = True
         if self._greeter is not None:
             self._greeter.close()
+        self._refused.close()
         for listener in self._listeners:
             listener.close()
         with self._lock:
@@ -252,13 +254,13 @@ class DataServer:
             await greeting_as_writer(channel, self._settings.cluster, self._settings.credentials)
             prepare_socket(connection)
         except (OSError, EngineError) as error:
-            _log.warning("a data connection from %s was refused: %s", peer, error)
+            self._refused.tell(f"a data connection from {peer} was refused: {error}")
             return False
         server = ServerConnection(connection.fileno(), peer, self._source, channel.session())
         thread = threading.Thread(target=self._serve, args=(connection, server), name=f"data-{peer}", daemon=True)
         with self._lock:
             if self._is_closed or len(self._connections) >= CONNECTIONS_MAX:
-                _log.warning("a data connection from %s was refused: there are %d", peer, len(self._connections))
+                self._refused.tell(f"a data connection from {peer} was refused: there are {len(self._connections)}")
                 return False
             thread.start()
             self._connections[thread] = connection

@@ -34,6 +34,34 @@ RENEW_S: Final = 2.0
 _ACCEPT_PAUSE_S: Final = 0.1
 
 
+class RareWarning:
+    """A warning of something that strangers can have happen at will: at most one line in ``_TELL_S`` seconds.
+
+    The first is told at once; those that were passed over are counted in the next line. Thread: one.
+    """
+
+    def __init__(self, log: logging.Logger) -> None:
+        self._log = log
+        self._untold_count = 0
+        self._told_s = float("-inf")
+
+    def tell(self, text: str) -> None:
+        """Log it, or count it."""
+        now_s = time.monotonic()
+        if now_s - self._told_s < _TELL_S:
+            self._untold_count += 1
+            return
+        more = f" (and {self._untold_count} more before it since the last such line)" if self._untold_count else ""
+        self._told_s, self._untold_count = now_s, 0
+        self._log.warning("%s%s", text, more)
+
+    def close(self) -> None:
+        """Tell how many were only counted."""
+        if self._untold_count:
+            self._log.warning("%d more warnings like the last one", self._untold_count)
+            self._untold_count = 0
+
+
 class Greeter:
     """Greets whoever connects.
 
@@ -58,6 +86,7 @@ class Greeter:
         self._strangers: dict[asyncio.Task[None], socket.socket] = {}
         self._evicted_count = 0
         self._told_s = float("-inf")
+        self._unaccepted = RareWarning(_log)
         self._is_running = threading.Event()
         self._loop: asyncio.AbstractEventLoop
         self._end: asyncio.Event
@@ -96,6 +125,7 @@ class Greeter:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        self._unaccepted.close()
 
     async def _renew(self) -> None:
         """Listen again where somebody removed the socket."""
@@ -118,7 +148,7 @@ class Greeter:
                 connection, peer = await self._loop.sock_accept(listener)
             except OSError as error:
                 # Descriptors may have run out: whoever is no peer gives one back.
-                _log.warning("the data server cannot accept a connection: %s", error)
+                self._unaccepted.tell(f"the data server cannot accept a connection: {error}")
                 self._evict()
                 await asyncio.sleep(_ACCEPT_PAUSE_S)
                 continue

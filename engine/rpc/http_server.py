@@ -232,12 +232,24 @@ class HttpServer:
             # As it came: what the library normalizes was not signed.
             target, epoch = request.raw_path, request.headers.get(EPOCH_HEADER, "")
             header = request.headers.get(AUTHORIZATION)
+            self._check_is_no_reader(route, header)
             digest = self._credentials.verify(request.method, target, header, epoch)
             request.protocol.is_trusted = True  # type: ignore[attr-defined]
             return digest
         if _is_mutual(self._tls):
             return ""
         raise AccessDeniedError("this server has no cluster secret, so that nobody may call this")
+
+    def _check_is_no_reader(self, route: Route, header: str | None) -> None:
+        """Tell who shows what lets people read that it does no more; raises AccessDeniedError."""
+        if header is None and _is_mutual(self._tls):
+            what = "a client certificate"
+        elif self._readers is not None and self._readers.allows(header):
+            what = "the read token"
+        else:
+            return
+        cancels = "; to let it cancel jobs, set web.cancel.enable: true" if route.access is Access.CANCEL else ""
+        raise AccessDeniedError(f"{what} only reads: this takes the cluster secret, as bin/flink-run has it{cancels}")
 
     def _may_read(self, request: web.Request) -> bool:
         if self._is_loopback:

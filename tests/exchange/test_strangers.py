@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import shutil
 import socket
 import threading
@@ -84,3 +85,30 @@ def test_the_strangers_who_were_there_first_go_first(world: RemoteWorld) -> None
         while world.far_plane.server.connection_count > HELD_MAX and time.monotonic() < deadline:
             time.sleep(0.01)
         assert world.far_plane.server.connection_count == HELD_MAX
+
+
+def test_strangers_who_say_something_wrong_are_summed_up_in_few_lines(
+    world: RemoteWorld, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(greeter, "_TELL_S", 1e9)
+    with contextlib.ExitStack() as stack:
+        for _ in range(3 * HELD_MAX):
+            connection = stranger(world, stack)
+            connection.sendall(b"GET / HTTP/1.1\r\n\r\n" * 10)
+            assert is_closed(connection, WAIT_S)
+    assert len([record for record in caplog.records if "was refused" in record.getMessage()]) == 1
+
+
+def test_a_rare_warning_counts_what_it_passes_over(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rare = greeter.RareWarning(logging.getLogger("x"))
+    for _ in range(3):
+        rare.tell("refused")
+    monkeypatch.setattr(greeter, "_TELL_S", 0.0)
+    rare.tell("refused again")
+    rare.close()
+    assert [record.getMessage() for record in caplog.records] == [
+        "refused",
+        "refused again (and 2 more before it since the last such line)",
+    ]

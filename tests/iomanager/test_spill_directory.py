@@ -153,6 +153,7 @@ def test_a_directory_that_is_not_there_is_made_and_said(tmp_path: Path, caplog: 
     new = tmp_path / "new" / "tmp"
     with IOManager([str(new), str(tmp_path)]) as manager:
         assert [folder.parent for folder in manager.folders] == [new, tmp_path]
+        assert new.stat().st_mode & 0o777 == 0o700
     assert [record.getMessage() for record in caplog.records] == [f"io.tmp.dirs: {new} was not there and has been made"]
 
 

@@ -70,6 +70,17 @@ def test_nothing_else_reads(far, header):
     assert status_of(far, "GET", "/open/x", header) == 401
 
 
+def test_who_may_only_read_is_told_so(far):
+    _, body, *_ = far.ask("POST", "/echo", b"x", {AUTHORIZATION: BEARER}, signed=False)
+    assert b"the read token only reads" in body
+    assert b"web.cancel.enable" not in body
+    routes = [Route("PATCH", "/jobs/{job_id}", CancelServed().cancel, Access.CANCEL)]
+    with served(bind_host="0.0.0.0", readers=ReadAccess(TOKEN), routes=routes) as one:
+        _, body, *_ = one.ask("PATCH", "/jobs/1", b"", {AUTHORIZATION: BEARER}, signed=False)
+    assert b"the read token only reads" in body
+    assert b"web.cancel.enable" in body
+
+
 @pytest.mark.parametrize("header", GOOD.values(), ids=GOOD)
 @pytest.mark.parametrize(("method", "target"), [("POST", "/echo"), ("PUT", "/streamed"), ("POST", "/wait")])
 def test_the_token_changes_nothing(far, method, target, header):

@@ -88,6 +88,25 @@ env.execute("sleepy")
 """
 
 
+@pytest.mark.parametrize("is_kept", [False, True])
+def test_a_stopped_cluster_leaves_the_staging_of_those_jobs_alone_that_go_on_later(installation, tmp_path, is_kept):
+    if is_kept:
+        installation.configure(**{"high-availability__storageDir": tmp_path / "storage"})
+    (tmp_path / "job.py").write_text(SLEEPY_JOB)
+    assert installation.run("cluster", "start").returncode == 0
+    command = (sys.executable, "-m", "engine.cli.main", "job", "submit", "-d")
+    submitted = installation.run(str(tmp_path / "job.py"), str(tmp_path / "out"), command=command)
+    assert submitted.returncode == 0, submitted.stderr
+
+    def staging():
+        return list(tmp_path.glob(".out.drey-*"))
+
+    until(lambda: staging() != [], "the job's staging")
+    assert installation.run("cluster", "stop").returncode == 0
+    assert len(staging()) == is_kept
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.parametrize("way", ["python", "flink-run"])
 def test_a_script_that_is_asked_to_end_cancels_its_job_on_the_cluster(installation, tmp_path, way):
     (tmp_path / "job.py").write_text(SLEEPY_JOB)

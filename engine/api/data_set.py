@@ -41,15 +41,15 @@ from engine.api.projections import (
 )
 from engine.api.python_habits import RowsLater, plain_truth
 from engine.api.results import format_table, table_to_rows
-from engine.api.schema_inference import FIRST_ROWS
 from engine.connectors.parquet_source import plain_file_schema, stored_schema
 from engine.connectors.paths import local_path
 from engine.errors import NotYetSupportedError, PlanError, SchemaError
 from engine.expressions.infer import check_predicate
 from engine.expressions.schema_bridge import is_key_type
+from engine.functions.first_calls import FIRST_ROWS
 from engine.functions.user_function import function_of
 from engine.graph.expression import AggregateCall, ColumnRef, NamedExpression
-from engine.graph.plan import Filter, JoinHint, Limit, Operator, Sink, Sort
+from engine.graph.plan import Filter, JoinHint, Limit, Operator, PythonFunction, Sink, Sort
 from engine.graph.sort_key import SortKey
 from engine.graph.source_spec import SinkSpec
 from engine.records.python_values import check_times
@@ -120,9 +120,9 @@ class DataSet(FunctionalCalls["DataSet"], PartitioningCalls["DataSet"], RowsLate
             raise PlanError(f"{what}: the data sets belong to two environments")
         return other._node
 
-    def _first_rows(self) -> list[Row]:
+    def _first_results(self, function: PythonFunction, schema: pa.Schema) -> pa.Table:
         first = LogicalNode(Limit(FIRST_ROWS), (self._node,), self.schema)
-        return table_to_rows(self._environment.sample(first))
+        return self._environment.sample(LogicalNode(function, (first,), schema, parallelism=1))
 
     # relational ------------------------------------------------------------------------------------------------
 

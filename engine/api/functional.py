@@ -32,7 +32,6 @@ from engine.graph.plan import CoGroup, GroupReduce, PythonFunction
 
 if TYPE_CHECKING:
     from engine.api.data_set import DataSet
-    from engine.functions.row import Row
 
 D = TypeVar("D")
 
@@ -62,7 +61,7 @@ class FunctionalCalls(Generic[D]):
         """Return one row (tuple, dict or row) for each row, made by a Python function.
 
         Without ``schema``, the function's return type says it (a NamedTuple, ``tuple[int, str]``), or the
-        function is called with the first rows here, which runs what comes before it, and a warning says what they gave.
+        function is called with the first rows, in a small job that runs at once, and a warning says what they gave.
         """
         return self._python("map", fn, schema)
 
@@ -106,23 +105,23 @@ class FunctionalCalls(Generic[D]):
         nodes = {name: self._partner(data_set, "with_broadcast") for name, data_set in data_sets.items()}
         return self._with(with_broadcasts(self._node, nodes))
 
-    def _first_rows(self) -> list[Row]:
-        """Run what the first rows need and return them."""
+    def _first_results(self, function: PythonFunction, schema: pa.Schema) -> pa.Table:
+        """Run a function over the first rows and return its results."""
         raise NotImplementedError
 
     def _python(self, kind: str, function: Any, schema: pa.Schema | None) -> D:
-        plain = output_schema(function_schema(kind, function, schema, self._first_rows), kind)
+        plain = output_schema(function_schema(kind, function, schema, self._first_results), kind)
         return self._with(LogicalNode(python_function(kind, function), (self._node,), plain))
 
 
-def _no_rows() -> list[Row]:
+def _no_results(_function: PythonFunction, schema: pa.Schema) -> pa.Table:
     """Return nothing: the first rows of a data set are no whole group."""
-    return []
+    return schema.empty_table()
 
 
 def reduce_node(source: LogicalNode, keys: tuple[str, ...], fn: Any, schema: pa.Schema | None) -> LogicalNode:
     """Return the node of a function over the groups of a node by columns."""
-    plain = output_schema(function_schema("reduce", fn, schema, _no_rows), "reduce")
+    plain = output_schema(function_schema("reduce", fn, schema, _no_results), "reduce")
     return LogicalNode(GroupReduce(keys, python_function("reduce", fn)), (source,), plain)
 
 
@@ -130,7 +129,7 @@ def co_group_node(
     left: LogicalNode, right: LogicalNode, keys: list[str], fn: Any, schema: pa.Schema | None
 ) -> LogicalNode:
     """Return the node of a function over the groups of two nodes."""
-    plain = output_schema(function_schema("co_group", fn, schema, _no_rows), "co_group")
+    plain = output_schema(function_schema("co_group", fn, schema, _no_results), "co_group")
     if not keys or len(set(keys)) < len(keys):
         raise SchemaError(f"co_group: no key, or one given twice: {', '.join(keys)}")
     for side in (left, right):

@@ -4,13 +4,14 @@
     function_schema(kind, fn, schema, first_rows)
         schema given           ──► it
         return type hints      ──► NamedTuple, TypedDict, tuple[int, str]; Iterator[...] of them for flat_map
-        the first rows         ──► the function is called with them here, once, and its rows are looked at
+        the first rows         ──► the function is called with them in a worker, once, and its rows are looked at
         else                   ──► SchemaError that says what to pass
 
 Names are those of dicts and of rows with names; plain tuples have column_0, column_1 and so on, as files have. What the
 first rows decided is told, as a schema to be copied into the program: a later row that does not fit fails the job.
 
-A kind of function is added to ``_CALLS`` (how it is called with the first rows); hints work for all of them.
+The first calls are a job like any other (``engine.functions.first_calls``): what a function does for very long is told
+of and ended there. Only kinds that ``first_calls`` knows are called so; hints work for all of them.
 """
 
 from __future__ import annotations
@@ -20,20 +21,20 @@ import datetime
 import inspect
 import types
 import typing
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
 
-from engine.api.functions import check_function
+from engine.api.functions import check_function, python_function
 from engine.errors import SchemaError
+from engine.functions.first_calls import KINDS, RESULT_SCHEMA, first_calls
+from engine.functions.function_error import UserFunctionError
 from engine.functions.row import Row
 from engine.functions.user_function import function_of, is_rich
+from engine.graph.plan import PythonFunction
 from engine.user_warnings import warn_user
 
-#: rows that a function is called with
-FIRST_ROWS: Final = 100
 _TEXT_MAX: Final = 80
 _CONVERSION_ERRORS: Final = (pa.ArrowException, OverflowError, TypeError, ValueError)
 _HINTS: Final[dict[Any, pa.DataType]] = {
@@ -149,19 +150,18 @@ def _no_row(value: Any, index: int, what: str) -> SchemaError:
 
 # functions -------------------------------------------------------------------------------------------------------
 
-#: how a function of a kind is called with rows; what it returns are rows
-_CALLS: Final[dict[str, Callable[[Callable[..., Any], Sequence[Row]], Iterator[Any]]]] = {
-    "map": lambda fn, rows: (fn(row) for row in rows),
-    "flat_map": lambda fn, rows: (made for row in rows for made in fn(row)),
-}
 #: kinds whose functions return rows one by one; others return iterables of rows
 _ONE_BY_ONE: Final = frozenset({"map"})
 
 
-def function_schema(kind: str, function: Any, schema: Any, first_rows: Callable[[], Sequence[Row]]) -> Any:
+#: runs a function over the first rows and returns what came out
+FirstResults = Callable[[PythonFunction, pa.Schema], pa.Table]
+
+
+def function_schema(kind: str, function: Any, schema: Any, first_results: FirstResults) -> Any:
     """Return the schema of what a function of a kind returns: the one given, or what hints or the first rows say.
 
-    ``first_rows`` runs what comes before the function. Raises: SchemaError where nothing says it.
+    ``first_results`` runs a function behind what comes before it. Raises: SchemaError where nothing says the schema.
     """
     if schema is not None:
         return schema
@@ -171,31 +171,46 @@ def function_schema(kind: str, function: Any, schema: Any, first_rows: Callable[
     hinted = _hinted_schema(call, is_iterable=kind not in _ONE_BY_ONE)
     if hinted is not None:
         return hinted
-    if kind not in _CALLS or is_rich(function):
+    if kind not in KINDS or is_rich(function):
         raise SchemaError(
             f"{kind}: schema= is missing: pass the pyarrow.Schema of what the function returns, such as"
             ' pa.schema([("name", pa.string())]), or give the function a return type such as a NamedTuple'
         )
-    return _observed_schema(kind, call, first_rows())
-
-
-def _observed_schema(kind: str, call: Callable[..., Any], rows: Sequence[Row]) -> pa.Schema:
     name = getattr(call, "__qualname__", type(call).__name__)
-    if not rows:
-        raise SchemaError(f"{kind}({name}): there are no rows that a schema could be inferred from; pass schema=")
-    try:
-        made = list(islice(_CALLS[kind](call, rows), FIRST_ROWS))
-    except Exception as error:
-        raise SchemaError(
-            f"{kind}({name}): {type(error).__name__}: {error}, raised for one of the first {len(rows)} rows, which"
-            f" decide the schema that was not passed; the first is {rows[0]!r}"
-        ) from error
-    schema = schema_of_rows(made, f"{kind}({name})", is_all=False)
+    return _observed_schema(python_function(kind, function), f"{kind}({name})", first_results)
+
+
+def _observed_schema(function: PythonFunction, what: str, first_results: FirstResults) -> pa.Schema:
+    observed = first_results(first_calls(function, _Observer(what)), RESULT_SCHEMA).to_pylist()
+    if not observed:
+        raise SchemaError(f"{what}: there are no rows that a schema could be inferred from; pass schema=")
+    (result,) = observed
+    if result["error"]:
+        raise SchemaError(result["error"])
+    schema = pa.ipc.read_schema(pa.py_buffer(result["result"]))
     warn_user(
-        f"{kind}({name}): no schema= was passed, so the function was called with the first {len(rows)} rows to infer"
+        f"{what}: no schema= was passed, so the function was called with the first {result['row_count']} rows to infer"
         f" it; pass schema={schema_text(schema)}"
     )
     return schema
+
+
+class _Observer:
+    """Makes a schema of a function's first results, in the worker; what the rows hold needs no way back."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+
+    def result(self, made: list[Any]) -> bytes:
+        """Return the schema as bytes; SchemaError where the rows have none."""
+        return bytes(schema_of_rows(made, self._what, is_all=False).serialize())
+
+    def error(self, failure: UserFunctionError) -> str:
+        """Return what is told where the function failed."""
+        return (
+            f"{self._what}: {failure.type_name}: {failure.message}, raised in {failure.file}, line {failure.line}, for"
+            f" {failure.row}, one of the first rows, which decide the schema that was not passed"
+        )
 
 
 def _hinted_schema(call: Callable[..., Any], *, is_iterable: bool) -> pa.Schema | None:

@@ -10,7 +10,7 @@ from typing import NamedTuple, Optional, TypedDict
 import pyarrow as pa
 import pytest
 
-from engine import DreyWarning, Environment, PlanError, SchemaError
+from engine import DreyWarning, Environment, JobExecutionError, PlanError, SchemaError
 
 
 class Net(NamedTuple):
@@ -132,6 +132,33 @@ def test_functions_without_a_schema_say_why_there_is_none(data, function, cause,
         data.map(function)
     assert str(error.value).startswith(cause)
     assert advice in str(error.value)
+
+
+def endless(row):
+    while row.id == 2:
+        pass
+    return (row.id,)
+
+
+def endless_words(row):
+    yield endless(row)
+
+
+@pytest.mark.parametrize(("kind", "function"), [("map", endless), ("flat_map", endless_words)])
+def test_a_function_that_never_returns_is_ended_when_its_schema_is_inferred_too(kind, function):
+    with Environment(config={"parallelism.default": 2, "functions.timeout": "1 s"}) as environment:
+        data = environment.from_arrow(pa.table({"id": [1, 2, 3]}))
+        with pytest.raises(JobExecutionError) as error:
+            getattr(data, kind)(function)
+    assert str(error.value).startswith(f"FunctionTimeoutError: {function.__name__} has been at work on one row for")
+    assert "row: Row(id=2)" in str(error.value)
+
+
+def test_the_row_that_fails_is_named_when_a_schema_is_inferred(data):
+    with pytest.raises(SchemaError) as error:
+        data.map(lambda row: (1 / (row.id - 7),))
+    assert f"<lambda>): ZeroDivisionError: division by zero, raised in {__file__}, line" in str(error.value)
+    assert "Row(id=7, text='t7')" in str(error.value)
 
 
 def test_functions_of_groups_say_what_to_pass(data):

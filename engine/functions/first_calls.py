@@ -1,0 +1,104 @@
+"""First calls: a function is called with the first rows of its input, and what it returns is looked at in the worker.
+
+    map, flat_map ──► a map_partition in its stead: row ──► function ──► all results ──► observer.result ──► one row
+
+It runs as every function does, so what it prints, what it needs and what it does for very long (``long_calls.py``) is
+as in the job itself. The client's process calls no function of the user.
+
+Invariant: the user's function has the frame right above ``_results``, whose variable ``row`` is the row at hand.
+
+Held by: tests/integration/test_schema_inference.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import Any, Final, Protocol
+
+import cloudpickle
+import msgspec
+import pyarrow as pa
+
+from engine.errors import SchemaError
+from engine.functions.function_error import FunctionPlace, UserFunctionError, describe_row
+from engine.functions.row import Row
+from engine.functions.user_function import function_of
+from engine.graph.operator_descriptor import PythonOperator
+from engine.graph.plan import PythonFunction
+
+#: rows that a function is called with, and results that are looked at
+FIRST_ROWS: Final = 100
+#: kinds of functions that are called with first rows
+KINDS: Final = frozenset({"map", "flat_map"})
+RESULT_SCHEMA: Final = pa.schema([("result", pa.binary()), ("row_count", pa.int64()), ("error", pa.string())])
+
+
+class Observer(Protocol):
+    """Makes something of results; pickled, and used in the worker."""
+
+    def result(self, made: list[Any]) -> bytes:
+        """Return what the results say; SchemaError where they say nothing."""
+        ...
+
+    def error(self, failure: UserFunctionError) -> str:
+        """Return what is told where the function failed."""
+        ...
+
+
+def first_calls(function: PythonFunction, observer: Observer) -> PythonFunction:
+    """Return what calls a function (map, flat_map) with first rows: one row of RESULT_SCHEMA, none without input."""
+    calls = cloudpickle.dumps(_FirstCalls(function, observer))
+    return msgspec.structs.replace(function, kind="map_partition", function=calls)
+
+
+class _FirstCalls:
+    """The map_partition: unpickles the function where it runs."""
+
+    def __init__(self, function: PythonFunction, observer: Observer) -> None:
+        self._operator = function
+        self._observer = observer
+
+    def __call__(self, rows: Iterator[Row]) -> Iterator[tuple[bytes, int, str]]:
+        own = self._operator
+        function = function_of(own.kind, cloudpickle.loads(own.function))
+        assert function is not None, "the client checked it"
+        counted = _Counted(rows)
+        try:
+            made = list(islice(self._results(function, counted), FIRST_ROWS))
+            for _ in counted:
+                pass
+            if counted.count:
+                yield self._observer.result(made), counted.count, ""
+        except UserFunctionError as failure:
+            yield b"", counted.count, self._observer.error(failure)
+        except SchemaError as unfit:
+            yield b"", counted.count, str(unfit)
+
+    def _results(self, function: Callable[..., Any], rows: Iterator[Row]) -> Iterator[Any]:
+        own = self._operator
+        place = FunctionPlace(PythonOperator(own.kind, b"", own.function_name, own.file, own.line))
+        for row in rows:
+            try:
+                if own.kind == "map":
+                    yield function(row)
+                else:
+                    yield from function(row)
+            except Exception as error:
+                raise place.error(error, describe_row(row)) from error
+
+
+class _Counted:
+    """An iterator that counts."""
+
+    def __init__(self, rows: Iterator[Row]) -> None:
+        self._rows = rows
+        self.count = 0
+
+    def __iter__(self) -> Iterator[Row]:
+        return self
+
+    def __next__(self) -> Row:
+        row = next(self._rows)
+        self.count += 1
+        return row

@@ -51,6 +51,8 @@ class Expr(RowValue):
         """Return the same value under another column name."""
         if not isinstance(name, str) or not name:
             raise SchemaError(f"alias({name!r}): a column name is a non-empty string")
+        if any("\ud800" <= each <= "\udfff" for each in name):
+            raise SchemaError(f"alias({name!r}): a column name must be valid text, without surrogates")
         return Expr(self.expression, name)
 
     @property

@@ -12,11 +12,14 @@ import pyarrow as pa
 
 from engine.connectors.csv_format import FieldKind, RowFormatter
 from engine.connectors.output_file import OutputFile
-from engine.errors import ConfigurationError, SchemaError
+from engine.errors import ConfigurationError, DataError, SchemaError
 from engine.records.arrow_functions import pc
 from engine.records.plain_scalars import scalar_of
+from engine.records.python_values import shown_value
 
 _DELIMITERS_REFUSED = '"\n\r\0.+-:eE'
+#: what Arrow's cast gives in place of a moment's text
+_EXCUSE = "<value out of range"
 _NUMBERS = {
     pa.int8(): FieldKind.INT8,
     pa.int16(): FieldKind.INT16,
@@ -64,7 +67,18 @@ def _as_text(column: pa.Array) -> pa.Array:
         return pc.cast(column, pa.binary())
     if pa.types.is_null(data_type):
         return pa.nulls(len(column), pa.string())
-    return pc.cast(column, pa.string())
+    text = pc.cast(column, pa.string())
+    if pa.types.is_date(data_type) or pa.types.is_timestamp(data_type):
+        _check_moments(column, text)
+    return text
+
+
+def _check_moments(column: pa.Array, text: pa.Array) -> None:
+    """Raise ValueError for a moment in place of whose text Arrow writes that there is none."""
+    excuses = pc.starts_with(text, _EXCUSE)
+    if pc.any(excuses).as_py():
+        moment = column.filter(excuses)[0]
+        raise ValueError(f"{shown_value(moment)!r} has no text, it is too far from 1970; cast it to an integer")
 
 
 #: so large a text of one batch means very wide rows
@@ -100,7 +114,12 @@ class CsvWriter:
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Append rows."""
-        columns = [_field(column) for column in batch.columns]
+        columns = []
+        for name, column in zip(batch.schema.names, batch.columns, strict=True):
+            try:
+                columns.append(_field(column))
+            except ValueError as error:
+                raise DataError(f"write_csv: column {name!r} is {column.type}: {error}") from None
         for index in self._text_columns:
             columns[index] = (pc.cast(columns[index][0], pa.string()), FieldKind.TEXT)
         self._put_rows(columns, batch.num_rows)

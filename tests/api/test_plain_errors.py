@@ -19,6 +19,7 @@ NUMBERS = pa.schema([("a", pa.int64())])
         lambda env, folder: env.from_rows([("x",), (1,)]),
         lambda env, folder: env.from_rows([(2**70,)], NUMBERS),
         lambda env, folder: lit(object()),
+        lambda env, folder: env.from_rows([(1,)], NUMBERS).select(col("a").alias("\udcff")),
         lambda env, folder: lit("x", pa.int64()),
         lambda env, folder: col("a").cast("integer"),
         lambda env, folder: env.from_rows([(1,)], NUMBERS).select(col("a").cast(pa.list_(pa.int8()))),

@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from engine.connectors.csv_writer import CsvWriter
-from engine.errors import ConfigurationError, SchemaError
+from engine.errors import ConfigurationError, DataError, SchemaError
 
 TEXTS = st.text(alphabet='ab,;"\n\r é' + "x", max_size=40)
 DECIMALS = st.builds(lambda digits, places: digits / 10**places, st.integers(-(10**12), 10**12), st.integers(0, 9))
@@ -117,3 +117,17 @@ def test_an_aborted_file_is_gone(tmp_path):
     writer.abort()
     writer.abort()
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("data_type", "number"),
+    [(pa.timestamp("s"), 9375885129600), (pa.date32(), 2**31 - 1), (pa.date32(), -(2**31)), (pa.timestamp("s"), 2**62)],
+)
+def test_a_moment_that_has_no_text_is_an_error_with_column_and_value(tmp_path, data_type, number):
+    width = pa.int32() if data_type.bit_width == 32 else pa.int64()
+    batch = pa.record_batch({"when": pa.array([None, 0, number], width).view(data_type)})
+    writer = CsvWriter(batch.schema, tmp_path / "part.csv")
+    with pytest.raises(DataError) as error:
+        writer.write(batch)
+    writer.abort()
+    assert str(error.value).startswith(f"write_csv: column 'when' is {data_type}: {number} ({data_type}) has no text")

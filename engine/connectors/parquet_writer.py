@@ -26,7 +26,7 @@ import pyarrow.parquet as pq
 
 from engine.connectors.bounded_batches import SmallBatches
 from engine.connectors.wide_rows import WIDE_BYTES, give_back, width_of
-from engine.errors import SchemaError
+from engine.errors import DataError, SchemaError
 from engine.memory.arrow_share import Role, process_share
 from engine.records.arrow_functions import pc
 
@@ -57,6 +57,9 @@ DICTIONARY_RATIO = 0.5
 NARROW_WIDTH_MAX = 4 << 10
 #: a column with a wider value in the first batch is not compressed: it would be in memory twice more, once for good
 PLAIN_WIDTH_MIN = 1 << 20
+
+#: Parquet's timestamps begin with milliseconds
+_SECONDS_MAX = (2**63 - 1) // 1000
 
 _VARIABLE = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
 
@@ -151,7 +154,10 @@ class ParquetWriter:
         if self._holds_wide and self._writer is not None and not _huge(_telling(self._held)) <= self._huge:
             self._end_writer()
         table = pa.Table.from_batches(self._held, schema=self._schema)
-        self._open().write_table(table, row_group_size=ROW_GROUP_ROWS)
+        try:
+            self._open().write_table(table, row_group_size=ROW_GROUP_ROWS)
+        except pa.ArrowInvalid as error:
+            raise _unfit(table, error) from None
         self._row_count += self._held_rows
         self._chunk_count += self._leaf_count * -(-self._held_rows // ROW_GROUP_ROWS)
         is_wide = width_of(self._held_bytes, self._held_rows) >= WIDE_BYTES
@@ -198,6 +204,21 @@ class ParquetWriter:
                 self._writer.close()
             self._file.close()
             self._path.unlink(missing_ok=True)
+
+
+def _unfit(table: pa.Table, error: Exception) -> Exception:
+    """Return the error that names column and value, where it is seconds that are no milliseconds; else Arrow's own."""
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        if pa.types.is_timestamp(column.type) and column.type.unit == "s":
+            seconds = pc.cast(column, pa.int64())
+            is_far = pc.or_(pc.greater(seconds, _SECONDS_MAX), pc.less(seconds, -_SECONDS_MAX))
+            far = pc.filter(seconds, is_far)
+            if len(far):
+                return DataError(
+                    f"write_parquet: column {name!r} is {column.type}: Parquet has no such unit, and {far[0]} are too"
+                    " many seconds for milliseconds; cast it to int64"
+                )
+    return error
 
 
 def _values_at_once(batch: pa.RecordBatch) -> int:

@@ -8,6 +8,7 @@ import pytest
 from engine.connectors import parquet_writer
 from engine.connectors.parquet_writer import PLAIN_WIDTH_MIN, ParquetWriter
 from engine.connectors.wide_rows import WIDE_BYTES
+from engine.errors import DataError
 
 SCHEMA = pa.schema([("id", pa.int64()), ("blob", pa.binary())])
 
@@ -124,3 +125,12 @@ def test_values_of_an_extension_type_are_written_as_such(tmp_path):
     writer.write(rows)
     assert writer.finish()[0] == 3
     assert pq.read_table(tmp_path / "part.parquet").to_pylist() == rows.to_pylist()
+
+
+def test_seconds_that_are_no_milliseconds_are_an_error_with_column_and_value(tmp_path):
+    batch = pa.record_batch({"when": pa.array([None, 0, 2**62], pa.timestamp("s"))})
+    writer = ParquetWriter(batch.schema, tmp_path / "part.parquet")
+    writer.write(batch)
+    with pytest.raises(DataError, match=r"'when' is timestamp.s.: .* 4611686018427387904 are too many seconds"):
+        writer.finish()
+    writer.abort()

@@ -6,6 +6,9 @@ It collects the facts (sizes of BLOCKING results whose producers have all finish
 ``engine.optimizer.adaptive_decisions`` decide, applies the decisions to the JobGraph and has what has not begun follow.
 Before and after it ``graph_invariants`` holds: nothing that has begun changes, and all that is written is read.
 ``decisions`` are all so far, in order: with the submitted JobGraph they give the one that runs. Pure.
+
+A decision that does not fit is a defect, and harmless: the job runs as it was planned, one warning says why, and
+``refused`` keeps the reasons.
 """
 
 from __future__ import annotations
@@ -32,6 +35,8 @@ class RunTimePlanner:
     def __init__(self, graph: ExecutionGraph) -> None:
         self._graph = graph
         self.decisions: tuple[RunTimeDecision, ...] = ()
+        #: why decisions did not fit, each reason once
+        self.refused: tuple[str, ...] = ()
 
     def replan(self, finished: ExecutionVertex) -> tuple[RunTimeDecision, ...]:
         """Decide again if ``finished`` was the last producer of a BLOCKING result; return the new decisions.
@@ -47,14 +52,21 @@ class RunTimePlanner:
             decided = decide(graph.job_graph, finished_sizes(graph), started_vertices(graph))
             changed = replay(graph.job_graph, decided)
             check_revision(graph.job_graph, changed, started_vertices(graph))
-        except PlanError:  # the plan as it is runs as well
-            _log.exception("job %s keeps its plan", graph.job_graph.job_id)
+        except PlanError as error:  # the plan as it is runs as well
+            self._refuse(str(error))
             return ()
         if decided:
             revise(graph, changed)
             self.decisions += decided
             check_readers(graph)
         return decided
+
+    def _refuse(self, reason: str) -> None:
+        if reason in self.refused:
+            return
+        self.refused += (reason,)
+        _log.warning("job %s keeps its plan: %s", self._graph.job_graph.job_id, reason)
+        _log.debug("where", exc_info=True)
 
     def some_measured(self) -> ExecutionVertex | None:
         """Return a subtask that has a result whose size is known, if there is any."""

@@ -35,6 +35,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple
 
+from engine.errors import PlanError
 from engine.graph.contiguous_runs import contiguous_runs, runs_needed
 from engine.graph.exchange_mode import ExecutionMode
 from engine.graph.job_graph import IntermediateDataSet, JobGraph, JobVertex
@@ -95,16 +96,23 @@ Rule = Callable[[Facts, JobVertex], RunTimeDecision | None]
 def decide(
     job_graph: JobGraph, sizes: Mapping[IntermediateDataSetId, DataSetSize], started: Collection[JobVertexId]
 ) -> tuple[RunTimeDecision, ...]:
-    """Return what is to be changed now, in the order in which to apply it; nothing when the job is not adaptive."""
+    """Return what is to be changed now, in the order in which to apply it; nothing when the job is not adaptive.
+
+    PlanError: a rule proposes what does not fit the graph, which is a defect of the rule; it says which one.
+    """
     if job_graph.adaptive is None:
         return ()
     decisions = []
-    for rule in (_ship_otherwise, _build_otherwise, _split_skew, _fewer_subtasks):
+    for name, rule in _RULES.items():
         for vertex_id in [vertex.id for vertex in job_graph.vertices if vertex.id not in started]:
-            decision = rule(Facts(job_graph, sizes, started), job_graph.vertex(vertex_id))
-            if decision is not None:
-                decisions.append(decision)
-                job_graph = apply(job_graph, decision.change)
+            vertex = job_graph.vertex(vertex_id)
+            try:
+                decision = rule(Facts(job_graph, sizes, started), vertex)
+                if decision is not None:
+                    decisions.append(decision)
+                    job_graph = apply(job_graph, decision.change)
+            except PlanError as error:
+                raise PlanError(f"{name} of {vertex.name} does not fit: {error}") from error
     return tuple(decisions)
 
 
@@ -232,6 +240,10 @@ def _to_repartition(facts: Facts, join: JobVertex) -> RunTimeDecision | None:
     if not _is_unstarted_region(facts, stay_set.id.producer) or not _is_unstarted_region(facts, join.id):
         return None
     if real.size_bytes < SWITCH_FACTOR * large_set.expected.size_bytes:
+        return None
+    # its subpartitions were fixed for the planned subtasks; there may be fewer by now, along with a FORWARD input
+    counts = {each.subpartition_count for each in (large_set, stay_set)} - {None}
+    if counts - {join.parallelism}:
         return None
     stay = Estimates(stay_set.expected.rows, stay_set.expected.size_bytes, "expected")
     if prefers_broadcast(real, stay, join.parallelism, facts.memory_bytes):
@@ -363,3 +375,11 @@ def _portioned_inputs(facts: Facts, group: tuple[JobVertexId, ...]) -> list[Inte
                 return []
             portioned.append(data_set)
     return portioned
+
+
+_RULES: dict[str, Rule] = {
+    "another exchange": _ship_otherwise,
+    "another build side": _build_otherwise,
+    "splitting skew": _split_skew,
+    "fewer subtasks": _fewer_subtasks,
+}

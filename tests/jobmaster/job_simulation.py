@@ -66,6 +66,7 @@ class Simulation:
                 self.order.append(tuple(sorted({subtask.job_vertex.name for subtask in region.subtasks})))
             for region in started:
                 self._run_region(region)
+        assert not self.planner.refused, self.planner.refused
         return [[row for _, rows in sorted(parts.items()) for row in rows] for _, parts in sorted(self.sinks.items())]
 
     def _run_region(self, region: SchedulingRegion) -> None:

@@ -18,6 +18,7 @@ from engine.jobmaster.execution_graph import build_execution_graph
 from engine.jobmaster.job_event import Replanned, decode_event, encode_event
 from engine.jobmaster.scheduler import Scheduler
 from engine.optimizer.adaptive_changes import replay
+from engine.optimizer.adaptive_shape import input_edge
 from engine.optimizer.job_graph_generator import generate_job_graph
 from engine.optimizer.optimizer import optimize
 from engine.optimizer.planner import rewrite
@@ -30,13 +31,14 @@ from tests.optimizer.test_random_plans import same
 
 SETTINGS = st.builds(
     OptimizerSettings,
-    parallelism=st.sampled_from([2, 4, 6]),
+    parallelism=st.sampled_from([2, 3, 4, 6]),
     execution_mode=st.sampled_from([ExecutionMode.BATCH, ExecutionMode.BATCH, *ExecutionMode]),
     managed_bytes_per_slot=st.sampled_from([13 << 15, 16 << 20]),
-    adaptive_bytes_per_subtask=st.sampled_from([0, 0, 1000, 1 << 20]),
+    adaptive_bytes_per_subtask=st.sampled_from([0, 1000, 1000, 1 << 20]),
     skew_factor=st.sampled_from([0.0, 1.0, 2.0]),
     skew_bytes=st.sampled_from([1, 1000]),
 )
+SIDE = schema(k="int64", v="int64", w="int64")
 #: the plain interpreter knows how these spread rows
 KNOWN = {"FORWARD", "GLOBAL", "BROADCAST", "REBALANCE", "HASH"}
 
@@ -53,13 +55,18 @@ def without_hints(plan: Plan) -> Plan:
 
 def _side(draw: st.DrawFn, builder: Builder, prefix: str) -> int:
     """A table under other names, its size a guess or not, spread by its key already or not."""
-    source = builder.source(schema(k="int64", v="int64", w="int64"), rows=1e6, path=draw(st.sampled_from(TABLES)))
+    rows, splits = draw(st.sampled_from([1e6, 1e6, 1e5, 1000])), draw(st.sampled_from([1, 4]))
+    source = builder.source(SIDE, rows=rows, splits=splits, path=draw(st.sampled_from(TABLES)))
     node = builder.project(source, "k", (column(f"{prefix}v"), ColumnRef("v")))
-    kind = draw(st.sampled_from(["guess", "guess", "certain", "grouped"]))
+    kind = draw(st.sampled_from(["guess", "guess", "certain", "grouped", "union", "sort", "limit"]))
     if kind == "guess":
         return builder.python(node, "filter")
     if kind == "grouped":
         return builder.aggregate(node, ("k",), ("count_all", None))
+    if kind == "union":
+        return builder.union(node, builder.python(node, "filter"))
+    if kind in ("sort", "limit"):
+        return builder.sort(node, *builder.schema(node).names, limit=3 if kind == "limit" else None)
     return node
 
 
@@ -68,25 +75,44 @@ def _renamed(builder: Builder, node: int, suffix: str, *kept: str) -> int:
     return builder.project(node, *kept, *((column(f"{name}{suffix}"), ColumnRef(name)) for name in names))
 
 
+def _self(draw: st.DrawFn, builder: Builder, node: int, step: int) -> tuple[int, int]:
+    """A node twice, the second time perhaps of few and narrow rows: broadcast, as long as that is not known better."""
+    if draw(st.booleans()):
+        return node, _renamed(builder, node, f"_{step}", "k")
+    few = builder.project(builder.filter(node, call("equal", "k", lit(1))), "k")
+    # an expression's share of rows is a guess too, and leaves the number of subtasks open
+    return builder.filter(node, call("less", "k", lit(3))) if draw(st.booleans()) else node, few
+
+
 @st.composite
 def join_plans(draw: st.DrawFn) -> Plan:
     """Joins over joins by one key, with aggregates that rely on where rows lie, or do not."""
     builder = Builder()
     node = _side(draw, builder, "a")
-    for step in range(draw(st.integers(1, 3))):
+    if draw(st.booleans()):  # few groups: fewer subtasks, and whoever is connected with them through FORWARD
+        node = builder.aggregate(node, builder.schema(node).names, ("count_all", None))
+    selves = 0
+    for step in range(draw(st.integers(1, 4))):
         how = draw(st.sampled_from([how for how in JoinType if step == 0 or how is not JoinType.CROSS]))
         # with itself: its branches meet again, so they are stored, and something may run along with the join
-        is_self = step == 0 and draw(st.booleans())
-        sides = [node, _renamed(builder, node, "_2", "k") if is_self else _side(draw, builder, f"s{step}")]
+        is_self = selves < 2 and draw(st.booleans())
+        selves += is_self
+        sides = [*_self(draw, builder, node, step)] if is_self else [node, _side(draw, builder, f"s{step}")]
         if draw(st.booleans()):
             sides.reverse()
         if how is JoinType.CROSS:
             sides[1] = _renamed(builder, sides[1], "_x")
         hint = draw(st.sampled_from([JoinHint.OPTIMIZER_CHOOSES, *HINTS[how]]))
         node = builder.join(*sides, on="k", how=how, hint=hint)
-        after = draw(st.sampled_from(["nothing", "filter", "by key", "by another"]))
+        after = draw(st.sampled_from(["nothing", "filter", "by key", "by another", "union", "limit", "function"]))
         if after == "filter":
             node = builder.filter(node, call("less", "k", lit(3)))
+        elif after == "union":
+            node = builder.union(node, builder.filter(node, call("less", "k", lit(2))))
+        elif after == "limit":
+            node = builder.sort(node, *builder.schema(node).names, limit=5)
+        elif after == "function":
+            node = builder.python(node)
         elif after == "by key":
             node = builder.aggregate(node, ("k",), ("count_all", None))
         elif after == "by another":
@@ -217,3 +243,23 @@ def test_a_producer_that_starts_again_makes_what_its_readers_were_told():
     assert producer.partitions[0].subpartition_count == 4
     assert producer.partitions[0].data_set.partitioner.kind == "HASH"
     assert producer.partitions[0].subpartition_bytes == ()
+
+
+def test_a_broadcast_stays_one_when_its_join_has_fewer_subtasks_than_its_input_was_written_for():
+    builder = Builder()
+    grouped = builder.aggregate(builder.source(SIDE, rows=1e6, path="large"), ("k", "v"), ("count_all", None))
+    few = builder.project(builder.filter(grouped, call("equal", "v", lit(1))), "k")
+    builder.sink(builder.join(builder.filter(grouped, call("less", "k", lit(5))), few, on="k"))
+    settings = msgspec.structs.replace(BATCH, parallelism=3, adaptive_bytes_per_subtask=1 << 20)
+    submitted = generate_job_graph(optimize(builder.plan(), settings), JobId("a" * 32), "job")
+    (join,) = (vertex for vertex in submitted.vertices if vertex.adaptive_join is not None)
+    assert join.adaptive_join.may_repartition and join.parallelism == 3
+    broadcast = input_edge(join, join.chain[0].operator.first_input).data_set
+
+    def size_of(data_set, rows):
+        return [10**9 if data_set == broadcast else 10] * len(rows)
+
+    job = Simulation(submitted, {"large": [{"k": row % 7, "v": row, "w": 0} for row in range(40)]}, 8, size_of)
+    job.run()
+    assert [decision.kind for decision in job.decisions] == ["PARALLELISM"]
+    assert len(job.graph.vertices[join.id.index].subtasks) == 1

@@ -19,7 +19,7 @@ import msgspec
 from engine.gateways.messages import JobOutcome
 from engine.graph.deployment import OperatorCounters, operator_totals
 from engine.graph.run_time_decision import RunTimeDecision
-from engine.optimizer.sizes import size_text
+from engine.shown_sizes import size_text
 
 #: time that is worth a word
 _SHOWN_US = 10_000

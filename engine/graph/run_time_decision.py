@@ -9,7 +9,7 @@
                             BroadcastInput | RepartitionInputs | BuildSide | SplitSkew | KeepSkew | SubtaskRanges
 
 A decision holds all that its change needs: the submitted JobGraph and the decisions in their order give the JobGraph
-that runs, whoever applies them (``engine.optimizer.adaptive_changes``). Plain data.
+that runs, whoever applies them (``engine.adaptive.changes``). Plain data.
 
 Source: Spark's adaptive query execution and Flink's adaptive batch scheduler, which keep no such record.
 """

@@ -10,7 +10,7 @@ side hold each of its rows once. Within one producer a part [begin, end) of PART
 Plain data. Source: the subpartition slices of Flink's adaptive skewed join (FLIP-475), which its JobMaster cuts by
 bytes.
 
-Held by: tests/optimizer/test_adaptive_skew.py
+Held by: tests/adaptive/test_skew.py
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
     planner.replan() -> decisions        after a subtask has finished; the ExecutionGraph is revised when there are some
 
 It collects the facts (sizes of BLOCKING results whose producers have all finished, vertices that have begun), has
-``engine.optimizer.adaptive_decisions`` decide, applies the decisions to the JobGraph and has what has not begun follow.
+``engine.adaptive.decisions`` decide, applies the decisions to the JobGraph and has what has not begun follow.
 Before and after it ``graph_invariants`` holds: nothing that has begun changes, and all that is written is read.
 ``decisions`` are all so far, in order: with the submitted JobGraph they give the one that runs. Pure.
 
@@ -15,6 +15,9 @@ from __future__ import annotations
 
 import logging
 
+from engine.adaptive.changes import replay
+from engine.adaptive.decisions import decide
+from engine.adaptive.graph_shape import DataSetSize
 from engine.errors import PlanError
 from engine.graph.run_time_decision import RunTimeDecision
 from engine.ids import IntermediateDataSetId
@@ -22,9 +25,6 @@ from engine.jobmaster.execution_graph import ExecutionGraph, IntermediateResult
 from engine.jobmaster.execution_vertex import ExecutionVertex
 from engine.jobmaster.graph_invariants import check_readers, check_revision
 from engine.jobmaster.graph_revision import revise, started_vertices
-from engine.optimizer.adaptive_changes import replay
-from engine.optimizer.adaptive_decisions import decide
-from engine.optimizer.adaptive_shape import DataSetSize
 
 _log = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ of BLOCKING stages finishes on one slot, whatever its parallelism. Inside a regi
 PIPELINED producers run, so that the partitions it asks for are there.
 
 Regions are tried in an order in which they can run, those that feed build sides first. A region whose plan may change
-with the real size of a result that it does not read waits for that result too (``engine.optimizer.adaptive_order``).
+with the real size of a result that it does not read waits for that result too (``engine.adaptive.order``).
 When the plan has changed, ``revise`` forms the regions anew; those that have begun stay. Pure.
 
 Source: Flink's PipelinedRegionSchedulingStrategy and SlotSharingExecutionSlotAllocator.
@@ -25,6 +25,7 @@ from enum import StrEnum
 
 import msgspec
 
+from engine.adaptive.order import waits
 from engine.clock import Clock
 from engine.graph.pipelined_regions import pipelined_regions
 from engine.ids import JobVertexId
@@ -32,7 +33,6 @@ from engine.jobmaster.execution_graph import ExecutionGraph, IntermediateResult
 from engine.jobmaster.execution_state import ExecutionState
 from engine.jobmaster.execution_vertex import ExecutionVertex
 from engine.jobmaster.slot_pool import AllocatedSlot, SlotPool
-from engine.optimizer.adaptive_order import waits
 
 _PRODUCING = frozenset({ExecutionState.RUNNING, ExecutionState.FINISHED})
 

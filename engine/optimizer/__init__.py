@@ -6,15 +6,15 @@
 It decides how rows travel (ship strategies), which algorithm runs (which side of a join is built, which phases an
 aggregate has), at what parallelism, through which exchanges (pipelined or blocking) and with which share of memory.
 It never plans blind: every operator has an estimate of rows and bytes with its origin, and hints win over all of it.
-It lies below the JobMaster, which plans again with the sizes of finished results, and imports no pyarrow.
+It imports no pyarrow. What changes while a job runs is decided by ``engine.adaptive``; the JobMaster does not need the
+optimizer.
 
     optimizer.py             optimize(plan, settings): the front door
     planner.py, rules/       the ordered list of rewrite rules, one rule per file
     logical_plan.py          a Plan that rules may change
     expression_rewriting.py  what may raise, conjuncts, substitution
     selectivity.py           which share of rows a predicate keeps
-    estimates.py             rows, bytes and columns of every operator, and where the numbers come from
-    cost.py                  network, disk and cpu, known or unknown, and how they compare
+    estimates.py             rows, bytes and columns of every operator (``engine.statistics`` has what they are made of)
     properties.py            how the rows of a result are spread and ordered
     join_alternatives.py     which pairs of ship strategies are correct for a join, and its local variants
     alike_builds.py          how large the table of a join is whose build rows differ in their key alone
@@ -38,10 +38,6 @@ It lies below the JobMaster, which plans again with the sizes of finished result
     physical_plan.py         OptimizedPlan: physical nodes and channels
     job_graph_generator.py   OptimizedPlan to StreamGraph to JobGraph
     adaptive_facts.py        what the planner leaves behind for decisions at run time
-    adaptive_decisions.py    real sizes of finished results -> what is done otherwise
-    adaptive_changes.py      decisions -> the changed JobGraph    adaptive_costs.py  when a broadcast is better
-    adaptive_order.py        who waits for a real size            adaptive_shape.py  what decisions ask of a JobGraph
-    adaptive_skew.py         inputs that turn out skewed are split, whatever their keys are
     explain.py               stable text for people and golden tests
     analysis.py              a plan beside what its operators did
 

@@ -12,6 +12,9 @@ A broadcast input whose size is a guess is written in hash partitions by the joi
 all: as many bytes, and should it be too large, everybody reads his own partition instead.
 
 An expected size is *certain* when a source's statistics, projections, unions, sorts and limits are all that lead to it.
+
+Held by: tests/adaptive/test_decisions.py
+Held by: tests/optimizer/test_heavy_keys.py
 """
 
 from __future__ import annotations
@@ -20,6 +23,10 @@ from collections.abc import Sequence
 
 import msgspec
 
+from engine.adaptive.costs import SWITCH_FACTOR, broadcast_limit
+from engine.adaptive.decisions import CHANNELS_MAX, SIDES
+from engine.adaptive.graph_shape import input_edge, is_plain_hash, with_data_set, with_edge, with_vertices
+from engine.adaptive.skew import why_whole
 from engine.graph.exchange_mode import DataExchangeMode, ExecutionMode
 from engine.graph.job_graph import IntermediateDataSet, JobGraph, JobVertex
 from engine.graph.operator_descriptor import (
@@ -39,15 +46,11 @@ from engine.graph.operator_descriptor import (
 from engine.graph.plan import Join, Partition
 from engine.graph.run_time_decision import AdaptiveJoin, AdaptiveSettings, ExpectedSize
 from engine.graph.ship_strategy import PartitionerSpec, ShipStrategy
-from engine.optimizer.adaptive_costs import SWITCH_FACTOR, broadcast_limit
-from engine.optimizer.adaptive_decisions import CHANNELS_MAX, SIDES
-from engine.optimizer.adaptive_shape import input_edge, is_plain_hash, with_data_set, with_edge, with_vertices
-from engine.optimizer.adaptive_skew import why_whole
-from engine.optimizer.estimates import Estimates
 from engine.optimizer.heavy_keys import has_heavy_keys
 from engine.optimizer.join_alternatives import BF, FB, FF, HH, LocalStrategy, correct_pairs, offered_alternatives
 from engine.optimizer.physical_plan import Channel, OptimizedPlan, PhysicalNode
-from engine.optimizer.sizes import size_text
+from engine.shown_sizes import size_text
+from engine.statistics.estimates import Estimates
 
 _ROW_WISE = (ProjectOperator, FilterOperator, SinkOperator, LimitOperator, SortOperator, IdentityOperator)
 _ROW_WISE_FUNCTIONS = ("map", "flat_map", "filter")

@@ -14,7 +14,7 @@ import math
 
 from engine.graph.alike_rows import CELLS_PER_ROW
 from engine.graph.plan import Join, JoinType
-from engine.optimizer.estimates import Estimates
+from engine.statistics.estimates import Estimates
 
 #: combinations that are expected to be all: half of what the join can keep
 ALIKE_EXPECTED_MAX = 128

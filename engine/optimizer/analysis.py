@@ -18,9 +18,9 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from engine.graph.deployment import OperatorCounters
-from engine.optimizer.estimates import UNKNOWN
 from engine.optimizer.physical_plan import OptimizedPlan
-from engine.optimizer.sizes import rows_text, size_text
+from engine.shown_sizes import rows_text, size_text
+from engine.statistics.estimates import UNKNOWN
 
 _US = 1e6
 

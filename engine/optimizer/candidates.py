@@ -17,9 +17,9 @@ import msgspec
 
 from engine.graph.plan import PlanNode
 from engine.graph.ship_strategy import PartitionerSpec, ShipStrategy
-from engine.optimizer.cost import NO_COST, Costs, forward_cost, repartition_cost
-from engine.optimizer.estimates import Estimates
 from engine.optimizer.properties import RANDOM, GlobalProperties, LocalProperties
+from engine.statistics.costs import NO_COST, Costs, forward_cost, repartition_cost
+from engine.statistics.estimates import Estimates
 
 #: most candidates kept for one node
 CANDIDATES_MAX = 8

@@ -16,7 +16,7 @@
 Nothing is ever unknown and nothing is below one row, so costs always compare. A function's output is sized by rows
 and by the width of its schema, which is always declared; taking over the bytes of the input instead, as a fix for the
 estimator below might, is not offered: it is wrong wherever a function drops or adds a column, and its answer is the
-same where it does not. What is wrong all the same is seen when the result is stored (``adaptive_decisions``).
+same where it does not. What is wrong all the same is seen when the result is stored (``engine.adaptive``).
 
 ``legacy=True`` is the estimator of the engine this one is built after, kept to show what it does to plans: a
 projection, map or flat map leaves its size unset, a flat map makes five rows of one. Then sizes are UNKNOWN, costs
@@ -28,7 +28,6 @@ Source: Flink's OptimizerNode.computeOperatorSpecificDefaultEstimates and FlatMa
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
 
 import msgspec
 
@@ -50,12 +49,11 @@ from engine.graph.plan import (
     Union,
 )
 from engine.graph.plan_schema import PlanSchema
-from engine.graph.source_spec import ColumnStatistics, ComputedStatistics
+from engine.graph.source_spec import ColumnStatistics
 from engine.optimizer import column_lineage
 from engine.optimizer.join_estimates import join_rows
 from engine.optimizer.selectivity import selectivity
-
-UNKNOWN = -1.0
+from engine.statistics.estimates import UNKNOWN, Estimates, row_width
 
 FLAT_MAP_EXPANSION = 2.0
 LEGACY_FLAT_MAP_EXPANSION = 5.0
@@ -66,40 +64,6 @@ GROUP_EXPONENT = 0.75
 DEFAULT_SOURCE_ROWS = 1_000_000.0
 
 _SMALL_DOMAINS = {"bool": 2.0, "int8": 256.0, "uint8": 256.0}
-
-
-class Estimates(msgspec.Struct, frozen=True):
-    """What is expected of one operator's output. ``size_bytes`` is UNKNOWN only under legacy estimates."""
-
-    rows: float
-    size_bytes: float
-    origin: str
-    columns: dict[str, ColumnStatistics] = {}
-    #: of expressions that a projection will compute
-    computed: tuple[ComputedStatistics, ...] = ()
-
-    @property
-    def is_size_known(self) -> bool:
-        """Whether the size is a number."""
-        return self.size_bytes != UNKNOWN
-
-    def distinct(self, name: str) -> float | None:
-        """Return the distinct count of a column if it is known, at most the rows."""
-        known = self.columns.get(name)
-        if known is None or known.distinct_count is None:
-            return None
-        return max(1.0, min(known.distinct_count, self.rows))
-
-    def heaviest_share(self, names: Iterable[str]) -> float:
-        """Return the largest known share of rows with one value of a column, 0.0 when none is known.
-
-        For several columns the smallest of their shares: a combination is no more frequent than its parts.
-        """
-        shares = []
-        for name in names:
-            known = self.columns.get(name)
-            shares.append(max((share for _, share in known.heavy_keys), default=0.0) if known is not None else 0.0)
-        return min(shares, default=0.0)
 
 
 def estimate_plan(plan: Plan, *, legacy: bool = False) -> tuple[Estimates, ...]:
@@ -145,16 +109,6 @@ def _estimate(node: PlanNode, inputs: list[Estimates], legacy: bool) -> Estimate
             return _limited(inputs[0], limit, f"top {limit}")
         case Sort() | Sink() | Partition():
             return msgspec.structs.replace(inputs[0], origin="rows of the input")
-
-
-def row_width(schema: PlanSchema, columns: Mapping[str, ColumnStatistics]) -> float:
-    """Return the bytes of a row: measured widths where there are some, else those of the types."""
-    width = 0.0
-    for column in schema.columns:
-        known = columns.get(column.name)
-        measured = None if known is None else known.average_width_bytes
-        width += column.width_bytes if measured is None else measured
-    return max(1.0, width)
 
 
 def _sized(

@@ -17,9 +17,9 @@ from engine.graph.exchange_mode import ExecutionMode
 from engine.graph.operator_descriptor import HashJoinOperator, JoinOperator, PythonOperator
 from engine.graph.ship_strategy import SORTED_RUNS, ShipStrategy
 from engine.optimizer.adaptive_facts import adaptive_text
-from engine.optimizer.cost import Costs
 from engine.optimizer.physical_plan import Channel, OptimizedPlan, PhysicalNode
-from engine.optimizer.sizes import rows_text, size_text
+from engine.shown_sizes import rows_text, size_text
+from engine.statistics.costs import Costs
 
 SUMMARY_LINES_MAX = 3
 

@@ -26,12 +26,12 @@ from engine.graph.plan import CoGroup, GroupReduce, PlanNode, PythonFunction
 from engine.graph.ship_strategy import PartitionerSpec, ShipStrategy
 from engine.graph.sort_key import SortKey
 from engine.optimizer.candidates import FORWARD, Candidate, CandidateInput, Shipping, cheapest, move
-from engine.optimizer.cost import NO_COST, broadcast_cost, local_cost, repartition_cost
-from engine.optimizer.estimates import Estimates
 from engine.optimizer.operator_names import operator_name
 from engine.optimizer.physical_plan import Channel, PhysicalNode
 from engine.optimizer.settings import OptimizerSettings
 from engine.optimizer.sort_planning import in_order
+from engine.statistics.costs import NO_COST, broadcast_cost, local_cost, repartition_cost
+from engine.statistics.estimates import Estimates
 
 _BROADCAST = PartitionerSpec("BROADCAST")
 

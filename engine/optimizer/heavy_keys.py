@@ -36,9 +36,9 @@ import msgspec
 from engine.graph.plan import Join, JoinType
 from engine.graph.ship_strategy import HeavyKeys, KeyText, PartitionerSpec, ShipStrategy
 from engine.optimizer.candidates import Shipping
-from engine.optimizer.cost import Costs, repartition_cost
-from engine.optimizer.estimates import Estimates
 from engine.optimizer.join_alternatives import LocalStrategy
+from engine.statistics.costs import Costs, repartition_cost
+from engine.statistics.estimates import Estimates
 
 #: work of one key, as a part of a subtask's equal share, from which on it is split
 HEAVY_LOAD = 0.25

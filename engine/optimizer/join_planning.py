@@ -17,15 +17,6 @@ from engine.graph.plan import Join, JoinHint, JoinType, PlanNode
 from engine.graph.ship_strategy import PartitionerSpec, ShipStrategy
 from engine.optimizer.alike_builds import table_bytes
 from engine.optimizer.candidates import FORWARD, Candidate, CandidateInput, JoinReport, Shipping, move
-from engine.optimizer.cost import (
-    Costs,
-    broadcast_cost,
-    forward_cost,
-    hash_join_cost,
-    repartition_cost,
-    sort_merge_join_cost,
-)
-from engine.optimizer.estimates import Estimates
 from engine.optimizer.heavy_keys import JoinSides, split_heavy_keys
 from engine.optimizer.join_alternatives import (
     FF,
@@ -43,7 +34,16 @@ from engine.optimizer.properties import RANDOM, GlobalProperties, hashed_by
 from engine.optimizer.replication import HINT as REPLICATED_HINT
 from engine.optimizer.replication import arriving, is_replicated, replicated_shipping, replicating
 from engine.optimizer.settings import OptimizerSettings
-from engine.optimizer.sizes import size_text
+from engine.shown_sizes import size_text
+from engine.statistics.costs import (
+    Costs,
+    broadcast_cost,
+    forward_cost,
+    hash_join_cost,
+    repartition_cost,
+    sort_merge_join_cost,
+)
+from engine.statistics.estimates import Estimates
 
 BROADCAST = PartitionerSpec("BROADCAST")
 

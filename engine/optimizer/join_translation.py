@@ -20,8 +20,8 @@ from engine.graph.plan import Join, JoinType
 from engine.graph.plan_schema import PlanSchema
 from engine.graph.ship_strategy import HeavyKeys
 from engine.optimizer.candidates import Candidate
-from engine.optimizer.estimates import Estimates
 from engine.optimizer.join_alternatives import LocalStrategy
+from engine.statistics.estimates import Estimates
 
 #: what each sort of a sort-merge join gets at least and at most of the memory for both
 LEFT_SHARE_BOUNDS = (0.2, 0.8)

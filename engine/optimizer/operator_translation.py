@@ -50,8 +50,6 @@ from engine.graph.plan import (
 )
 from engine.graph.ship_strategy import ShipStrategy
 from engine.optimizer.candidates import FORWARD, Candidate, Shipping
-from engine.optimizer.cost import NO_COST
-from engine.optimizer.estimates import Estimates
 from engine.optimizer.function_planning import GroupPhases, input_count, python_operator
 from engine.optimizer.join_translation import held_estimates, join_translation, share_of_left
 from engine.optimizer.operator_names import operator_name
@@ -63,6 +61,8 @@ from engine.optimizer.settings import OptimizerSettings
 from engine.optimizer.sort_planning import STRATEGIES, sort_operators
 from engine.optimizer.sorted_aggregates import STRATEGIES as SORTED_AGGREGATE_STRATEGIES
 from engine.optimizer.sorted_aggregates import sorted_aggregate_operators
+from engine.statistics.costs import NO_COST
+from engine.statistics.estimates import Estimates
 
 WEIGHT_MIN = 0.25
 

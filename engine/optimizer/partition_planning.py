@@ -38,14 +38,14 @@ from engine.graph.plan_schema import PlanSchema
 from engine.graph.ship_strategy import PartitionerSpec, ShipStrategy
 from engine.graph.sort_key import SortKey
 from engine.optimizer.candidates import FORWARD, Candidate, CandidateInput, Shipping
-from engine.optimizer.cost import broadcast_cost, forward_cost, repartition_cost
-from engine.optimizer.estimates import Estimates
 from engine.optimizer.logical_plan import LogicalPlan
 from engine.optimizer.operator_names import operator_name
 from engine.optimizer.physical_plan import Channel, PhysicalNode
 from engine.optimizer.properties import RANDOM, key_grouped_by
 from engine.optimizer.settings import OptimizerSettings
 from engine.optimizer.sort_planning import sort_candidate
+from engine.statistics.costs import broadcast_cost, forward_cost, repartition_cost
+from engine.statistics.estimates import Estimates
 
 #: Flink's default and largest number of key groups
 KEY_GROUPS_MIN: Final = 128

@@ -27,9 +27,9 @@ from engine.graph.operator_descriptor import (
 from engine.graph.plan import Plan
 from engine.graph.ship_strategy import PartitionerSpec, ShipStrategy
 from engine.optimizer.candidates import RejectedAlternative
-from engine.optimizer.cost import NO_COST, Costs
-from engine.optimizer.estimates import Estimates
 from engine.optimizer.settings import OptimizerSettings
+from engine.statistics.costs import NO_COST, Costs
+from engine.statistics.estimates import Estimates
 
 
 class Channel(msgspec.Struct, frozen=True):

@@ -48,8 +48,6 @@ from engine.optimizer.candidates import (
     move,
     prune,
 )
-from engine.optimizer.cost import Costs, local_cost, repartition_cost
-from engine.optimizer.estimates import Estimates, row_width
 from engine.optimizer.function_planning import group_candidate, with_broadcasts
 from engine.optimizer.join_planning import join_candidates
 from engine.optimizer.partition_planning import partition_candidates
@@ -57,6 +55,8 @@ from engine.optimizer.properties import RANDOM, GlobalProperties, LocalPropertie
 from engine.optimizer.settings import OptimizerSettings
 from engine.optimizer.sort_planning import in_order, limit_candidate, sort_candidate
 from engine.optimizer.sorted_aggregates import with_sorted_aggregate
+from engine.statistics.costs import Costs, local_cost, repartition_cost
+from engine.statistics.estimates import Estimates, row_width
 
 
 def enumerate_plan(plan: Plan, estimates: tuple[Estimates, ...], settings: OptimizerSettings) -> list[Candidate]:

@@ -7,8 +7,8 @@ an alternative saves elsewhere (a partitioning that is used again) counts.
 from __future__ import annotations
 
 from engine.optimizer.candidates import JoinReport, RejectedAlternative
-from engine.optimizer.cost import CPU_WEIGHT, Costs
-from engine.optimizer.sizes import size_text
+from engine.shown_sizes import size_text
+from engine.statistics.costs import CPU_WEIGHT, Costs
 
 
 def rejected_alternatives(chosen: str, report: JoinReport) -> tuple[RejectedAlternative, ...]:

@@ -18,9 +18,9 @@ import msgspec
 from engine.graph.plan import Filter, Project, Source
 from engine.graph.ship_strategy import ShipStrategy
 from engine.optimizer.candidates import FORWARD, Candidate, CandidateInput, Shipping
-from engine.optimizer.cost import Costs, forward_cost, local_cost
 from engine.optimizer.join_alternatives import JoinAlternative, Ship
 from engine.optimizer.properties import GlobalProperties, Partitioning
+from engine.statistics.costs import Costs, forward_cost, local_cost
 
 REPLICATED: Final = GlobalProperties(Partitioning.FULL_REPLICATION)
 #: what the plan calls the hint

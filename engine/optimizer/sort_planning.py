@@ -34,11 +34,11 @@ from engine.graph.operator_descriptor import (
 from engine.graph.plan import Limit, PlanNode, Sort
 from engine.graph.ship_strategy import SORTED_RUNS, PartitionerSpec, ShipStrategy
 from engine.optimizer.candidates import Candidate, CandidateInput, Shipping, move
-from engine.optimizer.cost import local_cost, repartition_cost
-from engine.optimizer.estimates import Estimates
 from engine.optimizer.properties import LocalProperties
 from engine.optimizer.settings import OptimizerSettings
-from engine.optimizer.sizes import size_text
+from engine.shown_sizes import size_text
+from engine.statistics.costs import local_cost, repartition_cost
+from engine.statistics.estimates import Estimates
 
 #: an input up to this is sorted in one subtask
 SMALL_SORT_BYTES: float = 4e6

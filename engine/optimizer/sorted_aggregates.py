@@ -39,12 +39,12 @@ from engine.graph.plan import Aggregate, Filter, Plan, Project, Sort
 from engine.graph.ship_strategy import SORTED_RUNS, PartitionerSpec, ShipStrategy
 from engine.graph.sort_key import SortKey
 from engine.optimizer.candidates import Candidate, CandidateInput, JoinReport, Shipping, move
-from engine.optimizer.cost import local_cost, repartition_cost
-from engine.optimizer.estimates import Estimates, row_width
 from engine.optimizer.properties import RANDOM, LocalProperties
 from engine.optimizer.settings import OptimizerSettings
-from engine.optimizer.sizes import size_text
 from engine.optimizer.sort_planning import MERGE_WEIGHT
+from engine.shown_sizes import size_text
+from engine.statistics.costs import local_cost, repartition_cost
+from engine.statistics.estimates import Estimates, row_width
 
 SORTED_AGGREGATE: Final = "SORTED_AGGREGATE"
 #: of the keys of a row, which a sort compares without a look at the row

@@ -5,6 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from engine.adaptive.changes import apply
+from engine.adaptive.graph_shape import followers, input_edge, with_data_set, with_edge
 from engine.errors import PlanError
 from engine.graph.exchange_mode import ExecutionMode
 from engine.graph.job_graph import JobGraph
@@ -16,8 +18,6 @@ from engine.ids import JobId, JobVertexId
 from engine.jobmaster.execution_graph import build_execution_graph
 from engine.jobmaster.graph_invariants import check_readers, check_revision, unread
 from engine.jobmaster.graph_revision import revise
-from engine.optimizer.adaptive_changes import apply
-from engine.optimizer.adaptive_shape import followers, input_edge, with_data_set, with_edge
 from engine.optimizer.job_graph_generator import generate_job_graph
 from engine.optimizer.optimizer import optimize
 from engine.optimizer.settings import OptimizerSettings

@@ -8,6 +8,8 @@ import pytest
 from hypothesis import Phase
 from hypothesis import strategies as st
 
+from engine.adaptive.changes import replay
+from engine.adaptive.graph_shape import input_edge
 from engine.errors import PlanError
 from engine.graph.exchange_mode import ExecutionMode
 from engine.graph.expression import ColumnRef
@@ -17,8 +19,6 @@ from engine.ids import JobId
 from engine.jobmaster.execution_graph import build_execution_graph
 from engine.jobmaster.job_event import Replanned, decode_event, encode_event
 from engine.jobmaster.scheduler import Scheduler
-from engine.optimizer.adaptive_changes import replay
-from engine.optimizer.adaptive_shape import input_edge
 from engine.optimizer.job_graph_generator import generate_job_graph
 from engine.optimizer.optimizer import optimize
 from engine.optimizer.planner import rewrite

@@ -5,11 +5,11 @@ import pytest
 from engine.graph.plan import Join, JoinType
 from engine.graph.source_spec import ColumnStatistics
 from engine.optimizer.alike_builds import table_bytes
-from engine.optimizer.cost import hash_join_cost
-from engine.optimizer.estimates import Estimates
 from engine.optimizer.explain import explain
 from engine.optimizer.optimizer import optimize
 from engine.optimizer.settings import OptimizerSettings
+from engine.statistics.costs import hash_join_cost
+from engine.statistics.estimates import Estimates
 from tests.optimizer.plan_building import Builder, schema
 
 ROWS = 1_000_000.0

@@ -5,10 +5,10 @@ import pytest
 from engine.graph.expression import ColumnRef, Literal
 from engine.graph.plan import CoGroup, GroupReduce, JoinType, PythonFunction
 from engine.graph.source_spec import ColumnStatistics
-from engine.optimizer.cost import Costs, broadcast_cost, hash_join_cost, repartition_cost
-from engine.optimizer.estimates import UNKNOWN, Estimates, estimate_plan
+from engine.optimizer.estimates import estimate_plan
 from engine.optimizer.selectivity import SMALLEST, selectivity
-from engine.optimizer.sizes import rows_text, size_text
+from engine.statistics.costs import Costs, broadcast_cost, hash_join_cost, repartition_cost
+from engine.statistics.estimates import UNKNOWN, Estimates
 from tests.optimizer.plan_building import Builder, call, column, lit, schema
 
 PAIR = schema(k="int64", v="int64")
@@ -280,27 +280,3 @@ def test_a_build_side_larger_than_memory_costs_disk():
     assert hash_join_cost(build, probe, 1, 1, 50).disk == pytest.approx(2 * 0.5 * 1100)
     # the smaller side is the better one to build
     assert hash_join_cost(build, probe, 1, 1, 10_000) < hash_join_cost(probe, build, 1, 1, 10_000)
-
-
-def test_a_combination_of_keys_is_no_heavier_than_its_lightest():
-    data = Estimates(1, 1, "", {"a": ColumnStatistics(heavy_keys=(("x", 0.5),)), "b": ColumnStatistics()})
-    assert data.heaviest_share(("a",)) == 0.5
-    assert data.heaviest_share(("a", "b")) == 0
-    assert data.heaviest_share(("a", "unknown")) == 0
-    assert data.heaviest_share(()) == 0
-
-
-@pytest.mark.parametrize(
-    ("size", "text"),
-    [
-        *[(0, "0 B"), (5, "5 B"), (999, "999 B"), (1000, "1 KB"), (38_123, "38.1 KB"), (99_449, "99.4 KB")],
-        *[(99_500, "100 KB"), (100_200, "100 KB"), (999_499, "999 KB"), (999_500, "1 MB"), (1.4e9, "1.4 GB")],
-        *[(1e12, "1 TB"), (2e15, "2 PB"), (5e18, "5000 PB"), (UNKNOWN, "unknown")],
-    ],
-)
-def test_sizes_read_well(size, text):
-    assert size_text(size) == text
-
-
-def test_rows_read_well():
-    assert rows_text(14_000_000) == "14 000 000"

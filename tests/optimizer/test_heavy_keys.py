@@ -11,8 +11,6 @@ from engine.graph.ship_strategy import HeavyKeys, PartitionerSpec, ShipStrategy
 from engine.graph.source_spec import ColumnStatistics
 from engine.optimizer.adaptive_facts import adaptive_join
 from engine.optimizer.candidates import Shipping
-from engine.optimizer.cost import NO_COST
-from engine.optimizer.estimates import Estimates
 from engine.optimizer.explain import explain
 from engine.optimizer.heavy_keys import KEYS_MAX, JoinSides, split_heavy_keys
 from engine.optimizer.job_graph_generator import generate_stream_graph
@@ -20,6 +18,8 @@ from engine.optimizer.join_alternatives import LocalStrategy
 from engine.optimizer.optimizer import optimize
 from engine.optimizer.physical_plan import OptimizedPlan
 from engine.optimizer.settings import OptimizerSettings
+from engine.statistics.costs import NO_COST
+from engine.statistics.estimates import Estimates
 from tests.optimizer.plan_building import Builder, schema, skew_join
 
 HASHED = Shipping(ShipStrategy.PARTITION_HASH, PartitionerSpec("HASH", ("k",), spread_nulls=True), NO_COST)

@@ -4,7 +4,7 @@
 """
 
 #: what people are shown
-_SHOWN = ("shown_text", "user_warnings")
+_SHOWN = ("shown_sizes", "shown_text", "user_warnings")
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "closing"),
     ("private_folder",),
@@ -15,9 +15,10 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("graph",),
     ("records", "iomanager", "rpc"),
     ("exchange", "gateways", "blob", "sort", "join", "aggregate", "expressions", "commit"),
-    ("connectors", "functions", "insight"),
-    ("operators", "optimizer"),
-    ("taskexecutor", "jobmaster", "resourcemanager", "client"),
+    ("statistics",),
+    ("connectors", "functions", "insight", "adaptive"),
+    ("operators",),
+    ("optimizer", "taskexecutor", "jobmaster", "resourcemanager", "client"),
     ("dispatcher", "api", "rest"),
     ("spark",),
     ("entrypoint", "minicluster"),
@@ -34,6 +35,7 @@ PURE_ROOMS = frozenset(
     {
         "config",
         "graph",
+        "adaptive",
         "optimizer",
         "gateways",
         "rpc",

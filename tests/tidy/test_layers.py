@@ -82,7 +82,17 @@ def test_confined_packages_stay_in_their_rooms():
 
 
 def test_the_job_manager_loads_neither_arrow_nor_pickle():
-    rooms = ("graph", "optimizer", "gateways", "rpc", "commit", "jobmaster", "dispatcher", "resourcemanager")
+    rooms = (
+        "graph",
+        "adaptive",
+        "optimizer",
+        "gateways",
+        "rpc",
+        "commit",
+        "jobmaster",
+        "dispatcher",
+        "resourcemanager",
+    )
     modules = [
         ".".join(path.relative_to(ROOT).with_suffix("").parts)
         for room in rooms

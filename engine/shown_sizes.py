@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from engine.optimizer.estimates import UNKNOWN
-
 _UNITS = ("B", "KB", "MB", "GB", "TB", "PB")
 
 
 def size_text(size_bytes: float) -> str:
-    """Return bytes in units of 1000 with up to three digits: "38 KB", "1.4 GB", or "unknown"."""
-    if size_bytes == UNKNOWN:
+    """Return bytes in units of 1000 with up to three digits: "38 KB", "1.4 GB"; below 0 they are "unknown"."""
+    if size_bytes < 0:
         return "unknown"
     value, unit = float(size_bytes), 0
     while value >= 999.5 and unit < len(_UNITS) - 1:

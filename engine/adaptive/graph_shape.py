@@ -9,6 +9,8 @@
     DataSetSize      what a finished data set really is
 
 Pure.
+
+Held by: tests/adaptive/test_decisions.py
 """
 
 from __future__ import annotations

@@ -14,16 +14,16 @@ On one slot this is an order and costs nothing. On many slots those that the wai
 the smaller input is made; the large one is then written once less and sent nowhere. Without ``AdaptiveSettings``
 nobody waits. Pure.
 
-Held by: tests/optimizer/test_adaptive_decisions.py
+Held by: tests/adaptive/test_decisions.py
 """
 
 from __future__ import annotations
 
+from engine.adaptive.decisions import broadcast_candidate
+from engine.adaptive.graph_shape import input_edge
 from engine.graph.job_graph import JobGraph, JobVertex
 from engine.graph.pipelined_regions import PipelinedRegion, pipelined_regions
 from engine.ids import IntermediateDataSetId, JobVertexId
-from engine.optimizer.adaptive_decisions import broadcast_candidate
-from engine.optimizer.adaptive_shape import input_edge
 
 
 def waits(job_graph: JobGraph) -> dict[JobVertexId, tuple[IntermediateDataSetId, ...]]:

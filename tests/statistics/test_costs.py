@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.optimizer.cost import (
+from engine.statistics.costs import (
     HEURISTIC_BASE,
     HEURISTIC_BROADCAST,
     Costs,
@@ -12,7 +12,7 @@ from engine.optimizer.cost import (
     repartition_cost,
     sort_merge_join_cost,
 )
-from engine.optimizer.estimates import UNKNOWN, Estimates
+from engine.statistics.estimates import UNKNOWN, Estimates
 
 SMALL, LARGE, UNSIZED = Estimates(1, 100.0, ""), Estimates(1, 1000.0, ""), Estimates(1, UNKNOWN, "")
 

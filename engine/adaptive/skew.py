@@ -32,13 +32,13 @@ from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
+from engine.adaptive.graph_shape import DataSetSize, input_edge, is_plain_hash
 from engine.graph.job_graph import IntermediateDataSet, JobGraph, JobVertex
 from engine.graph.plan import Join, JoinType
 from engine.graph.run_time_decision import KeepSkew, RunTimeDecision, SplitSkew
 from engine.graph.subpartition_share import PARTS, SubpartitionShare, whole_share
 from engine.ids import IntermediateDataSetId
-from engine.optimizer.adaptive_shape import DataSetSize, input_edge, is_plain_hash
-from engine.optimizer.sizes import size_text
+from engine.shown_sizes import size_text
 
 #: how many times smaller the largest load must become
 GAIN = 1.25

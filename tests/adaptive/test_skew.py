@@ -7,6 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.adaptive.changes import replay
+from engine.adaptive.decisions import decide
+from engine.adaptive.graph_shape import DataSetSize, input_edge
 from engine.errors import PlanError
 from engine.graph.exchange_mode import ExecutionMode
 from engine.graph.job_graph import JobGraph
@@ -14,9 +17,6 @@ from engine.graph.plan import JoinHint, JoinType
 from engine.graph.run_time_decision import RunTimeDecision, SplitSkew
 from engine.graph.subpartition_share import PARTS, SubpartitionShare, are_complete, whole_share
 from engine.ids import JobId, JobVertexId
-from engine.optimizer.adaptive_changes import replay
-from engine.optimizer.adaptive_decisions import decide
-from engine.optimizer.adaptive_shape import DataSetSize, input_edge
 from engine.optimizer.explain import explain
 from engine.optimizer.job_graph_generator import generate_job_graph
 from engine.optimizer.optimizer import optimize

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import msgspec
 
-from engine.optimizer.estimates import UNKNOWN, Estimates
+from engine.statistics.estimates import UNKNOWN, Estimates
 
 #: a byte touched in memory against a byte on the network or the disk
 CPU_WEIGHT = 0.1

@@ -16,6 +16,8 @@ The first limit holds: who is larger is never broadcast at run time. By the same
 dear as the better one, while "up to the last limit" is up to 1.8 times (p from 2 to 16, stay up to 1 TB). Within each
 of the three pieces the difference of the costs is a * size + b / size + c, which stops to be below 0 once at most.
 Pure.
+
+Held by: tests/adaptive/test_decisions.py
 """
 
 from __future__ import annotations
@@ -24,8 +26,8 @@ import math
 
 import msgspec
 
-from engine.optimizer.cost import Costs, broadcast_cost, hash_join_cost, repartition_cost
-from engine.optimizer.estimates import Estimates
+from engine.statistics.costs import Costs, broadcast_cost, hash_join_cost, repartition_cost
+from engine.statistics.estimates import Estimates
 
 #: how wrong an expectation must have been before a plan is changed for it
 SWITCH_FACTOR = 2.0

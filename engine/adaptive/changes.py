@@ -1,4 +1,4 @@
-"""Applying run-time decisions to a JobGraph: the second half of ``adaptive_decisions``, and all of a replay.
+"""Applying run-time decisions to a JobGraph: the second half of ``decisions``, and all of a replay.
 
     apply(job_graph, change) -> job_graph          pure; vertices that are not touched stay the same objects
     replay(job_graph, decisions) -> job_graph      of a submitted graph: what runs
@@ -14,6 +14,8 @@ Ids never change, nor what a producer that has begun makes: its number of subpar
     SubtaskRanges       ranges; what is broadcast stays whole  -                       as many subtasks as ranges
 
 Invariant: every consumer reads each row of a producer once, or, where it is broadcast, each subtask does.
+
+Held by: tests/adaptive/test_decisions.py
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from collections.abc import Iterable
 
 import msgspec
 
+from engine.adaptive.graph_shape import input_edge, reads_all, with_data_set, with_edge, with_vertices
 from engine.errors import PlanError
 from engine.graph.job_graph import JobEdge, JobGraph, JobVertex
 from engine.graph.operator_descriptor import HashJoinOperator, SortMergeJoinOperator
@@ -38,7 +41,6 @@ from engine.graph.run_time_decision import (
 )
 from engine.graph.ship_strategy import DistributionPattern, PartitionerSpec, ResultPartitionType, ShipStrategy
 from engine.ids import JobVertexId
-from engine.optimizer.adaptive_shape import input_edge, reads_all, with_data_set, with_edge, with_vertices
 
 
 def apply(job_graph: JobGraph, change: Change) -> JobGraph:

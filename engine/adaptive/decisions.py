@@ -13,21 +13,21 @@
        broadcast ─► repartition    the broadcast input is finished and really large, the other side has not begun
     2  build side                  both inputs are finished: the really smaller one is built
     3  skew                        both inputs are finished: what is too large of one is read by several subtasks
-                                   (``adaptive_skew``)
+                                   (``skew``)
     4  parallelism                 all BLOCKING inputs of vertices connected through FORWARD are finished: contiguous
                                    ranges of subpartitions of about ``bytes_per_subtask``, all inputs cut alike, so
                                    that equal keys still meet; never more subtasks than planned
 
 Each is taken only where it is right (``AdaptiveJoin``: the join's type, the user's hint, and whether what follows
 relies on how the join's rows lie) and where the planner was wrong by SWITCH_FACTOR or more: estimates that were right
-change nothing. Costs are those of the planner, with real sizes (``adaptive_costs``).
+change nothing. Costs are those of the planner, with real sizes (``costs``).
 
 Limits: a broadcast by ranges is read through one channel for each subpartition of each producer that holds something,
 so not with more than CHANNELS_MAX; split heavy keys are left as they were planned; a join whose other input has another
 parallelism follows it only where nobody set it and that input has more than one subtask.
 
 Source: Spark's DynamicJoinSelection and CoalesceShufflePartitions, Flink's AdaptiveBatchScheduler. Spark shuffles the
-large side before it knows; here it is not begun (``adaptive_order``).
+large side before it knows; here it is not begun (``order``).
 """
 
 from __future__ import annotations
@@ -35,6 +35,19 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple
 
+from engine.adaptive.changes import apply
+from engine.adaptive.costs import SWITCH_FACTOR, prefers_broadcast
+from engine.adaptive.graph_shape import (
+    DataSetSize,
+    followers,
+    input_edge,
+    is_divisible,
+    is_plain_hash,
+    memory_minimum,
+    reads_all,
+    region_of,
+)
+from engine.adaptive.skew import skew_decision
 from engine.errors import PlanError
 from engine.graph.contiguous_runs import contiguous_runs, runs_needed
 from engine.graph.exchange_mode import ExecutionMode
@@ -48,21 +61,8 @@ from engine.graph.run_time_decision import (
     SubtaskRanges,
 )
 from engine.ids import IntermediateDataSetId, JobVertexId
-from engine.optimizer.adaptive_changes import apply
-from engine.optimizer.adaptive_costs import SWITCH_FACTOR, prefers_broadcast
-from engine.optimizer.adaptive_shape import (
-    DataSetSize,
-    followers,
-    input_edge,
-    is_divisible,
-    is_plain_hash,
-    memory_minimum,
-    reads_all,
-    region_of,
-)
-from engine.optimizer.adaptive_skew import skew_decision
-from engine.optimizer.estimates import Estimates
-from engine.optimizer.sizes import size_text
+from engine.shown_sizes import size_text
+from engine.statistics.estimates import Estimates
 
 #: most channels of one subtask through which a broadcast is read
 CHANNELS_MAX = 4096

@@ -7,6 +7,16 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from engine.adaptive.changes import apply, replay
+from engine.adaptive.costs import (
+    broadcast_costs,
+    broadcast_limit,
+    prefers_broadcast,
+    repartition_costs,
+)
+from engine.adaptive.decisions import CHANNELS_MAX, decide
+from engine.adaptive.graph_shape import DataSetSize, input_edge, is_divisible
+from engine.adaptive.order import waits
 from engine.errors import PlanError
 from engine.graph.contiguous_runs import contiguous_runs, runs_needed
 from engine.graph.exchange_mode import ExecutionMode
@@ -16,21 +26,11 @@ from engine.graph.plan import JoinHint, JoinType
 from engine.graph.run_time_decision import BroadcastInput, RunTimeDecision, SubtaskRanges
 from engine.graph.ship_strategy import HeavyKeys, PartitionerSpec, ResultPartitionType
 from engine.ids import JobId, JobVertexId
-from engine.optimizer.adaptive_changes import apply, replay
-from engine.optimizer.adaptive_costs import (
-    broadcast_costs,
-    broadcast_limit,
-    prefers_broadcast,
-    repartition_costs,
-)
-from engine.optimizer.adaptive_decisions import CHANNELS_MAX, decide
-from engine.optimizer.adaptive_order import waits
-from engine.optimizer.adaptive_shape import DataSetSize, input_edge, is_divisible
-from engine.optimizer.estimates import Estimates
 from engine.optimizer.explain import explain
 from engine.optimizer.job_graph_generator import generate_job_graph
 from engine.optimizer.optimizer import optimize
 from engine.optimizer.settings import OptimizerSettings
+from engine.statistics.estimates import Estimates
 from tests.optimizer.plan_building import Builder, call, lit, schema
 
 BATCH = OptimizerSettings(parallelism=4, execution_mode=ExecutionMode.BATCH)

@@ -1,0 +1,62 @@
+"""Estimates: what is expected of one operator's output, in rows, bytes and columns, and where the numbers come from.
+
+    Estimates(rows, size_bytes, origin, columns)      of an operator, or of a result whose real size is known
+    row_width(schema, columns) -> bytes of a row
+
+Bytes are UNKNOWN where nobody knows them, which costs carry on (``costs``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from engine.graph.plan_schema import PlanSchema
+from engine.graph.source_spec import ColumnStatistics, ComputedStatistics
+
+UNKNOWN = -1.0
+
+
+class Estimates(msgspec.Struct, frozen=True):
+    """What is expected of one operator's output. ``size_bytes`` is UNKNOWN only under legacy estimates."""
+
+    rows: float
+    size_bytes: float
+    origin: str
+    columns: dict[str, ColumnStatistics] = {}
+    #: of expressions that a projection will compute
+    computed: tuple[ComputedStatistics, ...] = ()
+
+    @property
+    def is_size_known(self) -> bool:
+        """Whether the size is a number."""
+        return self.size_bytes != UNKNOWN
+
+    def distinct(self, name: str) -> float | None:
+        """Return the distinct count of a column if it is known, at most the rows."""
+        known = self.columns.get(name)
+        if known is None or known.distinct_count is None:
+            return None
+        return max(1.0, min(known.distinct_count, self.rows))
+
+    def heaviest_share(self, names: Iterable[str]) -> float:
+        """Return the largest known share of rows with one value of a column, 0.0 when none is known.
+
+        For several columns the smallest of their shares: a combination is no more frequent than its parts.
+        """
+        shares = []
+        for name in names:
+            known = self.columns.get(name)
+            shares.append(max((share for _, share in known.heavy_keys), default=0.0) if known is not None else 0.0)
+        return min(shares, default=0.0)
+
+
+def row_width(schema: PlanSchema, columns: Mapping[str, ColumnStatistics]) -> float:
+    """Return the bytes of a row: measured widths where there are some, else those of the types."""
+    width = 0.0
+    for column in schema.columns:
+        known = columns.get(column.name)
+        measured = None if known is None else known.average_width_bytes
+        width += column.width_bytes if measured is None else measured
+    return max(1.0, width)

@@ -5,7 +5,7 @@ PYTHON = .venv/bin/python
 # its other ways of tracing know nothing of Cython's plugin, and leave .pyx out with a warning
 COVERAGE = COVERAGE_CORE=ctrace $(PYTHON) -m coverage
 NATIVE_ROOMS = tests/memory tests/records tests/iomanager tests/sort tests/join tests/aggregate tests/exchange \
-    tests/connectors tests/operators
+    tests/csv tests/parquet tests/statistics tests/connectors tests/operators
 
 build:            ## release build of the native modules
 	bash -c 'source bin/config.sh && ensure_environment test spark'

@@ -22,7 +22,7 @@ def bad_row_sinks(sinks: Sequence[LogicalNode], written: Container[str]) -> list
     for node in reachable(sinks):
         operator = node.operator
         if isinstance(operator, Source) and isinstance(operator.spec, CsvSource) and operator.spec.bad_rows_path:
-            from engine.connectors.csv_rejects import REJECTS, rejects_source  # noqa: PLC0415 - start-up time
+            from engine.csv.rejects import REJECTS, rejects_source  # noqa: PLC0415 - start-up time
 
             path = operator.spec.bad_rows_path
             source = Source(*rejects_source(operator.spec, operator.statistics.size_bytes or 0.0))

@@ -41,17 +41,17 @@ from engine.api.projections import (
 )
 from engine.api.python_habits import RowsLater, plain_truth
 from engine.api.results import format_table, table_to_rows
-from engine.connectors.parquet_source import plain_file_schema, stored_schema
-from engine.connectors.paths import local_path
 from engine.errors import NotYetSupportedError, PlanError, SchemaError
 from engine.expressions.infer import check_predicate
 from engine.expressions.schema_bridge import is_key_type
+from engine.files.paths import local_path
 from engine.functions.first_calls import FIRST_ROWS
 from engine.functions.user_function import function_of
 from engine.graph.expression import AggregateCall, ColumnRef, NamedExpression
 from engine.graph.plan import Filter, JoinHint, Limit, Operator, PythonFunction, Sink, Sort
 from engine.graph.sort_key import SortKey
 from engine.graph.source_spec import SinkSpec
+from engine.parquet.source import plain_file_schema, stored_schema
 from engine.records.python_values import check_times
 
 if TYPE_CHECKING:
@@ -251,7 +251,7 @@ class DataSet(FunctionalCalls["DataSet"], PartitioningCalls["DataSet"], RowsLate
 
         A null is nothing, an empty string is ``""``. A path that exists is an error unless ``overwrite``.
         """
-        from engine.connectors.csv_writer import check_csv_sink  # noqa: PLC0415 - start-up time
+        from engine.csv.writer import check_csv_sink  # noqa: PLC0415 - start-up time
 
         check_csv_sink(self.schema, delimiter)
         self._add_sink(SinkSpec("csv", local_path(path, "write_csv"), overwrite, header, delimiter))

@@ -39,11 +39,11 @@ from engine.commit.output_check import check_outputs
 from engine.config.command_line import current_command_line
 from engine.config.loader import Configuration, load_configuration
 from engine.config.options import PARALLELISM_DEFAULT
-from engine.connectors.parquet_source import parquet_source
-from engine.connectors.paths import PathLike
 from engine.errors import NotYetSupportedError, PlanError
+from engine.files.paths import PathLike
 from engine.graph.plan import Plan, Sink, Source
 from engine.graph.source_spec import SinkSpec, SourceSpec, SourceStatistics
+from engine.parquet.source import parquet_source
 from engine.private_folder import scratch_folder
 from engine.process_folder import FolderPrefix, ProcessFolder, sweep
 from engine.user_warnings import calling_place, warn_user
@@ -130,7 +130,7 @@ class Environment:
         out smoothly.
         """
         # Sources that a script does not read are not loaded.
-        from engine.connectors.csv_source import csv_source  # noqa: PLC0415
+        from engine.csv.source import csv_source  # noqa: PLC0415
 
         source = csv_source(
             path,

@@ -17,8 +17,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 
-from engine.connectors.parquet_keys import key_statistics
-from engine.connectors.parquet_sample import with_sample
 from engine.graph.expression import Cast, ColumnRef, Expression, columns_of, depth_of
 from engine.graph.plan import (
     Filter,
@@ -38,6 +36,8 @@ from engine.graph.source_spec import ColumnStatistics, ComputedStatistics, Parqu
 from engine.optimizer.expression_rewriting import mapping_of, substitute
 from engine.optimizer.logical_plan import LogicalPlan
 from engine.optimizer.rules.projection_pruning import used_columns
+from engine.parquet.key_sample import key_statistics
+from engine.parquet.sample import with_sample
 
 #: below this many rows the first sample has seen enough
 ROWS_MIN = 8192

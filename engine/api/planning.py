@@ -40,7 +40,7 @@ def with_exact_splits(node: LogicalNode, parallelism: int) -> Operator:
     try:
         match operator.spec:
             case CsvSource() as csv:
-                from engine.connectors.csv_splits import exact_splits  # noqa: PLC0415 - start-up time
+                from engine.csv.splits import exact_splits  # noqa: PLC0415 - start-up time
 
                 spec = exact_splits(csv, subtask_count)
             case TextSource() as text:

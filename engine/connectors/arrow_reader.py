@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
-from engine.connectors.bounded_batches import bounded_batches
-from engine.connectors.wide_rows import turn
 from engine.graph.source_spec import ArrowSource, SourceSplit
+from engine.records.bounded_batches import bounded_batches
+from engine.records.wide_rows import turn
 
 
 class ArrowReader:

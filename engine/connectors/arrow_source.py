@@ -19,12 +19,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from engine.connectors.bounded_batches import bounded_batches
-from engine.connectors.column_statistics import SpreadSample, sample_statistics
 from engine.errors import DiskFullError, SchemaError, SpillError
 from engine.graph.source_spec import ArrowSource, ColumnStatistics, SourceSplit, SourceStatistics
 from engine.records.batch_limits import BATCH_ROWS_MAX
+from engine.records.bounded_batches import bounded_batches
 from engine.records.plain_types import plain_batch, plain_schema
+from engine.statistics.column_statistics import SpreadSample, sample_statistics
 
 INLINE_BYTES = 256 << 10
 #: rows of one split: enough to be worth a subtask's turn

@@ -16,15 +16,15 @@ import msgspec
 import pyarrow as pa
 
 from engine.connectors.arrow_reader import ArrowReader
-from engine.connectors.column_statistics import SpreadSample, sample_statistics
-from engine.connectors.csv_dialect import CsvDialect
-from engine.connectors.csv_sample import csv_sample, first_head
-from engine.connectors.parquet_keys import spread_rows, spread_splits
+from engine.csv.dialect import CsvDialect
+from engine.csv.sample import csv_sample, first_head
 from engine.errors import EngineError
 from engine.expressions.evaluate import evaluate
 from engine.expressions.schema_bridge import is_key_type
 from engine.graph.expression import Expression, columns_of
 from engine.graph.source_spec import ArrowSource, ColumnStatistics, CsvSource, ParquetSource, SourceSpec
+from engine.parquet.key_sample import spread_rows, spread_splits
+from engine.statistics.column_statistics import SpreadSample, sample_statistics
 
 _KEY = "key"
 #: read of a source of Arrow data, all columns

@@ -13,11 +13,11 @@ from pathlib import Path
 import msgspec
 import pyarrow as pa
 
-from engine.connectors.parquet_source import parquet_source, plain_file_schema, stored_schema
-from engine.connectors.paths import local_path
 from engine.connectors.records_manifest import RecordsColumn, RecordsManifest, read_manifest
 from engine.errors import SchemaError
+from engine.files.paths import local_path
 from engine.graph.source_spec import ColumnStatistics, ParquetSource, SourceStatistics
+from engine.parquet.source import parquet_source, plain_file_schema, stored_schema
 
 
 def records_source(folder: str | os.PathLike[str]) -> tuple[ParquetSource, SourceStatistics, pa.Schema]:

@@ -19,14 +19,14 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from engine.connectors.column_statistics import SpreadSample, footer_bounds, heavy_keys_of
-from engine.connectors.distinct_sketch import DistinctSketches
-from engine.connectors.parquet_footers import open_file
-from engine.connectors.parquet_writer import ParquetWriter
 from engine.connectors.records_manifest import file_crc32, footer_crc32, plain_value
 from engine.connectors.records_parts import PART_SHARE_MIN, PartColumn, PartStatistics, WrittenPart, joined_columns
 from engine.expressions.schema_bridge import is_key_type
+from engine.parquet.footers import open_file
+from engine.parquet.writer import ParquetWriter
 from engine.records.plain_types import plain_batch
+from engine.statistics.column_statistics import SpreadSample, footer_bounds, heavy_keys_of
+from engine.statistics.distinct_sketch import DistinctSketches
 
 #: rows that are read at once, and bytes that are read ahead of each column
 _READ_ROWS = 64 << 10

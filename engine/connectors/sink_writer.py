@@ -44,11 +44,11 @@ def open_sink_writer(spec: SinkSpec, schema: pa.Schema, path: Path) -> SinkWrite
     """Return the writer of a sink's format; the file must not exist."""
     # Loaded when there is a sink of the format: most jobs have one.
     if spec.format == "csv":
-        from engine.connectors.csv_writer import CsvWriter  # noqa: PLC0415
+        from engine.csv.writer import CsvWriter  # noqa: PLC0415
 
         return CsvWriter(schema, path, spec.header, spec.delimiter)
     if spec.format == "parquet":
-        from engine.connectors.parquet_writer import ParquetWriter  # noqa: PLC0415
+        from engine.parquet.writer import ParquetWriter  # noqa: PLC0415
 
         return ParquetWriter(schema, path)
     if spec.format == "records":

@@ -51,15 +51,15 @@ def open_source(
     # Loaded when there is a source of the format: most jobs have one or two.
     match spec:
         case CsvSource(is_rejects=True):
-            from engine.connectors.csv_rejects import CsvRejects  # noqa: PLC0415
+            from engine.csv.rejects import CsvRejects  # noqa: PLC0415
 
             return CsvRejects(spec, splits)
         case CsvSource():
-            from engine.connectors.csv_reader import CsvReader  # noqa: PLC0415
+            from engine.csv.reader import CsvReader  # noqa: PLC0415
 
             return CsvReader(spec, splits)
         case ParquetSource():
-            from engine.connectors.parquet_reader import ParquetReader  # noqa: PLC0415
+            from engine.parquet.reader import ParquetReader  # noqa: PLC0415
 
             return ParquetReader(spec, splits, new_space)
         case ArrowSource():

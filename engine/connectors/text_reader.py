@@ -21,13 +21,13 @@ from typing import BinaryIO
 
 import pyarrow as pa
 
-from engine.connectors.bounded_batches import bounded_batches
-from engine.connectors.csv_dialect import BYTE_ORDER_MARK
 from engine.connectors.text_lines import LINE, lines_of
-from engine.connectors.wide_rows import turn
+from engine.csv.dialect import BYTE_ORDER_MARK
 from engine.errors import DataError
 from engine.graph.source_spec import SourceSplit, TextSource
 from engine.memory.arrow_share import Role, process_share
+from engine.records.bounded_batches import bounded_batches
+from engine.records.wide_rows import turn
 
 BLOCK_BYTES = 1 << 20
 #: bytes of a block when there is very little memory for each reader

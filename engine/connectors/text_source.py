@@ -15,11 +15,11 @@ from typing import Final
 import msgspec
 import pyarrow as pa
 
-from engine.connectors.column_statistics import sample_statistics
-from engine.connectors.csv_splits import provisional_splits
-from engine.connectors.paths import PathLike, expand_paths, refuse_compressed
 from engine.connectors.text_lines import LINE, lines_of
+from engine.csv.splits import provisional_splits
+from engine.files.paths import PathLike, expand_paths, refuse_compressed
 from engine.graph.source_spec import SourceStatistics, TextSource
+from engine.statistics.column_statistics import sample_statistics
 
 TEXT_SCHEMA: Final = pa.schema([pa.field(LINE, pa.string())])
 _WHOLE_BYTES = 1 << 20

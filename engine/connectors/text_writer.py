@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from engine.connectors.output_file import OutputFile
 from engine.errors import SchemaError
+from engine.files.output_file import OutputFile
 from engine.records.arrow_functions import pc
 from engine.records.plain_scalars import scalar_of
 

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Protocol, cast
 import pyarrow as pa
 
 from engine.connectors.source_reader import open_source
-from engine.connectors.wide_rows import turn, width_of
 from engine.exchange.elements import OversizedRow, RowPage
 from engine.graph.operator_descriptor import SourceOperator
 from engine.memory.wide_turns import give_up, go_on
 from engine.operators.operator import Output, RowsOutput, TaskContext
 from engine.operators.source_pacing import paced, share_of
+from engine.records.wide_rows import turn, width_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

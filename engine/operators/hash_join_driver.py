@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from engine.connectors.wide_rows import turn, width_of
 from engine.exchange.elements import OversizedRow, RowPage
 from engine.expressions.schema_bridge import to_arrow_schema
 from engine.graph.operator_descriptor import HashJoinOperator
@@ -28,6 +27,7 @@ from engine.operators.heavy_copies import copied_keys
 from engine.operators.larger_batches import larger
 from engine.operators.pair_conditions import pair_condition
 from engine.operators.wide_batches import in_turns
+from engine.records.wide_rows import turn, width_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

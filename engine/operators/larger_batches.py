@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
-from engine.connectors.bounded_batches import SmallBatches
+from engine.records.bounded_batches import SmallBatches
 
 
 def larger(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

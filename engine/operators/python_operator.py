@@ -11,7 +11,6 @@ import threading
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from engine.connectors.wide_rows import WIDE_BYTES, give_back
 from engine.errors import ResourceError
 from engine.expressions.schema_bridge import to_arrow_schema
 from engine.functions.function_session import FunctionPlan, FunctionSession
@@ -20,6 +19,7 @@ from engine.graph.operator_descriptor import OperatorDescriptor, PythonOperator
 from engine.memory.wide_turns import go_on, paused, turn, when_let_go
 from engine.operators.group_marker import GroupMarker
 from engine.operators.operator import ChainedOperator, Output, TaskContext
+from engine.records.wide_rows import WIDE_BYTES, give_back
 
 if TYPE_CHECKING:
     import pyarrow as pa

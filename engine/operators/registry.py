@@ -163,6 +163,6 @@ def load_classes(descriptors: Iterable[OperatorDescriptor]) -> None:
         if load is not None:
             load()
         if isinstance(operator, SourceOperator) and isinstance(operator.spec, ParquetSource):
-            from engine.connectors import parquet_reader  # noqa: F401
+            from engine.parquet import reader as parquet_reader  # noqa: F401
         if isinstance(operator, SinkOperator) and operator.spec.format == "parquet":
-            from engine.connectors import parquet_writer  # noqa: F401
+            from engine.parquet import writer as parquet_writer  # noqa: F401

@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from engine.connectors.sink_writer import SinkWriter, open_sink_writer
-from engine.connectors.wide_rows import turn, width_of
 from engine.errors import EngineError, ResourceError
 from engine.expressions.schema_bridge import to_arrow_schema
 from engine.graph.deployment import StagedFile
 from engine.graph.operator_descriptor import SinkOperator
 from engine.operators.operator import ChainedOperator, Output, TaskContext
+from engine.records.wide_rows import turn, width_of
 
 if TYPE_CHECKING:
     import pyarrow as pa

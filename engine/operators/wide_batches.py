@@ -17,9 +17,9 @@ from typing import Final
 
 import pyarrow as pa
 
-from engine.connectors.wide_rows import WIDE_BYTES, turn, width_of
 from engine.memory import value_stores
 from engine.memory.wide_turns import go_on, has_seen_wide
+from engine.records.wide_rows import WIDE_BYTES, turn, width_of
 
 #: behind so many narrow batches in a row the next is taken for narrow, too
 NARROW_COUNT: Final = 16

@@ -37,12 +37,12 @@ from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
 from pyspark.sql import types as T  # noqa: N812
 
 from engine.config.home import conf_folder, delivered
-from engine.connectors.parquet_source import plain_file_schema
 from engine.connectors.records_manifest import write_manifest
 from engine.connectors.records_parts import merged_manifest
 from engine.connectors.records_source import records_source
 from engine.connectors.records_writer import written_parts
 from engine.errors import ConfigurationError, EngineError, PlanError
+from engine.parquet.source import plain_file_schema
 from engine.spark.exportable import check_types, file_settings
 
 _LOG_SETTINGS = "spark-log4j2.properties"

@@ -1,8 +1,10 @@
 """What is known of data: measured, sampled, estimated; and what it costs to move and to hold it.
 
-    estimates.py   what is expected of one operator's output: rows, bytes, columns, and where the numbers come from
-    costs.py       network, disk and cpu, known or unknown, and how they compare
+    column_statistics.py   what a sample of rows says of all of them: widths, nulls, distinct values, heavy keys
+    distinct_sketch.pyx    about how many different values a column has, counted over all rows
+    estimates.py           what an operator is expected to put out: rows, bytes, columns; where the numbers come from
+    costs.py               network, disk and cpu, known or unknown, and how they compare
 
-Statistics of columns are plain data of a plan's sources (``engine.graph.source_spec``). The optimizer makes estimates
-of them for every operator; run-time decisions put real sizes in their place.
+Statistics of columns are plain data of a plan's sources (``engine.graph.source_spec``), which connectors make of their
+samples. The optimizer makes estimates of them for every operator; run-time decisions put real sizes in their place.
 """

@@ -26,7 +26,6 @@ import pyarrow as pa
 from engine.clock import Clock
 from engine.closing import close_all
 from engine.config.loader import Configuration
-from engine.connectors.arrow_decay import set_decay
 from engine.exchange.buffer_pool import NetworkBufferPool
 from engine.exchange.output_flusher import OutputFlusher
 from engine.exchange.partition_folders import PartitionFolders
@@ -43,6 +42,7 @@ from engine.memory.manager import MemoryManager
 from engine.memory.process_memory import ProcessMemory, process_bytes_for, process_memory, too_large_text
 from engine.operators.batch_task import BatchTask
 from engine.operators.task_services import ModuleStore, TaskServices
+from engine.records.arrow_decay import set_decay
 from engine.taskexecutor.freed_memory import few_arenas
 from engine.taskexecutor.task import Invokable
 

@@ -11,7 +11,7 @@ NOT_FOR_A_SMALL_JOB = (
     "ctypes.util",
     "difflib",
     "email",
-    "engine.connectors.csv_reader",
+    "engine.csv.reader",
     "engine.exchange.data_plane",
     "engine.exchange.remote_input_channel",
     "engine.functions.worker_process",

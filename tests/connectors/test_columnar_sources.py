@@ -15,9 +15,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from engine.connectors.arrow_source import INLINE_BYTES, arrow_source
-from engine.connectors.parquet_keys import key_statistics
-from engine.connectors.parquet_sample import with_sample
-from engine.connectors.parquet_source import parquet_source
 from engine.connectors.records_manifest import (
     RecordsColumn,
     RecordsFile,
@@ -31,6 +28,9 @@ from engine.connectors.row_source import rows_to_table
 from engine.connectors.source_reader import open_source
 from engine.errors import DataError, DiskFullError, PlanError, SchemaError
 from engine.expressions.schema_bridge import to_plan_schema
+from engine.parquet.key_sample import key_statistics
+from engine.parquet.sample import with_sample
+from engine.parquet.source import parquet_source
 
 
 def table_of(spec, schema):

@@ -10,11 +10,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from engine.connectors.distinct_sketch import DistinctSketches
 from engine.connectors.records_manifest import decode_manifest
 from engine.connectors.records_parts import WrittenPart, distinct_estimate, hand_on, records_manifest
 from engine.connectors.records_source import records_source
 from engine.connectors.records_writer import RecordsWriter
+from engine.statistics.distinct_sketch import DistinctSketches
 
 SCHEMA = pa.schema(
     [

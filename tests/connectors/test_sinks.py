@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.connectors.csv_source import csv_source
-from engine.connectors.csv_splits import exact_splits
-from engine.connectors.csv_writer import check_csv_sink
-from engine.connectors.parquet_source import parquet_source
 from engine.connectors.sink_writer import open_sink_writer
 from engine.connectors.source_reader import open_source
+from engine.csv.source import csv_source
+from engine.csv.splits import exact_splits
+from engine.csv.writer import check_csv_sink
 from engine.errors import ConfigurationError, NotYetSupportedError, SchemaError
 from engine.graph.source_spec import SinkSpec
+from engine.parquet.source import parquet_source
 
 EVERYTHING = pa.schema(
     [
@@ -174,7 +174,7 @@ def test_aborting_removes_the_file_and_finishing_keeps_it(tmp_path, format_name)
 
 
 def test_row_groups_are_bounded(tmp_path, monkeypatch):
-    monkeypatch.setattr("engine.connectors.parquet_writer.ROW_GROUP_ROWS", 1000)
+    monkeypatch.setattr("engine.parquet.writer.ROW_GROUP_ROWS", 1000)
     schema = pa.schema([("n", pa.int64())])
     batches = [pa.record_batch({"n": list(range(300))})] * 10
     write("parquet", schema, batches, tmp_path / "x.parquet")

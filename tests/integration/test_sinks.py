@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from engine import EngineError, Environment, JobExecutionError, JoinHint, PlanError, col, count, lit, sum_
-from engine.connectors import parquet_writer
 from engine.operators import sink_operator
+from engine.parquet import writer as parquet_writer
 from tests.folders import files_below
 from tests.integration.conftest import SETTINGS, left_over, wait_until
 from tests.integration.row_oracle import assert_same_rows, duck, rows_of

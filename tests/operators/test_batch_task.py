@@ -9,9 +9,9 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pytest
 
-from engine.connectors.csv_writer import CsvWriter
 from engine.connectors.records_parts import PartStatistics
 from engine.connectors.records_writer import RecordsWriter
+from engine.csv.writer import CsvWriter
 from engine.errors import ProducerFailedError, TaskCancelledError
 from engine.exchange.result_partition import ResultPartition
 from engine.functions.function_error import UserFunctionError

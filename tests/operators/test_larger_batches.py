@@ -3,8 +3,8 @@
 import pyarrow as pa
 import pytest
 
-from engine.connectors.bounded_batches import BYTES_MIN, HELD_MAX, ROWS_MIN, SmallBatches
 from engine.operators.larger_batches import larger
+from engine.records.bounded_batches import BYTES_MIN, HELD_MAX, ROWS_MIN, SmallBatches
 
 
 def batches_of(sizes, width=1):

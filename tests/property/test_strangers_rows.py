@@ -16,8 +16,8 @@ from collections import Counter
 import pyarrow as pa
 import pytest
 
-from engine.connectors.csv_columns import ColumnParser
-from engine.connectors.csv_scan import RecordScanner, first_record_end, last_record_end, record_offsets
+from engine.csv.columns import ColumnParser
+from engine.csv.scan import RecordScanner, first_record_end, last_record_end, record_offsets
 from engine.errors import CorruptBlockError, DataError
 from engine.exchange.buffer_pool import unpooled_buffer
 from engine.exchange.page_reader import PageReader

@@ -1,0 +1,17 @@
+"""CSV: read in splits that respect quotes, and written.
+
+client, when the plan is built         task, when the job runs
+source.py  sample.py  splits.py        reader.py  parse.py  columns.pyx        writer.py  row_format.pyx
+
+dialect.py         delimiter and quote
+encoding.py        other encodings than UTF-8
+inference.py       types of a file without a schema
+advice.py          warnings: another delimiter, a header, another encoding
+rejects.py         malformed records as rows, where they are to be kept
+scan.pyx           where records begin and end
+columns.pyx        ordinary blocks straight into columns; the rest is for parse.py
+long_records.py    a record of many megabytes, field by field; fields.pyx finds and copies them
+quote_mask.pxd     quotes and newlines of a block as bit masks; field_index.pxd: delimiters, too; prefix_xor.pxd: within
+                   quotes
+row_format.pyx     rows as text; number_text.pxd, text_copy.pxd
+"""

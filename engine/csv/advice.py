@@ -1,0 +1,118 @@
+"""What looks wrong in a CSV file when a plan is built, told to the author of the program; nothing is changed by it.
+
+    one column, and every line has as many ";"         the delimiter is another one
+    a first row of names above columns of numbers      header=True was forgotten
+    columns of bytes                                   the file is not UTF-8, encoding= was forgotten
+
+Each is a warning that begins with the call and says what to pass. A file that is as it seems costs a look at a few
+lines; types are inferred a second time only below a row that looks like names.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import islice
+
+import pyarrow as pa
+
+from engine.csv.dialect import CsvDialect
+from engine.csv.encoding import guessed_encoding
+from engine.csv.inference import header_names, inferred_table
+from engine.csv.parse import other_delimiter
+from engine.csv.scan import first_record_end
+from engine.errors import DataError, SchemaError
+from engine.graph.source_spec import CsvSource
+from engine.user_warnings import warn_user
+
+_LINES = 20
+_TEXT_MAX = 120
+_NAME = re.compile(r"[^\W\d][\w .()/#%-]{0,62}")
+#: names that a first row of texts above other texts is known by
+# fmt: off
+_USUAL = frozenset(
+    {
+        "id", "key", "code", "name", "title", "value", "type", "kind", "status", "date", "time", "timestamp",
+        "year", "month", "day", "amount", "price", "quantity", "count", "total", "currency", "country", "city",
+        "address", "street", "email", "phone", "user", "description", "category", "first_name", "last_name",
+    }
+)
+# fmt: on
+
+
+def warn_of_mistakes(
+    spec: CsvSource, head: bytes, schema: pa.Schema, dialect: CsvDialect, *, is_inferred: bool
+) -> None:
+    """Warn of what is likely a mistake in how a file is read; ``schema`` is that of the whole file."""
+    call = f"read_csv({spec.paths[0]!r})"
+    if is_inferred:
+        other = _other_delimiter(head, schema, spec)
+        if other:
+            warn_user(
+                f"{call}: one column was found ({schema.names[0]}), while {other!r} parts every line into as many;"
+                f" pass delimiter={other!r}"
+            )
+            return
+        _warn_of_bytes(spec, head, schema, call)
+    if not spec.header and _is_header(spec, head, schema, dialect, is_inferred=is_inferred):
+        names = ", ".join(header_names(head, dialect, spec.paths[0], spec.encoding))
+        warn_user(
+            f"{call}: the first row looks like names ({_shortened(names)}) and is read as a row; pass header=True if it"
+            " is a header"
+        )
+
+
+def _lines(head: bytes, spec: CsvSource) -> list[str]:
+    text = head[: 1 << 16].decode(spec.encoding or "utf-8", errors="replace")
+    lines = text.splitlines()
+    return [line for line in islice(lines, _LINES) if line.strip()]
+
+
+def _other_delimiter(head: bytes, schema: pa.Schema, spec: CsvSource) -> str:
+    if len(schema) != 1:
+        return ""
+    lines = _lines(head, spec)
+    return other_delimiter(lines) if len(lines) > 1 else ""
+
+
+def _warn_of_bytes(spec: CsvSource, head: bytes, schema: pa.Schema, call: str) -> None:
+    names = [field.name for field in schema if pa.types.is_binary(field.type)]
+    try:
+        head.decode(spec.encoding or "utf-8")
+    except UnicodeDecodeError as error:
+        line = head.count(b"\n", 0, error.start) + 1
+        where = f"line {line}: {head[max(0, error.start - 8) : error.end]!r}"
+        what = f"column {', '.join(map(repr, names))} is read as binary" if names else "its names are read with marks"
+        warn_user(
+            f"{call}: the file is not {spec.encoding or 'UTF-8'} ({where}), so {what}; pass"
+            f" encoding={guessed_encoding(head)!r} or the one that it has"
+        )
+
+
+def _is_header(spec: CsvSource, head: bytes, schema: pa.Schema, dialect: CsvDialect, *, is_inferred: bool) -> bool:
+    try:
+        fields = header_names(head, dialect, spec.paths[0], spec.encoding)
+    except DataError:
+        return False
+    if not is_inferred:
+        return [name.strip().casefold() for name in fields] == [name.casefold() for name in schema.names]
+    if len(set(fields)) < len(fields) or not all(_NAME.fullmatch(name.strip()) for name in fields):
+        return False
+    body = head[first_record_end(head, dialect.delimiter, dialect.quote) :]
+    if not body.strip():
+        return False
+    try:
+        below = inferred_table(body, schema.names, spec, dialect).schema
+    except SchemaError:
+        return False
+    if any(_is_typed(below.field(name).type) and pa.types.is_string(schema.field(name).type) for name in schema.names):
+        return True
+    usual = [name.strip().lower() in _USUAL for name in fields]
+    return len(fields) > 1 and sum(usual) * 2 >= len(fields)
+
+
+def _is_typed(data_type: pa.DataType) -> bool:
+    return not (pa.types.is_string(data_type) or pa.types.is_null(data_type) or pa.types.is_binary(data_type))
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _TEXT_MAX else f"{text[:_TEXT_MAX]}..."

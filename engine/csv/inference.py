@@ -1,0 +1,116 @@
+"""Names and types of a CSV file without a schema, from the first megabyte; digits that are no number stay text.
+
+    infer_file_schema(head, spec, dialect) -> (schema, rows it was inferred from, what is to be said of it)
+
+Arrow infers. Two of its choices lose what was written, so such a column is text instead, and the notes say so:
+
+    007, 0123        int64     leading zeros go        postal codes, account numbers
+    2 ** 64, +49...  double    digits go               ids beyond int64, telephone numbers
+
+Blocks from all over the file are asked too: a column that is sorted has its zeros at one end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pyarrow as pa
+import pyarrow.csv as pacsv
+
+from engine.csv.dialect import CsvDialect
+from engine.csv.encoding import to_utf8
+from engine.csv.parse import BlockParser, header_fields, split_fields
+from engine.csv.scan import first_record_end
+from engine.errors import SchemaError
+from engine.graph.source_spec import CsvSource
+from engine.records.arrow_functions import pc
+from engine.records.plain_scalars import scalar_of
+
+_LEADING_ZERO = "^[+-]?0[0-9]+$"
+_ONLY_DIGITS = "^[+-]?[0-9]+$"
+_INT64_DIGITS = 19
+
+
+def header_names(head: bytes, dialect: CsvDialect, path: str, encoding: str = "") -> list[str]:
+    """Return the fields of the first record; DataError where it has a quote that none closes."""
+    record = head[: first_record_end(head, dialect.delimiter, dialect.quote)]
+    return header_fields(record, dialect, path, encoding)
+
+
+def infer_file_schema(
+    head: bytes, spec: CsvSource, dialect: CsvDialect, more: Iterable[bytes] = ()
+) -> tuple[pa.Schema, int, str]:
+    """Return (schema, rows it was inferred from, a note); without a header the names are column_0, column_1 ...
+
+    ``more``: blocks of whole records from elsewhere, asked for digits that are no number.
+    """
+    end = first_record_end(head, dialect.delimiter, dialect.quote)
+    if spec.header:
+        names, body = header_names(head, dialect, spec.paths[0], spec.encoding), head[end:]
+    else:
+        names, body = [f"column_{index}" for index in range(len(split_fields(head[:end], dialect)))], head
+    if len(set(names)) < len(names) or not all(names):
+        raise SchemaError(f"file {spec.paths[0]}: names of the header are empty or repeated: {', '.join(names)}")
+    if not body.strip():
+        return pa.schema([pa.field(name, pa.string()) for name in names]), 0, ""
+    table = inferred_table(body, names, spec, dialect)
+    fields = [field.with_type(pa.string()) if pa.types.is_null(field.type) else field for field in table.schema]
+    schema = pa.schema(fields)
+    as_text = _digits(schema, spec, [body, *more])
+    for name in as_text:
+        schema = schema.set(schema.get_field_index(name), pa.field(name, pa.string()))
+    note = f"text, since digits of numbers would be lost: {', '.join(as_text)}; " if as_text else ""
+    return schema, table.num_rows, note
+
+
+def inferred_table(body: bytes, names: list[str], spec: CsvSource, dialect: CsvDialect) -> pa.Table:
+    """Return records as a table of the types that Arrow infers."""
+    parse_options = dialect.parse_options(len(names))
+    if spec.on_bad_row == "skip":
+        parse_options.invalid_row_handler = lambda _row: "skip"
+    try:
+        text = to_utf8(body, spec.encoding) if spec.encoding else body
+        return pacsv.read_csv(
+            pa.BufferReader(text),
+            pacsv.ReadOptions(use_threads=False, block_size=len(text) + 1, column_names=names),
+            parse_options,
+            pacsv.ConvertOptions(
+                null_values=list(spec.null_values), strings_can_be_null=True, quoted_strings_can_be_null=False
+            ),
+        )
+    except UnicodeDecodeError as error:
+        raise SchemaError(
+            f"file {spec.paths[0]}: bytes {error.object[error.start : error.end]!r} are not {spec.encoding}; pass"
+            " another encoding="
+        ) from None
+    except pa.ArrowInvalid as error:
+        reason = str(error).partition("\n")[0]
+        raise SchemaError(f"file {spec.paths[0]}: no schema can be inferred: {reason}; pass schema=") from None
+
+
+def _digits(schema: pa.Schema, spec: CsvSource, blocks: Iterable[bytes]) -> list[str]:
+    """Return the columns of numbers that hold digits which a number does not keep."""
+    numbers = [field.name for field in schema if pa.types.is_int64(field.type) or pa.types.is_float64(field.type)]
+    if not numbers:
+        return []
+    texts = pa.schema([pa.field(field.name, pa.string()) for field in schema])
+    parser = BlockParser(spec, texts, numbers)
+    parts: list[pa.Table] = []
+    for block in blocks:
+        try:
+            parts.append(parser.parse(block))
+        except pa.ArrowInvalid:
+            parts += [part for part in parser.parse_around(memoryview(block)) if isinstance(part, pa.Table)]
+    table = pa.concat_tables(parts)
+    return [name for name in numbers if _loses_digits(table.column(name), schema.field(name).type)]
+
+
+def _loses_digits(texts: pa.ChunkedArray, data_type: pa.DataType) -> bool:
+    if pc.any(pc.match_substring_regex(texts, pattern=_LEADING_ZERO)).as_py():
+        return True
+    is_digits = pc.match_substring_regex(texts, pattern=_ONLY_DIGITS)
+    if pa.types.is_float64(data_type):
+        # Whole numbers alone: what made Arrow take fractions for them is that int64 has no room for one.
+        return bool(pc.all(is_digits).as_py())
+    longest = scalar_of(_INT64_DIGITS + 1)
+    return bool(pc.any(pc.greater(pc.utf8_length(texts), longest)).as_py())

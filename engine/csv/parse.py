@@ -1,0 +1,234 @@
+"""One block of whole CSV records becomes a table; where it cannot, the malformed records are found exactly.
+
+    parser.parse(data) -> pa.Table            raises pa.ArrowInvalid when any record is malformed
+    parser.parse_around(data) -> tables and BadRecord(begin, end) in order: halves what fails until one record is left
+    parser.explain(record) -> "column 3 (LotSize): 'abc' is not int32"
+    unclosed_quote(record, dialect) -> field and position of a quote that none closes, or None
+
+A quote that none closes goes on to the end of the file: Arrow takes what is there for the value, here the last record
+is malformed then. ``parse`` alone does not look for it: what a sample cuts out may end anywhere.
+
+Since halves go through the same parser, what is good in a block stays exactly as it would have been read without its
+bad neighbours. Cost of a bad record: about log2(records of the block) small parses.
+
+Rules: an unquoted field among ``null_values`` is null, for strings too; a quoted one never is. A record has exactly
+the columns of the file's schema.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.csv as pacsv
+
+from engine.csv.dialect import CsvDialect
+from engine.csv.encoding import guessed_encoding, to_utf8
+from engine.csv.scan import count_line_ends, ends_quoted, last_record_end, record_offsets
+from engine.errors import DataError
+from engine.graph.source_spec import CsvSource
+
+_TEXT_MAX = 120
+#: what fields are parted by in other files
+_DELIMITERS = (";", "\t", "|", ",")
+#: what is wrong, and what to do
+UNCLOSED = "a quote that opens here is never closed; close it, or pass quote=None where quotes mean nothing"
+
+
+@dataclass(frozen=True)
+class BadRecord:
+    """A malformed record: its bytes are [begin, end) of the block."""
+
+    begin: int
+    end: int
+
+
+class BlockParser:
+    """Parses blocks of one CSV source; ``columns`` are the names to be read, in order."""
+
+    def __init__(self, spec: CsvSource, file_schema: pa.Schema, columns: list[str]) -> None:
+        self._dialect = CsvDialect.of(spec.delimiter, spec.quote)
+        self._file_schema = file_schema
+        self._columns = columns
+        self._encoding = spec.encoding
+        self._null_values = list(spec.null_values)
+        self._parse_options = self._dialect.parse_options(len(file_schema))
+        self._convert_options = self._convert(columns)
+        self._empty = pa.Table.from_batches([], pa.schema([file_schema.field(name) for name in columns]))
+
+    def _convert(self, columns: list[str]) -> pacsv.ConvertOptions:
+        return pacsv.ConvertOptions(
+            column_types={field.name: field.type for field in self._file_schema},
+            null_values=self._null_values,
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=False,
+            include_columns=columns,
+        )
+
+    def _read(self, data: memoryview | bytes, convert: pacsv.ConvertOptions) -> pa.Table:
+        ended = self._ended(data)
+        if self._encoding:
+            try:
+                ended = to_utf8(ended, self._encoding)
+            except UnicodeDecodeError as error:
+                raise pa.ArrowInvalid(str(error)) from error
+        names = self._file_schema.names
+        options = pacsv.ReadOptions(use_threads=False, block_size=len(ended) + 1, column_names=names)
+        source = pa.BufferReader(pa.py_buffer(ended))
+        return pacsv.read_csv(source, options, self._parse_options, convert)
+
+    def _ended(self, data: memoryview | bytes) -> memoryview | bytes:
+        """Return data whose last field, if it is nothing behind a delimiter, has a line end.
+
+        Without one Arrow takes it to be quoted, and no null, where the field before it is.
+        """
+        if self._dialect.quote < 0 or not len(data) or data[-1] != self._dialect.delimiter:
+            return data
+        ended = bytes(data) + b"\n"
+        is_whole = last_record_end(ended, self._dialect.delimiter, self._dialect.quote) == len(ended)
+        return ended if is_whole else data
+
+    def parse(self, data: memoryview | bytes) -> pa.Table:
+        """Return the rows of whole records; pa.ArrowInvalid when one is malformed."""
+        try:
+            return self._read(data, self._convert_options)
+        except pa.ArrowInvalid:
+            if not bytes(data).strip(b"\r\n"):
+                return self._empty
+            raise
+
+    def parse_around(self, data: memoryview) -> Iterator[pa.Table | BadRecord]:
+        """Yield the rows and the malformed records of a block, in order."""
+        offsets = record_offsets(data, self._dialect.delimiter, self._dialect.quote)
+        record_count = len(offsets) - 1
+        is_unclosed = ends_quoted(data[offsets[-2] :], self._dialect.delimiter, self._dialect.quote)
+        pending = [(0, record_count - is_unclosed)]
+        while pending:
+            first, last = pending.pop()
+            begin, end = offsets[first], offsets[last]
+            try:
+                yield self.parse(data[begin:end])
+            except pa.ArrowInvalid:
+                if last - first == 1:
+                    yield BadRecord(begin, end)
+                    continue
+                middle = (first + last) // 2
+                pending += [(middle, last), (first, middle)]
+        if is_unclosed:
+            yield BadRecord(offsets[-2], offsets[-1])
+
+    def explain(self, record: bytes) -> str:
+        """Return what is wrong with a single malformed record."""
+        fields = split_fields(record, self._dialect)
+        expected = len(self._file_schema)
+        if len(fields) != expected:
+            text = record.decode(self._encoding or "utf-8", errors="replace").rstrip("\r\n")
+            other = other_delimiter([text], expected) if len(fields) == 1 else ""
+            advice = f"; with delimiter={other!r} there are {expected}" if other else ""
+            return f"{len(fields)} fields, expected {expected}{advice}: {_shorten(text)}"
+        for position, part in enumerate(fields):
+            if self._encoding and not _decodes(part, self._encoding):
+                name = self._file_schema.names[position]
+                return f"column {position + 1} ({name}): {self._value_error(part, pa.string())}"
+        for name in self._columns:
+            try:
+                self._read(record, self._convert([name]))
+            except pa.ArrowInvalid:
+                position = self._file_schema.get_field_index(name)
+                field = self._file_schema.field(name)
+                return f"column {position + 1} ({name}): {self._value_error(fields[position], field.type)}"
+        return "malformed record"
+
+    def _value_error(self, field: bytes, data_type: pa.DataType) -> str:
+        try:
+            text = field.decode(self._encoding or "utf-8")
+        except UnicodeDecodeError:
+            if self._encoding:
+                return f"{_shorten(repr(field))} is not {self._encoding}; pass another encoding="
+            return f"{_shorten(repr(field))} is not valid UTF-8; pass encoding={guessed_encoding(field)!r} or another"
+        return f"{_shorten(repr(text))} is not {data_type}"
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= _TEXT_MAX else f"{text[:_TEXT_MAX]}..."
+
+
+def header_fields(record: bytes, dialect: CsvDialect, path: str, encoding: str = "") -> list[str]:
+    """Return the names in the record that a file begins with; DataError where a quote in it is never closed."""
+    unclosed = unclosed_quote(record, dialect)
+    if unclosed is not None:
+        field_index, position = unclosed
+        line = count_line_ends(record[:position]) + 1
+        raise DataError(f"file {path}, line {line}, column {field_index + 1}: {UNCLOSED}")
+    return [name.decode(encoding or "utf-8", errors="replace") for name in split_fields(record, dialect)]
+
+
+def _decodes(field: bytes, encoding: str) -> bool:
+    try:
+        field.decode(encoding)
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def other_delimiter(lines: Sequence[str], field_count: int = 0) -> str:
+    """Return a character that parts every line into as many fields (``field_count``, or any from 2 on); "" for none."""
+    for mark in _DELIMITERS:
+        counts = {line.count(mark) + 1 for line in lines}
+        if len(counts) == 1 and (counts == {field_count} if field_count else min(counts) > 1):
+            return mark
+    return ""
+
+
+def split_fields(record: bytes, dialect: CsvDialect) -> list[bytes]:
+    """Return the fields of one record without their quotes, by the same rules as the scanner."""
+    text = record.removesuffix(b"\n").removesuffix(b"\r")
+    delimiter = bytes([dialect.delimiter])
+    fields: list[bytes] = []
+    position = 0
+    while True:
+        # A quote means something at the begin of a field only.
+        quoted, position = _take_quoted(text, position, dialect.quote)
+        end = text.find(delimiter, position)
+        fields.append(quoted + text[position : end if end >= 0 else len(text)])
+        if end < 0:
+            return fields
+        position = end + 1
+
+
+def _take_quoted(text: bytes, position: int, quote: int) -> tuple[bytes, int]:
+    """Return the quoted part that begins at ``position``, b"" without one, and the position after it."""
+    if position == len(text) or text[position] != quote:
+        return b"", position
+    mark = bytes([quote])
+    end = _closing(text, position + 1, mark)
+    end = end if end >= 0 else len(text)
+    return text[position + 1 : end].replace(2 * mark, mark), end + 1
+
+
+def _closing(text: bytes, position: int, mark: bytes) -> int:
+    """Return where the quote stands that closes what begins at ``position``, or -1."""
+    while (end := text.find(mark, position)) >= 0:
+        if text[end + 1 : end + 2] != mark:
+            return end
+        position = end + 2
+    return -1
+
+
+def unclosed_quote(record: bytes, dialect: CsvDialect) -> tuple[int, int] | None:
+    """Return (index of the field, position) of a quote that opens and that none closes; None without one."""
+    if dialect.quote < 0:
+        return None
+    mark, delimiter = bytes([dialect.quote]), bytes([dialect.delimiter])
+    position = field_index = 0
+    while True:
+        if record[position : position + 1] == mark:
+            end = _closing(record, position + 1, mark)
+            if end < 0:
+                return field_index, position
+            position = end + 1
+        position = record.find(delimiter, position) + 1
+        if position == 0:
+            return None
+        field_index += 1

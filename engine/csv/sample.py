@@ -1,0 +1,128 @@
+"""A look into CSV files when the plan is built: its begin, and what it holds, from a few blocks of records.
+
+The head of the first file that is not empty gives names and inferred types (``csv_inference``); blocks spread evenly
+over all bytes give the statistics, since sorted files look different at their ends. A block from the middle begins
+after the first line end in it; should that lie inside quotes, the block does not parse and is left out.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from engine.csv.dialect import BYTE_ORDER_MARK, CsvDialect
+from engine.csv.long_records import UnclosedRecord, find_long_record
+from engine.csv.parse import BlockParser
+from engine.csv.scan import first_record_end, last_record_end
+from engine.graph.source_spec import CsvSource, SourceStatistics
+from engine.statistics.column_statistics import sample_statistics
+
+HEAD_BYTES = 1 << 20
+_BLOCK_BYTES = 64 << 10
+_BLOCK_COUNT = 12
+
+
+def read_head(path: str, dialect: CsvDialect) -> bytes:
+    """Return whole records from the begin of a file, without its byte order mark; at least one, unless it is empty.
+
+    Of a first record with a quote that none closes, which is the whole file, it is the begin.
+    """
+    with Path(path).open("rb") as file:
+        begin = len(BYTE_ORDER_MARK)
+        if file.read(begin) != BYTE_ORDER_MARK:
+            begin = file.seek(0)
+        data = file.read(HEAD_BYTES)
+        while True:
+            more = file.read(1)
+            if not more:
+                return data
+            end = last_record_end(data, dialect.delimiter, dialect.quote)
+            if end:
+                return data[:end]
+            if len(data) == HEAD_BYTES:
+                end = file.seek(0, os.SEEK_END)
+                if isinstance(find_long_record(file, begin, end, dialect), UnclosedRecord):
+                    return data
+                file.seek(begin + HEAD_BYTES + 1)
+            data += more + file.read(len(data))
+
+
+def first_head(paths: Sequence[str], dialect: CsvDialect) -> bytes:
+    """Return the head of the first file that holds anything, or b""."""
+    return next((head for path in paths if (head := read_head(path, dialect)).strip()), b"")
+
+
+def _spread_blocks(paths: Sequence[str], sizes: Sequence[int]) -> list[bytes]:
+    """Return blocks spread evenly over all bytes, none from the begin of all."""
+    total = sum(sizes)
+    block_bytes = min(_BLOCK_BYTES, total // (2 * _BLOCK_COUNT))
+    blocks: list[bytes] = []
+    base = 0
+    for path, size in zip(paths, sizes, strict=True):
+        for index in range(1, _BLOCK_COUNT):
+            position = total * index // _BLOCK_COUNT
+            if base <= position < base + size:
+                blocks.append(_read_block(path, position - base, block_bytes))
+        base += size
+    return blocks
+
+
+def _read_block(path: str, position: int, size: int) -> bytes:
+    with Path(path).open("rb") as file:
+        file.seek(position)
+        data = file.read(size)
+    return data[data.find(b"\n") + 1 : data.rfind(b"\n") + 1]
+
+
+def sample_blocks(spec: CsvSource, head: bytes) -> list[bytes]:
+    """Return blocks of records from all over the files beyond the head, none where that is all."""
+    sizes = [Path(path).stat().st_size for path in spec.paths]
+    return _spread_blocks(spec.paths, sizes) if len(head) + len(BYTE_ORDER_MARK) < sum(sizes) else []
+
+
+class CsvSample(NamedTuple):
+    """Rows from everywhere; ``sampled_bytes`` of ``total_bytes``, headers left out, of files of ``size_bytes``."""
+
+    tables: list[pa.Table]
+    sampled_bytes: int
+    total_bytes: int
+    size_bytes: int
+
+
+def csv_sample(spec: CsvSource, head: bytes, schema: pa.Schema, columns: Sequence[str]) -> CsvSample:
+    """Return rows of some columns from blocks spread over all bytes; ``head`` is the first of them."""
+    dialect = CsvDialect.of(spec.delimiter, spec.quote)
+    sizes = [Path(path).stat().st_size for path in spec.paths]
+    total = sum(sizes)
+    if spec.header:
+        header_bytes = first_record_end(head, dialect.delimiter, dialect.quote)
+        head = head[header_bytes:]
+        total = max(len(head), total - header_bytes * len(sizes))
+    blocks = [head]
+    if len(head) < total:
+        end = last_record_end(head[:_BLOCK_BYTES], dialect.delimiter, dialect.quote)
+        blocks = [head[:end] if end else head, *_spread_blocks(spec.paths, sizes)]
+    parser = BlockParser(spec, schema, list(columns))
+    tables, sampled_bytes = [], 0
+    for block in blocks:
+        try:
+            tables.append(parser.parse(block))
+            sampled_bytes += len(block)
+        except pa.ArrowInvalid:
+            continue
+    return CsvSample(tables, sampled_bytes, total, sum(sizes))
+
+
+def csv_statistics(spec: CsvSource, head: bytes, schema: pa.Schema, note: str) -> SourceStatistics:
+    """Return what a sample says of the source; ``note`` goes before the text of the origin."""
+    tables, sampled_bytes, total, size_bytes = csv_sample(spec, head, schema, schema.names)
+    sampled_rows = sum(table.num_rows for table in tables)
+    row_count = total * sampled_rows / sampled_bytes if sampled_rows else 0.0 if not head.strip() else None
+    columns = {} if row_count is None else sample_statistics(tables, row_count)
+    is_whole = sampled_bytes == total
+    origin = f"{note}{'all' if is_whole else 'sample of'} {sampled_rows} rows"
+    return SourceStatistics(row_count, float(size_bytes), origin, is_exact=is_whole, columns=columns)

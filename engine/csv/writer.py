@@ -1,0 +1,135 @@
+"""CsvWriter: batches as CSV text, by RFC 4180 with a newline as line end.
+
+A null is nothing, an empty string is ``""``; other strings are quoted only when they hold the delimiter, a quote or a
+line end. Numbers are written so that they read back as the same value, times as ISO 8601. Nested types have no text.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+
+from engine.csv.row_format import FieldKind, RowFormatter
+from engine.errors import ConfigurationError, DataError, SchemaError
+from engine.files.output_file import OutputFile
+from engine.records.arrow_functions import pc
+from engine.records.plain_scalars import scalar_of
+from engine.records.python_values import shown_value
+
+_DELIMITERS_REFUSED = '"\n\r\0.+-:eE'
+#: what Arrow's cast gives in place of a moment's text
+_EXCUSE = "<value out of range"
+_NUMBERS = {
+    pa.int8(): FieldKind.INT8,
+    pa.int16(): FieldKind.INT16,
+    pa.int32(): FieldKind.INT32,
+    pa.int64(): FieldKind.INT64,
+    pa.uint8(): FieldKind.UINT8,
+    pa.uint16(): FieldKind.UINT16,
+    pa.uint32(): FieldKind.UINT32,
+    pa.uint64(): FieldKind.UINT64,
+    pa.float64(): FieldKind.DOUBLE,
+}
+
+
+def check_csv_sink(schema: pa.Schema, delimiter: str) -> None:
+    """Raise SchemaError for a column that has no text, ConfigurationError for a delimiter that cannot separate."""
+    if len(delimiter) != 1 or not delimiter.isascii() or delimiter in _DELIMITERS_REFUSED or delimiter.isalnum():
+        raise ConfigurationError(f"delimiter={delimiter!r}: must be one ASCII character that no number contains")
+    for field in schema:
+        if not _is_text(field.type):
+            try:
+                pc.cast(pa.nulls(0, field.type), pa.string())
+            except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
+                raise SchemaError(
+                    f"write_csv: column {field.name!r} is {field.type}, which has no text form; drop or cast it"
+                ) from None
+
+
+def _is_text(data_type: pa.DataType) -> bool:
+    return bool(pa.types.is_string(data_type) or pa.types.is_binary(data_type))
+
+
+def _field(column: pa.Array) -> tuple[pa.Array, FieldKind]:
+    """Return a column in a form that the formatter takes: numbers as they are, everything else as text."""
+    kind = _NUMBERS.get(column.type)
+    return (_as_text(column), FieldKind.TEXT) if kind is None else (column, kind)
+
+
+def _as_text(column: pa.Array) -> pa.Array:
+    data_type = column.type
+    if _is_text(data_type):
+        return column
+    if pa.types.is_large_string(data_type):
+        return pc.cast(column, pa.string())
+    if pa.types.is_large_binary(data_type) or pa.types.is_fixed_size_binary(data_type):
+        return pc.cast(column, pa.binary())
+    if pa.types.is_null(data_type):
+        return pa.nulls(len(column), pa.string())
+    text = pc.cast(column, pa.string())
+    if pa.types.is_date(data_type) or pa.types.is_timestamp(data_type):
+        _check_moments(column, text)
+    return text
+
+
+def _check_moments(column: pa.Array, text: pa.Array) -> None:
+    """Raise ValueError for a moment in place of whose text Arrow writes that there is none."""
+    excuses = pc.starts_with(text, _EXCUSE)
+    if pc.any(excuses).as_py():
+        moment = column.filter(excuses)[0]
+        raise ValueError(f"{shown_value(moment)!r} has no text, it is too far from 1970; cast it to an integer")
+
+
+#: so large a text of one batch means very wide rows
+_LARGE_BYTES = 8 << 20
+
+
+class CsvWriter:
+    """Writes one CSV file."""
+
+    is_full = False
+
+    def __init__(self, schema: pa.Schema, path: Path, header: bool = False, delimiter: str = ",") -> None:
+        check_csv_sink(schema, delimiter)
+        self._delimiter = delimiter
+        self._formatter = RowFormatter(len(schema), ord(delimiter))
+        self._text_columns: set[int] = set()
+        self._row_count = 0
+        self._file = OutputFile(path)
+        if header:
+            self._put_rows([(pa.repeat(scalar_of(name), 1), FieldKind.TEXT) for name in schema.names], 1)
+
+    def _put_rows(self, columns: list[tuple[pa.Array, FieldKind]], row_count: int) -> None:
+        while (view := self._formatter.format(columns, row_count)) is None:
+            # Doubles beyond plain decimals: Arrow writes them, and those of the batches to come.
+            index = self._formatter.refused_column
+            self._text_columns.add(index)
+            columns[index] = (pc.cast(columns[index][0], pa.string()), FieldKind.TEXT)
+        is_large = len(view) > _LARGE_BYTES
+        self._file.write(view)
+        if is_large:
+            # Very wide rows: the formatter's room for them is not kept.
+            self._formatter = RowFormatter(len(columns), ord(self._delimiter))
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Append rows."""
+        columns = []
+        for name, column in zip(batch.schema.names, batch.columns, strict=True):
+            try:
+                columns.append(_field(column))
+            except ValueError as error:
+                raise DataError(f"write_csv: column {name!r} is {column.type}: {error}") from None
+        for index in self._text_columns:
+            columns[index] = (pc.cast(columns[index][0], pa.string()), FieldKind.TEXT)
+        self._put_rows(columns, batch.num_rows)
+        self._row_count += batch.num_rows
+
+    def finish(self) -> tuple[int, int, str]:
+        """Close the file; return (rows, bytes, "")."""
+        self._file.close()
+        return self._row_count, self._file.size_bytes, ""
+
+    def abort(self) -> None:
+        """Close and remove the file, unless it is finished."""
+        self._file.abort()

@@ -1,0 +1,114 @@
+"""A row group that does not fit into memory beside those of others: read part by part into a file, then put together.
+
+    columns   a b c │ d e │ f ...                        parts that fit into what was granted (residence.py)
+    pass 1    batches of a b c ─► values of the space
+    pass 2    batches of d e   ─► values of the space ...
+    then      batch 1 of all parts, batch 2 of all parts, ...       each read back when it is asked for
+
+Every part is read once and written once, so it costs a write and a read of the row group, and holds one part at a time,
+then one batch of each. The passes of a process are made one after the other (``arrow_share``): no row is handed on in
+between, so that is no waiting in a circle, and however many readers there are, one of them holds pages. The values lie
+in a spill space: checked when they come back, deleted when the row group ends, counted as spilled. Cancelling the space
+ends the passes.
+
+Invariant: batches of all parts have the same numbers of rows, whatever the reader of the file gives.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+import pyarrow as pa
+
+from engine.errors import TaskCancelledError
+from engine.memory.value_stores import Place, read_back
+from engine.parquet.residence import parts
+from engine.records.arrow_decay import at_once
+from engine.records.plain_types import plain_batch
+
+if TYPE_CHECKING:
+    from engine.iomanager.spill_space import SpillSpace
+    from engine.memory.arrow_share import ArrowShare
+
+    #: where a batch was written, its bytes
+    Written = tuple[Place, int]
+
+
+class PartReader(Protocol):
+    """Reads some columns of the row group in batches of so many rows."""
+
+    def __call__(self, columns: Sequence[str], rows: int) -> Iterable[pa.RecordBatch]:
+        """Return the batches."""
+        ...
+
+
+def read_in_passes(
+    read: PartReader, sizes: Mapping[str, int], rows: int, new_space: Callable[[], SpillSpace], share: ArrowShare
+) -> Iterator[pa.RecordBatch]:
+    """Yield batches of ``rows`` rows with all columns, of which ``sizes`` says what is held of each while it is read.
+
+    Raises: TaskCancelledError, DiskFullError, SpillError; CorruptBlockError for a damaged file.
+    """
+    with at_once(), contextlib.closing(new_space()) as space:
+        schemas: list[pa.Schema] = []
+        places: list[list[Written]] = []
+        with share.alone(lambda: space.is_cancelled) as granted:
+            if space.is_cancelled:
+                raise TaskCancelledError("cancelled before a row group was read")
+            for columns in parts(list(sizes), sizes, granted):
+                schema, written = _write(space, _regular(read(columns, rows), rows))
+                if schema is None:
+                    return
+                schemas.append(schema)
+                places.append(written)
+        if len({len(one) for one in places}) > 1:
+            raise pa.ArrowInvalid("its columns do not have the same number of rows")
+        for batch_places in zip(*places, strict=True):
+            yield _joined([_read(place, schema) for place, schema in zip(batch_places, schemas, strict=True)])
+
+
+def _write(space: SpillSpace, batches: Iterable[pa.RecordBatch]) -> tuple[pa.Schema | None, list[Written]]:
+    schema: pa.Schema | None = None
+    places: list[Written] = []
+    for batch in map(plain_batch, batches):
+        schema = batch.schema
+        value = memoryview(batch.serialize()).cast("B")
+        del batch  # neither is kept while the next one is read
+        places.append((space.write_value(value), len(value)))
+        del value
+    return schema, places
+
+
+def _read(place: Written, schema: pa.Schema) -> pa.RecordBatch:
+    written, size_bytes = place
+    buffer = pa.allocate_buffer(size_bytes)
+    read_back(written, memoryview(buffer).cast("B"))
+    return pa.ipc.read_record_batch(buffer, schema)
+
+
+def _joined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    arrays = [column for batch in batches for column in batch.columns]
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema([field for batch in batches for field in batch.schema]))
+
+
+def _regular(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
+    """Yield the same rows in batches of exactly ``rows``, but for the last one."""
+    held: list[pa.RecordBatch] = []
+    count = 0
+    for batch in batches:
+        count += batch.num_rows
+        held.append(batch)
+        del batch  # a wide one is not kept while the next is read
+        if count == rows and len(held) == 1:
+            yield held.pop()
+            count = 0
+            continue
+        while count >= rows:
+            whole = pa.concat_batches(held)
+            yield whole.slice(0, rows)
+            count -= rows
+            held = [whole.slice(rows)] if count else []
+    if count:
+        yield pa.concat_batches(held)

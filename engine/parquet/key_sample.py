@@ -1,0 +1,113 @@
+"""Heavy keys of a Parquet column that a join compares, from rows of all parts of its row groups.
+
+    key_statistics(spec, column, row_count) -> ColumnStatistics | None
+    spread_rows(spec, columns)              -> pa.Table | None
+
+The sample that a source takes when it is read is the begin of some row groups, of all columns: of a file that is sorted
+it shows the first keys only. A join wants to know its keys better, and of one column whole chunks can be decoded: at
+most CHUNK_BYTES and CHUNK_VALUES of them, from row groups spread over all. What was found is remembered for as long as
+the files stay as they are.
+
+Only distinct count and heavy keys are for use. None: nothing better than the first sample is to be had.
+
+Held by: tests/statistics/test_heavy_key_statistics.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from engine.expressions.schema_bridge import is_key_type
+from engine.graph.source_spec import ColumnStatistics, ParquetSource, SourceSplit
+from engine.parquet.footers import open_file
+from engine.parquet.page_check import check_pages
+from engine.parquet.residence import BUFFER_MAX
+from engine.parquet.source import plain_file_schema
+from engine.statistics.column_statistics import SpreadSample, sample_statistics
+
+#: decoded for one column, whatever the size of the source
+CHUNK_VALUES = 1 << 21
+CHUNK_BYTES = 8 << 20
+_GROUPS_MAX = 16
+_BATCH_ROWS = 65_536
+_REMEMBERED = 256
+
+
+def key_statistics(spec: ParquetSource, column: str, row_count: float) -> ColumnStatistics | None:
+    """Return what whole column chunks say of a key column, or None when they are too large or cannot be read.
+
+    Args:
+        spec: the source; its splits are row groups.
+        column: top-level column.
+        row_count: rows of the source.
+    """
+    groups = spread_splits(spec.splits)
+    try:
+        stamps = tuple(Path(group.path).stat().st_mtime_ns for group in groups)
+        return _sampled(groups, stamps, column, row_count)
+    except (OSError, pa.ArrowException):
+        # the job will say what is wrong with the file
+        return None
+
+
+def spread_rows(spec: ParquetSource, columns: Sequence[str]) -> pa.Table | None:
+    """Return rows of some columns from everywhere; None when their chunks are too large. Raises what pyarrow raises."""
+    return _rows(spread_splits(spec.splits), columns)
+
+
+def spread_splits(splits: Sequence[SourceSplit]) -> tuple[SourceSplit, ...]:
+    """Return a few splits from everywhere, as many as have CHUNK_VALUES rows together."""
+    count = min(_GROUPS_MAX, len(splits))
+    while count > 1:
+        chosen = tuple(splits[index * len(splits) // count] for index in range(count))
+        if sum(group.row_count for group in chosen) <= CHUNK_VALUES:
+            return chosen
+        count -= 1
+    return tuple(splits[:count])
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _sampled(
+    groups: tuple[SourceSplit, ...], _stamps: tuple[int, ...], column: str, row_count: float
+) -> ColumnStatistics | None:
+    rows = _rows(groups, [column])
+    return None if rows is None else sample_statistics([rows], row_count).get(column)
+
+
+def _rows(groups: Sequence[SourceSplit], columns: Sequence[str]) -> pa.Table | None:
+    sample = SpreadSample()
+    schema: pa.Schema | None = None
+    left_bytes, left_values = CHUNK_BYTES, CHUNK_VALUES
+    for group in groups:
+        with open_file(group.path, BUFFER_MAX) as file:
+            left_bytes -= sum(_chunk_bytes(file.metadata, group.start, column) for column in columns)
+            left_values -= group.row_count
+            fields = [plain_file_schema(file.schema_arrow).field(column) for column in columns]
+            if left_bytes < 0 or left_values < 0 or not all(is_key_type(field.type) for field in fields):
+                break
+            if schema is not None and schema.types != [field.type for field in fields]:
+                break  # files of several widths: those of the first one are enough for a sample
+            schema = pa.schema(fields)
+            check_pages(group.path, file.metadata, group.start, columns)
+            chunks = file.iter_batches(_BATCH_ROWS, row_groups=[group.start], columns=list(columns), use_threads=False)
+            for batch in chunks:
+                table = pa.Table.from_batches([batch]).select(columns)
+                plain_table = table if table.schema.equals(schema) else table.cast(schema)
+                (plain,) = plain_table.combine_chunks().to_batches()
+                sample.add(plain)
+    return None if schema is None or sample.widths else sample.table(schema)
+
+
+def _chunk_bytes(metadata: pq.FileMetaData, group: int, column: str) -> int:
+    """Return the decoded bytes of a column chunk as far as the footer knows them."""
+    chunks = metadata.row_group(group)
+    for index in range(chunks.num_columns):
+        chunk = chunks.column(index)
+        if chunk.path_in_schema == column:
+            return int(chunk.total_uncompressed_size)
+    return CHUNK_BYTES + 1

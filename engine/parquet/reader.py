@@ -1,0 +1,233 @@
+"""ParquetReader: a task's row groups as record batches, only the columns that are wanted.
+
+Batches are larger than elsewhere: every operator pays for a batch, and decoding costs the same for any size. A batch is
+made whole before it can be cut, so row groups are read one at a time, and how many rows pyarrow is asked for follows
+from their width: what the file says of the group (which is less than the truth where values repeat), or what was seen
+in the rows before.
+
+Arrow believes what the headers of pages say, so they are looked at before (page_check.py).
+
+What reading a row group holds is reserved before (residence.py). Where that is more than there is, because of
+its columns or because of other readers, it goes through a file, some columns after the others (column_passes.py). Pages
+of many very wide values are read value by value (wide_columns.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from engine.errors import DataError, SpillError
+from engine.graph.source_spec import ParquetSource, SourceSplit
+from engine.memory.arrow_share import LEAST_BYTES, Role, process_share
+from engine.parquet.column_passes import read_in_passes
+from engine.parquet.footers import open_shared
+from engine.parquet.page_check import check_pages
+from engine.parquet.residence import buffer_bytes, held_bytes
+from engine.parquet.wide_columns import plan_wide, read_wide
+from engine.records.arrow_functions import pc
+from engine.records.batch_limits import BATCH_BYTES_MAX, BATCH_ROWS_MAX
+from engine.records.bounded_batches import bounded_batches
+from engine.records.plain_types import plain_batch
+from engine.records.wide_rows import WIDE_BYTES, give_back, turn
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
+
+    from engine.iomanager.spill_space import SpillSpace
+
+#: rows of a batch, when they are narrow
+PARQUET_BATCH_ROWS_MAX = 65536
+#: bytes of a batch when there is very little memory for each reader
+BATCH_BYTES_MIN = 128 << 10
+_NARROW_COLUMNS = 16
+#: a row group of so many bytes of Arrow data leaves blocks that are given back
+_RELEASED_BYTES = 8 << 20
+
+
+class ParquetReader:
+    """Reads row groups; the order inside a split is that of the file."""
+
+    bad_rows = 0
+
+    def __init__(
+        self,
+        spec: ParquetSource,
+        splits: Sequence[SourceSplit],
+        new_space: Callable[[], SpillSpace] | None = None,
+    ) -> None:
+        self._spec = spec
+        self._splits = splits
+        self._new_space = new_space
+        #: what is reserved for the row group at hand
+        self._grant = ExitStack()
+        self._member = process_share.join(Role.READER)
+        self._file: pq.ParquetFile | None = None
+        #: held for other readers of the file
+        self._footer: pq.FileMetaData | None = None
+        self._path = ""
+        #: of the source's columns, where files have others
+        self._types = pa.ipc.read_schema(pa.py_buffer(spec.types_ipc)) if spec.types_ipc else None
+        #: of the batches that come out
+        self._schema: pa.Schema | None = None
+        self._row_bytes = 0.0
+        self.bytes_read = 0
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of all splits; DataError when a file cannot be read."""
+        for split in self._splits:
+            try:
+                yield from self._read_split(split)
+            except SpillError:
+                # An OSError too, but not about the file: columns were put aside.
+                raise
+            except (pa.ArrowInvalid, OSError) as error:
+                if isinstance(error, OSError) and error.errno is not None:
+                    # The system's error, not Arrow's about what is in the file.
+                    raise
+                reason = str(error).partition("\n")[0]
+                raise DataError(f"file {split.path}, row groups {split.start} to {split.end}: {reason}") from error
+
+    def _read_split(self, split: SourceSplit) -> Iterator[pa.RecordBatch]:
+        if split.path != self._path:
+            self._close_file()
+            self._file, self._footer = open_shared(
+                split.path, buffer_bytes(len(self._spec.columns)), self._spec.columns
+            )
+            self._path = split.path
+        assert self._file is not None
+        columns = list(self._spec.columns)
+        decoded_bytes = 0
+        for group in range(split.start, split.end):
+            check_pages(split.path, self._file.metadata, group, columns)
+            row_bytes = max(self._row_bytes, self._encoded_row_bytes(group, columns))
+            rows = self._rows_at_once(row_bytes, columns)
+            batches = self._batches(group, rows, columns)
+            rows_left = self._file.metadata.row_group(group).num_rows
+            while True:
+                with turn(row_bytes):
+                    batch = next(batches, None)
+                    if batch is None:
+                        break
+                    batch = self._arranged(batch, columns)
+                    rows_left -= batch.num_rows
+                    size_bytes = batch.nbytes
+                    if batch.num_rows:
+                        self._row_bytes = size_bytes / batch.num_rows
+                        decoded_bytes += size_bytes
+                    pieces = bounded_batches(batch, PARQUET_BATCH_ROWS_MAX, size_bytes)
+                    del batch
+                    if row_bytes >= WIDE_BYTES:
+                        give_back()
+                    yield from pieces
+                    if row_bytes >= WIDE_BYTES:
+                        # Before the turn ends: the next one begins with what this one took.
+                        give_back()
+            self._grant.close()
+            if rows_left:
+                # Arrow passes over pages whose headers are damaged, and says nothing of the rows.
+                raise pa.ArrowInvalid(f"row group {group} has {-rows_left:+} rows against what the file says of it")
+        self.bytes_read += split.size_bytes
+        # Decoding leaves blocks as large as column chunks behind. Small ones are worth keeping for the next row group.
+        if decoded_bytes >= _RELEASED_BYTES:
+            pa.default_memory_pool().release_unused()
+
+    def _batches(self, group: int, rows: int, columns: list[str]) -> Iterator[pa.RecordBatch]:
+        """Return a row group in plain batches; a single row is read at once, which keeps no page of it for later."""
+        assert self._file is not None
+        wide = plan_wide(self._path, self._file, group, columns, self._new_space)
+        if wide:
+            names = {column.field.name for column in wide}
+            others = [name for name in columns if name not in names]
+            try:
+                rest = self._batches_of(group, others, rows) if others else iter(())
+                yield from read_wide(wide, rest, self._file.metadata.row_group(group).num_rows)
+            finally:
+                for column in wide:
+                    column.close()
+            return
+        if self._file.metadata.row_group(group).num_rows != 1:
+            sizes = self._held_bytes(group, columns)
+            # A page that is opened is there twice for a moment.
+            wanted = sum(sizes.values()) + max(sizes.values(), default=0)
+            granted = self._grant.enter_context(process_share.reserved(wanted))
+            if granted or self._new_space is None or not columns:
+                yield from self._batches_of(group, columns, rows)
+            else:
+                read = partial(self._batches_of, group)
+                yield from read_in_passes(read, sizes, rows, self._new_space, process_share)
+            return
+        batches = self._file.read_row_group(group, columns=columns, use_threads=False).to_batches()
+        while batches:
+            yield plain_batch(batches.pop())
+
+    def _batches_of(self, group: int, columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
+        assert self._file is not None
+        batches = self._file.iter_batches(rows, row_groups=[group], columns=list(columns), use_threads=False)
+        yield from map(plain_batch, batches)
+
+    def _held_bytes(self, group: int, columns: list[str]) -> dict[str, int]:
+        """Return about what is held of each column while the row group is read."""
+        assert self._file is not None
+        metadata = self._file.metadata
+        if metadata.row_group(group).total_byte_size <= min(LEAST_BYTES // 2, self._member.part_bytes):
+            # No more than a batch: whether its pages are smaller is not worth a look at them.
+            return dict.fromkeys(columns, metadata.row_group(group).total_byte_size // max(1, len(columns)))
+        return held_bytes(self._path, metadata, group, columns)
+
+    def _rows_at_once(self, row_bytes: float, columns: list[str]) -> int:
+        """Return how many rows of a row group to ask for: about a batch of bytes."""
+        assert self._file is not None
+        rows_max = PARQUET_BATCH_ROWS_MAX
+        if self._row_bytes == 0.0:
+            schema = self._file.schema_arrow
+            if len(columns) > _NARROW_COLUMNS or not all(_is_fixed(schema.field(name).type) for name in columns):
+                rows_max = BATCH_ROWS_MAX
+        # Where many read at a time, batches are smaller: several of each reader are on their way.
+        batch_bytes = max(BATCH_BYTES_MIN, min(BATCH_BYTES_MAX, self._member.part_bytes))
+        return max(1, min(rows_max, int(batch_bytes / row_bytes) if row_bytes else rows_max))
+
+    def _encoded_row_bytes(self, group: int, columns: list[str]) -> float:
+        """Return the average width of a row of a group as the file has it, before compression."""
+        assert self._file is not None
+        metadata = self._file.metadata.row_group(group)
+        chunks = [metadata.column(index) for index in range(metadata.num_columns)]
+        wanted = [chunk for chunk in chunks if chunk.path_in_schema.partition(".")[0] in columns]
+        total = sum(chunk.total_uncompressed_size for chunk in wanted or chunks)
+        return float(total / max(1, metadata.num_rows))
+
+    def _arranged(self, batch: pa.RecordBatch, columns: list[str]) -> pa.RecordBatch:
+        """Return the columns in the order asked for, of the source's types, without the file's metadata."""
+        if not columns:
+            return batch.select([])
+        arrays = [batch.column(name) for name in columns]
+        if self._types is not None:
+            arrays = [
+                array if array.type == wanted else pc.cast(array, wanted)
+                for array, wanted in zip(arrays, (self._types.field(name).type for name in columns), strict=True)
+            ]
+        types = [array.type for array in arrays]
+        if self._schema is None or self._schema.types != types:
+            self._schema = pa.schema(list(zip(columns, types, strict=True)))
+        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+
+    def close(self) -> None:
+        """Close the open file."""
+        self._close_file()
+        self._member.close()
+
+    def _close_file(self) -> None:
+        self._grant.close()
+        if self._file is not None:
+            self._file.close()
+            self._file = self._footer = None
+            self._path = ""
+
+
+def _is_fixed(data_type: pa.DataType) -> bool:
+    """Whether values have a width of their own, of at most 16 bytes."""
+    return bool(pa.types.is_primitive(data_type) or pa.types.is_decimal128(data_type))

@@ -1,0 +1,152 @@
+"""Statistics of the columns of a Parquet source that a plan reads, from rows of a few of its row groups.
+
+    parquet_source(...) ─► footers: rows, nulls, minima, maxima, of every column
+    with_sample(spec, statistics, schema, columns) ─► widths, distinct values and heavy keys of these columns, too
+
+To have rows of a column its first page is opened whole, so columns that nobody reads are left alone. What was found is
+remembered for as long as the files stay as they are: a plan is explained and then run.
+
+Limits: of a file that is sorted the sample shows the begin of row groups; keys of joins are sampled better
+(``parquet_keys``). Columns of very wide values are not sampled.
+Held by: tests/connectors/test_columnar_sources.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from engine.errors import DataError
+from engine.graph.plan_schema import ColumnInfo, PlanSchema
+from engine.graph.source_spec import ColumnStatistics, ParquetSource, SourceSplit, SourceStatistics
+from engine.parquet.footers import open_file
+from engine.parquet.page_check import check_pages
+from engine.parquet.residence import chunks_of, parts
+from engine.records.plain_types import plain_schema
+from engine.statistics.column_statistics import WIDE_COLUMN_BYTES, sample_statistics
+
+#: rows of all sampled row groups together
+_SAMPLE_ROWS: Final = 8192
+_SAMPLE_GROUPS: Final = 8
+#: bytes of sampled rows at which sampling ends
+_SAMPLE_BYTES: Final = 8 << 20
+#: what columns take that are sampled at a time
+_SAMPLED_AT_ONCE_BYTES: Final = 16 << 20
+#: left to itself pyarrow reads the columns of a row group whole, for a few rows of a sample
+_BUFFER_BYTES: Final = 64 << 10
+_REMEMBERED: Final = 64
+
+
+class _Sample(msgspec.Struct, frozen=True):
+    """What sampled rows say: of each column, and the bytes of a row in memory."""
+
+    columns: dict[str, ColumnStatistics]
+    row_bytes: float
+    row_count: int
+
+
+def with_sample(
+    spec: ParquetSource, statistics: SourceStatistics, schema: PlanSchema, names: Collection[str]
+) -> SourceStatistics:
+    """Return statistics with what a sample says of some columns; what is known of them already stays.
+
+    A file that is gone, or that cannot be opened any more, is left to the job. Raises: DataError (a damaged page).
+    """
+    narrow = [
+        column.name
+        for column in schema.columns
+        if column.name in names and _width(column, statistics) <= WIDE_COLUMN_BYTES
+    ]
+    groups = sampled_groups(spec.splits)
+    if not groups or not narrow:
+        return statistics
+    try:
+        stamps = tuple(Path(group.path).stat().st_mtime_ns for group in groups)
+        sample = _sampled(groups, stamps, tuple(narrow), statistics.row_count or 0.0)
+    except OSError:
+        return statistics
+    columns = dict(statistics.columns)
+    for name in narrow:
+        columns[name] = _filled(columns.get(name, ColumnStatistics()), sample.columns.get(name, ColumnStatistics()))
+    others = sum(_width(column, statistics) for column in schema.columns if column.name not in narrow)
+    return msgspec.structs.replace(
+        statistics,
+        # What rows take in memory, which is what operators hold: encodings of a file make them up to ten times smaller.
+        size_bytes=(statistics.row_count or 0.0) * (sample.row_bytes + others),
+        origin=f"{statistics.origin}, sample of {sample.row_count} rows",
+        columns=columns,
+    )
+
+
+def sampled_groups(splits: Sequence[SourceSplit]) -> tuple[SourceSplit, ...]:
+    """Return a few row groups, spread over all."""
+    return tuple(splits[:: max(1, len(splits) // _SAMPLE_GROUPS)][:_SAMPLE_GROUPS])
+
+
+def _width(column: ColumnInfo, statistics: SourceStatistics) -> float:
+    known = statistics.columns.get(column.name)
+    measured = None if known is None else known.average_width_bytes
+    return float(column.width_bytes) if measured is None else measured
+
+
+def _filled(known: ColumnStatistics, sampled: ColumnStatistics) -> ColumnStatistics:
+    """Return what is known of a column, and of a sample what is not."""
+    changes: dict[str, object] = {"average_width_bytes": sampled.average_width_bytes}
+    if known.distinct_count is None:
+        changes["distinct_count"] = sampled.distinct_count
+    if known.null_fraction is None:
+        changes["null_fraction"] = sampled.null_fraction
+    if known.heavy_origin != "manifest":
+        changes["heavy_keys"] = sampled.heavy_keys
+    return msgspec.structs.replace(known, **changes)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _sampled(
+    groups: tuple[SourceSplit, ...], _stamps: tuple[int, ...], columns: tuple[str, ...], row_count: float
+) -> _Sample:
+    tables: list[pa.Table] = []
+    for group in groups:
+        tables.append(_group_sample(group, _SAMPLE_ROWS // len(groups), list(columns)))
+        if sum(table.nbytes for table in tables) >= _SAMPLE_BYTES:
+            break
+    rows = sum(table.num_rows for table in tables)
+    return _Sample(sample_statistics(tables, row_count), sum(table.nbytes for table in tables) / max(1, rows), rows)
+
+
+def _group_sample(group: SourceSplit, rows: int, columns: list[str]) -> pa.Table:
+    """Return the first rows of a row group, as plain types."""
+    try:
+        with open_file(group.path, _BUFFER_BYTES) as file:
+            check_pages(group.path, file.metadata, group.start, columns)
+            table = _first_rows(file, group.start, rows, columns)
+    except (pa.ArrowInvalid, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            # The system's error, not Arrow's about what is in the file.
+            raise
+        reason = str(error).partition("\n")[0]
+        raise DataError(f"file {group.path}, row group {group.start}: {reason}") from None
+    selected = table.select(columns).replace_schema_metadata()
+    plain = plain_schema(selected.schema)
+    return selected if selected.schema.equals(plain) else selected.cast(plain)
+
+
+def _first_rows(file: pq.ParquetFile, group: int, rows: int, columns: list[str]) -> pa.Table:
+    """Return the first rows of a row group, read some columns at a time: each holds a page and its dictionary."""
+    sizes = dict.fromkeys(columns, 0)
+    for name, chunk in chunks_of(file.metadata, group, columns):
+        sizes[name] += chunk.total_uncompressed_size
+    tables = []
+    for part in parts(columns, sizes, _SAMPLED_AT_ONCE_BYTES):
+        batches = file.iter_batches(rows, row_groups=[group], columns=part, use_threads=False)
+        tables.append(pa.Table.from_batches([next(iter(batches))]))
+    if len(tables) == 1:
+        return tables[0]
+    arrays = [column for table in tables for column in table.columns]
+    return pa.table(arrays, pa.schema([field for table in tables for field in table.schema]))

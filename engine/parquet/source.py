@@ -1,0 +1,256 @@
+"""The client's side of a Parquet source: row groups as splits, statistics from the footers.
+
+    parquet_source(path, reader="read_parquet") -> (ParquetSource, SourceStatistics, pa.Schema)
+
+All files must have the same columns, in any order. Where their types differ in width only, the wider holds for all:
+integers, floats, string and large_string, binary and large_binary, nulls and anything (``widened``).
+
+Row counts, minima, maxima and nulls come from the footers and are exact. Widths, distinct values and heavy keys come
+from a sample of rows, when it is known which columns a plan reads (``parquet_sample``). Encoded types (dictionaries,
+views) are read as plain ones.
+
+What is damaged is found when it is read, except for what would be allocated first: footers, and headers of the pages
+that are sampled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from engine.errors import DataError, PlanError, SchemaError
+from engine.expressions.common_type import common_type
+from engine.expressions.schema_bridge import to_plan_schema
+from engine.files.paths import PathLike, expand_paths
+from engine.graph.source_spec import ColumnStatistics, ParquetSource, SourceSplit, SourceStatistics
+from engine.parquet.footers import open_file
+from engine.parquet.page_check import check_pages
+from engine.parquet.sample import sampled_groups
+from engine.records.plain_types import plain_schema
+from engine.statistics.column_statistics import footer_bounds
+
+_BUFFER_BYTES = 64 << 10
+#: what Arrow raises for a type that it does not write; OSError where Parquet itself refuses its size
+_REFUSALS = (pa.ArrowNotImplementedError, pa.ArrowInvalid, OSError)
+
+
+def plain_file_schema(schema: pa.Schema) -> pa.Schema:
+    """Return the schema that rows of a file have in the engine: plain types, nullable, no metadata."""
+    return plain_schema(pa.schema([pa.field(field.name, field.type) for field in schema.remove_metadata()]))
+
+
+def stored_schema(schema: pa.Schema, writer: str) -> pa.Schema:
+    """Return the schema that rows have when they come back from Parquet; SchemaError names a column that it has not.
+
+    It is another one for date64, which comes back as date32, and for seconds: time32[s] and timestamp[s] come back in
+    milliseconds, which have no room for moments beyond some 292 million years.
+    """
+    for field in schema:
+        _check_lists(field, field.type, writer)
+    try:
+        stored = _written(schema)
+    except _REFUSALS:
+        for field in schema:
+            _check_stored(field, writer)
+        raise
+    return plain_file_schema(pq.read_schema(pa.BufferReader(stored)))
+
+
+def _written(schema: pa.Schema) -> pa.Buffer:
+    sink = pa.BufferOutputStream()
+    pq.ParquetWriter(sink, schema).close()
+    return sink.getvalue()
+
+
+def _check_lists(field: pa.Field, data_type: pa.DataType, writer: str) -> None:
+    """Raise SchemaError for a fixed-size list of no values: Arrow writes some wrong, and ends the process at others."""
+    if pa.types.is_fixed_size_list(data_type) and data_type.list_size == 0:
+        raise SchemaError(
+            f"{writer}: column {field.name!r} is {field.type}, and Parquet has no lists of a fixed size of 0; drop it,"
+            f" or make it {pa.list_(data_type.value_type)}"
+        )
+    if pa.types.is_nested(data_type):
+        for index in range(data_type.num_fields):
+            _check_lists(field, data_type.field(index).type, writer)
+
+
+def _check_stored(field: pa.Field, writer: str) -> None:
+    try:
+        _written(pa.schema([field]))
+    except _REFUSALS as error:
+        reason = str(error).partition("\n")[0].rstrip(".")
+        raise SchemaError(
+            f"{writer}: column {field.name!r} is {field.type}, which Parquet cannot store ({reason}); drop or cast it"
+        ) from None
+
+
+def open_parquet(path: str, reader: str, metadata: pq.FileMetaData | None = None) -> pq.ParquetFile:
+    """Open a Parquet file, without reading a footer that is known.
+
+    Raises: PlanError when it is none or its footer is damaged.
+    """
+    try:
+        return open_file(path, _BUFFER_BYTES, metadata)
+    except (pa.ArrowInvalid, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            # The system's error, not Arrow's about what is in the file.
+            raise PlanError(f"{reader}: {path} cannot be read: {error.strerror or error}") from None
+        reason = str(error).partition("\n")[0]
+        raise PlanError(f"{reader}: {path} is not a Parquet file ({reason})") from None
+
+
+def parquet_source(
+    path: PathLike | Iterable[PathLike], reader: str = "read_parquet"
+) -> tuple[ParquetSource, SourceStatistics, pa.Schema]:
+    """Return a Parquet source, its statistics and its schema.
+
+    Raises: PlanError (no such file, no Parquet), SchemaError (files that differ), DataError (damaged).
+    """
+    paths = expand_paths(path, reader)
+    schema: pa.Schema | None = None
+    found: list[pa.Schema] = []
+    splits: list[SourceSplit] = []
+    metadata: dict[str, pq.FileMetaData] = {}
+    for file_path in paths:
+        with open_parquet(file_path, reader) as file:
+            file_schema = plain_file_schema(file.schema_arrow)
+            found.append(file_schema)
+            schema = file_schema if schema is None else _widened_schema(schema, file_schema, paths[0], file_path)
+            metadata[file_path] = file.metadata
+            splits += _splits_of(file_path, file.metadata)
+    assert schema is not None
+    is_mixed = any(one.field(field.name).type != field.type for one in found for field in schema)
+    types_ipc = schema.serialize().to_pybytes() if is_mixed else b""
+    spec = ParquetSource(paths=paths, splits=tuple(splits), columns=tuple(schema.names), types_ipc=types_ipc)
+    _check_sampled(spec.splits, metadata, reader)
+    return spec, _statistics([metadata[file_path] for file_path in paths], schema), schema
+
+
+def _splits_of(path: str, metadata: pq.FileMetaData) -> list[SourceSplit]:
+    groups = [metadata.row_group(index) for index in range(metadata.num_row_groups)]
+    return [
+        SourceSplit(path, index, index + 1, max(1, group.total_byte_size), group.num_rows)
+        for index, group in enumerate(groups)
+        if group.num_rows
+    ]
+
+
+def _widened_schema(expected: pa.Schema, found: pa.Schema, first_path: str, path: str) -> pa.Schema:
+    """Return the expected schema with types that hold both, or raise SchemaError naming the first that differs."""
+    names = set(expected.names) ^ set(found.names)
+    if names:
+        raise SchemaError(f"{path}: columns differ from those of {first_path}: {', '.join(sorted(names))}")
+    fields = []
+    for field in expected:
+        other = found.field(field.name).type
+        wider = widened(field.type, other)
+        if wider is None:
+            raise SchemaError(
+                f"{path}: column {field.name!r} is {other}, in {first_path} it is {field.type}; read the files as two"
+                " data sets, cast one and unite them"
+            )
+        fields.append(field.with_type(wider))
+    return pa.schema(fields)
+
+
+def widened(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
+    """Return the type that values of both kinds of files keep their meaning in; None when there is none."""
+    if one == other:
+        return one
+    kinds = (pa.types.is_integer, pa.types.is_floating, _is_text, _is_bytes, pa.types.is_null)
+    alike = any(is_kind(one) and is_kind(other) for is_kind in kinds)
+    if not alike and not pa.types.is_null(one) and not pa.types.is_null(other):
+        return None
+    wider = common_type(one, other)
+    return wider if wider is not None and not (pa.types.is_integer(one) and pa.types.is_decimal(wider)) else None
+
+
+def _is_text(data_type: pa.DataType) -> bool:
+    return bool(pa.types.is_string(data_type) or pa.types.is_large_string(data_type))
+
+
+def _is_bytes(data_type: pa.DataType) -> bool:
+    return bool(pa.types.is_binary(data_type) or pa.types.is_large_binary(data_type))
+
+
+def _statistics(metadata: Sequence[pq.FileMetaData], schema: pa.Schema) -> SourceStatistics:
+    """Return what the footers say."""
+    row_count = sum(one.num_rows for one in metadata)
+    widths = _widths(metadata)
+    leaves = [_leaf_columns(one) for one in metadata]
+    columns: dict[str, ColumnStatistics] = {}
+    row_bytes = 0.0
+    for column in to_plan_schema(schema).columns:
+        width = float(column.width_bytes) if column.width_is_exact else widths.get(column.name, 0.0)
+        row_bytes += width
+        known = ColumnStatistics(average_width_bytes=None if column.width_is_exact else width)
+        columns[column.name] = _with_footer(known, metadata, leaves, column.name, row_count)
+    return SourceStatistics(float(row_count), row_count * row_bytes, "parquet metadata", is_exact=True, columns=columns)
+
+
+def _check_sampled(splits: Sequence[SourceSplit], metadata: Mapping[str, pq.FileMetaData], reader: str) -> None:
+    """Raise DataError where a page of the row groups that plans are made from cannot be what it says."""
+    for group in sampled_groups(splits):
+        footer = metadata[group.path]
+        try:
+            check_pages(group.path, footer, group.start, footer.schema.to_arrow_schema().names)
+        except (pa.ArrowInvalid, OSError) as error:
+            reason = str(error).partition("\n")[0]
+            raise DataError(f"{reader}: file {group.path}, row group {group.start}: {reason}") from None
+
+
+def _widths(metadata: Sequence[pq.FileMetaData]) -> dict[str, float]:
+    """Return the average width of each top-level column as the files have it, before compression."""
+    sizes: dict[str, int] = {}
+    for one in metadata:
+        for group in map(one.row_group, range(one.num_row_groups)):
+            for chunk in map(group.column, range(group.num_columns)):
+                name = chunk.path_in_schema.partition(".")[0]
+                sizes[name] = sizes.get(name, 0) + chunk.total_uncompressed_size
+    rows = max(1, sum(one.num_rows for one in metadata))
+    return {name: size / rows for name, size in sizes.items()}
+
+
+def _with_footer(
+    column: ColumnStatistics,
+    metadata: Sequence[pq.FileMetaData],
+    leaves: Sequence[dict[str, int]],
+    name: str,
+    row_count: int,
+) -> ColumnStatistics:
+    """Return statistics with what the footers know exactly of a top-level column."""
+    minima: list[Any] = []
+    maxima: list[Any] = []
+    nulls = 0
+    # Bounds of other types are of no use, and cost a Python object each.
+    is_simple = True
+    for one, columns in zip(metadata, leaves, strict=True):
+        for group_index in range(one.num_row_groups):
+            chunk = one.row_group(group_index).column(columns[name]) if name in columns else None
+            known = chunk.statistics if chunk is not None and chunk.is_stats_set else None
+            if known is None or not known.has_null_count:
+                return column
+            nulls += known.null_count
+            bounds = footer_bounds(known) if is_simple and known.has_min_max else None
+            if bounds is not None:
+                is_simple = all(isinstance(value, bool | int | float | str) for value in bounds)
+                minima.append(bounds[0])
+                maxima.append(bounds[1])
+            elif is_simple and known.num_values:
+                return column
+    result = msgspec.structs.replace(column, null_fraction=nulls / row_count if row_count else 0.0)
+    if minima and is_simple:
+        result = msgspec.structs.replace(result, minimum=min(minima), maximum=max(maxima))
+    return result
+
+
+def _leaf_columns(metadata: pq.FileMetaData) -> dict[str, int]:
+    """Return the index of each leaf column, in every row group of a file, by its path."""
+    if metadata.num_row_groups == 0:
+        return {}
+    group = metadata.row_group(0)
+    return {group.column(index).path_in_schema: index for index in range(group.num_columns)}

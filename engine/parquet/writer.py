@@ -1,0 +1,299 @@
+"""ParquetWriter: batches gathered into row groups, compressed by snappy.
+
+A row group is written when ROW_GROUP_ROWS rows or ROW_GROUP_BYTES bytes of Arrow data are gathered; about twice that
+much memory a sink holds. Where many are open, or Arrow's share is small, it is written earlier (``arrow_share``). A
+column whose values hardly repeat in the first batch gets no dictionary: building one only to give it up costs a fifth
+of the time of writing.
+
+Arrow keeps 860 bytes of each column of a row group until the file ends, and whoever reads the file has as much of it.
+So a file of many is full after CHUNKS_MAX, however large the data, and another one goes on.
+
+What the first batch decides holds for all row groups of a writer. Where very wide values come later, that writer ends
+and one that suits them goes on in the same file. The last footer, of all their row groups, is the file's:
+
+    PAR1  row groups  footer  PAR1 │ PAR1  row groups of wide values  footer  PAR1 │ PAR1  footer of both  PAR1
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from engine.errors import DataError, SchemaError
+from engine.memory.arrow_share import Role, process_share
+from engine.records.arrow_functions import pc
+from engine.records.bounded_batches import SmallBatches
+from engine.records.wide_rows import WIDE_BYTES, give_back, width_of
+
+ROW_GROUP_ROWS = 1 << 20
+ROW_GROUP_BYTES = 16 << 20
+#: bytes of a row group when there is very little memory
+ROW_GROUP_BYTES_MIN = 1 << 20
+#: columns of row groups in a file: 3.5 MB of a footer in memory, and 64 MB of a file or more when it has 64 columns
+CHUNKS_MAX = 4096
+#: row groups that a file has before it is full, however many columns they have
+GROUPS_MIN = 4
+#: a dictionary of a column ends at so many bytes, or at this part of what a writer may gather: while it is built, a
+#: table of up to 24 times its size finds the values
+_DICTIONARY_BYTES = 1 << 20
+_DICTIONARY_BYTES_MIN = 64 << 10
+_DICTIONARY_PART = 32
+#: about so many bytes of a column are a page; values are counted off for it 1024 at a time, unless they are wide
+_PAGE_BYTES = 1 << 20
+_VALUES_AT_ONCE = 1024
+#: batches of fewer bytes are put together: for the encoder the others are large enough
+_SMALL_BYTES = 16 << 10
+#: Arrow's unused memory goes back to the system after so many bytes
+RELEASED_BYTES = 128 << 20
+#: a column gets a dictionary when the first batch has fewer different values than this share of its rows
+DICTIONARY_RATIO = 0.5
+#: a column with a wider value in the first batch gets no dictionary and no statistics, for which the writer copies
+#: minimum and maximum six times
+NARROW_WIDTH_MAX = 4 << 10
+#: a column with a wider value in the first batch is not compressed: it would be in memory twice more, once for good
+PLAIN_WIDTH_MIN = 1 << 20
+
+#: Parquet's timestamps begin with milliseconds
+_SECONDS_MAX = (2**63 - 1) // 1000
+
+_VARIABLE = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
+
+
+class ParquetWriter:
+    """Writes one Parquet file; also one without rows has the schema. ``has_checksums``: one in each page."""
+
+    def __init__(
+        self, schema: pa.Schema, path: Path, compression: str = "snappy", *, has_checksums: bool = False
+    ) -> None:
+        self._schema = schema
+        self._path = path
+        self._compression = compression
+        self._has_checksums = has_checksums
+        #: of the row group, behind them those that are still small
+        self._held: list[pa.RecordBatch] = []
+        self._small = SmallBatches(bytes_min=_SMALL_BYTES)
+        self._held_rows = 0
+        self._held_bytes = 0
+        self._row_count = 0
+        self._chunk_count = 0
+        self._leaf_count = sum(_leaf_count(field.type) for field in schema)
+        self._unreleased_bytes = 0
+        path.touch(exist_ok=False)
+        # Arrow's own file: a Python one would have every page copied to bytes.
+        self._file = pa.OSFile(str(path), "wb")
+        self._member = process_share.join(Role.WRITER)
+        self._writer: pq.ParquetWriter | None = None
+        #: columns with values that are written as they are
+        self._huge: set[str] = set()
+        self._holds_wide = False
+        #: footers of writers that have ended
+        self._footers: list[pq.FileMetaData] = []
+
+    def _open(self) -> pq.ParquetWriter:
+        """Return the writer; the first batch, where there is one, says which columns get a dictionary."""
+        if self._writer is None:
+            first = _telling(self._held) if self._held else None
+            huge = self._huge = self._huge | _huge(first) if first is not None else set()
+            try:
+                self._writer = pq.ParquetWriter(
+                    self._file,
+                    self._schema,
+                    compression={path: "none" if path in huge else self._compression for path, _ in _leaves_of(first)}
+                    if huge and first is not None
+                    else self._compression,
+                    use_dictionary=_repeating(first, huge) if first is not None else False,
+                    write_statistics=_narrow(first, huge) if first is not None else False,
+                    write_page_index=False,
+                    write_page_checksum=self._has_checksums,
+                    # A page of the first version stays in memory until the next of its column.
+                    data_page_version="2.0" if huge else "1.0",
+                    dictionary_pagesize_limit=self._dictionary_bytes_max,
+                    write_batch_size=_values_at_once(first) if first is not None else _VALUES_AT_ONCE,
+                )
+            except (pa.ArrowNotImplementedError, pa.ArrowInvalid) as error:
+                self.abort()
+                raise SchemaError(f"write_parquet: {str(error).partition(chr(10))[0]}") from error
+        return self._writer
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the footer is as long as it should be."""
+        return self._chunk_count >= max(CHUNKS_MAX, GROUPS_MIN * self._leaf_count)
+
+    @property
+    def _group_bytes_max(self) -> int:
+        """Bytes of a row group: less where many are open, or there is little memory."""
+        return max(ROW_GROUP_BYTES_MIN, min(ROW_GROUP_BYTES, self._member.part_bytes))
+
+    @property
+    def _dictionary_bytes_max(self) -> int:
+        return max(_DICTIONARY_BYTES_MIN, min(_DICTIONARY_BYTES, self._member.part_bytes // _DICTIONARY_PART))
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Append rows."""
+        if batch.num_rows == 0:
+            return
+        self._held += self._small.add(batch)
+        self._held_rows += batch.num_rows
+        size_bytes = batch.nbytes
+        self._held_bytes += size_bytes
+        self._holds_wide |= width_of(size_bytes, batch.num_rows) >= WIDE_BYTES
+        if self._holds_wide or self._held_rows >= ROW_GROUP_ROWS or self._held_bytes >= self._group_bytes_max:
+            self._write_group()
+
+    def _write_group(self) -> None:
+        self._held += self._small.rest()
+        if not self._held:
+            return
+        self._unreleased_bytes += self._held_bytes
+        if self._holds_wide and self._writer is not None and not _huge(_telling(self._held)) <= self._huge:
+            self._end_writer()
+        table = pa.Table.from_batches(self._held, schema=self._schema)
+        try:
+            self._open().write_table(table, row_group_size=ROW_GROUP_ROWS)
+        except pa.ArrowInvalid as error:
+            raise _unfit(table, error) from None
+        self._row_count += self._held_rows
+        self._chunk_count += self._leaf_count * -(-self._held_rows // ROW_GROUP_ROWS)
+        is_wide = width_of(self._held_bytes, self._held_rows) >= WIDE_BYTES
+        self._held, self._held_rows, self._held_bytes, self._holds_wide = [], 0, 0, False
+        del table
+        if is_wide:
+            give_back()
+        # Encoding leaves large blocks behind, of use for the next row groups; in the end they only count as memory.
+        if self._unreleased_bytes >= RELEASED_BYTES:
+            pa.default_memory_pool().release_unused()
+            self._unreleased_bytes = 0
+
+    def _end_writer(self) -> None:
+        """Write a footer behind the row groups; another writer may go on behind it."""
+        assert self._writer is not None
+        self._writer.close()
+        self._footers.append(self._writer.writer.metadata)
+        self._writer = None
+        # A writer only begins at position 0. What it writes goes to the end all the same, and it asks where that is.
+        descriptor = self._file.fileno()
+        fcntl.fcntl(descriptor, fcntl.F_SETFL, fcntl.fcntl(descriptor, fcntl.F_GETFL) | os.O_APPEND)
+        os.lseek(descriptor, 0, os.SEEK_SET)
+
+    def finish(self) -> tuple[int, int, str]:
+        """Write what is gathered and the footer; return (rows, bytes, "")."""
+        self._write_group()
+        self._open()
+        self._end_writer()
+        if len(self._footers) > 1:
+            whole, *others = self._footers
+            for footer in others:
+                whole.append_row_groups(footer)
+            whole.write_metadata_file(self._file)
+        self._file.close()
+        self._member.close()
+        return self._row_count, self._path.stat().st_size, ""
+
+    def abort(self) -> None:
+        """Close and remove the file, unless it is finished."""
+        self._member.close()
+        self._held, self._small = [], SmallBatches(bytes_min=_SMALL_BYTES)
+        if not self._file.closed:
+            if self._writer is not None:
+                self._writer.close()
+            self._file.close()
+            self._path.unlink(missing_ok=True)
+
+
+def _unfit(table: pa.Table, error: Exception) -> Exception:
+    """Return the error that names column and value, where it is seconds that are no milliseconds; else Arrow's own."""
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        if pa.types.is_timestamp(column.type) and column.type.unit == "s":
+            seconds = pc.cast(column, pa.int64())
+            is_far = pc.or_(pc.greater(seconds, _SECONDS_MAX), pc.less(seconds, -_SECONDS_MAX))
+            far = pc.filter(seconds, is_far)
+            if len(far):
+                return DataError(
+                    f"write_parquet: column {name!r} is {column.type}: Parquet has no such unit, and {far[0]} are too"
+                    " many seconds for milliseconds; cast it to int64"
+                )
+    return error
+
+
+def _values_at_once(batch: pa.RecordBatch) -> int:
+    """Return after how many values the writer looks whether a page is full: a page is read whole."""
+    width = max((_width_max(leaf) for _, leaf in _leaves_of(batch)), default=0)
+    return max(1, min(_VALUES_AT_ONCE, _PAGE_BYTES // max(1, width)))
+
+
+def _telling(held: list[pa.RecordBatch]) -> pa.RecordBatch:
+    """Return the batch that says how the file is written: the first with a wide row, else the first."""
+    return next((each for each in held if width_of(each.nbytes, each.num_rows) >= WIDE_BYTES), held[0])
+
+
+def _repeating(batch: pa.RecordBatch, huge: set[str]) -> list[str] | bool:
+    """Return the columns whose values repeat, but for huge ones; Parquet judges the leaves of nested ones itself."""
+    if any(pa.types.is_nested(field.type) for field in batch.schema):
+        return [path for path, leaf in _leaves_of(batch) if _is_narrow(leaf)] if huge else True
+    names = []
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        least = DICTIONARY_RATIO * batch.num_rows
+        if name in huge:
+            continue
+        values = column.storage if isinstance(column, pa.ExtensionArray) else column
+        if pa.types.is_null(values.type) or (_is_narrow(values) and pc.count_distinct(values).as_py() < least):
+            names.append(name)
+    return names or False
+
+
+def _narrow(batch: pa.RecordBatch, huge: set[str]) -> list[str]:
+    """Return the columns that get statistics."""
+    columns = [each for each in zip(batch.schema.names, batch.columns, strict=True) if each[0] not in huge]
+    return [name for name, column in columns if not pa.types.is_nested(column.type) and _is_narrow(column)]
+
+
+def _huge(batch: pa.RecordBatch) -> set[str]:
+    """Return the columns, and leaves of nested ones, with values that are written as they are.
+
+    Compressed, or in a dictionary, they would be there twice more.
+    """
+    return {path for path, leaf in _leaves_of(batch) if _width_max(leaf) > PLAIN_WIDTH_MIN}
+
+
+def _leaves_of(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.Array]]:
+    """Yield what has values of its own: columns, and the leaves of nested ones under the paths that Parquet has."""
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        yield from _leaves(name, column)
+
+
+def _leaves(path: str, array: pa.Array) -> Iterator[tuple[str, pa.Array]]:
+    if pa.types.is_struct(array.type):
+        for index, field in enumerate(array.type):
+            yield from _leaves(f"{path}.{field.name}", array.field(index))
+    elif pa.types.is_map(array.type):
+        yield from _leaves(f"{path}.key_value.key", array.keys)
+        yield from _leaves(f"{path}.key_value.value", array.items)
+    elif pa.types.is_nested(array.type):
+        yield from _leaves(f"{path}.list.element", array.values)
+    else:
+        yield path, array
+
+
+def _leaf_count(data_type: pa.DataType) -> int:
+    """Return how many columns of a Parquet file a column is."""
+    if not pa.types.is_nested(data_type):
+        return 1
+    return sum(_leaf_count(data_type.field(index).type) for index in range(data_type.num_fields))
+
+
+def _is_narrow(column: pa.Array) -> bool:
+    """Whether no value of a column that is not nested, or of a leaf, is wide."""
+    return _width_max(column) <= NARROW_WIDTH_MAX
+
+
+def _width_max(column: pa.Array) -> int:
+    """Return the bytes of the longest value of variable width; 0 where widths are fixed."""
+    if not any(is_of(column.type) for is_of in _VARIABLE):
+        return 0
+    return int(pc.max(pc.binary_length(column)).as_py() or 0)

@@ -1,0 +1,1 @@
+"""CSV: splitting, reading, writing."""

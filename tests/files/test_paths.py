@@ -1,0 +1,67 @@
+"""Files, folders and globs become the files that are read, each once."""
+
+import pytest
+
+from engine.commit.output_check import check_outputs
+from engine.errors import PlanError
+from engine.files.paths import expand_paths, local_path
+from engine.graph.source_spec import SinkSpec
+
+
+@pytest.fixture
+def table(tmp_path):
+    for name in ("day=1/a.csv", "day=1/_SUCCESS", "day=2/b.csv", "day=2/.b.csv.crc"):
+        path = tmp_path / "table" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("1\n")
+    return tmp_path / "table"
+
+
+def names(path):
+    return [path.rpartition("/")[2] for path in expand_paths(path, "read_csv")]
+
+
+@pytest.mark.parametrize("pattern", ["**", "*", "*/*", "**/*.csv", "day=*", "day=[12]/"])
+def test_a_glob_that_matches_folders_and_what_is_in_them_gives_each_file_once(table, pattern):
+    assert names(table / pattern) == ["a.csv", "b.csv"]
+
+
+def test_a_folder_of_folders_is_told_how_to_be_read(table):
+    with pytest.raises(PlanError, match=r"holds no files, only folders such as day=1: .*'.*/table/\*\*' reads the"):
+        expand_paths(table, "read_csv")
+    (table.parent / "empty").mkdir()
+    with pytest.raises(PlanError, match=r"holds no files$"):
+        expand_paths(table.parent / "empty", "read_csv")
+
+
+@pytest.mark.parametrize("begin", ["file://", "file:", "file://localhost", "FILE://"])
+def test_a_url_of_a_file_is_a_path(table, begin):
+    (table / "two words.csv").write_text("1\n")
+    assert local_path(f"{begin}{table}/two%20words.csv", "read_csv") == str(table / "two words.csv")
+    assert names(f"{begin}{table}/*/*.csv") == ["a.csv", "b.csv"]
+    assert local_path((table / "ü *").as_uri(), "write_csv") == str(table / "ü *")
+
+
+def test_urls_of_other_places_are_refused_by_name(table):
+    with pytest.raises(PlanError, match=r"^read_csv\('s3://bucket/a.csv'\): s3:// is no place .* copy the data"):
+        expand_paths("s3://bucket/a.csv", "read_csv")
+    with pytest.raises(PlanError, match=r"'server' is another host; .* file:///"):
+        expand_paths("file://server/a.csv", "read_csv")
+
+
+def test_a_path_that_looks_like_a_url_and_exists_is_a_path(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "s3:").mkdir()
+    (tmp_path / "s3:" / "a.csv").write_text("1\n")
+    assert local_path("s3:/a.csv", "read_csv") == str(tmp_path / "s3:" / "a.csv")
+
+
+def test_a_removed_current_folder_is_named_where_a_path_needs_it(tmp_path, monkeypatch):
+    folder = tmp_path / "gone"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    folder.rmdir()
+    with pytest.raises(PlanError, match=r"read_csv\('x.csv'\): the current folder was removed"):
+        local_path("x.csv", "read_csv")
+    assert local_path(tmp_path, "read_csv") == str(tmp_path)
+    check_outputs([SinkSpec("csv", str(tmp_path / "out"), False)])

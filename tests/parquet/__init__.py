@@ -1,0 +1,1 @@
+"""Parquet: reading within bounds, writing."""

@@ -1,0 +1,111 @@
+"""Footers of Parquet files are shared by those that read a file at the same time, and by nobody else."""
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from engine.errors import DataError
+from engine.parquet import footers as parquet_footers
+from engine.parquet.footers import open_shared
+from engine.parquet.reader import ParquetReader
+from engine.parquet.source import parquet_source
+
+
+def test_readers_of_a_file_share_its_footer_while_it_is_open(tmp_path):
+    path = str(tmp_path / "t.parquet")
+    pq.write_table(pa.table({"a": range(10)}), path)
+    first, footer = open_shared(path, 1 << 16)
+    second, shared = open_shared(path, 1 << 16)
+    assert shared is footer
+    first.close()
+    assert second.read().column("a").to_pylist() == list(range(10))
+    second.close()
+    del first, second, footer, shared
+    third, footer = open_shared(path, 1 << 16)
+    assert footer.num_rows == 10
+    third.close()
+
+
+def test_a_file_that_was_replaced_has_a_footer_of_its_own(tmp_path):
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.table({"a": range(10)}), path)
+    first, old = open_shared(str(path), 1 << 16)
+    pq.write_table(pa.table({"a": range(20)}), tmp_path / "new.parquet")
+    (tmp_path / "new.parquet").replace(path)
+    second, new = open_shared(str(path), 1 << 16)
+    assert (old.num_rows, new.num_rows) == (10, 20)
+    assert (first.read().num_rows, second.read().num_rows) == (10, 20)
+    first.close()
+    second.close()
+
+
+def coded(path, table, **options):
+    """Return which columns of a file are read as numbers of a dictionary, and the rows as they are read."""
+    pq.write_table(table, path, **options)
+    file, _ = open_shared(str(path), 1 << 16, table.schema.names)
+    names = [field.name for field in file.schema_arrow if pa.types.is_dictionary(field.type)]
+    file.close()
+    spec, _, schema = parquet_source(path)
+    return names, pa.Table.from_batches(list(ParquetReader(spec, spec.splits)), schema)
+
+
+def test_few_texts_are_read_as_numbers(tmp_path):
+    rows = range(50_000)
+    few = [("1-URGENT", "2-HIGH", None, "")[row % 4] for row in rows]
+    table = pa.table(
+        {
+            "few": few,
+            "bytes": pa.array(few, pa.binary()),
+            "large": pa.array(few, pa.large_string()),
+            "coded": pa.array(few).dictionary_encode(),
+            "many": [str(row) for row in rows],
+            "number": [row % 4 for row in rows],
+            "list": [[text] for text in few],
+        }
+    )
+    names, found = coded(tmp_path / "t.parquet", table, row_group_size=20_000)
+    assert names == ["few", "bytes", "coded"]  # the third was a dictionary when it was written
+    assert found.equals(table.set_column(3, "coded", table["coded"].cast(pa.string())))
+    for other in ({"use_dictionary": False}, {"row_group_size": 4000}, {"dictionary_pagesize_limit": 4}):
+        names, found = coded(tmp_path / "t.parquet", table.select(["few"]), **other)
+        assert names == []
+        assert found.equals(table.select(["few"]))
+
+
+@pytest.mark.parametrize("compression", ["none", "snappy"])
+def test_a_damaged_page_of_few_texts_is_an_error_and_never_other_rows(tmp_path, compression):
+    path = tmp_path / "t.parquet"
+    table = pa.table({"few": [("1-URGENT", "2-HIGH", "5-LOW")[row % 7 % 3] for row in range(6000)]})
+    names, _ = coded(path, table, compression=compression, write_page_checksum=True)
+    assert names == ["few"]
+    data = path.read_bytes()
+    chunk = pq.read_metadata(path).row_group(0).column(0)
+    spec = parquet_source(path)[0]
+    wrong = 0
+    for place in range(chunk.total_compressed_size):
+        damaged = bytearray(data)
+        damaged[chunk.dictionary_page_offset + place] ^= 1 << place % 8
+        path.write_bytes(damaged)
+        try:
+            found = pa.Table.from_batches(list(ParquetReader(spec, spec.splits)))
+        except DataError:
+            wrong += 1
+        else:
+            assert found.equals(table)
+    assert wrong > chunk.total_compressed_size // 2
+
+
+def test_a_file_whose_footer_is_known_is_opened_once(tmp_path, monkeypatch):
+    path, opened = str(tmp_path / "rows.parquet"), []
+    table = pa.table({"text": [f"t{n % 7}" for n in range(10_000)], "number": range(10_000)})
+    pq.write_table(table, path, use_dictionary=["text"])
+    really_open = parquet_footers.open_file
+    monkeypatch.setattr(parquet_footers, "open_file", lambda *given: opened.append(given) or really_open(*given))
+    plain, footer = open_shared(path, 1 << 16, ["number"])
+    assert len(opened) == 1
+    coded, shared = open_shared(path, 1 << 16, ["text", "number"])
+    assert len(opened) == 2 and shared is footer
+    assert coded.schema_arrow.field("text").type == pa.dictionary(pa.int32(), pa.string())
+    assert coded.read().column("text").cast(pa.string()).to_pylist() == plain.read().column("text").to_pylist()
+    plain.close()
+    coded.close()

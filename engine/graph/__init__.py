@@ -16,7 +16,7 @@ pyarrow. So the same plan is explained, submitted, recovered, re-planned and tra
     operator_descriptor.py  physical operators of a chain
     stream_graph.py         StreamGraph: one node per physical operator, edges with partitioner and exchange mode
     chaining.py             which edges become a call instead of an exchange
-    alike_rows.py           how close together keys lie of which a join keeps a byte for each number
+    dictionary_limits.py    how close together keys must lie for a dictionary-encoded build side
     run_time_decision.py    what may be decided while a job runs, and the record of what was
     task_wait.py            what a task that makes no progress waits for
     contiguous_runs.py      sizes cut into pieces as equal as possible

@@ -12,14 +12,14 @@ entry_pages     pages of rows with links, as a plain struct
 hash_partition  one partition: resident or spilled, and its probe file
 partition_set   the partitions of one level, scatter, spill of the largest
 bloom_filter    keys of spilled rows, so that probe rows without match are not spilled
-hash_table      directory of tagged pointers, vectorised lookup
-dense_directory the same for keys that are numbers close together
-alike_rows      build rows that differ in such a key alone, kept once
-key_pages       cells by the number that is a key
+tagged_table      directory of tagged pointers, vectorised lookup
+dense_table the same for keys that are numbers close together
+dictionary_table      build rows that differ in such a key alone, kept once
+direct_pages       cells by the number that is a key
 probe_matches   the matches of a chunk of probe rows, as bounded pairs
 spill_sieve     probe rows of spilled partitions, taken before they are decoded
 pair_filter     asks the condition about candidate pairs
-copied_keys     the hashes of replicated keys, for kernels
+replicated_hashes the hashes of replicated keys, for kernels
 unmatched_rows  build rows without match, as output batches
 match_output    output batches from probe columns and build rows
 spilled_pair    a build file and its probe file: scatter again, or block-wise

@@ -29,7 +29,7 @@ from engine.join.entry_pages cimport (
     place_large,
     release_entries,
 )
-from engine.join.hash_table cimport HashTable
+from engine.join.tagged_table cimport TaggedTable
 from engine.join.join_side cimport JoinSide
 from engine.join.key_part cimport KeyPart
 from engine.join.partition_set cimport CHUNK_ROWS
@@ -68,7 +68,7 @@ cdef class BuildBlocks:
         free(self._rows)
         free(self._hashes)
 
-    cdef bint load(self, HashTable table) except -1:
+    cdef bint load(self, TaggedTable table) except -1:
         cdef EntryCursor cursor
         cdef int64_t count
         table.clear()
@@ -94,7 +94,7 @@ cdef class BuildBlocks:
         return True
 
     # Copy rows into memory until it is full (False) or the file ends (True).
-    cdef bint _fill(self, HashTable table) except -1 nogil:
+    cdef bint _fill(self, TaggedTable table) except -1 nogil:
         cdef int64_t count, index
         while True:
             if self._offset == self._size:
@@ -117,7 +117,7 @@ cdef class BuildBlocks:
                         self._recent.forget()
                     return False
 
-    cdef bint _place(self, HashTable table, uint8_t* row) noexcept nogil:
+    cdef bint _place(self, TaggedTable table, uint8_t* row) noexcept nogil:
         cdef int64_t size = row_size(row)
         cdef int64_t rows = self.entries.row_count
         cdef int64_t pages

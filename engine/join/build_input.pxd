@@ -3,7 +3,7 @@
 cimport cython
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
-from engine.join.alike_rows cimport AlikeRows
+from engine.join.dictionary_table cimport DictionaryTable
 from engine.join.join_side cimport JoinSide
 from engine.join.partition_set cimport PartitionSet
 from engine.join.recent_rows cimport RecentRows
@@ -21,7 +21,7 @@ cdef class BuildInput:
     cdef JoinSide _build
     cdef bint _keeps_null_keys
     cdef PartitionSet _level
-    cdef AlikeRows _alike            # takes rows as they come; None: the level does
+    cdef DictionaryTable _alike            # takes rows as they come; None: the level does
     cdef RecentRows _recent          # what came before is left out; None: every row counts
     cdef uint8_t* _block             # scratch of these: BLOCK_ROWS rows
     cdef uint32_t* _block_sizes
@@ -29,7 +29,7 @@ cdef class BuildInput:
     # Have rows go to another level, perhaps of the other side. recent: None, or one row of each key is enough.
     cdef int begin(self, JoinSide build, bint keeps_null_keys, PartitionSet level, RecentRows recent) except -1
     # Let these take the rows first, if they can.
-    cdef int let_alike(self, AlikeRows alike) except -1
+    cdef int let_alike(self, DictionaryTable alike) except -1
     # A batch of any number of rows.
     cdef int add_batch(self, ArrowBatch batch) except -1
     # Put addresses of contiguous rows behind count others that wait to be added; returns how many wait then.
@@ -39,7 +39,7 @@ cdef class BuildInput:
     # Add rows[:count], which are counted already or were here before.
     cdef int add_rows(self, int64_t count, bint count_nulls) except -1
     # The alike rows that have taken everything and are worth it, or None: all rows are in the level.
-    cdef AlikeRows finish(self)
+    cdef DictionaryTable finish(self)
     cdef int release(self) except -1
 
     cdef int _add_chunk(self, ArrowBatch batch, int64_t start, int64_t count) except -1

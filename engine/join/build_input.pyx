@@ -1,10 +1,10 @@
 """BuildInput: build rows on their way into a join's partitions.
 
     add_batch (Arrow)         ─┐
-    collect ─► add_collected  ─┼─► without null keys, unless somebody wants them ─┬─► AlikeRows, while they take all
-    add_rows                  ─┘                                                  └─► hashed, into the PartitionSet,
-                                                                                      without RecentRows where one row
-                                                                                      of each key is enough
+    collect ─► add_collected  ─┼─► without null keys, unless they are wanted ─┬─► DictionaryTable, while it takes all
+    add_rows                  ─┘                                              └─► hashed, into the PartitionSet,
+                                                                                  without RecentRows where one row
+                                                                                  of each key is enough
 
 Alike rows cost a fraction of others, so they are asked first; the first row that they do not take makes them give back
 what they have, and from then on rows go to partitions. A build side of less than ALIKE_ROWS_MIN rows is given back as
@@ -15,7 +15,7 @@ cimport cython
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
 
-from engine.join.alike_rows cimport AlikeRows
+from engine.join.dictionary_table cimport DictionaryTable
 from engine.join.entry_pages cimport next_rows_of_block
 from engine.join.join_side cimport JoinSide
 from engine.join.match_output cimport index_array
@@ -61,7 +61,7 @@ cdef class BuildInput:
         self._recent = recent
         return 0
 
-    cdef int let_alike(self, AlikeRows alike) except -1:
+    cdef int let_alike(self, DictionaryTable alike) except -1:
         # To take rows back, a level needs a page for each partition, for null keys and for the directory.
         if alike.open(self._level.fan_out + 3, self._recent is not None):
             self._alike = alike
@@ -198,8 +198,8 @@ cdef class BuildInput:
                 return 0
             self._level.add_rows(rows, count, self.hashes, NULL)
 
-    cdef AlikeRows finish(self):
-        cdef AlikeRows alike
+    cdef DictionaryTable finish(self):
+        cdef DictionaryTable alike
         if self._alike is not None and self._alike.row_count < ALIKE_ROWS_MIN:
             self._give_up_alike()
         alike = self._alike

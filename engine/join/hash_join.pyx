@@ -38,10 +38,10 @@ from libc.string cimport memset
 
 import pyarrow as pa
 
-from engine.join.alike_rows cimport AlikeRows
+from engine.join.dictionary_table cimport DictionaryTable
 from engine.join.build_blocks cimport BuildBlocks
 from engine.join.build_input cimport BuildInput
-from engine.join.copied_keys cimport CopiedKeys
+from engine.join.replicated_hashes cimport ReplicatedHashes
 from engine.join.hash_partition cimport HashPartition
 from engine.join.join_roles cimport JoinRoles
 from engine.join.join_side cimport JoinSide
@@ -102,7 +102,7 @@ cdef class HashJoin:
         build = JoinSide(build_schema, build_keys, value_owner or space)
         probe = JoinSide(probe_schema, probe_keys, value_owner or space)
         left, right = (build, probe) if build_is_left else (probe, build)
-        copies = None if replicated is None else CopiedKeys(replicated.hashes)
+        copies = None if replicated is None else ReplicatedHashes(replicated.hashes)
         copies_are_left = replicated is not None and replicated.is_build == build_is_left
         self._arguments = (output, output_schema, pool, condition, copies, copies_are_left)
         self._how = how
@@ -119,7 +119,7 @@ cdef class HashJoin:
         self._level.fill_early(self._roles.table)
         self._input = BuildInput(self._roles.build, self._roles.emits.unmatched_build, self._level, self._recent_rows())
         if self._row_limit < 0 and not self._has_copies and self._roles.may_be_alike():
-            self._input.let_alike(AlikeRows(pool, self._roles.build, self._roles.probe))
+            self._input.let_alike(DictionaryTable(pool, self._roles.build, self._roles.probe))
 
     @property
     def build_rows(self):
@@ -128,12 +128,12 @@ cdef class HashJoin:
 
     @property
     def has_dense_keys(self):
-        """Whether build rows are found by the number that is their key (``dense_directory``)."""
+        """Whether build rows are found by the number that is their key (``dense_table``)."""
         return self._roles.table.dense.is_open()
 
     @property
     def alike_count(self):
-        """Rows that stand for all build rows, where these differ in their key alone (``alike_rows``); else 0."""
+        """Rows that stand for all build rows, where these differ in their key alone (``dictionary_table``); else 0."""
         return self._roles.table.alike.alike_count if self._roles.table.is_alike else 0
 
     @property

@@ -3,8 +3,8 @@
 cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
-from engine.join.copied_keys cimport CopiedKeys
-from engine.join.hash_table cimport HashTable
+from engine.join.replicated_hashes cimport ReplicatedHashes
+from engine.join.tagged_table cimport TaggedTable
 from engine.join.join_side cimport JoinSide
 from engine.join.match_output cimport MatchOutput
 from engine.join.pair_filter cimport PairFilter
@@ -18,10 +18,10 @@ cdef class JoinRoles:
     cdef JoinSide probe
     cdef bint build_is_left
     cdef Emits emits
-    cdef HashTable table
+    cdef TaggedTable table
     cdef MatchOutput output
     cdef PairFilter condition           # None: equal keys are enough
-    cdef CopiedKeys probe_copies        # None: no probe row is a copy
+    cdef ReplicatedHashes probe_copies        # None: no probe row is a copy
     cdef PagePool _pool
 
     # Whether build rows carry the matched bit: such a table belongs to one join.

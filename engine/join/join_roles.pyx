@@ -15,11 +15,11 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
-from engine.join.alike_rows cimport AlikeRows
-from engine.join.copied_keys cimport CopiedKeys
+from engine.join.dictionary_table cimport DictionaryTable
+from engine.join.replicated_hashes cimport ReplicatedHashes
 from engine.join.entry_pages cimport LINK_NUMBER_SHIFT, LINK_SIZE, EntryCursor, next_entries, row_link
 from engine.join.hash_partition cimport HashPartition
-from engine.join.hash_table cimport HashTable
+from engine.join.tagged_table cimport TaggedTable
 from engine.join.join_side cimport JoinSide
 from engine.join.match_output cimport MatchOutput
 from engine.join.pair_filter cimport PairFilter
@@ -38,7 +38,7 @@ cdef class JoinRoles:
     """Build and probe of one join; the methods are for the join (see the .pxd)."""
 
     def __cinit__(self, how, JoinSide left not None, JoinSide right not None, bint build_is_left, output, output_schema,
-                  PagePool pool not None, condition, CopiedKeys copies, bint copies_are_left):
+                  PagePool pool not None, condition, ReplicatedHashes copies, bint copies_are_left):
         emitted = emission(how, build_is_left)
         self.emits.pairs = emitted.pairs
         self.emits.matched_probe = emitted.matched_probe
@@ -48,7 +48,7 @@ cdef class JoinRoles:
         self.build_is_left = build_is_left
         self.build, self.probe = (left, right) if build_is_left else (right, left)
         self._pool = pool
-        self.table = HashTable(pool, self.build, self.probe)
+        self.table = TaggedTable(pool, self.build, self.probe)
         columns = [self._source_of((side == 0) == build_is_left, column) for side, column in output]
         self.output = MatchOutput(self.build, self.probe, columns, output_schema)
         if condition is not None:
@@ -81,7 +81,7 @@ cdef class JoinRoles:
             self.condition is None or not self.condition.columns.has_build_column(key))
 
     cdef int keep_alike(self) except -1:
-        cdef AlikeRows alike = self.table.alike
+        cdef DictionaryTable alike = self.table.alike
         cdef int32_t number
         for number in range(1, alike.alike_count + 1):
             row_link(alike.rows[number])[0] = <uint64_t>(number - 1) << LINK_NUMBER_SHIFT

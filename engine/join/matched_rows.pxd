@@ -5,7 +5,7 @@ from libc.stdint cimport int64_t, uint8_t, uint64_t
 
 from engine.iomanager.spill_reader cimport SpillReader
 from engine.iomanager.spill_writer cimport SpillWriter
-from engine.join.copied_keys cimport CopiedKeys
+from engine.join.replicated_hashes cimport ReplicatedHashes
 from engine.join.probe_matches cimport ProbeMatches
 
 
@@ -29,4 +29,5 @@ cdef class MatchedRows:
 
 # What counts as matched before: rows that matched in earlier passes (matched, or None), and copies (or None). Those
 # that match now are written, unless a condition has yet to decide.
-cdef int recall_matches(ProbeMatches matches, MatchedRows matched, CopiedKeys copies, bint has_condition) except -1
+cdef int recall_matches(ProbeMatches matches, MatchedRows matched, ReplicatedHashes copies,
+                        bint has_condition) except -1

@@ -96,7 +96,8 @@ cdef class MatchedRows:
         return 0
 
 
-cdef int recall_matches(ProbeMatches matches, MatchedRows matched, CopiedKeys copies, bint has_condition) except -1:
+cdef int recall_matches(ProbeMatches matches, MatchedRows matched, ReplicatedHashes copies,
+                        bint has_condition) except -1:
     cdef int64_t index
     if matched is not None:
         matched.read(matches.matched_before, matches.count)

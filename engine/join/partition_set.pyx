@@ -42,7 +42,7 @@ from engine.join.entry_pages cimport (
     place_row,
 )
 from engine.join.hash_partition cimport HashPartition
-from engine.join.hash_table cimport HashTable
+from engine.join.tagged_table cimport TaggedTable
 from engine.join.join_side cimport JoinSide
 from engine.memory.page_pool cimport PagePool, take_for_row
 from engine.memory.status cimport STATUS_FULL, STATUS_OK
@@ -104,7 +104,7 @@ cdef class PartitionSet:
         free(self._hashes)
         free(self._filtered)
 
-    cdef int fill_early(self, HashTable table) except -1:
+    cdef int fill_early(self, TaggedTable table) except -1:
         if self._row_limit < 0:
             self._early = table
         return 0
@@ -377,7 +377,7 @@ cdef class PartitionSet:
                 self.filter.add_all(<const uint64_t*>entries.pages[page].memory, entries.pages[page].used >> 3)
 
     # Take the directory's pages, spilling until it and the rows fit.
-    cdef int _reserve(self, HashTable table) except -1:
+    cdef int _reserve(self, TaggedTable table) except -1:
         cdef int status
         cdef int32_t index
         cdef int64_t rows
@@ -401,7 +401,7 @@ cdef class PartitionSet:
                 self.filter.give_up()
         return 0
 
-    cdef int finish_build(self, HashTable table) except -1:
+    cdef int finish_build(self, TaggedTable table) except -1:
         cdef int32_t index
         cdef int64_t count
         cdef EntryCursor cursor

@@ -17,7 +17,7 @@ optimizer.
     estimates.py             rows, bytes and columns of every operator (``engine.statistics`` has what they are made of)
     properties.py            how the rows of a result are spread and ordered
     join_alternatives.py     which pairs of ship strategies are correct for a join, and its local variants
-    alike_builds.py          how large the table of a join is whose build rows differ in their key alone
+    dictionary_builds.py     how large the table of a join is whose build side can be dictionary-encoded
     join_estimates.py        how many rows a join returns
     join_translation.py      a join as physical operators, with the coalesced keys of a full join
     column_lineage.py        what becomes of column statistics on the way

@@ -15,8 +15,8 @@ from collections.abc import Iterable
 from engine.errors import PlanError
 from engine.graph.plan import Join, JoinHint, JoinType, PlanNode
 from engine.graph.ship_strategy import PartitionerSpec, ShipStrategy
-from engine.optimizer.alike_builds import table_bytes
 from engine.optimizer.candidates import FORWARD, Candidate, CandidateInput, JoinReport, Shipping, move
+from engine.optimizer.dictionary_builds import table_bytes
 from engine.optimizer.heavy_keys import JoinSides, split_heavy_keys
 from engine.optimizer.join_alternatives import (
     FF,
@@ -131,7 +131,7 @@ def _candidate(
         _ship(pair.left, left, join.left_keys, parallelism),
         _ship(pair.right, right, join.right_keys, parallelism),
     )
-    table = _alike_table(join, strategy, left, right)
+    table = _dictionary_table(join, strategy, left, right)
     if table is not None:
         shippings = _with_reason(shippings, strategy, join, table)
     sides = JoinSides(shippings, (left.estimates, right.estimates))
@@ -151,8 +151,8 @@ def _candidate(
     )
 
 
-def _alike_table(join: Join, strategy: LocalStrategy, left: Candidate, right: Candidate) -> float | None:
-    """Return the expected bytes of a table whose rows differ in their key alone, None when it is none."""
+def _dictionary_table(join: Join, strategy: LocalStrategy, left: Candidate, right: Candidate) -> float | None:
+    """Return the expected bytes of a dictionary-encoded build side, None when it is not expected to be one."""
     if strategy is LocalStrategy.SORT_MERGE:
         return None
     builds_left = strategy is LocalStrategy.HASH_BUILD_FIRST
@@ -165,7 +165,7 @@ def _with_reason(
     """Say of the built side how small its table will be."""
     left, right = shippings
     keys = join.left_keys if strategy is LocalStrategy.HASH_BUILD_FIRST else join.right_keys
-    reason = f"rows differ in {keys[0]} alone: a table of {size_text(table)}"
+    reason = f"dictionary-encoded build side: rows differ in {keys[0]} alone, a table of {size_text(table)}"
     if strategy is LocalStrategy.HASH_BUILD_FIRST:
         return left._replace(reason=left.reason or reason), right
     return left, right._replace(reason=right.reason or reason)

@@ -1,4 +1,4 @@
-# DenseDirectory: build rows by the number that is their key, where the keys lie close together.
+# DenseTable: build rows by the number that is their key, where the keys lie close together.
 #
 #     cell of a key      uint32: (row - origin) / 8 of the first row with this key; 0: there is none
 
@@ -6,15 +6,15 @@ cimport cython
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
 from engine.join.entry_pages cimport EntryPages
-from engine.join.key_pages cimport KeyPages
+from engine.join.direct_pages cimport DirectPages
 from engine.memory.page_pool cimport PagePool
 from engine.records.arrow_batch cimport ArrowBatch
 
 
 @cython.final
-cdef class DenseDirectory:
+cdef class DenseTable:
     cdef PagePool _pool
-    cdef KeyPages _cells                 # of uint32
+    cdef DirectPages _cells                 # of uint32
     cdef uint64_t _lowest                # words of the keys seen by may_take
     cdef uint64_t _highest
     cdef bint _is_bounded                # rows come after may_take
@@ -29,11 +29,11 @@ cdef class DenseDirectory:
     cdef int open(self) noexcept nogil
     # Insert rows with links of zero; returns how many keys are new, or -1: the rows do not fit, clear() comes next.
     cdef int64_t insert(self, uint8_t** rows, int64_t count) noexcept nogil
-    # As HashTable.lookup, without hashes.
+    # As TaggedTable.lookup, without hashes.
     cdef void lookup(self, ArrowBatch batch, int64_t start, const int64_t* positions, int64_t count,
                      uint8_t** heads) noexcept nogil
     # Look up in the rows of another one, which must stay as it is until clear().
-    cdef int borrow(self, DenseDirectory owner) except -1
+    cdef int borrow(self, DenseTable owner) except -1
     cdef void clear(self) noexcept nogil
 
     cdef bint _is_near(self, const EntryPages* entries) noexcept nogil

@@ -1,6 +1,6 @@
-"""CopiedKeys: the hashes of replicated keys (``replicated_keys.py``), as a set that kernels ask without the GIL.
+"""ReplicatedHashes: the hashes of replicated keys (``replicated_keys.py``), as a set that kernels ask without the GIL.
 
-    CopiedKeys(hashes) ─► contains(hash)        open addressing, at most half full
+    ReplicatedHashes(hashes) ─► contains(hash)        open addressing, at most half full
 
 A row of a copied key counts as one that has already matched: a copied build row carries the matched bit from the moment
 it is in the table, a copied probe row the flag of an earlier pass. So it joins, and is never returned for its own sake.
@@ -14,7 +14,7 @@ from libc.stdlib cimport calloc, free
 
 
 @cython.final
-cdef class CopiedKeys:
+cdef class ReplicatedHashes:
     """A set of 64-bit hashes."""
 
     def __cinit__(self, hashes):

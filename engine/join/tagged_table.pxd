@@ -1,4 +1,4 @@
-# HashTable: a directory of tagged pointers over rows that lie in pages.
+# TaggedTable: a directory of tagged pointers over rows that lie in pages.
 #
 #     cell = 63..48 tag (low 16 bits of the hash)   47..0 row pointer        0: empty
 #     the directory is an array of pages of cells; linear probing runs over page ends and wraps at the end
@@ -6,9 +6,9 @@
 cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
-from engine.join.alike_rows cimport AlikeRows
-from engine.join.copied_keys cimport CopiedKeys
-from engine.join.dense_directory cimport DenseDirectory
+from engine.join.dictionary_table cimport DictionaryTable
+from engine.join.replicated_hashes cimport ReplicatedHashes
+from engine.join.dense_table cimport DenseTable
 from engine.join.entry_pages cimport EntryPages
 from engine.join.join_side cimport JoinSide
 from engine.memory.page_pool cimport PagePool
@@ -29,16 +29,16 @@ cdef extern from *:
 
 
 @cython.final
-cdef class HashTable:
+cdef class TaggedTable:
     cdef PagePool _pool
     cdef JoinSide _build
     cdef KeyEquality _build_equality     # build rows among themselves
     cdef KeyEquality _probe_equality     # probe batch with build rows
     cdef bint _hash_is_key               # equal hashes are equal keys
-    cdef DenseDirectory dense            # in place of the pages below, where it is open
-    cdef AlikeRows alike                 # in place of rows and all that, where is_alike
+    cdef DenseTable dense            # in place of the pages below, where it is open
+    cdef DictionaryTable alike                 # in place of rows and all that, where is_alike
     cdef bint is_alike
-    cdef CopiedKeys copies               # rows of these keys are inserted as matched; None: there are none
+    cdef ReplicatedHashes copies               # rows of these keys are inserted as matched; None: there are none
     cdef uint64_t** _pages
     cdef int64_t _page_count
     cdef bint _is_borrowed               # the pages are another table's
@@ -66,7 +66,7 @@ cdef class HashTable:
     # Insert rows as they come, before anything is reserved. False: clear() comes next, and links that are not zero.
     cdef bint insert_early(self, uint8_t** rows, int64_t count) noexcept nogil
     # Have what this one has taken, all build rows, as rows of this table, which gives them back.
-    cdef int take_alike(self, AlikeRows alike) except -1
+    cdef int take_alike(self, DictionaryTable alike) except -1
     # Whether insert and lookup read hashes.
     cdef bint needs_hashes(self) noexcept nogil
     # Rows must have links (entry_pages.pxd) that are zero; count of all inserts <= rows of reserve.
@@ -76,7 +76,7 @@ cdef class HashTable:
                      const uint64_t* hashes, uint8_t** heads) noexcept nogil
     cdef void clear(self) noexcept nogil
     # Look up in the rows of another table, which must stay as it is until clear().
-    cdef int borrow(self, HashTable owner) except -1
+    cdef int borrow(self, TaggedTable owner) except -1
 
     cdef int64_t _next_block(self, const int64_t* positions, int64_t* begin, int64_t count,
                              const uint64_t* hashes) noexcept nogil

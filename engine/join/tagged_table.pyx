@@ -1,4 +1,4 @@
-"""HashTable: finds the build rows of a probe batch through a compact directory of tagged pointers.
+"""TaggedTable: finds the build rows of a probe batch through a compact directory of tagged pointers.
 
     insert_early(rows) ... or, when all are there:
     reserve(rows) │ reserve_dense(partitions) ─► insert(rows, hashes) ... ─► lookup(batch, ...) ... ─► clear()
@@ -12,9 +12,9 @@ rows costs one cell and one comparison for each probe row. A tag that differs sa
 in 65536. ``lookup`` works on blocks of 1024 rows in rounds: cells are prefetched, then walked to the first equal tag,
 then the keys of all candidates are compared column by column; the few with another key walk on in the next round.
 
-Where the key is a number and the keys lie close together, a ``DenseDirectory`` takes the place of cells, tags, hashes
-and comparisons (``insert_early``, ``reserve_dense``); where rows differ in that key alone, ``AlikeRows`` do, which take
-rows before they are rows of a partition (``take_alike``).
+Where the key is a number and the keys lie close together, a ``DenseTable`` takes the place of cells, tags, hashes
+and comparisons (``insert_early``, ``reserve_dense``); where rows differ in that key alone, a ``DictionaryTable`` does,
+which takes rows before they are rows of a partition (``take_alike``).
 
 Rows of a table that is stored in the order of its key come in runs of one key. Where the hash is a bijection of the key
 (``JoinSide.hash_is_key``), only the first row of a run is looked up; the others get what it found.
@@ -35,9 +35,9 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
 
-from engine.join.alike_rows cimport AlikeRows
-from engine.join.copied_keys cimport CopiedKeys
-from engine.join.dense_directory cimport DenseDirectory
+from engine.join.dictionary_table cimport DictionaryTable
+from engine.join.replicated_hashes cimport ReplicatedHashes
+from engine.join.dense_table cimport DenseTable
 from engine.join.entry_pages cimport LINK_MATCHED, LINK_POINTER, EntryPages, row_link, set_next_of_key
 from engine.join.join_side cimport JoinSide
 from engine.memory.page_pool cimport PagePool
@@ -53,7 +53,7 @@ cdef enum:
 
 
 @cython.final
-cdef class HashTable:
+cdef class TaggedTable:
     """The table of one join level; the methods are kernels (see the .pxd)."""
 
     def __cinit__(self, PagePool pool not None, JoinSide build not None, JoinSide probe not None):
@@ -61,7 +61,7 @@ cdef class HashTable:
         self._pool = pool
         self._build = build
         self._hash_is_key = probe.hash_is_key
-        self.dense = DenseDirectory(pool, build, probe)
+        self.dense = DenseTable(pool, build, probe)
         build_keys = [build.keys[position] for position in range(build.key_count)]
         probe_keys = [probe.keys[position] for position in range(probe.key_count)]
         self._build_equality = KeyEquality(build.codec, build_keys, build.codec, build_keys)
@@ -147,7 +147,7 @@ cdef class HashTable:
     cdef bint needs_hashes(self) noexcept nogil:
         return not (self.dense.is_open() or self.is_alike) or self.copies is not None
 
-    cdef int take_alike(self, AlikeRows alike) except -1:
+    cdef int take_alike(self, DictionaryTable alike) except -1:
         cdef int32_t number
         self.alike = alike
         self.is_alike = True
@@ -285,7 +285,7 @@ cdef class HashTable:
                 pending += 1
         return pending
 
-    cdef int borrow(self, HashTable owner) except -1:
+    cdef int borrow(self, TaggedTable owner) except -1:
         self.clear()
         self._is_borrowed = True
         self.dense.borrow(owner.dense)

@@ -1,4 +1,4 @@
-# KeyPages: cells by the number that is a row's key, in pages of a pool.
+# DirectPages: cells by the number that is a row's key, in pages of a pool.
 
 cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
@@ -9,7 +9,7 @@ from engine.records.arrow_batch cimport ArrowBatch, ColumnView
 
 
 @cython.final
-cdef class KeyPages:
+cdef class DirectPages:
     cdef int32_t width          # bytes of the key on both sides; 0: keys are not one integer
     cdef int32_t slot           # where it lies in a build row
     cdef int32_t column         # of the probe batch
@@ -32,15 +32,15 @@ cdef class KeyPages:
     # Give a page back, its cells with it.
     cdef void drop(self, uint64_t index) noexcept nogil
     # Read the pages of another one, which must stay as it is until clear().
-    cdef void borrow(self, KeyPages owner) noexcept nogil
+    cdef void borrow(self, DirectPages owner) noexcept nogil
     cdef void clear(self) noexcept nogil
 
-# The page of a page number; NULL: there is none. Loops over keys have these fields of their KeyPages at hand.
+# The page of a page number; NULL: there is none. Loops over keys have these fields of their DirectPages at hand.
 cdef inline uint8_t* page_of(uint8_t** pages, uint64_t first, uint64_t size, uint64_t number) noexcept nogil:
     number -= first
     return pages[number] if number < size else NULL
 
 # The keys of a probe batch from a row on, width bytes each.
-cdef inline const uint8_t* probe_keys(KeyPages cells, ArrowBatch batch, int64_t start) noexcept nogil:
+cdef inline const uint8_t* probe_keys(DirectPages cells, ArrowBatch batch, int64_t start) noexcept nogil:
     cdef const ColumnView* column = &batch.columns[cells.column]
     return column.values + (column.offset + start) * cells.width

@@ -1,10 +1,10 @@
-"""KeyPages: cells by the number that is a row's key, in pages of a pool, of which those exist that have keys.
+"""DirectPages: cells by the number that is a row's key, in pages of a pool, of which those exist that have keys.
 
     key ── with its sign bit turned over ──► number ─┬─ upper bits ──► pages[upper - first] ─► page of cells, or NULL
                                                      └─ lower bits ──► cell in it
 
 For one key that is an integer, date, time or the like, of the same type on both sides. What a cell is, its owners say
-(``dense_directory``, ``alike_rows``); 0 is an empty one.
+(``dense_table``, ``dictionary_table``); 0 is an empty one.
 
 Invariants: a page comes empty and goes back with clear(). Reading writes nothing: any number of threads.
 """
@@ -23,7 +23,7 @@ cdef enum:
 
 
 @cython.final
-cdef class KeyPages:
+cdef class DirectPages:
     """Pages of cells of cell_bytes; the methods are kernels (see the .pxd)."""
 
     def __cinit__(self, PagePool pool not None, JoinSide build not None, JoinSide probe not None, int32_t cell_bytes):
@@ -84,7 +84,7 @@ cdef class KeyPages:
         self.pages[index] = NULL
         self.count -= 1
 
-    cdef void borrow(self, KeyPages owner) noexcept nogil:
+    cdef void borrow(self, DirectPages owner) noexcept nogil:
         self.clear()
         self._is_borrowed = True
         self.pages = owner.pages

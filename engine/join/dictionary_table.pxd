@@ -1,10 +1,10 @@
-# AlikeRows: build rows that differ in their key alone, kept once.
+# DictionaryTable: build rows that differ in their key alone, kept once.
 
 cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 from engine.join.entry_pages cimport EntryPages
-from engine.join.key_pages cimport KeyPages
+from engine.join.direct_pages cimport DirectPages
 from engine.memory.page_pool cimport PagePool
 from engine.records.arrow_batch cimport ArrowBatch
 from engine.records.row_codec cimport RowCodec
@@ -26,10 +26,10 @@ cdef struct RecentText:
 
 
 @cython.final
-cdef class AlikeRows:
+cdef class DictionaryTable:
     cdef PagePool _pool
     cdef RowCodec _codec                 # of build rows
-    cdef KeyPages _cells                 # of uint8: number of the row, 0: there is no such key
+    cdef DirectPages _cells                 # of uint8: number of the row, 0: there is no such key
     cdef int64_t _pages_kept             # of the pool, which are left for others
     cdef bint _one_is_enough             # row of each key
     cdef EntryPages _entries             # the rows, their keys zero, with links
@@ -58,7 +58,7 @@ cdef class AlikeRows:
     cdef int64_t add_rows(self, uint8_t** rows, int64_t count) noexcept nogil
     # Turn up to BLOCK_ROWS into rows again, which stay until the next call; 0: none is left.
     cdef int64_t take_back(self, uint8_t*** rows) noexcept nogil
-    # As HashTable.lookup, without hashes.
+    # As TaggedTable.lookup, without hashes.
     cdef void lookup(self, ArrowBatch batch, int64_t start, const int64_t* positions, int64_t count,
                      uint8_t** heads) noexcept nogil
     # Write the numbers of the rows with the keys of batch rows start.., which has no null keys, less 1 (the number in a

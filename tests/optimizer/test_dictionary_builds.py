@@ -4,7 +4,7 @@ import pytest
 
 from engine.graph.plan import Join, JoinType
 from engine.graph.source_spec import ColumnStatistics
-from engine.optimizer.alike_builds import table_bytes
+from engine.optimizer.dictionary_builds import table_bytes
 from engine.optimizer.explain import explain
 from engine.optimizer.optimizer import optimize
 from engine.optimizer.settings import OptimizerSettings
@@ -90,7 +90,7 @@ def test_a_side_whose_table_fits_is_broadcast_and_explained():
         builder.sink(builder.join(facts, dimension, on="k"))
         return optimize(builder.plan(), OptimizerSettings(parallelism=2, managed_bytes_per_slot=25_000_000))
 
-    reason = "(rows differ in k alone: a table of 4 MB)"
+    reason = "(dictionary-encoded build side: rows differ in k alone, a table of 4 MB)"
     ways = [next(node.alternative for node in plan(few).nodes if node.alternative) for few in (FEW, ColumnStatistics())]
     assert ways == ["BROADCAST_HASH_SECOND", "REPARTITION_HASH_SECOND"]
     assert f"right, build: BROADCAST {reason}" in explain(plan(FEW))

@@ -1,23 +1,24 @@
-"""How large the table of a hash join will be, where its build rows differ in their key alone.
+"""How large the table of a hash join will be, where its build side can be dictionary-encoded.
 
     table_bytes(join, builds_left, build) -> bytes, or None: as many as the rows have
 
-The join keeps such rows once, and a byte for each number between the lowest and the highest key (``join.alike_rows``).
-That is expected where the bounds of one whole key are known, every row has another key (or one row of each is enough:
-semi and anti joins), and the other columns have few combinations: the product of their distinct values, of which a
-sample knows. When it turns out otherwise, the rows are kept as any others, and those that do not fit are spilled.
+Where build rows differ in their key alone, the join keeps each distinct row once, and a byte for each number between
+the lowest and the highest key (``join.dictionary_table``). That is expected where the bounds of one whole key are
+known, every row has another key (or one row of each is enough: semi and anti joins), and the other columns have few
+combinations: the product of their distinct values, of which a sample knows. When it turns out otherwise, the rows are
+kept as any others, and those that do not fit are spilled.
 """
 
 from __future__ import annotations
 
 import math
 
-from engine.graph.alike_rows import CELLS_PER_ROW
+from engine.graph.dictionary_limits import CELLS_PER_ROW
 from engine.graph.plan import Join, JoinType
 from engine.statistics.estimates import Estimates
 
 #: combinations that are expected to be all: half of what the join can keep
-ALIKE_EXPECTED_MAX = 128
+COMBINATIONS_MAX = 128
 #: share of different keys from which on a sample has seen no two equal ones
 UNIQUE_SHARE = 0.99
 
@@ -42,7 +43,7 @@ def table_bytes(join: Join, *, builds_left: bool, build: Estimates) -> float | N
     combinations = [build.distinct(name) for name in build.columns if name != keys[0]]
     if (
         None in combinations
-        or math.prod(count for count in combinations if count is not None) > ALIKE_EXPECTED_MAX
+        or math.prod(count for count in combinations if count is not None) > COMBINATIONS_MAX
         or (distinct < UNIQUE_SHARE * build.rows and join.how not in _ONE_IS_ENOUGH)
         or cells > CELLS_PER_ROW * distinct
     ):

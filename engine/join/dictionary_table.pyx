@@ -1,4 +1,4 @@
-"""AlikeRows: build rows that differ in their key alone, kept once.
+"""DictionaryTable: build rows that differ in their key alone, kept once.
 
     add_batch / add_rows ... ─┬─ all were taken ─► lookup(batch, ...) ... ─► clear()
                               └─ less ─► take_back(rows) ... ─► 0          rows again, for partitions and hash table
@@ -12,8 +12,8 @@ a build side is a byte for each number between its keys instead of a row and a d
 7.5 million orders where every fourth number is a key, 4 MB where every number is one. The table is built without first
 touch of fresh memory, stays in the cache or nearly, and does not spill where rows would have spilled several times.
 
-For one key that is an integer or the like (``key_pages``), of which no two rows have the same (unless one row of each
-key is enough: then repetitions are taken and forgotten), where the other columns have at most ALIKE_ROWS_MAX
+For one key that is an integer or the like (``direct_pages``), of which no two rows have the same (unless one row of
+each key is enough: then repetitions are taken and forgotten), where the other columns have at most ALIKE_ROWS_MAX
 combinations, and there are at most CELLS_PER_ROW numbers for each key. The first row that breaks this ends it: what was
 taken comes back as rows, page by page, and is added as if nothing had been, which costs what encoding the rows costs.
 Rows with null keys stay outside. The key of a row that is found is zero: who needs it has it in the probe row.
@@ -34,15 +34,15 @@ from libc.string cimport memcmp, memcpy, memset
 
 from engine.join.entry_pages cimport LINK_SIZE, open_page, place_in_page, release_entries
 from engine.join.join_side cimport JoinSide
-from engine.join.key_pages cimport KeyPages, page_of, probe_keys
+from engine.join.direct_pages cimport DirectPages, page_of, probe_keys
 from engine.memory.page_pool cimport PagePool
 from engine.records.arrow_batch cimport KIND_BYTES, ArrowBatch, ColumnView
 from engine.records.row_codec cimport row_size
 from engine.records.short_text cimport ShortText, equal_short_texts, place_of_short_text, read_short_text
 
-from engine.graph import alike_rows
+from engine.graph import dictionary_limits
 
-cdef int64_t CELLS_PER_ROW = alike_rows.CELLS_PER_ROW
+cdef int64_t CELLS_PER_ROW = dictionary_limits.CELLS_PER_ROW
 
 cdef enum:
     SPARE_PAGES = 64                # that the first rows may take beyond that
@@ -55,7 +55,7 @@ ctypedef fused Word:
 
 
 @cython.final
-cdef class AlikeRows:
+cdef class DictionaryTable:
     """Alike rows of one join's build side; the methods are kernels (see the .pxd)."""
 
     def __cinit__(self, PagePool pool not None, JoinSide build not None, JoinSide probe not None):
@@ -66,7 +66,7 @@ cdef class AlikeRows:
             self._key_column = build.keys[0]
             if build.codec.kinds[1 - build.keys[0]] == KIND_BYTES:
                 self._text_column = 1 - build.keys[0]
-        self._cells = KeyPages(pool, build, probe, sizeof(uint8_t))
+        self._cells = DirectPages(pool, build, probe, sizeof(uint8_t))
         memset(&self._entries, 0, sizeof(self._entries))
         self._entries.page_size = pool.page_size
         self._entries.link_size = LINK_SIZE
@@ -277,7 +277,7 @@ cdef class AlikeRows:
 # ------------------------------------------------------------------------------------------- kernels, by width of key
 
 # Returns how many rows were taken.
-cdef int64_t _add(AlikeRows alike, uint8_t** rows, int64_t count, Word sign) noexcept nogil:
+cdef int64_t _add(DictionaryTable alike, uint8_t** rows, int64_t count, Word sign) noexcept nogil:
     cdef int32_t slot = alike._cells.slot
     cdef uint64_t mask = alike._cells.mask
     cdef uint64_t last_page = ~<uint64_t>0
@@ -310,7 +310,7 @@ cdef int64_t _add(AlikeRows alike, uint8_t** rows, int64_t count, Word sign) noe
 
 
 # The same of rows whose numbers are known.
-cdef int64_t _add_numbers(AlikeRows alike, const Word* values, Word sign, int64_t count) noexcept nogil:
+cdef int64_t _add_numbers(DictionaryTable alike, const Word* values, Word sign, int64_t count) noexcept nogil:
     cdef uint64_t mask = alike._cells.mask
     cdef uint64_t last_page = ~<uint64_t>0
     cdef uint8_t* cells = NULL
@@ -331,7 +331,7 @@ cdef int64_t _add_numbers(AlikeRows alike, const Word* values, Word sign, int64_
 
 
 # The cells of a page of keys, NULL: it gets none. So many rows were taken that are not counted yet.
-cdef inline uint8_t* _cells_of(AlikeRows alike, uint64_t page, int64_t taken) noexcept nogil:
+cdef inline uint8_t* _cells_of(DictionaryTable alike, uint64_t page, int64_t taken) noexcept nogil:
     cdef uint8_t* cells = page_of(alike._cells.pages, alike._cells.first, alike._cells.size, page)
     if cells == NULL:
         alike.row_count += taken            # so many are there when the page is judged
@@ -341,7 +341,7 @@ cdef inline uint8_t* _cells_of(AlikeRows alike, uint64_t page, int64_t taken) no
 
 
 # Turns the rows of the next cells into rows again, and gives back the pages it has passed.
-cdef int64_t _take_back(AlikeRows alike, Word sign) noexcept nogil:
+cdef int64_t _take_back(DictionaryTable alike, Word sign) noexcept nogil:
     cdef int64_t count = 0
     cdef uint64_t word
     cdef uint8_t* cells
@@ -368,7 +368,7 @@ cdef int64_t _take_back(AlikeRows alike, Word sign) noexcept nogil:
     return count
 
 
-cdef void _find(AlikeRows alike, const Word* values, Word sign, const int64_t* positions, int64_t count,
+cdef void _find(DictionaryTable alike, const Word* values, Word sign, const int64_t* positions, int64_t count,
                 uint8_t** heads) noexcept nogil:
     cdef uint8_t** pages = alike._cells.pages
     cdef uint64_t first_page = alike._cells.first
@@ -386,7 +386,7 @@ cdef void _find(AlikeRows alike, const Word* values, Word sign, const int64_t* p
 
 
 # Returns how many rows were found before the first one that was not.
-cdef int64_t _find_numbers(AlikeRows alike, const Word* values, Word sign, int64_t count,
+cdef int64_t _find_numbers(DictionaryTable alike, const Word* values, Word sign, int64_t count,
                            int32_t* numbers) noexcept nogil:
     cdef uint8_t** pages = alike._cells.pages
     cdef uint64_t first_page = alike._cells.first

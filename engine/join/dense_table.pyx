@@ -1,4 +1,4 @@
-"""DenseDirectory: build rows by the number that is their key, where the keys lie close together.
+"""DenseTable: build rows by the number that is their key, where the keys lie close together.
 
     insert(rows) ... as they come                                     ─┐
     may_take(entries, rows) of all partitions ─► open() ─► insert ... ─┴► lookup(batch, ...) ... ─► clear()
@@ -10,7 +10,7 @@
 Surrogate keys (1, 2, 3 ..., with gaps or without) need no hash, no tag and no comparison: the cell of a key is its
 difference from the lowest one, and who is in it has that key. A cell is half of the hash table's, and neighbours in
 order of the key are neighbours in memory. Further rows of a key hang on the first through their links, as they do in
-the HashTable, which this is a part of.
+the TaggedTable, which this is a part of.
 
 For one key that is an integer, date, time or the like, while there are at most CELLS_PER_ROW cells for each row (the
 hash table takes eight bytes times 1.25 to 2) and rows are within 32 GiB of addresses. Rows in the order of their key,
@@ -36,7 +36,7 @@ from engine.join.entry_pages cimport (
     set_next_of_key,
 )
 from engine.join.join_side cimport JoinSide
-from engine.join.key_pages cimport KeyPages, page_of, probe_keys
+from engine.join.direct_pages cimport DirectPages, page_of, probe_keys
 from engine.memory.page_pool cimport PagePool
 from engine.memory.status cimport STATUS_FULL, STATUS_OK
 from engine.records.arrow_batch cimport ArrowBatch
@@ -57,12 +57,12 @@ ctypedef fused Word:
 
 
 @cython.final
-cdef class DenseDirectory:
+cdef class DenseTable:
     """Directory of one join level's build rows, beside the hash table; the methods are kernels (see the .pxd)."""
 
     def __cinit__(self, PagePool pool not None, JoinSide build not None, JoinSide probe not None):
         self._pool = pool
-        self._cells = KeyPages(pool, build, probe, sizeof(uint32_t))
+        self._cells = DirectPages(pool, build, probe, sizeof(uint32_t))
         self.clear()
 
     cdef bint is_open(self) noexcept nogil:
@@ -159,7 +159,7 @@ cdef class DenseDirectory:
         else:
             _find(self, values, <uint8_t>self._cells.sign, positions, count, heads)
 
-    cdef int borrow(self, DenseDirectory owner) except -1:
+    cdef int borrow(self, DenseTable owner) except -1:
         self.clear()
         self._cells.borrow(owner._cells)
         self._row_count = owner._row_count
@@ -180,7 +180,7 @@ cdef class DenseDirectory:
 #
 # With the sign bit turned over, a word compares unsigned as its number does.
 
-cdef void _widen(DenseDirectory directory, uint8_t** rows, int64_t count, Word sign) noexcept nogil:
+cdef void _widen(DenseTable directory, uint8_t** rows, int64_t count, Word sign) noexcept nogil:
     cdef int32_t slot = directory._cells.slot
     cdef uint64_t lowest = directory._lowest
     cdef uint64_t highest = directory._highest
@@ -195,7 +195,7 @@ cdef void _widen(DenseDirectory directory, uint8_t** rows, int64_t count, Word s
 
 
 # Returns how many keys are new, -1 when a row cannot be inserted.
-cdef int64_t _insert(DenseDirectory directory, uint8_t** rows, int64_t count, Word sign) noexcept nogil:
+cdef int64_t _insert(DenseTable directory, uint8_t** rows, int64_t count, Word sign) noexcept nogil:
     cdef int32_t shift = directory._cells.shift
     cdef uint64_t mask = directory._cells.mask
     cdef int32_t slot = directory._cells.slot
@@ -232,7 +232,7 @@ cdef int64_t _insert(DenseDirectory directory, uint8_t** rows, int64_t count, Wo
     return inserted
 
 
-cdef void _find(DenseDirectory directory, const Word* values, Word sign, const int64_t* positions, int64_t count,
+cdef void _find(DenseTable directory, const Word* values, Word sign, const int64_t* positions, int64_t count,
                 uint8_t** heads) noexcept nogil:
     cdef uint8_t** pages = directory._cells.pages
     cdef uint64_t first_page = directory._cells.first

@@ -5,7 +5,7 @@ PYTHON = .venv/bin/python
 # its other ways of tracing know nothing of Cython's plugin, and leave .pyx out with a warning
 COVERAGE = COVERAGE_CORE=ctrace $(PYTHON) -m coverage
 NATIVE_ROOMS = tests/memory tests/records tests/iomanager tests/sort tests/join tests/aggregate tests/exchange \
-    tests/csv tests/parquet tests/statistics tests/connectors tests/operators
+    tests/transport tests/csv tests/parquet tests/statistics tests/connectors tests/operators
 
 build:            ## release build of the native modules
 	bash -c 'source bin/config.sh && ensure_environment test spark'
@@ -41,7 +41,7 @@ ifdef T           ## make torture T=tests/join N=200: one test many times
 else
 	TORTURE=1 TORTURE_PART=$(or $(PART),1/1) bin/run-tests -q --timeout 3600 tests/property $(NATIVE_ROOMS) \
 	    tests/integration tests/optimizer tests/jobmaster tests/functions
-	FRAMES=$(or $(FRAMES),10000000) bin/run-tests -q tests/exchange/test_fuzz.py
+	FRAMES=$(or $(FRAMES),10000000) bin/run-tests -q tests/transport/test_fuzz.py
 	MUTATIONS=$(or $(MUTATIONS),1000000) bin/run-tests -q tests/property/test_strangers_rows.py
 	$(MAKE) debug
 	$(MAKE) asan

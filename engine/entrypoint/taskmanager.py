@@ -48,7 +48,6 @@ from engine.config.options import (
 from engine.entrypoint.daemon import DaemonContext, build_parser, run_daemon
 from engine.entrypoint.leader_endpoint import ElectedLeaderFinder, StandaloneLeaderFinder
 from engine.entrypoint.servers import ProcessServer, free_port, load_credentials, numeric_host
-from engine.exchange.data_plane import DataPlaneSettings
 from engine.gateways.messages import TaskExecutorHardware
 from engine.ids import ResourceId
 from engine.insight.log_folder import LogFolder
@@ -59,6 +58,7 @@ from engine.process_folder import FolderPrefix, ProcessFolder, sweep
 from engine.taskexecutor.registration import Leader, LeaderFinder, Registration, RegistrationSettings
 from engine.taskexecutor.task_executor import TaskExecutor, TaskExecutorSettings
 from engine.taskexecutor.task_resources import ProcessResources
+from engine.transport.data_plane import DataPlaneSettings
 from ha.interfaces import LeaderRetrieval
 from ha.services import create_ha_services
 

@@ -18,18 +18,9 @@
     partition_folders           where those files go
     sorted_partition            BLOCKING in order: the sorted runs of a producer, read by ranges of keys
     partition_manager           ResultPartitionManager: attempt ─► data set ─► partition
-    input_channel               LocalInputChannel: view with back-off
+    input_channel               InputChannel, RemoteChannels: what a gate needs of a producer here or elsewhere
+    local_input_channel         LocalInputChannel: a view of a partition of this process, with back-off
     row_pieces                  rows larger than a buffer put together, the very wide ones one at a time
-    remote_input_channel        RemoteInputChannel: the same from another process
-    data_plane                  DataPlane: what is below, for one process; data_address, its address as text
-    data_server  server_connection
-                                the producers' end: views of partitions to frames, as credits allow
-    connection_manager  client_connection  receiving
-                                the consumers' end: frames to the buffers of channels, credits for free ones
-    greeter  handshake  greeting_channel  read_request
-                                how a connection begins, plain or within TLS; what is asked for and refused
-    frames  credit              what is on the wire; who may send how much
-    wire                        its bytes: a plain socket, or TLS
     input_gate                  InputGate: one native ready queue, fair across channels
     ready_queue  monitor        that queue; mutex and condition (pxd only)
     page_runs                   the elements of a gate, pages that are there together

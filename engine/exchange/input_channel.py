@@ -1,135 +1,80 @@
-"""LocalInputChannel: one producer of an input gate that lives in the same process.
+"""InputChannel: what an input gate needs of one producer, wherever that one is.
+
+    LocalInputChannel     in this process: ``local_input_channel``
+    RemoteInputChannel    in another one: the room ``transport``, which is above this one; a gate is given
+                          ``RemoteChannels`` to open them with, or None where there are no other processes
 
     request() ──► (not found: again at ``retry_at_ms``) ──► reading ──► consumed
                                      └── after the last back-off: PartitionNotFoundError
 
-The view comes from the partition manager. A producer that is not registered yet is asked for again after 100 ms, 200 ms
-and so on up to 10 s, and as soon as the manager says that it is there. Fragments of a row larger than a buffer are put
-together: each piece is copied and recycled at once, so a row of any size passes through any pool (``row_pieces``).
-
-Source: Flink's LocalInputChannel.
+Source: Flink's InputChannel and ConnectionManager, interfaces that its Netty classes implement.
 Held by: tests/exchange/test_input_gate.py
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
-
-from engine.errors import PartitionNotFoundError
-from engine.exchange.buffer_pool import Buffer, BufferKind
-from engine.exchange.elements import EndOfPartitionEvent
-from engine.exchange.partition_manager import ResultPartitionManager
-from engine.exchange.ready_queue import ReadyQueue
-from engine.exchange.result_partition import SubpartitionView
-from engine.exchange.row_pieces import Arrivals, RowPieces
-from engine.graph.deployment import InputChannelDescriptor
+from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from engine.exchange.buffer_pool import Buffer
     from engine.exchange.elements import OversizedRow
+    from engine.exchange.ready_queue import ReadyQueue
+    from engine.exchange.row_pieces import Arrivals
+    from engine.graph.deployment import InputChannelDescriptor
 
+#: of a partition that is not registered yet: how long until it is asked for again, doubled from one time to the next
 FIRST_BACKOFF_MS: Final = 100
 LAST_BACKOFF_MS: Final = 10_000
-_ROWS: Final = int(BufferKind.ROWS)
-_FRAGMENT: Final = int(BufferKind.FRAGMENT)
 
 
-class LocalInputChannel:
-    """Reads one subpartition. Used by the gate's thread."""
+class InputChannel(Protocol):
+    """Reads one subpartition. Thread: the gate's; ``release`` any."""
 
-    def __init__(
-        self,
-        index: int,
-        descriptor: InputChannelDescriptor,
-        manager: ResultPartitionManager,
-        ready: ReadyQueue,
-        arrivals: Arrivals,
-    ) -> None:
-        self.index = index
-        self.descriptor = descriptor
-        self.is_consumed = False
-        #: when to ask again for a partition that was not found; None: not waiting
-        self.retry_at_ms: float | None = None
-        self._manager = manager
-        self._ready = ready
-        self._view: SubpartitionView | None = None
-        self._backoff_ms = 0
-        self._wake: Callable[[], None] = ready.wake
-        self._pieces = RowPieces(index, arrivals)
+    index: int
+    descriptor: InputChannelDescriptor
+    #: whether it was read to its end
+    is_consumed: bool
+    #: when to ask again for a partition that was not found; None: not waiting
+    retry_at_ms: float | None
 
     @property
     def is_reading(self) -> bool:
-        """Whether the view is there."""
-        return self._view is not None
+        """Whether the producer has been asked and has not refused."""
 
     def request(self, now_ms: float) -> None:
-        """Ask for the view unless it is there, or it is not time yet.
+        """Ask for the data unless that has been done, or it is not time yet to ask again.
 
         Raises:
             PartitionNotFoundError: asked for the last time.
+            PartitionConnectionError: the other process cannot be reached.
         """
-        if self._view is not None or self.is_consumed:
-            return
-        partition = self.descriptor.partition
-        try:
-            self._view = self._manager.create_view(
-                partition, self.descriptor.subpartition_index, self._ready, self.index, part=self.descriptor.part
-            )
-            self.retry_at_ms = None
-        except PartitionNotFoundError as error:
-            if self.retry_at_ms is not None and now_ms < self.retry_at_ms:
-                return
-            if self._backoff_ms >= LAST_BACKOFF_MS:
-                raise PartitionNotFoundError(
-                    f"{error}; asked for it until the back-off was {LAST_BACKOFF_MS} ms"
-                ) from error
-            if self._backoff_ms == 0:
-                self._manager.notify_registered(partition, self._wake)
-            self._backoff_ms = min(max(2 * self._backoff_ms, FIRST_BACKOFF_MS), LAST_BACKOFF_MS)
-            self.retry_at_ms = now_ms + self._backoff_ms
 
     def poll(self) -> pa.RecordBatch | Buffer | OversizedRow | None:
         """Return the next element, or None: nothing now, or the end (``is_consumed``).
 
         Raises:
-            ProducerFailedError, PartitionReleasedError: there will be no more.
+            ProducerFailedError, PartitionReleasedError, PartitionConnectionError: there will be no more.
         """
-        view = self._view
-        if view is None:
-            return None
-        while self._pieces.may_go_on():
-            element, has_more = view.poll()
-            if isinstance(element, Buffer):
-                if element.kind == _ROWS:
-                    if has_more:
-                        self._ready.push_channel(self.index)
-                    return element
-                is_last = element.kind != _FRAGMENT
-                self._pieces.add(element)
-                if not is_last:
-                    if has_more:
-                        continue
-                    return None
-                element = self._pieces.take_row()
-            elif isinstance(element, EndOfPartitionEvent):
-                self.is_consumed = True
-                view.consumed()
-                self.release()
-                return None
-            if has_more:
-                self._ready.push_channel(self.index)
-            return element
-        return None
 
-    def poll_pages(self, pages: list[Buffer], count_max: int, bytes_max: int) -> int:
+    def poll_pages(self, pages: list[Buffer], count_max: int, bytes_max: int, /) -> int:
         """Add pages behind the last element, which was one, to a list; see SubpartitionView."""
-        return 0 if self._view is None else self._view.poll_pages(pages, count_max, bytes_max)
 
     def release(self) -> None:
-        """Let go of the view. Idempotent. Thread: any; the reader may be in ``poll`` and keeps its fragments."""
-        self._manager.forget(self.descriptor.partition, self._wake)
-        view, self._view = self._view, None
-        if view is not None:
-            view.release()
+        """Stop reading and give back what is held. Idempotent."""
+
+
+class RemoteChannels(Protocol):
+    """Opens the channels of one gate that lead to other processes, and ends what they share."""
+
+    def open(
+        self, index: int, descriptor: InputChannelDescriptor, ready: ReadyQueue, arrivals: Arrivals, /
+    ) -> InputChannel:
+        """Return a channel; nothing is asked for before ``request``."""
+
+    def cancel(self) -> None:
+        """Have nobody wait for a connection any more. Thread: any."""
+
+    def close(self) -> None:
+        """Give back what the channels share. Idempotent."""

@@ -26,7 +26,8 @@ from engine.clock import Clock, SystemClock
 from engine.errors import NotYetSupportedError, PartitionReleasedError, ResourceError, TaskCancelledError
 from engine.exchange.buffer_pool import Buffer
 from engine.exchange.elements import OversizedRow
-from engine.exchange.input_channel import LocalInputChannel
+from engine.exchange.input_channel import InputChannel, RemoteChannels
+from engine.exchange.local_input_channel import LocalInputChannel
 from engine.exchange.partition_manager import ResultPartitionManager
 from engine.exchange.ready_queue import CLOSED, TIMED_OUT, ReadyQueue
 from engine.exchange.row_pieces import Arrivals
@@ -34,8 +35,6 @@ from engine.graph.deployment import InputChannelDescriptor, InputGateDescriptor,
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-    from engine.exchange.remote_input_channel import RemoteInputChannel, RemoteReads
 
 
 class NothingYet:
@@ -57,7 +56,7 @@ class InputGate:
         descriptor: its channels, at least one.
         manager: of this process.
         clock: for the back-off.
-        reads: how to read from other processes; None: there are none.
+        reads: opens the channels to other processes; None: there are none.
     """
 
     def __init__(
@@ -65,7 +64,7 @@ class InputGate:
         descriptor: InputGateDescriptor,
         manager: ResultPartitionManager,
         clock: Clock | None = None,
-        reads: RemoteReads | None = None,
+        reads: RemoteChannels | None = None,
     ) -> None:
         self.descriptor = descriptor
         self.elements = 0
@@ -90,7 +89,7 @@ class InputGate:
         self._early: set[int] = set()
 
     @property
-    def channels(self) -> tuple[LocalInputChannel | RemoteInputChannel, ...]:
+    def channels(self) -> tuple[InputChannel, ...]:
         """The channels, in order of the descriptor."""
         return tuple(self._channels)
 
@@ -178,14 +177,12 @@ class InputGate:
         if self._reads is not None:
             self._reads.close()
 
-    def _new_channel(self, index: int, descriptor: InputChannelDescriptor) -> LocalInputChannel | RemoteInputChannel:
+    def _new_channel(self, index: int, descriptor: InputChannelDescriptor) -> InputChannel:
         if descriptor.location is not PartitionLocation.REMOTE:
             return LocalInputChannel(index, descriptor, self._manager, self._ready, self._arrivals)
         if self._reads is None:
             raise NotYetSupportedError(f"reading {descriptor.partition} from another process ({descriptor.address})")
-        from engine.exchange.remote_input_channel import RemoteInputChannel  # noqa: PLC0415 - start-up time
-
-        return RemoteInputChannel(index, descriptor, self._reads, self._ready, self._arrivals)
+        return self._reads.open(index, descriptor, self._ready, self._arrivals)
 
     def _poll_channel(self, index: int) -> pa.RecordBatch | Buffer | OversizedRow | None:
         channel = self._channels[index]
@@ -228,7 +225,7 @@ class InputGate:
         return max(0, int(min(times) - self._now_ms()) + 1) if min(times) > self._now_ms() else 0
 
     @staticmethod
-    def _request(channel: LocalInputChannel | RemoteInputChannel, now_ms: float) -> None:
+    def _request(channel: InputChannel, now_ms: float) -> None:
         try:
             channel.request(now_ms)
         except ResourceError as error:

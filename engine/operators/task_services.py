@@ -12,7 +12,6 @@ from engine.operators.shared_builds import SharedBuilds
 if TYPE_CHECKING:
     from engine.clock import Clock
     from engine.exchange.buffer_pool import NetworkBufferPool
-    from engine.exchange.data_plane import DataPlane
     from engine.exchange.output_flusher import OutputFlusher
     from engine.exchange.partition_folders import PartitionFolders
     from engine.exchange.partition_manager import ResultPartitionManager
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from engine.ids import JobId, ResourceId
     from engine.iomanager.io_manager import IOManager
     from engine.memory.manager import MemoryManager
+    from engine.transport.data_plane import DataPlane
 
 
 class ModuleStore(Protocol):

@@ -47,7 +47,7 @@ from engine.taskexecutor.freed_memory import few_arenas
 from engine.taskexecutor.task import Invokable
 
 if TYPE_CHECKING:
-    from engine.exchange.data_plane import DataPlaneSettings
+    from engine.transport.data_plane import DataPlaneSettings
 
 _log = logging.getLogger(__name__)
 
@@ -91,7 +91,7 @@ class ProcessResources:
         segments, plane = self.sizes.network_segments_min, None
         if data_plane is not None:
             # One process alone has none, and needs no sockets and no TLS.
-            from engine.exchange.data_plane import DataPlane  # noqa: PLC0415 - start-up time
+            from engine.transport.data_plane import DataPlane  # noqa: PLC0415 - start-up time
 
             segments = self.sizes.network_segments_max  # memory is mapped when it is needed
             plane = DataPlane(partition_manager, data_plane)

@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from engine.exchange.buffer_pool import NetworkBufferPool
-from engine.exchange.data_plane import DataPlane, DataPlaneSettings
 from engine.exchange.input_gate import InputGate
 from engine.exchange.partition_manager import ResultPartitionManager
 from engine.graph.deployment import InputChannelDescriptor, InputGateDescriptor, PartitionLocation
 from engine.rpc.tls import Tls, make_tls
+from engine.transport.data_plane import DataPlane, DataPlaneSettings
 from tests.exchange.world import NO_SCHEMA, PIPELINED, World, descriptor, partition_id
 
 PAGE = 32768

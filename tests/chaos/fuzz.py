@@ -19,10 +19,6 @@ import threading
 import msgspec
 
 from engine.errors import EngineError
-from engine.exchange.frames import HEADER_BYTES, FrameKind, decode_header, encode_frame
-from engine.exchange.greeting_channel import GreetingChannel
-from engine.exchange.handshake import greet_as_reader
-from engine.exchange.read_request import ReadRequest
 from engine.gateways.messages import (
     MESSAGE_TYPES,
     CancelJob,
@@ -38,6 +34,10 @@ from engine.gateways.messages import (
 )
 from engine.ids import AllocationId, JobId, ResourceId
 from engine.rpc.codec import MessageCodec
+from engine.transport.frames import HEADER_BYTES, FrameKind, decode_header, encode_frame
+from engine.transport.greeting_channel import GreetingChannel
+from engine.transport.handshake import greet_as_reader
+from engine.transport.read_request import ReadRequest
 
 TIMEOUT_S = 20.0
 TLS_HELLO = bytes.fromhex("16030100c8010000c40303") + secrets.token_bytes(190)

@@ -12,9 +12,9 @@ import time
 import psutil
 import pytest
 
-from engine.exchange.greeting_channel import GreetingChannel
-from engine.exchange.handshake import greet_as_reader
 from engine.rpc.credentials import Credentials
+from engine.transport.greeting_channel import GreetingChannel
+from engine.transport.handshake import greet_as_reader
 from tests.chaos.cluster import ChaosCluster
 from tests.chaos.conftest import IS_SHORT, JOB, RATE, rows_of
 from tests.chaos.footprint import sample

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from tests.exchange.world import World
-from tests.rpc.test_tls import foreign, own  # noqa: F401 - fixtures
 
 
 @pytest.fixture

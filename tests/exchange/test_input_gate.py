@@ -14,7 +14,7 @@ from engine.errors import (
     ProducerFailedError,
     TaskCancelledError,
 )
-from engine.exchange import input_channel
+from engine.exchange import local_input_channel
 from engine.exchange.elements import OversizedRow
 from engine.exchange.input_gate import NOTHING_YET, InputGate
 from engine.exchange.page_reader import gate_batches
@@ -95,7 +95,7 @@ def test_a_blocking_partition_is_read_twice_and_after_a_spill_with_the_same_rows
 def test_a_consumer_may_come_before_its_producer(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     # It is woken by the registration, not by the back-off.
     for name in ("FIRST_BACKOFF_MS", "LAST_BACKOFF_MS"):
-        monkeypatch.setattr(input_channel, name, 600_000)
+        monkeypatch.setattr(local_input_channel, name, 600_000)
     gate = world.gate([partition_id()])
     got: list[Any] = []
     world.run(lambda: got.append(gate.next()))

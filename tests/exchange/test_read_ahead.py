@@ -18,10 +18,10 @@ from engine.exchange.partition_file import PartitionFile
 from engine.exchange.read_ahead import DISK_READERS_MAX, DiskReaders, ReadAhead
 from engine.exchange.ready_queue import ReadyQueue
 from engine.exchange.sorted_partition import RangeView
-from tests.exchange.remote_world import RemoteWorld
-from tests.exchange.test_remote_channels import BATCHES, SCHEMA, batch_of, produce, rows_of
 from tests.exchange.world import BLOCKING, descriptor, partition_id
 from tests.rpc.served import until
+from tests.transport.remote_world import RemoteWorld
+from tests.transport.test_remote_channels import BATCHES, SCHEMA, batch_of, produce, rows_of
 
 WAIT_S = 60
 

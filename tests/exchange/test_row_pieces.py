@@ -17,8 +17,8 @@ from engine.exchange.input_gate import InputGate
 from engine.exchange.row_pieces import RowPieces
 from engine.memory import wide_turns
 from engine.records.row_codec import RowCodec
-from tests.exchange.remote_world import RemoteWorld
 from tests.exchange.world import BLOCKING, PIPELINED, World, descriptor, partition_id
+from tests.transport.remote_world import RemoteWorld
 
 SCHEMA = pa.schema([("k", pa.int64()), ("s", pa.string())])
 WIDE, SEGMENT = 50_000, 4096

@@ -21,8 +21,8 @@ from engine.exchange.partition_file import PartitionFile
 from engine.exchange.ready_queue import ReadyQueue
 from engine.graph.deployment import InputChannelDescriptor, InputGateDescriptor, PartitionLocation
 from engine.graph.subpartition_share import PARTS, SubpartitionShare, are_complete, whole_share
-from tests.exchange.remote_world import RemoteWorld
 from tests.exchange.world import BLOCKING, NO_SCHEMA, PIPELINED, World, descriptor, partition_id
+from tests.transport.remote_world import RemoteWorld
 
 SCHEMA = pa.schema([("k", pa.int64()), ("s", pa.string())])
 

@@ -2,7 +2,7 @@
 
 from libc.stdint cimport int32_t
 
-from engine.exchange.credit cimport (
+from engine.transport.credit cimport (
     ReceiverCredit, SenderCredit, receiver_add_buffer, receiver_announce, receiver_begin, receiver_free,
     receiver_on_frame, receiver_wanted, sender_add_credit, sender_announces, sender_begin, sender_may_send, sender_next,
 )

@@ -21,7 +21,6 @@ from engine.csv.scan import RecordScanner, first_record_end, last_record_end, re
 from engine.errors import CorruptBlockError, DataError
 from engine.exchange.buffer_pool import unpooled_buffer
 from engine.exchange.page_reader import PageReader
-from engine.exchange.remote_input_channel import batch_of
 from engine.graph.plan import JoinType
 from engine.graph.sort_key import SortKey
 from engine.iomanager.block_format import decode_block, encode_block
@@ -34,6 +33,7 @@ from engine.records.row_codec import RowCodec
 from engine.sort.external_sorter import ExternalSorter
 from engine.sort.merged_batches import MergedBatches
 from engine.sort.run_transfer import RunReceiver
+from engine.transport.remote_input_channel import batch_of
 from tests.join.join_oracle import join_memory
 from tests.property.test_damaged_bytes import FLAT, NESTED
 

@@ -17,7 +17,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("exchange", "gateways", "blob", "sort", "join", "aggregate", "expressions", "commit"),
     ("files", "statistics"),
     ("csv", "parquet"),
-    ("connectors", "functions", "insight", "adaptive"),
+    ("transport", "connectors", "functions", "insight", "adaptive"),
     ("operators",),
     ("optimizer", "taskexecutor", "jobmaster", "resourcemanager", "client"),
     ("dispatcher", "api", "rest"),

@@ -31,8 +31,8 @@ cythonize(modules, compiler_directives=directives, build_dir={build!r}, nthreads
 
 #: where a kernel takes the GIL other than to raise, and how often
 _TAKES_GIL = {
-    "exchange/wire.pyx seal_and_send": "TLS is Python's: once for 16 KiB",
-    "exchange/wire.pyx receive_opened": "TLS is Python's: once for 16 KiB",
+    "transport/wire.pyx seal_and_send": "TLS is Python's: once for 16 KiB",
+    "transport/wire.pyx receive_opened": "TLS is Python's: once for 16 KiB",
     "iomanager/lz4_codec.pyx lz4_compress": "without the C functions of the lz4 package: once a block",
     "iomanager/lz4_codec.pyx lz4_decompress": "without the C functions of the lz4 package: once a block",
     "iomanager/request_queue.pyx submit": "to give it back while it waits, if the caller has it",

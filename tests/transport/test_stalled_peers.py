@@ -12,17 +12,17 @@ from typing import Any
 
 import pytest
 
-from engine.exchange import data_server
-from engine.exchange.frames import HEADER_BYTES, FrameKind, decode_header
 from engine.exchange.page_reader import gate_batches
-from engine.exchange.server_connection import ServerConnection
 from engine.rpc.credentials import Credentials
 from engine.rpc.tls import Tls
-from tests.exchange.far_process import SCHEMA, batch_of
-from tests.exchange.remote_world import RemoteWorld
-from tests.exchange.test_remote_faults import FlippingProxy, gate_at, reason_of_the_end
+from engine.transport import data_server
+from engine.transport.frames import HEADER_BYTES, FrameKind, decode_header
+from engine.transport.server_connection import ServerConnection
 from tests.exchange.world import descriptor
 from tests.rpc.test_tls import contexts
+from tests.transport.far_process import SCHEMA, batch_of
+from tests.transport.remote_world import RemoteWorld
+from tests.transport.test_remote_faults import FlippingProxy, gate_at, reason_of_the_end
 
 
 class MessageProxy(FlippingProxy):

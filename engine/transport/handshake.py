@@ -9,7 +9,7 @@ Nothing is read or allocated for an unproved peer beyond one small frame, in bou
 puts TLS under them where the cluster has certificates). Without a secret (one
 process, tests, loopback) the proofs are empty and only the cluster's name is compared.
 
-Held by: tests/exchange/test_frames.py
+Held by: tests/transport/test_frames.py
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from typing import Final
 import msgspec
 
 from engine.errors import EngineError, PartitionConnectionError
-from engine.exchange.frames import HEADER_BYTES, FrameKind, check_frame_payload, decode_header, encode_frame
-from engine.exchange.greeting_channel import GreetingChannel, completed
 from engine.rpc.credentials import Credentials
+from engine.transport.frames import HEADER_BYTES, FrameKind, check_frame_payload, decode_header, encode_frame
+from engine.transport.greeting_channel import GreetingChannel, completed
 
 #: seconds for TLS and all four frames
 HANDSHAKE_S: Final = 10.0

@@ -7,8 +7,8 @@ import time
 import pytest
 
 from engine.errors import PartitionConnectionError, TaskCancelledError
-from engine.exchange import connection_manager
-from engine.exchange.connection_manager import ConnectionManager
+from engine.transport import connection_manager
+from engine.transport.connection_manager import ConnectionManager
 
 WAIT_S = 60.0
 

@@ -10,7 +10,7 @@ A real peer proves itself within milliseconds, so that it is never among the old
 connections open; whoever says nothing goes when its greeting has lasted too long, too (greeting_channel.py).
 
 Source: sshd's MaxStartups, which drops at random; by age is ours.
-Held by: tests/exchange/test_strangers.py
+Held by: tests/transport/test_strangers.py
 """
 
 from __future__ import annotations

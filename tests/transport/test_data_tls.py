@@ -12,20 +12,20 @@ from typing import Any
 import pytest
 
 from engine.errors import PartitionConnectionError
-from engine.exchange import connection_manager, data_server
-from engine.exchange.data_plane import DataPlane, DataPlaneSettings
 from engine.exchange.page_reader import gate_batches
 from engine.exchange.partition_manager import ResultPartitionManager
 from engine.rpc.credentials import Credentials
 from engine.rpc.tls import Tls
-from tests.exchange.far_process import SCHEMA, batch_of
-from tests.exchange.remote_world import RemoteWorld
-from tests.exchange.test_remote_channels import BATCHES, produce, read_all, rows_of
-from tests.exchange.test_remote_channels import SCHEMA as WIDE_SCHEMA
-from tests.exchange.test_remote_faults import FlippingProxy, gate_at, reason_of_the_end
+from engine.transport import connection_manager, data_server
+from engine.transport.data_plane import DataPlane, DataPlaneSettings
 from tests.exchange.world import BLOCKING, PIPELINED, descriptor, partition_id
 from tests.rpc.served import until
 from tests.rpc.test_tls import contexts
+from tests.transport.far_process import SCHEMA, batch_of
+from tests.transport.remote_world import RemoteWorld
+from tests.transport.test_remote_channels import BATCHES, produce, read_all, rows_of
+from tests.transport.test_remote_channels import SCHEMA as WIDE_SCHEMA
+from tests.transport.test_remote_faults import FlippingProxy, gate_at, reason_of_the_end
 
 SECRET = Credentials(b"s" * 32)
 
@@ -123,7 +123,7 @@ def refused(world: RemoteWorld, caplog: pytest.LogCaptureFixture, match: str) ->
     """Have the reader refused or refuse; returns the one line that the writer logs."""
     partition = world.far.partition(descriptor(1, "GLOBAL"))
     gate = gate_at(world, str(world.far_plane.server.address))
-    with caplog.at_level(logging.WARNING, "engine.exchange.data_server"):
+    with caplog.at_level(logging.WARNING, "engine.transport.data_server"):
         with pytest.raises(PartitionConnectionError, match=match) as caught:
             gate.next()
         until(lambda: world.far_plane.server.connection_count == 0, "the end of the connection")
@@ -170,7 +170,7 @@ def test_a_reader_that_never_ends_its_hello_is_let_go_in_time(
     world = make_world(contexts(own), contexts(own))
     address = world.far_plane.server.address
     with (
-        caplog.at_level(logging.WARNING, "engine.exchange.data_server"),
+        caplog.at_level(logging.WARNING, "engine.transport.data_server"),
         socket.create_connection((address.host, address.port), timeout=60) as slow,
     ):
         slow.sendall(hello)

@@ -29,11 +29,11 @@ from libc.stdlib cimport free, malloc, realloc
 from posix.uio cimport iovec
 
 from engine.exchange.buffer_pool cimport Buffer
-from engine.exchange.credit cimport (
+from engine.transport.credit cimport (
     CREDIT_MAX, CREDIT_OK, CreditStatus, SenderCredit, credit_text, sender_add_credit, sender_announces, sender_begin,
     sender_may_send, sender_next,
 )
-from engine.exchange.frames cimport (
+from engine.transport.frames cimport (
     DATA_BATCH, DATA_END, DATA_LAST_BATCH, FRAME_ADD_CREDIT, FRAME_AVAILABLE, FRAME_BACKLOG_ANNOUNCEMENT,
     FRAME_BUFFER_RESPONSE, FRAME_CANCEL_REQUEST, FRAME_CLOSE_REQUEST, FRAME_CONTROL_BYTES_MAX, FRAME_ERROR_RESPONSE,
     FRAME_HEADER_BYTES, FRAME_PARTITION_REQUEST, FrameHeader, begin_frame, check_payload, receive_header, seal_frame,
@@ -41,7 +41,7 @@ from engine.exchange.frames cimport (
 )
 from engine.exchange.monitor cimport Monitor, monitor_destroy, monitor_init, monitor_lock, monitor_unlock
 from engine.exchange.ready_queue cimport POP_CLOSED, ReadyQueue, ReadyState, ready_pop, ready_push
-from engine.exchange.wire cimport (
+from engine.transport.wire cimport (
     WIRE_CLOSED, WIRE_OK, WIRE_TOO_LARGE, TlsSession, Wire, WireStatus, begin_wire, receive_bytes, send_parts,
 )
 

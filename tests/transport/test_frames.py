@@ -7,10 +7,10 @@ import socket
 import pytest
 
 from engine.errors import PartitionConnectionError
-from engine.exchange.frames import HEADER_BYTES, FrameKind, check_frame_payload, decode_header, encode_frame
-from engine.exchange.greeting_channel import GreetingChannel
-from engine.exchange.handshake import greet_as_reader, greet_as_writer
 from engine.rpc.credentials import Credentials
+from engine.transport.frames import HEADER_BYTES, FrameKind, check_frame_payload, decode_header, encode_frame
+from engine.transport.greeting_channel import GreetingChannel
+from engine.transport.handshake import greet_as_reader, greet_as_writer
 from tests.exchange.world import World
 
 #: a change of these is a change of the format: FRAME_VERSION goes up with it

@@ -1,6 +1,6 @@
 """Frames of strangers and broken peers, as many as ``FRAMES`` says: nothing falls, hangs, grows or gets wrong bytes.
 
-    FRAMES=10000000 SEED=7 python -m pytest tests/exchange/test_fuzz.py
+    FRAMES=10000000 SEED=7 python -m pytest tests/transport/test_fuzz.py
 
 Peers that have greeted send frames that are sealed well, with fields of all kinds; the last one may be damaged.
 """
@@ -20,18 +20,18 @@ import msgspec
 import pytest
 
 from engine.errors import PartitionConnectionError
-from engine.exchange.client_connection import ClientConnection
-from engine.exchange.data_server import PartitionSource
-from engine.exchange.frames import HEADER_BYTES, FrameKind, decode_header, encode_frame
-from engine.exchange.greeting_channel import GreetingChannel
-from engine.exchange.handshake import Hello, greet_as_reader, greet_as_writer
-from engine.exchange.read_request import ReadRequest
 from engine.exchange.ready_queue import ReadyQueue
-from engine.exchange.server_connection import ServerConnection
 from engine.rpc.credentials import Credentials
-from tests.exchange.test_remote_channels import SCHEMA, batch_of
+from engine.transport.client_connection import ClientConnection
+from engine.transport.data_server import PartitionSource
+from engine.transport.frames import HEADER_BYTES, FrameKind, decode_header, encode_frame
+from engine.transport.greeting_channel import GreetingChannel
+from engine.transport.handshake import Hello, greet_as_reader, greet_as_writer
+from engine.transport.read_request import ReadRequest
+from engine.transport.server_connection import ServerConnection
 from tests.exchange.world import BLOCKING, World, descriptor, partition_id
 from tests.heap import resident_bytes
+from tests.transport.test_remote_channels import SCHEMA, batch_of
 
 FRAMES = int(os.environ.get("FRAMES", "40000"))
 SEED = os.environ.get("SEED", "")

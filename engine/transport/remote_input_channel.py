@@ -13,7 +13,7 @@ that was handed over by reference, are put together: each is copied and recycled
 Thread: the gate's; ``release`` any.
 
 Source: Flink's RemoteInputChannel.
-Held by: tests/exchange/test_remote_channels.py
+Held by: tests/transport/test_remote_channels.py
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ import pyarrow as pa
 
 from engine.errors import CorruptBlockError, PartitionNotFoundError, TaskCancelledError
 from engine.exchange.buffer_pool import BufferKind
-from engine.exchange.data_server import channel_identity
 from engine.exchange.input_channel import FIRST_BACKOFF_MS, LAST_BACKOFF_MS
-from engine.exchange.read_request import ErrorCode, ReadRequest, error_of
 from engine.exchange.row_pieces import RowPieces
+from engine.transport.data_server import channel_identity
+from engine.transport.read_request import ErrorCode, ReadRequest, error_of
 
 if TYPE_CHECKING:
     from engine.exchange.buffer_pool import Buffer, LocalBufferPool, NetworkBufferPool
-    from engine.exchange.client_connection import ReceiverChannel
-    from engine.exchange.connection_manager import ConnectionManager, Peer
     from engine.exchange.elements import OversizedRow
     from engine.exchange.ready_queue import ReadyQueue
     from engine.exchange.row_pieces import Arrivals
     from engine.graph.deployment import InputChannelDescriptor, KeyRange
+    from engine.transport.client_connection import ReceiverChannel
+    from engine.transport.connection_manager import ConnectionManager, Peer
 
 EXCLUSIVE_BUFFERS: Final = 2
 FLOATING_BUFFERS: Final = 8
@@ -87,6 +87,12 @@ class RemoteReads:
             if self._pool is None:
                 self._pool = self._network_pool.local_pool(*self._bounds, self._owner)
             return self._pool
+
+    def open(
+        self, index: int, descriptor: InputChannelDescriptor, ready: ReadyQueue, arrivals: Arrivals
+    ) -> RemoteInputChannel:
+        """Return a channel; nothing is asked for before ``request``."""
+        return RemoteInputChannel(index, descriptor, self, ready, arrivals)
 
     @property
     def is_cancelled(self) -> bool:

@@ -28,20 +28,20 @@ from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
 
 from engine.exchange.buffer_pool cimport Buffer, BufferRecycler, LocalBufferPool, new_buffer
-from engine.exchange.credit cimport (
+from engine.transport.credit cimport (
     CREDIT_OK, CreditStatus, credit_text, receiver_add_buffer, receiver_begin, receiver_free, receiver_wanted,
 )
-from engine.exchange.frames cimport (
+from engine.transport.frames cimport (
     FRAME_AVAILABLE, FRAME_CANCEL_REQUEST, FRAME_PARTITION_REQUEST, FrameHeader, begin_frame, seal_frame, wire_text,
 )
 from engine.exchange.monitor cimport monitor_destroy, monitor_init, monitor_lock, monitor_unlock
 from engine.exchange.ready_queue cimport ReadyQueue
-from engine.exchange.receiving cimport (
+from engine.transport.receiving cimport (
     CHANNELS_MAX, CHANNEL_ENDED, CHANNEL_IDLE, CHANNEL_READING, CHANNEL_RELEASED, READ_BROKEN, READ_CONTROL,
     READ_CREDIT, READ_ORPHAN, SCRATCH_BYTES, ReadOutcome, ReceiverSlot, ReceiverState, ReceiverTable, read_frames,
     ring_move, ring_put, ring_take, send_sealed, write_credits,
 )
-from engine.exchange.wire cimport WIRE_OK, TlsSession, WireStatus, begin_wire
+from engine.transport.wire cimport WIRE_OK, TlsSession, WireStatus, begin_wire
 from engine.memory.segment cimport MemorySegment, allocate_segment
 
 from engine.errors import TaskCancelledError

@@ -17,9 +17,9 @@ from engine.errors import PartitionConnectionError, PartitionReleasedError
 from engine.exchange.input_gate import InputGate
 from engine.exchange.page_reader import gate_batches
 from engine.graph.deployment import InputChannelDescriptor, InputGateDescriptor, PartitionLocation
-from tests.exchange.far_process import BATCHES, ROWS, SCHEMA, batch_of
-from tests.exchange.remote_world import RemoteWorld
 from tests.exchange.world import NO_SCHEMA, PIPELINED, descriptor, partition_id
+from tests.transport.far_process import BATCHES, ROWS, SCHEMA, batch_of
+from tests.transport.remote_world import RemoteWorld
 
 ROOT = Path(__file__).parents[2]
 
@@ -145,7 +145,7 @@ def test_a_flipped_bit_anywhere_is_an_error_and_never_a_wrong_row(
 @contextlib.contextmanager
 def far_process(folder: Path, kind: str, amount: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
     folder.mkdir()
-    command = [sys.executable, "-m", "tests.exchange.far_process", str(folder), kind, amount]
+    command = [sys.executable, "-m", "tests.transport.far_process", str(folder), kind, amount]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
         assert process.stdout is not None
         try:

@@ -27,7 +27,7 @@ from collections.abc import Coroutine
 from typing import Any, Final, NoReturn, TypeVar
 
 from engine.errors import PartitionConnectionError
-from engine.exchange.wire import TlsSession
+from engine.transport.wire import TlsSession
 
 T = TypeVar("T")
 

@@ -1,7 +1,7 @@
 from typing import Any, Protocol, final
 
 from engine.exchange.ready_queue import ReadyQueue
-from engine.exchange.wire import TlsSession
+from engine.transport.wire import TlsSession
 
 class ViewSource(Protocol):
     def open_view(

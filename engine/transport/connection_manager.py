@@ -17,11 +17,11 @@ import threading
 from typing import TYPE_CHECKING, Final
 
 from engine.errors import PartitionConnectionError, TaskCancelledError
-from engine.exchange.client_connection import ClientConnection
-from engine.exchange.data_address import DataAddress
-from engine.exchange.data_server import prepare_socket
-from engine.exchange.greeting_channel import GreetingChannel, completed
-from engine.exchange.handshake import HANDSHAKE_S, greet_as_reader
+from engine.transport.client_connection import ClientConnection
+from engine.transport.data_address import DataAddress
+from engine.transport.data_server import prepare_socket
+from engine.transport.greeting_channel import GreetingChannel, completed
+from engine.transport.handshake import HANDSHAKE_S, greet_as_reader
 
 if TYPE_CHECKING:
     import ssl

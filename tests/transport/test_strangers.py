@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from engine.exchange import greeter
-from engine.exchange.data_address import DataAddress
 from engine.exchange.input_gate import NOTHING_YET
 from engine.rpc.credentials import Credentials
-from tests.exchange.remote_world import RemoteWorld
+from engine.transport import greeter
+from engine.transport.data_address import DataAddress
 from tests.exchange.world import descriptor
+from tests.transport.remote_world import RemoteWorld
 
 HELD_MAX = 8
 WAIT_S = 30.0

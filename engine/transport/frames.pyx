@@ -31,7 +31,7 @@ from libc.string cimport memset
 import os
 from enum import IntEnum
 
-from engine.exchange.wire cimport (
+from engine.transport.wire cimport (
     WIRE_BAD_HEADER, WIRE_BAD_MAGIC, WIRE_BAD_PAYLOAD, WIRE_BAD_RECORD, WIRE_BAD_VERSION, WIRE_CLOSED, WIRE_FAILED,
     WIRE_OK, WIRE_STALLED, WIRE_TOO_LARGE, Wire, WireStatus, receive_bytes,
 )

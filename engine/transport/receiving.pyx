@@ -19,14 +19,14 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.string cimport memset
 from posix.uio cimport iovec
 
-from engine.exchange.credit cimport CREDIT_MAX, CREDIT_OK, CreditStatus, receiver_announce, receiver_on_frame
-from engine.exchange.frames cimport (
+from engine.transport.credit cimport CREDIT_MAX, CREDIT_OK, CreditStatus, receiver_announce, receiver_on_frame
+from engine.transport.frames cimport (
     DATA_END, FRAME_ADD_CREDIT, FRAME_BACKLOG_ANNOUNCEMENT, FRAME_BUFFER_RESPONSE, FRAME_HEADER_BYTES, FrameHeader,
     begin_frame, check_payload, receive_header, seal_frame,
 )
 from engine.exchange.monitor cimport monitor_lock, monitor_unlock
 from engine.exchange.ready_queue cimport POP_CLOSED, ReadyState, ready_pop, ready_push
-from engine.exchange.wire cimport WIRE_OK, WireStatus, receive_ahead, receive_bytes, send_parts
+from engine.transport.wire cimport WIRE_OK, WireStatus, receive_ahead, receive_bytes, send_parts
 
 cdef enum:
     CREDITS_AT_ONCE = 32            # AddCredit frames of one call to the system

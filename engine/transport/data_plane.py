@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from engine.exchange.connection_manager import ConnectionManager
-from engine.exchange.data_server import DataPlaneSettings, DataServer
-from engine.exchange.remote_input_channel import RemoteReads
+from engine.transport.connection_manager import ConnectionManager
+from engine.transport.data_server import DataPlaneSettings, DataServer
+from engine.transport.remote_input_channel import RemoteReads
 
 if TYPE_CHECKING:
     from engine.exchange.buffer_pool import NetworkBufferPool

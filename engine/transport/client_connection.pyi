@@ -4,7 +4,7 @@ from typing_extensions import Buffer as ReadableBuffer
 
 from engine.exchange.buffer_pool import Buffer, BufferRecycler, LocalBufferPool
 from engine.exchange.ready_queue import ReadyQueue
-from engine.exchange.wire import TlsSession
+from engine.transport.wire import TlsSession
 
 @final
 class ReceiverChannel(BufferRecycler):

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from engine.exchange.data_plane import DataPlane, DataPlaneSettings
 from engine.exchange.input_gate import InputGate
-from engine.exchange.remote_input_channel import RemoteReads
 from engine.graph.deployment import InputChannelDescriptor, InputGateDescriptor, KeyRange, PartitionLocation
 from engine.ids import ResultPartitionId
+from engine.transport.data_plane import DataPlane, DataPlaneSettings
+from engine.transport.remote_input_channel import RemoteReads
 from tests.exchange.world import NO_SCHEMA, PIPELINED, World
 
 

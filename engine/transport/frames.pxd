@@ -2,7 +2,7 @@
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
-from engine.exchange.wire cimport Wire, WireStatus
+from engine.transport.wire cimport Wire, WireStatus
 
 
 cdef enum:

@@ -3,11 +3,11 @@
 from cpython.ref cimport PyObject
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
-from engine.exchange.credit cimport CreditStatus, ReceiverCredit
-from engine.exchange.frames cimport FrameHeader
+from engine.transport.credit cimport CreditStatus, ReceiverCredit
+from engine.transport.frames cimport FrameHeader
 from engine.exchange.monitor cimport Monitor
 from engine.exchange.ready_queue cimport ReadyState
-from engine.exchange.wire cimport Wire, WireStatus
+from engine.transport.wire cimport Wire, WireStatus
 
 
 cdef enum:

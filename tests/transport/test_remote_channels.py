@@ -19,15 +19,15 @@ from engine.errors import (
     ProducerFailedError,
     TaskCancelledError,
 )
-from engine.exchange import remote_input_channel
-from engine.exchange.data_address import DataAddress
 from engine.exchange.elements import OversizedRow
 from engine.exchange.input_gate import NOTHING_YET, InputGate
 from engine.exchange.page_reader import gate_batches
 from engine.graph.deployment import InputChannelDescriptor, InputGateDescriptor, PartitionLocation
 from engine.rpc.credentials import Credentials
-from tests.exchange.remote_world import RemoteWorld
+from engine.transport import remote_input_channel
+from engine.transport.data_address import DataAddress
 from tests.exchange.world import BLOCKING, NO_SCHEMA, PIPELINED, World, descriptor, partition_id
+from tests.transport.remote_world import RemoteWorld
 
 SCHEMA = pa.schema([("k", pa.int64()), ("s", pa.string())])
 KINDS = ("HASH", "FORWARD", "BROADCAST", "GLOBAL", "REBALANCE", "SHUFFLE", "RESCALE")

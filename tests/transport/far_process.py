@@ -1,4 +1,4 @@
-"""A TaskManager's exchange in a process of its own: python -m tests.exchange.far_process FOLDER KIND (rows | endless).
+"""A TaskManager's exchange in a process of its own: python -m tests.transport.far_process FOLDER KIND (rows | endless).
 
 Prints its data address, produces one partition of two subpartitions, and ends when its standard input does.
 """
@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from engine.errors import PartitionReleasedError, TaskCancelledError
-from engine.exchange.data_plane import DataPlane, DataPlaneSettings
+from engine.transport.data_plane import DataPlane, DataPlaneSettings
 from tests.exchange.world import PIPELINED, World, descriptor
 
 SCHEMA = pa.schema([("k", pa.int64()), ("s", pa.string())])

@@ -12,7 +12,7 @@ Off loopback nothing listens without credentials or mutual TLS. The UNIX socket 
 this user may enter, and that the next one sweeps when this process is killed. It is never within TLS: what it carries
 does not leave the kernel of this machine, and who could listen there could read the processes' memory as well.
 
-Held by: tests/exchange/test_stalled_peers.py
+Held by: tests/transport/test_stalled_peers.py
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ import msgspec
 import pyarrow as pa
 
 from engine.errors import ConfigurationError, EngineError, PartitionNotFoundError
-from engine.exchange.data_address import DataAddress
-from engine.exchange.greeter import Greeter, RareWarning
-from engine.exchange.greeting_channel import LoopGreetingChannel
-from engine.exchange.handshake import HANDSHAKE_S, greeting_as_writer
 from engine.exchange.partition_file import partition_identity
 from engine.exchange.partition_manager import ResultPartitionManager
 from engine.exchange.read_ahead import DiskReaders
-from engine.exchange.read_request import ReadRequest, error_response
 from engine.exchange.ready_queue import ReadyQueue
 from engine.exchange.result_partition import SubpartitionView
-from engine.exchange.server_connection import ServerConnection
 from engine.exchange.sorted_partition import SortedPartition
 from engine.private_folder import scratch_folder
 from engine.process_folder import FolderPrefix, ProcessFolder, sweep
+from engine.transport.data_address import DataAddress
+from engine.transport.greeter import Greeter, RareWarning
+from engine.transport.greeting_channel import LoopGreetingChannel
+from engine.transport.handshake import HANDSHAKE_S, greeting_as_writer
+from engine.transport.read_request import ReadRequest, error_response
+from engine.transport.server_connection import ServerConnection
 
 if TYPE_CHECKING:
     from engine.rpc.credentials import Credentials

@@ -31,7 +31,7 @@ import pyarrow as pa
 
 from engine.aggregate.group_table import GroupTable, StateBinding
 from engine.aggregate.state_rows import StateRows
-from engine.aggregate.table_feed import TableFeed
+from engine.aggregate.table_insert import TableInsert
 from engine.iomanager.spill_file import SpillFile
 
 #: passes that are cheaper than to write a file once more
@@ -107,7 +107,7 @@ class FilePasses:
         self._table.reset(part.level, expected_groups=0)
         with closing(part.read(self._rows)) as batches:
             for states in batches:
-                feed = TableFeed(self._table, self._table.open(states.select(self._keys), states, self._binding))
+                feed = TableInsert(self._table, self._table.open(states.select(self._keys), states, self._binding))
                 while not feed.go_on():
                     if self._table.group_count > 1:
                         return False

@@ -5,7 +5,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 from engine.aggregate.group_directory cimport GroupDirectory
 from engine.aggregate.group_store cimport GroupStore
-from engine.aggregate.recent_groups cimport RecentGroups
+from engine.aggregate.text_key_cache cimport TextKeyCache
 from engine.aggregate.state_kernels cimport OP_FIRST, OP_LAST, StateField
 from engine.memory.page_pool cimport PagePool
 from engine.records.arrow_batch cimport ArrowBatch, ColumnView
@@ -37,8 +37,8 @@ cdef class GroupTable:
     cdef KeyEquality _equality
     cdef int32_t _key_count
     cdef int32_t* _key_columns              # 0, 1, 2 ...
-    cdef bint _has_word_keys                # one number
-    cdef RecentGroups _recent               # of keys that are one text
+    cdef bint _has_integer_keys                # one number
+    cdef TextKeyCache _recent               # of keys that are one text
     cdef StateField* fields
     cdef readonly int32_t field_count
     cdef int32_t key_offset                 # of the key row from the group's start

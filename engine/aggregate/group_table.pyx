@@ -12,8 +12,8 @@
 
 Rows are handled 1024 at a time, and in rounds: all rows look for a slot (an empty one is taken at once, one with the
 right tag makes a candidate), new keys are encoded, all candidates are compared column by column; those that differ look
-on in the next round. Keys of one number are found in one pass instead (``word_keys``). Then every state is updated by a
-kernel over the group addresses.
+on in the next round. Keys of one number are found in one pass instead (``integer_keys``). Then every state is updated
+by a kernel over the group addresses.
 
 Full means: no page for a group, a value or a larger directory. Rows before the one that found no room are complete; it
 may have changed values of its group already, which does no harm, since it comes again. It and rows behind it may have
@@ -42,12 +42,12 @@ from engine.aggregate.group_directory cimport directory_take
 from engine.aggregate.group_store cimport GROUP_HASH, RECORD_GROUP, RECORD_VALUE, GroupStore, store_clear, store_destroy
 from engine.aggregate.group_store cimport store_drop_large, store_next_group, store_place
 from engine.aggregate.outside_states cimport move_values
-from engine.aggregate.recent_groups cimport RecentGroups
+from engine.aggregate.text_key_cache cimport TextKeyCache
 from engine.aggregate.state_kernels cimport FLAG_NULL, FLAG_OUTSIDE, FLAG_VALUE, OP_COUNT_ROWS, OP_COUNT_VALID, OP_FIRST
 from engine.aggregate.state_kernels cimport OP_LAST, OP_MAX, StateField, ValueSlot, replaces_value, update_state
 from engine.aggregate.state_layout cimport place_states
-from engine.aggregate.word_keys cimport WORD_KEY_SIZE, are_word_keys, find_words, prefetch_words, read_words
-from engine.aggregate.word_keys cimport write_word_key
+from engine.aggregate.integer_keys cimport WORD_KEY_SIZE, are_integer_keys, find_words, prefetch_words, read_words
+from engine.aggregate.integer_keys cimport write_word_key
 from engine.memory.page_pool cimport PagePool
 from engine.records.arrow_batch cimport KIND_BYTES, ArrowBatch, ColumnView
 from engine.records.byte_kernels cimport prefetch
@@ -108,8 +108,8 @@ cdef class GroupTable:
             self._codec = RowCodec(key_schema)
             columns = list(range(self._key_count))
             self._equality = KeyEquality(self._codec, columns, self._codec, columns)
-            self._has_word_keys = are_word_keys(self._codec)
-        self._recent = RecentGroups(self._key_count == 1 and self._codec.kinds[0] == KIND_BYTES)
+            self._has_integer_keys = are_integer_keys(self._codec)
+        self._recent = TextKeyCache(self._key_count == 1 and self._codec.kinds[0] == KIND_BYTES)
         self._lay_out(states, operations)
         self._allocate_scratch()
         if not directory_take(&self._directory, pool, pool.page_size // 8):
@@ -280,7 +280,7 @@ cdef class GroupTable:
             self._positions[index] = directory_index(&self._directory, self._hashes[index])
             prefetch(&self._directory.slots[self._positions[index]])
             self._pending[index] = <int32_t> index
-        if self._has_word_keys and keys.columns[0].validity == NULL:
+        if self._has_integer_keys and keys.columns[0].validity == NULL:
             return self._locate_words(&keys.columns[0], start, count, reserved)
         self._codec.measure(keys, start, count, self._sizes)
         pending_count = count

@@ -16,16 +16,16 @@
        │ finish()
        ├── partitions never written: results from the table
        └── written ones: the rest is written too; then the groups of each file are found among its rows
-           (``row_merging``), or it is read into the empty table, one level deeper (a fresh hash parts what fell
+           (``partition_merger``), or it is read into the empty table, one level deeper (a fresh hash parts what fell
            together), or several times over without writing (``file_passes``);
        │   states of one group merge whenever they meet, and they meet in the order in which their rows came:
            files are written and read in order
            Deeper than LEVEL_MAX the table is frozen instead: groups in it take what is theirs, all other states go
            to one more file, which the next pass reads. A pass completes at least one group, so this ends.
 
-Where more than PART_RATIO of the rows were new groups when the table is full, ``parting`` takes over: all groups, and
-the states that follow on this level, go to their partitions past the table. So they do, in memory, where states come as
-rows and the table outgrows the caches.
+Where more than PART_RATIO of the rows were new groups when the table is full, ``state_partitions`` takes over: all
+groups, and the states that follow on this level, go to their partitions past the table. So they do, in memory, where
+states come as rows and the table outgrows the caches.
 
 A partial aggregate that does not reduce (more than pass_ratio of its rows were new groups) switches itself off and
 passes rows through as states: later where states are sorted next, which costs more for each than grouping does.
@@ -52,20 +52,20 @@ import pyarrow as pa
 from engine.aggregate.aggregate_layout import aggregate_layout, check_output, result_of_nothing
 from engine.aggregate.file_passes import FilePasses
 from engine.aggregate.group_table import GroupTable, StateBinding
-from engine.aggregate.parting import Parting
-from engine.aggregate.parting_sieve import PartingSieve
 from engine.aggregate.partition_files import (
     BLOCK_SIZE_MIN,
     PARTITION_PAGES_MIN,
     PartitionFiles,
     partitions_of_memory,
 )
-from engine.aggregate.row_merging import RowMerging
+from engine.aggregate.partition_merger import PartitionMerger
+from engine.aggregate.partition_sieve import PartitionSieve
 from engine.aggregate.row_partitions import KeptRows
-from engine.aggregate.row_states import row_states
 from engine.aggregate.state_columns import GroupScan
+from engine.aggregate.state_partitions import StatePartitions
 from engine.aggregate.state_rows import StateRows
-from engine.aggregate.table_feed import TableFeed
+from engine.aggregate.table_insert import TableInsert
+from engine.aggregate.ungrouped_states import ungrouped_states
 from engine.errors import MemoryBudgetError, SchemaError
 from engine.graph.expression import AggregateCall
 from engine.iomanager.spill_file import SpillFile
@@ -145,9 +145,9 @@ class HashAggregate:
         #: level of the rows that come in; how many the table has taken; groups made before; both at the last look
         self._level, self._level_rows, self._groups_before, self._seen = 0, 0, 0, (0, 0)
         self._keys = list(range(len(keys)))
-        self._parting: Parting | None = None
+        self._partitions: StatePartitions | None = None
         #: takes states as rows, where they come as such: final only
-        self.sieve = PartingSieve(self._input_codec) if self._comes_as_states() else None
+        self.sieve = PartitionSieve(self._input_codec) if self._comes_as_states() else None
         self._files = PartitionFiles(space, block_size)
         check_output(self._layout, self._output_schema, phase)
         self._table = self._take_table()
@@ -161,7 +161,7 @@ class HashAggregate:
         self._merge_binding = self._table.bind(self._layout.merge_operations, self._layout.merge_columns)
         if self._rows is not None:
             self._rows.keep_outside(space)
-            self._merging = RowMerging(self._layout, output_schema, pool, FORCED_GROUPS if force_spill else 0)
+            self._merging = PartitionMerger(self._layout, output_schema, pool, FORCED_GROUPS if force_spill else 0)
             table_bytes = FORCED_GROUPS * self._merging.row_size if force_spill else self._memory_bytes
             self._passes = FilePasses(self._table, self._rows, self._merge_binding, len(keys), table_bytes)
 
@@ -222,31 +222,31 @@ class HashAggregate:
         """Take contiguous binary rows of the input schema; otherwise as add_batch, also CorruptBlockError."""
         return self.add_batch(self._input_codec.from_rows(buffer))
 
-    def _open(self, batch: pa.RecordBatch, key_columns: list[int], binding: StateBinding) -> TableFeed:
-        return TableFeed(self._table, self._table.open(batch.select(key_columns), batch, binding))
+    def _open(self, batch: pa.RecordBatch, key_columns: list[int], binding: StateBinding) -> TableInsert:
+        return TableInsert(self._table, self._table.open(batch.select(key_columns), batch, binding))
 
     def _add(self, batch: pa.RecordBatch, key_columns: list[int], binding: StateBinding) -> None:
         """Put rows or states into the table, evicting partitions when it is full, or into partitions past it."""
-        rows = 0 if self._parting is not None else self._add_to_table(batch, key_columns, binding)
-        if self._parting is not None:
+        rows = 0 if self._partitions is not None else self._add_to_table(batch, key_columns, binding)
+        if self._partitions is not None:
             if rows < batch.num_rows:
-                self._parting.add(self._states_of(batch.slice(rows), binding))
+                self._partitions.add(self._states_of(batch.slice(rows), binding))
         elif self.sieve is not None and self._table.group_count >= self._part_groups:
             self._part_groups *= 2
             if self._level == 0 and self._groups_are_new():
-                self._begin_parting()
+                self._begin_partitions()
 
     def _add_to_table(self, batch: pa.RecordBatch, key_columns: list[int], binding: StateBinding) -> int:
-        """Put rows into the table; return how many: fewer than all where it is of no use, and parting has begun."""
+        """Put rows into the table; return how many: fewer than all where it is of no use, and partitions take over."""
         feed = self._open(batch, key_columns, binding)
-        while self._parting is None:
+        while self._partitions is None:
             before = feed.position
             is_whole = feed.go_on()
             self._level_rows += feed.position - before
             if is_whole:
                 break
             if self._groups_are_new():
-                self._begin_parting()
+                self._begin_partitions()
             else:
                 self._evict(everything=feed.is_stuck)
         return feed.position
@@ -266,7 +266,7 @@ class HashAggregate:
                 yield from self._give_out_states()
             if batch.num_rows > 0:
                 self.group_count += batch.num_rows
-                yield row_states(
+                yield ungrouped_states(
                     batch, self._output_schema, layout.key_columns, layout.specs, layout.columns, layout.overflow_texts
                 )
 
@@ -279,7 +279,7 @@ class HashAggregate:
             self._passing = bool(self._layout.key_columns) and groups > self._pass_ratio * looked_at
             self._checked = (rows, self._table.groups_made, aside)
 
-    # -------------------------------------------------------------------------------------------------------- parting
+    # ----------------------------------------------------------------------------------------------------- partitions
 
     def _groups_are_new(self) -> bool:
         """Whether most rows since the table was last full are groups that it had not seen: it is of no use."""
@@ -295,21 +295,21 @@ class HashAggregate:
             return 0
         return self._partition_count if self._force_spill else (self._pool.page_limit - kept) // 2
 
-    def _begin_parting(self) -> None:
+    def _begin_partitions(self) -> None:
         """Move all groups to partitions of rows, where what comes next on this level follows."""
-        self._parting = Parting(
+        self._partitions = StatePartitions(
             self._layout, self._pool, self._space, self._files, self._partition_count, self._level, self._part_pages()
         )
         if self.sieve is not None and self._level == 0:
-            self.sieve.begin(self._parting.rows)
+            self.sieve.begin(self._partitions.rows)
         for store in range(self._table.store_count):
             groups = list(self._scan(store, store, results=False))
             self._table.drop([store], go_on=False)
             for states in groups:
-                self._parting.add(states)
+                self._partitions.add(states)
         self._table.reset(self._level + 1, expected_groups=0)
-        if not self._force_spill and not self._merging.merge_parts(self._parting):
-            self._parting.fold_with(self._table, self._merge_binding)
+        if not self._force_spill and not self._merging.merge_parts(self._partitions):
+            self._partitions.fold_with(self._table, self._merge_binding)
 
     def _states_of(self, batch: pa.RecordBatch, binding: StateBinding) -> pa.RecordBatch:
         """Return rows as they come in, or states, as states."""
@@ -319,7 +319,7 @@ class HashAggregate:
         if self._phase == "final":
             columns = [batch.column(column) for column in [*layout.key_columns, *layout.columns]]
             return pa.RecordBatch.from_arrays(columns, schema=layout.state_schema)
-        return row_states(
+        return ungrouped_states(
             batch, layout.state_schema, layout.key_columns, layout.specs, layout.columns, layout.overflow_texts
         )
 
@@ -402,9 +402,9 @@ class HashAggregate:
 
     def _finish_level(self) -> Iterator[pa.RecordBatch]:
         """Give out partitions that are all in memory, leave the others to the next level."""
-        if self._parting is not None:
-            kept = self._parting.finish(everything=self._force_spill)
-            self._parting = None
+        if self._partitions is not None:
+            kept = self._partitions.finish(everything=self._force_spill)
+            self._partitions = None
             if self.sieve is not None:
                 self.sieve.end()
             self._queue_files()
@@ -490,8 +490,8 @@ class HashAggregate:
         if self._rows is not None:
             self._rows.close()
             self._merging.close()
-        if self._parting is not None:
-            self._parting.close()
+        if self._partitions is not None:
+            self._partitions.close()
         pending, self._pending = self._pending, []
         try:
             self._files.discard()

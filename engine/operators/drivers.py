@@ -25,7 +25,7 @@ from engine.records.wide_rows import turn, width_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from engine.aggregate.parting_sieve import PartingSieve
+    from engine.aggregate.partition_sieve import PartitionSieve
     from engine.graph.operator_descriptor import OperatorDescriptor
     from engine.operators.task_inputs import TaskInput
     from engine.records.row_sieve import RowSieve
@@ -135,7 +135,7 @@ class InputDriver:
     def __init__(self, task_input: TaskInput) -> None:
         self._input = task_input
         self._taken_rows = 0
-        self._sieve: PartingSieve | None = None
+        self._sieve: PartitionSieve | None = None
 
     @property
     def rows_in(self) -> int:

@@ -27,7 +27,7 @@ from engine.operators.task_services import TaskServices
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from engine.aggregate.parting_sieve import PartingSieve
+    from engine.aggregate.partition_sieve import PartitionSieve
     from engine.iomanager.spill_space import SpillSpace
     from engine.memory.page_pool import PagePool
     from engine.memory.segment import MemorySegment
@@ -42,7 +42,7 @@ class Output(Protocol):
         ...
 
     @property
-    def sieve(self) -> PartingSieve | None:
+    def sieve(self) -> PartitionSieve | None:
         """What takes rows of pages before they become batches; None: nothing."""
         ...
 
@@ -226,7 +226,7 @@ class ChainedOperator:
     #: whether it is a RowsOutput
     takes_pages = False
     #: takes rows of pages before they become batches
-    sieve: PartingSieve | None = None
+    sieve: PartitionSieve | None = None
     #: whether something runs for it beside the task; from any thread
     is_at_work = False
 

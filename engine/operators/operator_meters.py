@@ -27,7 +27,7 @@ from engine.graph.deployment import OperatorCounters
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from engine.aggregate.parting_sieve import PartingSieve
+    from engine.aggregate.partition_sieve import PartitionSieve
     from engine.exchange.sorted_partition import KeptRuns
     from engine.graph.operator_descriptor import OperatorDescriptor
     from engine.memory.segment import MemorySegment
@@ -55,7 +55,7 @@ class Meter:
         return self._inner.takes_pages
 
     @property
-    def sieve(self) -> PartingSieve | None:
+    def sieve(self) -> PartitionSieve | None:
         """What takes rows of pages before they become batches."""
         return self._inner.sieve
 

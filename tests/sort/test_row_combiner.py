@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from engine.aggregate.aggregate_layout import aggregate_layout
 from engine.aggregate.functions import result_schema, state_schema
-from engine.aggregate.row_states import row_states
 from engine.aggregate.state_combiner import StateCombiner
 from engine.aggregate.state_results import results_of_states
+from engine.aggregate.ungrouped_states import ungrouped_states
 from engine.errors import DataError, NotYetSupportedError
 from engine.graph.expression import AggregateCall, ColumnRef
 from engine.graph.sort_key import SortKey
@@ -47,7 +47,9 @@ class Groups:
             table = table.set_column(column, name, table.column(column).cast(pa.float64(), safe=False))
         self.states = pa.Table.from_batches(
             [
-                row_states(batch, self.schema, layout.key_columns, layout.specs, layout.columns, layout.overflow_texts)
+                ungrouped_states(
+                    batch, self.schema, layout.key_columns, layout.specs, layout.columns, layout.overflow_texts
+                )
                 for batch in table.to_batches(max_chunksize=100)
             ],
             self.schema,

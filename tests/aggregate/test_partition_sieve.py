@@ -5,7 +5,7 @@ import pytest
 
 from engine.aggregate.functions import result_schema, state_schema
 from engine.aggregate.hash_aggregate import HashAggregate
-from engine.aggregate.parting_sieve import PartingSieve
+from engine.aggregate.partition_sieve import PartitionSieve
 from engine.aggregate.row_partitions import RowPartitions
 from engine.errors import CorruptBlockError
 from engine.exchange.page_reader import PageReader
@@ -76,7 +76,7 @@ def test_it_takes_nothing_before_it_begins_and_after_its_end(workshop):
     codec = RowCodec(schema)
     page = codec.to_rows(pa.record_batch([pa.array([1, 2, None]), pa.array([4, 5, 6])], schema=schema))
     with workshop.operator(16) as (pool, _):
-        sieve = PartingSieve(codec)
+        sieve = PartitionSieve(codec)
         parts = RowPartitions(codec, 1, pool, _NoFiles(), 4, 0, 8)
         reader = PageReader(schema, sieve=sieve)
         reader.add_row(page)
@@ -96,7 +96,7 @@ def test_damaged_rows_are_refused(workshop):
     page = bytearray(codec.to_rows(pa.record_batch([pa.array([7]), pa.array(["a text"])], schema=schema)))
     page[16:20] = (1 << 20).to_bytes(4, "little")
     with workshop.operator(16) as (pool, _):
-        sieve = PartingSieve(codec)
+        sieve = PartitionSieve(codec)
         parts = RowPartitions(codec, 1, pool, _NoFiles(), 4, 0, 8)
         sieve.begin(parts)
         with pytest.raises(CorruptBlockError):

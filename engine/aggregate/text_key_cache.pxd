@@ -1,4 +1,4 @@
-# RecentGroups: the groups of short texts that came before, found without hash and table.
+# TextKeyCache: the groups of short texts that came before, found without hash and table.
 
 cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t
@@ -6,13 +6,13 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 from engine.records.arrow_batch cimport ColumnView
 from engine.records.short_text cimport ShortText
 
-cdef struct RecentGroup:
+cdef struct CachedGroup:
     ShortText text
     uint8_t* group
 
 @cython.final
-cdef class RecentGroups:
-    cdef RecentGroup* _places       # NULL: keys are not one text
+cdef class TextKeyCache:
+    cdef CachedGroup* _places       # NULL: keys are not one text
     cdef int32_t _misses        # blocks in a row that had a text which was not here
     cdef int32_t _rest          # blocks that are not looked at
 

@@ -1,4 +1,4 @@
-# PartingSieve: states that go past the table, taken as rows.
+# PartitionSieve: states that go past the table, taken as rows.
 
 cimport cython
 from libc.stdint cimport int64_t, uint8_t
@@ -9,7 +9,7 @@ from engine.records.row_sieve cimport RowSieve
 
 
 @cython.final
-cdef class PartingSieve(RowSieve):
+cdef class PartitionSieve(RowSieve):
     cdef RowCodec _codec
     cdef RowPartitions _target           # None: everything is left
 

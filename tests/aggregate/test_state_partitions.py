@@ -5,10 +5,10 @@ import random
 import pyarrow as pa
 import pytest
 
-from engine.aggregate.parting import Parting
 from engine.aggregate.partition_files import PartitionFiles
 from engine.aggregate.row_partitions import RowPartitions
 from engine.aggregate.state_combiner import StateCombiner
+from engine.aggregate.state_partitions import StatePartitions
 from engine.errors import DataError, MemoryBudgetError
 from engine.records.row_codec import RowCodec
 from tests.aggregate.group_oracle import make_table, oracle, rows_of, single, two_phases
@@ -99,7 +99,7 @@ def test_without_a_page_of_the_pool_it_says_so(workshop):
 @pytest.mark.parametrize("distinct", [300, 20000])
 def test_groups_that_do_not_repeat_within_reach_go_past_the_table(workshop, monkeypatch, phases, distinct):
     began = []
-    monkeypatch.setattr(Parting, "__init__", _counting(Parting.__init__, began))
+    monkeypatch.setattr(StatePartitions, "__init__", _counting(StatePartitions.__init__, began))
     table, calls = make_table("int64", "int64", 9000, distinct, null_share=0.05)
     result, operator = phases(workshop, 66, table, ("key",), calls)[:2]
     assert rows_of(result) == oracle(table, ("key",), calls)
@@ -135,10 +135,10 @@ def sum_first_last(rows):
     return groups
 
 
-def merging_parting(batch, pool, space, files, page_limit):
-    parting = Parting(_Layout(batch.schema, [0]), pool, space, files, PARTITIONS, 0, page_limit)
+def merging_partitions(batch, pool, space, files, page_limit):
+    partitions = StatePartitions(_Layout(batch.schema, [0]), pool, space, files, PARTITIONS, 0, page_limit)
     combiner = StateCombiner(batch.schema, 1, [0, 9, 10], ["sum overflows"] * 3)
-    return parting, parting.merge_with(combiner)
+    return partitions, partitions.merge_with(combiner)
 
 
 @pytest.mark.parametrize("page_limit", [8 * PARTITIONS, 100, 400])
@@ -148,12 +148,12 @@ def test_rows_are_merged_as_they_come(workshop, page_limit, distinct):
     batch = make_states(distinct)
     with workshop.operator(page_limit + 8) as (pool, space):
         codec, files = RowCodec(batch.schema), PartitionFiles(space, 4096)
-        parting, is_merging = merging_parting(batch, pool, space, files, page_limit)
+        partitions, is_merging = merging_partitions(batch, pool, space, files, page_limit)
         assert is_merging
         for start in range(0, ROWS, 500):
-            parting.add(batch.slice(start, 500))
+            partitions.add(batch.slice(start, 500))
             assert pool.pages_used <= page_limit
-        kept = parting.finish()
+        kept = partitions.finish()
         kept_groups = sum(rows.row_count for rows in kept)
         assert all(rows.is_merged for rows in kept)
         assert kept_groups < ROWS or page_limit == 400
@@ -173,19 +173,19 @@ def test_few_pages_or_other_rows_are_not_merged(workshop, page_limit):
     if page_limit == 400:
         batch = batch.set_column(0, "key", batch.column(0).cast(pa.float64()))
     with workshop.operator(500) as (pool, space):
-        parting, is_merging = merging_parting(batch, pool, space, PartitionFiles(space, 4096), page_limit)
+        partitions, is_merging = merging_partitions(batch, pool, space, PartitionFiles(space, 4096), page_limit)
         assert not is_merging
-        parting.close()
+        partitions.close()
 
 
 def test_a_sum_that_overflows_where_rows_are_merged_leaves_nothing(workshop):
     batch = make_states(50)
     batch = batch.set_column(1, "sum", pa.array([2**62] * ROWS))
     with workshop.operator(500) as (pool, space):
-        parting, _ = merging_parting(batch, pool, space, PartitionFiles(space, 4096), 400)
+        partitions, _ = merging_partitions(batch, pool, space, PartitionFiles(space, 4096), 400)
         with pytest.raises(DataError, match="sum overflows"):
-            parting.add(batch)
-        parting.close()
+            partitions.add(batch)
+        partitions.close()
         assert pool.pages_used == 0
 
 
@@ -195,7 +195,7 @@ def test_a_sum_that_overflows_where_rows_are_merged_leaves_nothing(workshop):
 def test_groups_of_rows_that_were_merged_as_they_came(workshop, monkeypatch, phases, pages, distinct):
     monkeypatch.setattr("engine.aggregate.hash_aggregate.PART_GROUPS", 64)
     merged = []
-    monkeypatch.setattr(Parting, "_merge_partitions", _counting(Parting._merge_partitions, merged))
+    monkeypatch.setattr(StatePartitions, "_merge_partitions", _counting(StatePartitions._merge_partitions, merged))
     table, calls = make_table("int64", "int64", 9000, distinct, null_share=0.05)
     result = phases(workshop, pages, table, ("key",), calls)[0]
     assert rows_of(result) == oracle(table, ("key",), calls)
@@ -206,10 +206,10 @@ def test_no_page_for_states_is_an_error_of_memory(workshop):
     with workshop.operator(4) as (pool, space):
         files = PartitionFiles(space, 4096)
         layout = _Layout(SCHEMA, [0])
-        parting = Parting(layout, pool, space, files, PARTITIONS, 0, PARTITIONS)
+        partitions = StatePartitions(layout, pool, space, files, PARTITIONS, 0, PARTITIONS)
         with pytest.raises(MemoryBudgetError, match="no page"):
-            parting.add(make_batch(1000))
-        parting.close()
+            partitions.add(make_batch(1000))
+        partitions.close()
         files.discard()
 
 

@@ -1,6 +1,6 @@
-"""TableFeed: the rows of one batch on their way into a group table that may be full.
+"""TableInsert: the rows of one batch on their way into a group table that may be full.
 
-    feed = TableFeed(table, table.open(keys, arguments, binding))
+    feed = TableInsert(table, table.open(keys, arguments, binding))
     while not feed.go_on():                     rows before feed.position are in, and the table is full
         ...                                     make room: if feed.is_stuck the last room was not enough for one row
 
@@ -16,7 +16,7 @@ _RESERVED_AFTER = 1
 _ENDS_AFTER = 2
 
 
-class TableFeed:
+class TableInsert:
     """Puts rows into a table, in order."""
 
     def __init__(self, table: GroupTable, opened: GroupInput) -> None:

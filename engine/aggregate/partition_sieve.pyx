@@ -1,6 +1,6 @@
-"""PartingSieve: states that go past the table go from an exchange's page to their partition as they are.
+"""PartitionSieve: states that go past the table go from an exchange's page to their partition as they are.
 
-    sieve = PartingSieve(codec)
+    sieve = PartitionSieve(codec)
     gate ─► pages ─► sieve ─┬─► sieve.begin(partitions) was called: RowPartitions.add_rows
                             └─► decoded ─► HashAggregate.add_batch(batch)
     sieve.end()
@@ -21,7 +21,7 @@ from engine.records.row_sieve cimport RowSieve
 
 
 @cython.final
-cdef class PartingSieve(RowSieve):
+cdef class PartitionSieve(RowSieve):
     """Args: codec: of the rows that come, which are those of the partitions."""
 
     def __cinit__(self, RowCodec codec not None):

@@ -1,14 +1,14 @@
-"""RowMerging: sources of states whose groups are found among their rows, and given out without a table.
+"""PartitionMerger: sources of states whose groups are found among their rows, and given out without a table.
 
-    merging = RowMerging(layout, output_schema, pool, group_limit)
+    merging = PartitionMerger(layout, output_schema, pool, group_limit)
     groups = merging.groups_of(source)      KeptRows, or None: the table is to take the source
     for batch in merging.results_of(groups): ...            gives their pages back
     merging.close()
 
-Where keys or states are not of that kind (``row_groups``), nothing is taken. A partition in memory that turns out to
-have more groups than fit is left with the same states in fewer rows; a file is only begun where all probably fit.
+Where keys or states are not of that kind (``state_row_table``), nothing is taken. A partition in memory that turns out
+to have more groups than fit is left with the same states in fewer rows; a file is only begun where all probably fit.
 
-Held by: tests/aggregate/test_row_groups.py
+Held by: tests/aggregate/test_state_row_table.py
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from engine.aggregate.aggregate_layout import AggregateLayout
-from engine.aggregate.parting import Parting
-from engine.aggregate.row_groups import RowGroups, row_groups_of
 from engine.aggregate.row_partitions import KeptRows
 from engine.aggregate.state_combiner import StateCombiner
+from engine.aggregate.state_partitions import StatePartitions
 from engine.aggregate.state_results import results_of_states
+from engine.aggregate.state_row_table import StateRowTable, state_row_table_of
 from engine.iomanager.spill_file import SpillFile
 from engine.memory.page_pool import PagePool
 from engine.records.row_codec import RowCodec
 
 
-class RowMerging:
+class PartitionMerger:
     """Args: group_limit: at most so many groups in memory, 0: no limit."""
 
     def __init__(self, layout: AggregateLayout, output_schema: pa.Schema, pool: PagePool, group_limit: int) -> None:
         self._layout, self._output_schema, self._key_count = layout, output_schema, len(layout.key_columns)
-        self._groups: RowGroups | None = None
+        self._groups: StateRowTable | None = None
         #: groups for each row of the last source
         self.groups_per_row = 1.0
         codec = RowCodec(layout.state_schema)
@@ -44,11 +44,11 @@ class RowMerging:
             self._combiner = StateCombiner(
                 layout.state_schema, self._key_count, layout.merge_operations, layout.overflow_texts
             )
-            self._groups = row_groups_of(codec, self._key_count, self._combiner, pool, group_limit)
+            self._groups = state_row_table_of(codec, self._key_count, self._combiner, pool, group_limit)
 
-    def merge_parts(self, parting: Parting) -> bool:
-        """Let a parting merge its rows as they come; False: it does not."""
-        return self._groups is not None and self._combiner is not None and parting.merge_with(self._combiner)
+    def merge_parts(self, partitions: StatePartitions) -> bool:
+        """Let them merge its rows as they come; False: it does not."""
+        return self._groups is not None and self._combiner is not None and partitions.merge_with(self._combiner)
 
     def groups_of(self, source: SpillFile | KeptRows) -> KeptRows | None:
         """Merge the states of a source. Raises: DataError, CorruptBlockError, SpillError."""

@@ -1,6 +1,6 @@
 """Keys of one number: a group is found in one pass over the rows, its key compared as a word.
 
-    are_word_keys(codec)                once for a table
+    are_integer_keys(codec)                once for a table
     read_words(column, ...)             the numbers of a chunk, whatever their width
     for blocks of rows:
         prefetch_words(...)             slots are near, their groups are asked for
@@ -30,7 +30,7 @@ ctypedef fused Word:
     uint64_t
 
 
-cdef bint are_word_keys(RowCodec codec) noexcept:
+cdef bint are_integer_keys(RowCodec codec) noexcept:
     if codec.column_count != 1 or not codec.is_fixed or codec.fixed_size != WORD_KEY_SIZE or codec.slots[0] != 8:
         return False
     return (codec.kinds[0] != KIND_BOOL and codec.widths[0] in (1, 2, 4, 8)

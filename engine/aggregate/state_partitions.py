@@ -1,13 +1,13 @@
-"""Parting: states go to the partitions of their keys, past the table, until the level has ended.
+"""StatePartitions: states go to the partitions of their keys, past the table, until the level has ended.
 
-    parting = Parting(layout, pool, space, files, partition_count, level, page_limit)
-    parting.add(states)*  ─►  sources = parting.finish()        always: parting.close()
+    partitions = StatePartitions(layout, pool, space, files, partition_count, level, page_limit)
+    partitions.add(states)*  ─►  sources = partitions.finish()        always: partitions.close()
 
 For groups that hardly repeat while they are in reach: the table would miss the caches for every row, and write most
 groups out unmerged. Rows of states are kept by partition instead (``row_partitions``), and the groups of each partition
 are found afterwards, in a table that fits the caches.
 
-Rows of a fixed size, where there are pages enough, are merged as they come (``row_groups``), a good many at a time:
+Rows of a fixed size, where there are pages enough, are merged as they come (``state_row_table``), many at a time:
 
     rows ─► wait in their partition ── as many as groups ──► merge: partition by partition into its groups, whose
                                                              │      directories stay; the pages that waited go back
@@ -34,11 +34,11 @@ import pyarrow as pa
 from engine.aggregate.aggregate_layout import AggregateLayout
 from engine.aggregate.group_table import GroupTable, StateBinding
 from engine.aggregate.partition_files import PartitionFiles
-from engine.aggregate.row_groups import MergeScratch, RowGroups, row_groups_of
 from engine.aggregate.row_partitions import KeptRows, RowPartitions
 from engine.aggregate.state_columns import GroupScan
 from engine.aggregate.state_combiner import StateCombiner
-from engine.aggregate.table_feed import TableFeed
+from engine.aggregate.state_row_table import MergeScratch, StateRowTable, state_row_table_of
+from engine.aggregate.table_insert import TableInsert
 from engine.errors import MemoryBudgetError
 from engine.iomanager.spill_space import SpillSpace
 from engine.memory.page_pool import PagePool
@@ -57,7 +57,7 @@ MERGE_RATIO = 0.8
 WAITING_SHARE_OF_NEW = 4
 
 
-class Parting:
+class StatePartitions:
     """Partitions of one level. Args: page_limit: pages to hold, at least one for each partition."""
 
     def __init__(
@@ -74,7 +74,7 @@ class Parting:
         self._fold_table: tuple[GroupTable, StateBinding] | None = None
         self._pool, self._page_limit = pool, page_limit
         #: by partition, where rows are merged: those that are in memory
-        self._groups: dict[int, RowGroups] = {}
+        self._groups: dict[int, StateRowTable] = {}
         self._groups_are_fewer = True
         self._codec = codec = RowCodec(layout.state_schema)
         codec.keep_outside(space)
@@ -93,7 +93,7 @@ class Parting:
         if too_few or self._codec.fixed_size > self._pool.page_size:
             return False
         for partition in range(self.rows.partition_count):
-            groups = row_groups_of(self._codec, key_count, combiner, self._pool, 0, scratch)
+            groups = state_row_table_of(self._codec, key_count, combiner, self._pool, 0, scratch)
             if groups is None:
                 return False
             self._groups[partition] = groups
@@ -192,7 +192,7 @@ class Parting:
         keys = list(range(len(self._layout.key_columns)))
         table.reset(level, expected_groups=kept.row_count)
         for states in kept:
-            feed = TableFeed(table, table.open(states.select(keys), states, binding))
+            feed = TableInsert(table, table.open(states.select(keys), states, binding))
             while not feed.go_on():
                 folded += self._states(table)
                 table.reset(level)

@@ -1,6 +1,6 @@
-"""RowGroups: the groups of rows of states, found among the rows themselves.
+"""StateRowTable: the groups of rows of states, found among the rows themselves.
 
-    groups = row_groups_of(codec, key_count, combiner, pool, group_limit)      None: keys or states are not of that kind
+    groups = state_row_table_of(codec, key_count, combiner, pool, group_limit)      None: other keys or states
     fits = groups.add_kept(kept, expected)      as often as rows come; False: they do not fit, nothing is here any more,
                                                 and kept has the same states as before, in fewer rows
     merged = groups.take()                      KeptRows, one row for each group
@@ -56,9 +56,9 @@ cdef enum:
     DAMAGED = -1
 
 
-def row_groups_of(RowCodec codec not None, int32_t key_count, StateCombiner combiner not None, PagePool pool not None,
-                  int64_t group_limit, MergeScratch scratch=None):
-    """Return RowGroups for rows of a codec whose first columns are keys, or None.
+def state_row_table_of(RowCodec codec not None, int32_t key_count, StateCombiner combiner not None,
+                       PagePool pool not None, int64_t group_limit, MergeScratch scratch=None):
+    """Return StateRowTable for rows of a codec whose first columns are keys, or None.
 
     Args: combiner: of rows with equal keys; group_limit: full at so many groups, 0: no limit; scratch: of others that
         merge at other times on the same thread, None: its own.
@@ -69,7 +69,7 @@ def row_groups_of(RowCodec codec not None, int32_t key_count, StateCombiner comb
     for column in range(key_count):
         if KIND_FLOAT16 <= codec.kinds[column] <= KIND_FLOAT64:
             return None
-    return RowGroups(codec, key_count, combiner, pool, group_limit, scratch or MergeScratch())
+    return StateRowTable(codec, key_count, combiner, pool, group_limit, scratch or MergeScratch())
 
 
 @cython.final
@@ -88,7 +88,7 @@ cdef class MergeScratch:
 
 
 @cython.final
-cdef class RowGroups:
+cdef class StateRowTable:
     """See above; begins without memory of the pool."""
 
     def __cinit__(self, RowCodec codec not None, int32_t key_count, StateCombiner combiner not None,

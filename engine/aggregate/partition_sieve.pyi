@@ -5,8 +5,8 @@ from engine.records.row_codec import RowCodec
 from engine.records.row_sieve import RowSieve
 
 @final
-class PartingSieve(RowSieve):
-    """Takes states that go past the table (see parting_sieve.pyx)."""
+class PartitionSieve(RowSieve):
+    """Takes states that go past the table (see partition_sieve.pyx)."""
 
     def __new__(cls, codec: RowCodec) -> Self: ...
     def begin(self, target: RowPartitions) -> None: ...

@@ -1,4 +1,4 @@
-# RowGroups: the groups of rows of states, in pages of rows that a directory finds.
+# StateRowTable: the groups of rows of states, in pages of rows that a directory finds.
 
 cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
@@ -12,7 +12,7 @@ from engine.records.row_codec cimport RowCodec
 cdef enum:
     CHUNK_ROWS = 1024           # rows hashed together
 
-# What the merging of one page works with; many RowGroups that take turns have one.
+# What the merging of one page works with; many StateRowTable that take turns have one.
 @cython.final
 cdef class MergeScratch:
     cdef uint8_t** rows                 # [CHUNK_ROWS], as the others
@@ -20,7 +20,7 @@ cdef class MergeScratch:
     cdef int64_t* positions             # where a row's slot is, or further on
 
 @cython.final
-cdef class RowGroups:
+cdef class StateRowTable:
     cdef PagePool _pool
     cdef RowCodec _codec
     cdef StateCombiner _combiner

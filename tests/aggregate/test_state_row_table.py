@@ -10,10 +10,10 @@ from engine.aggregate.aggregate_layout import aggregate_layout
 from engine.aggregate.functions import result_schema, state_schema
 from engine.aggregate.hash_aggregate import HashAggregate
 from engine.aggregate.partition_files import PartitionFiles
-from engine.aggregate.row_groups import row_groups_of
-from engine.aggregate.row_merging import RowMerging
+from engine.aggregate.partition_merger import PartitionMerger
 from engine.aggregate.row_partitions import RowPartitions
 from engine.aggregate.state_combiner import StateCombiner
+from engine.aggregate.state_row_table import state_row_table_of
 from engine.aggregate.state_rows import StateRows
 from engine.errors import DataError
 from engine.records.row_codec import RowCodec
@@ -78,7 +78,7 @@ def file_of(batch, key_count, pool, space):
 
 def groups_for(batch, key_count, pool, group_limit=0, operations=OPERATIONS):
     combiner = StateCombiner(batch.schema, key_count, operations, ["sum overflows"] * len(operations))
-    return row_groups_of(RowCodec(batch.schema), key_count, combiner, pool, group_limit)
+    return state_row_table_of(RowCodec(batch.schema), key_count, combiner, pool, group_limit)
 
 
 def merged_alone(groups, kept, expected):
@@ -236,7 +236,7 @@ def test_other_keys_and_rows_are_not_taken(workshop, types):
 def test_an_aggregate_gives_results_of_such_groups(workshop, monkeypatch, value_type, pages, force_spill):
     """Averages, sums and the rest, from partitions in memory and from files."""
     monkeypatch.setattr("engine.aggregate.hash_aggregate.PART_GROUPS", 64)
-    found = note_results(monkeypatch, RowMerging, "groups_of")
+    found = note_results(monkeypatch, PartitionMerger, "groups_of")
     table, calls = make_table("int64", value_type, 3500, 3000, null_share=0.05)
     fields, types = [table.schema.field("key")], argument_types_of(table, calls)
     states_of, results_of = state_schema(fields, calls, types), result_schema(fields, calls, types)

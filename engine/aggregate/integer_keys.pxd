@@ -14,7 +14,7 @@ cdef enum:
     WORD_KEY_SIZE = 16
 
 # Whether keys of this codec are one integer, date, time or the like (whose equal values are equal bytes).
-cdef bint are_word_keys(RowCodec codec) noexcept
+cdef bint are_integer_keys(RowCodec codec) noexcept
 # The numbers of rows start and following as words. The column has no nulls.
 cdef void read_words(const ColumnView* column, int64_t start, int64_t count, uint64_t* words) noexcept nogil
 # Find the groups of rows from `row` on; returns the first one that has none, whose empty slot is then its position, or

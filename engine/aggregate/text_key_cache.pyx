@@ -1,4 +1,4 @@
-"""RecentGroups: the groups of short texts that came before, found without hash and table.
+"""TextKeyCache: the groups of short texts that came before, found without hash and table.
 
     text of up to 16 bytes ──► three words (``short_text``) ──► place of PLACES ──► the same three? its group
 
@@ -32,13 +32,13 @@ cdef enum:
 
 
 @cython.final
-cdef class RecentGroups:
+cdef class TextKeyCache:
     """The recent groups of one table whose keys are texts (KIND_BYTES), or nothing; methods: see the .pxd."""
 
     def __cinit__(self, bint are_texts):
         if not are_texts:
             return
-        self._places = <RecentGroup*>calloc(PLACES, sizeof(RecentGroup))
+        self._places = <CachedGroup*>calloc(PLACES, sizeof(CachedGroup))
         if self._places == NULL:
             raise MemoryError("recent groups of an aggregate")
 
@@ -48,7 +48,7 @@ cdef class RecentGroups:
     cdef bint find(self, const ColumnView* column, int64_t start, int64_t count, uint8_t** groups) noexcept nogil:
         cdef const int32_t* offsets = <const int32_t*>column.offsets + column.offset + start
         cdef ShortText wanted
-        cdef RecentGroup* place
+        cdef CachedGroup* place
         cdef int64_t row
         if self._rest:
             self._rest -= 1
@@ -73,7 +73,7 @@ cdef class RecentGroups:
 
     cdef void keep(self, const ColumnView* column, int64_t start, int64_t count, uint8_t** groups) noexcept nogil:
         cdef const int32_t* offsets = <const int32_t*>column.offsets + column.offset + start
-        cdef RecentGroup found
+        cdef CachedGroup found
         cdef int64_t row
         if self._rest or self._places == NULL or column.validity != NULL or column.kind != KIND_BYTES:
             return
@@ -84,4 +84,4 @@ cdef class RecentGroups:
 
     cdef void forget(self) noexcept nogil:
         if self._places != NULL:
-            memset(self._places, 0, PLACES * sizeof(RecentGroup))
+            memset(self._places, 0, PLACES * sizeof(CachedGroup))

@@ -4,18 +4,18 @@ from engine.iomanager.spill_file import SpillFile
 from engine.memory.page_pool import PagePool
 from engine.records.row_codec import RowCodec
 
-def row_groups_of(
+def state_row_table_of(
     codec: RowCodec,
     key_count: int,
     combiner: StateCombiner,
     pool: PagePool,
     group_limit: int,
     scratch: MergeScratch | None = None,
-) -> RowGroups | None: ...
+) -> StateRowTable | None: ...
 
 class MergeScratch: ...
 
-class RowGroups:
+class StateRowTable:
     group_count: int
     @property
     def page_count(self) -> int: ...

@@ -18,7 +18,7 @@ from engine.records.arrow_functions import pc
 from engine.records.plain_scalars import scalar_of
 
 
-def row_states(
+def ungrouped_states(
     batch: pa.RecordBatch,
     schema: pa.Schema,
     key_columns: Sequence[int],

@@ -17,13 +17,18 @@ FILES = {
         def pytest_configure(config): tiers.register(config)
         def pytest_collection_modifyitems(config, items): tiers.keep_tiers(config, items)
     """,
-    "pytest.ini": "[pytest]\ntestpaths = tests_here\naddopts = --strict-markers\n",
+    "pytest.ini": "[pytest]\ntestpaths = tests_here\naddopts = --strict-markers\nmarkers = integration: whole jobs\n",
     "tests_here/test_one.py": """
         import pytest
 
         def test_quick(): pass
         @pytest.mark.thorough
         def test_long(): pass
+        @pytest.mark.integration
+        def test_job(): pass
+        @pytest.mark.integration
+        @pytest.mark.quick
+        def test_quick_job(): pass
         @pytest.mark.alone
         def test_still(): pass
         @pytest.mark.parametrize("a", [1, 2])
@@ -58,10 +63,10 @@ def run(pytester, monkeypatch):
 
 
 def test_a_run_takes_what_its_options_say(run):
-    assert run() == ["quick", "pairs[3-1]", "pairs[4-2]", "still", "small_cluster"]
+    assert run() == ["quick", "quick_job", "pairs[3-1]", "pairs[4-2]", "still", "small_cluster"]
     pairs = ["pairs[3-1]", "pairs[3-2]", "pairs[4-1]", "pairs[4-2]"]
-    assert run("--all") == ["quick", "long", *pairs, "still", "small_cluster"]
-    assert run("--rest") == ["long", "pairs[3-2]", "pairs[4-1]", "cluster"]
+    assert run("--all") == ["quick", "long", "job", "quick_job", *pairs, "still", "small_cluster"]
+    assert run("--rest") == ["long", "job", "pairs[3-2]", "pairs[4-1]", "cluster"]
 
 
 def test_what_is_named_runs_whatever_its_markers(run):
@@ -71,7 +76,7 @@ def test_what_is_named_runs_whatever_its_markers(run):
 
 def test_chaos_brings_clusters_into_every_run(run, monkeypatch):
     monkeypatch.setenv("CHAOS", "short")
-    assert run() == ["quick", "pairs[3-1]", "pairs[4-2]", "still", "cluster", "small_cluster"]
+    assert run() == ["quick", "quick_job", "pairs[3-1]", "pairs[4-2]", "still", "cluster", "small_cluster"]
 
 
 def item(folder, *markers):

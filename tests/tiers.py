@@ -4,6 +4,7 @@ A test says by its markers what it costs, and one rule decides:
 
     no marker          quick: every run takes it; of its parametrizations so many that each value of each is in one
     ``thorough``       more of what quick tests show, or longer: ``--all`` and ``--rest`` take it
+    ``integration``    runs whole jobs: thorough, unless it is marked ``quick``; some sixty are, a few of each kind
     ``processes``      starts clusters or quorums of real processes: ``--rest`` takes it, and a run with ``CHAOS`` set
 
     bin/run-tests           quick
@@ -74,11 +75,11 @@ def is_named(config):
 
 
 def tier_of(item):
-    """Return the tier that the nearest marker names."""
+    """Return the tier that the nearest marker names; without one a whole job is thorough, and anything else quick."""
     for marker in item.iter_markers():
         if marker.name in TIERS:
             return marker.name
-    return "quick"
+    return "quick" if item.get_closest_marker("integration") is None else "thorough"
 
 
 def tiers_taken(config):

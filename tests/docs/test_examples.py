@@ -12,7 +12,7 @@ from engine.examples.generate_instruments import generate
 from tests.docs.pages import PAGES, blocks_of, relative
 from tests.tidy.imports import ROOT
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.quick]
 
 TEXTS = {relative(path): path.read_text(encoding="utf-8") for path in PAGES}
 EXAMPLES = {name: blocks for name, text in TEXTS.items() if (blocks := blocks_of(text, "python"))}

@@ -107,6 +107,7 @@ def test_a_really_small_input_is_broadcast_where_that_is_right(open_environment,
     assert shuffled == (how not in broadcastable)
 
 
+@pytest.mark.quick
 def test_a_large_input_is_repartitioned_although_a_broadcast_was_planned(open_environment, data, tmp_path):
     environment = open_environment(**JOINS)
     big = environment.read_parquet(str(data / "big"))
@@ -145,6 +146,7 @@ def test_a_table_with_other_readers_is_streamed_into_its_broadcast_join(open_env
     assert rows_of(tmp_path / "counted") == expected(counted, **tables)
 
 
+@pytest.mark.quick
 def test_the_really_smaller_side_is_built(open_environment, data, tmp_path):
     environment = open_environment(**JOINS)
     # a full join repartitions, whatever the sizes

@@ -107,6 +107,7 @@ def test_count_distinct_of_every_type_and_by_every_type(two_environments, data_t
     )
 
 
+@pytest.mark.quick
 def test_lists_cannot_be_counted_as_different(environment):
     data = environment.from_rows([([1],)], pa.schema([("a", pa.list_(pa.int64()))]))
     with pytest.raises(SchemaError, match=r"count_distinct\(a\): values of list.* cannot be compared"):
@@ -142,6 +143,7 @@ def assert_close_rows(actual, expected):
         assert list(one) == wanted
 
 
+@pytest.mark.quick
 @pytest.mark.sample("values")
 @pytest.mark.parametrize("keys", [(), ("k", "s")], ids=len)
 def test_variance_and_standard_deviation(any_environment, table, keys):
@@ -199,6 +201,7 @@ def test_first_and_last_of_every_type_are_values_of_their_group(two_environments
     assert tuple(ends) == (None, max(number for number in groups if number is not None))
 
 
+@pytest.mark.quick
 def test_all_functions_in_six_pages(open_environment, tmp_path):
     """Every subtask has the least memory that an operator takes, far less than the groups need."""
     environment = open_environment(parallelism__default=2, taskmanager__memory__managed__size="1mb")

@@ -71,6 +71,7 @@ def test_who_collects_is_warned(env, tmp_path):
     assert [each.filename for each in told] == [__file__]
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("begin", ["", "n,t\n"])
 def test_rows_that_are_left_out_are_kept_with_place_and_reason(env, tmp_path, begin):
     files = [write(tmp_path / f"{name}.csv", 60_000, begin=begin) for name in "ab"]

@@ -15,6 +15,7 @@ def broken(environment, tmp_path):
     return environment.read_parquet(tmp_path / "broken.parquet")
 
 
+@pytest.mark.quick
 def test_they_are_read_grouped_and_sorted_by_their_bytes(broken):
     groups = broken.group_by("s").agg(n=count()).select(col("s").cast(pa.binary()).alias("b"), "n").sort("b")
     assert [tuple(row) for row in groups.collect()] == [(b"ok", 20), (b"\xff\xfe", 20)]

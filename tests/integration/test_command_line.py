@@ -35,6 +35,7 @@ def job(tmp_path):
     return write
 
 
+@pytest.mark.quick
 def test_submit_prints_the_job_id_and_at_the_end_state_and_runtime(run, job, tmp_path):
     done = run(*FLINK_RUN, "job", "submit", job(), "--x", "1")
     assert done.returncode == 0, done.stderr
@@ -64,6 +65,7 @@ def test_the_short_form_and_the_script_alone_do_the_same(run, job, tmp_path):
     assert (tmp_path / "out2").is_dir()
 
 
+@pytest.mark.quick
 def test_json_is_exactly_one_object_on_stdout(run, job):
     done = run(*FLINK_RUN, "job", "submit", "--json", job())
     assert done.returncode == 0, done.stderr
@@ -90,6 +92,7 @@ def test_json_of_a_failed_job_is_one_object_too(run, job):
     assert set(report) == {"job_id", "state", "runtime_ms", "bad_rows", "vertices"}
 
 
+@pytest.mark.quick
 def test_a_failing_job_exits_with_1_and_its_error_begins_with_the_cause(run, job, tmp_path):
     script = job(JOB.replace('sum_(col("a"))', 'sum_(col("a") // (col("a") - 5))'))
     done = run(*FLINK_RUN, script)

@@ -41,6 +41,7 @@ MALFORMED = {
 }
 
 
+@pytest.mark.quick
 @pytest.mark.sample("values")
 @pytest.mark.parametrize("case", MALFORMED)
 def test_the_error_names_file_line_column_and_value(any_environment, write, case):
@@ -184,6 +185,7 @@ def test_a_failing_read_leaves_no_output(open_environment, write, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["data.csv"]
 
 
+@pytest.mark.quick
 def test_null_in_the_numbers_and_wrong_options_are_refused(environment, write):
     path = write("1,a,1\n")
     for options in ({"on_bad_row": "ignore"}, {"delimiter": ""}, {"delimiter": ",,"}, {"quote": ","}, {"header": True}):
@@ -273,6 +275,7 @@ def test_folders_globs_and_many_small_files(any_environment, write, tmp_path):
     assert_same_rows(read(any_environment, tmp_path / "many" / "part-00*.csv"), expected[:10])
 
 
+@pytest.mark.quick
 def test_splits_respect_quotes_whatever_the_parallelism(open_environment, write):
     cells = ["x" * (n % 50) + '"",\n' * (n % 4) for n in range(30_000)]
     text = "".join(f'{n},"{cell}",{n}.25\n' for n, cell in enumerate(cells))

@@ -48,6 +48,7 @@ def test_a_returned_batch_whose_offsets_lead_outside_is_an_error_and_no_crash(op
         data.map_batches(over_foreign_bytes, pa.schema([("s", pa.string())])).sort("s").collect()
 
 
+@pytest.mark.quick
 def test_a_failing_or_unfitting_batch_names_the_function(open_environment):
     data = open_environment().from_arrow(pa.table({"a": range(5)}))
 
@@ -85,6 +86,7 @@ def as_columns(columns):
     return {name: values.tolist() for name, values in columns.items()}
 
 
+@pytest.mark.quick
 def test_batches_carry_nulls_of_every_type_in_both_directions(two_environments):
     columns = {f"c{i}": pa.array([values[0], None, values[-1]], t) for i, (t, values) in enumerate(KEY_VALUES.items())}
     table = pa.table({**columns, "l": pa.array([[1], None, []], pa.list_(pa.int64()))})

@@ -71,6 +71,7 @@ def test_co_group_pairs_the_groups_of_both_sides_for_keys_of_every_type(spilling
     assert_same_rows(result, expected)
 
 
+@pytest.mark.quick
 def test_reduce_by_two_keys_with_nulls_in_each(any_environment):
     rows = [(a, b, n) for n, (a, b) in enumerate(itertools.product((None, 1, 2), (None, "x", "")))] * 30
     schema = pa.schema([("a", pa.int32()), ("b", pa.string()), ("n", pa.int64())])
@@ -167,6 +168,7 @@ def left_after_a_look(left, right):
     yield from left
 
 
+@pytest.mark.quick
 @pytest.mark.sample("values")
 @pytest.mark.parametrize("reader", [both, right_first, in_turn, left_after_a_look])
 def test_co_group_sides_may_be_read_in_any_order(two_environments, reader):

@@ -78,6 +78,7 @@ def expected_on(how, condition="true"):
     return duck(f"SELECT coalesce(l.k, r.k), a, l.l, b, r.r FROM l {WORD[how]} r ON {key}", l=LEFT, r=RIGHT)
 
 
+@pytest.mark.quick
 @pytest.mark.sample("values")
 @pytest.mark.parametrize("how", KEYED)
 def test_on_gives_one_key_of_the_side_that_is_there(env, how):
@@ -89,6 +90,7 @@ def test_on_gives_one_key_of_the_side_that_is_there(env, how):
         assert_same_rows(rows, expected_on(how))
 
 
+@pytest.mark.quick
 @pytest.mark.sample("values")
 @pytest.mark.parametrize("how", KEYED)
 def test_a_condition_is_part_of_the_match(two, how):
@@ -133,6 +135,7 @@ def test_a_condition_over_one_side_keeps_the_rows_that_an_outer_join_returns(two
         assert_same_rows(rows, expected_on(how, tag.partition(" ")[2]))
 
 
+@pytest.mark.quick
 def test_null_aware_anti_is_not_in(env):
     lefts = {"with": LEFT, "without": LEFT.filter(LEFT["k"].is_valid())}
     rights = {"with": RIGHT, "without": RIGHT.filter(pa.compute.less(RIGHT["k"], 9)), "empty": RIGHT.slice(0, 0)}
@@ -261,6 +264,7 @@ def test_keys_widen_and_several_match_together(two, how):
         assert_same_rows(rows, duck(sql, l=left, r=right))
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("how", [how.value for how in JoinType])
 def test_a_hint_that_does_not_go_with_a_type_is_refused_before_anything_runs(open_environment, how):
     env = open_environment(**ENVIRONMENTS["three"])
@@ -273,6 +277,7 @@ def test_a_hint_that_does_not_go_with_a_type_is_refused_before_anything_runs(ope
     assert bool(refused) is (how != "inner")
 
 
+@pytest.mark.quick
 def test_explain_names_type_condition_and_strategy(open_environment):
     env = open_environment(**ENVIRONMENTS["three"])
     left, right = env.from_arrow(LEFT), env.from_arrow(RIGHT)

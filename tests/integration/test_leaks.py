@@ -42,6 +42,7 @@ def work(env, folder, index):
         data.map(lambda row: (1 // (row.a - 2500), 0), schema).sort("a").collect()
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("force_spill", [False, True])
 def test_close_gives_everything_back(tmp_path, force_spill):
     spill, results = tmp_path / "spill", tmp_path / "results"

@@ -19,6 +19,7 @@ CALLS = {
 }
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("name", CALLS)
 def test_it_says_not_yet_by_name(environment, name):
     data = environment.from_rows([(1,)], SCHEMA)
@@ -31,6 +32,7 @@ def test_it_says_not_yet_by_name(environment, name):
     assert len(text.splitlines()) == 1
 
 
+@pytest.mark.quick
 def test_spark_as_a_target_says_not_yet():
     with (
         pytest.raises(NotYetSupportedError, match=r"(?i)spark.*yet"),
@@ -39,16 +41,19 @@ def test_spark_as_a_target_says_not_yet():
         env.from_rows([(1,)], SCHEMA).collect()
 
 
+@pytest.mark.quick
 def test_an_unknown_target_is_another_error():
     with pytest.raises(engine.ConfigurationError, match="moon"), Environment(config=SETTINGS, target="moon") as env:
         env.from_rows([(1,)], SCHEMA).collect()
 
 
+@pytest.mark.quick
 def test_not_yet_is_an_engine_error_and_a_not_implemented_error():
     assert issubclass(NotYetSupportedError, engine.EngineError)
     assert issubclass(NotYetSupportedError, NotImplementedError)
 
 
+@pytest.mark.quick
 def test_streaming_is_refused_by_name(environment):
     for name in ("checkpoints", "savepoint", "iterate"):
         assert not hasattr(environment, name)

@@ -47,6 +47,7 @@ CALLS = {
 }
 
 
+@pytest.mark.quick
 @pytest.mark.sample("values")
 @pytest.mark.parametrize("kind", CALLS)
 def test_every_row_arrives_once_in_every_mode(any_environment, rows, kind):
@@ -55,6 +56,7 @@ def test_every_row_arrives_once_in_every_mode(any_environment, rows, kind):
     assert CALLS[kind](data.rebalance().set_parallelism(3)).set_parallelism(2).count() == ROWS
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("kind", CALLS)
 def test_explain_names_the_partitioner(environment, rows, kind):
     text = CALLS[kind](environment.from_arrow(rows)).filter(col("a") > 1).explain()
@@ -133,6 +135,7 @@ def test_forward_stays_in_its_subtask_and_in_its_vertex(environment, rows, tmp_p
     assert [{row["a"] % 3 for row in part} for part in parts] == [{0}, {1}, {2}]
 
 
+@pytest.mark.quick
 def test_forward_between_unequal_parallelisms_names_both_operators(environment, rows):
     data = environment.from_arrow(rows).rebalance().set_parallelism(2).filter(col("a") > 1).name("upper")
     with pytest.raises(PlanError, match=r"does not allow change of parallelism.*'upper'.* 2.*'lower'.* 3"):
@@ -147,6 +150,7 @@ def test_no_partitioning_forwards_between_equals_and_rebalances_between_others(e
     assert "PARTITION_FORCED_REBALANCE(REBALANCE) (from 2 to 3 subtasks)" in other
 
 
+@pytest.mark.quick
 def test_key_by_goes_where_flink_goes(environment, tmp_path):
     keys = ["EUR", "USD", "hello"]
     table = pa.table({"a": [1, 2, 3], "k": keys}, schema=SCHEMA)
@@ -274,6 +278,7 @@ def test_partitionings_pass_through_blocking_exchanges(open_environment, rows):
     assert environment.from_arrow(rows).broadcast().count() == 2 * ROWS
 
 
+@pytest.mark.quick
 def test_wrong_keys_are_schema_errors_at_once(environment, rows):
     data = environment.from_arrow(rows)
     nested = environment.from_rows([([1],)], pa.schema([("x", pa.list_(pa.int64()))]))

@@ -78,6 +78,7 @@ def test_functions_in_a_chain_between_blocking_operators(env):
     assert shifted.collect() == expected
 
 
+@pytest.mark.quick
 def test_every_type_reaches_a_function_and_comes_back(env):
     from tests.integration.row_oracle import KEY_VALUES
 
@@ -94,6 +95,7 @@ def fails_at_777(row):
     return (row.a,)
 
 
+@pytest.mark.quick
 def test_an_exception_names_type_function_place_and_row_in_few_lines(env):
     with pytest.raises(JobExecutionError) as caught:
         numbers(env).map(fails_at_777, ONE).collect()
@@ -149,6 +151,7 @@ def test_a_null_for_a_function_is_none(env):
     assert_same_rows(data.collect(), [(None, "x"), (1, "None")])
 
 
+@pytest.mark.quick
 def test_a_worker_that_dies_is_an_error_and_the_next_job_works(environment):
     for end in (lambda row: os._exit(3), lambda row: os.kill(os.getpid(), signal.SIGSEGV)):
         with pytest.raises(JobExecutionError) as caught:
@@ -222,6 +225,7 @@ def test_a_global_and_a_closure_travel_with_the_function(env):
     assert sorted(numbers(env, 10).map(lambda row: (table[row.a],), ONE).collect()) == [(n * 3,) for n in range(10)]
 
 
+@pytest.mark.quick
 def test_what_cannot_be_pickled_is_an_error_before_anything_runs(environment):
     import threading
 
@@ -317,6 +321,7 @@ def test_a_job_is_cancelled_while_the_process_of_its_workers_starts(monkeypatch,
         cluster.close()
 
 
+@pytest.mark.quick
 def test_killing_the_engine_kills_its_workers(start, tmp_path):
     (tmp_path / "job.py").write_text(
         textwrap.dedent(

@@ -19,6 +19,7 @@ ROWS = 240
 TYPES = pytest.mark.parametrize("data_type", KEY_VALUES, ids=str)
 
 
+@pytest.mark.quick
 @pytest.mark.sample("values")
 @TYPES
 def test_rows_come_back_as_they_went_in(two_environments, data_type):
@@ -28,6 +29,7 @@ def test_rows_come_back_as_they_went_in(two_environments, data_type):
     assert_same_rows(rows_of(result), rows_of(table))
 
 
+@pytest.mark.quick
 @pytest.mark.sample("values")
 @TYPES
 @pytest.mark.parametrize("nulls_last", [False, True])
@@ -58,6 +60,7 @@ def grouped(rows):
         )
 
 
+@pytest.mark.quick
 @pytest.mark.sample("values")
 @TYPES
 def test_groups_of_every_type_with_nulls_as_one_group(two_environments, data_type):
@@ -112,6 +115,7 @@ def joined(left, right, how):
         yield from ((key, None, tag) for key, tag in right if key is None or plain(key) not in keys)
 
 
+@pytest.mark.quick
 @pytest.mark.sample("pairs")
 @TYPES
 @pytest.mark.parametrize("how", ["inner", "left", "right"])
@@ -184,6 +188,7 @@ def test_joins_widen_keys_to_the_common_type(any_environment):
     assert rows_of(data) == [(1.0, 1, 1)]
 
 
+@pytest.mark.quick
 def test_union_is_union_all_by_name_and_widens(any_environment):
     one = pa.table({"a": pa.array([1, 1, None], pa.int32()), "b": ["x", "y", None]})
     other = pa.table({"b": ["x", "z"], "a": pa.array([1, 2**40], pa.int64())})
@@ -251,6 +256,7 @@ def test_with_columns_replaces_a_column_in_its_place(any_environment):
     assert rows_of(result) == [(2, "x", None)]
 
 
+@pytest.mark.quick
 @pytest.mark.sample("values")
 @pytest.mark.parametrize("limit", [0, 1, 7, ROWS, ROWS + 1])
 def test_limit_is_global(any_environment, limit):

@@ -91,6 +91,7 @@ CALLS = {
 }
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("kind", CALLS)
 def test_open_and_close_run_once_in_each_subtask_and_counters_are_summed(env, kind, tmp_path):
     folder = tmp_path / "events"
@@ -171,6 +172,7 @@ class Named:
         return row.a, self.names.get(row.a)
 
 
+@pytest.mark.quick
 def test_every_subtask_sees_whole_broadcast_data_sets(two_environments, tmp_path):
     env = two_environments
     names = env.from_rows([(n, f"name {n}") for n in range(0, 3000, 3)] + [(None, None)], NAMES).rebalance()

@@ -59,6 +59,7 @@ LABEL = pa.schema([("id", pa.int64()), ("label", pa.string())])
 PAIR = pa.schema([("column_0", pa.int64()), ("column_1", pa.string())])
 
 
+@pytest.mark.quick
 def test_the_return_type_of_a_function_is_its_schema_and_nothing_is_run(data):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -191,6 +192,7 @@ def test_rows_without_a_schema_decide_it_and_it_is_told(env, rows, schema):
     assert data.count() == len(rows)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(
     ("rows", "message"),
     [

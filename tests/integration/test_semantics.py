@@ -35,6 +35,7 @@ def integers(env, *values, data_type=None):
 # ---- names
 
 
+@pytest.mark.quick
 def test_a_clash_of_names_in_a_join_is_an_error_that_names_the_column(environment):
     one = environment.from_arrow(pa.table({"k": [1], "value": [1]}))
     other = environment.from_arrow(pa.table({"k": [1], "value": [2]}))
@@ -45,6 +46,7 @@ def test_a_clash_of_names_in_a_join_is_an_error_that_names_the_column(environmen
     assert one.join(other.select("k", col("value").alias("other")), on="k").collect() == [(1, 1, 2)]
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -65,6 +67,7 @@ def test_a_column_that_is_not_there_is_an_error_when_the_plan_is_built(environme
         wrong(integers(environment, 1))
 
 
+@pytest.mark.quick
 def test_two_output_columns_of_one_name_are_an_error(environment):
     with pytest.raises(SchemaError, match="a"):
         integers(environment, 1).select("a", (col("a") + 1).alias("a")).collect()
@@ -72,6 +75,7 @@ def test_two_output_columns_of_one_name_are_an_error(environment):
         integers(environment, 1).group_by("a").agg(a=count()).collect()
 
 
+@pytest.mark.quick
 def test_types_without_a_common_one_are_an_error(environment):
     numbers = environment.from_arrow(pa.table({"a": [1]}))
     texts = environment.from_arrow(pa.table({"a": ["x"]}))
@@ -87,6 +91,7 @@ def test_types_without_a_common_one_are_an_error(environment):
             wrong().collect()
 
 
+@pytest.mark.quick
 def test_a_union_of_different_columns_is_an_error(environment):
     with pytest.raises(SchemaError, match="b"):
         integers(environment, 1).union(environment.from_arrow(pa.table({"b": [1]}))).collect()
@@ -112,6 +117,7 @@ def test_nested_types_are_refused_as_keys(environment, data_type):
 # ---- numbers
 
 
+@pytest.mark.quick
 @pytest.mark.sample("values")
 @pytest.mark.parametrize(
     "expression",
@@ -181,6 +187,7 @@ def test_decimals_keep_their_scale(any_environment):
 # ---- empty inputs
 
 
+@pytest.mark.quick
 def test_an_aggregate_of_nothing_is_one_row_and_groups_of_nothing_are_none(any_environment):
     schema = pa.schema([("a", pa.int32()), ("f", pa.float64()), ("s", pa.string()), ("d", pa.decimal128(5, 1))])
     empty = any_environment.from_arrow(schema.empty_table())
@@ -233,6 +240,7 @@ def test_when_takes_the_first_true_branch_and_null_without_otherwise(any_environ
     assert_same_rows(rows_of(widened), [(0.5,), (2.0,), (3.0,), (0.5,)])
 
 
+@pytest.mark.quick
 def test_logic_has_three_values(any_environment):
     rows = [(a, b) for a in (True, False, None) for b in (True, False, None)]
     data = any_environment.from_rows(rows, pa.schema([("a", pa.bool_()), ("b", pa.bool_())]))
@@ -295,6 +303,7 @@ def test_parts_of_times(environment):
     assert_same_rows(result, expected)
 
 
+@pytest.mark.quick
 def test_an_expression_is_no_truth_value(environment):
     with pytest.raises((TypeError, EngineError)):
         bool(col("a") > 1)
@@ -303,6 +312,7 @@ def test_an_expression_is_no_truth_value(environment):
 # ---- the rest of the contract
 
 
+@pytest.mark.quick
 def test_execute_without_a_sink_is_an_error(open_environment):
     env = open_environment()
     integers(env, 1)
@@ -310,6 +320,7 @@ def test_execute_without_a_sink_is_an_error(open_environment):
         env.execute()
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -340,6 +351,7 @@ def test_calls_without_a_meaning_are_errors_at_once(environment, wrong):
         wrong(integers(environment, 1))
 
 
+@pytest.mark.quick
 def test_unknown_settings_and_wrong_values_are_configuration_errors():
     from engine import ConfigurationError, Environment
 
@@ -352,6 +364,7 @@ def test_unknown_settings_and_wrong_values_are_configuration_errors():
             Environment(config=config).from_arrow(pa.table({"a": [1]})).collect()
 
 
+@pytest.mark.quick
 def test_a_missing_input_is_an_error_that_names_it(environment, tmp_path):
     for read in (environment.read_csv, environment.read_parquet, environment.read_records):
         with pytest.raises(PlanError, match="nothing-here"):
@@ -386,6 +399,7 @@ def test_the_same_data_set_can_be_used_and_run_many_times(environment):
     assert ordered.limit(1).collect() == [(1,)]
 
 
+@pytest.mark.quick
 def test_explain_names_every_operator_and_starts_nothing(environment, tmp_path):
     data = integers(environment, 1, 2).filter(col("a") > 1).group_by("a").agg(n=count()).sort("a")
     text = data.explain()

@@ -41,6 +41,7 @@ def text_of(folder):
 # ---- what is there before
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("existing", ["full folder", "empty folder", "file", "dangling link"])
 @pytest.mark.parametrize("sink", ["write_csv", "write_parquet"])
 def test_an_output_that_exists_is_an_error_before_anything_starts(env, tmp_path, existing, sink):
@@ -69,6 +70,7 @@ def test_an_output_that_exists_is_an_error_before_anything_starts(env, tmp_path,
         assert text_of(target) == "mine"
 
 
+@pytest.mark.quick
 def test_overwrite_replaces_everything_that_was_there(env, tmp_path):
     target = tmp_path / "out"
     target.mkdir()
@@ -112,6 +114,7 @@ def test_a_job_may_overwrite_its_own_input(env, tmp_path):
 # ---- failure
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("sink", ["write_csv", "write_parquet"])
 def test_a_failing_job_leaves_neither_output_nor_staging_nor_parents(env, tmp_path, sink):
     data = numbers(env, 1000).filter(lit(1) // (col("a") - 999) < 2)
@@ -157,6 +160,7 @@ def test_sinks_of_a_failed_job_are_not_run_again(env, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["good"]
 
 
+@pytest.mark.quick
 def test_two_sinks_to_one_place_or_one_into_the_other_are_an_error(env, tmp_path):
     for other in ("out", "out/inner"):
         with pytest.raises(PlanError):
@@ -194,6 +198,7 @@ def test_rows_of_many_row_groups_are_in_several_files_in_their_order(env, tmp_pa
     assert sorted(read(str(tmp_path / "out")).select(["a"]).collect()) == [(value,) for value in range(200_000)]
 
 
+@pytest.mark.quick
 def test_part_files_are_numbered_from_zero_and_nothing_else_is_there(env, tmp_path):
     for sink, ending in (("write_csv", "csv"), ("write_parquet", "parquet")):
         getattr(numbers(env, 1000), sink)(str(tmp_path / ending))
@@ -223,6 +228,7 @@ def test_an_empty_result_is_an_output_that_reads_back_empty(env, tmp_path, sink)
         assert env.read_csv(str(tmp_path / "out"), schema=SCHEMA).count() == 0
 
 
+@pytest.mark.quick
 def test_csv_keeps_null_and_empty_string_apart_and_quotes_what_needs_it(env, tmp_path):
     texts = [None, "", "a,b", 'say "x"', "two\nlines", "cr\rlf\r\n", " padded ", "'", "\\N", "null", "NaN", "é"]
     table = pa.table({"a": range(len(texts)), "s": texts})
@@ -271,6 +277,7 @@ def test_a_header_is_in_every_part_and_is_read_again(env, tmp_path):
     assert env.read_csv(str(tmp_path / "out"), header=True).to_arrow().schema.equals(SCHEMA)
 
 
+@pytest.mark.quick
 def test_parquet_keeps_every_type(env, tmp_path):
     from tests.integration.row_oracle import KEY_VALUES
 
@@ -312,6 +319,7 @@ SUBTASK_KEYS = {"index", "rows_in", "rows_out", "bytes_in", "bytes_out", "spille
 # ---- several consumers
 
 
+@pytest.mark.quick
 def test_two_sinks_of_one_source_in_one_job(env, tmp_path):
     data = numbers(env, 1000)
     data.filter(col("a") % 2 == 0).write_csv(str(tmp_path / "even"))

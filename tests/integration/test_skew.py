@@ -126,6 +126,7 @@ def test_a_coalesced_key_and_a_group_by_after_a_split_join_are_right(open_enviro
     assert_same_rows(map(tuple, (row.values() for row in grouped.to_arrow().to_pylist())), duck(sql, a=left, b=right))
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("how", HOW)
 def test_joins_that_split_only_some_keys_are_right(open_environment, how):
     env = open_environment(**{"parallelism.default": 4})

@@ -186,6 +186,7 @@ def join_of(result):
     return join["subtasks"], report
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("join_type", HINTS)
 @pytest.mark.parametrize("file_format", ["csv", "parquet", "records"])
 def test_the_job_gives_the_rows_of_duckdb_from_every_format_with_every_hint(
@@ -241,6 +242,7 @@ def test_without_a_hint_the_subtasks_of_the_join_have_equal_shares(open_environm
     assert max(rows) / statistics.median(rows) <= 1.1, report
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("file_format", ["csv", "records"])
 def test_without_a_hint_the_small_side_is_broadcast_and_the_plan_says_why(open_environment, data, file_format):
     joined = skew_join(*data.read(open_environment(), file_format), HINTS["auto"])
@@ -284,6 +286,7 @@ def test_a_heavy_build_side_is_right_although_one_key_is_larger_than_memory(open
     assert joined.count() == expected
 
 
+@pytest.mark.quick
 def test_the_legacy_estimates_show_the_plan_of_the_article_beside_the_right_one(open_environment, data):
     right = skew_join(*data.read(open_environment(), "csv"), HINTS["auto"]).explain()
     legacy_env = open_environment(**{"optimizer.legacy-estimates": True})

@@ -65,6 +65,7 @@ MODES = {
 }
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("mode", MODES)
 def test_rows_are_in_order_however_many_subtasks_sort(open_environment, rows, mode):
     data = open_environment(**MODES[mode]).from_arrow(rows).rebalance()
@@ -93,6 +94,7 @@ def test_order_survives_functions_of_the_user(open_environment, rows):
     assert same(mapped.filter(lambda row: row.m > 10).limit(50).to_arrow(), [r for r in wanted if r["m"] > 10][:50])
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("parallelism", [1, 2, 3, 8])
 def test_part_files_follow_the_order(open_environment, rows, tmp_path, parallelism):
     env = open_environment(**{"parallelism.default": parallelism})
@@ -117,6 +119,7 @@ def test_one_file_was_asked_for_and_is_in_order(open_environment, rows, tmp_path
     assert same(pq.read_table(part), wanted_rows(rows))
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("limit", [1, 40, 2_900])
 def test_a_top_of_any_size_takes_the_first(open_environment, rows, limit):
     env = open_environment(**{"parallelism.default": 3, "taskmanager.memory.managed.size": "100kb"})
@@ -138,6 +141,7 @@ def spilled_bytes(result):
     return [sum(subtask.spilled_bytes for subtask in vertex.subtasks) for vertex in result.vertices]
 
 
+@pytest.mark.quick
 def test_a_sort_over_subtasks_spills_once(open_environment, many_rows, tmp_path):
     """Producers write sorted runs; consumers merge what they need of them, and write nothing."""
     env = open_environment(**{"parallelism.default": 2, "taskmanager.memory.managed.size": "1mb"})
@@ -251,6 +255,7 @@ def test_random_orders_by_several_keys_agree_with_duckdb(open_environment, rows,
     assert found["n"].to_pylist() == [row["n"] for row in in_order(rows, *clauses)]
 
 
+@pytest.mark.quick
 def test_explain_says_how_a_sort_runs_and_why(open_environment, rows, monkeypatch):
     data = open_environment().from_arrow(rows).rebalance()
     text = data.sort("a").explain()

@@ -63,6 +63,7 @@ def rows_in_order(result):
     return plain(zip(*(column.to_pylist() for column in result.to_arrow().columns), strict=True))
 
 
+@pytest.mark.quick
 def test_groups_come_in_the_order_of_their_key(data, table):
     result = (
         data.group_by("k")

@@ -22,6 +22,7 @@ print(sorted(name for name in ("pandas", "pyspark", "duckdb", "polars") if name 
 """
 
 
+@pytest.mark.quick
 @pytest.mark.integration
 @pytest.mark.skipif(importlib.util.find_spec("pandas") is None, reason="pandas is not installed")
 def test_a_job_does_not_load_pandas(tmp_path):

@@ -20,6 +20,7 @@ def numbered(count, keys=7):
 # text ---------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.quick
 def test_text_goes_round(any_environment, tmp_path):
     lines = ["first", "", "ä", "last"] * 100
     data = any_environment.from_arrow(pa.table({"x": lines}))
@@ -60,6 +61,7 @@ def test_text_that_is_not_utf8_fails_with_its_line(environment, tmp_path):
         environment.read_text(tmp_path / "t.txt").count()
 
 
+@pytest.mark.quick
 def test_only_one_string_column_is_written_as_text(environment):
     data = environment.from_arrow(numbered(1))
     for wrong in (data, data.select("k")):
@@ -70,6 +72,7 @@ def test_only_one_string_column_is_written_as_text(environment):
 # records ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.quick
 def test_records_go_round_with_their_statistics(any_environment, tmp_path):
     rows = numbered(20_000)
     any_environment.from_arrow(rows).rebalance().write_records(tmp_path / "out")
@@ -205,6 +208,7 @@ def test_a_source_that_waits_ends_with_its_job(environment):
     assert time.monotonic() - started < 600
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("rate", [0, -1, "10", True, float("nan"), float("inf")])
 def test_a_rate_that_is_none_is_refused(environment, rate):
     with pytest.raises(PlanError, match="rate_limit"):

@@ -64,6 +64,7 @@ def test_three_blocking_operators_in_little_memory(open_environment, tables, exp
     check(build(env, tables, hint).collect(), expected)
 
 
+@pytest.mark.quick
 @pytest.mark.sample("values")
 @pytest.mark.parametrize("mode", ["PIPELINED", "BATCH"])
 @pytest.mark.parametrize("hint", HINTS[:3], ids=lambda hint: hint.value)
@@ -109,6 +110,7 @@ def test_a_full_and_an_anti_join_among_them(open_environment, more_tables, expec
     assert grouped.sort(["total", "name"], descending=[True, False]).collect() == expected_of_more
 
 
+@pytest.mark.quick
 def test_all_three_report_what_they_spilled(open_environment, tables, expected, tmp_path):
     env = open_environment(**{"debug.force-spill": True, "taskmanager.memory.managed.size": "16mb"})
     build(env, tables, JoinHint.REPARTITION_HASH_SECOND).write_parquet(str(tmp_path / "out"))

@@ -55,6 +55,7 @@ def trace(monkeypatch):
     return made
 
 
+@pytest.mark.quick
 def test_each_attempt_goes_from_its_vertex_through_six_objects_to_its_operators(environment, trace, tmp_path):
     rows = environment.from_arrow(pa.table({"k": [1, 2, 3] * 100, "v": list(range(300))}))
     plan = rows.filter(col("v") >= 10).shuffle().group_by("k").agg(n=count()).filter(col("n") > 0)

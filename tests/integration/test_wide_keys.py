@@ -133,6 +133,7 @@ def joined(how: str) -> list[dict[str, Any]]:
     return pairs
 
 
+@pytest.mark.quick
 @pytest.mark.sample("pairs")
 @pytest.mark.parametrize("force_spill", [False, True])
 @pytest.mark.parametrize("how", ["inner", "left", "right", "full", "semi", "anti"])

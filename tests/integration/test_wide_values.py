@@ -56,6 +56,7 @@ def by_id(table: pa.Table) -> list[dict[str, Any]]:
 MODES = ["PIPELINED", "BATCH"]
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("force_spill", [False, True])
 @pytest.mark.parametrize("mode", MODES)
 def test_rows_are_sorted_by_a_wide_column_and_by_a_narrow_one(

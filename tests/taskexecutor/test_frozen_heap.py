@@ -10,9 +10,10 @@ from engine.taskexecutor.frozen_heap import FrozenHeap
 
 @pytest.fixture(autouse=True)
 def thawed():
-    gc.unfreeze()  # the engine's modules, when another test has imported all of them
-    yield
+    """Let the tests begin with nothing frozen: neither the engine's modules nor what the run has collected."""
     gc.unfreeze()
+    yield
+    gc.freeze()
 
 
 def test_the_heap_is_frozen_until_the_last_user_has_left():

@@ -1,5 +1,6 @@
 """Joins within a memory budget.
 
+join_spec       what a join joins and gives out, frozen
 join_type       what each join type returns, as a truth table
 pair_condition  what a pair must fulfil beside equal keys
 replicated_keys heavy keys whose rows are copies in every subtask

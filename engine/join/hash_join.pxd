@@ -27,8 +27,7 @@ cdef class HashJoin:
     cdef readonly int64_t probe_rows_spilled     # on all levels
     cdef readonly int64_t probe_rows_filtered    # answered by a Bloom filter instead
     cdef readonly PagePool pool
-    cdef object _how
-    cdef tuple _arguments                        # of JoinRoles
+    cdef readonly object spec                    # JoinSpec
     cdef JoinRoles _roles                        # as the pair in work has them
     cdef JoinRoles _resting_roles                # the reverse of them, once it was needed
     cdef bint _is_reversed                       # whether _roles are not those of the beginning

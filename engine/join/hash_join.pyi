@@ -1,13 +1,11 @@
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Protocol, Self, final
 
 import pyarrow as pa
 from typing_extensions import Buffer
 
-from engine.graph.plan import JoinType
 from engine.iomanager.spill_space import SpillSpace
-from engine.join.pair_condition import PairCondition
-from engine.join.replicated_keys import ReplicatedKeys
+from engine.join.join_spec import JoinSpec
 from engine.memory.page_pool import PagePool
 from engine.memory.value_stores import ValueOwner
 
@@ -23,6 +21,7 @@ class Page(Protocol):
 class HashJoin:
     """One subtask's hybrid hash join (see hash_join.pyx)."""
 
+    spec: JoinSpec
     pool: PagePool
     build_rows: int
     probe_rows: int
@@ -35,23 +34,7 @@ class HashJoin:
     probe_rows_spilled: int
     probe_rows_filtered: int
     def __new__(
-        cls,
-        how: JoinType,
-        build_schema: pa.Schema,
-        probe_schema: pa.Schema,
-        build_keys: Sequence[int],
-        probe_keys: Sequence[int],
-        build_is_left: bool,
-        output: Sequence[tuple[int, int]],
-        output_schema: pa.Schema,
-        pool: PagePool,
-        space: SpillSpace,
-        force_spill: bool = False,
-        *,
-        condition: PairCondition | None = None,
-        null_aware: bool = False,
-        replicated: ReplicatedKeys | None = None,
-        value_owner: ValueOwner | None = None,
+        cls, spec: JoinSpec, pool: PagePool, space: SpillSpace, value_owner: ValueOwner | None = None
     ) -> Self: ...
     @property
     def has_dense_keys(self) -> bool: ...

@@ -1,7 +1,6 @@
 """HashJoin: the hybrid hash join, within a pool of pages, beyond it on disk.
 
-    join = HashJoin(how, build_schema, probe_schema, build_keys, probe_keys, build_is_left, output, output_schema,
-                    pool, space)
+    join = HashJoin(spec, pool, space)
     join.add_build_batch(batch) / add_build_pages(pages) / add_build_rows(buffer) ...  ─► join.finish_build()
     for batch in join.probe(batch): ...        exhaust each before the next call
     for batch in join.finish_probe(): ...      what was spilled
@@ -41,7 +40,6 @@ import pyarrow as pa
 from engine.join.dictionary_table cimport DictionaryTable
 from engine.join.build_blocks cimport BuildBlocks
 from engine.join.build_input cimport BuildInput
-from engine.join.replicated_hashes cimport ReplicatedHashes
 from engine.join.hash_partition cimport HashPartition
 from engine.join.join_roles cimport JoinRoles
 from engine.join.join_side cimport JoinSide
@@ -58,14 +56,10 @@ from engine.records.arrow_batch cimport ArrowBatch
 from engine.records.hashing cimport partition_of_hash
 from engine.records.outside_keys cimport raise_failed_comparison
 
-from engine.errors import MemoryBudgetError, SchemaError
-from engine.graph.plan import JoinType
+from engine.errors import MemoryBudgetError
 from engine.join.spilled_pair import PAGES_MIN, Strategy, first_fan_out, next_fan_out
 from engine.records.arrow_functions import pc
 from engine.records.whole_rows import rows_outside
-
-cdef enum:
-    FORCED_RESIDENT_ROWS = 8            # debug.force-spill: rows in memory at one time
 
 
 @cython.final
@@ -73,47 +67,30 @@ cdef class HashJoin:
     """One subtask's hash join.
 
     Args:
-        how: JoinType.
-        build_schema, probe_schema: pyarrow.Schema of the inputs.
-        build_keys, probe_keys: column indexes, pairwise of equal type; none: every pair of rows is a candidate.
-        build_is_left: whether the build side is the join's left input.
-        output: (side, column index) of each output column; side 0 is left, 1 right. Semi and anti: left only.
-        output_schema: pyarrow.Schema of the output.
+        spec: JoinSpec.
         pool, space: pages (at least 6) and SpillSpace of this operator, borrowed.
-        force_spill: behave as if eight rows fitted memory.
-        condition: PairCondition that pairs with equal keys must meet as well.
-        null_aware: the anti join is NOT IN.
-        replicated: ReplicatedKeys, whose rows are copies.
-        value_owner: where wide values lie; else in space.
+        value_owner: where out-of-line values lie; else in space.
 
     Raises:
-        SchemaError: the inputs do not have these keys; null_aware with anything but an anti join by one key.
+        SchemaError: keys that cannot be compared; a condition without columns.
         MemoryBudgetError: fewer than six pages.
     """
 
-    def __cinit__(self, how, build_schema, probe_schema, build_keys, probe_keys, bint build_is_left, output,
-                  output_schema, PagePool pool not None, space, bint force_spill=False, *, condition=None,
-                  bint null_aware=False, replicated=None, value_owner=None):
+    def __cinit__(self, spec not None, PagePool pool not None, space, value_owner=None):
         if pool.page_limit < PAGES_MIN:
             raise MemoryBudgetError(f"{pool.owner}: a hash join needs {PAGES_MIN} pages, the pool has "
                                     f"{pool.page_limit}")
-        if null_aware and (how is not JoinType.ANTI or len(build_keys) != 1 or condition is not None):
-            raise SchemaError("a null-aware join is an anti join by one key, without a condition")
-        build = JoinSide(build_schema, build_keys, value_owner or space)
-        probe = JoinSide(probe_schema, probe_keys, value_owner or space)
-        left, right = (build, probe) if build_is_left else (probe, build)
-        copies = None if replicated is None else ReplicatedHashes(replicated.hashes)
-        copies_are_left = replicated is not None and replicated.is_build == build_is_left
-        self._arguments = (output, output_schema, pool, condition, copies, copies_are_left)
-        self._how = how
-        self._roles = JoinRoles(how, left, right, build_is_left, *self._arguments)
-        self._has_copies = copies is not None
-        self._null_aware = null_aware
+        left = JoinSide(spec.left, value_owner or space)
+        right = JoinSide(spec.right, value_owner or space)
+        self.spec = spec
+        self._roles = JoinRoles(spec, left, right, spec.build_is_left, pool)
+        self._null_aware = spec.null_aware
+        self._has_copies = spec.replicated is not None
         self.pool = pool
         self._space = space
-        self._row_limit = FORCED_RESIDENT_ROWS if force_spill else -1
+        self._row_limit = -1 if spec.row_limit is None else spec.row_limit
         self._matches = ProbeMatches()
-        if condition is not None:
+        if spec.condition is not None:
             self._matches.reserve_candidates()
         self._level = self._new_level(first_fan_out(pool.page_limit), 0)
         self._level.fill_early(self._roles.table)
@@ -354,7 +331,7 @@ cdef class HashJoin:
             return 0
         if self._resting_roles is None:
             left, right = (roles.build, roles.probe) if roles.build_is_left else (roles.probe, roles.build)
-            self._resting_roles = JoinRoles(self._how, left, right, not roles.build_is_left, *self._arguments)
+            self._resting_roles = JoinRoles(self.spec, left, right, not roles.build_is_left, self.pool)
         self._roles, self._resting_roles = self._resting_roles, roles
         self._is_reversed = pair.is_reversed
         return 0

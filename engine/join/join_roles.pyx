@@ -1,6 +1,6 @@
 """JoinRoles: what depends on which side of a join is built: sides, table, output, condition, what is emitted.
 
-    roles = JoinRoles(how, left, right, build_is_left, output, output_schema, pool, condition, copies, copies_are_left)
+    roles = JoinRoles(spec, left, right, build_is_left, pool)          ``spec`` is the join, a side has its codec
     roles.keep_small_build(partitions)          after the table is filled
 
 A join has these roles, and the reverse of them once a spilled pair is better built from its other file. The table takes
@@ -26,8 +26,6 @@ from engine.join.pair_filter cimport PairFilter
 from engine.memory.page_pool cimport PagePool
 from engine.records.arrow_batch cimport KIND_INT8, KIND_UINT64
 
-from engine.join.join_type import emission
-
 cdef enum:
     KEPT_ROWS_MAX = 1 << 16             # row numbers have 16 bits
     KEPT_BYTES_MAX = 4 << 20
@@ -37,9 +35,9 @@ cdef enum:
 cdef class JoinRoles:
     """Build and probe of one join; the methods are for the join (see the .pxd)."""
 
-    def __cinit__(self, how, JoinSide left not None, JoinSide right not None, bint build_is_left, output, output_schema,
-                  PagePool pool not None, condition, ReplicatedHashes copies, bint copies_are_left):
-        emitted = emission(how, build_is_left)
+    def __cinit__(self, spec, JoinSide left not None, JoinSide right not None, bint build_is_left,
+                  PagePool pool not None):
+        emitted = spec.emission(build_is_left=build_is_left)
         self.emits.pairs = emitted.pairs
         self.emits.matched_probe = emitted.matched_probe
         self.emits.matched_build = emitted.matched_build
@@ -49,14 +47,14 @@ cdef class JoinRoles:
         self.build, self.probe = (left, right) if build_is_left else (right, left)
         self._pool = pool
         self.table = TaggedTable(pool, self.build, self.probe)
-        columns = [self._source_of((side == 0) == build_is_left, column) for side, column in output]
-        self.output = MatchOutput(self.build, self.probe, columns, output_schema)
-        if condition is not None:
-            self.condition = PairFilter(self.build, self.probe, build_is_left, condition)
-        if copies is not None and copies_are_left == build_is_left:
-            self.table.copies = copies
-        else:
-            self.probe_copies = copies
+        columns = [self._source_of((side == 0) == build_is_left, column) for side, column in spec.output]
+        self.output = MatchOutput(self.build, self.probe, columns, spec.output_schema)
+        if spec.condition is not None:
+            self.condition = PairFilter(self.build, self.probe, build_is_left, spec.condition)
+        if spec.replicated is not None and spec.copies_are_left == build_is_left:
+            self.table.copies = ReplicatedHashes(spec.replicated.hashes)
+        elif spec.replicated is not None:
+            self.probe_copies = ReplicatedHashes(spec.replicated.hashes)
 
     cdef bint marks_build(self) noexcept:
         return self.emits.unmatched_build or self.emits.matched_build

@@ -1,6 +1,6 @@
 """JoinSide: schema, row codec and key columns of one input of a join, so that they travel together.
 
-    side = JoinSide(schema, key_columns, value_owner)     wide values of rows lie with their owner
+    side = JoinSide(spec.left, value_owner)         of a JoinInput; out-of-line values of its rows lie with their owner
     side.hash_batch(...) / side.hash_rows(...)      kernels: the same hash from Arrow columns and from rows
 
 Immutable after construction; may be read from any thread.
@@ -14,24 +14,20 @@ from engine.records.arrow_batch cimport ArrowBatch, KIND_FLOAT64
 from engine.records.hashing cimport hash_batch, hash_rows, null_keys_of_batch, null_keys_of_rows
 from engine.records.row_codec cimport RowCodec
 
-from engine.errors import SchemaError
-
 
 @cython.final
 cdef class JoinSide:
-    """One input of a join."""
+    """One input (JoinInput) of a join."""
 
-    def __cinit__(self, schema, key_columns, value_owner=None):
+    def __cinit__(self, side, value_owner=None):
         cdef int32_t position
-        self.codec = RowCodec(schema)
+        self.codec = RowCodec(side.schema)
         self.schema = self.codec.schema
-        self.key_count = len(key_columns)
+        self.key_count = len(side.keys)
         self.keys = <int32_t*> malloc(max(1, self.key_count) * sizeof(int32_t))
         if self.keys == NULL:
             raise MemoryError("key columns of a join")
-        for position, column in enumerate(key_columns):
-            if not 0 <= column < len(schema):
-                raise SchemaError(f"join key column {column}: the input has {len(schema)} columns")
+        for position, column in enumerate(side.keys):
             self.keys[position] = column
         # the hash of one number is a bijection of it (hashing.pyx); without keys all rows are equal
         self.hash_is_key = self.key_count == 0 or (

@@ -1,7 +1,6 @@
 """SortMergeJoin: joins two inputs that come sorted by their keys, in memory that does not depend on the keys.
 
-    join = SortMergeJoin(how, left_schema, right_schema, left_keys, right_keys, output, output_schema, space,
-                         group_bytes, group_rows=0, condition=None)
+    join = SortMergeJoin(spec, space, group_bytes)
     for batch in join.join(left_rows, right_rows): ...              iterators of RowBatch, nulls first, ascending
     join.close()
 
@@ -64,7 +63,7 @@ from engine.records.row_codec cimport row_size
 import pyarrow as pa
 
 from engine.errors import SchemaError
-from engine.join.join_type import RULES, Matched
+from engine.join.join_type import Matched
 from engine.memory.wide_turns import turn
 
 cdef enum:
@@ -76,15 +75,12 @@ cdef class SortMergeJoin:
     """One subtask's merge of two sorted inputs.
 
     Args:
-        how: JoinType; all but cross.
-        left_schema, right_schema: pyarrow.Schema of the inputs.
-        left_keys, right_keys: column indexes, pairwise of equal type, in the order the inputs are sorted by.
-        output: (side, column index) of each output column; side 0 is left, 1 right.
-        output_schema: pyarrow.Schema of the output.
+        spec: JoinSpec of a join with keys, not null-aware; its inputs are sorted by them, in that order.
         space: SpillSpace for groups that do not fit. Borrowed.
-        group_bytes: rows of one key that are kept in memory, in binary form.
-        group_rows: their number at most, 0: any.
-        condition: PairCondition, or None.
+        group_bytes: rows of one key that are kept in memory, in binary form; spec.row_limit bounds their number.
+
+    Raises:
+        SchemaError: there are no keys to sort by, or they cannot be compared.
     """
 
     cdef SortedSide _left_side
@@ -114,14 +110,13 @@ cdef class SortMergeJoin:
     cdef readonly int64_t spilled_groups
     cdef readonly int64_t block_passes  # times a spilled group was read
 
-    def __cinit__(self, how, left_schema, right_schema, left_keys, right_keys, output, output_schema, space,
-                  int64_t group_bytes, int64_t group_rows=0, *, condition=None):
-        rule = RULES[how]
-        if not rule.has_keys or not left_keys:
-            raise SchemaError(f"a {how.value} join has no keys to sort by")
-        left = JoinSide(left_schema, left_keys)
-        right = JoinSide(right_schema, right_keys)
-        columns = [(int(side), int(column)) for side, column in output]
+    def __cinit__(self, spec not None, space, int64_t group_bytes):
+        rule, condition = spec.rule, spec.condition
+        if not rule.has_keys or not spec.left.keys:
+            raise SchemaError(f"a {spec.how.value} join has no keys to sort by")
+        left = JoinSide(spec.left)
+        right = JoinSide(spec.right)
+        columns = [(int(side), int(column)) for side, column in spec.output]
         asked = [] if condition is None else [(int(side), int(column)) for side, column in condition.columns]
         self._left_side = SortedSide(0, left, {column for side, column in columns + asked if not side})
         self._right_side = SortedSide(1, right, {column for side, column in columns + asked if side})
@@ -130,7 +125,7 @@ cdef class SortMergeJoin:
         self._asked = PairColumns(left, right, asked)
         self._space = space
         self._group_bytes = group_bytes
-        self._group_rows = group_rows
+        self._group_rows = spec.row_limit or 0
         self._condition = condition
         self._returns_pairs = rule.matched is Matched.PAIRS
         self._looks_at_keys_only = not self._returns_pairs and condition is None
@@ -139,7 +134,7 @@ cdef class SortMergeJoin:
             self._left_returned = ROW_MATCHED
         self._right_returned = ROW_UNMATCHED if rule.unmatched_right else -1
         self._groups = KeyGroups(not self._returns_pairs)
-        self._schema = output_schema
+        self._schema = spec.output_schema
         self._rows = <uint8_t**> malloc(2 * PAIRS_MAX * sizeof(uint8_t*))
         if self._rows == NULL:
             raise MemoryError("scratch of a sort-merge join")

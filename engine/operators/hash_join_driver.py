@@ -19,7 +19,7 @@ from engine.exchange.elements import OversizedRow, RowPage
 from engine.expressions.schema_bridge import to_arrow_schema
 from engine.graph.operator_descriptor import HashJoinOperator
 from engine.join.hash_join import HashJoin
-from engine.join.join_type import emission
+from engine.join.join_spec import JoinInput, JoinSpec
 from engine.join.lent_build import borrow_build, can_lend, copy_build
 from engine.join.spill_sieve import SpillSieve
 from engine.memory.wide_turns import give_up
@@ -41,6 +41,9 @@ if TYPE_CHECKING:
     from engine.operators.operator import Output, TaskContext
     from engine.operators.shared_builds import Seat
     from engine.operators.task_inputs import TaskInput
+
+#: with debug.force-spill: build rows in memory at one time
+FORCED_ROW_LIMIT = 8
 
 _END = object()
 
@@ -76,8 +79,9 @@ class HashJoinDriver:
         """Take the join's memory; whoever waits for the build side of another subtask takes none yet."""
         self._context = context
         self._output = output
+        self._spec = self._join_spec()
         task = context.descriptor
-        emits = emission(self._operator.how, self._operator.build_left)
+        emits = self._spec.emission(build_is_left=self._spec.build_is_left)
         if self._build.is_broadcast and task.parallelism > 1 and not (emits.matched_build or emits.unmatched_build):
             key = (task.job_id, task.attempt.vertex, task.attempt.attempt_number)
             self._seat = context.services.shared_builds.enter(key)
@@ -131,29 +135,23 @@ class HashJoinDriver:
         return self._new_join(self._pool, self._space)
 
     def _new_join(self, pool: PagePool, space: SpillSpace) -> HashJoin:
+        return HashJoin(self._spec, pool, space, self._context.value_owner(self._descriptor))
+
+    def _join_spec(self) -> JoinSpec:
         operator = self._operator
         context = self._context
         left, right = (to_arrow_schema(schema) for schema in self._descriptor.input_schemas)
-        left_keys = [left.get_field_index(name) for name in operator.left_keys]
-        right_keys = [right.get_field_index(name) for name in operator.right_keys]
-        sides = ((left, left_keys), (right, right_keys))
-        (build, build_keys), (probe, probe_keys) = sides if operator.build_left else sides[::-1]
-        return HashJoin(
-            operator.how,
-            build,
-            probe,
-            build_keys,
-            probe_keys,
-            operator.build_left,
-            operator.output,
-            to_arrow_schema(self._descriptor.output_schema),
-            pool,
-            space,
-            force_spill=context.force_spill,
+        return JoinSpec(
+            how=operator.how,
+            left=JoinInput(left, tuple(left.get_field_index(name) for name in operator.left_keys)),
+            right=JoinInput(right, tuple(right.get_field_index(name) for name in operator.right_keys)),
+            output=tuple(operator.output),
+            output_schema=to_arrow_schema(self._descriptor.output_schema),
+            build_is_left=operator.build_left,
             condition=pair_condition(operator.condition, left, right, context.check_cancelled),
             null_aware=operator.null_aware,
             replicated=copied_keys(operator, left, context.descriptor.subtask_index, context.descriptor.parallelism),
-            value_owner=context.value_owner(self._descriptor),
+            row_limit=FORCED_ROW_LIMIT if context.force_spill else None,
         )
 
     def _fill(self, join: HashJoin) -> None:

@@ -19,6 +19,7 @@ from engine.exchange.elements import OversizedRow, RowPage
 from engine.expressions.schema_bridge import to_arrow_schema
 from engine.graph.operator_descriptor import SortMergeJoinOperator
 from engine.graph.sort_key import SortKey
+from engine.join.join_spec import JoinInput, JoinSpec
 from engine.join.sort_merge_join import SortMergeJoin
 from engine.operators.pair_conditions import pair_condition
 from engine.operators.wide_batches import in_turns
@@ -27,6 +28,8 @@ from engine.sort.external_sorter import ExternalSorter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    import pyarrow as pa
 
     from engine.graph.operator_descriptor import OperatorDescriptor
     from engine.operators.operator import Output, TaskContext
@@ -75,23 +78,22 @@ class SortMergeJoinDriver:
             sort_keys = tuple(SortKey(name) for name in names)
             space = context.spill_space(self._descriptor)
             self._sorters.append(ExternalSorter(schema, sort_keys, pool, space, force_spill=context.force_spill))
-        columns = [
-            [schema.get_field_index(name) for name in names] for schema, names in zip(schemas, keys, strict=True)
-        ]
         self._batch_rows = FORCED_BATCH_ROWS if context.force_spill else BATCH_ROWS_MAX
         self._batch_bytes = min(BATCH_BYTES_MAX, group_bytes)
-        self._join = SortMergeJoin(
-            operator.how,
-            schemas[0],
-            schemas[1],
-            columns[0],
-            columns[1],
-            operator.output,
-            to_arrow_schema(self._descriptor.output_schema),
-            context.spill_space(self._descriptor),
-            group_bytes,
-            FORCED_GROUP_ROWS if context.force_spill else 0,
-            condition=pair_condition(operator.condition, schemas[0], schemas[1], context.check_cancelled),
+        spec = self._join_spec(*schemas)
+        self._join = SortMergeJoin(spec, context.spill_space(self._descriptor), group_bytes)
+
+    def _join_spec(self, left: pa.Schema, right: pa.Schema) -> JoinSpec:
+        operator = self._operator
+        context = self._context
+        return JoinSpec(
+            how=operator.how,
+            left=JoinInput(left, tuple(left.get_field_index(name) for name in operator.left_keys)),
+            right=JoinInput(right, tuple(right.get_field_index(name) for name in operator.right_keys)),
+            output=tuple(operator.output),
+            output_schema=to_arrow_schema(self._descriptor.output_schema),
+            condition=pair_condition(operator.condition, left, right, context.check_cancelled),
+            row_limit=FORCED_GROUP_ROWS if context.force_spill else None,
         )
 
     def run(self) -> None:

@@ -21,6 +21,7 @@ from engine.iomanager.io_manager import IOManager
 from engine.iomanager.spill_identity import SpillIdentity
 from engine.iomanager.spill_space import SpillSpace
 from engine.join.hash_join import HashJoin
+from engine.join.join_spec import JoinInput, JoinSpec
 from engine.memory.manager import MemoryManager
 from engine.memory.page_pool import PagePool
 from engine.records.row_codec import RowCodec
@@ -92,9 +93,15 @@ def _sort_figures(table: pa.Table, pool: PagePool, space: SpillSpace) -> Figures
 
 def _join_figures(table: pa.Table, pool: PagePool, space: SpillSpace) -> Figures:
     build = table.set_column(0, "key", pa.array(np.random.default_rng(2).permutation(table.num_rows)))
-    output = [(0, 0), (0, 1), (1, 2)]
     schema = pa.schema([("key", pa.int64()), ("amount", pa.int64()), ("weight", pa.float64())])
-    join = HashJoin(JoinType.INNER, build.schema, table.schema, [0], [0], False, output, schema, pool, space)
+    spec = JoinSpec(
+        how=JoinType.INNER,
+        left=JoinInput(table.schema, (0,)),
+        right=JoinInput(build.schema, (0,)),
+        output=((0, 0), (0, 1), (1, 2)),
+        output_schema=schema,
+    )
+    join = HashJoin(spec, pool, space)
     steps = (
         lambda: [join.add_build_batch(batch) for batch in build.to_batches(_BATCH_ROWS)],
         join.finish_build,

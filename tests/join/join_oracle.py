@@ -16,7 +16,9 @@ from engine.graph.plan import JoinType
 from engine.iomanager.io_manager import IOManager
 from engine.iomanager.spill_identity import SpillIdentity
 from engine.join.hash_join import HashJoin
+from engine.join.join_spec import JoinInput, JoinSpec
 from engine.join.pair_condition import PairCondition
+from engine.join.sort_merge_join import SortMergeJoin
 from engine.memory.manager import MemoryManager
 
 UNMATCHED_LEFT = {JoinType.LEFT, JoinType.FULL}
@@ -150,7 +152,8 @@ def run_join(
     run = JoinRun()
     sides = (build.schema, probe.schema, build_keys, probe_keys, build_is_left)
     with join_memory(folder, pages, page_size) as (pool, space):
-        join = HashJoin(how, *sides, output, schema, pool, space, force_spill, **options)
+        options["row_limit"] = 8 if force_spill else None
+        join = hash_join(how, *sides, output, schema, pool, space, **options)
         for batch in build.to_batches(max_chunksize=batch_rows):
             add_build(join, batch)
         join.finish_build()
@@ -167,6 +170,26 @@ def run_join(
         assert batch.schema == schema
         assert 0 < batch.num_rows <= 32768
     return run
+
+
+def hash_join(how: JoinType, build: pa.Schema, probe: pa.Schema, build_keys: Sequence[int], probe_keys: Sequence[int],
+              build_is_left: bool, output: Sequence[tuple[int, int]], output_schema: pa.Schema, pool: Any, space: Any,
+              **options: Any) -> HashJoin:  # fmt: skip
+    """Return a hash join; ``options`` are other fields of its JoinSpec."""
+    sides = (JoinInput(build, tuple(build_keys)), JoinInput(probe, tuple(probe_keys)))
+    left, right = sides if build_is_left else sides[::-1]
+    spec = JoinSpec(how=how, left=left, right=right, output=tuple(output), output_schema=output_schema,
+                    build_is_left=build_is_left, **options)  # fmt: skip
+    return HashJoin(spec, pool, space)
+
+
+def merge_join(how: JoinType, left: pa.Schema, right: pa.Schema, left_keys: Sequence[int], right_keys: Sequence[int],
+               output: Sequence[tuple[int, int]], output_schema: pa.Schema, space: Any, group_bytes: int,
+               **options: Any) -> SortMergeJoin:  # fmt: skip
+    """Return a sort-merge join; ``options`` are other fields of its JoinSpec."""
+    inputs = {"left": JoinInput(left, tuple(left_keys)), "right": JoinInput(right, tuple(right_keys))}
+    spec = JoinSpec(how=how, **inputs, output=tuple(output), output_schema=output_schema, **options)
+    return SortMergeJoin(spec, space, group_bytes)
 
 
 def spill_files(folder: Path) -> list[Path]:

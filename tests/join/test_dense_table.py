@@ -6,9 +6,8 @@ import pyarrow as pa
 import pytest
 
 from engine.graph.plan import JoinType
-from engine.join.hash_join import HashJoin
 from engine.join.lent_build import borrow_build, can_lend
-from tests.join.join_oracle import assert_joins_like_oracle, join_memory, rows_of
+from tests.join.join_oracle import assert_joins_like_oracle, hash_join, join_memory, rows_of
 
 KEYED = [how for how in JoinType if how is not JoinType.CROSS]
 ORDERS = {
@@ -118,7 +117,7 @@ def test_dense_keys_are_lent(tmp_path):
     schema = pa.schema([probe.schema.field(0), build.schema.field(1).with_name("m"), build.schema.field(2)])
     arguments = (JoinType.INNER, build.schema, probe.schema, [0], [0], False, [(0, 0), (1, 1), (1, 2)], schema)
     with join_memory(tmp_path, 300, 4096) as (pool, space):
-        owner, borrower = HashJoin(*arguments, pool, space), HashJoin(*arguments, pool, space)
+        owner, borrower = hash_join(*arguments, pool, space), hash_join(*arguments, pool, space)
         owner.add_build_batch(build.to_batches()[0])
         owner.finish_build()
         assert can_lend(owner)
@@ -135,7 +134,7 @@ def test_what_is_closed_before_its_end_gives_its_pages_back(tmp_path):
     build = table_of([n // 2 for n in range(1500)])
     schema = pa.schema([build.schema.field(0)])
     with join_memory(tmp_path, 300, 4096) as (pool, space):
-        join = HashJoin(JoinType.INNER, build.schema, build.schema, [0], [0], False, [(0, 0)], schema, pool, space)
+        join = hash_join(JoinType.INNER, build.schema, build.schema, [0], [0], False, [(0, 0)], schema, pool, space)
         join.add_build_batch(build.to_batches()[0])
         assert pool.pages_used > 0
         join.close()

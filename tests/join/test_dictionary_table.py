@@ -6,10 +6,9 @@ import pyarrow.compute as pc
 import pytest
 
 from engine.graph.plan import JoinType
-from engine.join.hash_join import HashJoin
 from engine.join.lent_build import borrow_build, can_lend
 from engine.records.row_codec import RowCodec
-from tests.join.join_oracle import join_memory, pair_condition
+from tests.join.join_oracle import hash_join, join_memory, pair_condition
 
 ROWS = 70_000
 TEXTS = ["1-URGENT", None, "", "5-LOW", "ä" * 40]
@@ -65,7 +64,7 @@ def pages_of(table, page_size):
 def run(folder, how, build, probe, *, pages=2000, batch_rows=9000, as_rows=False, with_key=False, condition=None):
     """Return (output, rows kept for all, rows of partitions that were spilled) of a join."""
     with join_memory(folder, pages, 4096) as (pool, space):
-        join = HashJoin(*arguments_of(how, build, probe, with_key=with_key), pool, space, condition=condition)
+        join = hash_join(*arguments_of(how, build, probe, with_key=with_key), pool, space, condition=condition)
         if as_rows:
             for page in pages_of(build, 4096):
                 join.add_build_rows(page)
@@ -200,7 +199,7 @@ def test_alike_rows_are_lent(tmp_path):
     build, probe = build_of(ORDERS["ascending"]), probe_of(-500, ROWS)
     arguments = arguments_of(JoinType.INNER, build, probe)
     with join_memory(tmp_path, 2000, 4096) as (pool, space):
-        owner, borrower = HashJoin(*arguments, pool, space), HashJoin(*arguments, pool, space)
+        owner, borrower = hash_join(*arguments, pool, space), hash_join(*arguments, pool, space)
         owner.add_build_batch(build.combine_chunks().to_batches()[0])
         owner.finish_build()
         assert can_lend(owner)
@@ -215,7 +214,7 @@ def test_alike_rows_are_lent(tmp_path):
 def test_what_is_closed_before_its_end_gives_its_pages_back(tmp_path):
     build, probe = build_of(ORDERS["ascending"]), probe_of(0, 10)
     with join_memory(tmp_path, 2000, 4096) as (pool, space):
-        join = HashJoin(*arguments_of(JoinType.INNER, build, probe), pool, space)
+        join = hash_join(*arguments_of(JoinType.INNER, build, probe), pool, space)
         join.add_build_batch(build.combine_chunks().to_batches()[0])
         assert 0 < pool.pages_used < 30
         join.close()
@@ -237,7 +236,7 @@ def join_of_texts(folder, how, keys, texts, probe, *, key_column, probe_rows=700
     schema = pa.schema([("c0", pa.int64()), ("c1", pa.int64()), ("c2", pa.string())])
     output = [(0, 0), (0, 1), (1, 1 - key_column)]
     with join_memory(folder, 4000, 4096) as (pool, space):
-        join = HashJoin(how, build.schema, probe.schema, [key_column], [0], False, output, schema, pool, space)
+        join = hash_join(how, build.schema, probe.schema, [key_column], [0], False, output, schema, pool, space)
         for batch in build.to_batches(max_chunksize=9000):
             join.add_build_batch(batch)
         join.finish_build()

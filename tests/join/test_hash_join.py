@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from engine.errors import CorruptBlockError, MemoryBudgetError, SchemaError
 from engine.graph.plan import JoinType
-from engine.join.hash_join import HashJoin
 from engine.records.row_codec import RowCodec
 from tests.join.join_oracle import (
     ALL_TYPES,
     LEFT_ONLY,
     assert_joins_like_oracle,
+    hash_join,
     join_memory,
     rows_of,
     run_join,
@@ -215,7 +215,7 @@ def test_dictionary_columns_come_out_plain(tmp_path, build_is_left):
     rows = []
     with join_memory(tmp_path, 16, 4096) as (pool, space):
         sides = (build.schema, probe.schema, [0], [0], build_is_left)
-        join = HashJoin(JoinType.LEFT, *sides, output, schema, pool, space)
+        join = hash_join(JoinType.LEFT, *sides, output, schema, pool, space)
         join.add_build_batch(build.to_batches()[0])
         join.finish_build()
         for batch in [*join.probe(probe.to_batches()[0]), *join.finish_probe()]:
@@ -328,7 +328,7 @@ def test_bytes_that_are_not_rows_are_refused(tmp_path):
     with join_memory(tmp_path, 16, 4096) as (pool, space):
         output = [(0, 0)]
         sides = (table.schema, table.schema, [0], [0], False)
-        join = HashJoin(JoinType.INNER, *sides, output, pa.schema([("k", pa.int64())]), pool, space)
+        join = hash_join(JoinType.INNER, *sides, output, pa.schema([("k", pa.int64())]), pool, space)
         with pytest.raises(CorruptBlockError, match="build rows"):
             join.add_build_rows(b"\x07" * 64)
         with pytest.raises(CorruptBlockError, match="8 of a page of build rows"):

@@ -8,8 +8,15 @@ import pyarrow as pa
 import pytest
 
 from engine.graph.plan import JoinType
-from engine.join.hash_join import HashJoin
-from tests.join.join_oracle import ALL_TYPES, LEFT_ONLY, assert_joins_like_oracle, join_memory, run_join, spill_files
+from tests.join.join_oracle import (
+    ALL_TYPES,
+    LEFT_ONLY,
+    assert_joins_like_oracle,
+    hash_join,
+    join_memory,
+    run_join,
+    spill_files,
+)
 
 TYPES = [how for how in ALL_TYPES if how is not JoinType.CROSS]
 
@@ -183,7 +190,7 @@ def test_a_join_that_is_given_up_leaves_nothing(tmp_path, stage):
     output, schema = [(0, 1), (1, 1)], pa.schema([("l", pa.int64()), ("r", pa.int64())])
     with join_memory(tmp_path, 8, 4096) as (pool, space):
         sides = (build.schema, probe.schema, [0], [0], False)
-        join = HashJoin(JoinType.LEFT, *sides, output, schema, pool, space)
+        join = hash_join(JoinType.LEFT, *sides, output, schema, pool, space)
         for batch in build.to_batches(max_chunksize=500):
             join.add_build_batch(batch)
         if stage != "build":

@@ -8,9 +8,16 @@ import pyarrow.compute as pc
 import pytest
 
 from engine.graph.plan import JoinType
-from engine.join.hash_join import HashJoin
 from engine.join.lent_build import borrow_build, can_lend, copy_build
-from tests.join.join_oracle import join_memory, oracle_join, oracle_not_in, pair_condition, rows_of, table_rows
+from tests.join.join_oracle import (
+    hash_join,
+    join_memory,
+    oracle_join,
+    oracle_not_in,
+    pair_condition,
+    rows_of,
+    table_rows,
+)
 
 TYPES = [JoinType.INNER, JoinType.LEFT, JoinType.SEMI, JoinType.ANTI]
 
@@ -35,7 +42,7 @@ def new_join(how, pool, space, with_condition, right=RIGHT, null_aware=False):
     if with_condition:
         condition = pair_condition(LEFT, right, [(0, 1), (1, 1)], lambda pairs: pc.less(pairs["a"], pairs["b"]))
     arguments = (how, right.schema, LEFT.schema, [0], [0], False, output, schema, pool, space)
-    return HashJoin(*arguments, condition=condition, null_aware=null_aware)
+    return hash_join(*arguments, condition=condition, null_aware=null_aware)
 
 
 def fill(join, table):

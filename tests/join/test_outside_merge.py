@@ -12,10 +12,9 @@ import pytest
 from engine.errors import CorruptBlockError, SchemaError
 from engine.graph.plan import JoinType
 from engine.iomanager.value_store import ValueStore
-from engine.join.sort_merge_join import SortMergeJoin
 from engine.memory.value_stores import BLOCK_BYTES
 from engine.records.outside_values import set_outside_bytes
-from tests.join.join_oracle import pair_condition, rows_of
+from tests.join.join_oracle import merge_join, pair_condition, rows_of
 from tests.join.test_sort_merge_join import KEYED, assert_like_oracle, merge, merge_memory, row_batches, sorted_table
 
 #: what most keys have in common, and what a few have
@@ -135,9 +134,7 @@ def test_a_damaged_key_is_an_error_and_no_wrong_result(tmp_path: Path) -> None:
     )
     schema = pa.schema([("a", pa.int32()), ("b", pa.int32())])
     with merge_memory(tmp_path, 64, 4096) as (one, other, space):
-        join = SortMergeJoin(
-            JoinType.INNER, left.schema, right.schema, [1], [1], [(0, 0), (1, 0)], schema, space, 1 << 20
-        )
+        join = merge_join(JoinType.INNER, left.schema, right.schema, [1], [1], [(0, 0), (1, 0)], schema, space, 1 << 20)
         with sorted_table(one, space, left, [1]) as lefts, sorted_table(other, space, right, [1]) as rights:
             damaged = 0
             for path in tmp_path.rglob("*.spill"):
@@ -156,7 +153,7 @@ def test_rows_of_other_types_are_refused(tmp_path: Path) -> None:
     left, right = side(3, 1), pa.table({"n": ["a"], "key": [b"b"]})
     schema = pa.schema([("a", pa.int32())])
     with merge_memory(tmp_path, 8, 4096) as (_, _, space):
-        join = SortMergeJoin(JoinType.SEMI, left.schema, left.schema, [1], [1], [(0, 0)], schema, space, 1 << 20)
+        join = merge_join(JoinType.SEMI, left.schema, left.schema, [1], [1], [(0, 0)], schema, space, 1 << 20)
         with pytest.raises(SchemaError, match="cannot be merged as rows of"):
             list(join.join(row_batches(left), row_batches(right)))
         join.close()

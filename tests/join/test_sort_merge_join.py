@@ -19,13 +19,13 @@ from engine.graph.plan import JoinType
 from engine.graph.sort_key import SortKey
 from engine.iomanager.io_manager import IOManager
 from engine.iomanager.spill_identity import SpillIdentity
-from engine.join.sort_merge_join import SortMergeJoin
 from engine.memory.manager import MemoryManager
 from engine.records.row_batch import batch_of_rows
 from engine.sort.external_sorter import ExternalSorter
 from tests.join.join_oracle import (
     LEFT_ONLY,
     join_memory,
+    merge_join,
     oracle_join,
     pair_condition,
     rows_of,
@@ -98,9 +98,9 @@ def merge(folder, how, left, right, left_keys, right_keys, *, pages=64, page_siz
     types = [(left, right)[side].schema.field(index).type for side, index in output]
     schema = pa.schema([pa.field(f"c{position}", kind) for position, kind in enumerate(types)])
     with merge_memory(folder, pages, page_size) as (one, other, space):
-        join = SortMergeJoin(
-            how, left.schema, right.schema, left_keys, right_keys, output, schema, space, group_bytes, group_rows,
-            condition=condition,
+        join = merge_join(
+            how, left.schema, right.schema, left_keys, right_keys, output, schema, space, group_bytes,
+            row_limit=group_rows or None, condition=condition,
         )  # fmt: skip
         with (
             sorted_table(one, space, left, left_keys, force_spill=force_spill) as lefts,
@@ -273,9 +273,7 @@ def test_an_inner_join_stops_reading_when_one_side_has_ended(tmp_path):
 
     with join_memory(tmp_path, 8, 4096) as (_, space):
         schema = pa.schema([("a", pa.int64()), ("b", pa.int64())])
-        join = SortMergeJoin(
-            JoinType.INNER, left.schema, left.schema, [0], [0], [(0, 0), (1, 0)], schema, space, 1 << 20
-        )
+        join = merge_join(JoinType.INNER, left.schema, left.schema, [0], [0], [(0, 0), (1, 0)], schema, space, 1 << 20)
         assert rows_of(list(join.join(row_batches(left), rights()))) == {(1, 1): 1, (2, 2): 1}
         join.close()
     assert asked == [1, 2, 3]
@@ -287,7 +285,7 @@ def test_a_join_that_is_left_gives_everything_back(tmp_path):
         types = [field.type for field in (*left.schema, *right.schema)]
         schema = pa.schema([pa.field(str(position), kind) for position, kind in enumerate(types)])
         output = [(side, index) for side in (0, 1) for index in range(3)]
-        join = SortMergeJoin(JoinType.FULL, left.schema, right.schema, [0], [0], output, schema, space, 1, 2)
+        join = merge_join(JoinType.FULL, left.schema, right.schema, [0], [0], output, schema, space, 1, row_limit=2)
         results = join.join(row_batches(left, 20), row_batches(right, 20))
         assert next(results).num_rows > 0
         results.close()
@@ -298,7 +296,7 @@ def test_a_join_that_is_left_gives_everything_back(tmp_path):
 def test_a_join_without_keys_is_refused(tmp_path):
     left = draw(14, 3, 3)
     with join_memory(tmp_path, 8, 4096) as (_, space), pytest.raises(SchemaError, match="cross join has no keys"):
-        SortMergeJoin(JoinType.CROSS, left.schema, left.schema, [], [], [(0, 0)], left.schema, space, 1)
+        merge_join(JoinType.CROSS, left.schema, left.schema, [], [], [(0, 0)], left.schema, space, 1)
 
 
 DUCKDB = {

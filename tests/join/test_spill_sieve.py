@@ -8,10 +8,9 @@ import pytest
 from engine.errors import CorruptBlockError
 from engine.exchange.page_reader import PageReader
 from engine.graph.plan import JoinType
-from engine.join.hash_join import HashJoin
 from engine.join.spill_sieve import SpillSieve
 from engine.records.row_codec import RowCodec
-from tests.join.join_oracle import ALL_TYPES, assert_joins_like_oracle, join_memory
+from tests.join.join_oracle import ALL_TYPES, assert_joins_like_oracle, hash_join, join_memory
 
 KEYED = [how for how in ALL_TYPES if how is not JoinType.CROSS]
 
@@ -63,7 +62,7 @@ def table(rows):
 
 def filled_join(pool, space, rows):
     schema = table(1).schema
-    join = HashJoin(
+    join = hash_join(
         JoinType.SEMI, schema, schema, [0], [0], False, [(0, 0)], pa.schema([("k", pa.string())]), pool, space
     )
     join.add_build_batch(table(rows))

@@ -25,7 +25,6 @@ from engine.graph.plan import JoinType
 from engine.graph.sort_key import SortKey
 from engine.iomanager.block_format import decode_block, encode_block
 from engine.iomanager.spill_identity import SpillIdentity
-from engine.join.hash_join import HashJoin
 from engine.memory import value_stores
 from engine.memory.value_stores import BLOCK_BYTES
 from engine.records.outside_values import set_outside_bytes
@@ -34,7 +33,7 @@ from engine.sort.external_sorter import ExternalSorter
 from engine.sort.merged_batches import MergedBatches
 from engine.sort.run_transfer import RunReceiver
 from engine.transport.remote_input_channel import batch_of
-from tests.join.join_oracle import join_memory
+from tests.join.join_oracle import hash_join, join_memory
 from tests.property.test_damaged_bytes import FLAT, NESTED
 
 MUTATIONS = int(os.environ.get("MUTATIONS", "1000"))
@@ -221,12 +220,12 @@ def test_a_join_refuses_them_as_build_rows(how, key, outside, tmp_path):
     index = KEYED.schema.get_field_index(key)
     output = [(0, column) for column in range(KEYED.num_columns)]
     schema = pa.schema([pa.field(f"c{position}", field.type) for position, field in enumerate(KEYED.schema)])
-    spills = itertools.cycle([False, True])
+    row_limits = itertools.cycle([None, 8])
 
     def take(rows, bad):
         with join_memory(tmp_path, 8, 4096) as (pool, space):
             sides = (KEYED.schema, KEYED.schema, [index], [index], how is not JoinType.ANTI)
-            join = HashJoin(how, *sides, output, schema, pool, space, next(spills))
+            join = hash_join(how, *sides, output, schema, pool, space, row_limit=next(row_limits))
             try:
                 join.add_build_rows(bad)
                 join.add_build_rows(rows)

@@ -23,6 +23,8 @@ LONG_SIGNATURES = {
     "engine/jobmaster/job_scheduling.py": {"__init__": 10},
     "engine/resourcemanager/resource_manager.py": {"__init__": 10},
 }
+#: the same of Cython, where ruff does not look
+LONG_NATIVE_SIGNATURES = {"engine/records/column_writer.pyx": {"_write_bytes": 9}}
 PARAMETERS_MAX = 8
 LINES_MAX = 500
 FUNCTION_LINES_MAX = 60
@@ -94,6 +96,27 @@ def long_signatures(path):
     return found
 
 
+def native_parameters(text):
+    """Names and parameters of the functions of a Cython source, self left out; declarations in a .pxd as well."""
+    code = re.sub(r'(?s)""".*?"""', '""', text)
+    code = re.sub(r"#[^\n]*", "", code)
+    for head in re.finditer(r"(?m)^[ \t]*(?:c?p?def)\b(?![^\n(]*=)[^\n(]*?(\w+)\(", code):
+        depth, begin, end, parameters = 1, head.end(), head.end(), []
+        while depth:
+            letter = code[end]
+            depth += (letter in "([{") - (letter in ")]}")
+            if (letter == "," and depth == 1) or depth == 0:
+                parameters.append(code[begin:end].strip())
+                begin = end + 1
+            end += 1
+        yield head[1], [one for one in parameters if one not in ("", "self", "cls", "*", "/")]
+
+
+def long_native_signatures(path):
+    functions = native_parameters(path.read_text(encoding="utf-8"))
+    return {name: len(parameters) for name, parameters in functions if len(parameters) > PARAMETERS_MAX}
+
+
 def unnamed_modules(chapter):
     text = chapter.read_text(encoding="utf-8")
     modules = {path.stem for path in chapter.parent.iterdir() if path.suffix in (".py", ".pyx")} - {"__init__"}
@@ -117,6 +140,29 @@ def test_the_list_of_long_signatures_only_shrinks():
     assert excused == set(LONG_SIGNATURES), "pyproject.toml and LONG_SIGNATURES name the same files"
     found = {relative(path): long for path in python_files() if (long := long_signatures(path))}
     assert found == LONG_SIGNATURES, "a signature that became shorter leaves both lists; none comes to them"
+
+
+def test_the_list_of_long_native_signatures_only_shrinks():
+    sources = [path for path in source_files() if path.suffix in (".pyx", ".pxd", ".pyi")]
+    found = {relative(path): long for path in sources if (long := long_native_signatures(path))}
+    assert found == LONG_NATIVE_SIGNATURES, "a signature that became shorter leaves the list; none comes to it"
+
+
+def test_parameters_of_native_functions_are_counted():
+    text = """
+cdef extern from *:
+    uint64_t scale "NAME" (uint64_t hash, uint64_t cells) noexcept nogil
+cdef class A:
+    cdef int32_t* field         # (a, b)
+    cdef object made = made_of(1, 2, 3)
+    def __cinit__(self, PagePool pool not None, name=(1, 2), *, double[::1, :] views=None,
+                  last=None):
+        pass
+    cdef inline uint64_t* cell(self) noexcept nogil
+cpdef tuple of(const uint8_t[::1] data, int (*compare)(int, int))
+"""
+    found = {name: len(parameters) for name, parameters in native_parameters(text)}
+    assert found == {"__cinit__": 4, "cell": 0, "of": 2}
 
 
 def test_chapters_of_rooms_name_their_modules():

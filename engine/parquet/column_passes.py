@@ -1,6 +1,6 @@
 """A row group that does not fit into memory beside those of others: read part by part into a file, then put together.
 
-    columns   a b c │ d e │ f ...                        parts that fit into what was granted (residence.py)
+    columns   a b c │ d e │ f ...                        parts that fit into what was granted (pages.py)
     pass 1    batches of a b c ─► values of the space
     pass 2    batches of d e   ─► values of the space ...
     then      batch 1 of all parts, batch 2 of all parts, ...       each read back when it is asked for
@@ -24,7 +24,7 @@ import pyarrow as pa
 
 from engine.errors import TaskCancelledError
 from engine.memory.value_stores import Place, read_back
-from engine.parquet.residence import parts
+from engine.parquet.pages import parts
 from engine.records.arrow_decay import at_once
 from engine.records.plain_types import plain_batch
 

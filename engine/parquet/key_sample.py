@@ -25,8 +25,7 @@ import pyarrow.parquet as pq
 from engine.expressions.schema_bridge import is_key_type
 from engine.graph.source_spec import ColumnStatistics, ParquetSource, SourceSplit
 from engine.parquet.footers import open_file
-from engine.parquet.page_check import check_pages
-from engine.parquet.residence import BUFFER_MAX
+from engine.parquet.pages import BUFFER_MAX, pages_of
 from engine.parquet.source import plain_file_schema
 from engine.statistics.column_statistics import SpreadSample, sample_statistics
 
@@ -93,7 +92,7 @@ def _rows(groups: Sequence[SourceSplit], columns: Sequence[str]) -> pa.Table | N
             if schema is not None and schema.types != [field.type for field in fields]:
                 break  # files of several widths: those of the first one are enough for a sample
             schema = pa.schema(fields)
-            check_pages(group.path, file.metadata, group.start, columns)
+            pages_of(group.path, file.metadata, group.start, columns)
             chunks = file.iter_batches(_BATCH_ROWS, row_groups=[group.start], columns=list(columns), use_threads=False)
             for batch in chunks:
                 table = pa.Table.from_batches([batch]).select(columns)

@@ -1,15 +1,21 @@
 """What the headers of a Parquet column's pages say of sizes, looked at before anybody allocates what they say.
 
-    bad_page(descriptor, position, end, value_count, size_max, expansion) ──► None, or (where, what, how many)
+    page_sizes(descriptor, position, end, value_count, size_max, expansion) ──► PageSizes
 
     header ─► sizes ─► sound? ─► the next header lies behind the page ...      until the column's values are there
 
 A page is read into memory of the size that its header names, before its bytes show whether that is right; a flipped bit
 in it is a gigabyte. Of each page the first bytes are read, and parsed without the GIL: some 3 us a page.
 
-Limits: a header that does not end within HEADER_BYTES_MAX, or is none at all, is left to who reads the page.
-Source: Apache Thrift, compact protocol (as ``compact_protocol``); parquet-format, PageHeader.
+    field     4 bits step to the next number │ 4 bits kind │ value          0 ends a struct
+    value     integers as zigzag varints, a struct as its fields; what is no number is passed over
+
+Limits: a header that does not end within HEADER_BYTES_MAX, or is none at all, is left to Arrow.
+Source: Apache Thrift, "Thrift compact protocol encoding"; parquet-format, PageHeader.
+Held by: tests/parquet/test_pages.py
 """
+
+from typing import NamedTuple
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport free, malloc
@@ -124,8 +130,22 @@ cdef int64_t read_header(int descriptor, int64_t position, uint8_t* memory, int6
     return cursor.at if cursor.at <= cursor.size else 0
 
 
-def bad_page(int descriptor, int64_t position, int64_t end, int64_t value_count, int64_t size_max, int64_t expansion):
-    """Return (position of the header, name of the size, its value) of a column's first page that cannot be right.
+class PageSizes(NamedTuple):
+    """The largest page, as it is and compressed, and the dictionary of a column; or what cannot be right."""
+
+    page_bytes: int
+    compressed_bytes: int
+    dictionary_bytes: int
+    dictionary_values: int
+    is_complete: bool            # False: a header could not be read, and those behind it neither
+    position: int                # where the last header that was read begins
+    bad_size: str                # which of its sizes cannot be right, "": all are sound
+    bad_count: int
+
+
+def page_sizes(int descriptor, int64_t position, int64_t end, int64_t value_count, int64_t size_max,
+               int64_t expansion):
+    """Return the sizes of a column's pages, up to the first that cannot be right.
 
     Args:
         position, end: of the column's pages in the file, bytes.
@@ -137,11 +157,18 @@ def bad_page(int descriptor, int64_t position, int64_t end, int64_t value_count,
     cdef uint8_t* memory = NULL
     cdef Sizes sizes
     cdef int64_t header = 0
-    cdef const char* what = NULL
+    cdef const char* what = b""
     cdef int64_t found = 0
+    cdef int64_t next_position = position
+    cdef int64_t page = 0
+    cdef int64_t compressed = 0
+    cdef int64_t dictionary = 0
+    cdef int64_t dictionary_values = 0
+    cdef bint is_complete = True
     try:
         with nogil:
-            while value_count > 0 and position < end and what == NULL:
+            while value_count > 0 and next_position < end:
+                position = next_position
                 header = read_header(descriptor, position, near, HEADER_BYTES, &sizes)
                 if header == 0:
                     if memory == NULL:
@@ -149,20 +176,27 @@ def bad_page(int descriptor, int64_t position, int64_t end, int64_t value_count,
                     if memory != NULL:
                         header = read_header(descriptor, position, memory, HEADER_BYTES_MAX, &sizes)
                 if header == 0:
+                    is_complete = False
                     break
                 if sizes.compressed < 0 or sizes.compressed > end - position - header:
                     what, found = b"compressed bytes", sizes.compressed
-                elif sizes.size < 0 or sizes.size > size_max or (
+                    break
+                if sizes.size < 0 or sizes.size > size_max or (
                         expansion > 0 and sizes.size // expansion > sizes.compressed + EXPANSION_ADDED):
                     what, found = b"bytes", sizes.size
-                elif sizes.kind == KIND_DICTIONARY:
+                    break
+                if sizes.kind == KIND_DICTIONARY:
                     # Each of its values takes a byte at least, and 16 in memory.
                     if sizes.values > sizes.size:
                         what, found = b"values", sizes.values
-                elif sizes.values > 0:
-                    value_count -= sizes.values
-                if what == NULL:
-                    position += header + sizes.compressed
+                        break
+                    dictionary, dictionary_values = sizes.size, sizes.values
+                else:
+                    page = max(page, sizes.size)
+                    if sizes.values > 0:
+                        value_count -= sizes.values
+                compressed = max(compressed, sizes.compressed)
+                next_position = position + header + sizes.compressed
     finally:
         free(memory)
-    return None if what == NULL else (position, what.decode(), found)
+    return PageSizes(page, compressed, dictionary, dictionary_values, bool(is_complete), position, what.decode(), found)

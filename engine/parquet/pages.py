@@ -1,68 +1,60 @@
-"""Pages of a Parquet column as they lie in the file: headers, and streams of their bytes, decompressed on the way.
+"""The pages of a row group: whether they can be what their headers say, and what reading them holds.
 
-    pages(descriptor, chunk)            ──► PageHeader, one for each page, dictionary included; only headers are read
-    page_stream(descriptor, page, codec) ──► .read(size) .readinto(view) .finish()       the page's bytes in order
-    bits_and_runs(data, width, count)   ──► list of numbers: levels, places in a dictionary
+    pages_of(path, metadata, group, columns) -> {column: Pages}    sound ones
+        .held_bytes      of the column, while batches of the row group are made
+        .value_bytes     of a value in its dictionary, on average
+    check_fits(path, group, held, limit)                           MemoryBudgetError for a column that is too large
+    parts(columns, held, limit) -> lists of columns                each about within a limit, never empty
 
-pyarrow takes a page into memory whole, with all that is in it; who needs one value after the other reads it from here.
-What has a checksum is compared with it when the page ends.
+While a row group is read, each of its columns holds a part of the file, one page, and its dictionary. A dictionary
+takes about three times its page: the bytes, a copy of them, a place for each value. A row group of hundreds of columns
+holds hundreds of pages.
 
-Source: parquet-format: PageHeader (``compact_protocol``); Encodings.md, RLE and bit-packing hybrid.
-Held by: tests/parquet/test_reader.py
+pyarrow reads a page whole, into memory of the size that its header names, before its bytes show whether that is right.
+The footer says how many bytes the pages of a column have together, compressed and not; how much a codec can make of a
+byte is known. What a header says beyond that is damage: pages_of raises pa.ArrowInvalid, which names row group, column,
+and the page by its place.
+
+Limits: a file whose footer and page are damaged alike is not told from a sound one.
+Source: parquet-format, PageHeader (``page_sizes``).
 """
 
 from __future__ import annotations
 
 import os
-import zlib
-from collections.abc import Iterator
-from typing import Any, Final, NamedTuple, Protocol
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from engine.parquet.compact_protocol import CompactReader
-from engine.parquet.snappy_stream import BlockStream
+from engine.errors import MemoryBudgetError
+from engine.parquet.page_sizes import page_sizes
+from engine.shown_sizes import size_text
 
-#: bytes in which a header ends, but for statistics that some writer made of very wide values
-HEADER_BYTES: Final = 16 << 10
-#: a damaged one may say that it is as long as the column; more than pyarrow takes
-HEADER_BYTES_MAX: Final = 64 << 20
-#: LZ4 is what the format calls LZ4_RAW: blocks; the older LZ4 has no name
-STREAMED_CODECS: Final = {
-    "UNCOMPRESSED": "",
-    "SNAPPY": "snappy",
-    "GZIP": "gzip",
-    "ZSTD": "zstd",
-    "BROTLI": "brotli",
-    "LZ4": "lz4",
-}
-#: what ``BlockStream`` reads
-_BLOCK_CODECS: Final = ("snappy", "lz4")
-DATA, DICTIONARY, DATA_SECOND = 0, 2, 3
-#: the number of the encoding in page headers
-_RUNS: Final = 3
-_CHUNK_BYTES: Final = 256 << 10
-#: numbers in page headers have 32 bits
-_NUMBER_END: Final = 1 << 31
+#: bytes of the file that are read at a time for all columns together, and for one
+BUFFERS_BYTES: Final = 1 << 20
+BUFFER_MAX: Final = 256 << 10
+BUFFER_MIN: Final = 32 << 10
+_DICTIONARY_COPIES: Final = 3
+#: bytes that codecs make of one at most; the others know no such limit
+_EXPANSIONS: Final = {"UNCOMPRESSED": 1, "SNAPPY": 22, "LZ4": 256, "GZIP": 1033}
+#: bytes by which old writers forgot the header of the dictionary; Arrow reads on for them
+_FORGOTTEN_BYTES: Final = 100
+#: a page of so few bytes does no harm, whatever some writer put into the footer
+_SIZE_HARMLESS: Final = 1 << 20
 
 
-class PageHeader(NamedTuple):
-    """What a page says of itself."""
+class Pages(NamedTuple):
+    """What is known of a column's pages in a row group."""
 
-    #: where its bytes begin
-    position: int
-    kind: int
-    size_bytes: int
-    compressed_bytes: int
-    checksum: int | None
-    value_count: int
-    encoding: int
-    #: of a page of the second kind: levels, which lie before the rest and are not compressed
-    level_bytes: tuple[int, int]
-    is_compressed: bool
-    #: whether nulls are told by runs and packed bits; very old files have bits alone
-    has_runs: bool
+    held_bytes: int
+    value_bytes: float
+
+
+def buffer_bytes(column_count: int) -> int:
+    """Return how much of the file to read at a time for each of so many columns."""
+    return max(BUFFER_MIN, min(BUFFER_MAX, BUFFERS_BYTES // max(1, column_count)))
 
 
 def first_page(chunk: pq.ColumnChunkMetaData) -> int:
@@ -72,235 +64,71 @@ def first_page(chunk: pq.ColumnChunkMetaData) -> int:
     return min(offset, dictionary) if dictionary else offset
 
 
-def pages(descriptor: int, chunk: pq.ColumnChunkMetaData) -> Iterator[PageHeader]:
-    """Yield the headers of a column's pages; pa.ArrowInvalid where there is none."""
-    position = first_page(chunk)
-    left = chunk.num_values
-    end = position + chunk.total_compressed_size
-    while left > 0:
-        if position >= end:
-            raise pa.ArrowInvalid(f"the pages of column {chunk.path_in_schema} end {left} values early")
-        page = _header(descriptor, position, end)
-        if page.kind != DICTIONARY:
-            left -= page.value_count
-        if left < 0:
-            raise pa.ArrowInvalid(f"the pages of column {chunk.path_in_schema} have {-left} values too many")
-        yield page
-        position = page.position + page.compressed_bytes
+def chunks_of(
+    metadata: pq.FileMetaData, group: int, columns: Iterable[str]
+) -> Iterator[tuple[str, pq.ColumnChunkMetaData]]:
+    """Yield the leaf columns of a row group, each with the name of the wanted column that it belongs to."""
+    wanted = set(columns)
+    chunks = metadata.row_group(group)
+    for index in range(chunks.num_columns):
+        chunk = chunks.column(index)
+        name = chunk.path_in_schema.partition(".")[0]
+        if name in wanted:
+            yield name, chunk
 
 
-def _header(descriptor: int, position: int, end: int) -> PageHeader:
-    size = HEADER_BYTES
-    while True:
-        data = os.pread(descriptor, min(size, end - position), position)
-        reader = CompactReader(data)
-        try:
-            fields = reader.struct()
-            break
-        except IndexError:
-            if len(data) < size or size >= HEADER_BYTES_MAX:
-                raise pa.ArrowInvalid(f"the page header at byte {position} does not end") from None
-            size *= 8
+def pages_of(path: str, metadata: pq.FileMetaData, group: int, columns: Sequence[str]) -> dict[str, Pages]:
+    """Return what is known of the pages of columns in a row group; pa.ArrowInvalid where one cannot be what it says."""
+    found = dict.fromkeys(columns, Pages(0, 0.0))
+    buffer = buffer_bytes(len(columns))
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        return _page_of(fields, position + reader.position)
-    except (TypeError, ValueError):
-        raise pa.ArrowInvalid(f"the page header at byte {position} is damaged") from None
+        for name, chunk in chunks_of(metadata, group, columns):
+            held, value = _leaf_pages(descriptor, chunk, group, buffer)
+            found[name] = Pages(found[name].held_bytes + held, found[name].value_bytes + value)
+    finally:
+        os.close(descriptor)
+    return found
 
 
-def _page_of(fields: dict[int, Any], position: int) -> PageHeader:
-    kind = _number(fields, 1)
-    is_second = kind == DATA_SECOND
-    about = dict(fields.get({DATA: 5, DICTIONARY: 7, DATA_SECOND: 8}.get(kind, 0), ()))
-    return PageHeader(
-        position,
-        kind,
-        _number(fields, 2),
-        _number(fields, 3),
-        int(fields[4]) & 0xFFFF_FFFF if 4 in fields else None,
-        _number(about, 1, 0),
-        _number(about, 4 if is_second else 2, 0) if about else -1,
-        (_number(about, 6, 0), _number(about, 5, 0)) if is_second else (0, 0),
-        about.get(7, True) if is_second else True,
-        kind != DATA or about.get(3, _RUNS) == _RUNS,
-    )
+def _leaf_pages(descriptor: int, chunk: pq.ColumnChunkMetaData, group: int, buffer: int) -> Pages:
+    begin, compressed = first_page(chunk), chunk.total_compressed_size
+    whole = chunk.total_uncompressed_size
+    largest = max(whole, compressed, _SIZE_HARMLESS)
+    end = begin + compressed + _FORGOTTEN_BYTES
+    sizes = page_sizes(descriptor, begin, end, chunk.num_values, largest, _EXPANSIONS.get(chunk.compression, 0))
+    if sizes.bad_size:
+        raise pa.ArrowInvalid(
+            f"row group {group}, column {chunk.path_in_schema}: the page at byte {sizes.position} is damaged: "
+            f"it says that it has {sizes.bad_count} {sizes.bad_size}, the column has {compressed} compressed "
+            f"bytes of {whole}"
+        )
+    page = sizes.page_bytes if sizes.is_complete else whole
+    # A compressed page is read whole before it is opened.
+    read = min(compressed, buffer if chunk.compression == "UNCOMPRESSED" else max(buffer, sizes.compressed_bytes))
+    held = read + min(whole, sizes.dictionary_bytes) * _DICTIONARY_COPIES + min(whole, page)
+    return Pages(held, sizes.dictionary_bytes / max(1, sizes.dictionary_values))
 
 
-def _number(fields: dict[int, Any], field: int, default: int = -1) -> int:
-    """Return a field; ValueError, TypeError where it is no number of 31 bits."""
-    value = int(fields.get(field, default))
-    if not 0 <= value < _NUMBER_END:
-        raise ValueError(value)
-    return value
+def check_fits(path: str, group: int, held: Mapping[str, int], limit_bytes: int) -> None:
+    """Raise MemoryBudgetError where reading a column alone holds more than there is."""
+    name = max(held, key=lambda column: held[column], default="")
+    if name and held[name] > limit_bytes:
+        raise MemoryBudgetError(
+            f"file {path}, row group {group}, column {name!r}: reading it takes {size_text(held[name])}, since pages"
+            f" are read whole, and files have {size_text(limit_bytes)} of this process; raise"
+            " taskmanager.memory.process.size, or write the file with smaller pages and no dictionary of wide values"
+        )
 
 
-class ByteStream(Protocol):
-    """Bytes in order."""
-
-    def read(self, size: int) -> bytes:
-        """Return just so many bytes."""
-        ...
-
-    def readinto(self, view: memoryview) -> object:
-        """Fill the view."""
-        ...
-
-
-class Section:
-    """Bytes of a file, counted for the checksum."""
-
-    def __init__(self, descriptor: int, position: int, size_bytes: int) -> None:
-        self._descriptor = descriptor
-        self.position = position
-        self._end = position + size_bytes
-        self.checksum = 0
-        self.is_checked = False
-
-    def readinto(self, view: memoryview) -> None:
-        """Fill the view; pa.ArrowInvalid where the section or the file ends."""
-        if len(view) > self._end - self.position:
-            raise pa.ArrowInvalid(f"a page ends at byte {self._end}, before its values do")
-        done = 0
-        while done < len(view):
-            count = os.preadv(self._descriptor, [view[done:]], self.position)
-            if count == 0:
-                raise pa.ArrowInvalid(f"the file ends at byte {self.position}, within a page")
-            if self.is_checked:
-                self.checksum = zlib.crc32(view[done : done + count], self.checksum)
-            done, self.position = done + count, self.position + count
-
-    def read(self, size: int) -> bytes:
-        """Return just so many bytes."""
-        data = bytearray(size)
-        self.readinto(memoryview(data))
-        return bytes(data)
-
-    def some(self, size: int) -> bytes:
-        """Return the next bytes, less at the end."""
-        return self.read(min(size, self._end - self.position))
-
-
-class _ArrowStream:
-    """Arrow's decompression of a section."""
-
-    closed = False
-
-    def __init__(self, section: Section, codec: str) -> None:
-        self._section = section
-        self._stream = pa.CompressedInputStream(pa.PythonFile(self, mode="r"), codec)
-
-    def readable(self) -> bool:
-        return True
-
-    def close(self) -> None:
-        """Leave the file open."""
-
-    def read(self, size: int) -> bytes:
-        """Give Arrow what it is to decompress."""
-        return self._section.some(min(size, _CHUNK_BYTES))
-
-    def readinto(self, view: memoryview) -> None:
-        done = 0
-        while done < len(view):
-            count = self._stream.readinto(view[done:])
-            if not count:
-                raise pa.ArrowInvalid("a compressed page ends before its values do")
-            done += count
-
-
-class PageStream:
-    """The bytes of a page: levels of the second kind of page first, as they are, then the rest, decompressed."""
-
-    def __init__(self, descriptor: int, page: PageHeader, codec: str) -> None:
-        levels = sum(page.level_bytes)
-        if levels > min(page.size_bytes, page.compressed_bytes):
-            raise pa.ArrowInvalid(f"the page at byte {page.position} has more levels than bytes")
-        self._page = page
-        self._section = Section(descriptor, page.position, page.compressed_bytes)
-        self._section.is_checked = page.checksum is not None
-        self.levels = self._section.read(levels)[page.level_bytes[0] :]
-        self._left = page.size_bytes - levels
-        codec = codec if page.is_compressed and self._left else ""
-        self._source: Any = self._section
-        if codec in _BLOCK_CODECS:
-            try:
-                self._source = BlockStream(self._section.some, self._left, codec)
-            except ValueError as error:
-                raise pa.ArrowInvalid(str(error)) from error
-        elif codec:
-            self._source = _ArrowStream(self._section, codec)
-
-    @property
-    def left_bytes(self) -> int:
-        """Bytes that are still to come."""
-        return self._left
-
-    def readinto(self, view: memoryview) -> None:
-        """Fill the view with the next bytes; pa.ArrowInvalid where the page is damaged."""
-        if len(view) > self._left:
-            raise pa.ArrowInvalid(f"the page at byte {self._page.position} ends before its values do")
-        self._left -= len(view)
-        try:
-            self._source.readinto(view)
-        except ValueError as error:
-            raise pa.ArrowInvalid(str(error)) from error
-
-    def read(self, size: int) -> bytes:
-        """Return the next bytes."""
-        data = bytearray(min(size, self._left + 1))
-        if size:
-            self.readinto(memoryview(data))
-        return bytes(data)
-
-    def skip(self, size: int) -> None:
-        """Pass over bytes of a page that is not compressed; they are read where it has a checksum."""
-        self._left -= size
-        if self._section.is_checked:
-            while size:
-                size -= len(self._section.some(min(size, _CHUNK_BYTES)))
-        else:
-            self._section.position += size
-
-    def finish(self) -> None:
-        """Compare the checksum, where the page has one."""
-        if self._page.checksum is None:
-            return
-        while self._section.some(_CHUNK_BYTES):
-            pass
-        if self._section.checksum != self._page.checksum:
-            raise pa.ArrowInvalid(f"the page at byte {self._page.position} is damaged: its checksum differs")
-
-
-def bits_and_runs(data: bytes, width: int, count: int) -> list[int]:
-    """Return numbers that are written as runs and packed bits."""
-    numbers: list[int] = []
-    reader = CompactReader(data)  # its varints are the same
-    try:
-        while len(numbers) < count:
-            head = reader.varint()
-            if head & 1:
-                numbers.extend(packed_numbers(data, reader.position, width, min((head >> 1) * 8, count - len(numbers))))
-                reader.position += (head >> 1) * width
-            else:
-                size = (width + 7) // 8
-                value = int.from_bytes(data[reader.position : reader.position + size], "little")
-                reader.position += size
-                numbers.extend([value] * min(head >> 1, count - len(numbers)))
-    except IndexError:
-        raise pa.ArrowInvalid("levels or places in a dictionary end before their values do") from None
-    return numbers
-
-
-def packed_numbers(data: bytes, position: int, width: int, count: int) -> list[int]:
-    """Return numbers of so many bits, eight in a group of bytes; IndexError where the bytes end first."""
-    if width == 0:
-        return [0] * count
-    if position * 8 + count * width > len(data) * 8:
-        raise IndexError("packed numbers end early")
-    numbers: list[int] = []
-    mask = (1 << width) - 1
-    shifts = range(0, 8 * width, width)
-    while len(numbers) < count:
-        packed = int.from_bytes(data[position : position + width], "little")
-        numbers.extend([packed >> shift & mask for shift in shifts])
-        position += width
-    return numbers[:count]
+def parts(columns: Sequence[str], held: Mapping[str, int], limit_bytes: int) -> list[list[str]]:
+    """Divide columns, in order, into parts within a limit; a column that is larger is a part of its own."""
+    divided: list[list[str]] = []
+    room = 0
+    for name in columns:
+        if not divided or held[name] > room:
+            divided.append([])
+            room = limit_bytes
+        divided[-1].append(name)
+        room -= held[name]
+    return divided

@@ -5,16 +5,15 @@ made whole before it can be cut, so row groups are read one at a time, and how m
 from their width: what the file says of the group (which is less than the truth where values repeat), or what was seen
 in the rows before.
 
-Arrow believes what the headers of pages say, so they are looked at before (page_check.py).
-
-What reading a row group holds is reserved before (residence.py). Where that is more than there is, because of
-its columns or because of other readers, it goes through a file, some columns after the others (column_passes.py). Pages
-of many very wide values are read value by value (wide_columns.py).
+Arrow believes what the headers of pages say and reads pages whole, so they are looked at before (pages.py). What
+reading a row group holds is reserved. Where that is more than there is, because of its columns or because of other
+readers, it goes through a file, some columns after the others (column_passes.py); a column that does not fit alone is
+an error.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING
@@ -26,9 +25,7 @@ from engine.graph.source_spec import ParquetSource, SourceSplit
 from engine.memory.arrow_share import LEAST_BYTES, Role, process_share
 from engine.parquet.column_passes import read_in_passes
 from engine.parquet.footers import open_shared
-from engine.parquet.page_check import check_pages
-from engine.parquet.residence import buffer_bytes, held_bytes
-from engine.parquet.wide_columns import plan_wide, read_wide
+from engine.parquet.pages import Pages, buffer_bytes, check_fits, pages_of
 from engine.records.arrow_functions import pc
 from engine.records.batch_limits import BATCH_BYTES_MAX, BATCH_ROWS_MAX
 from engine.records.bounded_batches import bounded_batches
@@ -47,6 +44,8 @@ BATCH_BYTES_MIN = 128 << 10
 _NARROW_COLUMNS = 16
 #: a row group of so many bytes of Arrow data leaves blocks that are given back
 _RELEASED_BYTES = 8 << 20
+#: values of a dictionary that count, since some rows may be a gigabyte of them
+_WIDE_VALUE_BYTES = 64 << 10
 
 
 class ParquetReader:
@@ -103,10 +102,12 @@ class ParquetReader:
         columns = list(self._spec.columns)
         decoded_bytes = 0
         for group in range(split.start, split.end):
-            check_pages(split.path, self._file.metadata, group, columns)
-            row_bytes = max(self._row_bytes, self._encoded_row_bytes(group, columns))
+            pages = pages_of(split.path, self._file.metadata, group, columns)
+            held = {name: found.held_bytes for name, found in pages.items()}
+            check_fits(split.path, group, held, process_share.limit_bytes)
+            row_bytes = max(self._row_bytes, self._encoded_row_bytes(group, columns), _wide_bytes(pages))
             rows = self._rows_at_once(row_bytes, columns)
-            batches = self._batches(group, rows, columns)
+            batches = self._batches(group, rows, held)
             rows_left = self._file.metadata.row_group(group).num_rows
             while True:
                 with turn(row_bytes):
@@ -136,48 +137,37 @@ class ParquetReader:
         if decoded_bytes >= _RELEASED_BYTES:
             pa.default_memory_pool().release_unused()
 
-    def _batches(self, group: int, rows: int, columns: list[str]) -> Iterator[pa.RecordBatch]:
+    def _batches(self, group: int, rows: int, held: dict[str, int]) -> Iterator[pa.RecordBatch]:
         """Return a row group in plain batches; a single row is read at once, which keeps no page of it for later."""
         assert self._file is not None
-        wide = plan_wide(self._path, self._file, group, columns, self._new_space)
-        if wide:
-            names = {column.field.name for column in wide}
-            others = [name for name in columns if name not in names]
-            try:
-                rest = self._batches_of(group, others, rows) if others else iter(())
-                yield from read_wide(wide, rest, self._file.metadata.row_group(group).num_rows)
-            finally:
-                for column in wide:
-                    column.close()
+        columns = list(held)
+        if self._file.metadata.row_group(group).num_rows == 1:
+            batches = self._file.read_row_group(group, columns=columns, use_threads=False).to_batches()
+            while batches:
+                yield plain_batch(batches.pop())
             return
-        if self._file.metadata.row_group(group).num_rows != 1:
-            sizes = self._held_bytes(group, columns)
-            # A page that is opened is there twice for a moment.
-            wanted = sum(sizes.values()) + max(sizes.values(), default=0)
-            granted = self._grant.enter_context(process_share.reserved(wanted))
-            if granted or self._new_space is None or not columns:
-                yield from self._batches_of(group, columns, rows)
-            else:
-                read = partial(self._batches_of, group)
-                yield from read_in_passes(read, sizes, rows, self._new_space, process_share)
-            return
-        batches = self._file.read_row_group(group, columns=columns, use_threads=False).to_batches()
-        while batches:
-            yield plain_batch(batches.pop())
+        sizes = self._reserved_sizes(group, held)
+        # A page that is opened is there twice for a moment.
+        wanted = sum(sizes.values()) + max(sizes.values(), default=0)
+        granted = self._grant.enter_context(process_share.reserved(wanted))
+        if granted or self._new_space is None or not columns:
+            yield from self._batches_of(group, columns, rows)
+        else:
+            read = partial(self._batches_of, group)
+            yield from read_in_passes(read, sizes, rows, self._new_space, process_share)
 
     def _batches_of(self, group: int, columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
         assert self._file is not None
         batches = self._file.iter_batches(rows, row_groups=[group], columns=list(columns), use_threads=False)
         yield from map(plain_batch, batches)
 
-    def _held_bytes(self, group: int, columns: list[str]) -> dict[str, int]:
-        """Return about what is held of each column while the row group is read."""
+    def _reserved_sizes(self, group: int, held: dict[str, int]) -> dict[str, int]:
+        """Return what is reserved for each column: no more than the row group has, where it is no more than a batch."""
         assert self._file is not None
-        metadata = self._file.metadata
-        if metadata.row_group(group).total_byte_size <= min(LEAST_BYTES // 2, self._member.part_bytes):
-            # No more than a batch: whether its pages are smaller is not worth a look at them.
-            return dict.fromkeys(columns, metadata.row_group(group).total_byte_size // max(1, len(columns)))
-        return held_bytes(self._path, metadata, group, columns)
+        whole = self._file.metadata.row_group(group).total_byte_size
+        if whole > min(LEAST_BYTES // 2, self._member.part_bytes):
+            return held
+        return dict.fromkeys(held, whole // max(1, len(held)))
 
     def _rows_at_once(self, row_bytes: float, columns: list[str]) -> int:
         """Return how many rows of a row group to ask for: about a batch of bytes."""
@@ -226,6 +216,11 @@ class ParquetReader:
             self._file.close()
             self._file = self._footer = None
             self._path = ""
+
+
+def _wide_bytes(pages: Mapping[str, Pages]) -> float:
+    """Return how wide a row is at least whose values lie in dictionaries of wide ones: rows have their numbers only."""
+    return sum(found.value_bytes for found in pages.values() if found.value_bytes >= _WIDE_VALUE_BYTES)
 
 
 def _is_fixed(data_type: pa.DataType) -> bool:

@@ -7,7 +7,7 @@ To have rows of a column its first page is opened whole, so columns that nobody 
 remembered for as long as the files stay as they are: a plan is explained and then run.
 
 Limits: of a file that is sorted the sample shows the begin of row groups; keys of joins are sampled better
-(``parquet_keys``). Columns of very wide values are not sampled.
+(``key_sample``). Columns of very wide values are not sampled.
 Held by: tests/connectors/test_columnar_sources.py
 """
 
@@ -26,8 +26,7 @@ from engine.errors import DataError
 from engine.graph.plan_schema import ColumnInfo, PlanSchema
 from engine.graph.source_spec import ColumnStatistics, ParquetSource, SourceSplit, SourceStatistics
 from engine.parquet.footers import open_file
-from engine.parquet.page_check import check_pages
-from engine.parquet.residence import chunks_of, parts
+from engine.parquet.pages import chunks_of, pages_of, parts
 from engine.records.plain_types import plain_schema
 from engine.statistics.column_statistics import WIDE_COLUMN_BYTES, sample_statistics
 
@@ -124,7 +123,7 @@ def _group_sample(group: SourceSplit, rows: int, columns: list[str]) -> pa.Table
     """Return the first rows of a row group, as plain types."""
     try:
         with open_file(group.path, _BUFFER_BYTES) as file:
-            check_pages(group.path, file.metadata, group.start, columns)
+            pages_of(group.path, file.metadata, group.start, columns)
             table = _first_rows(file, group.start, rows, columns)
     except (pa.ArrowInvalid, OSError) as error:
         if isinstance(error, OSError) and error.errno is not None:

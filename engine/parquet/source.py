@@ -6,11 +6,13 @@ All files must have the same columns, in any order. Where their types differ in 
 integers, floats, string and large_string, binary and large_binary, nulls and anything (``widened``).
 
 Row counts, minima, maxima and nulls come from the footers and are exact. Widths, distinct values and heavy keys come
-from a sample of rows, when it is known which columns a plan reads (``parquet_sample``). Encoded types (dictionaries,
+from a sample of rows, when it is known which columns a plan reads (``sample``). Encoded types (dictionaries,
 views) are read as plain ones.
 
 What is damaged is found when it is read, except for what would be allocated first: footers, and headers of the pages
 that are sampled.
+
+Held by: tests/connectors/test_columnar_sources.py
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ from engine.expressions.schema_bridge import to_plan_schema
 from engine.files.paths import PathLike, expand_paths
 from engine.graph.source_spec import ColumnStatistics, ParquetSource, SourceSplit, SourceStatistics
 from engine.parquet.footers import open_file
-from engine.parquet.page_check import check_pages
+from engine.parquet.pages import pages_of
 from engine.parquet.sample import sampled_groups
 from engine.records.plain_types import plain_schema
 from engine.statistics.column_statistics import footer_bounds
@@ -197,7 +199,7 @@ def _check_sampled(splits: Sequence[SourceSplit], metadata: Mapping[str, pq.File
     for group in sampled_groups(splits):
         footer = metadata[group.path]
         try:
-            check_pages(group.path, footer, group.start, footer.schema.to_arrow_schema().names)
+            pages_of(group.path, footer, group.start, footer.schema.to_arrow_schema().names)
         except (pa.ArrowInvalid, OSError) as error:
             reason = str(error).partition("\n")[0]
             raise DataError(f"{reader}: file {group.path}, row group {group.start}: {reason}") from None

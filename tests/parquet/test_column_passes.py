@@ -16,8 +16,8 @@ from engine.parquet import column_passes
 from engine.parquet import reader as parquet_reader
 from engine.parquet import writer as parquet_writer
 from engine.parquet.column_passes import read_in_passes
+from engine.parquet.pages import BUFFER_MAX, pages_of, parts
 from engine.parquet.reader import ParquetReader
-from engine.parquet.residence import BUFFER_MAX, held_bytes, parts
 from engine.parquet.source import parquet_source
 
 ROWS = 3000
@@ -101,7 +101,8 @@ def test_held_bytes_are_a_page_and_three_times_the_dictionary(tmp_path):
     rows = 100_000
     plain = pa.table({"a": [f"{i:012d}" for i in range(rows)], "d": [f"{i % 10_000:096d}" for i in range(rows)]})
     pq.write_table(plain, path, use_dictionary=["d"], data_page_size=100_000, dictionary_pagesize_limit=1 << 30)
-    sizes = held_bytes(str(path), pq.read_metadata(path), 0, ["a", "d"])
+    found = pages_of(str(path), pq.read_metadata(path), 0, ["a", "d"])
+    sizes = {name: pages.held_bytes for name, pages in found.items()}
     buffer = min(pq.read_metadata(path).row_group(0).column(0).total_compressed_size, BUFFER_MAX)
     assert 100_000 <= sizes["a"] - buffer <= 150_000
     assert 3 * 10_000 * 100 <= sizes["d"] <= 4 * 10_000 * 100 + BUFFER_MAX
@@ -115,9 +116,8 @@ def test_a_header_that_is_none_counts_as_a_page_of_the_whole_column(tmp_path):
     damaged[metadata.row_group(0).column(0).data_page_offset] = 0x99
     path.write_bytes(damaged)
     chunk = metadata.row_group(0).column(0)
-    assert held_bytes(str(path), metadata, 0, ["a"]) == {
-        "a": chunk.total_uncompressed_size + min(chunk.total_compressed_size, BUFFER_MAX)
-    }
+    held = pages_of(str(path), metadata, 0, ["a"])["a"].held_bytes
+    assert held == chunk.total_uncompressed_size + min(chunk.total_compressed_size, BUFFER_MAX)
 
 
 @given(st.lists(st.integers(0, 100), min_size=1, max_size=20), st.integers(1, 150))
@@ -201,7 +201,7 @@ def test_a_damaged_file_read_in_parts_is_an_error_of_the_data(tmp_path, new_spac
     damaged[len(damaged) // 2] ^= 0xFF
     path.write_bytes(damaged)
     monkeypatch.setattr(parquet_reader, "LEAST_BYTES", 0)
-    monkeypatch.setattr(parquet_reader, "process_share", ArrowShare(1 << 20))
+    monkeypatch.setattr(parquet_reader, "process_share", ArrowShare(2 << 20))
     monkeypatch.setattr(column_passes, "parts", lambda columns, sizes, limit: [[name] for name in columns])
     with parquet_reader.process_share.reserved(1), pytest.raises(DataError, match=r"t\.parquet, row groups 0 to 1"):
         list(ParquetReader(spec, spec.splits, new_space))
@@ -212,7 +212,7 @@ def test_a_full_disk_is_not_an_error_of_the_data(tmp_path, new_space, monkeypatc
     pq.write_table(table(), path)
     spec, _, _ = parquet_source(path)
     monkeypatch.setattr(parquet_reader, "LEAST_BYTES", 0)
-    monkeypatch.setattr(parquet_reader, "process_share", ArrowShare(1 << 20))
+    monkeypatch.setattr(parquet_reader, "process_share", ArrowShare(2 << 20))
 
     def full(self, value):
         raise DiskFullError(f"no room for {len(value)} bytes")
@@ -222,13 +222,16 @@ def test_a_full_disk_is_not_an_error_of_the_data(tmp_path, new_space, monkeypatc
         list(ParquetReader(spec, spec.splits, new_space))
 
 
-def test_small_row_groups_are_read_without_asking(tmp_path, monkeypatch):
+def test_a_small_row_group_reserves_no_more_than_it_has(tmp_path, monkeypatch):
     path = tmp_path / "t.parquet"
-    pq.write_table(pa.table({"a": range(1000)}), path)
+    pq.write_table(pa.table({"a": [f"{i:09d}" for i in range(10_000)]}), path, compression="none")
     spec, _, _ = parquet_source(path)
-    assert path.stat().st_size < LEAST_BYTES
-    monkeypatch.setattr(parquet_reader, "held_bytes", lambda *_: pytest.fail("asked"))
-    assert sum(batch.num_rows for batch in ParquetReader(spec, spec.splits)) == 1000
+    share = ArrowShare(64 << 20)
+    monkeypatch.setattr(parquet_reader, "process_share", share)
+    reader = ParquetReader(spec, spec.splits)
+    next(iter(reader))
+    assert 0 < share.reserved_bytes <= 2 * pq.read_metadata(path).row_group(0).total_byte_size
+    reader.close()
 
 
 @pytest.mark.thorough
@@ -262,5 +265,5 @@ def test_pages_of_wide_values_are_about_a_megabyte(tmp_path):
         writer.write(pa.record_batch([pa.array(texts)], schema))
     writer.finish()
     metadata = pq.read_metadata(path)
-    held = held_bytes(str(path), metadata, 0, ["text"])["text"]
+    held = pages_of(str(path), metadata, 0, ["text"])["text"].held_bytes
     assert held < 4 << 20 < metadata.row_group(0).total_byte_size

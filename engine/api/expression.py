@@ -14,10 +14,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from engine.api.python_habits import RowValue, warn_plain_truth
+from engine.api.python_habits import RowValue, warn_comparison_with_none, warn_plain_truth
 from engine.api.string_expressions import StringExpressions
 from engine.api.time_expressions import TimeExpressions
 from engine.errors import SchemaError
+from engine.expressions.column_names import check_column_name
 from engine.expressions.literals import make_literal
 from engine.expressions.schema_bridge import type_to_ipc
 from engine.expressions.text import expression_text
@@ -49,11 +50,7 @@ class Expr(RowValue):
 
     def alias(self, name: str) -> Expr:
         """Return the same value under another column name."""
-        if not isinstance(name, str) or not name:
-            raise SchemaError(f"alias({name!r}): a column name is a non-empty string")
-        if any("\ud800" <= each <= "\udfff" for each in name):
-            raise SchemaError(f"alias({name!r}): a column name must be valid text, without surrogates")
-        return Expr(self.expression, name)
+        return Expr(self.expression, check_column_name(name, "alias"))
 
     @property
     def output_name(self) -> str:
@@ -109,9 +106,11 @@ class Expr(RowValue):
         return self
 
     def __eq__(self, other: object) -> Expr:  # type: ignore[override]
+        warn_comparison_with_none(other, "==", "is_null")
         return self.call("equal", other)
 
     def __ne__(self, other: object) -> Expr:  # type: ignore[override]
+        warn_comparison_with_none(other, "!=", "is_not_null")
         return self.call("not_equal", other)
 
     def __lt__(self, other: Any) -> Expr:

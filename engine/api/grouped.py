@@ -20,6 +20,7 @@ from engine.api.functional import reduce_node
 from engine.api.logical_node import LogicalNode
 from engine.api.projections import flattened, project_node, to_named
 from engine.errors import SchemaError
+from engine.expressions.column_names import check_column_name
 from engine.expressions.infer import infer_type
 from engine.expressions.schema_bridge import is_key_type
 from engine.graph.expression import ColumnRef, NamedExpression
@@ -69,7 +70,7 @@ class GroupedDataSet(Generic[D]):
             calls.append(value.to_call(name))
         if not calls:
             raise SchemaError("agg: no aggregates; for the different keys alone use select(...).distinct()")
-        names = [*self._keys, *(call.name for call in calls)]
+        names = [*self._keys, *(check_column_name(call.name, "agg") for call in calls)]
         twice = sorted(name for name, times in Counter(names).items() if times > 1)
         if twice:
             raise SchemaError(f"agg: column {', '.join(map(repr, twice))} would be there twice")

@@ -14,6 +14,7 @@ import pyarrow as pa
 from engine.api.expression import Expr, to_expression
 from engine.api.logical_node import LogicalNode
 from engine.errors import SchemaError
+from engine.expressions.column_names import check_column_name
 from engine.expressions.compile import unknown_column
 from engine.expressions.infer import infer_schema
 from engine.expressions.schema_bridge import type_to_ipc
@@ -25,7 +26,7 @@ def project_node(source: LogicalNode, named: Sequence[NamedExpression], what: st
     """Return a projection of a node; SchemaError for no columns, a name that occurs twice, or bad expressions."""
     if not named:
         raise SchemaError(f"{what}: no columns are left")
-    names = [one.name for one in named]
+    names = [check_column_name(one.name, what) for one in named]
     twice = sorted(name for name, times in Counter(names).items() if times > 1)
     if twice:
         raise SchemaError(f"{what}: column {', '.join(map(repr, twice))} would be there twice; use alias()")
@@ -101,8 +102,7 @@ def renamed(schema: pa.Schema, names: Mapping[str, str]) -> list[NamedExpression
     """Return all columns, some under new names (old name to new name)."""
     check_columns(names, schema)
     for new in names.values():
-        if not isinstance(new, str) or not new:
-            raise SchemaError(f"rename: {new!r} is no column name")
+        check_column_name(new, "rename")
     return [NamedExpression(names.get(name, name), ColumnRef(name)) for name in schema.names]
 
 

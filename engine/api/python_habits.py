@@ -7,7 +7,8 @@
 
 Each is an error that says what to write. What Python decides without asking the value cannot be caught here:
 ``col("a") is None`` is a plain ``False``, and so is ``x is not None`` a plain ``True``; ``plain_truth`` says so where
-such a bool is given to ``filter``, and ``warn_plain_truth`` where a bool may be meant.
+such a bool is given to ``filter``, and ``warn_plain_truth`` where a bool may be meant. ``col("a") == None`` is null in
+every row, as in SQL, so a filter with it keeps none: ``warn_comparison_with_none``.
 """
 
 from __future__ import annotations
@@ -99,3 +100,12 @@ def warn_plain_truth(value: Any, what: str) -> None:
     """Warn of a bool where one is possible, and a mistake more often than not."""
     if isinstance(value, bool):
         warn_user(f"{what}: one side {_PLAIN.format(value=value)}; lit({value!r}) if the constant is meant")
+
+
+def warn_comparison_with_none(other: object, operator: str, method: str) -> None:
+    """Warn of a comparison with None, which is null in every row."""
+    if other is None:
+        warn_user(
+            f"{operator} None: a comparison with null is null, neither true nor false, and a filter with it keeps no"
+            f" row; write {method}()"
+        )

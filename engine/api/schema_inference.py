@@ -28,6 +28,7 @@ import pyarrow as pa
 
 from engine.api.functions import check_function, python_function
 from engine.errors import SchemaError
+from engine.expressions.column_names import column_field
 from engine.functions.first_calls import KINDS, RESULT_SCHEMA, first_calls
 from engine.functions.function_error import UserFunctionError
 from engine.functions.row import Row
@@ -94,7 +95,7 @@ def schema_of_rows(rows: Sequence[Any], what: str, *, is_all: bool = True) -> pa
             data_type = pa.string()
         elif pa.types.is_decimal(data_type):
             data_type = pa.decimal128(_DECIMAL_DIGITS, data_type.scale)
-        fields.append(pa.field(name, data_type))
+        fields.append(column_field(name, data_type, what))
     return pa.schema(fields)
 
 
@@ -231,7 +232,7 @@ def _hinted_schema(call: Callable[..., Any], *, is_iterable: bool) -> pa.Schema 
     found = {name: _hinted_type(each) for name, each in named.items()}
     if not found or None in found.values():
         return None
-    return pa.schema(list(found.items()))
+    return pa.schema([column_field(name, data_type, "schema") for name, data_type in found.items()])
 
 
 def _named_hints(hint: Any) -> dict[str, Any] | None:

@@ -44,7 +44,10 @@ def to_reader(data: Any) -> pa.RecordBatchReader:
     if hasattr(data, "to_arrow_reader"):
         return data.to_arrow_reader(BATCH_ROWS_MAX)
     if type(data).__module__.partition(".")[0] == "pandas":
-        return pa.Table.from_pandas(data, preserve_index=False).to_reader(BATCH_ROWS_MAX)
+        try:
+            return pa.Table.from_pandas(data, preserve_index=False).to_reader(BATCH_ROWS_MAX)
+        except UnicodeEncodeError as error:
+            raise SchemaError(f"from_arrow: a column name, or a string, is no text: {error}") from None
     raise SchemaError(
         f"from_arrow: a {type(data).__name__} offers no Arrow data; pass a pyarrow.Table, a Polars, DuckDB or pandas"
         " frame, or use from_rows(rows, schema)"
@@ -54,7 +57,10 @@ def to_reader(data: Any) -> pa.RecordBatchReader:
 def _from_stream(data: Any) -> pa.RecordBatchReader:
     """Return the stream of an object; a pandas frame's index is left out."""
     if type(data).__module__.partition(".")[0] == "pandas":
-        return pa.Table.from_pandas(data, preserve_index=False).to_reader(BATCH_ROWS_MAX)
+        try:
+            return pa.Table.from_pandas(data, preserve_index=False).to_reader(BATCH_ROWS_MAX)
+        except UnicodeEncodeError as error:
+            raise SchemaError(f"from_arrow: a column name, or a string, is no text: {error}") from None
     reader = pa.RecordBatchReader.from_stream(data)
     if len(reader.schema) == 0:
         raise SchemaError("from_arrow: the data has no columns")

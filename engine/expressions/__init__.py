@@ -3,6 +3,7 @@
 schema_bridge.py   pyarrow.Schema <-> PlanSchema
 literals.py        Python values <-> constants of a plan
 common_type.py     what two types widen to
+column_names.py    what a column may be called
 text.py            an expression as short text
 binding.py         operands, and how a function binds to types
 arithmetic.py comparison.py text_functions.py time_functions.py   the functions

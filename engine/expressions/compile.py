@@ -54,7 +54,10 @@ def compile_operand(expression: Expression, schema: pa.Schema) -> Operand:
 
 
 def _compile_column(name: str, schema: pa.Schema) -> Operand:
-    index = schema.get_field_index(name)
+    try:
+        index = schema.get_field_index(name)
+    except UnicodeEncodeError:  # half of a surrogate pair, which no column's name has (``column_names``)
+        index = -1
     if index < 0:
         raise unknown_column(name, schema.names)
     return Operand(schema.field(index).type, lambda batch: batch.column(index))

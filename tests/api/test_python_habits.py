@@ -89,5 +89,17 @@ def test_a_bool_beside_an_expression_is_told_to_be_one(mistake):
     assert told[0].filename == __file__
 
 
+@pytest.mark.parametrize(
+    ("compare", "advice"),
+    [(lambda a: a == None, "is_null()"), (lambda a: a != None, "is_not_null()")],  # noqa: E711
+)
+def test_a_comparison_with_none_is_told_to_keep_no_row(rows, compare, advice):
+    with pytest.warns(DreyWarning) as told:
+        kept = rows.filter(compare(col("a")))
+    assert [each.filename for each in told] == [__file__]
+    assert str(told[0].message).endswith(f"write {advice}")
+    assert kept.columns == ["a", "b"]
+
+
 def test_the_category_of_warnings_is_public():
     assert engine.DreyWarning is DreyWarning

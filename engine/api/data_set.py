@@ -27,7 +27,7 @@ from engine.api.expression import Expr
 from engine.api.functional import FunctionalCalls
 from engine.api.functions import python_function
 from engine.api.grouped import GroupedDataSet
-from engine.api.joins import join_node, union_node
+from engine.api.joins import JoinKeys, join_node, union_node
 from engine.api.logical_node import LogicalNode
 from engine.api.partitioning import PartitioningCalls
 from engine.api.projections import (
@@ -226,7 +226,8 @@ class DataSet(FunctionalCalls["DataSet"], PartitioningCalls["DataSet"], RowsLate
         ``condition`` (over the columns of both sides) as well. ``null_aware`` makes ``how="anti"`` SQL's NOT IN.
         """
         right = self._partner(other, "join")
-        return self._with(join_node(self._node, right, how, on, left_on, right_on, hint, condition, null_aware))
+        keys = JoinKeys(on, left_on, right_on)
+        return self._with(join_node(self._node, right, how, keys, hint, condition, null_aware))
 
     def group_by(self, *keys: Any) -> GroupedDataSet[DataSet]:
         """Return the groups of rows with equal keys (names or expressions); without keys, one group."""

@@ -110,6 +110,7 @@ class Environment:
         self,
         path: Paths,
         schema: pa.Schema | None = None,
+        *,
         header: bool = False,
         delimiter: str = ",",
         quote: str | None = '"',

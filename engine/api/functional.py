@@ -11,7 +11,7 @@ A function is a callable, or an object with a method named like the call; engine
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import msgspec
 import pyarrow as pa
@@ -30,10 +30,8 @@ from engine.functions.group_rows import SIDE
 from engine.graph.expression import ColumnRef, NamedExpression
 from engine.graph.plan import CoGroup, GroupReduce, PythonFunction
 
-if TYPE_CHECKING:
-    from engine.api.data_set import DataSet
-
-D = TypeVar("D")
+#: the class that has these calls: what users pass and get is of one class
+DataSet = TypeVar("DataSet")
 
 
 def output_schema(schema: Any, what: str) -> pa.Schema:
@@ -44,12 +42,12 @@ def output_schema(schema: Any, what: str) -> pa.Schema:
     return pa.schema([pa.field(field.name, field.type) for field in schema])
 
 
-class FunctionalCalls(Generic[D]):
+class FunctionalCalls(Generic[DataSet]):
     """Base of DataSet with the calls that take Python functions."""
 
     _node: LogicalNode
 
-    def _with(self, node: LogicalNode) -> D:
+    def _with(self, node: LogicalNode) -> DataSet:
         """Return the data set of a node."""
         raise NotImplementedError
 
@@ -57,7 +55,7 @@ class FunctionalCalls(Generic[D]):
         """Return the node of another data set of the same environment."""
         raise NotImplementedError
 
-    def map(self, fn: Any, schema: pa.Schema | None = None) -> D:
+    def map(self, fn: Any, schema: pa.Schema | None = None) -> DataSet:
         """Return one row (tuple, dict or row) for each row, made by a Python function.
 
         Without ``schema``, the function's return type says it (a NamedTuple, ``tuple[int, str]``), or the
@@ -65,11 +63,11 @@ class FunctionalCalls(Generic[D]):
         """
         return self._python("map", fn, schema)
 
-    def flat_map(self, fn: Any, schema: pa.Schema | None = None) -> D:
+    def flat_map(self, fn: Any, schema: pa.Schema | None = None) -> DataSet:
         """Return any number of rows for each row: the function gives an iterable of them. ``schema`` as for ``map``."""
         return self._python("flat_map", fn, schema)
 
-    def map_batches(self, fn: Any, schema: pa.Schema, format: str = "arrow") -> D:  # noqa: A002
+    def map_batches(self, fn: Any, schema: pa.Schema, format: str = "arrow") -> DataSet:  # noqa: A002
         """Return the rows of the batch, or of the iterable of batches, that a function gives for each batch.
 
         format: "arrow" (pyarrow.RecordBatch), "pandas" (DataFrame) or "numpy" (dict of arrays), in and out.
@@ -78,7 +76,7 @@ class FunctionalCalls(Generic[D]):
             raise SchemaError(f"map_batches: format {format!r} is none of {', '.join(FORMATS)}")
         return self._python(f"map_batches:{format}", fn, schema)
 
-    def map_partition(self, fn: Any, schema: pa.Schema | None = None) -> D:
+    def map_partition(self, fn: Any, schema: pa.Schema | None = None) -> DataSet:
         """Return the rows of the iterable that a function gives for an iterator over all rows of a subtask.
 
         The function is called once in each subtask. It may read as far as it likes and return rows while it reads;
@@ -86,7 +84,7 @@ class FunctionalCalls(Generic[D]):
         """
         return self._python("map_partition", fn, schema)
 
-    def co_group(self, other: DataSet, on: Any, fn: Any, schema: pa.Schema | None = None) -> D:
+    def co_group(self, other: DataSet, on: Any, fn: Any, schema: pa.Schema | None = None) -> DataSet:
         """Return the rows that a function gives for the left and the right rows of each key that either side has.
 
         ``fn(left_rows, right_rows)`` is given two iterators that read on demand; reading left rows first is cheapest.
@@ -95,7 +93,7 @@ class FunctionalCalls(Generic[D]):
         right = self._partner(other, "co_group")
         return self._with(co_group_node(self._node, right, column_names(on, "co_group on"), fn, schema))
 
-    def with_broadcast(self, **data_sets: DataSet) -> D:
+    def with_broadcast(self, **data_sets: DataSet) -> DataSet:
         """Return the same rows, the function that makes them being given whole data sets: ``broadcast(name)``.
 
         Goes right behind a functional call, whose function is an object with ``open(context)``;
@@ -109,7 +107,7 @@ class FunctionalCalls(Generic[D]):
         """Run a function over the first rows and return its results."""
         raise NotImplementedError
 
-    def _python(self, kind: str, function: Any, schema: pa.Schema | None) -> D:
+    def _python(self, kind: str, function: Any, schema: pa.Schema | None) -> DataSet:
         plain = output_schema(function_schema(kind, function, schema, self._first_results), kind)
         return self._with(LogicalNode(python_function(kind, function), (self._node,), plain))
 

@@ -10,6 +10,7 @@ Where types differ a projection that casts is put in front, so the plan's Join a
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -26,6 +27,14 @@ from engine.graph.plan import Join, JoinHint, JoinType, Union
 _LEFT_ONLY = (JoinType.SEMI, JoinType.ANTI)
 
 Keys = object
+
+
+class JoinKeys(NamedTuple):
+    """The keys of a join as they are given: ``on``, or ``left_on`` and ``right_on``."""
+
+    on: Keys = None
+    left_on: Keys = None
+    right_on: Keys = None
 
 
 def join_type(how: str) -> JoinType:
@@ -49,18 +58,19 @@ def join_hint(hint: JoinHint | str | None) -> JoinHint:
         ) from None
 
 
-def _key_columns(how: JoinType, on: Keys, left_on: Keys, right_on: Keys) -> tuple[list[str], list[str]]:
+def _key_columns(how: JoinType, keys: JoinKeys) -> tuple[list[str], list[str]]:
     """Return the key columns of both sides, as many."""
-    given = [name for name, value in (("on", on), ("left_on", left_on), ("right_on", right_on)) if value is not None]
+    given = [name for name, value in keys._asdict().items() if value is not None]
     if how is JoinType.CROSS:
         if given:
             raise SchemaError(f"a cross join has no keys; leave {' and '.join(given)} out")
         return [], []
     if given == ["on"]:
-        keys = column_names(on, "join on")
-        left_keys, right_keys = keys, list(keys)
+        left_keys = column_names(keys.on, "join on")
+        right_keys = list(left_keys)
     elif given == ["left_on", "right_on"]:
-        left_keys, right_keys = column_names(left_on, "join left_on"), column_names(right_on, "join right_on")
+        left_keys = column_names(keys.left_on, "join left_on")
+        right_keys = column_names(keys.right_on, "join right_on")
     else:
         raise SchemaError(
             f"join: give on=, or left_on= and right_on=; {' and '.join(given) or 'neither'} given"
@@ -68,9 +78,9 @@ def _key_columns(how: JoinType, on: Keys, left_on: Keys, right_on: Keys) -> tupl
         )
     if not left_keys or len(left_keys) != len(right_keys):
         raise SchemaError(f"join: {len(left_keys)} keys left, {len(right_keys)} right; they go in pairs")
-    for keys in (left_keys, right_keys):
-        if len(set(keys)) < len(keys):
-            raise SchemaError(f"join: a key is given twice: {', '.join(keys)}")
+    for names in (left_keys, right_keys):
+        if len(set(names)) < len(names):
+            raise SchemaError(f"join: a key is given twice: {', '.join(names)}")
     return left_keys, right_keys
 
 
@@ -91,16 +101,14 @@ def join_node(
     left: LogicalNode,
     right: LogicalNode,
     how: str,
-    on: Keys,
-    left_on: Keys,
-    right_on: Keys,
+    keys: JoinKeys,
     hint: JoinHint | str | None,
     condition: object = None,
     null_aware: bool = False,
 ) -> LogicalNode:
     """Return the join of two nodes; SchemaError for keys, names or a condition that do not fit."""
     kind = join_type(how)
-    left_keys, right_keys = _key_columns(kind, on, left_on, right_on)
+    left_keys, right_keys = _key_columns(kind, keys)
     check_columns(left_keys, left.schema)
     check_columns(right_keys, right.schema)
     types = [
@@ -109,7 +117,7 @@ def join_node(
     ]
     left = cast_node(left, dict(zip(left_keys, types, strict=True)))
     right = cast_node(right, dict(zip(right_keys, types, strict=True)))
-    coalesce = on is not None
+    coalesce = keys.on is not None
     schema = (
         left.schema if kind in _LEFT_ONLY else _joined_schema(left.schema, right.schema, kind, right_keys, coalesce)
     )

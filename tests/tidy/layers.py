@@ -68,7 +68,6 @@ CONFINED = {
 
 #: imports for types alone that close a circle inside a room, each with its reason; may only shrink
 CIRCLES_OF_TYPES = {
-    ("engine.api.functional", "engine.api.data_set"): "signatures that users read name the DataSet that they pass",
     ("engine.iomanager.spill_file", "engine.iomanager.spill_reader"): "the stub says what reader() hands out; the space"
     " makes it",
 }

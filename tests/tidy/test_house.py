@@ -16,7 +16,6 @@ LONG_FILES: dict[str, str] = {}
 LONG_SIGNATURES = {
     "engine/aggregate/hash_aggregate.py": {"__init__": 11},
     "engine/api/environment.py": {"read_csv": 10},
-    "engine/api/joins.py": {"join_node": 9},
     "engine/csv/source.py": {"csv_source": 10},
     "engine/entrypoint/leading_components.py": {"__init__": 10},
     "engine/jobmaster/job_master.py": {"__init__": 12},

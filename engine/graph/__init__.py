@@ -1,7 +1,7 @@
 """Graphs: the stages from what a script built to what a TaskExecutor runs, as plain immutable data.
 
-    DataSet calls ──► Plan ──optimizer──► StreamGraph ──chaining──► JobGraph ──JobMaster──► ExecutionGraph ──► TDD
-                      what                how, per operator         what is submitted                  one attempt
+    DataSet calls ──► Plan ──optimizer──► OptimizedPlan ──chaining──► JobGraph ──JobMaster──► ExecutionGraph ──► TDD
+                      what                how, per operator           what is submitted                   one attempt
 
 Every stage is frozen, typed and has a byte form; none holds a user's object, a thread or a socket, and none imports
 pyarrow. So the same plan is explained, submitted, recovered, re-planned and translated to Spark.
@@ -14,8 +14,6 @@ pyarrow. So the same plan is explained, submitted, recovered, re-planned and tra
     ship_strategy.py        ship strategies, result partition types, partitioners
     exchange_mode.py        ExecutionMode and the DataExchangeMode it gives each kind of edge
     operator_descriptor.py  physical operators of a chain
-    stream_graph.py         StreamGraph: one node per physical operator, edges with partitioner and exchange mode
-    chaining.py             which edges become a call instead of an exchange
     dictionary_limits.py    how close together keys must lie for a dictionary-encoded build side
     run_time_decision.py    what may be decided while a job runs, and the record of what was
     task_wait.py            what a task that makes no progress waits for
@@ -26,5 +24,5 @@ pyarrow. So the same plan is explained, submitted, recovered, re-planned and tra
     subpartition_share.py   which portion of one subpartition a consumer reads
     deployment.py           what a TaskExecutor is given for one attempt, and what it reports
 
-Source: Flink's StreamGraph, JobGraph, ExecutionGraph and their generators.
+Source: Flink's JobGraph, ExecutionGraph and their generators.
 """

@@ -1,6 +1,6 @@
 """Chained sources: a join that reads the rows it probes with itself, where they come from a source beside it.
 
-    source ──FORWARD──► filter ──FORWARD──► join ──FORWARD──► project          edges of the StreamGraph
+    source ──FORWARD──► filter ──FORWARD──► join ──FORWARD──► project          edges of the plan
     └────── vertex 0 ─────────┘   build ──► └────── vertex 2 ───────┘          without
                                   build ──► └─ feed ─┴──── chain ───┘          vertex 1: with_chained_sources
 

@@ -66,6 +66,10 @@ class NamedExpression(msgspec.Struct, frozen=True):
     expression: Expression
 
 
+#: aggregates whose result depends on the order of rows
+ORDER_DEPENDENT_AGGREGATES = frozenset({"first", "last"})
+
+
 class AggregateCall(msgspec.Struct, frozen=True):
     """One aggregate: ``function`` in sum count count_all min max avg first last stddev variance count_distinct."""
 

@@ -2,14 +2,19 @@
 
 Each says *how*: which algorithm, which side is built, which phase of an aggregate. A vertex holds a chain of them;
 the first is its head (a source, or a driver over one or two inputs), the others take Arrow batches from the one
-before.
+before. What planning and recovery ask of an operator, whatever it does, is in its ``traits``; an operator that says
+nothing gets answers that are always right.
+
+Held by: tests/optimizer/test_registry.py
 """
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import msgspec
 
-from engine.graph.expression import AggregateCall, Expression, NamedExpression
+from engine.graph.expression import ORDER_DEPENDENT_AGGREGATES, AggregateCall, Expression, NamedExpression
 from engine.graph.plan import JoinType
 from engine.graph.plan_schema import PlanSchema
 from engine.graph.ship_strategy import HeavyKeys
@@ -17,11 +22,30 @@ from engine.graph.sort_key import SortKey
 from engine.graph.source_spec import SinkSpec, SourceSpec
 
 
+class Traits(msgspec.Struct, frozen=True):
+    """What is asked of any operator."""
+
+    #: always the first of its vertex: it reads splits or several inputs itself
+    is_head: bool = False
+    #: not a step of a chain but what leads one
+    is_driver: bool = False
+    #: right wherever its rows lie; else an exchange before it stays as it was planned
+    takes_any_rows: bool = False
+    #: as many rows come out as go in, or a number that is known
+    keeps_size: bool = False
+    #: the same rows make the same result, in whatever order they come; else what read it runs again with it
+    is_repeatable: bool = False
+    #: takes all of its input before it emits, so that the producer is never held up by what follows
+    absorbs: bool = False
+
+
 class SourceOperator(msgspec.Struct, frozen=True, tag="source"):
     """Head: reads the splits assigned to the subtask.
 
     ``is_replicated``: every subtask is assigned all splits. ``rate_limit``: rows per second of all subtasks together.
     """
+
+    traits: ClassVar[Traits] = Traits(is_head=True, is_driver=True, is_repeatable=True)
 
     spec: SourceSpec
     is_replicated: bool = False
@@ -31,15 +55,21 @@ class SourceOperator(msgspec.Struct, frozen=True, tag="source"):
 class IdentityOperator(msgspec.Struct, frozen=True, tag="identity"):
     """Head: passes its input's batches on (a union, a repartitioning without work)."""
 
+    traits: ClassVar[Traits] = Traits(is_head=True, takes_any_rows=True, keeps_size=True, is_repeatable=True)
+
 
 class ProjectOperator(msgspec.Struct, frozen=True, tag="project"):
     """Evaluates expressions."""
+
+    traits: ClassVar[Traits] = Traits(takes_any_rows=True, keeps_size=True, is_repeatable=True)
 
     expressions: tuple[NamedExpression, ...]
 
 
 class FilterOperator(msgspec.Struct, frozen=True, tag="filter"):
     """Keeps rows for which the predicate is true."""
+
+    traits: ClassVar[Traits] = Traits(takes_any_rows=True, is_repeatable=True)
 
     predicate: Expression
 
@@ -65,6 +95,12 @@ class PythonOperator(msgspec.Struct, frozen=True, tag="python"):
     #: names of the broadcast data sets, which are inputs 1 and up
     broadcasts: tuple[str, ...] = ()
 
+    @property
+    def traits(self) -> Traits:
+        """Those of a function that may do what it likes, but sees row by row or batch by batch by its kind."""
+        is_row_wise = self.kind in ("map", "flat_map", "filter") or self.kind.startswith("map_batches")
+        return Traits(takes_any_rows=is_row_wise)
+
 
 class HashJoinOperator(msgspec.Struct, frozen=True, tag="hash_join"):
     """Hybrid hash join. Input 0 is left, 1 is right; ``build_left`` says which one is built.
@@ -72,6 +108,8 @@ class HashJoinOperator(msgspec.Struct, frozen=True, tag="hash_join"):
     ``output``: for each output column, the side it is taken from (0 left, 1 right) and its index there.
     ``condition`` and ``null_aware``: as in the plan's Join. ``heavy``: keys that are split, as the left side has them.
     """
+
+    traits: ClassVar[Traits] = Traits(is_head=True, is_driver=True, is_repeatable=True)
 
     how: JoinType
     left_keys: tuple[str, ...]
@@ -94,6 +132,8 @@ class SortMergeJoinOperator(msgspec.Struct, frozen=True, tag="sort_merge_join"):
     ``left_share``: what the sort of the left gets of the memory for both.
     """
 
+    traits: ClassVar[Traits] = Traits(is_head=True, is_driver=True, is_repeatable=True)
+
     how: JoinType
     left_keys: tuple[str, ...]
     right_keys: tuple[str, ...]
@@ -114,6 +154,8 @@ JoinOperator = HashJoinOperator | SortMergeJoinOperator
 class SortOperator(msgspec.Struct, frozen=True, tag="sort"):
     """External sort; ``limit`` keeps the first rows only."""
 
+    traits: ClassVar[Traits] = Traits(takes_any_rows=True, keeps_size=True, is_repeatable=True, absorbs=True)
+
     keys: tuple[SortKey, ...]
     limit: int | None = None
 
@@ -128,6 +170,8 @@ class GroupedStates(msgspec.Struct, frozen=True):
 class SortRunsOperator(msgspec.Struct, frozen=True, tag="sort_runs"):
     """Last of a chain: sorts its subtask's rows into runs, which consumers read by ranges of keys."""
 
+    traits: ClassVar[Traits] = Traits(is_repeatable=True, absorbs=True)
+
     keys: tuple[SortKey, ...]
     limit: int | None = None
     groups: GroupedStates | None = None
@@ -135,6 +179,8 @@ class SortRunsOperator(msgspec.Struct, frozen=True, tag="sort_runs"):
 
 class MergeRunsOperator(msgspec.Struct, frozen=True, tag="merge_runs"):
     """Head: merges one range of the sorted runs of all producers; of groups it emits results."""
+
+    traits: ClassVar[Traits] = Traits(is_head=True, is_driver=True, is_repeatable=True)
 
     keys: tuple[SortKey, ...]
     groups: GroupedStates | None = None
@@ -153,15 +199,26 @@ class HashAggregateOperator(msgspec.Struct, frozen=True, tag="hash_aggregate"):
     calls: tuple[AggregateCall, ...]
     is_sorted_next: bool = False
 
+    @property
+    def traits(self) -> Traits:
+        """Those of its phase and functions: first and last values depend on the order of rows."""
+        is_partial = self.phase == "partial"
+        is_repeatable = not any(call.function in ORDER_DEPENDENT_AGGREGATES for call in self.calls)
+        return Traits(takes_any_rows=is_partial, is_repeatable=is_repeatable, absorbs=not is_partial)
+
 
 class LimitOperator(msgspec.Struct, frozen=True, tag="limit"):
     """At most ``count`` rows of this subtask."""
+
+    traits: ClassVar[Traits] = Traits(takes_any_rows=True, keeps_size=True)
 
     count: int
 
 
 class SinkOperator(msgspec.Struct, frozen=True, tag="sink"):
     """Last of a chain: stages files for the commit."""
+
+    traits: ClassVar[Traits] = Traits(takes_any_rows=True, keeps_size=True, is_repeatable=True)
 
     sink_index: int
     spec: SinkSpec

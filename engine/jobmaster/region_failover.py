@@ -27,7 +27,6 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator
 
-from engine.graph.operator_descriptor import HashAggregateOperator, LimitOperator, PhysicalOperator, PythonOperator
 from engine.ids import ResultPartitionId
 from engine.jobmaster.execution_graph import ExecutionGraph
 from engine.jobmaster.execution_state import ExecutionState
@@ -36,8 +35,6 @@ from engine.jobmaster.restart_strategy import RestartStrategy
 from engine.jobmaster.scheduler import RegionState, Scheduler, SchedulingRegion
 
 _DEALT_IN_TURN = frozenset({"SHUFFLE", "REBALANCE", "RESCALE"})
-#: aggregates that depend on the order of rows
-_ORDER_DEPENDENT = frozenset({"first", "last"})
 
 
 def is_repeatable(partition: IntermediateResultPartition) -> bool:
@@ -49,13 +46,9 @@ def is_repeatable(partition: IntermediateResultPartition) -> bool:
         or (partitioner.heavy is not None and bool(partitioner.heavy.spread))
         or any(edge.job_edge.shares for edge in partition.consumers)
     )
-    return not is_dealt_in_turn and not any(_chooses(step.operator) for step in partition.producer.job_vertex.chain)
-
-
-def _chooses(operator: PhysicalOperator) -> bool:
-    if isinstance(operator, HashAggregateOperator):
-        return any(call.function in _ORDER_DEPENDENT for call in operator.calls)
-    return isinstance(operator, PythonOperator | LimitOperator)
+    return not is_dealt_in_turn and all(
+        step.operator.traits.is_repeatable for step in partition.producer.job_vertex.chain
+    )
 
 
 def is_available(partition: IntermediateResultPartition) -> bool:

@@ -16,7 +16,6 @@ from engine.graph.operator_descriptor import (
     HashAggregateOperator,
     HashJoinOperator,
     IdentityOperator,
-    JoinOperator,
     LimitOperator,
     MergeRunsOperator,
     OperatorDescriptor,
@@ -123,7 +122,7 @@ def make_operator(descriptor: OperatorDescriptor) -> ChainedOperator:
 
 def is_led(head: OperatorDescriptor) -> bool:
     """Whether the first operator of a chain is its driver, and no step of the chain."""
-    return isinstance(head.operator, SourceOperator | JoinOperator | MergeRunsOperator)
+    return head.operator.traits.is_driver
 
 
 def make_driver(

@@ -1,7 +1,7 @@
 """The optimizer: from what a script wants to how it runs, with every number explained.
 
-    Plan ─► rewrite rules ─► estimates ─► alternatives with costs ─► OptimizedPlan ─► StreamGraph ─► JobGraph
-            planner.py       estimates.py  plan_enumerator.py          explain.py       job_graph_generator.py
+    Plan ─► rewrite rules ─► estimates ─► alternatives with costs ─► OptimizedPlan ─► JobGraph
+            planner.py       estimates.py  plan_enumerator.py          explain.py        job_graph_generator.py
 
 It decides how rows travel (ship strategies), which algorithm runs (which side of a join is built, which phases an
 aggregate has), at what parallelism, through which exchanges (pipelined or blocking) and with which share of memory.
@@ -30,13 +30,18 @@ optimizer.
     partition_planning.py    where rows go when the user says so
     plan_enumerator.py       alternatives of the whole plan, bottom up
     candidates.py            a possible way to compute a node
+    operators/               what the planner knows of each operator: one entry each, asked by every stage
     operator_translation.py  candidates to physical operators
+    physical_plan_builder.py where entries put them             aggregate_phases.py  arguments and partial states
+    input_changes.py         filters and projections that rules put before an input
+    short_text.py            names that are not too long
     function_planning.py     functions over groups, and with broadcast data sets
     operator_names.py        short names for vertices, logs and explain
     exchange_planning.py     exchange modes: closed branches, deadlocks, regions
     memory_plan.py           shares of a slot's managed memory, cuts where minima do not fit
     physical_plan.py         OptimizedPlan: physical nodes and channels
-    job_graph_generator.py   OptimizedPlan to StreamGraph to JobGraph
+    job_graph_generator.py   OptimizedPlan to JobGraph
+    chaining.py              which channels become a call inside one task
     adaptive_facts.py        what the planner leaves behind for decisions at run time
     explain.py               stable text for people and golden tests
     analysis.py              a plan beside what its operators did

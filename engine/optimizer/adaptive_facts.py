@@ -4,9 +4,9 @@
     adaptive_text(optimized, node)                        "may become broadcast when left <= 1.4 GB", or ""
 
 A join may change how its inputs travel only when nobody relies on where its rows lie: the operators after it, up to
-the next exchange, take rows as they come (``_ROW_WISE``), or are joins whose other input is broadcast. A hint is an
-order: a hinted join stays as it was told. A broadcast join with heavy keys stays one: what is written already cannot be
-split any more.
+the next exchange, take rows as they come (``Traits.takes_any_rows``), or are joins whose other input is broadcast. A
+hint is an order: a hinted join stays as it was told. A broadcast join with heavy keys stays one: what is written
+already cannot be split any more.
 
 A broadcast input whose size is a guess is written in hash partitions by the join's keys, of which every subtask reads
 all: as many bytes, and should it be too large, everybody reads his own partition instead.
@@ -30,17 +30,9 @@ from engine.adaptive.skew import why_whole
 from engine.graph.exchange_mode import DataExchangeMode, ExecutionMode
 from engine.graph.job_graph import IntermediateDataSet, JobGraph, JobVertex
 from engine.graph.operator_descriptor import (
-    FilterOperator,
-    HashAggregateOperator,
     HashJoinOperator,
-    IdentityOperator,
     JoinOperator,
-    LimitOperator,
-    PhysicalOperator,
-    ProjectOperator,
     PythonOperator,
-    SinkOperator,
-    SortOperator,
     SourceOperator,
 )
 from engine.graph.plan import Join, Partition
@@ -51,10 +43,6 @@ from engine.optimizer.join_alternatives import BF, FB, FF, HH, LocalStrategy, co
 from engine.optimizer.physical_plan import Channel, OptimizedPlan, PhysicalNode
 from engine.shown_sizes import size_text
 from engine.statistics.estimates import Estimates
-
-_ROW_WISE = (ProjectOperator, FilterOperator, SinkOperator, LimitOperator, SortOperator, IdentityOperator)
-_ROW_WISE_FUNCTIONS = ("map", "flat_map", "filter")
-_SIZE_KEEPING = (ProjectOperator, SinkOperator, LimitOperator, SortOperator, IdentityOperator)
 
 
 def with_adaptive_facts(job_graph: JobGraph, optimized: OptimizedPlan, chains: Sequence[Sequence[int]]) -> JobGraph:
@@ -176,7 +164,7 @@ def _certain_nodes(optimized: OptimizedPlan) -> set[int]:
     certain: set[int] = set()
     for node in optimized.nodes:
         operator = node.descriptor.operator
-        is_kept = isinstance(operator, _SIZE_KEEPING) and all(channel.source in certain for channel in node.inputs)
+        is_kept = operator.traits.keeps_size and all(channel.source in certain for channel in node.inputs)
         if isinstance(operator, SourceOperator) or is_kept:
             certain.add(node.id)
     return certain
@@ -205,14 +193,10 @@ def _is_relied_on(optimized: OptimizedPlan, join: PhysicalNode) -> bool:
 
 
 def _takes_any_rows(node: PhysicalNode) -> bool:
-    operator: PhysicalOperator = node.descriptor.operator
-    if isinstance(operator, PythonOperator):
-        return operator.kind in _ROW_WISE_FUNCTIONS or operator.kind.startswith("map_batches")
-    if isinstance(operator, HashAggregateOperator):
-        return operator.phase == "partial"
+    operator = node.descriptor.operator
     if isinstance(operator, JoinOperator):
         return any(channel.ship_strategy is ShipStrategy.BROADCAST for channel in node.inputs)
-    return isinstance(operator, _ROW_WISE)
+    return operator.traits.takes_any_rows
 
 
 def _with_hashed_broadcast(job_graph: JobGraph, vertex: JobVertex) -> JobGraph:

@@ -12,11 +12,11 @@ and settings, same text. An operator that is read twice is written once and refe
 
 from __future__ import annotations
 
-from engine.expressions.text import expression_text
 from engine.graph.exchange_mode import ExecutionMode
-from engine.graph.operator_descriptor import HashJoinOperator, JoinOperator, PythonOperator
+from engine.graph.operator_descriptor import HashJoinOperator, JoinOperator
 from engine.graph.ship_strategy import SORTED_RUNS, ShipStrategy
 from engine.optimizer.adaptive_facts import adaptive_text
+from engine.optimizer.operators.registry import entry_of
 from engine.optimizer.physical_plan import Channel, OptimizedPlan, PhysicalNode
 from engine.shown_sizes import rows_text, size_text
 from engine.statistics.costs import Costs
@@ -105,11 +105,8 @@ def _write(
         pages = int(node.managed_share * optimized.settings.pages_per_slot + 1e-6)
         size = size_text(pages * optimized.settings.segment_size_bytes)
         lines.append(f"{details}memory {size}, {node.managed_share:.0%} of a slot ({pages} pages)")
-    operator = node.descriptor.operator
-    if isinstance(operator, JoinOperator) and operator.condition is not None:
-        lines.append(f"{details}condition {expression_text(operator.condition)}")
-    if isinstance(operator, PythonOperator):
-        lines.append(f"{details}function {operator.function_name} ({operator.file}:{operator.line})")
+    entry = entry_of(optimized.plan.node(node.plan_node).operator)
+    lines.extend(f"{details}{line}" for line in entry.details(node.descriptor.operator))
     if adaptive := adaptive_text(optimized, node):
         lines.append(f"{details}{adaptive}")
     if node.hint:

@@ -26,8 +26,8 @@ from engine.graph.plan import CoGroup, GroupReduce, PlanNode, PythonFunction
 from engine.graph.ship_strategy import PartitionerSpec, ShipStrategy
 from engine.graph.sort_key import SortKey
 from engine.optimizer.candidates import FORWARD, Candidate, CandidateInput, Shipping, cheapest, move
-from engine.optimizer.operator_names import operator_name
 from engine.optimizer.physical_plan import Channel, PhysicalNode
+from engine.optimizer.physical_plan_builder import channel_of
 from engine.optimizer.settings import OptimizerSettings
 from engine.optimizer.sort_planning import in_order
 from engine.statistics.costs import NO_COST, broadcast_cost, local_cost, repartition_cost
@@ -98,12 +98,16 @@ class GroupPhases:
         candidate: the way it runs.
         operator: of the candidate's node.
         sources: the physical nodes of its inputs, broadcast ones too.
+        name: what the function is called.
     """
 
-    def __init__(self, candidate: Candidate, operator: GroupReduce | CoGroup, sources: list[PhysicalNode]) -> None:
+    def __init__(
+        self, candidate: Candidate, operator: GroupReduce | CoGroup, sources: list[PhysicalNode], name: str
+    ) -> None:
         self._candidate = candidate
         self._operator = operator
         self._sources = sources
+        self._name = name
         self._count = input_count(operator)
         self._schema = operator.pair_schema if isinstance(operator, CoGroup) else sources[0].descriptor.output_schema
 
@@ -139,7 +143,7 @@ class GroupPhases:
             self._candidate.node.id, f"group by {names}", SortOperator(keys), (self._schema,), self._schema, weight
         )
         channels = tuple(
-            _channel(source, 0, each.shipping) for source, each in zip(grouped, self._candidate.inputs, strict=False)
+            channel_of(source, 0, each.shipping) for source, each in zip(grouped, self._candidate.inputs, strict=False)
         )
         parallelism = self._candidate.parallelism
         below = NO_COST
@@ -163,20 +167,16 @@ class GroupPhases:
         views = operator.views if isinstance(operator, CoGroup) else ()
         descriptor = OperatorDescriptor(
             self._candidate.node.id,
-            operator_name(self._candidate.node),
+            self._name,
             python_operator(operator.function, operator.keys, views),
             (self._schema, *(below.descriptor.output_schema for below in self._sources[self._count :])),
             self._candidate.node.schema,
         )
         shipping = self._candidate.inputs[0].shipping
-        first = Channel(source, 0, ShipStrategy.FORWARD, FORWARD) if operator.keys else _channel(source, 0, shipping)
+        first = Channel(source, 0, ShipStrategy.FORWARD, FORWARD) if operator.keys else channel_of(source, 0, shipping)
         broadcasts = zip(self._sources[self._count :], self._candidate.inputs[self._count :], strict=True)
-        others = (_channel(below.id, index, each.shipping) for index, (below, each) in enumerate(broadcasts, 1))
+        others = (channel_of(below.id, index, each.shipping) for index, (below, each) in enumerate(broadcasts, 1))
         return descriptor, (first, *others)
-
-
-def _channel(source: int, input_index: int, shipping: Shipping) -> Channel:
-    return Channel(source, input_index, shipping.strategy, shipping.partitioner, shipping.costs, shipping.reason)
 
 
 def broadcast_channels(nodes: Sequence[PhysicalNode]) -> list[tuple[int, int]]:

@@ -11,7 +11,7 @@ from engine.graph.plan import Plan
 from engine.optimizer.estimates import estimate_plan
 from engine.optimizer.exchange_planning import assign_exchange_modes
 from engine.optimizer.memory_plan import with_memory_shares
-from engine.optimizer.operator_translation import PhysicalPlanBuilder
+from engine.optimizer.operator_translation import physical_nodes
 from engine.optimizer.partition_planning import fold_partitions
 from engine.optimizer.physical_plan import OptimizedPlan
 from engine.optimizer.plan_enumerator import enumerate_plan
@@ -32,7 +32,7 @@ def optimize(plan: Plan, settings: OptimizerSettings) -> OptimizedPlan:
     rewritten = rewrite(plan)
     estimates = estimate_plan(rewritten, legacy=settings.legacy_estimates)
     roots = enumerate_plan(rewritten, estimates, settings)
-    nodes = fold_partitions(PhysicalPlanBuilder(rewritten, settings).build(roots), rewritten)
+    nodes = fold_partitions(physical_nodes(rewritten, roots, settings), rewritten)
     pages, page_bytes = settings.pages_per_slot, settings.segment_size_bytes
     planned = assign_exchange_modes(nodes, settings.execution_mode, pages, page_bytes)
     shared = with_memory_shares(planned, pages)

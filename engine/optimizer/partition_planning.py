@@ -21,12 +21,13 @@ A partitioning is never left out for cost. While candidates are compared it is a
 nothing; where it has one reader that takes rows as they come, the edge is given to that reader afterwards. A
 partitioning with a name stays visible as an operator.
 
-Source: Flink's StreamPartitioner, PartitionTransformation and StreamGraph.addEdge.
+Source: Flink's StreamPartitioner, PartitionTransformation.
 Held by: tests/optimizer/test_partitionings.py
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
@@ -39,7 +40,6 @@ from engine.graph.ship_strategy import PartitionerSpec, ShipStrategy
 from engine.graph.sort_key import SortKey
 from engine.optimizer.candidates import FORWARD, Candidate, CandidateInput, Shipping
 from engine.optimizer.logical_plan import LogicalPlan
-from engine.optimizer.operator_names import operator_name
 from engine.optimizer.physical_plan import Channel, PhysicalNode
 from engine.optimizer.properties import RANDOM, key_grouped_by
 from engine.optimizer.settings import OptimizerSettings
@@ -102,18 +102,15 @@ def _makes_void(node: PlanNode, inner: PlanNode) -> bool:
 
 
 def partition_candidates(
-    plan: Plan,
     node: PlanNode,
     partition: Partition,
     estimates: Estimates,
     sources: list[Candidate],
     settings: OptimizerSettings,
 ) -> list[Candidate]:
-    """Return the candidates of a partitioning; PlanError for a forward between unequal parallelisms."""
+    """Return the candidates of a partitioning; none for a forward between unequal parallelisms."""
     if partition.kind == "FORWARD":
         fitting = [source for source in sources if node.parallelism in (None, source.parallelism)]
-        if not fitting:
-            raise _forward_error(plan, node, sources[0])
         return [_forward(node, estimates, source) for source in fitting]
     if partition.kind == "RANGE":
         return [_range(node, partition, estimates, source, settings) for source in sources]
@@ -159,12 +156,13 @@ def _range(
     return sort_candidate(sorting, sort, estimates, source, settings)
 
 
-def _forward_error(plan: Plan, node: PlanNode, source: Candidate) -> PlanError:
+def forward_error(plan: Plan, node: PlanNode, source: Candidate, name_of: Callable[[PlanNode], str]) -> PlanError:
+    """Return what is wrong where a forward has no candidate."""
     readers = [reader for reader in plan.consumers_of(node.id) if reader.parallelism == node.parallelism]
-    below = operator_name(readers[0] if readers else node)
+    below = name_of(readers[0] if readers else node)
     return PlanError(
         "Forward partitioning does not allow change of parallelism: "
-        f"upstream operation {operator_name(source.node)!r} has parallelism {source.parallelism}, "
+        f"upstream operation {name_of(source.node)!r} has parallelism {source.parallelism}, "
         f"downstream operation {below!r} has parallelism {node.parallelism}; "
         "use another partitioning, such as rebalance(), rescale(), shuffle(), broadcast() or global_()"
     )

@@ -16,14 +16,9 @@ from __future__ import annotations
 
 import msgspec
 
+from engine.errors import PlanError
 from engine.graph.exchange_mode import DataExchangeMode
-from engine.graph.operator_descriptor import (
-    HashAggregateOperator,
-    JoinOperator,
-    OperatorDescriptor,
-    SortOperator,
-    SortRunsOperator,
-)
+from engine.graph.operator_descriptor import JoinOperator, OperatorDescriptor
 from engine.graph.plan import Plan
 from engine.graph.ship_strategy import PartitionerSpec, ShipStrategy
 from engine.optimizer.candidates import RejectedAlternative
@@ -85,9 +80,7 @@ class PhysicalNode(msgspec.Struct, frozen=True):
         operator = self.descriptor.operator
         if isinstance(operator, JoinOperator):
             return input_index == operator.first_input
-        if isinstance(operator, HashAggregateOperator):
-            return operator.phase != "partial"
-        return isinstance(operator, SortOperator | SortRunsOperator)
+        return operator.traits.absorbs
 
 
 class OptimizedPlan(msgspec.Struct, frozen=True):
@@ -103,3 +96,24 @@ class OptimizedPlan(msgspec.Struct, frozen=True):
     def consumers_of(self, node_id: int) -> tuple[tuple[PhysicalNode, Channel], ...]:
         """Return the nodes that read a node's output, with the channels they read it through."""
         return tuple((node, channel) for node in self.nodes for channel in node.inputs if channel.source == node_id)
+
+    def validate(self) -> None:
+        """Raise PlanError when ids, order, channels or schemas are inconsistent."""
+        for position, node in enumerate(self.nodes):
+            if node.id != position or node.parallelism < 1:
+                raise PlanError(f"physical node {node.id} at position {position} is malformed")
+            for channel in node.inputs:
+                self._validate_channel(node, channel)
+
+    def _validate_channel(self, node: PhysicalNode, channel: Channel) -> None:
+        text = f"channel {channel.source} -> {node.id}"
+        if not 0 <= channel.source < node.id:
+            raise PlanError(f"{text} is not topological")
+        producer = self.nodes[channel.source]
+        if channel.ship_strategy is ShipStrategy.FORWARD and producer.parallelism != node.parallelism:
+            raise PlanError(f"{text} is FORWARD from {producer.parallelism} to {node.parallelism} subtasks")
+        made = channel.partitioner.travelling(producer.descriptor.output_schema)
+        if made != node.descriptor.input_schemas[channel.input_index]:
+            raise PlanError(f"{text}: the consumer expects other columns than the producer makes")
+        for key in channel.partitioner.keys:
+            producer.descriptor.output_schema.column(key)

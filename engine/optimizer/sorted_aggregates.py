@@ -28,7 +28,7 @@ from typing import Final
 
 import msgspec
 
-from engine.graph.expression import ColumnRef
+from engine.graph.expression import ORDER_DEPENDENT_AGGREGATES, ColumnRef
 from engine.graph.operator_descriptor import (
     GroupedStates,
     MergeRunsOperator,
@@ -120,7 +120,7 @@ def _why_not(plan: Plan, aggregate: Aggregate, read: list[Candidate], ranges: Ca
     if source.parallelism != ranges.parallelism:
         return f"groups are wanted in {source.parallelism} subtasks, the sort in {ranges.parallelism}"
     for call in aggregate.calls:
-        if call.function in ("first", "last"):
+        if call.function in ORDER_DEPENDENT_AGGREGATES:
             return f"{call.function} depends on the order of rows"
         if call.function in ("min", "max") and isinstance(call.argument, ColumnRef):
             known = source.inputs[0].candidate.estimates.columns.get(call.argument.name)

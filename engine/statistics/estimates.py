@@ -2,6 +2,7 @@
 
     Estimates(rows, size_bytes, origin, columns)      of an operator, or of a result whose real size is known
     row_width(schema, columns) -> bytes of a row
+    sized, scaled, limited                            estimates from rows, from a share or a number of an input's rows
 
 Bytes are UNKNOWN where nobody knows them, which costs carry on (``costs``).
 """
@@ -16,6 +17,8 @@ from engine.graph.plan_schema import PlanSchema
 from engine.graph.source_spec import ColumnStatistics, ComputedStatistics
 
 UNKNOWN = -1.0
+#: groups of n rows when nothing is known of the keys: n ** 0.75
+GROUP_EXPONENT = 0.75
 
 
 class Estimates(msgspec.Struct, frozen=True):
@@ -60,3 +63,25 @@ def row_width(schema: PlanSchema, columns: Mapping[str, ColumnStatistics]) -> fl
         measured = None if known is None else known.average_width_bytes
         width += column.width_bytes if measured is None else measured
     return max(1.0, width)
+
+
+def sized(
+    schema: PlanSchema, rows: float, columns: dict[str, ColumnStatistics], origin: str, *, unset: bool = False
+) -> Estimates:
+    """Return the estimates of so many rows, at least one; ``unset``: their bytes are UNKNOWN."""
+    rows = max(1.0, rows)
+    return Estimates(rows, UNKNOWN if unset else rows * row_width(schema, columns), origin, columns)
+
+
+def scaled(source: Estimates, share: float, origin: str) -> Estimates:
+    """Return the estimates of a share of rows."""
+    rows = max(1.0, source.rows * share)
+    size = rows / max(1.0, source.rows) * source.size_bytes if source.is_size_known else UNKNOWN
+    return Estimates(rows, size, origin, source.columns, source.computed)
+
+
+def limited(source: Estimates, count: int, origin: str) -> Estimates:
+    """Return the estimates of at most so many rows."""
+    if source.rows <= count:
+        return msgspec.structs.replace(source, origin="rows of the input")
+    return scaled(source, count / source.rows, origin)

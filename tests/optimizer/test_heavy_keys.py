@@ -9,11 +9,12 @@ from engine.graph.operator_descriptor import HashJoinOperator
 from engine.graph.plan import Join, JoinHint, JoinType, Plan
 from engine.graph.ship_strategy import HeavyKeys, PartitionerSpec, ShipStrategy
 from engine.graph.source_spec import ColumnStatistics
+from engine.ids import JobId
 from engine.optimizer.adaptive_facts import adaptive_join
 from engine.optimizer.candidates import Shipping
 from engine.optimizer.explain import explain
 from engine.optimizer.heavy_keys import KEYS_MAX, JoinSides, split_heavy_keys
-from engine.optimizer.job_graph_generator import generate_stream_graph
+from engine.optimizer.job_graph_generator import generate_job_graph
 from engine.optimizer.join_alternatives import LocalStrategy
 from engine.optimizer.optimizer import optimize
 from engine.optimizer.physical_plan import OptimizedPlan
@@ -219,8 +220,9 @@ def test_a_broadcast_join_with_heavy_keys_is_not_repartitioned_at_run_time(
 
 
 def test_the_keys_travel_with_the_graph() -> None:
-    graph = generate_stream_graph(optimized(skew_join(REPARTITION)))
-    heavy = [edge.partitioner.heavy for node in graph.nodes for edge in node.in_edges if edge.partitioner.heavy]
+    graph = generate_job_graph(optimized(skew_join(REPARTITION)), JobId("0" * 32), "job")
+    data_sets = [data_set for vertex in graph.vertices for data_set in vertex.outputs]
+    heavy = [data_set.partitioner.heavy for data_set in data_sets if data_set.partitioner.heavy]
     assert heavy == [spread("978"), copied("978")]
 
 

@@ -6,7 +6,6 @@ from engine.graph.exchange_mode import DataExchangeMode, ExecutionMode
 from engine.graph.operator_descriptor import LimitOperator, MergeRunsOperator, SortOperator, SortRunsOperator
 from engine.graph.ship_strategy import SORTED_RUNS, ShipStrategy
 from engine.optimizer.explain import explain
-from engine.optimizer.job_graph_generator import generate_stream_graph
 from engine.optimizer.optimizer import optimize
 from engine.optimizer.settings import OptimizerSettings
 from engine.optimizer.sort_planning import SMALL_SORT_BYTES
@@ -20,7 +19,7 @@ def planned(build, rows=LARGE, mode=ExecutionMode.PIPELINED, parallelism=4):
     source = builder.source(schema(a="int64", b="int64"), rows, 16.0 * rows)
     builder.sink(build(builder, source))
     optimized = optimize(builder.plan(), OptimizerSettings(parallelism=parallelism, execution_mode=mode))
-    generate_stream_graph(optimized)
+    optimized.validate()
     return optimized
 
 

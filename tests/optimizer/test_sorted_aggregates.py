@@ -7,7 +7,6 @@ from engine.graph.operator_descriptor import HashAggregateOperator, MergeRunsOpe
 from engine.graph.ship_strategy import SORTED_RUNS, ShipStrategy
 from engine.graph.source_spec import ColumnStatistics
 from engine.optimizer.explain import explain
-from engine.optimizer.job_graph_generator import generate_stream_graph
 from engine.optimizer.optimizer import optimize
 from engine.optimizer.settings import OptimizerSettings
 from tests.optimizer.plan_building import Builder, call, column, lit, schema
@@ -22,7 +21,7 @@ def planned(build, rows=ROWS, distinct=None, **settings):
     source = builder.source(names, rows, 40.0 * rows, columns=columns)
     builder.sink(build(builder, source))
     optimized = optimize(builder.plan(), OptimizerSettings(**{"parallelism": 4, **settings}))
-    generate_stream_graph(optimized)
+    optimized.validate()
     return optimized
 
 

@@ -20,8 +20,8 @@ from engine.graph.expression import Call, ColumnRef, Expression, columns_of
 from engine.graph.plan import Join, JoinType, PlanNode
 from engine.graph.plan_schema import PlanSchema
 from engine.optimizer.expression_rewriting import cannot_raise, conjunction, conjuncts, substitute
+from engine.optimizer.input_changes import filter_input
 from engine.optimizer.logical_plan import LogicalPlan
-from engine.optimizer.rules.filter_pushdown import filter_input
 
 TO_LEFT = frozenset({JoinType.INNER, JoinType.RIGHT, JoinType.SEMI, JoinType.CROSS})
 TO_RIGHT = frozenset({JoinType.INNER, JoinType.LEFT, JoinType.SEMI, JoinType.ANTI, JoinType.CROSS})

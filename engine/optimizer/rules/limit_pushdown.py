@@ -5,14 +5,16 @@
     limit(n) over limit(m)  -> limit(min(n, m))
 
 Only where the lower node has no other consumer. Limits never pass filters, Python functions or joins.
+What an operator does with one is said by its entry (``take_limit``).
+
+Held by: tests/optimizer/test_rules.py
 """
 
 from __future__ import annotations
 
-import msgspec
-
-from engine.graph.plan import Limit, PlanNode, Project, Sort
+from engine.graph.plan import Limit
 from engine.optimizer.logical_plan import LogicalPlan
+from engine.optimizer.operators.registry import entry_of
 
 
 def apply(plan: LogicalPlan) -> None:
@@ -25,23 +27,5 @@ def apply(plan: LogicalPlan) -> None:
         lower = plan.node(node.inputs[0])
         if len(consumers[lower.id]) > 1:
             continue
-        _push(plan, node, node.operator.count, lower)
+        entry_of(lower.operator).take_limit(plan, lower, lower.operator, node)
         consumers = plan.consumers()
-
-
-def _push(plan: LogicalPlan, node: PlanNode, count: int, lower: PlanNode) -> None:
-    match lower.operator:
-        case Project():
-            below = plan.node(lower.inputs[0])
-            limit = plan.insert(Limit(count), lower.inputs, below.schema, node)
-            plan.replace(lower, inputs=(limit.id,))
-            plan.redirect(node.id, lower.id)
-        case Sort(limit=limit):
-            smaller = count if limit is None else min(count, limit)
-            plan.replace(lower, operator=msgspec.structs.replace(lower.operator, limit=smaller))
-            plan.redirect(node.id, lower.id)
-        case Limit(count=inner):
-            plan.replace(lower, operator=Limit(min(count, inner)))
-            plan.redirect(node.id, lower.id)
-        case _:
-            pass

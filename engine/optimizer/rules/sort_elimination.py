@@ -2,15 +2,18 @@
 
 Seen through projections and filters (which keep an order), the consumer is another sort, a join, a union, or an
 aggregate whose functions do not depend on order: then the order is lost anyway. ``first`` and ``last`` depend on it;
-a Python function, a limit and a sink see it. A sort with a limit chooses rows and stays.
+a Python function, a limit and a sink see it. A sort with a limit chooses rows and stays. What an operator does with
+the order of its input is said by its entry (``order_use``).
+
+Held by: tests/optimizer/test_rules.py
 """
 
 from __future__ import annotations
 
-from engine.graph.plan import Aggregate, Filter, Join, PlanNode, Project, Sort, Union
+from engine.graph.plan import PlanNode, Sort
 from engine.optimizer.logical_plan import LogicalPlan
-
-ORDER_DEPENDENT_AGGREGATES = frozenset({"first", "last"})
+from engine.optimizer.operators.entry import OrderUse
+from engine.optimizer.operators.registry import entry_of
 
 
 def apply(plan: LogicalPlan) -> None:
@@ -31,12 +34,7 @@ def _order_is_lost(plan: LogicalPlan, node: PlanNode, consumers: dict[int, list[
 
 
 def _loses_order(plan: LogicalPlan, reader: PlanNode, consumers: dict[int, list[int]]) -> bool:
-    match reader.operator:
-        case Sort(limit=None) | Join() | Union():
-            return True
-        case Aggregate(calls=calls):
-            return not any(call.function in ORDER_DEPENDENT_AGGREGATES for call in calls)
-        case Project() | Filter():
-            return _order_is_lost(plan, reader, consumers)
-        case _:
-            return False
+    use = entry_of(reader.operator).order_use(reader.operator)
+    if use is OrderUse.PASSED_ON:
+        return _order_is_lost(plan, reader, consumers)
+    return use is OrderUse.LOST

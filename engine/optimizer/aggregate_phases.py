@@ -1,0 +1,66 @@
+"""First phases of an aggregate: its arguments as columns, and partial states of the groups of each subtask.
+
+    input ─► arguments ─► single
+             arguments ─► partial ═══ final
+             arguments ─► partial ─► sorted runs ═══ merge        (sorted_aggregates.py)
+
+"arguments" is a projection that makes the key columns and ``__arg{i}`` for each call; it is left out where the input
+is just that, or where the aggregate needs no columns at all (``count()`` of everything).
+
+Held by: tests/optimizer/test_physical_operators.py
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from engine.graph.expression import ColumnRef, NamedExpression
+from engine.graph.operator_descriptor import HashAggregateOperator, OperatorDescriptor, ProjectOperator
+from engine.graph.plan import Aggregate
+from engine.optimizer.candidates import Candidate
+from engine.optimizer.physical_plan_builder import PhysicalPlanBuilder
+from engine.statistics.estimates import Estimates
+
+
+def add_arguments(builder: PhysicalPlanBuilder, candidate: Candidate, aggregate: Aggregate) -> int:
+    """Return the node that makes the input of the first phase: a new projection or the input itself."""
+    below = builder.input_node(candidate)
+    arguments = [
+        NamedExpression(f"__arg{index}", call.argument)
+        for index, call in enumerate(aggregate.calls)
+        if call.argument is not None
+    ]
+    wanted = aggregate.argument_schema
+    if not wanted.columns or (not arguments and wanted.names == below.descriptor.output_schema.names):
+        return below.id
+    expressions = (*(NamedExpression(key, ColumnRef(key)) for key in aggregate.keys), *arguments)
+    descriptor = OperatorDescriptor(
+        candidate.node.id,
+        "aggregate arguments",
+        ProjectOperator(expressions),
+        (below.descriptor.output_schema,),
+        wanted,
+    )
+    size = below.estimates.rows * wanted.row_width_bytes
+    estimates = msgspec.structs.replace(below.estimates, size_bytes=size, origin="rows of the input")
+    return builder.add_phase(candidate, below.id, descriptor, estimates)
+
+
+def add_partial(
+    builder: PhysicalPlanBuilder, candidate: Candidate, aggregate: Aggregate, *, is_sorted_next: bool = False
+) -> int:
+    """Add the first phase of an aggregate, with its arguments; return its node."""
+    below = builder.node(add_arguments(builder, candidate, aggregate))
+    # where it cannot hold all groups, most rows pass it whatever memory it has
+    weight = builder.weight(candidate.estimates, 1)
+    partial = OperatorDescriptor(
+        candidate.node.id,
+        f"partial {builder.name_of(candidate.node)}",
+        HashAggregateOperator("partial", aggregate.keys, aggregate.calls, is_sorted_next),
+        (below.descriptor.output_schema,),
+        aggregate.state_schema,
+        weight if weight < 1.0 else builder.WEIGHT_MIN,
+    )
+    rows = min(below.estimates.rows, candidate.estimates.rows * below.parallelism)
+    states = Estimates(rows, rows * max(1, aggregate.state_schema.row_width_bytes), "groups * subtasks")
+    return builder.add_phase(candidate, below.id, partial, states, "PARTIAL")

@@ -1,0 +1,15 @@
+"""What the planner knows of each operator of a plan: one entry per operator, one file per entry.
+
+    entry.py             OperatorEntry: what the stages of the planner ask
+    registry.py          the entries, by operator
+    row_wise.py          RowWiseEntry: candidates of operators that take each row for itself
+
+    source.py            rows from outside                project.py    new columns
+    filter.py            rows for which a predicate holds python_function.py   a user's function over rows
+    group_functions.py   reduce, co_group                 join.py       joins of all types
+    aggregate.py         groups, distinct                 union.py      rows of several inputs
+    partition.py         where the user wants rows        sort.py       total order, top n
+    limit.py             at most n rows                   sink.py       rows to outside
+
+How the larger ones run is in modules of its own beside this package: ``join_planning``, ``sort_planning`` and others.
+"""

@@ -1,0 +1,160 @@
+"""An aggregate, distinct among them: groups by hash, in one phase or in two.
+
+    with keys   parallelism set, else default    SINGLE where the input lies grouped, else PARTIAL_FINAL
+    without     1                                SINGLE where the input is one subtask, else PARTIAL_FINAL
+
+There are as many groups as the product of the keys' distinct values, at most as many as rows. Parts of a filter over
+the keys alone pass it. First phases are in ``aggregate_phases``; within a sort, in ``sorted_aggregates``.
+
+Held by: tests/optimizer/test_physical_operators.py
+Held by: tests/optimizer/test_estimates.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from engine.graph.expression import ORDER_DEPENDENT_AGGREGATES, Expression, columns_of
+from engine.graph.operator_descriptor import HashAggregateOperator, OperatorDescriptor
+from engine.graph.plan import Aggregate, PlanNode
+from engine.graph.ship_strategy import PartitionerSpec, ShipStrategy
+from engine.optimizer.aggregate_phases import add_arguments, add_partial
+from engine.optimizer.candidates import GLOBAL, Candidate, CandidateInput, Shipping, move
+from engine.optimizer.input_changes import filter_input
+from engine.optimizer.logical_plan import LogicalPlan
+from engine.optimizer.operators.entry import OperatorEntry, OrderUse, Planning
+from engine.optimizer.physical_plan_builder import PhysicalPlanBuilder, channel_of
+from engine.optimizer.properties import RANDOM, hashed_by
+from engine.optimizer.settings import OptimizerSettings
+from engine.optimizer.short_text import short
+from engine.optimizer.sort_planning import in_order
+from engine.statistics.costs import local_cost, repartition_cost
+from engine.statistics.estimates import GROUP_EXPONENT, Estimates, row_width, sized
+
+_SMALL_DOMAINS = {"bool": 2.0, "int8": 256.0, "uint8": 256.0}
+
+
+class AggregateEntry(OperatorEntry[Aggregate]):
+    """What the planner knows of aggregates."""
+
+    operator = Aggregate
+
+    def name(self, operator: Aggregate) -> str:
+        """Return the keys."""
+        what = "aggregate" if operator.calls else "distinct"
+        return short(f"{what} by {', '.join(operator.keys)}") if operator.keys else what
+
+    def columns_used(
+        self, plan: LogicalPlan, node: PlanNode, operator: Aggregate, input_index: int, used: set[str]
+    ) -> set[str]:
+        """Return the keys and the columns of all arguments."""
+        arguments = (call.argument for call in operator.calls if call.argument is not None)
+        return {name for argument in arguments for name in columns_of(argument)} | set(operator.keys)
+
+    def take_filter(
+        self, plan: LogicalPlan, node: PlanNode, operator: Aggregate, parts: list[Expression]
+    ) -> list[Expression]:
+        """Let parts over the keys alone pass; without keys there is a group whatever the rows are."""
+        if not operator.keys:
+            return []
+        passing = [part for part in parts if set(columns_of(part)) <= set(operator.keys)]
+        filter_input(plan, node, 0, passing)
+        return passing
+
+    def order_use(self, operator: Aggregate) -> OrderUse:
+        """Return whether a function sees the order of the rows; groups have none."""
+        sees = any(call.function in ORDER_DEPENDENT_AGGREGATES for call in operator.calls)
+        return OrderUse.SEEN if sees else OrderUse.LOST
+
+    def estimate(self, node: PlanNode, operator: Aggregate, inputs: Sequence[Estimates], *, legacy: bool) -> Estimates:
+        """Return a row for each group."""
+        source = inputs[0]
+        if not operator.keys:
+            return sized(node.schema, 1.0, {}, "one group")
+        groups, unknown = 1.0, []
+        for key in operator.keys:
+            distinct = source.distinct(key) or _SMALL_DOMAINS.get(node.schema.column(key).type_text)
+            if distinct is None:
+                unknown.append(key)
+            else:
+                groups *= distinct
+        origin = "distinct keys"
+        if unknown:
+            groups *= source.rows**GROUP_EXPONENT
+            origin = f"rows ** {GROUP_EXPONENT:g}: distinct {', '.join(unknown)} unknown"
+        columns = {key: source.columns[key] for key in operator.keys if key in source.columns}
+        # after grouping no key combination is heavy
+        columns = {key: msgspec.structs.replace(known, heavy_keys=()) for key, known in columns.items()}
+        return sized(node.schema, min(groups, source.rows), columns, origin, unset=not source.is_size_known)
+
+    def candidates(
+        self,
+        planning: Planning,
+        node: PlanNode,
+        operator: Aggregate,
+        estimates: Estimates,
+        inputs: list[list[Candidate]],
+    ) -> list[Candidate]:
+        """Return one candidate for each of the input: in one phase where its rows lie grouped, else in two."""
+        return [_candidate(node, operator, estimates, source, planning.settings) for source in inputs[0]]
+
+    def translate(self, builder: PhysicalPlanBuilder, candidate: Candidate, operator: Aggregate) -> int:
+        """Add the phases."""
+        is_single = candidate.strategy == "SINGLE"
+        add_first = add_arguments if is_single else add_partial
+        source = add_first(builder, candidate, operator)
+        descriptor = OperatorDescriptor(
+            candidate.node.id,
+            builder.name_of(candidate.node),
+            HashAggregateOperator("single" if is_single else "final", operator.keys, operator.calls),
+            (builder.node(source).descriptor.output_schema,),
+            candidate.node.schema,
+            builder.weight(candidate.estimates, candidate.parallelism),
+        )
+        channel = channel_of(source, 0, candidate.inputs[0].shipping)
+        return builder.add(candidate, descriptor, (channel,), "" if is_single else "FINAL")
+
+
+def _candidate(
+    node: PlanNode, aggregate: Aggregate, estimates: Estimates, source: Candidate, settings: OptimizerSettings
+) -> Candidate:
+    parallelism = (node.parallelism or settings.parallelism) if aggregate.keys else 1
+    memory = settings.managed_bytes_per_slot // 2
+    properties = hashed_by(aggregate.keys) if aggregate.keys else RANDOM
+    is_grouped = source.parallelism == 1 or source.properties.groups(aggregate.keys)
+    costs = local_cost(estimates, memory, parallelism, keeps_rows=True)
+    if source.parallelism == parallelism and is_grouped:
+        return Candidate(
+            node,
+            estimates,
+            parallelism,
+            (CandidateInput(source, move(source, parallelism)),),
+            "SINGLE",
+            costs=costs + local_cost(source.estimates, memory, parallelism),
+            properties=properties if source.parallelism == 1 else source.properties.kept(aggregate.keys),
+        )
+    return Candidate(
+        node,
+        estimates,
+        parallelism,
+        (CandidateInput(source, _shipping(aggregate, estimates, source, parallelism)),),
+        "PARTIAL_FINAL",
+        costs=costs + local_cost(source.estimates, memory, source.parallelism),
+        properties=properties,
+    )
+
+
+def _shipping(aggregate: Aggregate, estimates: Estimates, source: Candidate, parallelism: int) -> Shipping:
+    """Return how partial states travel: each producer sends at most one state per group."""
+    rows = min(source.estimates.rows, estimates.rows * source.parallelism)
+    size = rows * row_width(aggregate.state_schema, source.estimates.columns)
+    states = Estimates(rows, size, "groups * producers, at most the rows")
+    costs = repartition_cost(states, parallelism)
+    if parallelism == 1:
+        strategy, partitioner = ShipStrategy.PARTITION_RANDOM, GLOBAL
+        if source.parallelism == 1:
+            strategy, partitioner = ShipStrategy.FORWARD, PartitionerSpec("FORWARD")
+        return in_order(source, Shipping(strategy, partitioner, costs, "all states to one subtask"))
+    return in_order(source, Shipping(ShipStrategy.PARTITION_HASH, PartitionerSpec("HASH", aggregate.keys), costs))

@@ -1,0 +1,78 @@
+"""A user's function over rows, batches or partitions: what it needs and makes is known by its kind alone.
+
+    map, map_batches, map_partition   rows of the input, at the width of the declared schema
+    flat_map                          FLAT_MAP_EXPANSION rows of each
+    filter                            PYTHON_FILTER_SHARE of the rows, which lie as they did
+
+Nothing is known of its columns. It sees every column and the order of its input. The rows of a map stay in that order,
+under other columns.
+
+Held by: tests/optimizer/test_function_planning.py
+Held by: tests/optimizer/test_estimates.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from engine.graph.operator_descriptor import PhysicalOperator, PythonOperator
+from engine.graph.plan import PlanNode, PythonFunction
+from engine.optimizer.candidates import Candidate
+from engine.optimizer.function_planning import python_operator
+from engine.optimizer.logical_plan import LogicalPlan
+from engine.optimizer.operators.row_wise import RowWiseEntry
+from engine.optimizer.physical_plan_builder import PhysicalPlanBuilder
+from engine.optimizer.properties import RANDOM, GlobalProperties
+from engine.statistics.estimates import Estimates, scaled, sized
+
+FLAT_MAP_EXPANSION = 2.0
+LEGACY_FLAT_MAP_EXPANSION = 5.0
+PYTHON_FILTER_SHARE = 0.5
+
+
+class PythonFunctionEntry(RowWiseEntry[PythonFunction]):
+    """What the planner knows of functions over rows."""
+
+    operator = PythonFunction
+
+    def name(self, operator: PythonFunction) -> str:
+        """Return the kind and the function's name."""
+        return f"{operator.kind} {operator.function_name}"
+
+    def details(self, operator: PhysicalOperator) -> Sequence[str]:
+        """Return where the function is written."""
+        return function_details(operator)
+
+    def columns_used(
+        self, plan: LogicalPlan, node: PlanNode, operator: PythonFunction, input_index: int, used: set[str]
+    ) -> set[str]:
+        """Return all columns."""
+        return set(plan.node(node.inputs[input_index]).schema.names)
+
+    def estimate(
+        self, node: PlanNode, operator: PythonFunction, inputs: Sequence[Estimates], *, legacy: bool
+    ) -> Estimates:
+        """Return rows by the kind of the function."""
+        source, kind = inputs[0], operator.kind
+        if kind == "filter":
+            return scaled(source, PYTHON_FILTER_SHARE, f"{PYTHON_FILTER_SHARE:g} of the input: default for a function")
+        if kind == "flat_map":
+            factor = LEGACY_FLAT_MAP_EXPANSION if legacy else FLAT_MAP_EXPANSION
+            origin = f"{factor:g} * input: default for flat_map"
+            return sized(node.schema, source.rows * factor, {}, origin, unset=legacy)
+        return sized(node.schema, source.rows, {}, f"rows of the input ({kind})", unset=legacy)
+
+    def properties(self, operator: PythonFunction, source: Candidate) -> GlobalProperties:
+        """Rows of a filter lie as they did; nobody knows which column of a map is which."""
+        return source.properties if operator.kind == "filter" else RANDOM
+
+    def translate(self, builder: PhysicalPlanBuilder, candidate: Candidate, operator: PythonFunction) -> int:
+        """Add the function."""
+        return builder.add_plain(candidate, python_operator(operator))
+
+
+def function_details(operator: PhysicalOperator) -> Sequence[str]:
+    """Return where the function of a physical operator is written, for ``details``."""
+    if not isinstance(operator, PythonOperator):
+        return ()
+    return (f"function {operator.function_name} ({operator.file}:{operator.line})",)

@@ -1,0 +1,149 @@
+"""A source: rows from outside, in as many subtasks as it has splits at most.
+
+Its rows and bytes are those of its statistics, the one from the other by the width of a row where one is missing.
+Columns whose width is a guess share what is left of the measured bytes of a row.
+
+Held by: tests/optimizer/test_estimates.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import PurePath
+
+import msgspec
+
+from engine.graph.operator_descriptor import SourceOperator
+from engine.graph.plan import PlanNode, Source
+from engine.graph.plan_schema import PlanSchema
+from engine.graph.source_spec import (
+    ArrowSource,
+    ColumnStatistics,
+    CsvSource,
+    ParquetSource,
+    SourceStatistics,
+    TextSource,
+)
+from engine.optimizer.candidates import Candidate
+from engine.optimizer.logical_plan import LogicalPlan
+from engine.optimizer.operators.entry import OperatorEntry, Planning
+from engine.optimizer.physical_plan_builder import PhysicalPlanBuilder
+from engine.optimizer.replication import is_replicated
+from engine.optimizer.short_text import short
+from engine.statistics.costs import Costs
+from engine.statistics.estimates import Estimates, row_width, sized
+
+#: rows of a source of which nothing at all is known
+DEFAULT_SOURCE_ROWS = 1_000_000.0
+
+_KINDS = {CsvSource: "csv", ArrowSource: "arrow", TextSource: "text", ParquetSource: "parquet"}
+
+
+class SourceEntry(OperatorEntry[Source]):
+    """What the planner knows of sources."""
+
+    operator = Source
+
+    def name(self, operator: Source) -> str:
+        """Return the kind of a source and the last part of its path: the folder's, where it has many files."""
+        spec = operator.spec
+        kind = _KINDS[type(spec)]
+        if not spec.paths:
+            return f"{kind} source"
+        first = PurePath(spec.paths[0])
+        is_part = len(spec.paths) > 1 or first.name.startswith("part-")
+        place = (first.parent.name or first.name) if is_part else first.name
+        return short(f"{kind} source {place}")
+
+    def columns_used(
+        self, plan: LogicalPlan, node: PlanNode, operator: Source, input_index: int, used: set[str]
+    ) -> set[str]:
+        """Return nothing: a source has no input."""
+        return set()
+
+    def prune(self, plan: LogicalPlan, node: PlanNode, operator: Source, used: set[str]) -> None:
+        """Have a source read the columns that are used."""
+        kept = node.schema.select(name for name in node.schema.names if name in used)
+        if kept != node.schema:
+            plan.replace(node, operator=_with_columns(operator, node.schema, kept), schema=kept)
+
+    def estimate(self, node: PlanNode, operator: Source, inputs: Sequence[Estimates], *, legacy: bool) -> Estimates:
+        """Return the statistics of a source, completed."""
+        statistics = operator.statistics
+        rows, size, origin = statistics.row_count, statistics.size_bytes, statistics.origin
+        if size is None:
+            from_splits = sum(max(0, split.size_bytes) for split in operator.spec.splits)
+            size = float(from_splits) if from_splits else None
+        if rows is None:
+            width = row_width(node.schema, statistics.columns)
+            rows = DEFAULT_SOURCE_ROWS if size is None else size / width
+            origin += ", rows by default" if size is None else f", rows of {width:.0f} bytes"
+        columns = _calibrated(node.schema, rows, size, statistics.columns)
+        if size is None:
+            return msgspec.structs.replace(sized(node.schema, rows, columns, origin), computed=statistics.computed)
+        return Estimates(max(1.0, rows), max(1.0, size), origin, columns, statistics.computed)
+
+    def candidates(
+        self, planning: Planning, node: PlanNode, operator: Source, estimates: Estimates, inputs: list[list[Candidate]]
+    ) -> list[Candidate]:
+        """Return the one way to read a source."""
+        split_count = max(1, len(operator.spec.splits))
+        if isinstance(operator.spec, ArrowSource) and operator.spec.inline is not None:
+            # inline rows are read by whichever subtask has the (only) split
+            split_count = 1
+        default = min(planning.settings.parallelism, split_count)
+        parallelism = node.parallelism if node.parallelism is not None else default
+        disk = estimates.size_bytes
+        return [Candidate(node, estimates, parallelism, costs=Costs(disk=disk, cpu=disk))]
+
+    def translate(self, builder: PhysicalPlanBuilder, candidate: Candidate, operator: Source) -> int:
+        """Add the source."""
+        physical = SourceOperator(operator.spec, is_replicated(candidate), operator.rate_limit)
+        return builder.add_plain(candidate, physical)
+
+
+def _calibrated(
+    schema: PlanSchema, rows: float, size: float | None, known: dict[str, ColumnStatistics]
+) -> dict[str, ColumnStatistics]:
+    """Give columns of guessed width what is left of a row's measured bytes, in proportion to the guesses."""
+    columns = {column.name: known.get(column.name, ColumnStatistics()) for column in schema.columns}
+    guessed = [
+        column
+        for column in schema.columns
+        if not column.width_is_exact and columns[column.name].average_width_bytes is None
+    ]
+    if size is None or rows < 1 or not guessed:
+        return columns
+    guess = sum(column.width_bytes for column in guessed)
+    certain = row_width(schema, columns) - guess
+    factor = min(100.0, max(0.1, (size / rows - certain) / max(1.0, guess)))
+    for column in guessed:
+        columns[column.name] = msgspec.structs.replace(
+            columns[column.name], average_width_bytes=column.width_bytes * factor
+        )
+    return columns
+
+
+def _with_columns(source: Source, schema: PlanSchema, kept: PlanSchema) -> Source:
+    """Read fewer columns; the size in the statistics shrinks with the width of what is read."""
+    statistics = source.statistics
+    size_bytes = statistics.size_bytes
+    if size_bytes is not None:
+        size_bytes *= _width(kept, statistics) / max(_width(schema, statistics), 1.0)
+    pruned = msgspec.structs.replace(
+        statistics,
+        size_bytes=size_bytes,
+        origin=f"{statistics.origin}, {len(kept.columns)} of {len(schema.columns)} columns",
+        columns={name: known for name, known in statistics.columns.items() if name in kept.names},
+    )
+    spec = msgspec.structs.replace(source.spec, columns=kept.names)
+    return msgspec.structs.replace(source, spec=spec, statistics=pruned)
+
+
+def _width(schema: PlanSchema, statistics: SourceStatistics) -> float:
+    total = 0.0
+    for column in schema.columns:
+        known = statistics.columns.get(column.name)
+        measured = known.average_width_bytes if known is not None else None
+        total += column.width_bytes if measured is None else measured
+    return total

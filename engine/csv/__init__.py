@@ -10,7 +10,7 @@ advice.py          warnings: another delimiter, a header, another encoding
 rejects.py         malformed records as rows, where they are to be kept
 scan.pyx           where records begin and end
 columns.pyx        ordinary blocks straight into columns; the rest is for parse.py
-long_records.py    a record of many megabytes, field by field; fields.pyx finds and copies them
+long_records.py    how long a record is that does not end within a block
 quote_mask.pxd     quotes and newlines of a block as bit masks; field_index.pxd: delimiters, too; prefix_xor.pxd: within
                    quotes
 row_format.pyx     rows as text; number_text.pxd, text_copy.pxd

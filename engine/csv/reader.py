@@ -9,8 +9,8 @@ that is the rule, the first is not asked any more.
 A split begins and ends between two records (splits.py saw to that). A file's first split holds its byte order
 mark and header, which are passed over here; a header is compared with the names that the source expects.
 
-A record of some megabytes is not taken into memory: it is found in the file, and its long fields are read by themselves
-(``csv_long_records``).
+A record that is longer than a block is a block of its own, of just its size (long_records.py). One that is larger than
+what the process has for a record is an error that names file, line and size.
 
 A malformed record is an error that names file, line, column and value, or is counted and skipped
 (``on_bad_row="skip"``). Skipping reads every column of the file, wanted or not, so that which rows are there does not
@@ -19,7 +19,6 @@ depend on the query. Lines are counted only when an error needs one.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
@@ -29,41 +28,36 @@ import pyarrow as pa
 from engine.csv.columns import ColumnParser, parses_natively
 from engine.csv.dialect import BYTE_ORDER_MARK, CsvDialect
 from engine.csv.encoding import to_utf8
-from engine.csv.long_records import FIELD_BYTES, LongRecord, UnclosedRecord, find_long_record
+from engine.csv.long_records import LongRecord, find_long_record, read_exactly
 from engine.csv.parse import UNCLOSED, BadRecord, BlockParser, header_fields, unclosed_quote
 from engine.csv.scan import count_line_ends, ends_quoted, first_record_end, last_record_end
-from engine.errors import DataError
+from engine.errors import DataError, MemoryBudgetError
 from engine.graph.source_spec import CsvSource, SourceSplit
 from engine.memory.arrow_share import Role, process_share
 from engine.records.batch_limits import BATCH_ROWS_MAX
 from engine.records.bounded_batches import bounded_batches
-from engine.records.wide_rows import WIDE_BYTES, turn
+from engine.records.wide_rows import turn
+from engine.shown_sizes import size_text
 
 BLOCK_BYTES = 1 << 20
 #: bytes of a block when there is very little memory for each reader
 BLOCK_BYTES_MIN = 128 << 10
-#: a record from this size on is not taken into memory
-_LONG_RECORD_BYTES = 4 << 20
 #: blocks in a row that ColumnParser may refuse before it is not asked any more
 _REFUSALS_MAX = 16
 #: a block is a little shorter than a full batch, since rows differ in length
 _FILL = 0.97
 
 
+_SKIPS_REST = "(on_bad_row='skip' leaves out what follows, as one row)"
+
+
 class CsvReader:
     """Reads splits of delimited text."""
 
-    def __init__(
-        self,
-        spec: CsvSource,
-        splits: Sequence[SourceSplit],
-        block_bytes: int = BLOCK_BYTES,
-        long_record_bytes: int = _LONG_RECORD_BYTES,
-    ) -> None:
+    def __init__(self, spec: CsvSource, splits: Sequence[SourceSplit], block_bytes: int = BLOCK_BYTES) -> None:
         self._spec = spec
         self._splits = splits
         self._block_bytes = block_bytes
-        self._long_record_bytes = long_record_bytes
         self._dialect = CsvDialect.of(spec.delimiter, spec.quote)
         self._file_schema = pa.ipc.read_schema(pa.py_buffer(spec.file_schema_ipc))
         self._skips = spec.on_bad_row == "skip"
@@ -95,117 +89,88 @@ class CsvReader:
 
     def _read_split(self, split: SourceSplit) -> Iterator[pa.RecordBatch]:
         with Path(split.path).open("rb", buffering=0) as self._file:
-            self._file.seek(split.start)
-            for offset, block in self._blocks(self._file, split):
-                if isinstance(block, list):
-                    while block:
-                        yield block.pop()
-                    continue
-                data, begin = block, offset
-                if begin == 0:
-                    prelude = self._prelude_size(split.path, data)
-                    data, begin = data[prelude:], prelude
-                if len(data):
-                    yield from self._parse(split.path, begin, data, is_last=offset + len(block) == split.end)
-                self.bytes_read += len(block)
-                del data, block  # of a very long record, not kept while the next is read
-
-    def _long_row(self, file: BinaryIO, begin: int, record: LongRecord) -> pa.RecordBatch | None:
-        """Return a long record's row; None: it is to be read as others are, who say what is wrong with it."""
-        if self._spec.encoding:
-            return None
-        long_bytes = min(FIELD_BYTES, self._long_record_bytes)
-        try:
-            row = record.batch(file, self._file_schema.names, long_bytes, self._parser.parse)
-        except pa.ArrowInvalid:
-            return None
-        if row is None:
-            return None
-        self.bytes_read += record.position + record.size_bytes - begin
-        return row if self._selected is None else row.select(self._selected)
-
-    def _long_rows(self, file: BinaryIO, begin: int, end: int) -> Iterator[tuple[int, list[pa.RecordBatch]]]:
-        """Yield (where it ends, [row]) of one long record at a position; nothing where it is read as others are.
-
-        There is no row where a quote of it opens that none closes.
-        """
-        position, is_header = begin, begin == 0 and self._spec.header
-        if begin == 0:
-            file.seek(0)
-            position = len(BYTE_ORDER_MARK) if file.read(len(BYTE_ORDER_MARK)) == BYTE_ORDER_MARK else 0
-        record = find_long_record(file, position, end, self._dialect)
-        if isinstance(record, UnclosedRecord):
-            if is_header or not self._skips:
-                raise self._unclosed_error(file.name, record.field_index, record.quote_position)
-            self._skip(file.name, record.quote_position, b"")
-            self.bytes_read += end - begin
-            yield end, []
-            return
-        if record is None or is_header:
-            return
-        with turn(record.size_bytes):
-            row = self._long_row(file, begin, record)
-            if row is not None:
-                box = [row]  # it is not kept while the next one is read
-                del row
-                yield position + record.size_bytes, box
-
-    def _blocks(self, file: BinaryIO, split: SourceSplit) -> Iterator[tuple[int, memoryview | list[pa.RecordBatch]]]:
-        """Yield (position in the file, whole records); the memory is reused after each. A long record is [its row]."""
-        buffer = memoryview(bytearray(self._block_bytes))
-        offset, used, left = split.start, 0, split.end - split.start
-        refused = -1
-        with contextlib.ExitStack() as turns:
-            while left or used:
-                limit = min(self._take_bytes, len(buffer))
-                # Where many read at a time, blocks are smaller. A record that is longer goes on with larger steps.
-                part = max(BLOCK_BYTES_MIN, self._member.part_bytes)
-                if used < part:
-                    limit = min(limit, part)
-                while left and used < limit:
-                    count = file.readinto(buffer[used : min(limit, used + left)])  # type: ignore[attr-defined]
-                    if not count:
-                        raise DataError(f"file {split.path}: ends {left} bytes early; it changed while it was read")
-                    used, left = used + count, left - count
-                whole = used
-                if left:
-                    whole = last_record_end(buffer[:used], self._dialect.delimiter, self._dialect.quote)
-                if whole == 0:
-                    if used >= self._long_record_bytes and refused < offset:
-                        refused = offset
-                        for end, row in self._long_rows(file, offset, split.end):
-                            yield offset, row
-                            offset, used, left = end, 0, split.end - end
-                        file.seek(offset + used)
-                        if refused < offset:
-                            self._take_bytes = self._block_bytes
-                            continue
-                    # A record is longer than a block; small steps to a very long one, for the next one is read too.
-                    self._take_bytes = 2 * used if used < WIDE_BYTES else used + used // 4
-                    turns.enter_context(turn(self._take_bytes))
-                    if len(buffer) < self._take_bytes:
-                        buffer = _copied(buffer[:used], self._take_bytes)
-                    continue
-                yield offset, buffer[:whole]
-                if whole >= WIDE_BYTES:
-                    buffer = _copied(buffer[whole:used], max(used - whole, self._block_bytes))
-                    turns.close()
+            begin = split.start
+            if begin == 0 and self._file.read(len(BYTE_ORDER_MARK)) == BYTE_ORDER_MARK:
+                begin = len(BYTE_ORDER_MARK)
+            self.bytes_read += begin - split.start
+            for offset, block in self._blocks(self._file, split, begin):
+                is_first = split.start == 0 and offset == begin
+                if isinstance(block, LongRecord):
+                    yield from self._long_rows(self._file, split, offset, block, is_first)
+                    self.bytes_read += block.size_bytes
                 else:
-                    buffer[: used - whole] = buffer[whole:used]
-                offset, used = offset + whole, used - whole
+                    yield from self._rows_of(split, offset, block, is_first)
+                    self.bytes_read += len(block)
 
-    def _prelude_size(self, path: str, data: memoryview) -> int:
-        """Return the bytes of byte order mark and header at the begin of a file, having checked the header."""
-        size = len(BYTE_ORDER_MARK) if data[:3] == BYTE_ORDER_MARK else 0
-        if not self._spec.header:
-            return size
-        end = first_record_end(data[size:], self._dialect.delimiter, self._dialect.quote)
-        names = header_fields(bytes(data[size : size + end]), self._dialect, path, self._spec.encoding)
+    def _rows_of(self, split: SourceSplit, offset: int, data: memoryview, is_first: bool) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of whole records; the first ones of a file may begin with a header."""
+        is_last = offset + len(data) == split.end
+        size = self._header_size(split.path, data) if is_first and self._spec.header else 0
+        if size < len(data):
+            yield from self._parse(split.path, offset + size, data[size:], is_last=is_last)
+
+    def _long_rows(
+        self, file: BinaryIO, split: SourceSplit, offset: int, record: LongRecord, is_first: bool
+    ) -> list[pa.RecordBatch]:
+        """Return the rows of a record that is longer than a block, mostly one; nothing of the record is kept."""
+        limit = process_share.record_limit_bytes
+        if record.size_bytes <= limit:
+            with turn(record.size_bytes):
+                data = memoryview(bytearray(record.size_bytes))
+                read_exactly(file, offset, data)
+                return list(self._rows_of(split, offset, data, is_first))
+        line = count_lines_before(split.path, offset) + 1
+        if record.is_closed:
+            raise MemoryBudgetError(
+                f"file {split.path}, line {line}: a record of {size_text(record.size_bytes)}, and this process has"
+                f" {size_text(limit)} for one; raise taskmanager.memory.process.size"
+            )
+        if not self._skips or (is_first and self._spec.header):
+            raise DataError(f"file {split.path}, the record in line {line}: {UNCLOSED} {_SKIPS_REST}")
+        self._skip(split.path, offset, b"")
+        return []
+
+    def _blocks(self, file: BinaryIO, split: SourceSplit, begin: int) -> Iterator[tuple[int, memoryview | LongRecord]]:
+        """Yield (position in the file, whole records); their memory is reused. A record may be longer than a block."""
+        buffer = memoryview(bytearray(self._block_bytes))
+        offset, used, left = begin, 0, split.end - begin
+        file.seek(begin)
+        while left or used:
+            limit = min(self._take_bytes, len(buffer))
+            # Where many read at a time, blocks are smaller.
+            part = max(BLOCK_BYTES_MIN, self._member.part_bytes)
+            if used < part:
+                limit = min(limit, part)
+            while left and used < limit:
+                count = file.readinto(buffer[used : min(limit, used + left)])  # type: ignore[attr-defined]
+                if not count:
+                    raise DataError(f"file {split.path}: ends {left} bytes early; it changed while it was read")
+                used, left = used + count, left - count
+            whole = used
+            if left:
+                whole = last_record_end(buffer[:used], self._dialect.delimiter, self._dialect.quote)
+            if whole:
+                yield offset, buffer[:whole]
+                buffer[: used - whole] = buffer[whole:used]
+                offset, used = offset + whole, used - whole
+            elif used < len(buffer):
+                self._take_bytes = len(buffer)
+            else:
+                record = find_long_record(file, offset, split.end, self._dialect)
+                yield offset, record
+                offset, used = offset + record.size_bytes, 0
+                left = split.end - offset
+                file.seek(offset)
+
+    def _header_size(self, path: str, data: memoryview) -> int:
+        """Return the bytes of the header at the begin of a file, having compared it with what is expected."""
+        end = first_record_end(data, self._dialect.delimiter, self._dialect.quote)
+        names = header_fields(bytes(data[:end]), self._dialect, path, self._spec.encoding)
         if end and names != self._file_schema.names:
             raise DataError(
                 f"file {path}, line 1: the header has {', '.join(names)}; expected {', '.join(self._file_schema.names)}"
             )
-        return size + end
+        return end
 
     def _parse(self, path: str, begin: int, data: memoryview, *, is_last: bool) -> Iterator[pa.RecordBatch]:
         batches = self._parse_natively(data)
@@ -269,7 +234,7 @@ class CsvReader:
         name = f" ({names[field_index]})" if field_index < len(names) else ""
         return DataError(
             f"file {path}, line {count_lines_before(path, position) + 1}, column {field_index + 1}{name}: {UNCLOSED} "
-            "(on_bad_row='skip' leaves out what follows, as one row)"
+            f"{_SKIPS_REST}"
         )
 
     def close(self) -> None:
@@ -278,13 +243,6 @@ class CsvReader:
         if self._file is not None:
             self._file.close()
             self._file = None
-
-
-def _copied(data: memoryview, size_bytes: int) -> memoryview:
-    """Return a new buffer that begins with some bytes."""
-    buffer = memoryview(bytearray(size_bytes))
-    buffer[: len(data)] = data
-    return buffer
 
 
 def count_lines_before(path: str, position: int) -> int:

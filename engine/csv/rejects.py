@@ -11,7 +11,7 @@ where rows are asked for.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import BinaryIO, Final
+from typing import Final
 
 import msgspec
 import pyarrow as pa
@@ -51,11 +51,6 @@ class CsvRejects(CsvReader):
         for _ in super()._parse(path, begin, data, is_last=is_last):
             pass
         yield from self._taken()
-
-    def _long_rows(self, file: BinaryIO, begin: int, end: int) -> Iterator[tuple[int, list[pa.RecordBatch]]]:
-        for position, row in super()._long_rows(file, begin, end):
-            row.clear()
-            yield position, row
 
     def _skip(self, path: str, position: int, record: bytes) -> None:
         unclosed = unclosed_quote(record, self._dialect) if record else (0, 0)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from engine.csv.dialect import BYTE_ORDER_MARK, CsvDialect
-from engine.csv.long_records import UnclosedRecord, find_long_record
+from engine.csv.long_records import find_long_record
 from engine.csv.parse import BlockParser
 from engine.csv.scan import first_record_end, last_record_end
 from engine.graph.source_spec import CsvSource, SourceStatistics
@@ -44,10 +44,11 @@ def read_head(path: str, dialect: CsvDialect) -> bytes:
             if end:
                 return data[:end]
             if len(data) == HEAD_BYTES:
-                end = file.seek(0, os.SEEK_END)
-                if isinstance(find_long_record(file, begin, end, dialect), UnclosedRecord):
+                record = find_long_record(file, begin, file.seek(0, os.SEEK_END), dialect)
+                if not record.is_closed:
                     return data
-                file.seek(begin + HEAD_BYTES + 1)
+                file.seek(begin)
+                return file.read(record.size_bytes)
             data += more + file.read(len(data))
 
 

@@ -15,7 +15,7 @@ quote and anywhere else a quote is an ordinary character. So one bit of state te
     record_offsets(data, delimiter, quote)         where each record begins (error search)
     count_line_ends(data)                          physical lines
     RecordScanner(delimiter, quote)                state over the chunks of a file (exact splits)
-        .advance(data)  .next_record_end(data, start)
+        .advance(data)  .next_record_end(data)  .is_quoted
 
 Blocks of 64 bytes are passed with bit masks (``quote_mask``) as long as quotes stand only where they belong; the state
 machine does the rest. Blocks and splits are cut after ``\\n`` only; a lone ``\\r`` ends a record as well, but nothing
@@ -261,6 +261,11 @@ cdef class RecordScanner:
         self._state.is_quoted = 0
         self._state.is_pending = 0
         self._state.previous = NEWLINE
+
+    @property
+    def is_quoted(self):
+        """Whether what was passed ends within quotes."""
+        return bool(self._state.is_quoted and not self._state.is_pending)
 
     def advance(self, const uint8_t[::1] data not None):
         """Pass over the next bytes."""

@@ -63,6 +63,11 @@ class ArrowShare:
         return self._limit_bytes
 
     @property
+    def record_limit_bytes(self) -> int:
+        """How large a record, or the pages that it lies in, may be: as much again is for workers of functions."""
+        return 2 * self._limit_bytes
+
+    @property
     def reserved_bytes(self) -> int:
         """What readers have been granted and still hold."""
         return self._reserved_bytes

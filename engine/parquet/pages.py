@@ -116,7 +116,7 @@ def check_fits(path: str, group: int, held: Mapping[str, int], limit_bytes: int)
     if name and held[name] > limit_bytes:
         raise MemoryBudgetError(
             f"file {path}, row group {group}, column {name!r}: reading it takes {size_text(held[name])}, since pages"
-            f" are read whole, and files have {size_text(limit_bytes)} of this process; raise"
+            f" are read whole, and this process has {size_text(limit_bytes)} for that; raise"
             " taskmanager.memory.process.size, or write the file with smaller pages and no dictionary of wide values"
         )
 

@@ -104,7 +104,7 @@ class ParquetReader:
         for group in range(split.start, split.end):
             pages = pages_of(split.path, self._file.metadata, group, columns)
             held = {name: found.held_bytes for name, found in pages.items()}
-            check_fits(split.path, group, held, process_share.limit_bytes)
+            check_fits(split.path, group, held, process_share.record_limit_bytes)
             row_bytes = max(self._row_bytes, self._encoded_row_bytes(group, columns), _wide_bytes(pages))
             rows = self._rows_at_once(row_bytes, columns)
             batches = self._batches(group, rows, held)

@@ -1,4 +1,4 @@
-"""Records longer than memory should hold are read as all others are, only not whole."""
+"""Records that are longer than a block are read as all others are, as long as they fit into memory."""
 
 import random
 
@@ -6,26 +6,30 @@ import msgspec
 import pyarrow as pa
 import pytest
 
+from engine.csv import long_records
+from engine.csv import reader as csv_reader
 from engine.csv import sample as csv_sample
 from engine.csv.dialect import CsvDialect
-from engine.csv.fields import FieldScanner, QuotedCopier
+from engine.csv.long_records import find_long_record
 from engine.csv.reader import CsvReader
 from engine.csv.source import csv_source
 from engine.csv.splits import exact_splits
-from engine.errors import DataError
+from engine.errors import DataError, MemoryBudgetError
+from engine.memory.arrow_share import ArrowShare
 
 THREE = pa.schema([("n", pa.int64()), ("t", pa.string()), ("u", pa.string())])
-LONG = 100
+#: the size of blocks: longer records are blocks of their own; none is
+BLOCKS = (64, 1 << 20)
 
 
 def read(path, columns=None, **options):
-    """Return rows and skipped rows, with records from LONG bytes on read by themselves, and then without."""
+    """Return rows and skipped rows, with records from 64 bytes on read by themselves, and then without."""
     spec, _, _ = csv_source(path, THREE, **options)
     if columns is not None:
         spec = type(spec)(**{name: getattr(spec, name) for name in spec.__struct_fields__} | {"columns": columns})
     found = []
-    for long_bytes in (LONG, 1 << 40):
-        reader = CsvReader(spec, exact_splits(spec, 2).splits, block_bytes=64, long_record_bytes=long_bytes)
+    for block_bytes in BLOCKS:
+        reader = CsvReader(spec, exact_splits(spec, 2).splits, block_bytes)
         rows = [tuple(row.values()) for batch in reader for row in batch.to_pylist()]
         found.append((rows, reader.bad_rows, reader.bytes_read))
         reader.close()
@@ -55,22 +59,19 @@ def test_long_records_are_the_rows_that_were_written(tmp_path, line_end, mark, l
     assert read(path, ("n",)) == ([row[:1] for row in rows], 0)
 
 
-@pytest.mark.parametrize("chunk", [1, 2, 3, 7, 64, 1000])
-def test_fields_are_found_and_copied_whatever_the_chunks(chunk):
-    data = b'12,"a ""b"" c\n,d""",,plain "quote",""\r\n'
-    texts = [b"12", b'a "b" c\n,d"', b"", b'plain "quote"', b""]
-    scanner, taken = FieldScanner(44, 34), 0
-    while scanner.advance((data + b"next")[taken : taken + chunk]) == chunk:
-        taken += chunk
-    assert scanner.is_ordinary
-    assert [field[2:] for field in scanner.fields] == list(zip(map(len, texts), [0, 1, 0, 0, 1], strict=True))
-    assert scanner.fields[-1][1] == len(data) - 2
-    for (begin, end, _, is_quoted), text in zip(scanner.fields, texts, strict=True):
-        field, copier, copied = data[begin + is_quoted : end - is_quoted], QuotedCopier(34 if is_quoted else -1), b""
-        for start in range(0, len(field), chunk):
-            target = bytearray(chunk)
-            copied += target[: copier.copy(field[start : start + chunk], target)]
-        assert copied == text
+def test_a_record_is_found_whatever_the_chunks(tmp_path, monkeypatch):
+    record = b'12,"a ""b"" c\n,d""",,plain "quote",""\r\n'
+    path = tmp_path / "long.csv"
+    path.write_bytes(b"1,2\n" + record + b"3,4")
+    dialect = CsvDialect.of(",", '"')
+    for chunk in (1, 2, 3, 7, 64):
+        monkeypatch.setattr(long_records, "_CHUNK_BYTES", chunk)
+        with path.open("rb", buffering=0) as file:
+            assert find_long_record(file, 4, path.stat().st_size, dialect) == (len(record), True)
+            assert find_long_record(file, 4, 4 + 9, dialect) == (9, False)
+            assert find_long_record(file, 4, 4 + 20, dialect) == (20, True)
+            with pytest.raises(DataError, match="ends 1 bytes early"):
+                find_long_record(file, 4 + len(record), path.stat().st_size + 1, dialect)
 
 
 def test_fields_without_quotes_and_quotes_within_them_are_read_as_they_are(tmp_path):
@@ -100,16 +101,16 @@ def test_malformed_long_records_are_named_or_skipped(tmp_path, record, reason):
 
 
 @pytest.mark.parametrize(("begin", "column"), [('6,"', 2), ('6,"""', 2), ('"', 1), ('6,"a,""b""",x,"', 4)])
-@pytest.mark.parametrize("length", [LONG // 2, 5000])
+@pytest.mark.parametrize("length", [50, 5000])
 @pytest.mark.parametrize("columns", [("n", "t", "u"), ("n",)])
 def test_a_quote_that_none_closes_is_named_or_skipped_also_in_a_long_record(tmp_path, begin, column, length, columns):
     path = tmp_path / "long.csv"
     good = f'5,{quoted("g" * 400)},"h\nh"\n'
     path.write_text(good + begin + ("x" * 40 + ",y\n") * (length // 43))
     name = f" ({THREE.names[column - 1]})" if column <= 3 else ""
-    for long_bytes in (LONG, 1 << 40):
+    for block_bytes in BLOCKS:
         spec = msgspec.structs.replace(csv_source(path, THREE)[0], columns=columns)
-        reader = CsvReader(spec, exact_splits(spec, 2).splits, block_bytes=64, long_record_bytes=long_bytes)
+        reader = CsvReader(spec, exact_splits(spec, 2).splits, block_bytes)
         with pytest.raises(DataError) as raised:
             list(reader)
         reader.close()
@@ -125,7 +126,8 @@ def test_a_file_is_not_taken_into_memory_for_a_quote_that_none_closes(tmp_path, 
     path = tmp_path / "long.csv"
     path.write_text(text + ',"' * text.endswith('y"') + "x" * 5000 + '"\n1,a\n' * is_closed)
     head = csv_sample.read_head(str(path), CsvDialect.of(",", '"'))
-    assert len(head) == (1000 if not is_closed else len(path.read_bytes().removeprefix(b"\xef\xbb\xbf")))
+    whole = path.read_bytes().removeprefix(b"\xef\xbb\xbf")
+    assert head == (whole[: whole.index(b'"\n1,a') + 2] if is_closed else whole[:1000])
 
 
 def test_a_header_that_goes_on_to_the_end_of_a_long_file_is_refused(tmp_path):
@@ -133,9 +135,8 @@ def test_a_header_that_goes_on_to_the_end_of_a_long_file_is_refused(tmp_path):
     path.write_text("n,t,u\n1,a,b\n")
     spec = csv_source(path, THREE, header=True, on_bad_row="skip")[0]
     path.write_text('n,t,"u\n' + "1,a,b\n" * 50)
-    for long_bytes in (LONG, 1 << 40):
-        splits = exact_splits(spec, 1).splits
-        reader = CsvReader(spec, splits, block_bytes=64, long_record_bytes=long_bytes)
+    for block_bytes in BLOCKS:
+        reader = CsvReader(spec, exact_splits(spec, 1).splits, block_bytes)
         with pytest.raises(DataError, match=r"line 1, column 3.*: a quote that opens here is never closed"):
             list(reader)
         assert reader.bad_rows == 0
@@ -147,3 +148,40 @@ def test_a_long_field_that_is_not_utf8_is_malformed(tmp_path):
     path.write_bytes(b"1," + b"x" * 300 + b"\xff,b\n2,a,b\n")
     with pytest.raises(DataError, match="line 1"):
         read(path)
+
+
+def test_a_quoted_field_behind_the_byte_order_mark_may_hold_line_ends(tmp_path):
+    path = tmp_path / "marked.csv"
+    path.write_bytes(b'\xef\xbb\xbf"1","' + b"line\n" * 30 + b'","u"\n2,a,b\n')
+    assert read(path) == ([(1, "line\n" * 30, "u"), (2, "a", "b")], 0)
+
+
+def reader_with(monkeypatch, path, limit_bytes, **options):
+    spec, _, _ = csv_source(path, THREE, **options)
+    monkeypatch.setattr(csv_reader, "process_share", ArrowShare(limit_bytes))
+    return CsvReader(spec, exact_splits(spec, 1).splits, block_bytes=64)
+
+
+@pytest.mark.parametrize("on_bad_row", ["fail", "skip"])
+def test_a_record_that_does_not_fit_is_an_error_that_says_what_to_do(tmp_path, monkeypatch, on_bad_row):
+    path = tmp_path / "long.csv"
+    path.write_text(f'5,"g\n",h\n6,"{"x" * 5000}",h\n')
+    reader = reader_with(monkeypatch, path, 2000, on_bad_row=on_bad_row)
+    place = rf"file {path}, line 3: a record of 5 KB, and this process has 4 KB for one; "
+    with pytest.raises(MemoryBudgetError, match=rf"{place}raise taskmanager\.memory\.process\.size"):
+        list(reader)
+    reader.close()
+
+
+def test_a_quote_that_none_closes_takes_no_memory_for_the_rest_of_the_file(tmp_path, monkeypatch):
+    path = tmp_path / "long.csv"
+    path.write_text("5,g,h\n" + '6,"' + "x,y\n" * 2000)
+    reader = reader_with(monkeypatch, path, 2000)
+    with pytest.raises(DataError, match=rf"file {path}, the record in line 2: a quote that opens here is never closed"):
+        list(reader)
+    reader.close()
+    reader = reader_with(monkeypatch, path, 2000, on_bad_row="skip")
+    assert [row["n"] for batch in reader for row in batch.to_pylist()] == [5]
+    assert reader.bad_rows == 1
+    assert reader.bytes_read == path.stat().st_size
+    reader.close()

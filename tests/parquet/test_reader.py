@@ -71,10 +71,10 @@ def test_a_page_that_does_not_fit_is_an_error_that_says_what_to_do(tmp_path, mon
     rows = pa.table({"n": range(row_count), "text": [20 * text for text in VALUES[:row_count]]})
     pq.write_table(rows, path, compression="none", use_dictionary=use_dictionary, data_page_size=1 << 30)
     spec, _, _ = parquet_source(path)
-    monkeypatch.setattr(parquet_reader, "process_share", ArrowShare(1 << 20))
+    monkeypatch.setattr(parquet_reader, "process_share", ArrowShare(1 << 19))
     reader = ParquetReader(spec, spec.splits)
     place = rf"file {path}, row group 0, column 'text': reading it takes \d+(\.\d)? MB"
-    with pytest.raises(MemoryBudgetError, match=rf"{place}.* have 1 MB .*raise taskmanager\.memory\.process\.size"):
+    with pytest.raises(MemoryBudgetError, match=rf"{place}.* has 1 MB .*raise taskmanager\.memory\.process\.size"):
         list(reader)
     reader.close()
 

@@ -10,13 +10,19 @@
     reference_writer            batches by reference: FORWARD and BROADCAST of PIPELINED results
     record_writer_builder       the writer that fits; protocol Writer
     output_flusher              hands over half-full buffers after the buffer time-out
-    result_partition            ResultPartition: life cycle, counters, notifications; pool_bounds
-    pipelined_subpartition      native bounded queue to one consumer
-    blocking_data               BLOCKING: memory first, then one file; views that read again and again
+    result_partition            ResultPartition: life cycle, counters, views; PagePartition: written in pages
+    partition_life              its states, and what a producer is told that is too late
+    partition_builder           new_partition: the one that fits a descriptor, with its pool of buffers
+    pipelined_partition  pipelined_subpartition
+                                PIPELINED: native bounded queues, each to one consumer
+    blocking_partition  blocking_data
+                                BLOCKING: memory first, then one file; views that read again and again
+    subpartition_view           SubpartitionView: what each of them is read through
     partition_file              data file with checksummed blocks, index file
     read_ahead                  ReadAhead, DiskReaders: files read for other processes, by threads of their own
     partition_folders           where those files go
-    sorted_partition            BLOCKING in order: the sorted runs of a producer, read by ranges of keys
+    sorted_partition  sorted_runs_writer  range_view
+                                BLOCKING in order: the sorted runs of a producer, read by ranges of keys
     partition_manager           ResultPartitionManager: attempt ─► data set ─► partition
     input_channel               InputChannel, RemoteChannels: what a gate needs of a producer here or elsewhere
     local_input_channel         LocalInputChannel: a view of a partition of this process, with back-off

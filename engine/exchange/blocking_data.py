@@ -10,8 +10,8 @@
 A view has the same three faces: IN MEMORY it hands out shares of the held buffers; while SPILLING it returns nothing
 and is notified afterwards; from FILE it reads one block at a time (memory of its own, dropped when the reader recycles)
 and has the operating system read the next two ahead; for another process a disk reader does this where it
-would wait (read_ahead). A view
-that began in memory goes on in the file at the same buffer. Nothing is readable before ``finish``.
+would wait (read_ahead). A view that began in memory goes on in the file at the same buffer. Nothing is readable before
+``finish``.
 
 A view may read a part [begin, end) of PARTS: the buffers from ``count * begin // PARTS`` on, up to those of the part
 behind it. A row larger than a buffer is in the part in which it begins.
@@ -37,6 +37,7 @@ from engine.exchange.elements import END_OF_PARTITION, EndOfPartitionEvent
 from engine.exchange.partition_file import BlockEntry, PartitionFile
 from engine.exchange.read_ahead import DiskReaders, ReadAhead
 from engine.exchange.ready_queue import ReadyQueue
+from engine.exchange.subpartition_view import SubpartitionView
 from engine.graph.subpartition_share import PARTS, WHOLE
 
 LOGGER = logging.getLogger(__name__)
@@ -267,7 +268,7 @@ class BlockingData:
             view.notify()
 
 
-class BlockingView:
+class BlockingView(SubpartitionView):
     """One reader of one subpartition of a BLOCKING result partition. Used by one thread.
 
     Args:
@@ -316,10 +317,6 @@ class BlockingView:
             self._ordinal += 1
             return element, True
         return (None if is_coming else END_OF_PARTITION), False
-
-    def poll_pages(self, _pages: list[Buffer], _count_max: int, _bytes_max: int) -> int:
-        """Add none: pages come one by one."""
-        return 0
 
     def backlog(self) -> int:
         """Return how many buffers are not read yet, once there are any to read."""

@@ -61,6 +61,7 @@ cdef class LocalBufferPool(BufferRecycler):
     cdef readonly int32_t maximum           # never more
     cdef readonly int32_t size              # may be held now, required <= size <= maximum
     cdef readonly int32_t in_use            # held now; above size after the pool shrank
+    cdef readonly int32_t peak_count        # most of them at a time
     cdef readonly int64_t blocked_ns        # time that requests have waited
     cdef readonly bint is_closed
     cdef readonly bint is_waiting           # a request waits now

@@ -48,6 +48,7 @@ class LocalBufferPool(BufferRecycler):
     maximum: int
     size: int
     in_use: int
+    peak_count: int
     blocked_ns: int
     is_closed: bool
     is_waiting: bool

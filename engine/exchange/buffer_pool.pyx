@@ -436,6 +436,8 @@ cdef inline bint grant(NetworkBufferPool network, LocalBufferPool pool) noexcept
         return False
     if pool.in_use < pool.required or (pool.in_use < pool.size and network._in_use < network.segment_count):
         pool.in_use += 1
+        if pool.in_use > pool.peak_count:
+            pool.peak_count = pool.in_use
         network._in_use += 1
         if network._in_use > network.peak_count:
             network.peak_count = network._in_use

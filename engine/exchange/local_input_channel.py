@@ -22,8 +22,8 @@ from engine.exchange.elements import EndOfPartitionEvent
 from engine.exchange.input_channel import FIRST_BACKOFF_MS, LAST_BACKOFF_MS
 from engine.exchange.partition_manager import ResultPartitionManager
 from engine.exchange.ready_queue import ReadyQueue
-from engine.exchange.result_partition import SubpartitionView
 from engine.exchange.row_pieces import Arrivals, RowPieces
+from engine.exchange.subpartition_view import SubpartitionView
 from engine.graph.deployment import InputChannelDescriptor
 
 if TYPE_CHECKING:

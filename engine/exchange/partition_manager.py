@@ -15,13 +15,16 @@ Source: Flink's ResultPartitionManager.
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from engine.closing import close_all
 from engine.errors import IllegalTransitionError, PartitionNotFoundError
 from engine.exchange.ready_queue import ReadyQueue
-from engine.exchange.result_partition import ResultPartition, SubpartitionView
+from engine.exchange.result_partition import ResultPartition
+from engine.exchange.subpartition_view import SubpartitionView
 from engine.graph.subpartition_share import WHOLE
 from engine.ids import ExecutionAttemptId, IntermediateDataSetId, ResultPartitionId
 
@@ -50,8 +53,7 @@ class ResultPartitionManager:
                 raise IllegalTransitionError(f"partition {partition.id} is registered already")
             row[partition.id.data_set] = partition
             waiting = self._waiting.pop(partition.id, [])
-        if not partition.descriptor.result_type.is_persistent:
-            partition.on_all_consumed = self.release
+        partition.when_consumed(self.release)
         for callback in waiting:
             callback()
 
@@ -111,13 +113,11 @@ class ResultPartitionManager:
         """Release and forget all partitions of an attempt."""
         with self._lock:
             row = self._partitions.pop(attempt, {})
-        for partition in row.values():
-            partition.release()
+        close_all([partition.release for partition in row.values()])
 
     def close(self) -> None:
         """Release everything."""
-        for attempt in self.attempts:
-            self.release_partitions_produced_by(attempt)
+        close_all([functools.partial(self.release_partitions_produced_by, attempt) for attempt in self.attempts])
 
     @property
     def attempts(self) -> tuple[ExecutionAttemptId, ...]:

@@ -1,11 +1,11 @@
 import pyarrow as pa
 
 from engine.exchange.channel_selector import ChannelSelector
-from engine.exchange.result_partition import ResultPartition
+from engine.exchange.result_partition import PagePartition
 from engine.memory.value_stores import ValueOwner
 
 class RecordWriter:
-    partition: ResultPartition
+    partition: PagePartition
     schema: pa.Schema
     rows: int
     bytes: int
@@ -13,7 +13,7 @@ class RecordWriter:
     is_broadcast: bool
     selector: ChannelSelector
     def __new__(
-        cls, partition: ResultPartition, schema: pa.Schema, selector: ChannelSelector, timeout_ms: int = -1
+        cls, partition: PagePartition, schema: pa.Schema, selector: ChannelSelector, timeout_ms: int = -1
     ) -> RecordWriter: ...
     def keep_outside(self, owner: ValueOwner) -> None: ...
     def emit(self, batch: pa.RecordBatch) -> None: ...

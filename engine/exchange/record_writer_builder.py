@@ -18,15 +18,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Protocol
 
+from engine.exchange.blocking_partition import BlockingPartition
+from engine.exchange.pipelined_partition import PipelinedPartition
 from engine.exchange.record_writer import RecordWriter
 from engine.exchange.reference_writer import BatchBroadcastWriter, ForwardRecordWriter
-from engine.exchange.result_partition import ResultPartition
 from engine.exchange.selector_choice import selector_for
-from engine.exchange.sorted_partition import SortedPartition, SortedRunsWriter
+from engine.exchange.sorted_partition import SortedPartition
+from engine.exchange.sorted_runs_writer import SortedRunsWriter
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from engine.exchange.partition_builder import NewPartition
+    from engine.exchange.result_partition import PagePartition
     from engine.memory.value_stores import ValueOwner
 
 DEFAULT_TIMEOUT_MS: Final = 100
@@ -74,7 +78,7 @@ class RecordWriterBuilder:
         schema: of all batches.
     """
 
-    def __init__(self, partition: ResultPartition, schema: pa.Schema) -> None:
+    def __init__(self, partition: NewPartition, schema: pa.Schema) -> None:
         self._partition = partition
         self._schema = schema
         self._timeout_ms = DEFAULT_TIMEOUT_MS
@@ -99,15 +103,25 @@ class RecordWriterBuilder:
     def build(self) -> Writer:
         """Return the writer."""
         partition = self._partition
-        if isinstance(partition, SortedPartition):
-            return SortedRunsWriter(partition)
-        kind = partition.descriptor.partitioner.kind
-        if partition.is_pipelined and kind in ("FORWARD", "BROADCAST"):
-            return ForwardRecordWriter(partition) if kind == "FORWARD" else BatchBroadcastWriter(partition)
+        match partition:
+            case SortedPartition():
+                return SortedRunsWriter(partition)
+            case BlockingPartition():
+                return self._page_writer(partition, -1)
+            case PipelinedPartition():
+                match partition.descriptor.partitioner.kind:
+                    case "FORWARD":
+                        return ForwardRecordWriter(partition)
+                    case "BROADCAST":
+                        return BatchBroadcastWriter(partition)
+                    case _:
+                        return self._page_writer(partition, self._timeout_ms)
+
+    def _page_writer(self, partition: PagePartition, timeout_ms: int) -> RecordWriter:
         selector = selector_for(
             partition.descriptor.partitioner, self._schema, partition.subpartition_count, self._subtask_index
         )
-        writer = RecordWriter(partition, self._schema, selector, self._timeout_ms if partition.is_pipelined else -1)
+        writer = RecordWriter(partition, self._schema, selector, timeout_ms)
         if self._value_owner is not None:
             writer.keep_outside(self._value_owner)
         return writer

@@ -16,7 +16,7 @@ import threading
 import weakref
 from typing import TYPE_CHECKING, Final
 
-from engine.exchange.result_partition import ResultPartition
+from engine.exchange.pipelined_partition import PipelinedPartition
 from engine.memory.wide_turns import has_guest
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ _LOOK_S: Final = 0.1
 class BatchBroadcastWriter:
     """Hands every batch to every subpartition."""
 
-    def __init__(self, partition: ResultPartition) -> None:
+    def __init__(self, partition: PipelinedPartition) -> None:
         self.partition = partition
         self.rows = 0
         self.bytes = 0
@@ -100,7 +100,7 @@ class BatchBroadcastWriter:
 class ForwardRecordWriter(BatchBroadcastWriter):
     """Hands every batch to the one consumer."""
 
-    def __init__(self, partition: ResultPartition) -> None:
+    def __init__(self, partition: PipelinedPartition) -> None:
         if partition.subpartition_count != 1:
             raise ValueError(f"FORWARD has one consumer, partition {partition.id} {partition.subpartition_count}")
         super().__init__(partition)

@@ -19,44 +19,24 @@ Source: the sort-merge BLOCKING partition of Flink (one file, read in parts) wit
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Protocol
 
-from engine.errors import IllegalTransitionError, PartitionReleasedError
-from engine.exchange.buffer_pool import Buffer, BufferKind, unpooled_buffer
-from engine.exchange.elements import END_OF_PARTITION, EndOfPartitionEvent
-from engine.exchange.read_ahead import ReadAhead
-from engine.exchange.ready_queue import ReadyQueue
-from engine.exchange.result_partition import PartitionFileSpace, PartitionState, ResultPartition, SubpartitionView
-from engine.graph.deployment import KeyRange, RangeSamples, ResultPartitionDescriptor
-from engine.graph.ship_strategy import SORTED_RUNS
+from engine.errors import IllegalTransitionError
+from engine.exchange.partition_life import PartitionLife, PartitionState
+from engine.exchange.range_view import OrderedPages, RangeView
+from engine.exchange.result_partition import ResultPartition
+from engine.graph.deployment import RangeSamples
 from engine.graph.subpartition_share import WHOLE
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from engine.exchange.buffer_pool import LocalBufferPool
     from engine.exchange.read_ahead import DiskReaders
+    from engine.exchange.ready_queue import ReadyQueue
+    from engine.exchange.subpartition_view import SubpartitionView
+    from engine.graph.deployment import KeyRange, ResultPartitionDescriptor
     from engine.ids import ResultPartitionId
 
 #: keys of one producer that the JobMaster gets
 SAMPLES_MAX: Final = 512
-#: pages of a range that are said to be ready: nobody counts them beforehand
-_BACKLOG: Final = 8
-#: pages of a range that are merged at a time
-_PAGES_AT_ONCE: Final = 8
-
-
-class OrderedPages(Protocol):
-    """Rows of a range in order: ``engine.sort.sorted_runs.RangePages``."""
-
-    def fill(self, target: bytearray | memoryview) -> int:
-        """Copy whole rows: their bytes, 0 at the end, or minus the bytes of a row that needs more."""
-        ...
-
-    def close(self) -> None:
-        """Close files; idempotent."""
-        ...
 
 
 class KeptRuns(Protocol):
@@ -92,10 +72,15 @@ class KeptRuns(Protocol):
 
 
 class SortedPartition(ResultPartition):
-    """One producer's sorted runs, as a result partition."""
+    """One producer's sorted runs, as a result partition. Has no buffers: rows lie where they were sorted."""
 
-    _runs: KeptRuns | None = None
-    _spilled_before: int = 0
+    def __init__(self, descriptor: ResultPartitionDescriptor) -> None:
+        self.descriptor = descriptor
+        self.life = PartitionLife(descriptor.id)
+        self.total_bytes = 0
+        self.rows = 0
+        self._runs: KeptRuns | None = None
+        self._spilled_before = 0
 
     @property
     def runs(self) -> KeptRuns:
@@ -106,10 +91,7 @@ class SortedPartition(ResultPartition):
             IllegalTransitionError: too early.
         """
         runs = self._runs
-        if self.state is PartitionState.RELEASED:
-            error = PartitionReleasedError(f"partition {self.id} was released and cannot be read")
-            error.partition = self.id
-            raise error
+        self.life.check_readable()
         if self.state is not PartitionState.FINISHED or runs is None:
             raise IllegalTransitionError(f"partition {self.id} is {self.state.name} and cannot be read")
         return runs
@@ -118,11 +100,6 @@ class SortedPartition(ResultPartition):
     def spilled_bytes(self) -> int:
         """Bytes of rows written to disk since the runs are here; what the sort itself spilled is its operator's."""
         return 0 if self._runs is None else self._runs.spilled_bytes - self._spilled_before
-
-    @property
-    def subpartition_bytes(self) -> tuple[int, ...]:
-        """Nothing: ranges are known to consumers only."""
-        return ()
 
     def keep(self, runs: KeptRuns) -> None:
         """Take all rows; they are released in any case."""
@@ -149,13 +126,22 @@ class SortedPartition(ResultPartition):
             tuple(group[0][0] for group in groups), tuple(sum(weight for _, weight in group) for group in groups)
         )
 
+    def finish(self) -> None:
+        """End production: the runs can be read from here on."""
+        self.life.finish()
+
+    def drop(self, _error: BaseException | None) -> None:
+        """Give memory and files back."""
+        if self._runs is not None:
+            self._runs.release()
+
     def create_view(
         self,
-        subpartition_index: int,
-        listener: ReadyQueue,
-        channel: int,
-        disk: DiskReaders | None = None,
-        part: tuple[int, int] = WHOLE,
+        _subpartition_index: int,
+        _listener: ReadyQueue,
+        _channel: int,
+        _disk: DiskReaders | None = None,
+        _part: tuple[int, int] = WHOLE,
     ) -> SubpartitionView:
         """Refuse: there are no subpartitions."""
         raise IllegalTransitionError(f"the sorted result {self.id} is read by ranges of keys")
@@ -171,132 +157,3 @@ class SortedPartition(ResultPartition):
         view = RangeView(open_pages, page_bytes, disk, functools.partial(listener.push_channel, channel))
         listener.push_channel(channel)
         return view
-
-    def fail(self, error: BaseException) -> None:
-        """Drop everything."""
-        super().fail(error)
-        self._release_runs()
-
-    def release(self) -> None:
-        """Give memory and files back. Idempotent. Thread: any."""
-        super().release()
-        self._release_runs()
-
-    def _release_runs(self) -> None:
-        if self._runs is not None and self.state in (PartitionState.RELEASED, PartitionState.FAILED):
-            self._runs.release()
-
-
-class RangeView:
-    """One reader of a range, for another process. Used by one thread."""
-
-    def __init__(
-        self,
-        open_pages: Callable[[], OrderedPages],
-        page_bytes: int,
-        disk: DiskReaders | None,
-        notify: Callable[[], None],
-    ) -> None:
-        self._open_pages = open_pages
-        self._pages: OrderedPages | None = None
-        self._page = bytearray(page_bytes)
-        self._large: memoryview | None = None
-        self._is_ended = False
-        self._ahead = ReadAhead(self._load, disk, notify, self._close)
-
-    def poll(self) -> tuple[Buffer | EndOfPartitionEvent | None, bool]:
-        """Return (page, fragment of a large row, the end, or None while nothing is there; whether more may follow)."""
-        element, is_coming = self._ahead.take()
-        if element is None and not is_coming:
-            self._is_ended = True
-            return END_OF_PARTITION, False
-        return element, element is not None
-
-    def poll_pages(self, _pages: list[Buffer], _count_max: int, _bytes_max: int) -> int:
-        """Add none: pages come one by one."""
-        return 0
-
-    def backlog(self) -> int:
-        """Return some pages until the end is reached."""
-        return 0 if self._is_ended else _BACKLOG
-
-    def consumed(self) -> None:
-        """Do nothing: the runs stay."""
-
-    def release(self) -> None:
-        """Close files. Idempotent."""
-        self._ahead.release()
-
-    def _load(self) -> list[Buffer]:
-        if self._pages is None:
-            self._pages = self._open_pages()
-        pages: list[Buffer] = []
-        while len(pages) < _PAGES_AT_ONCE:
-            page = self._next_page(self._pages)
-            if page is None:
-                break
-            pages.append(page)
-        return pages
-
-    def _next_page(self, pages: OrderedPages) -> Buffer | None:
-        """Return the next page, or fragment of a large row; None at the end."""
-        if self._large is None:
-            used = pages.fill(self._page)
-            if used > 0:
-                return unpooled_buffer(memoryview(self._page)[:used])
-            if used == 0:
-                return None
-            row = bytearray(-used)
-            pages.fill(row)
-            self._large = memoryview(row)
-        fragment, rest = self._large[: len(self._page)], self._large[len(self._page) :]
-        self._large = rest if rest else None
-        return unpooled_buffer(fragment, BufferKind.FRAGMENT if rest else BufferKind.LAST_FRAGMENT)
-
-    def _close(self) -> None:
-        if self._pages is not None:
-            self._pages.close()
-        self._large = None
-
-
-class SortedRunsWriter:
-    """The writer of a SortedPartition: what is written are runs, all at once."""
-
-    def __init__(self, partition: SortedPartition) -> None:
-        self.partition = partition
-        self.rows = 0
-        self.bytes = 0
-
-    def keep(self, runs: KeptRuns) -> None:
-        """Hand over everything that the subtask has."""
-        self.partition.keep(runs)
-        self.rows = self.partition.rows
-        self.bytes = self.partition.total_bytes
-
-    def emit(self, batch: pa.RecordBatch) -> None:
-        """Refuse: batches are sorted before they get here."""
-        raise IllegalTransitionError(f"partition {self.partition.id} takes sorted runs, not batches")
-
-    def flush(self) -> None:
-        """Do nothing: nothing waits here."""
-
-    def flush_if_older_than(self, _age_ms: int) -> bool:
-        """Return False: nothing waits here."""
-        return False
-
-    def finish(self) -> None:
-        """Finish the partition."""
-        self.partition.finish()
-
-    def close(self) -> None:
-        """Do nothing: the partition owns the runs."""
-
-
-def new_partition(
-    descriptor: ResultPartitionDescriptor,
-    pool: LocalBufferPool,
-    space: PartitionFileSpace | None = None,
-) -> ResultPartition:
-    """Return the partition of a descriptor: of sorted runs, or of subpartitions."""
-    kind = SortedPartition if descriptor.partitioner.kind == SORTED_RUNS else ResultPartition
-    return kind(descriptor, pool, space)

@@ -19,11 +19,14 @@ from typing import TYPE_CHECKING
 from engine.closing import close_all
 from engine.config.loader import configuration_from_texts
 from engine.config.options import BUFFER_TIMEOUT
+from engine.exchange.partition_builder import new_partition
+from engine.exchange.pipelined_partition import PipelinedPartition
 from engine.exchange.record_writer import RecordWriter
 from engine.exchange.record_writer_builder import RecordWriterBuilder, Writer
 from engine.exchange.reference_writer import BatchBroadcastWriter
-from engine.exchange.result_partition import ResultPartition, pool_bounds
-from engine.exchange.sorted_partition import KeptRuns, SortedPartition, SortedRunsWriter, new_partition
+from engine.exchange.result_partition import ResultPartition
+from engine.exchange.sorted_partition import KeptRuns, SortedPartition
+from engine.exchange.sorted_runs_writer import SortedRunsWriter
 from engine.expressions.schema_bridge import to_arrow_schema
 from engine.gateways.insight import TaskActivity
 from engine.graph.deployment import (
@@ -199,7 +202,7 @@ class BatchTask:
         """Return what the attempt does at this moment; from any thread."""
         with self._lock:
             partitions, inputs = tuple(self._partitions), tuple(self._inputs.values())
-        if any(partition.pool.is_waiting for partition in partitions) or self._output.is_waiting:
+        if any(partition.is_waiting for partition in partitions) or self._output.is_waiting:
             return TaskActivity.BACK_PRESSURED
         if any(task_input.is_waiting for task_input in inputs):
             return TaskActivity.IDLE
@@ -238,14 +241,7 @@ class BatchTask:
     def _open(self) -> None:
         timeout_ms = self._context.configuration.get(BUFFER_TIMEOUT)
         for descriptor in self._descriptor.partitions:
-            pool = self._services.network_pool.local_pool(
-                *pool_bounds(descriptor, self._services.network_pool), owner=str(descriptor.id)
-            )
-            try:
-                partition = new_partition(descriptor, pool, self._services.partition_folders)
-            except BaseException:
-                pool.close()
-                raise
+            partition = new_partition(descriptor, self._services.network_pool, self._services.partition_folders)
             with self._lock:
                 self._partitions.append(partition)
             self._services.partition_manager.register(partition)
@@ -256,7 +252,7 @@ class BatchTask:
                 builder.with_value_owner(self._context.value_owner())
             writer = builder.with_timeout(timeout_ms).build()
             self._output.writers.append(writer)
-            if partition.is_pipelined:
+            if isinstance(partition, PipelinedPartition):
                 # Row pages do not wait for a consumer to take a wide row: its values lie beside them.
                 self._output.waits_for_consumers |= not isinstance(writer, RecordWriter)
                 self._services.output_flusher.register(writer, timeout_ms)

@@ -34,8 +34,8 @@ def wait_of(
     if waits_for:
         return TaskWait(WaitKind.TASK, first, text=waits_for)
     for partition in partitions:
-        if partition.pool.is_waiting:
-            full = [queue.index for queue in partition.subpartitions if queue.data_count]
+        if partition.is_waiting:
+            full = partition.full_subpartitions()
             return TaskWait(
                 WaitKind.ROOM, last, (partition.id,), tuple(full[:NAMED_MAX]), max(0, len(full) - NAMED_MAX)
             )

@@ -38,8 +38,8 @@ from engine.exchange.partition_file import partition_identity
 from engine.exchange.partition_manager import ResultPartitionManager
 from engine.exchange.read_ahead import DiskReaders
 from engine.exchange.ready_queue import ReadyQueue
-from engine.exchange.result_partition import SubpartitionView
 from engine.exchange.sorted_partition import SortedPartition
+from engine.exchange.subpartition_view import SubpartitionView
 from engine.private_folder import scratch_folder
 from engine.process_folder import FolderPrefix, ProcessFolder, sweep
 from engine.transport.data_address import DataAddress

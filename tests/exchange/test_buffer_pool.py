@@ -233,3 +233,12 @@ def test_a_pool_below_one_buffer_is_refused() -> None:
         with pytest.raises(ConfigurationError):
             network.local_pool(required, maximum)
     network.close()
+
+
+def test_a_pool_remembers_the_most_buffers_that_it_had_out(world: World) -> None:
+    pool = world.network.local_pool(2, 8)
+    for count in (3, 5, 1):
+        for buffer in [pool.request(0) for _ in range(count)]:
+            assert buffer is not None
+            buffer.recycle()
+    assert (pool.in_use, pool.peak_count) == (0, 5)

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from engine.exchange.heavy_hashes import heavy_hashes
 from engine.exchange.key_selector import HashSelector
-from engine.exchange.result_partition import ResultPartition
 from engine.exchange.selector_choice import selector_for
 from engine.graph.ship_strategy import HeavyKeys, PartitionerSpec, ResultPartitionType
 from tests.exchange.test_record_writer import SCHEMA, batch_of, exchange
@@ -30,7 +29,7 @@ def keys_batch(keys: list[int | None]) -> pa.RecordBatch:
     return batch_of([(key, str(row)) for row, key in enumerate(keys)])
 
 
-def replicating(world: World, result_type: ResultPartitionType) -> ResultPartition:
+def replicating(world: World, result_type: ResultPartitionType) -> Any:
     spec = PartitionerSpec("HASH", ("k",), heavy=HeavyKeys(replicated=(("7",),)))
     return world.partition(msgspec.structs.replace(descriptor(3, result_type=result_type), partitioner=spec))
 

@@ -18,7 +18,7 @@ from engine.exchange import local_input_channel
 from engine.exchange.elements import OversizedRow
 from engine.exchange.input_gate import NOTHING_YET, InputGate
 from engine.exchange.page_reader import gate_batches
-from engine.exchange.result_partition import PartitionState
+from engine.exchange.partition_life import PartitionState
 from engine.graph.deployment import InputChannelDescriptor, InputGateDescriptor, PartitionLocation
 from tests.exchange.world import BLOCKING, NO_SCHEMA, PIPELINED, World, descriptor, partition_id
 

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from engine.errors import IllegalTransitionError, PartitionNotFoundError
+from engine.exchange.partition_life import PartitionState
 from engine.exchange.ready_queue import ReadyQueue
-from engine.exchange.result_partition import PartitionState
 from tests.exchange.world import World, descriptor, partition_id
 
 

@@ -18,7 +18,6 @@ from engine.exchange.output_flusher import OutputFlusher
 from engine.exchange.page_reader import gate_batches
 from engine.exchange.record_writer import RecordWriter
 from engine.exchange.reference_writer import BatchBroadcastWriter, ForwardRecordWriter
-from engine.exchange.result_partition import ResultPartition
 from engine.exchange.selector_choice import selector_for
 from engine.graph.ship_strategy import PartitionerSpec
 from tests.exchange.world import BLOCKING, PIPELINED, World, descriptor, partition_id
@@ -39,7 +38,7 @@ def rows_of(batch: pa.RecordBatch) -> list[tuple[int | None, str | None]]:
 
 
 def exchange(
-    world: World, partition: ResultPartition, batches: list[pa.RecordBatch], **options: Any
+    world: World, partition: Any, batches: list[pa.RecordBatch], **options: Any
 ) -> list[list[tuple[int | None, str | None]]]:
     """Write in one thread, read every subpartition in another; return the rows of each."""
     received: list[list[tuple[int | None, str | None]]] = [[] for _ in range(partition.subpartition_count)]
@@ -117,7 +116,7 @@ def test_fragments_are_full_buffers_and_the_last_one_is_marked(world: World) -> 
     writer = world.writer(partition, SCHEMA)
     writer.emit(batch_of([(1, "a"), (2, "x" * 10_000), (3, "c")]))
     writer.finish()
-    queue = partition.subpartitions[0]
+    queue = partition.queues[0]
     buffers = [queue.poll()[0] for _ in range(5)]
     kinds = [BufferKind(buffer.kind).name for buffer in buffers]
     assert kinds == ["ROWS", "FRAGMENT", "FRAGMENT", "LAST_FRAGMENT", "ROWS"]
@@ -300,17 +299,17 @@ def test_half_full_buffers_are_handed_over_when_waiting_gets_long(world: World) 
 def test_emitting_after_finish_or_release_raises(world: World) -> None:
     for number, (kind, end, error) in enumerate(
         [
-            ("GLOBAL", ResultPartition.finish, IllegalTransitionError),
-            ("FORWARD", ResultPartition.finish, IllegalTransitionError),
-            ("GLOBAL", ResultPartition.release, PartitionReleasedError),
-            ("FORWARD", ResultPartition.release, PartitionReleasedError),
-            ("GLOBAL", ResultPartition.cancel, TaskCancelledError),
-            ("FORWARD", ResultPartition.cancel, TaskCancelledError),
+            ("GLOBAL", "finish", IllegalTransitionError),
+            ("FORWARD", "finish", IllegalTransitionError),
+            ("GLOBAL", "release", PartitionReleasedError),
+            ("FORWARD", "release", PartitionReleasedError),
+            ("GLOBAL", "cancel", TaskCancelledError),
+            ("FORWARD", "cancel", TaskCancelledError),
         ]
     ):
         partition = world.partition(descriptor(1, kind, identity=partition_id(number)))
         writer = world.writer(partition, SCHEMA)
-        end(partition)
+        getattr(partition, end)()
         with pytest.raises(error):
             writer.emit(batch_of([(1, "x")]))
         writer.close()

@@ -5,8 +5,8 @@ import pytest
 from engine.errors import IllegalTransitionError, PartitionReleasedError, TaskCancelledError
 from engine.exchange.ready_queue import ReadyQueue
 from engine.exchange.record_writer_builder import RecordWriterBuilder
-from engine.exchange.result_partition import pool_bounds
-from engine.exchange.sorted_partition import SAMPLES_MAX, SortedPartition, SortedRunsWriter, new_partition
+from engine.exchange.sorted_partition import SAMPLES_MAX, SortedPartition
+from engine.exchange.sorted_runs_writer import SortedRunsWriter
 from engine.graph.deployment import RangeSamples
 from engine.graph.ship_strategy import SORTED_RUNS
 from tests.exchange.world import BLOCKING, descriptor
@@ -36,10 +36,7 @@ class Runs:
 @pytest.fixture
 def partition(world):
     described = descriptor(3, SORTED_RUNS, ("k",), BLOCKING)
-    pool = world.network.local_pool(*pool_bounds(described, world.network), str(described.id))
-    partition = new_partition(described, pool, world.folders)
-    world.manager.register(partition)
-    return partition
+    return world.partition(described)
 
 
 def test_runs_are_kept_counted_and_readable_once_the_producer_has_finished(world, partition):

@@ -11,7 +11,6 @@ import pytest
 
 from engine.errors import IllegalTransitionError, PartitionReleasedError, ProducerFailedError, TaskCancelledError
 from engine.exchange.page_reader import gate_batches
-from engine.exchange.result_partition import ResultPartition
 from tests.exchange.world import BLOCKING, PIPELINED, World, descriptor, partition_id
 from tests.property.matrix import IS_TORTURE
 
@@ -33,7 +32,7 @@ def test_everything_arrives_or_everybody_ends_with_a_reason(world: World, seed: 
     kind = chance.choice(["HASH", "REBALANCE", "BROADCAST"])
     ending = chance.choice(["well", "cancel", "fail"])
     bounds = chance.choice([None, (1, 1), (CONSUMERS + 1, 8)])
-    partitions: list[ResultPartition] = []
+    partitions: list[Any] = []
     identities = [partition_id(subtask) for subtask in range(PRODUCERS)]
     gates = [world.gate(identities, index) for index in range(CONSUMERS)]
     received: list[list[int]] = [[] for _ in range(CONSUMERS)]
@@ -77,7 +76,7 @@ def test_everything_arrives_or_everybody_ends_with_a_reason(world: World, seed: 
     assert all(isinstance(failure, allowed) for failure in world.failures), world.failures
 
 
-def end_early(world: World, chance: random.Random, ending: str, partitions: list[ResultPartition], gates: Any) -> None:
+def end_early(world: World, chance: random.Random, ending: str, partitions: list[Any], gates: Any) -> None:
     while len(partitions) < PRODUCERS:
         time.sleep(0.001)
     if ending == "cancel":

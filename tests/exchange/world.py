@@ -11,11 +11,12 @@ import pyarrow as pa
 
 from engine.exchange.buffer_pool import NetworkBufferPool
 from engine.exchange.input_gate import InputGate
+from engine.exchange.partition_builder import new_partition
 from engine.exchange.partition_folders import PartitionFolders
 from engine.exchange.partition_manager import ResultPartitionManager
+from engine.exchange.pipelined_partition import PipelinedPartition
 from engine.exchange.record_writer import RecordWriter
 from engine.exchange.record_writer_builder import RecordWriterBuilder, Writer
-from engine.exchange.result_partition import ResultPartition, pool_bounds
 from engine.graph.deployment import (
     InputChannelDescriptor,
     InputGateDescriptor,
@@ -60,20 +61,19 @@ class World:
         self.threads: list[threading.Thread] = []
         self.failures: list[BaseException] = []
 
-    def partition(
-        self, described: ResultPartitionDescriptor, bounds: tuple[int, int] | None = None, **options: Any
-    ) -> ResultPartition:
-        pool = self.network.local_pool(*(bounds or pool_bounds(described, self.network)), str(described.id))
-        partition = ResultPartition(described, pool, space=self.folders, **options)
+    def partition(self, described: ResultPartitionDescriptor, bounds: tuple[int, int] | None = None) -> Any:
+        partition = new_partition(described, self.network, self.folders, bounds)
         self.manager.register(partition)
         return partition
 
     def writer(
-        self, partition: ResultPartition, schema: pa.Schema, timeout_ms: int = -1, selector: Any = None, **options: Any
+        self, partition: Any, schema: pa.Schema, timeout_ms: int = -1, selector: Any = None, **options: Any
     ) -> Writer:
         """Return a writer of a partition; ``selector``: in place of the one that its descriptor names, unseeded."""
         if selector is not None:
-            return RecordWriter(partition, schema, selector, timeout_ms if partition.is_pipelined else -1)
+            return RecordWriter(
+                partition, schema, selector, timeout_ms if isinstance(partition, PipelinedPartition) else -1
+            )
         builder = RecordWriterBuilder(partition, schema).with_timeout(timeout_ms)
         for name, value in options.items():
             getattr(builder, f"with_{name}")(value)

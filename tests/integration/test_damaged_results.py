@@ -6,13 +6,14 @@ import random
 import threading
 from collections import defaultdict
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from engine import Environment, JobExecutionError, col, count, sum_
-from engine.exchange.result_partition import ResultPartition
+from engine.exchange.blocking_partition import BlockingPartition
 from engine.exchange.sorted_partition import SortedPartition
 from engine.optimizer import sort_planning
 from engine.records.outside_values import set_outside_bytes
@@ -24,19 +25,22 @@ ROWS = 3000
 class Damage:
     """Flips one bit in a file of the first result of a kind that is stored, before anybody reads it."""
 
-    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, kind: type[ResultPartition], is_lasting: bool):
+    def __init__(
+        self,
+        folder: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        kind: Any,
+        is_lasting: bool,
+    ):
         self.flips = 0
         #: attempts that have stored a result, by vertex and subtask
         self.attempts: dict[tuple[str, int], list[int]] = defaultdict(list)
         self.victim: tuple[str, int] | None = None
         self._folder = folder
         self._lock = threading.Lock()
-        finish = ResultPartition.finish
+        finish = kind.finish
 
-        def finish_and_damage(partition: ResultPartition) -> None:
-            if type(partition) is not kind:
-                finish(partition)
-                return
+        def finish_and_damage(partition: Any) -> None:
             producer = partition.id.producer
             subtask = str(producer.vertex), producer.subtask_index
             with self._lock:
@@ -46,12 +50,12 @@ class Damage:
             if not is_victim:
                 finish(partition)
                 return
-            if partition.data is not None:
+            if isinstance(partition, BlockingPartition):
                 partition.data.spill()
             finish(partition)
             self._flip(f"v{producer.vertex.index}-{producer.subtask_index}-{producer.attempt_number}")
 
-        monkeypatch.setattr(ResultPartition, "finish", finish_and_damage)
+        monkeypatch.setattr(kind, "finish", finish_and_damage)
 
     def _flip(self, attempt: str) -> None:
         """Flip a bit in the middle of the largest file of an attempt."""
@@ -102,7 +106,7 @@ def rows(tmp_path: Path) -> pa.Table:
     return table
 
 
-KINDS = {"sorted runs": SortedPartition, "buffers": ResultPartition}
+KINDS = {"sorted runs": SortedPartition, "buffers": BlockingPartition}
 
 
 def run(env: Environment, folder: Path, kind: str) -> list[dict]:

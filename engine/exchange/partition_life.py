@@ -1,0 +1,117 @@
+"""PartitionLife: the states of a result partition, and what a producer is told that is too late.
+
+    PRODUCING ──finish──► FINISHED ──┐
+        │ └─────fail────► FAILED ────┼──release──► RELEASED ──┐
+        └────────────────────────────┘                        │
+    any but CANCELLED ──────────cancel──────────► CANCELLED ◄─┘
+
+A cancelled partition is released as well; the two differ in what its producer hears. Consumers that have read a
+PIPELINED partition to its end release it under its producer, which may be cancelled for that: the later reason counts.
+
+    with life.writing:        what is below has been closed under the producer? Then the error says how it ended here:
+        queue.add(buffer)     TaskCancelledError, PartitionReleasedError or IllegalTransitionError with its state
+
+Thread: any.
+
+Source: Flink's ResultPartition (``isReleased``, ``isFinished``, ``cause``), as one state.
+"""
+
+from __future__ import annotations
+
+import threading
+from enum import Enum, auto
+from types import TracebackType
+from typing import TYPE_CHECKING, Final
+
+from engine.errors import IllegalTransitionError, PartitionReleasedError, ProducerFailedError, TaskCancelledError
+
+if TYPE_CHECKING:
+    from engine.ids import ResultPartitionId
+
+#: what closed queues, files and pools raise
+_ENDED: Final = (IllegalTransitionError, PartitionReleasedError, ProducerFailedError, TaskCancelledError)
+
+
+class PartitionState(Enum):
+    """States of a result partition."""
+
+    PRODUCING = auto()
+    FINISHED = auto()
+    FAILED = auto()
+    RELEASED = auto()
+    CANCELLED = auto()
+
+
+TRANSITIONS: Final[dict[PartitionState, frozenset[PartitionState]]] = {
+    PartitionState.PRODUCING: frozenset(PartitionState) - {PartitionState.PRODUCING},
+    PartitionState.FINISHED: frozenset({PartitionState.RELEASED, PartitionState.CANCELLED}),
+    PartitionState.FAILED: frozenset({PartitionState.RELEASED, PartitionState.CANCELLED}),
+    PartitionState.RELEASED: frozenset({PartitionState.CANCELLED}),
+    PartitionState.CANCELLED: frozenset(),
+}
+_GONE: Final = (PartitionState.RELEASED, PartitionState.CANCELLED)
+
+
+class PartitionLife:
+    """Where a result partition is in its life."""
+
+    def __init__(self, identity: ResultPartitionId) -> None:
+        self.id = identity
+        #: read by any thread; changed by ``move``
+        self.state = PartitionState.PRODUCING
+        #: names the errors of a block that writes
+        self.writing = _Writing(self)
+        self._lock = threading.Lock()
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether nothing can be read any more: released or cancelled."""
+        return self.state in _GONE
+
+    def move(self, state: PartitionState) -> bool:
+        """Go to another state; False: that cannot be from here, and nothing has changed."""
+        with self._lock:
+            can_be = state in TRANSITIONS[self.state]
+            if can_be:
+                self.state = state
+            return can_be
+
+    def finish(self) -> None:
+        """End production, or raise why that cannot be."""
+        if not self.move(PartitionState.FINISHED):
+            self.check_producing()
+
+    def check_producing(self) -> None:
+        """Raise what keeps the producer from writing: cancelled, released, failed or finished."""
+        if self.state is PartitionState.PRODUCING:
+            return
+        if self.state is PartitionState.CANCELLED:
+            raise TaskCancelledError(f"partition {self.id} was cancelled")
+        if self.state is PartitionState.RELEASED:
+            raise PartitionReleasedError(f"partition {self.id} was released and cannot be written")
+        raise IllegalTransitionError(f"partition {self.id} is {self.state.name} and cannot be written")
+
+    def check_readable(self) -> None:
+        """Raise PartitionReleasedError when nothing can be read any more."""
+        if self.is_gone:
+            error = PartitionReleasedError(f"partition {self.id} was released and cannot be read")
+            error.partition = self.id
+            raise error
+
+
+class _Writing:
+    """A block that writes: an error from below says how the partition ended, if that is the reason."""
+
+    __slots__ = ("_life",)
+
+    def __init__(self, life: PartitionLife) -> None:
+        self._life = life
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, _error: BaseException | None, _traceback: TracebackType | None
+    ) -> None:
+        if kind is not None and issubclass(kind, _ENDED):
+            self._life.check_producing()

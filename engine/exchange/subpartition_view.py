@@ -1,0 +1,41 @@
+"""SubpartitionView: a reader of one subpartition, whatever it is read from.
+
+    view.poll()* ─► view.consumed() ─► view.release()         used by one thread; ``release`` by any
+
+    PipelinedView   a queue, read once                        pipelined_partition
+    BlockingView    buffers in memory, then blocks of a file  blocking_data
+    RangeView       sorted runs, merged on the way            range_view
+
+Source: Flink's ResultSubpartitionView.
+Held by: tests/exchange/test_result_partition.py
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from engine.exchange.buffer_pool import Buffer
+
+
+class SubpartitionView(Protocol):
+    """What a local channel, and a connection that sends, read from."""
+
+    def poll(self) -> tuple[Any, bool]:
+        """Return (element or None, whether more is known to follow)."""
+
+    def poll_pages(self, _pages: list[Buffer], _count_max: int, _bytes_max: int, /) -> int:
+        """Add pages of rows that are next to a list, until it has so many or they so many bytes; return their bytes.
+
+        Where pages come one by one, none is added.
+        """
+        return 0
+
+    def backlog(self) -> int:
+        """Return how many elements with data are ready."""
+
+    def consumed(self) -> None:
+        """Say that END_OF_PARTITION was read."""
+
+    def release(self) -> None:
+        """Stop reading. Idempotent."""

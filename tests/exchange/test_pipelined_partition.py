@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+import time
+
+import pyarrow as pa
+import pytest
+
+from engine.errors import IllegalTransitionError, TaskCancelledError
+from engine.exchange.buffer_pool import Buffer
+from engine.exchange.partition_life import PartitionState
+from engine.exchange.ready_queue import ReadyQueue
+from tests.exchange.test_result_partition import filled
+from tests.exchange.world import World, descriptor
+
+BATCH = pa.record_batch({"a": [1, 2, 3]})
+
+
+def test_counters_are_exact(world: World) -> None:
+    partition = world.partition(descriptor(2))
+    for size in (8, 16, 24):
+        partition.add(filled(partition, bytes(size)), size % 2)
+    partition.add_batch(BATCH, 1, 100)
+    assert (partition.total_buffers, partition.total_bytes) == (4, 148)
+    late = filled(partition)
+    partition.finish()
+    with pytest.raises(IllegalTransitionError):
+        partition.add(late, 0)
+    assert (partition.total_buffers, partition.total_bytes) == (4, 148)
+
+
+def test_the_last_consumed_subpartition_releases_a_pipelined_partition(world: World) -> None:
+    partition = world.partition(descriptor(3))
+    partition.finish()
+    for pending in (2, 1):
+        partition.on_consumed_subpartition()
+        assert partition.pending_references == pending
+        assert partition.state is PartitionState.FINISHED
+    partition.on_consumed_subpartition()
+    assert partition.state is PartitionState.RELEASED
+    assert world.manager.find(partition.id) is None
+    with pytest.raises(IllegalTransitionError, match=r"^All references released\.$"):
+        partition.on_consumed_subpartition()
+
+
+def test_consuming_a_released_partition_changes_nothing(world: World) -> None:
+    partition = world.partition(descriptor(2))
+    partition.release()
+    partition.on_consumed_subpartition()
+    assert partition.pending_references == 2
+
+
+def test_a_pipelined_broadcast_shares_one_segment(world: World) -> None:
+    partition = world.partition(descriptor(4, "BROADCAST"))
+    partition.broadcast(filled(partition))
+    assert partition.pool.in_use == 1
+    assert partition.total_buffers == 4
+    readers = [partition.create_view(subpartition, ReadyQueue(1), 0) for subpartition in range(4)]
+    for reader in readers:
+        assert partition.pool.in_use == 1
+        reader.poll()[0].recycle()
+    assert partition.pool.in_use == 0
+
+
+def test_cancel_wakes_a_producer_that_waits_with_a_batch(world: World) -> None:
+    partition = world.partition(descriptor(1, "FORWARD"))
+    for _ in range(4):
+        partition.add_batch(BATCH, 0, 10)
+    world.run(lambda: partition.add_batch(BATCH, 0, 10))
+    time.sleep(0.02)
+    partition.cancel()
+    world.join()
+    assert isinstance(world.failures[0], TaskCancelledError)
+
+
+def test_all_subpartitions_draw_on_the_partition_s_one_pool(world: World) -> None:
+    partition = world.partition(descriptor(2))
+    partition.add(filled(partition), 0)
+    partition.add(filled(partition), 1)
+    assert partition.pool.in_use == 2
+    assert not any(isinstance(value, Buffer) for value in vars(partition).values())

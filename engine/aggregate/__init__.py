@@ -1,27 +1,46 @@
 """Hash aggregation: groups in a table on pages that spills, states that always merge.
 
-hash_aggregate    the operator's face: phases partial, final and single; spilling and recursion
-aggregate_layout  calls as states, operations, columns and schemas
-functions         pure tables: argument types, state columns and result types of every aggregate
-state_partitions           states past the table, where it would be of no use
-partition_sieve     rows of an exchange's pages to those partitions as they are
-partition_merger       states whose groups are found among their rows, and results of those
-state_row_table        kernel: the groups of rows of states, found among the rows themselves
-file_passes       files read several times instead of being parted again
-partition_files   the spill files of one level
-table_insert        rows of a batch into a table that may be full
-row_partitions    kernel: rows parted by keys, in pages and files
-group_table       find or insert the group of every row of a batch, update its states
-group_directory   kernel: where the groups of a table are, by hash
-state_layout      where each state of a group lies in its record
-text_key_cache     kernel: groups of short texts that came before
-integer_keys         kernel: groups of keys that are one number
-group_store       kernel: group and value records in pages, one list of pages for each partition
-state_kernels     kernel: update one state column of many groups
-state_columns     states of groups as Arrow arrays; the final value of avg
-state_rows        rows of partial states: written to and read from spill files
-state_combiner    kernel: states of two binary rows of one group, for a sort that combines
-outside_states    states whose values lie in files
-state_results     results of states that are columns already
-ungrouped_states        rows passed through as states, when partial aggregation does not reduce
+What an operator sees, and how one aggregate goes from its first batch to its end:
+
+hash_aggregate       the operator's face: batches checked, handed to what the phase is
+aggregate_spec       what one aggregate is to do: phase (partial, final, single), keys, calls
+aggregate_state      its states as an enum, and which follows on which
+pre_aggregation      partial: groups given out when the table is full; rows passed through where that does not pay
+full_aggregation     final and single: levels of partitions until each group has come out once
+aggregation_level    one level: groups in the table, then in partitions
+grouping_phase       rows find their groups in the table, which writes partitions when it is full
+partitioned_phase    rows go to their partitions without a look at the table
+aggregate_workspace  the table, files and waiting partitions that all levels work with
+
+Functions and their states:
+
+functions            pure tables: argument types, state columns and result types of every aggregate
+aggregate_layout     calls as states, operations, columns and schemas
+ungrouped_states     rows as states, each a group of its own
+state_results        results of states that are columns already
+
+Groups in a table:
+
+table_insert         rows of a batch into a table that may be full
+group_table          find or insert the group of every row of a batch, update its states
+group_directory      kernel: where the groups of a table are, by hash
+group_store          kernel: group and value records in pages, one list of pages for each partition
+integer_keys         kernel: groups of keys that are one integer
+text_key_cache       kernel: the groups of short texts that came last, found without a hash
+state_layout         where each state of a group lies in its record
+state_kernels        kernel: update one state column of many groups
+outside_states       states whose values lie in files
+state_columns        states of groups as Arrow arrays; the final value of avg
+
+States as rows, in partitions:
+
+state_partitions     the states of one level by partition of their keys: merged in memory, or written
+row_partitions       kernel: rows by partition of their keys, in pages and files
+partition_sieve      rows of an exchange's pages into those partitions, not decoded
+partition_files      the spill files of one level
+partition_merger     a partition whose groups are found among its rows, and results of those
+state_row_table      kernel: a hash table whose groups are rows of states
+state_combiner       kernel: merges the states of two rows of one group, there and in sorts
+state_rows           states written to and read from spill files
+file_passes          files read several times instead of being partitioned again
 """

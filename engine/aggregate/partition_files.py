@@ -5,14 +5,16 @@
     writer = files.writer(partition)        made when it is first asked for
     files.has(partition)
     finished = files.finish()               SpillFiles of the partitions that have one; the level is over
-    files.discard()                         instead of finish(), when the aggregate ends early
+    files.discard()                         instead of finish(), or after one that failed, when the aggregate ends early
 
 Invariants: one open writer for each partition at most; after finish() no partition has one.
+
+Held by: tests/aggregate/test_hash_aggregate.py
 """
 
 from __future__ import annotations
 
-from engine.errors import SpillError
+from engine.closing import close_all
 from engine.iomanager.spill_file import SpillFile
 from engine.iomanager.spill_space import SpillSpace
 from engine.iomanager.spill_writer import SpillWriter
@@ -76,17 +78,9 @@ class PartitionFiles:
 
     def finish(self) -> list[SpillFile]:
         """Finish every writer and return their files, in order of partitions."""
-        writers, self._writers = self._writers, {}
-        return [writers[partition].finish() for partition in sorted(writers)]
+        return [self._writers.pop(partition).finish() for partition in sorted(self._writers)]
 
     def discard(self) -> None:
         """End every writer and remove what it wrote; the first error is raised after all were ended."""
         writers, self._writers = self._writers, {}
-        failure: SpillError | None = None
-        for writer in writers.values():
-            try:
-                writer.discard()
-            except SpillError as error:
-                failure = failure or error
-        if failure is not None:
-            raise failure
+        close_all(writer.discard for writer in writers.values())

@@ -39,6 +39,7 @@ from engine.aggregate.state_columns import GroupScan
 from engine.aggregate.state_combiner import StateCombiner
 from engine.aggregate.state_row_table import MergeScratch, StateRowTable, state_row_table_of
 from engine.aggregate.table_insert import TableInsert
+from engine.closing import close_all
 from engine.errors import MemoryBudgetError
 from engine.iomanager.spill_space import SpillSpace
 from engine.memory.page_pool import PagePool
@@ -192,8 +193,8 @@ class StatePartitions:
         keys = list(range(len(self._layout.key_columns)))
         table.reset(level, expected_groups=kept.row_count)
         for states in kept:
-            feed = TableInsert(table, table.open(states.select(keys), states, binding))
-            while not feed.go_on():
+            insert = TableInsert(table, table.open(states.select(keys), states, binding))
+            while not insert.until_full():
                 folded += self._states(table)
                 table.reset(level)
         folded += self._states(table)
@@ -216,6 +217,4 @@ class StatePartitions:
 
     def close(self) -> None:
         """Give every page back; idempotent."""
-        for groups in self._groups.values():
-            groups.close()
-        self.rows.close()
+        close_all([*(groups.close for groups in self._groups.values()), self.rows.close])

@@ -1,19 +1,41 @@
 """TableInsert: the rows of one batch on their way into a group table that may be full.
 
-    feed = TableInsert(table, table.open(keys, arguments, binding))
-    while not feed.go_on():                     rows before feed.position are in, and the table is full
-        ...                                     make room: if feed.is_stuck the last room was not enough for one row
+    table = table_of(layout, pool, partition_count, separate_stores, force_spill)
+    insert = TableInsert(table, table.open(keys, arguments, binding))
+    while not insert.until_full():              rows before insert.position are in, and the table is full
+        ...                                     make room: if insert.is_stuck the last room was not enough for one row
 
 The row that found no room twice takes the reserved grant, which is there for one group at a time.
+
+Held by: tests/aggregate/test_hash_aggregate.py
 """
 
 from __future__ import annotations
 
+from engine.aggregate.aggregate_layout import AggregateLayout
+from engine.aggregate.aggregate_spec import FORCED_GROUPS
 from engine.aggregate.group_table import GroupInput, GroupTable
 from engine.errors import MemoryBudgetError
+from engine.memory.page_pool import PagePool
 
 _RESERVED_AFTER = 1
 _ENDS_AFTER = 2
+
+
+def table_of(
+    layout: AggregateLayout, pool: PagePool, partition_count: int, separate_stores: bool, force_spill: bool
+) -> GroupTable:
+    """Return an empty table for the groups of a layout. Raises: MemoryBudgetError."""
+    return GroupTable(
+        pool,
+        layout.key_schema,
+        layout.empty_states,
+        layout.operations,
+        layout.overflow_texts,
+        partition_count,
+        separate_stores,
+        FORCED_GROUPS if force_spill else 0,
+    )
 
 
 class TableInsert:
@@ -31,7 +53,7 @@ class TableInsert:
         """Whether the last step took no row."""
         return self._failures > 0
 
-    def go_on(self) -> bool:
+    def until_full(self) -> bool:
         """Put rows in until the table is full; return whether all are in.
 
         Raises: MemoryBudgetError: not even the reserved grant has memory for a group; DataError: a sum overflows.

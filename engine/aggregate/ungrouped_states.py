@@ -1,46 +1,36 @@
-"""Rows passed through as partial states, when grouping them first does not make them fewer.
+"""Rows as partial states, each a group of its own: where grouping them first does not make them fewer.
 
 A row alone is a group of one: its sum is the value in the state's type, its count 1 or 0, its min, max, first and last
 the value, its moments (1, value, 0).
 That is a handful of casts over whole columns, so a partial aggregate that does not reduce costs next to nothing.
+
+Held by: tests/aggregate/test_partial_aggregate.py
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import pyarrow as pa
 
-from engine.aggregate.functions import StateSpec
+from engine.aggregate.aggregate_layout import AggregateLayout
 from engine.aggregate.state_columns import moments_of_values
 from engine.errors import DataError
 from engine.records.arrow_functions import pc
 from engine.records.plain_scalars import scalar_of
 
 
-def ungrouped_states(
-    batch: pa.RecordBatch,
-    schema: pa.Schema,
-    key_columns: Sequence[int],
-    specs: Sequence[StateSpec],
-    columns: Sequence[int],
-    overflow_texts: Sequence[str],
-) -> pa.RecordBatch:
+def ungrouped_states(batch: pa.RecordBatch, layout: AggregateLayout, schema: pa.Schema) -> pa.RecordBatch:
     """Return a batch of the state schema with one row for each input row.
 
     Args:
         batch: rows as they came in, arguments of moments as float64.
+        layout: of the aggregate.
         schema: of the states, key columns first.
-        key_columns: where the keys are in the batch.
-        specs: the states, in order.
-        columns: for each state the input column it reads, -1: none.
-        overflow_texts: for each state what to say when a value does not fit its type.
 
     Raises:
         DataError: a value does not fit its state's type.
     """
-    arrays: list[pa.Array] = [batch.column(column) for column in key_columns]
-    for spec, column, text in zip(specs, columns, overflow_texts, strict=True):
+    arrays: list[pa.Array] = [batch.column(column) for column in layout.key_columns]
+    for spec, column, text in zip(layout.specs, layout.columns, layout.overflow_texts, strict=True):
         if spec.operation == "count_rows":
             arrays.append(pa.repeat(scalar_of(1), batch.num_rows))
         elif spec.operation == "count":

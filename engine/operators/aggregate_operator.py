@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from engine.aggregate.hash_aggregate import PASS_RATIO, PASS_RATIO_BEFORE_SORT, HashAggregate
+from engine.aggregate.aggregate_spec import PASS_RATIO, PASS_RATIO_BEFORE_SORT, AggregateSpec
+from engine.aggregate.hash_aggregate import HashAggregate
 from engine.expressions.schema_bridge import to_arrow_schema
 from engine.graph.operator_descriptor import HashAggregateOperator
 from engine.operators.operator import ChainedOperator, Output, TaskContext
@@ -24,18 +25,18 @@ class Aggregate(ChainedOperator):
         super().open(context, output)
         operator = self.descriptor.operator
         assert isinstance(operator, HashAggregateOperator)
-        self._aggregate: HashAggregate | None = HashAggregate(
+        spec = AggregateSpec(
             operator.phase,
             to_arrow_schema(self.descriptor.input_schemas[0]),
             operator.keys,
             operator.calls,
             to_arrow_schema(self.descriptor.output_schema),
-            context.page_pool(self.descriptor),
-            context.spill_space(self.descriptor),
             force_spill=context.force_spill,
             pass_ratio=PASS_RATIO_BEFORE_SORT if operator.is_sorted_next else PASS_RATIO,
-            value_owner=self._value_owner(context, operator.phase),
         )
+        pool, space = context.page_pool(self.descriptor), context.spill_space(self.descriptor)
+        owner = self._value_owner(context, operator.phase)
+        self._aggregate: HashAggregate | None = HashAggregate(spec, pool, space, owner)
         self.sieve = self._aggregate.sieve
 
     def _value_owner(self, context: TaskContext, phase: str) -> CountedValues | None:

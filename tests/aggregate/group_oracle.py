@@ -8,6 +8,7 @@ from fractions import Fraction
 
 import pyarrow as pa
 
+from engine.aggregate.aggregate_spec import AggregateSpec
 from engine.aggregate.functions import argument_column, result_schema, state_schema
 from engine.aggregate.hash_aggregate import HashAggregate
 from engine.graph.expression import AggregateCall, ColumnRef
@@ -123,7 +124,7 @@ def argument_types_of(table, calls):
 
 def aggregate(phase, table, keys, calls, output, pool, space, batch_rows=100, **options):
     """Run one phase; returns (output table, the closed aggregate)."""
-    operator = HashAggregate(phase, table.schema, keys, calls, output, pool, space, **options)
+    operator = HashAggregate(AggregateSpec(phase, table.schema, keys, calls, output, **options), pool, space)
     try:
         batches = []
         for batch in table.to_batches(max_chunksize=batch_rows):

@@ -45,7 +45,7 @@ def test_states_of_a_hundred_times_the_memory_are_written_twice_at_most(workshop
     assert taken > 60 * pages * 4096
     # A table that is full leaves some groups behind whose first row comes again.
     assert 0.5 * taken < operator.spilled_bytes <= 2.02 * taken
-    assert operator._space.spilled_bytes <= 2 * taken
+    assert operator._grouping._work.space.spilled_bytes <= 2 * taken
     assert len(final) == pc.count_distinct(keys).as_py()
     expected = table.group_by("key").aggregate([(argument_column(0), "max"), ([], "count_all")])
     expected = expected.select(["key", f"{argument_column(0)}_max", "count_all"]).rename_columns(final.column_names)

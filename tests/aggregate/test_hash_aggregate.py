@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from engine.aggregate.aggregate_spec import AggregateSpec
 from engine.aggregate.functions import result_schema, state_schema
 from engine.aggregate.hash_aggregate import HashAggregate
 from engine.errors import CorruptBlockError, SchemaError
@@ -171,7 +172,9 @@ def test_rows_without_columns_are_counted(workshop):
     rows = pa.record_batch({"a": [1, 2, 3]}).select([])
     output = pa.schema([("rows", pa.int64())])
     with workshop.operator(6) as (pool, space):
-        operator = HashAggregate("single", rows.schema, (), make_calls(["count_all"]), output, pool, space)
+        operator = HashAggregate(
+            AggregateSpec("single", rows.schema, (), make_calls(["count_all"]), output), pool, space
+        )
         for _ in range(2):
             operator.add_batch(rows)
         assert [batch.to_pylist() for batch in operator.finish()] == [[{"rows": 6}]]
@@ -242,23 +245,24 @@ def test_wrong_schemas_phases_and_functions_are_refused_before_memory_is_taken(w
     good = result_schema([schema.field(0)], calls, [pa.int64()])
     with workshop.operator(6) as (pool, space):
         with pytest.raises(ValueError, match="no phase 'whole'"):
-            HashAggregate("whole", schema, ("key",), calls, good, pool, space)
+            HashAggregate(AggregateSpec("whole", schema, ("key",), calls, good), pool, space)
         with pytest.raises(SchemaError, match="no column 'other'"):
-            HashAggregate("single", schema, ("other",), calls, good, pool, space)
+            HashAggregate(AggregateSpec("single", schema, ("other",), calls, good), pool, space)
         with pytest.raises(SchemaError, match="__arg0"):
-            HashAggregate("single", pa.schema([("key", pa.int64())]), ("key",), calls, good, pool, space)
+            HashAggregate(AggregateSpec("single", pa.schema([("key", pa.int64())]), ("key",), calls, good), pool, space)
         with pytest.raises(SchemaError, match="__state0_0"):
-            HashAggregate("final", schema, ("key",), calls, good, pool, space)
+            HashAggregate(AggregateSpec("final", schema, ("key",), calls, good), pool, space)
         with pytest.raises(SchemaError, match="gives columns of types"):
-            HashAggregate("single", schema, ("key",), calls, pa.schema([("key", pa.int64())]), pool, space)
+            HashAggregate(
+                AggregateSpec("single", schema, ("key",), calls, pa.schema([("key", pa.int64())])), pool, space
+            )
         with pytest.raises(SchemaError, match="median"):
-            HashAggregate("single", schema, ("key",), make_calls(["median"]), good, pool, space)
+            HashAggregate(AggregateSpec("single", schema, ("key",), make_calls(["median"]), good), pool, space)
         nested = pa.schema([("key", pa.list_(pa.int64())), ("__arg0", pa.int64())])
         with pytest.raises(SchemaError):
-            HashAggregate(
-                "single", nested, ("key",), calls, result_schema([nested.field(0)], calls, [pa.int64()]), pool, space
-            )
-        operator = HashAggregate("single", schema, ("key",), calls, good, pool, space)
+            output = result_schema([nested.field(0)], calls, [pa.int64()])
+            HashAggregate(AggregateSpec("single", nested, ("key",), calls, output), pool, space)
+        operator = HashAggregate(AggregateSpec("single", schema, ("key",), calls, good), pool, space)
         with pytest.raises(SchemaError, match="got a batch of"):
             operator.add_batch(pa.record_batch({"key": [1]}))
         operator.close()
@@ -269,7 +273,7 @@ def test_pages_of_rows_and_batches_mix(workshop):
     output = result_schema([table.schema.field("key")], calls, argument_types_of(table, calls))
     codec = RowCodec(table.schema)
     with workshop.operator(6) as (pool, space):
-        operator = HashAggregate("single", table.schema, ("key",), calls, output, pool, space)
+        operator = HashAggregate(AggregateSpec("single", table.schema, ("key",), calls, output), pool, space)
         for index, batch in enumerate(table.to_batches(max_chunksize=20)):
             rows = codec.to_rows(batch)
             segment = MemorySegment(len(rows) + 8)
@@ -308,7 +312,7 @@ def test_closing_early_returns_pages_and_files(workshop):
     output = result_schema([table.schema.field("key")], calls, argument_types_of(table, calls))
     for steps in range(3):
         with workshop.operator(8) as (pool, space):
-            operator = HashAggregate("single", table.schema, ("key",), calls, output, pool, space)
+            operator = HashAggregate(AggregateSpec("single", table.schema, ("key",), calls, output), pool, space)
             if steps > 0:
                 for batch in table.to_batches(max_chunksize=100):
                     operator.add_batch(batch)

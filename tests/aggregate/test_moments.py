@@ -74,7 +74,7 @@ def test_states_of_two_phases_merge(workshop, memory, force_spill):
 
 
 def test_rows_that_pass_through_are_states_of_one_value(workshop, monkeypatch):
-    monkeypatch.setattr("engine.aggregate.hash_aggregate.PASS_ROWS", 2000)
+    monkeypatch.setattr("engine.aggregate.pre_aggregation.PASS_ROWS", 2000)
     table = make(*TYPES["int64"], rows=4000, distinct=10**6, seed=5)
     keys = pa.array([key if key else index + 10**7 for index, key in enumerate(table["key"].to_pylist())])
     table = table.set_column(0, "key", keys)

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pytest
 
-from engine.aggregate import hash_aggregate
+from engine.aggregate import pre_aggregation
+from engine.aggregate.aggregate_spec import AggregateSpec
 from engine.aggregate.hash_aggregate import HashAggregate
 from engine.iomanager.spill_identity import SpillIdentity
 from engine.memory.manager import MemoryManager
@@ -107,7 +108,7 @@ def keys_table(rows, distinct, size):
 def test_batches_of_wide_keys_are_as_many_bytes_as_others(workshop, wide_from_100_bytes, phase):
     table = keys_table(6, 6, BATCH_BYTES_MAX // 2)
     with WideWorkshop(workshop).operator(60) as (pool, space):
-        operator = HashAggregate(phase, table.schema, ("key",), (), table.schema, pool, space)
+        operator = HashAggregate(AggregateSpec(phase, table.schema, ("key",), (), table.schema), pool, space)
         early = [batch for part in table.to_batches(1) for batch in operator.add_batch(part)]
         batches = [*early, *operator.finish()]
         operator.close()
@@ -118,7 +119,7 @@ def test_batches_of_wide_keys_are_as_many_bytes_as_others(workshop, wide_from_10
 def test_keys_that_repeat_are_put_aside_once(workshop, wide_from_100_bytes):
     table = keys_table(90, 3, 600)
     with WideWorkshop(workshop).operator(6) as (pool, space):
-        operator = HashAggregate("partial", table.schema, ("key",), (), table.schema, pool, space)
+        operator = HashAggregate(AggregateSpec("partial", table.schema, ("key",), (), table.schema), pool, space)
         assert not [batch for part in table.to_batches(10) for batch in operator.add_batch(part)]
         assert sum(batch.num_rows for batch in operator.finish()) == 3
         operator.close()
@@ -127,10 +128,10 @@ def test_keys_that_repeat_are_put_aside_once(workshop, wide_from_100_bytes):
 
 @pytest.mark.parametrize(("distinct", "aside"), [(100, 20), (4, 4)])
 def test_a_partial_passes_wide_keys_that_do_not_repeat(workshop, wide_from_100_bytes, monkeypatch, distinct, aside):
-    monkeypatch.setattr(hash_aggregate, "PASS_BYTES", 20 * 600)
+    monkeypatch.setattr(pre_aggregation, "PASS_BYTES", 20 * 600)
     table = keys_table(100, distinct, 600)
     with WideWorkshop(workshop).operator(60) as (pool, space):
-        operator = HashAggregate("partial", table.schema, ("key",), (), table.schema, pool, space)
+        operator = HashAggregate(AggregateSpec("partial", table.schema, ("key",), (), table.schema), pool, space)
         early = [batch for part in table.to_batches(10) for batch in operator.add_batch(part)]
         rows = [row for batch in (*early, *operator.finish()) for row in batch.column(0).to_pylist()]
         operator.close()

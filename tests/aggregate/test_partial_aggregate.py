@@ -4,7 +4,8 @@ import random
 
 import pyarrow as pa
 
-from engine.aggregate import hash_aggregate
+from engine.aggregate import pre_aggregation
+from engine.aggregate.aggregate_spec import AggregateSpec
 from engine.aggregate.functions import state_schema
 from engine.aggregate.hash_aggregate import HashAggregate
 from tests.aggregate.group_oracle import (
@@ -19,7 +20,7 @@ from tests.aggregate.group_oracle import (
 
 
 def test_a_partial_that_does_not_reduce_passes_rows_through(workshop, monkeypatch):
-    monkeypatch.setattr(hash_aggregate, "PASS_ROWS", 200)
+    monkeypatch.setattr(pre_aggregation, "PASS_ROWS", 200)
     for value_type in ("int8", "uint64", "float", "decimal", "string"):
         table, calls = make_table(value_type, value_type, 50, 40)
         rng = random.Random(2)
@@ -36,13 +37,13 @@ def test_a_partial_that_does_not_reduce_passes_rows_through(workshop, monkeypatc
 
 def test_a_partial_that_passes_rows_through_empties_its_table_once(workshop, monkeypatch):
     """Its directory may be of megabytes, and a batch of kilobytes."""
-    scan, scans = hash_aggregate.GroupScan, []
-    monkeypatch.setattr(hash_aggregate, "GroupScan", lambda *arguments: scans.append(arguments) or scan(*arguments))
-    monkeypatch.setattr(hash_aggregate, "PASS_ROWS", 200)
+    scan, scans = pre_aggregation.GroupScan, []
+    monkeypatch.setattr(pre_aggregation, "GroupScan", lambda *arguments: scans.append(arguments) or scan(*arguments))
+    monkeypatch.setattr(pre_aggregation, "PASS_ROWS", 200)
     table, calls = make_table("int64", "int64", 3000, 3000)
     states = state_schema([table.schema.field("key")], calls, argument_types_of(table, calls))
     with workshop.operator(200) as (pool, space):
-        operator = HashAggregate("partial", table.schema, ("key",), calls, states, pool, space)
+        operator = HashAggregate(AggregateSpec("partial", table.schema, ("key",), calls, states), pool, space)
         given = sum(batch.num_rows for part in table.to_batches(100) for batch in operator.add_batch(part))
         assert given == operator.group_count > 0.9 * table.num_rows
         assert len(scans) == 1
@@ -50,7 +51,7 @@ def test_a_partial_that_passes_rows_through_empties_its_table_once(workshop, mon
 
 
 def test_a_partial_that_reduces_keeps_on_grouping(workshop, monkeypatch):
-    monkeypatch.setattr(hash_aggregate, "PASS_ROWS", 200)
+    monkeypatch.setattr(pre_aggregation, "PASS_ROWS", 200)
     table, calls = make_table("int64", "int64", 3000, 30)
     _, _, partial = two_phases(workshop, 100, table, ("key",), calls)
     assert partial.num_rows == 31
@@ -60,7 +61,7 @@ def test_a_full_partial_gives_out_states_and_writes_no_file(workshop):
     table, calls = make_table("int64", "string", 3000, 700)
     states = state_schema([table.schema.field("key")], calls, argument_types_of(table, calls))
     with workshop.operator(6) as (pool, space):
-        operator = HashAggregate("partial", table.schema, ("key",), calls, states, pool, space)
+        operator = HashAggregate(AggregateSpec("partial", table.schema, ("key",), calls, states), pool, space)
         early = sum(batch.num_rows for part in table.to_batches(500) for batch in operator.add_batch(part))
         late = sum(batch.num_rows for batch in operator.finish())
         operator.close()

@@ -3,6 +3,7 @@
 import pyarrow as pa
 import pytest
 
+from engine.aggregate.aggregate_spec import AggregateSpec
 from engine.aggregate.functions import result_schema, state_schema
 from engine.aggregate.hash_aggregate import HashAggregate
 from engine.aggregate.partition_sieve import PartitionSieve
@@ -30,7 +31,7 @@ def add_pages(final, states):
 @pytest.mark.parametrize("repeats", [1, 6])
 def test_what_repeats_later_is_folded_in_memory(workshop, monkeypatch, repeats):
     """Groups outgrow the caches (said to be tiny) while there is room; they repeat, or not, when pages are full."""
-    monkeypatch.setattr("engine.aggregate.hash_aggregate.PART_GROUPS", 64)
+    monkeypatch.setattr("engine.aggregate.grouping_phase.CACHED_GROUPS", 64)
     table, calls = make_table("int64", "int64", 6000, 10, null_share=0.05)
     keys = [*range(700), *(700 + index % (5300 // repeats) if repeats == 1 else index % 700 for index in range(5300))]
     table = table.set_column(0, "key", pa.array(keys, pa.int64()))
@@ -39,9 +40,10 @@ def test_what_repeats_later_is_folded_in_memory(workshop, monkeypatch, repeats):
     with workshop.operator(6) as (pool, space):
         states, _ = aggregate("partial", table, ("key",), calls, states_of, pool, space, 100)
     with workshop.operator(130) as (pool, space):
-        final = HashAggregate("final", states_of, ("key",), calls, result_schema(fields, calls, types), pool, space)
+        output = result_schema(fields, calls, types)
+        final = HashAggregate(AggregateSpec("final", states_of, ("key",), calls, output), pool, space)
         add_pages(final, states)
-        result = pa.Table.from_batches(final.finish(), result_schema(fields, calls, types))
+        result = pa.Table.from_batches(final.finish(), output)
         assert final.sieve.row_count > states.num_rows // 2
         assert (final.spilled_bytes > 0) == (repeats == 1)
         final.close()
@@ -59,11 +61,10 @@ def test_pages_group_like_batches(workshop, key_type, value_type, force_spill):
     with workshop.operator(6) as (pool, space):
         states, _ = aggregate("partial", table, ("key",), calls, states_of, pool, space, 100)
     with workshop.operator(66) as (pool, space):
-        final = HashAggregate(
-            "final", states_of, ("key",), calls, result_schema(fields, calls, types), pool, space, force_spill
-        )
+        output = result_schema(fields, calls, types)
+        final = HashAggregate(AggregateSpec("final", states_of, ("key",), calls, output, force_spill), pool, space)
         add_pages(final, states)
-        result = pa.Table.from_batches(final.finish(), result_schema(fields, calls, types))
+        result = pa.Table.from_batches(final.finish(), output)
         assert 0 < final.sieve.row_count < states.num_rows
         assert final.sieve.row_count + final.rows_in == states.num_rows
         assert final.spilled_bytes > 0
@@ -109,7 +110,7 @@ def test_only_a_final_phase_gets_states(workshop):
     table, calls = make_table("int64", "int64", 10, 10)
     with workshop.operator(16) as (pool, space):
         output = result_schema([table.schema.field("key")], calls, argument_types_of(table, calls))
-        single = HashAggregate("single", table.schema, ("key",), calls, output, pool, space)
+        single = HashAggregate(AggregateSpec("single", table.schema, ("key",), calls, output), pool, space)
         assert single.sieve is None
         single.close()
 

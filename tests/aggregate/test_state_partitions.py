@@ -193,7 +193,7 @@ def test_a_sum_that_overflows_where_rows_are_merged_leaves_nothing(workshop):
 @pytest.mark.parametrize("pages", [200, 300, 2000])
 @pytest.mark.parametrize("distinct", [400, 8000])
 def test_groups_of_rows_that_were_merged_as_they_came(workshop, monkeypatch, phases, pages, distinct):
-    monkeypatch.setattr("engine.aggregate.hash_aggregate.PART_GROUPS", 64)
+    monkeypatch.setattr("engine.aggregate.grouping_phase.CACHED_GROUPS", 64)
     merged = []
     monkeypatch.setattr(StatePartitions, "_merge_partitions", _counting(StatePartitions._merge_partitions, merged))
     table, calls = make_table("int64", "int64", 9000, distinct, null_share=0.05)

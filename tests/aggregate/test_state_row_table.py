@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 from engine.aggregate.aggregate_layout import aggregate_layout
+from engine.aggregate.aggregate_spec import AggregateSpec
 from engine.aggregate.functions import result_schema, state_schema
 from engine.aggregate.hash_aggregate import HashAggregate
 from engine.aggregate.partition_files import PartitionFiles
@@ -235,7 +236,7 @@ def test_other_keys_and_rows_are_not_taken(workshop, types):
 @pytest.mark.parametrize("force_spill", [False, True])
 def test_an_aggregate_gives_results_of_such_groups(workshop, monkeypatch, value_type, pages, force_spill):
     """Averages, sums and the rest, from partitions in memory and from files."""
-    monkeypatch.setattr("engine.aggregate.hash_aggregate.PART_GROUPS", 64)
+    monkeypatch.setattr("engine.aggregate.grouping_phase.CACHED_GROUPS", 64)
     found = note_results(monkeypatch, PartitionMerger, "groups_of")
     table, calls = make_table("int64", value_type, 3500, 3000, null_share=0.05)
     fields, types = [table.schema.field("key")], argument_types_of(table, calls)
@@ -244,7 +245,7 @@ def test_an_aggregate_gives_results_of_such_groups(workshop, monkeypatch, value_
     with workshop.operator(6) as (pool, space):
         states, _ = aggregate("partial", table, ("key",), calls, states_of, pool, space, 100)
     with workshop.operator(pages) as (pool, space):
-        final = HashAggregate("final", states_of, ("key",), calls, results_of, pool, space, force_spill)
+        final = HashAggregate(AggregateSpec("final", states_of, ("key",), calls, results_of, force_spill), pool, space)
         for batch in states.to_batches(max_chunksize=100):
             assert list(final.add_batch(batch)) == []
         result = pa.Table.from_batches(final.finish(), results_of)

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from engine.aggregate.aggregate_spec import AggregateSpec
 from engine.aggregate.functions import result_schema
 from engine.aggregate.hash_aggregate import HashAggregate
 from engine.exchange.key_selector import HashSelector
@@ -118,7 +119,7 @@ def _aggregate_figures(table: pa.Table, pool: PagePool, space: SpillSpace) -> Fi
         keys = pa.compute.bit_wise_and(table["key"], 1023) if groups == 1000 else table["key"]
         rows = pa.table({"key": keys, "__arg1": table["amount"]}).combine_chunks()
         schema = result_schema([rows.schema.field("key")], _CALLS, [None, pa.int64()])
-        aggregate = HashAggregate("single", rows.schema, ("key",), _CALLS, schema, pool, space)
+        aggregate = HashAggregate(AggregateSpec("single", rows.schema, ("key",), _CALLS, schema), pool, space)
         batches = rows.to_batches(_BATCH_ROWS)
         add, give = _timed(
             rows.num_rows,

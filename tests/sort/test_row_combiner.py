@@ -46,12 +46,7 @@ class Groups:
             name = table.schema.names[column]
             table = table.set_column(column, name, table.column(column).cast(pa.float64(), safe=False))
         self.states = pa.Table.from_batches(
-            [
-                ungrouped_states(
-                    batch, self.schema, layout.key_columns, layout.specs, layout.columns, layout.overflow_texts
-                )
-                for batch in table.to_batches(max_chunksize=100)
-            ],
+            [ungrouped_states(batch, layout, self.schema) for batch in table.to_batches(max_chunksize=100)],
             self.schema,
         )
 

@@ -1,0 +1,149 @@
+"""AggregateWorkspace: what the levels of one final or single aggregate work with, one after the other.
+
+    work = AggregateWorkspace(spec, layout, pool, space)        takes two pages of the pool
+    work.insert(batch, form)                    a batch on its way into the table
+    work.scan(store, partition)                 groups of the table as states
+    work.results(store, partition)              and as results, which are counted
+    work.queue(kept, level)                     partitions that are over: they wait for the next level
+    work.close()
+
+    table ── groups of the level ──► files (one writer for each partition) ──┐
+                                                                             ├──► waiting: Source, Source, ...
+    partitions of rows that stayed in memory ────────────────────────────────┘
+
+An input form says how a batch is read: rows of the input, or states that the aggregate itself wrote.
+
+Invariants: table and one page are in the pool; each open partition file has one block in memory of its writer.
+
+Held by: tests/aggregate/test_hash_aggregate.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from engine.aggregate.aggregate_layout import AggregateLayout
+from engine.aggregate.aggregate_spec import FORCED_GROUPS, AggregateSpec
+from engine.aggregate.aggregate_state import AggregateProgress
+from engine.aggregate.file_passes import FilePasses
+from engine.aggregate.group_table import StateBinding
+from engine.aggregate.partition_files import (
+    BLOCK_SIZE_MIN,
+    PARTITION_PAGES_MIN,
+    PartitionFiles,
+    partitions_of_memory,
+)
+from engine.aggregate.partition_merger import PartitionMerger
+from engine.aggregate.row_partitions import KeptRows
+from engine.aggregate.state_columns import GroupScan
+from engine.aggregate.state_rows import StateRows
+from engine.aggregate.table_insert import TableInsert, table_of
+from engine.closing import close_all
+from engine.iomanager.spill_file import SpillFile
+from engine.iomanager.spill_space import SpillSpace
+from engine.memory.page_pool import PagePool
+from engine.memory.value_stores import ValueOwner
+from engine.records.batch_limits import BATCH_BYTES_MAX, BATCH_ROWS_MAX
+
+#: every store, every partition
+ALL = -1
+
+
+class InputForm(NamedTuple):
+    """How batches are read: where their keys are, and which column each state reads."""
+
+    key_columns: list[int]
+    binding: StateBinding
+
+
+class Source(NamedTuple):
+    """States of one partition that are to be grouped, and the level on which."""
+
+    states: SpillFile | KeptRows
+    level: int
+
+
+class AggregateWorkspace:
+    """Args: spec: its schemas are plain; layout: of the spec; value_owner: of wide values of the table."""
+
+    def __init__(
+        self, spec: AggregateSpec, layout: AggregateLayout, pool: PagePool, space: SpillSpace, value_owner: ValueOwner
+    ) -> None:
+        """Take the pages. Raises: MemoryBudgetError."""
+        self.spec, self.layout, self.pool, self.space = spec, layout, pool, space
+        self.progress = AggregateProgress()
+        self.memory_bytes = pool.page_limit * pool.page_size
+        self.partition_count, block_size = partitions_of_memory(pool.page_limit, pool.page_size)
+        self.files = PartitionFiles(space, block_size)
+        #: states of partitions that are over, the next one last
+        self.waiting: list[Source] = []
+        #: groups given out so far; bytes of files that are finished
+        self.group_count, self._finished_bytes = 0, 0
+        key_count = len(spec.keys)
+        separate_stores = pool.page_limit >= PARTITION_PAGES_MIN * self.partition_count
+        self.table = table_of(layout, pool, self.partition_count, separate_stores, spec.force_spill)
+        try:
+            self.state_rows = StateRows(layout.state_schema, key_count, pool)
+        except BaseException:
+            self.table.close()
+            raise
+        self.table.keep_outside(value_owner)
+        self.state_rows.keep_outside(space)
+        self.rows = InputForm(layout.key_columns, self.table.bind(layout.operations, layout.columns))
+        merging = self.table.bind(layout.merge_operations, layout.merge_columns)
+        self.states = InputForm(list(range(key_count)), merging)
+        self.merger = PartitionMerger(layout, spec.output_schema, pool, FORCED_GROUPS if spec.force_spill else 0)
+        table_bytes = FORCED_GROUPS * self.merger.row_size if spec.force_spill else self.memory_bytes
+        self.passes = FilePasses(self.table, self.state_rows, merging, key_count, table_bytes)
+
+    @property
+    def spilled_bytes(self) -> int:
+        """Bytes of states written to files so far, before compression."""
+        return self._finished_bytes + self.files.raw_bytes
+
+    def insert(self, batch: pa.RecordBatch, form: InputForm) -> TableInsert:
+        """Return what puts the rows of a batch into the table."""
+        return TableInsert(self.table, self.table.open(batch.select(form.key_columns), batch, form.binding))
+
+    def scan(self, store: int = ALL, partition: int = ALL) -> GroupScan:
+        """Return the groups of a store as states."""
+        return self._scan(store, partition, self.layout.state_schema, self.layout.states)
+
+    def results(self, store: int = ALL, partition: int = ALL) -> Iterator[pa.RecordBatch]:
+        """Yield the groups of a store as results."""
+        for batch in self._scan(store, partition, self.spec.output_schema, self.layout.results):
+            self.group_count += batch.num_rows
+            yield batch
+
+    def _scan(self, store: int, partition: int, schema: pa.Schema, columns: list[tuple[int, int]]) -> GroupScan:
+        batch_bytes = min(max(self.memory_bytes // 4, BLOCK_SIZE_MIN), BATCH_BYTES_MAX)
+        partition = partition if self.table.store_count == 1 else ALL
+        return GroupScan(self.table, store, partition, schema, columns, BATCH_ROWS_MAX, batch_bytes)
+
+    def empty_table(self) -> None:
+        """Drop all groups; the table is reset before it takes others."""
+        self.table.drop(list(range(self.table.store_count)), go_on=False)
+
+    def queue(self, kept: list[KeptRows], level: int) -> None:
+        """Let partitions wait for a level: those that were kept in memory, which come first, and those in files."""
+        behind = len(self.waiting)
+        self.waiting += [Source(rows, level) for rows in kept]
+        files = self.files.finish()
+        self._finished_bytes += sum(file.raw_bytes for file in files)
+        self.waiting[behind:behind] = [Source(file, level) for file in files]
+
+    def close(self) -> None:
+        """Give every page back and delete every file; idempotent."""
+        waiting, self.waiting = self.waiting, []
+        close_all(
+            [
+                self.table.close,
+                self.state_rows.close,
+                self.merger.close,
+                self.files.discard,
+                *(source.states.delete for source in waiting),
+            ]
+        )

@@ -1,0 +1,155 @@
+"""FullAggregation: the final and the single phase, in which each group comes out once, in more groups than fit.
+
+    grouping = FullAggregation(spec, layout, pool, space, value_owner, sieve)
+    grouping.add(batch)                         gives out nothing yet
+    for results in grouping.finish(): ...
+    grouping.close()
+
+    input ──► level 0 (``aggregation_level``) ─┬──► results of partitions that are all in memory
+                                               └──► sources that wait: partitions in files, or kept in memory as rows
+                                                     │
+              one source after the other:            ▼
+              its groups are found among its rows (``partition_merger``), or
+              it is read several times over, and nothing is written (``file_passes``), or
+              it is a level of its own, one deeper ──► results, and sources again
+              deeper than level_max: the table is frozen. Groups in it take what is theirs, all other states go to one
+              more file, which the next pass reads. A pass completes at least one group, so this ends.
+
+States of one group merge whenever they meet, and they meet in the order in which their rows came: files are written and
+read in order.
+
+Invariants: no state is in a file that is still to be read and in a result. Nothing is written more than twice, for
+inputs up to some thousand times the memory.
+
+Source: Graefe, "Query evaluation techniques for large databases" (1993), hybrid hashing; Flink's HashAgg with
+BytesHashMap falls back to sorting where we recurse.
+
+Held by: tests/aggregate/test_hash_aggregate.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import pyarrow as pa
+
+from engine.aggregate.aggregate_layout import AggregateLayout, result_of_nothing
+from engine.aggregate.aggregate_spec import AggregateSpec
+from engine.aggregate.aggregate_state import AggregateState
+from engine.aggregate.aggregate_workspace import AggregateWorkspace, Source
+from engine.aggregate.aggregation_level import AggregationLevel
+from engine.aggregate.partition_sieve import PartitionSieve
+from engine.closing import close_all
+from engine.iomanager.spill_file import SpillFile
+from engine.iomanager.spill_space import SpillSpace
+from engine.memory.page_pool import PagePool
+from engine.memory.value_stores import ValueOwner
+from engine.records.row_codec import RowCodec
+
+
+class FullAggregation:
+    """Args: spec: its schemas are plain; layout: of the spec; value_owner: of wide values of the table."""
+
+    def __init__(
+        self, spec: AggregateSpec, layout: AggregateLayout, pool: PagePool, space: SpillSpace, value_owner: ValueOwner
+    ) -> None:
+        """Take two pages of the pool. Raises: MemoryBudgetError."""
+        #: takes states as rows, where they come as such: final only
+        self.sieve = PartitionSieve(RowCodec(spec.input_schema)) if _comes_as_states(spec, layout) else None
+        self._work = AggregateWorkspace(spec, layout, pool, space, value_owner)
+        self._level = AggregationLevel(self._work, 0, self.sieve)
+
+    @property
+    def state(self) -> AggregateState:
+        """All but PASSING_THROUGH."""
+        return self._work.progress.state
+
+    @property
+    def group_count(self) -> int:
+        """Groups given out so far."""
+        return self._work.group_count
+
+    @property
+    def spilled_bytes(self) -> int:
+        """Bytes of states written to files so far, before compression."""
+        return self._work.spilled_bytes
+
+    def add(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Take rows of the input; nothing is given out. Raises: DataError, SpillError."""
+        self._level.add(batch, self._work.rows)
+        return iter(())
+
+    def finish(self) -> Iterator[pa.RecordBatch]:
+        """Yield the results. Without keys at least one row. Raises: as add, also CorruptBlockError."""
+        work = self._work
+        yield from self._level.finish()
+        while work.waiting:
+            source = work.waiting.pop()
+            try:
+                yield from self._results_of(source)
+            finally:
+                source.states.delete()
+        if work.group_count == 0 and not work.spec.keys:
+            work.group_count = 1
+            yield result_of_nothing(work.layout, work.spec.output_schema)
+
+    def _results_of(self, source: Source) -> Iterator[pa.RecordBatch]:
+        """Group the states of a source: among themselves, or by means of the empty table."""
+        work, (states, level) = self._work, source
+        groups = work.merger.groups_of(states)
+        if groups is not None:
+            work.group_count += groups.row_count
+            yield from work.merger.results_of(groups)
+            return
+        level_max = work.spec.level_max
+        if isinstance(states, SpillFile) and level <= level_max and work.passes.pay(states, level):
+            for part in work.passes.of(states, level):
+                yield from work.results() if part is None else self._frozen(part.read(work.state_rows))
+            work.table.reset(level)
+            return
+        batches = work.state_rows.read(states.reader()) if isinstance(states, SpillFile) else states
+        if level > level_max:
+            yield from self._frozen(batches)
+            return
+        work.table.reset(level, expected_groups=work.merger.groups_expected(states))
+        self._level = AggregationLevel(work, level)
+        for batch in batches:
+            self._level.add(batch, work.states)
+        work.merger.groups_per_row = self._level.groups_per_row
+        yield from self._level.finish()
+
+    def _frozen(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Complete the groups that find room; all other states go to a file, with which the same is done."""
+        work, level = self._work, self._work.spec.level_max + 1
+        work.table.reset(level, frozen=True)
+        for states in batches:
+            self._add_frozen(states)
+        yield from work.results()
+        work.table.reset(level)
+        work.queue([], level)
+
+    def _add_frozen(self, states: pa.RecordBatch) -> None:
+        """Merge states into groups that are in the table or find room; write all others to the next pass's file."""
+        work = self._work
+        opened = work.table.open(states.select(work.states.key_columns), states, work.states.binding)
+        position = 0
+        while position < states.num_rows:
+            position = work.table.add(opened, position, False)
+            if position < states.num_rows:
+                work.table.seal()
+                work.state_rows.write(states.slice(position, 1), work.files.writer(0))
+                position += 1
+
+    def close(self) -> None:
+        """Give every page back and delete every file; idempotent, in every state."""
+        self._work.progress.enter(AggregateState.CLOSED)
+        close_all([self._level.close, self._work.close])
+
+
+def _comes_as_states(spec: AggregateSpec, layout: AggregateLayout) -> bool:
+    """Whether rows of the input are what rows of states are."""
+    return (
+        spec.phase == "final"
+        and spec.input_schema.types == layout.state_schema.types
+        and [*layout.key_columns, *layout.columns] == list(range(len(spec.input_schema)))
+    )

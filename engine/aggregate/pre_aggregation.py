@@ -1,0 +1,119 @@
+"""PreAggregation: the partial phase, which makes rows fewer before they cross an exchange.
+
+    grouping = PreAggregation(spec, layout, pool, space, value_owner)
+    for states in grouping.add(batch): ...      all groups, when the table is full
+    for states in grouping.finish(): ...        the rest
+    grouping.close()
+
+It writes no file: a group may come out several times, and the final phase merges its states. Where more than
+pass_ratio of PASS_ROWS rows were new groups, it stops grouping and gives each row out as a group of its own
+(``ungrouped_states``).
+
+Very wide keys and values lie beside the table, in a file: with the job where rows that it sends may refer to them, so
+that they are written once for both phases; else with the operator, until it passes rows through.
+
+Source: adaptive partial aggregation in Spark and Velox; Larson, "Data reduction by partial preaggregation" (2002).
+
+Held by: tests/aggregate/test_partial_aggregate.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+
+import pyarrow as pa
+
+from engine.aggregate.aggregate_layout import AggregateLayout
+from engine.aggregate.aggregate_spec import AggregateSpec
+from engine.aggregate.aggregate_state import AggregateProgress, AggregateState
+from engine.aggregate.state_columns import GroupScan
+from engine.aggregate.table_insert import TableInsert, table_of
+from engine.aggregate.ungrouped_states import ungrouped_states
+from engine.iomanager.spill_space import SpillSpace
+from engine.memory.page_pool import PagePool
+from engine.memory.value_stores import ValueOwner
+from engine.records.batch_limits import BATCH_BYTES_MAX, BATCH_ROWS_MAX
+
+#: rows after which grouping is looked at
+PASS_ROWS = 131072
+#: or PASS_ROWS_WIDE of them, whose values have put so many bytes aside that only this table reads
+PASS_BYTES = 64 << 20
+PASS_ROWS_WIDE = 8
+
+
+class PreAggregation:
+    """Args: spec: its schemas are plain; layout: of the spec; value_owner: of wide values of the table."""
+
+    #: it writes no file, and takes no rows before they are decoded
+    spilled_bytes, sieve = 0, None
+
+    def __init__(
+        self, spec: AggregateSpec, layout: AggregateLayout, pool: PagePool, space: SpillSpace, value_owner: ValueOwner
+    ) -> None:
+        """Take a page of the pool. Raises: MemoryBudgetError."""
+        self._spec, self._layout, self._space = spec, layout, space
+        self._table = table_of(layout, pool, 1, separate_stores=False, force_spill=spec.force_spill)
+        self._table.keep_outside(value_owner)
+        self._binding = self._table.bind(layout.operations, layout.columns)
+        self._progress = AggregateProgress()
+        #: states given out so far
+        self.group_count = 0
+        self._rows_in = 0
+        #: rows, groups made and bytes put aside at the last look
+        self._last_look = (0, 0, 0)
+
+    @property
+    def state(self) -> AggregateState:
+        """GROUPING, PASSING_THROUGH, EMITTING or CLOSED."""
+        return self._progress.state
+
+    def add(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Take rows; the iterator does the work, and must be read to its end. Raises: DataError: a sum overflows."""
+        if self.state is AggregateState.GROUPING:
+            batch = yield from self._group(batch)
+        if self.state is AggregateState.PASSING_THROUGH:
+            if self._table.group_count > 0:  # once: to empty a large table takes as long as to pass a batch
+                yield from self._give_out()
+            if batch.num_rows > 0:
+                self.group_count += batch.num_rows
+                yield ungrouped_states(batch, self._layout, self._spec.output_schema)
+
+    def _group(self, batch: pa.RecordBatch) -> Generator[pa.RecordBatch, None, pa.RecordBatch]:
+        """Put rows into the table, which is given out when it is full; return those that are to be passed through."""
+        opened = self._table.open(batch.select(self._layout.key_columns), batch, self._binding)
+        insert, is_whole = TableInsert(self._table, opened), False
+        while not is_whole and self.state is AggregateState.GROUPING:
+            is_whole = insert.until_full()
+            if not is_whole:
+                yield from self._give_out()
+            self._check_reduction(self._rows_in + insert.position)
+        self._rows_in += insert.position
+        return batch.slice(insert.position)
+
+    def _check_reduction(self, rows: int) -> None:
+        """Stop grouping where, since the last look, it has not made rows fewer. Without keys it always does."""
+        rows_before, groups_before, bytes_before = self._last_look
+        looked_at, aside = rows - rows_before, self._space.spilled_bytes
+        if looked_at >= PASS_ROWS or (looked_at >= PASS_ROWS_WIDE and aside - bytes_before >= PASS_BYTES):
+            groups = self._table.groups_made - groups_before
+            if self._layout.key_columns and groups > self._spec.pass_ratio * looked_at:
+                self._progress.enter(AggregateState.PASSING_THROUGH)
+            self._last_look = (rows, self._table.groups_made, aside)
+
+    def _give_out(self) -> Iterator[pa.RecordBatch]:
+        """Yield all groups as states, and empty the table."""
+        schema, columns = self._spec.output_schema, self._layout.states
+        for states in GroupScan(self._table, 0, -1, schema, columns, BATCH_ROWS_MAX, BATCH_BYTES_MAX):
+            self.group_count += states.num_rows
+            yield states
+        self._table.drop([0])
+
+    def finish(self) -> Iterator[pa.RecordBatch]:
+        """Yield the groups that have not been given out."""
+        self._progress.enter(AggregateState.EMITTING)
+        yield from self._give_out()
+
+    def close(self) -> None:
+        """Give every page back; idempotent."""
+        self._progress.enter(AggregateState.CLOSED)
+        self._table.close()

@@ -131,11 +131,10 @@ class Environment:
         out smoothly.
         """
         # Sources that a script does not read are not loaded.
+        from engine.csv.options import CsvOptions  # noqa: PLC0415
         from engine.csv.source import csv_source  # noqa: PLC0415
 
-        source = csv_source(
-            path,
-            schema,
+        options = CsvOptions(
             header=header,
             delimiter=delimiter,
             quote=quote,
@@ -143,8 +142,8 @@ class Environment:
             on_bad_row=on_bad_row,
             encoding=encoding,
             bad_rows_path=bad_rows_path,
-            parallelism=self.parallelism,
         )
+        source = csv_source(path, schema, options, self.parallelism)
         return self._source(*source, rate_limit)
 
     def read_parquet(self, path: Paths, rate_limit: float | None = None) -> DataSet:

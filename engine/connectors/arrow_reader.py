@@ -1,4 +1,7 @@
-"""ArrowReader: a task's record batches of Arrow IPC data, inline in the plan or in files."""
+"""ArrowReader: a task's record batches of Arrow IPC data, inline in the plan or in files.
+
+Held by: tests/connectors/test_columnar_sources.py
+"""
 
 from __future__ import annotations
 

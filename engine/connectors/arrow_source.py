@@ -6,6 +6,8 @@ Anything with the Arrow C stream (or array, or a pandas frame's) interface is re
 travel inside the plan as the bytes of an Arrow IPC file; more is spooled to such a file in ``folder`` (the
 Environment's own temporary one), in batches of BATCH_ROWS_MAX rows, so that subtasks can share it. A file and not a
 stream: each split is found without reading those before it.
+
+Held by: tests/connectors/test_columnar_sources.py
 """
 
 from __future__ import annotations

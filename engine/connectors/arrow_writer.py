@@ -1,4 +1,7 @@
-"""ArrowWriter: batches as an Arrow IPC file, for results that the client collects."""
+"""ArrowWriter: batches as an Arrow IPC file, for results that the client collects.
+
+Held by: tests/api/test_environment.py
+"""
 
 from __future__ import annotations
 

@@ -6,6 +6,8 @@ A join by ``upper(code)`` or by a CASE has heavy keys that no statistics of colu
 source: column chunks from all of a Parquet file (``parquet_keys``), blocks from all of a CSV file, batches of Arrow
 data. None: nothing can be known, be it that the columns are too wide or that a value makes the expression fail, of
 which the job will tell.
+
+Held by: tests/api/test_computed_key_samples.py
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""DiscardWriter: takes rows and keeps none, for jobs that are run to be measured. Its file is empty."""
+"""DiscardWriter: takes rows and keeps none, for jobs that are run to be measured. Its file is empty.
+
+Held by: tests/connectors/test_sinks.py
+"""
 
 from __future__ import annotations
 

@@ -15,6 +15,7 @@ column, and reports and journals hold them until the job ends.
 The same parts give the same bytes: whoever publishes a decision again writes the same manifest.
 
 Source: Ertl, New cardinality estimation algorithms for HyperLogLog sketches (2017).
+Held by: tests/connectors/test_records_writer.py
 """
 
 from __future__ import annotations

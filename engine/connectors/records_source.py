@@ -3,6 +3,8 @@
     records_source(folder) -> (ParquetSource, SourceStatistics, pa.Schema)
 
 What the manifest knows (rows, minima, heavy keys of all rows) wins over what a sample would say.
+
+Held by: tests/connectors/test_records_writer.py
 """
 
 from __future__ import annotations

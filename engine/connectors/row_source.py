@@ -1,6 +1,8 @@
 """Python rows as an Arrow table: tuples, dicts or rows, with errors that name row and column.
 
 rows_to_table(rows, schema) -> pa.Table
+
+Held by: tests/connectors/test_columnar_sources.py
 """
 
 from __future__ import annotations

@@ -6,6 +6,8 @@
         .abort()                                           instead of finish: removes the file; idempotent
 
 The path is a staged file of one attempt; what becomes of it is not decided here. Used by one task thread.
+
+Held by: tests/connectors/test_sinks.py
 """
 
 from __future__ import annotations

@@ -6,6 +6,8 @@
 
 A reader reads the splits it was given, one after the other; the columns of its batches are the spec's ``columns``.
 ``new_space``: where it may put aside what does not fit into memory. Used by one task thread.
+
+Held by: tests/connectors/test_sinks.py
 """
 
 from __future__ import annotations

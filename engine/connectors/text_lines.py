@@ -4,6 +4,8 @@
 
 A line ends with LF or CR LF, which are not part of it; a CR alone is. After the last line end nothing more begins:
 text that ends with one has no empty line behind it.
+
+Held by: tests/connectors/test_text.py
 """
 
 from __future__ import annotations

@@ -4,6 +4,8 @@
 
 One column ``line``, string. Splits are cut by size alone, wherever that falls: ``text_reader`` reads a line in the
 split in which it begins.
+
+Held by: tests/connectors/test_text.py
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 client, when the plan is built         task, when the job runs
 source.py  sample.py  splits.py        reader.py  parse.py  columns.pyx        writer.py  row_format.pyx
 
-dialect.py         delimiter and quote
+options.py         what read_csv is told; dialect.py: delimiter and quote
 encoding.py        other encodings than UTF-8
 inference.py       types of a file without a schema
 advice.py          warnings: another delimiter, a header, another encoding

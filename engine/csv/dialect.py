@@ -1,4 +1,7 @@
-"""How a CSV file is written down: delimiter and quote, checked once, and Arrow's options for them."""
+"""How a CSV file is written down: delimiter and quote, checked once, and Arrow's options for them.
+
+Held by: tests/csv/test_source.py
+"""
 
 from __future__ import annotations
 

@@ -8,6 +8,8 @@ Records, fields and splits are found in the bytes of the file, so delimiter, quo
 they are in ASCII, and these bytes must mean nothing else: true for the encodings of one byte a character (latin-1,
 cp1252, koi8-r), and for those of several whose further bytes are never a delimiter (shift_jis, gbk, big5, euc). UTF-16
 and what changes its meaning on the way (iso-2022, utf-7) are refused, with the command that converts a file.
+
+Held by: tests/csv/test_advice.py
 """
 
 from __future__ import annotations

@@ -8,6 +8,8 @@ Arrow infers. Two of its choices lose what was written, so such a column is text
     2 ** 64, +49...  double    digits go               ids beyond int64, telephone numbers
 
 Blocks from all over the file are asked too: a column that is sorted has its zeros at one end.
+
+Held by: tests/csv/test_source.py
 """
 
 from __future__ import annotations

@@ -13,6 +13,8 @@ bad neighbours. Cost of a bad record: about log2(records of the block) small par
 
 Rules: an unquoted field among ``null_values`` is null, for strings too; a quoted one never is. A record has exactly
 the columns of the file's schema.
+
+Held by: tests/csv/test_reader.py
 """
 
 from __future__ import annotations

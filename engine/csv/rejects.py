@@ -6,6 +6,8 @@
 Both read the same splits with the same parser, so what one leaves out the other has. It is a source and a sink like all
 others: staged, published once when the job has finished, gone when it fails. The price is that the file is parsed twice
 where rows are asked for.
+
+Held by: tests/integration/test_bad_rows.py
 """
 
 from __future__ import annotations

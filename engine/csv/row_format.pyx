@@ -13,6 +13,8 @@ turned into text before.
 
 Worst case of a text, all bytes quotes: two bytes for each, and three for each field; that much room is kept from call
 to call and grows. A formatter is used by one thread.
+
+Held by: tests/csv/test_writer.py
 """
 
 cimport cython

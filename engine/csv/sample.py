@@ -3,6 +3,8 @@
 The head of the first file that is not empty gives names and inferred types (``csv_inference``); blocks spread evenly
 over all bytes give the statistics, since sorted files look different at their ends. A block from the middle begins
 after the first line end in it; should that lie inside quotes, the block does not parse and is left out.
+
+Held by: tests/csv/test_source.py
 """
 
 from __future__ import annotations

@@ -22,6 +22,7 @@ machine does the rest. Blocks and splits are cut after ``\\n`` only; a lone ``\\
 is cut there. ``quote`` -1: no quoting. Kernels run without the GIL; data is borrowed for one call.
 
 Source: RFC 4180 and the rules of Arrow's CSV parser, which reads what is cut here.
+Held by: tests/csv/test_reader.py
 """
 
 cimport cython

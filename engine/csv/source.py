@@ -1,6 +1,6 @@
 """The client's side of a CSV source: files, schema, statistics.
 
-    csv_source(path, schema=None, header=False, ...) -> (CsvSource, SourceStatistics, pa.Schema)
+    csv_source(path, schema=None, options=CsvOptions(...)) -> (CsvSource, SourceStatistics, pa.Schema)
 
 With a schema and no header, columns are the schema's, by position. With both, the header says where each column of
 the schema is; columns of the file that the schema does not name are not read. Without a schema types are inferred
@@ -11,8 +11,7 @@ The splits are provisional: ``csv_splits.exact_splits`` moves them to record bou
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import msgspec
 import pyarrow as pa
@@ -21,28 +20,22 @@ from engine.csv.advice import warn_of_mistakes
 from engine.csv.dialect import CsvDialect
 from engine.csv.encoding import checked_encoding, refuse_utf16
 from engine.csv.inference import header_names, infer_file_schema
+from engine.csv.options import CsvOptions
 from engine.csv.parse import BlockParser, other_delimiter
 from engine.csv.sample import csv_statistics, first_head, sample_blocks
 from engine.csv.splits import provisional_splits
-from engine.errors import ConfigurationError, SchemaError
+from engine.errors import SchemaError
 from engine.files.paths import PathLike, expand_paths, local_path, refuse_compressed
 from engine.graph.source_spec import CsvSource, SourceStatistics
 
-ON_BAD_ROW = ("fail", "skip")
+_DEFAULTS = CsvOptions()
 _SCHEMA_TEXT_MAX = 300
 
 
 def csv_source(
     path: PathLike | Iterable[PathLike],
     schema: pa.Schema | None = None,
-    *,
-    header: bool = False,
-    delimiter: str = ",",
-    quote: str | None = '"',
-    null_values: Sequence[str] = ("",),
-    on_bad_row: str = "fail",
-    encoding: str | None = None,
-    bad_rows_path: PathLike | None = None,
+    options: CsvOptions = _DEFAULTS,
     parallelism: int = 1,
 ) -> tuple[CsvSource, SourceStatistics, pa.Schema]:
     """Return a CSV source, what is known of its size, and its schema.
@@ -50,10 +43,7 @@ def csv_source(
     Raises: PlanError (no such file), SchemaError (types or header), ConfigurationError (options), DataError (a header
         that does not end).
     """
-    dialect = CsvDialect.of(delimiter, quote)
-    _check_bad_rows(on_bad_row, bad_rows_path)
-    if isinstance(null_values, str):
-        raise ConfigurationError(f"null_values={null_values!r}: must be a list of strings")
+    dialect = CsvDialect.of(options.delimiter, options.quote)
     paths = expand_paths(path, "read_csv")
     refuse_compressed(paths, "read_csv")
     head = first_head(paths, dialect)
@@ -63,13 +53,13 @@ def csv_source(
         splits=provisional_splits(paths, parallelism),
         file_schema_ipc=b"",
         columns=(),
-        header=header,
-        delimiter=delimiter,
-        quote=quote or "",
-        null_values=tuple(null_values),
-        on_bad_row=on_bad_row,
-        encoding=checked_encoding(encoding, delimiter, quote),
-        bad_rows_path=local_path(bad_rows_path, "bad_rows_path") if bad_rows_path is not None else "",
+        header=options.header,
+        delimiter=options.delimiter,
+        quote=options.quote or "",
+        null_values=tuple(options.null_values),
+        on_bad_row=options.on_bad_row,
+        encoding=checked_encoding(options.encoding, options.delimiter, options.quote),
+        bad_rows_path="" if options.bad_rows_path is None else local_path(options.bad_rows_path, "bad_rows_path"),
     )
     is_inferred = schema is None
     note = ""
@@ -81,7 +71,7 @@ def csv_source(
         note = f"schema inferred from {row_count} rows: {_schema_text(schema)}; {why}"
     else:
         schema = _plain(schema)
-        names = header_names(head, dialect, paths[0], spec.encoding) if header and head else []
+        names = header_names(head, dialect, paths[0], spec.encoding) if options.header and head else []
         file_schema = _by_header(schema, names, paths[0]) if names else schema
     spec = msgspec.structs.replace(
         spec, file_schema_ipc=file_schema.serialize().to_pybytes(), columns=tuple(schema.names)
@@ -90,13 +80,6 @@ def csv_source(
     if head:
         warn_of_mistakes(spec, head, file_schema, dialect, is_inferred=is_inferred)
     return spec, csv_statistics(spec, head, file_schema, note), schema
-
-
-def _check_bad_rows(on_bad_row: str, path: PathLike | None) -> None:
-    if on_bad_row not in ON_BAD_ROW:
-        raise ConfigurationError(f"on_bad_row={on_bad_row!r}: choose one of {', '.join(ON_BAD_ROW)}")
-    if path is not None and on_bad_row != "skip":
-        raise ConfigurationError(f"bad_rows_path={os.fspath(path)!r}: needs on_bad_row='skip'")
 
 
 def _schema_text(schema: pa.Schema) -> str:

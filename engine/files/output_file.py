@@ -2,6 +2,8 @@
 
 write(view)* ─► close()     size_bytes are in it
 write(view)* ─► abort()     it is gone; what was closed stays
+
+Held by: tests/connectors/test_sinks.py
 """
 
 from __future__ import annotations

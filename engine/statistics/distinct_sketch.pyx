@@ -14,6 +14,7 @@ Invariants: registers are 0..53. The hash is the row hash: the same value has th
 Limits: a standard error of 1.6 %; for the estimate see ``records_parts.distinct_estimate``.
 
 Source: Flajolet, Fusy, Gandouet and Meunier, HyperLogLog (2007).
+Held by: tests/connectors/test_records_writer.py
 """
 
 cimport cython

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from engine.connectors.sink_writer import open_sink_writer
 from engine.connectors.source_reader import open_source
+from engine.csv.options import CsvOptions
 from engine.csv.source import csv_source
 from engine.csv.splits import exact_splits
 from engine.csv.writer import check_csv_sink
@@ -78,7 +79,7 @@ def write(format_name, schema, batches, path, **options):
 
 
 def read_csv(path, schema, **options):
-    spec, _, _ = csv_source(path, schema, **options)
+    spec, _, _ = csv_source(path, schema, CsvOptions(**options))
     return pa.Table.from_batches(list(open_source(spec, exact_splits(spec, 2).splits)), schema=schema)
 
 
@@ -186,3 +187,16 @@ def test_row_groups_are_bounded(tmp_path, monkeypatch):
         200,
         600,
     ]
+
+
+def test_rows_that_are_only_measured_are_counted_and_nothing_is_written(tmp_path):
+    schema = pa.schema([("n", pa.int64())])
+    writer = open_sink_writer(SinkSpec("discard", ""), schema, tmp_path / "x")
+    for count in (3, 4):
+        writer.write(pa.record_batch([list(range(count))], schema))
+    assert writer.finish() == (7, 0, "")
+    assert (tmp_path / "x").read_bytes() == b""
+    with pytest.raises(FileExistsError):
+        open_sink_writer(SinkSpec("discard", ""), schema, tmp_path / "x")
+    open_sink_writer(SinkSpec("discard", ""), schema, tmp_path / "y").abort()
+    assert [path.name for path in tmp_path.iterdir()] == ["x"]

@@ -5,6 +5,7 @@ import warnings
 import pyarrow as pa
 import pytest
 
+from engine.csv.options import CsvOptions
 from engine.csv.reader import CsvReader
 from engine.csv.source import csv_source
 from engine.errors import ConfigurationError, DataError, DreyWarning, SchemaError
@@ -47,7 +48,10 @@ def test_a_first_row_that_repeats_the_schema_is_told(tmp_path):
 @pytest.mark.parametrize("header", [True, False])
 def test_another_delimiter_is_told(tmp_path, mark, header):
     with pytest.warns(DreyWarning) as told:
-        csv_source(write(tmp_path, "1,5;x;y\n2,3;z;w\n3;;v\n".replace(",", ".").replace(";", mark)), header=header)
+        csv_source(
+            write(tmp_path, "1,5;x;y\n2,3;z;w\n3;;v\n".replace(",", ".").replace(";", mark)),
+            options=CsvOptions(header=header),
+        )
     assert [str(each.message).partition("pass ")[2] for each in told] == [f"delimiter={mark!r}"]
     assert "one column was found" in str(told[0].message)
 
@@ -55,7 +59,7 @@ def test_another_delimiter_is_told(tmp_path, mark, header):
 def test_another_delimiter_is_advised_where_a_schema_does_not_fit(tmp_path):
     path = write(tmp_path, "n;city\n1;Oslo\n")
     with pytest.raises(SchemaError, match=r"the header has no n, city; it has n;city; pass delimiter=';'"):
-        csv_source(path, CITY, header=True)
+        csv_source(path, CITY, CsvOptions(header=True))
     path = write(tmp_path, "1;Oslo\n")
     with pytest.raises(DataError, match=r"1 fields, expected 2; with delimiter=';' there are 2: 1;Oslo"):
         rows_of(csv_source(path, CITY))
@@ -86,8 +90,8 @@ def test_bytes_that_are_not_utf8_are_told_with_an_encoding_that_reads_them(tmp_p
     with pytest.warns(
         DreyWarning, match=r"not UTF-8 \(line \d: .*column '.*' is read as binary; pass encoding='cp1252'"
     ):
-        csv_source(path, header=header)
-    rows, _ = rows_of(csv_source(path, header=header, encoding="cp1252"))
+        csv_source(path, options=CsvOptions(header=header))
+    rows, _ = rows_of(csv_source(path, options=CsvOptions(header=header, encoding="cp1252")))
     assert [list(row.values())[1] for row in rows] == ["Zürich", "Bruxelles", "Paris €"]
 
 
@@ -97,7 +101,7 @@ def test_files_of_an_encoding_are_read_whole(tmp_path, encoding):
     word = word.get(encoding, "東京中国")
     lines = [f'{n},"{word}, {n}"' for n in range(40_000)]
     path = write(tmp_path, "\n".join(["n,ortü" if encoding == "latin-1" else "n,ort", *lines]) + "\n", encoding)
-    source = csv_source(path, header=True, encoding=encoding, parallelism=3)
+    source = csv_source(path, parallelism=3, options=CsvOptions(header=True, encoding=encoding))
     rows, _ = rows_of(source)
     assert [tuple(row.values()) for row in rows] == [(n, f"{word}, {n}") for n in range(40_000)]
 
@@ -106,8 +110,8 @@ def test_a_value_that_is_not_of_the_encoding_is_named_with_its_line_or_skipped(t
     path = tmp_path / "x.csv"
     path.write_bytes(b"1,caf\xe9\n2,x\n3,\x81\n4,\xe9\n")
     with pytest.raises(DataError, match=r"line 3, column 2 \(city\): b'\\x81' is not cp1252; pass another encoding="):
-        rows_of(csv_source(path, CITY, encoding="cp1252"))
-    rows, bad = rows_of(csv_source(path, CITY, encoding="cp1252", on_bad_row="skip"))
+        rows_of(csv_source(path, CITY, CsvOptions(encoding="cp1252")))
+    rows, bad = rows_of(csv_source(path, CITY, CsvOptions(encoding="cp1252", on_bad_row="skip")))
     assert ([row["city"] for row in rows], bad) == (["café", "x", "é"], 1)
     with pytest.raises(
         DataError, match=r"line 1, column 2 \(city\): b'caf\\xe9' is not valid UTF-8; pass encoding='cp12"
@@ -127,7 +131,7 @@ def test_a_value_that_is_not_of_the_encoding_is_named_with_its_line_or_skipped(t
 )
 def test_encodings_that_cannot_be_read_are_refused_with_what_to_do(tmp_path, encoding, delimiter, message):
     with pytest.raises(ConfigurationError, match=f"^encoding='{encoding}': ") as error:
-        csv_source(write(tmp_path, "1\n"), encoding=encoding, delimiter=delimiter)
+        csv_source(write(tmp_path, "1\n"), options=CsvOptions(encoding=encoding, delimiter=delimiter))
     assert message in str(error.value)
 
 

@@ -11,6 +11,7 @@ from engine.csv import reader as csv_reader
 from engine.csv import sample as csv_sample
 from engine.csv.dialect import CsvDialect
 from engine.csv.long_records import find_long_record
+from engine.csv.options import CsvOptions
 from engine.csv.reader import CsvReader
 from engine.csv.source import csv_source
 from engine.csv.splits import exact_splits
@@ -24,7 +25,7 @@ BLOCKS = (64, 1 << 20)
 
 def read(path, columns=None, **options):
     """Return rows and skipped rows, with records from 64 bytes on read by themselves, and then without."""
-    spec, _, _ = csv_source(path, THREE, **options)
+    spec, _, _ = csv_source(path, THREE, CsvOptions(**options))
     if columns is not None:
         spec = type(spec)(**{name: getattr(spec, name) for name in spec.__struct_fields__} | {"columns": columns})
     found = []
@@ -133,7 +134,7 @@ def test_a_file_is_not_taken_into_memory_for_a_quote_that_none_closes(tmp_path, 
 def test_a_header_that_goes_on_to_the_end_of_a_long_file_is_refused(tmp_path):
     path = tmp_path / "long.csv"
     path.write_text("n,t,u\n1,a,b\n")
-    spec = csv_source(path, THREE, header=True, on_bad_row="skip")[0]
+    spec = csv_source(path, THREE, CsvOptions(header=True, on_bad_row="skip"))[0]
     path.write_text('n,t,"u\n' + "1,a,b\n" * 50)
     for block_bytes in BLOCKS:
         reader = CsvReader(spec, exact_splits(spec, 1).splits, block_bytes)
@@ -157,7 +158,7 @@ def test_a_quoted_field_behind_the_byte_order_mark_may_hold_line_ends(tmp_path):
 
 
 def reader_with(monkeypatch, path, limit_bytes, **options):
-    spec, _, _ = csv_source(path, THREE, **options)
+    spec, _, _ = csv_source(path, THREE, CsvOptions(**options))
     monkeypatch.setattr(csv_reader, "process_share", ArrowShare(limit_bytes))
     return CsvReader(spec, exact_splits(spec, 1).splits, block_bytes=64)
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from engine.connectors.source_reader import open_source
 from engine.csv import reader as csv_reader
 from engine.csv.dialect import CsvDialect
+from engine.csv.options import CsvOptions
 from engine.csv.reader import CsvReader, count_lines_before
 from engine.csv.scan import count_line_ends, record_offsets
 from engine.csv.source import csv_source
@@ -37,7 +38,7 @@ def rows_of(reader):
 
 
 def read(path, schema, parallelism=1, **options):
-    spec, _, _ = csv_source(path, schema, **options)
+    spec, _, _ = csv_source(path, schema, CsvOptions(**options))
     reader = open_source(spec, exact_splits(spec, parallelism).splits)
     return rows_of(reader), reader
 
@@ -202,7 +203,7 @@ def test_bad_rows_are_skipped_and_counted_whatever_columns_are_wanted(tmp_path):
     rows, reader = read(path, NUMBERED, on_bad_row="skip")
     assert rows == [(1, "a"), (5, "f")]
     assert reader.bad_rows == 3
-    spec, _, _ = csv_source(path, NUMBERED, on_bad_row="skip")
+    spec, _, _ = csv_source(path, NUMBERED, CsvOptions(on_bad_row="skip"))
     wanted = msgspec.structs.replace(spec, columns=("t",))
     narrow = CsvReader(wanted, exact_splits(spec, 1).splits)
     assert rows_of(narrow) == [("a",), ("f",)]

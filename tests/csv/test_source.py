@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.csv.dialect import CsvDialect
+from engine.csv.options import CsvOptions
 from engine.csv.source import csv_source
 from engine.csv.splits import SHARE_BYTES_MIN, exact_splits, record_boundaries, share_boundaries
 from engine.errors import ConfigurationError, NotYetSupportedError, PlanError, SchemaError
@@ -21,7 +22,7 @@ NUMBERED = pa.schema([("n", pa.int64()), ("t", pa.string())])
 def test_names_and_types_are_inferred_from_a_sample(tmp_path):
     path = tmp_path / "x.csv"
     path.write_text("id,price,name,day,ok,none\n1,1.5,x,2024-01-02,true,\n2,,y,2024-01-03,false,\n")
-    spec, statistics, schema = csv_source(path, header=True)
+    spec, statistics, schema = csv_source(path, options=CsvOptions(header=True))
     assert schema == pa.schema(
         [
             ("id", pa.int64()),
@@ -46,11 +47,11 @@ def test_columns_without_a_header_are_numbered(tmp_path):
 
 def test_a_header_says_where_the_columns_of_a_schema_are(tmp_path):
     (tmp_path / "x.csv").write_text("t,more,n\na,?,1\n")
-    spec, _, schema = csv_source(tmp_path / "x.csv", NUMBERED, header=True)
+    spec, _, schema = csv_source(tmp_path / "x.csv", NUMBERED, CsvOptions(header=True))
     assert schema == NUMBERED
     assert pa.ipc.read_schema(pa.py_buffer(spec.file_schema_ipc)).names == ["t", "more", "n"]
     with pytest.raises(SchemaError, match="the header has no x; it has t, more, n"):
-        csv_source(tmp_path / "x.csv", pa.schema([("x", pa.int64())]), header=True)
+        csv_source(tmp_path / "x.csv", pa.schema([("x", pa.int64())]), CsvOptions(header=True))
 
 
 def test_a_sample_estimates_rows_distinct_values_and_heavy_keys(tmp_path):
@@ -103,7 +104,7 @@ def test_options_are_checked(tmp_path):
         {"null_values": "NA"},
     ):
         with pytest.raises(ConfigurationError):
-            csv_source(path, NUMBERED, **options)
+            csv_source(path, NUMBERED, CsvOptions(**options))
     with pytest.raises(SchemaError, match="cannot be read as list"):
         csv_source(path, pa.schema([("n", pa.list_(pa.int64())), ("t", pa.string())]))
     with pytest.raises(SchemaError, match=r"must be a pyarrow\.Schema"):

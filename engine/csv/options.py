@@ -1,0 +1,39 @@
+"""CsvOptions: how a CSV file is written and what becomes of malformed records, as ``read_csv`` takes it from users.
+
+Held by: tests/csv/test_source.py
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from engine.errors import ConfigurationError
+from engine.files.paths import PathLike
+
+ON_BAD_ROW = ("fail", "skip")
+
+
+@dataclass(frozen=True)
+class CsvOptions:
+    """Options of one source; ConfigurationError for those that mean nothing."""
+
+    header: bool = False
+    delimiter: str = ","
+    #: None: quotes mean nothing
+    quote: str | None = '"'
+    null_values: Sequence[str] = ("",)
+    on_bad_row: str = "fail"
+    #: None: UTF-8
+    encoding: str | None = None
+    bad_rows_path: PathLike | None = None
+
+    def __post_init__(self) -> None:
+        """Check what can be checked without a file."""
+        if self.on_bad_row not in ON_BAD_ROW:
+            raise ConfigurationError(f"on_bad_row={self.on_bad_row!r}: choose one of {', '.join(ON_BAD_ROW)}")
+        if self.bad_rows_path is not None and self.on_bad_row != "skip":
+            raise ConfigurationError(f"bad_rows_path={os.fspath(self.bad_rows_path)!r}: needs on_bad_row='skip'")
+        if isinstance(self.null_values, str):
+            raise ConfigurationError(f"null_values={self.null_values!r}: must be a list of strings")

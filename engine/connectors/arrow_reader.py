@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from engine.graph.source_spec import ArrowSource, SourceSplit
 from engine.records.bounded_batches import bounded_batches
-from engine.records.wide_rows import turn
+from engine.records.wide_rows import one_by_one
 
 
 class ArrowReader:
@@ -28,17 +28,8 @@ class ArrowReader:
         """Yield the batches of all splits, with the columns that are wanted."""
         columns = list(self._spec.columns)
         for split in self._splits:
-            batches = self._batches(split)
-            row_bytes = split.size_bytes / max(1, split.row_count)
-            while True:
-                with turn(row_bytes):
-                    batch = next(batches, None)
-                    if batch is None:
-                        break
-                    pieces = bounded_batches(batch if batch.schema.names == columns else batch.select(columns))
-                    del batch
-                    yield from pieces
-                    del pieces
+            for batch in one_by_one(self._batches(split), split.size_bytes / max(1, split.row_count)):
+                yield from bounded_batches(batch if batch.schema.names == columns else batch.select(columns))
             self.bytes_read += split.size_bytes
 
     def _batches(self, split: SourceSplit) -> Iterator[pa.RecordBatch]:

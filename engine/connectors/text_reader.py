@@ -25,9 +25,9 @@ from engine.connectors.text_lines import LINE, lines_of
 from engine.csv.dialect import BYTE_ORDER_MARK
 from engine.errors import DataError
 from engine.graph.source_spec import SourceSplit, TextSource
-from engine.memory.arrow_share import Role, process_share
+from engine.memory.budget import Kind, Role, process_budget
 from engine.records.bounded_batches import bounded_batches
-from engine.records.wide_rows import turn
+from engine.records.wide_rows import room_for
 
 BLOCK_BYTES = 1 << 20
 #: bytes of a block when there is very little memory for each reader
@@ -47,7 +47,7 @@ class TextReader:
         self._splits = splits
         self._block_bytes = block_bytes
         self._file: BinaryIO | None = None
-        self._member = process_share.join(Role.READER)
+        self._member = process_budget.reserve(Kind.ARROW, role=Role.READER)
         self.bytes_read = 0
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
@@ -59,9 +59,7 @@ class TextReader:
                 end = self._line_start(self._file, split.end, size)
                 for block in self._blocks(self._file, split.path, begin, end):
                     batch = pa.record_batch([block], schema=self._schema)
-                    pieces = bounded_batches(batch.select(self._columns))
-                    del block, batch  # a very long line is not kept while the next is read
-                    yield from pieces
+                    yield from bounded_batches(batch.select(self._columns))
             self.bytes_read += split.size_bytes
 
     def _line_start(self, file: BinaryIO, position: int, size: int) -> int:
@@ -96,8 +94,9 @@ class TextReader:
                 continue
             line_end = min(end, self._line_start(file, position + len(block), end))
             held = block = data = b""
-            with turn(line_end - position):
-                yield self._long_line(file, path, position, line_end)
+            with room_for(line_end - position):
+                line = self._long_line(file, path, position, line_end)
+            yield line
             position = line_end
 
     @staticmethod

@@ -33,10 +33,10 @@ from engine.csv.parse import UNCLOSED, BadRecord, BlockParser, header_fields, un
 from engine.csv.scan import count_line_ends, ends_quoted, first_record_end, last_record_end
 from engine.errors import DataError, MemoryBudgetError
 from engine.graph.source_spec import CsvSource, SourceSplit
-from engine.memory.arrow_share import Role, process_share
+from engine.memory.budget import Kind, Role, process_budget
 from engine.records.batch_limits import BATCH_ROWS_MAX
 from engine.records.bounded_batches import bounded_batches
-from engine.records.wide_rows import turn
+from engine.records.wide_rows import room_for
 from engine.shown_sizes import size_text
 
 BLOCK_BYTES = 1 << 20
@@ -70,7 +70,7 @@ class CsvReader:
         self._refusals = 0
         self._take_bytes = block_bytes
         self._file: BinaryIO | None = None
-        self._member = process_share.join(Role.READER)
+        self._member = process_budget.reserve(Kind.ARROW, role=Role.READER)
         self.bad_rows = 0
         self.bytes_read = 0
 
@@ -113,9 +113,9 @@ class CsvReader:
         self, file: BinaryIO, split: SourceSplit, offset: int, record: LongRecord, is_first: bool
     ) -> list[pa.RecordBatch]:
         """Return the rows of a record that is longer than a block, mostly one; nothing of the record is kept."""
-        limit = process_share.record_limit_bytes
+        limit = process_budget.record_limit
         if record.size_bytes <= limit:
-            with turn(record.size_bytes):
+            with room_for(record.size_bytes):
                 data = memoryview(bytearray(record.size_bytes))
                 read_exactly(file, offset, data)
                 return list(self._rows_of(split, offset, data, is_first))

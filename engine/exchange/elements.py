@@ -51,4 +51,7 @@ class EndOfPartitionEvent:
 
 END_OF_PARTITION: Final = EndOfPartitionEvent()
 
+#: from this size on the writer of a batch that is handed over by reference waits until it has been handled
+LARGE_BYTES: Final = 8 << 20
+
 Element: TypeAlias = pa.RecordBatch | Buffer | OversizedRow

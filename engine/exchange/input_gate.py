@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Final
 from engine.clock import Clock, SystemClock
 from engine.errors import NotYetSupportedError, PartitionReleasedError, ResourceError, TaskCancelledError
 from engine.exchange.buffer_pool import Buffer
-from engine.exchange.elements import OversizedRow
+from engine.exchange.elements import LARGE_BYTES, OversizedRow
 from engine.exchange.input_channel import InputChannel, RemoteChannels
 from engine.exchange.local_input_channel import LocalInputChannel
 from engine.exchange.partition_manager import ResultPartitionManager
@@ -78,6 +78,8 @@ class InputGate:
         self._arrivals = Arrivals(self._ready.push_channel)
         self._channels = [self._new_channel(index, channel) for index, channel in enumerate(descriptor.channels)]
         self._open_count = len(self._channels)
+        #: the last element, where it is a large batch that was handed over by reference
+        self._given: pa.RecordBatch | None = None
         self._are_all_reading = False
         self._is_closed = False
         #: whether the task looks for something to read here; read by any thread
@@ -113,8 +115,7 @@ class InputGate:
     def poll(self, timeout_ms: int) -> pa.RecordBatch | Buffer | OversizedRow | NothingYet | None:
         """Return the next element, None at the end, or NOTHING_YET after that time (0: at once, -1: never)."""
         deadline_ms = None
-        if self._arrivals.has_turn:
-            self._arrivals.let_go()
+        self._given = None
         while True:
             if self._open_count == 0 and not self._is_closed:
                 return None
@@ -173,7 +174,7 @@ class InputGate:
         self.cancel()
         for channel in self._channels:
             channel.release()
-        self._arrivals.close()
+        self._given = None
         if self._reads is not None:
             self._reads.close()
 
@@ -198,7 +199,14 @@ class InputGate:
             return None
         self.elements += 1
         self.channel_index = index
-        self.bytes += element.size if isinstance(element, (Buffer, OversizedRow)) else int(element.nbytes)
+        if isinstance(element, (Buffer, OversizedRow)):
+            self.bytes += element.size
+            return element
+        size_bytes = int(element.nbytes)
+        self.bytes += size_bytes
+        if size_bytes >= LARGE_BYTES:
+            # Its writer waits until the gate is asked for more, whoever holds the rows.
+            self._given, element = element, element.slice(0)
         return element
 
     def _next_turn(self) -> None:

@@ -1,4 +1,4 @@
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 from _typeshed import ReadableBuffer
@@ -6,8 +6,6 @@ from _typeshed import ReadableBuffer
 from engine.exchange.buffer_pool import Buffer
 from engine.exchange.input_gate import InputGate
 from engine.records.row_sieve import RowSieve
-
-Turns = Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]
 
 class PageReader:
     schema: pa.Schema
@@ -20,7 +18,6 @@ class PageReader:
         schema: pa.Schema,
         max_rows: int = 32768,
         max_bytes: int = 1048576,
-        turns: Turns | None = None,
         sieve: RowSieve | None = None,
     ) -> PageReader: ...
     def has_room_for(self, size: int) -> bool: ...
@@ -34,6 +31,5 @@ def gate_batches(
     schema: pa.Schema,
     max_rows: int = 32768,
     max_bytes: int = 1048576,
-    turns: Turns | None = None,
     sieve: RowSieve | None = None,
 ) -> Iterator[pa.RecordBatch]: ...

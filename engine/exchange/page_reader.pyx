@@ -54,7 +54,7 @@ cdef class PageReader:
         schema: pyarrow.Schema of the rows.
         max_rows: rows of a batch.
         max_bytes: bytes of rows that are staged, at least one page.
-        turns, sieve: see gate_batches.
+        sieve: see gate_batches.
     """
 
     cdef readonly object schema
@@ -62,7 +62,6 @@ cdef class PageReader:
     cdef readonly int64_t max_bytes
     cdef readonly int64_t staged_rows
     cdef readonly int64_t staged_bytes
-    cdef object _turns
     cdef RowSieve _sieve
     cdef RowCodec _codec
     cdef uint8_t* _staging
@@ -70,9 +69,7 @@ cdef class PageReader:
     cdef uint8_t** _rows                # addresses inside _staging
     cdef int64_t _row_capacity
 
-    def __cinit__(self, schema not None, int64_t max_rows=32768, int64_t max_bytes=1 << 20, turns=None,
-                  RowSieve sieve=None):
-        self._turns = turns
+    def __cinit__(self, schema not None, int64_t max_rows=32768, int64_t max_bytes=1 << 20, RowSieve sieve=None):
         self._sieve = sieve
         self.schema = schema
         self.max_rows = max_rows
@@ -246,7 +243,7 @@ cdef class PageReader:
         self._rows = NULL
         self._staging_capacity = self._row_capacity = 0
         self.staged_rows = self.staged_bytes = 0
-        return wide if self._turns is None else self._turns(wide)
+        return wide
 
 
 @cython.final
@@ -276,7 +273,7 @@ cdef class WideBatches:
         return self.codec.decode(self.rows + begin, count, NULL, 0)
 
 
-def gate_batches(gate not None, schema not None, int64_t max_rows=32768, int64_t max_bytes=1 << 20, turns=None,
+def gate_batches(gate not None, schema not None, int64_t max_rows=32768, int64_t max_bytes=1 << 20,
                  RowSieve sieve=None):
     """Yield the batches of a gate, until all its channels have ended.
 
@@ -284,13 +281,12 @@ def gate_batches(gate not None, schema not None, int64_t max_rows=32768, int64_t
         gate: InputGate.
         schema: pyarrow.Schema of its rows.
         max_rows, max_bytes: of a batch made of pages; a single larger row is a batch of its own.
-        turns: given batches that are read when they are asked for, yields them one by one when it is time.
         sieve: takes rows of pages that need not be decoded.
 
     Raises:
         What InputGate.next raises; CorruptBlockError.
     """
-    cdef PageReader reader = PageReader(schema, max_rows, max_bytes, turns, sieve)
+    cdef PageReader reader = PageReader(schema, max_rows, max_bytes, sieve)
     runs = PageRuns(gate, max_bytes // 2)
     while True:
         element = runs.poll(LINGER_MS if reader.staged_rows > 0 else -1)
@@ -310,14 +306,12 @@ def gate_batches(gate not None, schema not None, int64_t max_rows=32768, int64_t
         if element is None:
             return
         if isinstance(element, OversizedRow):
-            handed = [reader.decode_row(element.buffer)] if element.size > max_bytes else [None]
-            if handed[0] is None:
+            batch = reader.decode_row(element.buffer) if element.size > max_bytes else None
+            if batch is None:
                 reader.add_row(element.buffer)
                 yield from reader.take_batches()
             else:
                 element.take()
-                yield handed.pop()
+                yield batch
         elif element is not NOTHING_YET:
-            handed = [element]
-            element = None                  # a wide batch is not kept while the next one is on its way
-            yield handed.pop()
+            yield element

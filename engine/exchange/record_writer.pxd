@@ -57,4 +57,4 @@ cdef class RecordWriter:
     cdef int hand_over_full(self) except -1
     cdef int hand_over_all(self) except -1
     cdef int hand_over(self, Buffer buffer, int32_t channel) except -1
-    cdef Buffer wait_for_buffer(self, pause)
+    cdef Buffer wait_for_buffer(self)

@@ -24,7 +24,6 @@ Source: Flink's RecordWriter, ChannelSelectorRecordWriter, BroadcastRecordWriter
 """
 
 import threading
-from contextlib import ExitStack
 
 cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
@@ -35,7 +34,6 @@ from engine.errors import IllegalTransitionError
 from engine.exchange.buffer_pool cimport Buffer, KIND_FRAGMENT, KIND_LAST_FRAGMENT, KIND_ROWS
 from engine.exchange.channel_selector cimport ChannelSelector
 from engine.exchange.monitor cimport monotonic_ns
-from engine.memory.wide_turns import paused
 from engine.records.arrow_batch cimport ArrowBatch
 from engine.records.row_codec cimport RowCodec
 
@@ -237,8 +235,7 @@ cdef class RecordWriter:
                 self.encode(batch, encoded, placed)
                 encoded = placed
                 self.hand_over_full()
-                with ExitStack() as pause:
-                    buffer = self.wait_for_buffer(pause)
+                buffer = self.wait_for_buffer()
             self.open_buffer(channel, buffer)
         self.encode(batch, encoded, placed)
         self.hand_over_full()
@@ -251,16 +248,13 @@ cdef class RecordWriter:
         cdef int64_t piece
         cdef Buffer buffer
         cdef uint8_t* row_bytes = <uint8_t*> malloc(<size_t> size)
-        # Once paused, until the row is out: who receives it has the turn of his process meanwhile, and others wait for
-        # it that may be waited for here.
-        pause = ExitStack()
         if row_bytes == NULL:
             raise MemoryError(f"no memory for a row of {size} bytes")
         try:
             self._placement.targets[row] = row_bytes
             self.encode(batch, row, row + 1)
             while offset < size:
-                buffer = self.wait_for_buffer(pause)
+                buffer = self.wait_for_buffer()
                 piece = min(size - offset, self._segment_size)
                 memcpy(buffer.segment.data, row_bytes + offset, <size_t> piece)
                 offset += piece
@@ -268,7 +262,6 @@ cdef class RecordWriter:
                 buffer.kind = KIND_LAST_FRAGMENT if offset == size else KIND_FRAGMENT
                 self.hand_over(buffer, channel)
         finally:
-            pause.close()
             free(row_bytes)
         return 0
 
@@ -327,11 +320,8 @@ cdef class RecordWriter:
         self.bytes += size
         return 0
 
-    cdef Buffer wait_for_buffer(self, pause):
-        """Return a buffer, with patience. Everything placed has been encoded and no full buffer is left here.
-
-        A turn of this thread is paused, where it comes to that, until ``pause`` is closed.
-        """
+    cdef Buffer wait_for_buffer(self):
+        """Return a buffer, with patience. Everything placed has been encoded and no full buffer is left here."""
         cdef Buffer buffer = self.partition.request_buffer(0)
         cdef int64_t open_count
         if buffer is not None:
@@ -341,7 +331,6 @@ cdef class RecordWriter:
             buffer = self.partition.request_buffer(self.timeout_ms if self.timeout_ms > 0 else PATIENCE_MS)
         if buffer is None:
             self.hand_over_all()
-            pause.enter_context(paused())   # who is to give buffers back takes turns with wide rows as well
             buffer = self.partition.request_buffer(-1)
         return buffer
 

@@ -6,8 +6,8 @@ No row is touched: the consumer gets the very batch. The queue of each subpartit
 so a slow consumer stops the producer; a broadcast goes at the pace of the slowest. Nothing is ever half full, so
 there is nothing to flush. Batches are immutable; all receivers share one.
 
-A very large batch is waited for until all receivers have dropped it, so that the next one is not made meanwhile. The
-wait is bounded, and shorter each time it was in vain: a receiver may keep its batches.
+After a very large batch the writer waits until the gate of each receiver is asked for more, so that the next one is not
+made meanwhile. The wait is bounded, and shorter each time it was in vain: what a receiver does with it may take long.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ import threading
 import weakref
 from typing import TYPE_CHECKING, Final
 
+from engine.exchange.elements import LARGE_BYTES
 from engine.exchange.pipelined_partition import PipelinedPartition
-from engine.memory.wide_turns import has_guest
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import pyarrow as pa
 
-#: from this size on a batch is waited for
-LARGE_BYTES: Final = 8 << 20
 _PATIENCE_S: Final = 2.0
 _LOOK_S: Final = 0.1
 
@@ -70,15 +70,11 @@ class BatchBroadcastWriter:
 
     def _hand_over_and_wait(self, batch: pa.RecordBatch, size: int) -> None:
         is_dropped = threading.Event()
-        lent = batch.slice(0)
-        weakref.finalize(lent, is_dropped.set).atexit = False
-        self._hand_over(lent, size)
-        del lent
+        self._hand_over(_watched(batch, is_dropped.set), size)
         waited_s = 0.0
         while waited_s < self._patience_s and not is_dropped.wait(_LOOK_S):
             self.partition.check_producing()
-            if not has_guest():  # a receiver that is at work on a row is waited for
-                waited_s += _LOOK_S
+            waited_s += _LOOK_S
         if not is_dropped.is_set():
             self._patience_s /= 2
 
@@ -95,6 +91,13 @@ class BatchBroadcastWriter:
 
     def close(self) -> None:
         """Do nothing: no memory is held."""
+
+
+def _watched(batch: pa.RecordBatch, on_drop: Callable[[], None]) -> pa.RecordBatch:
+    """Return the same rows as an object of its own, and have ``on_drop`` called when nobody holds that any more."""
+    view = batch.slice(0)
+    weakref.finalize(view, on_drop).atexit = False
+    return view
 
 
 class ForwardRecordWriter(BatchBroadcastWriter):

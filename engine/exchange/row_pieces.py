@@ -2,35 +2,32 @@
 
     arrivals = Arrivals(ready.push_channel)     of a gate           pieces = RowPieces(index, arrivals)    of a channel
     while pieces.may_go_on(): pieces.add(buffer)* ─► pieces.take_row() ─► OversizedRow
-    arrivals.let_go()                           the gate is asked for more: what it gave last has been handled
 
-    channel 0   fragment ─► ...................... last ─► row ─► handled
-    channel 1   fragment │ waits for channel 0                           │ ─► ...... last ─► row
-                ├── turn of the process ────────────────────────────────┤├── the next one
+    channel 0   fragment ─► ...................... last ─► row
+    channel 1   fragment │ waits for channel 0           │ ─► ...... last ─► row
 
-A very wide row is in memory from its first fragment until somebody has put it aside or decoded it. So its gate has the
-turn of the process for that time (``memory.wide_turns``), and its other channels with such a row wait with one fragment
-each. Their producers are held back by credit, as by any slow consumer.
+While a very wide row is put together from one channel, the gate's other channels with such a row wait with one fragment
+each: a gate holds one. Their producers are held back by credit, as by any slow consumer.
 
-Invariants: nobody waits in a circle. A row whose first fragment is here has been encoded, and its writer takes no turn
-before the last one has been handed over (``record_writer``).
+Invariants: nobody waits in a circle. A row whose first fragment is here has been encoded, and its writer waits for
+nothing but buffers until the last one has been handed over (``record_writer``).
 
-Thread: the gate's; ``Arrivals.close`` any.
+Thread: the gate's.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import ExitStack
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from engine.exchange.elements import OversizedRow
-from engine.memory.wide_turns import WIDE_BYTES, turn
 
 if TYPE_CHECKING:
     from engine.exchange.buffer_pool import Buffer
 
 _SIZE_BYTES = 4
+#: from this size on a row is put together alone
+WIDE_BYTES: Final = 8 << 20
 
 
 class Arrivals:
@@ -38,18 +35,12 @@ class Arrivals:
 
     def __init__(self, push_channel: Callable[[int], None]) -> None:
         self._push_channel = push_channel
-        self._turns = ExitStack()
         self._channel: int | None = None
         self._waiting: set[int] = set()
-        #: whether a row is on its way or was given out last
-        self.has_turn = False
 
-    def may_go_on(self, channel: int, row_bytes: int) -> bool:
+    def may_go_on(self, channel: int) -> bool:
         """Return whether this channel is the one whose row is on its way; otherwise it is polled when it may be."""
         if self._channel is None:
-            if not self.has_turn:
-                self._turns.enter_context(turn(row_bytes))
-                self.has_turn = True
             self._channel = channel
         elif self._channel != channel:
             self._waiting.add(channel)
@@ -63,16 +54,6 @@ class Arrivals:
         for channel in sorted(waiting):
             self._push_channel(channel)
 
-    def let_go(self) -> None:
-        """End the turn unless a row is on its way."""
-        if self._channel is None:
-            self.close()
-
-    def close(self) -> None:
-        """End the turn; idempotent."""
-        self.has_turn = False
-        self._turns.close()
-
 
 class RowPieces:
     """What has come of a row, or of a batch that travels as bytes, on one channel."""
@@ -85,7 +66,7 @@ class RowPieces:
 
     def may_go_on(self) -> bool:
         """Return whether to add more now; otherwise the channel is pushed when it may go on."""
-        return self._row_bytes < WIDE_BYTES or self._arrivals.may_go_on(self._channel, self._row_bytes)
+        return self._row_bytes < WIDE_BYTES or self._arrivals.may_go_on(self._channel)
 
     def add(self, buffer: Buffer, *, is_row: bool = True) -> None:
         """Copy a fragment and recycle its buffer."""

@@ -1,8 +1,7 @@
 """FunctionSession: a user's function at work for one task; WorkerSession has it run in a worker process.
 
-    session.process(batch)* -> results, one batch behind: the worker works while the task prepares the next
-    session.catch_up()      -> results of a very large batch (``is_behind``), before which the next is not prepared;
-                              to be called when nobody in the task holds the batch any more
+    session.process(batch)* -> results, one batch behind: the worker works while the task prepares the next; those of a
+                              very large batch at once, so that two are never there
     session.finish()        -> the rest; the function is closed
     session.stop()          instead: nobody wants the rest; the function is closed, or killed if it does not end
     session.close()         the worker goes back to its job's idle ones, or dies if it was in the middle
@@ -25,7 +24,7 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import suppress
 from typing import NamedTuple, Protocol
 
 import pyarrow as pa
@@ -89,10 +88,6 @@ class FunctionPlan(NamedTuple):
     log_fields: dict[str, str] | None = None
     #: longest time that it may take for one row; 0: any
     timeout_s: float = 0.0
-    #: entered while the session waits for its worker
-    waiting: Callable[[], AbstractContextManager[None]] = nullcontext
-    #: entered, with the size of a result, while it is read and handled
-    turn: Callable[[float], AbstractContextManager[object]] = nullcontext
 
 
 class FunctionSession(Protocol):
@@ -101,11 +96,6 @@ class FunctionSession(Protocol):
     @property
     def is_satisfied(self) -> bool:
         """Whether the function reads no more."""
-        ...
-
-    @property
-    def is_behind(self) -> bool:
-        """Whether the worker has a very large batch, to be waited for by ``catch_up``."""
         ...
 
     @property
@@ -132,10 +122,6 @@ class FunctionSession(Protocol):
         """Take a batch; yield results that are ready."""
         ...
 
-    def catch_up(self) -> Iterator[pa.RecordBatch]:
-        """Yield results until the function wants more input."""
-        ...
-
     def finish(self) -> Iterator[pa.RecordBatch]:
         """Yield the remaining results and close the function."""
         ...
@@ -159,8 +145,6 @@ class WorkerSession:
     def __init__(self, give_back: Callable[[Worker], None], worker: Worker, plan: FunctionPlan) -> None:
         self._give_back = give_back
         self._operator = plan.operator
-        self._waiting = plan.waiting
-        self._turn = plan.turn
         self._lock = threading.Lock()
         self._worker: Worker | None = worker  # guarded by: self._lock where it changes hands
         self._is_cancelled = False  # guarded by: self._lock
@@ -171,7 +155,6 @@ class WorkerSession:
         self._outstanding_count = 0
         self._kill_count = kill_count()
         self.is_satisfied = False
-        self.is_behind = False
         self.counters: dict[str, int] = {}
         self.busy_us = 0
         memories: list[SharedBatches] = []
@@ -220,28 +203,20 @@ class WorkerSession:
         return worker is not None and self._outstanding_count > 0 and worker.is_waiting
 
     def process(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Send the batch; yield what comes until the one before it has been read."""
+        """Send the batch; yield what comes until the one before it has been read, or this one if it is very large."""
         self._await_opened()
-        if self.is_behind:
-            yield from self.catch_up()
         if self.is_satisfied:
             return
-        size_bytes = self._at_work.inputs[self._slot].write(batch)
-        del batch
+        worker = self._at_work
+        # Before it is written: the watch looks at any time, and what it advises follows from it.
+        worker.widest_bytes = max(worker.widest_bytes, batch.nbytes)
+        size_bytes = worker.inputs[self._slot].write(batch)
         self._send(ProcessBatch(self._slot, size_bytes))
         self._slot = 1 - self._slot
         self._outstanding_count += 1
-        self._at_work.widest_bytes = max(self._at_work.widest_bytes, size_bytes)
-        self.is_behind = size_bytes >= _LARGE_BYTES
-        # A very large one is not waited for here: who called still holds it.
-        while self._outstanding_count > 1 and not self.is_behind and not self.is_satisfied:
+        unread_max = 0 if size_bytes >= _LARGE_BYTES else 1
+        while self._outstanding_count > unread_max and not self.is_satisfied:
             yield from self._next_results()
-
-    def catch_up(self) -> Iterator[pa.RecordBatch]:
-        """Yield what comes until all that was sent has been read."""
-        while self._outstanding_count and not self.is_satisfied:
-            yield from self._next_results()
-        self.is_behind = False
 
     def finish(self) -> Iterator[pa.RecordBatch]:
         """Yield what is left."""
@@ -300,27 +275,23 @@ class WorkerSession:
         return self._worker
 
     def _await_opened(self) -> None:
-        """Wait for the worker to have loaded the function: not before the session can be cancelled by others.
-
-        A turn goes on meanwhile: each task that let others have theirs would keep the row that it has come with.
-        """
+        """Wait for the worker to have loaded the function: not before the session can be cancelled by others."""
         unsent, self._unsent = self._unsent, b""
         if unsent:
             with suppress(OSError):
                 self._at_work.connection.sendall(unsent)
         while not self._is_opened:
-            self._take(self._receive(nullcontext))
+            self._take(self._receive())
 
     def _next_results(self) -> Iterator[pa.RecordBatch]:
-        """Take the next message; yield the result if it is one, and do not keep it."""
+        """Take the next message; yield the result if it is one."""
         message = self._receive()
         self._take(message)
         if isinstance(message, ResultReady):
             self._at_work.widest_bytes = max(self._at_work.widest_bytes, message.size_bytes)
-            with self._turn(message.size_bytes):
-                results = [self._at_work.result.read(message.size_bytes, copy=True)]
-                self._send(ResultTaken())
-                yield results.pop()
+            result = self._at_work.result.read(message.size_bytes, copy=True)
+            self._send(ResultTaken())
+            yield result
 
     def _take(self, message: Message) -> None:
         match message:
@@ -355,10 +326,9 @@ class WorkerSession:
         except OSError:
             return b""  # as above
 
-    def _receive(self, waiting: Callable[[], AbstractContextManager[None]] | None = None) -> Message:
+    def _receive(self) -> Message:
         try:
-            with (waiting or self._waiting)():
-                received = receive_message(self._at_work.connection)
+            received = receive_message(self._at_work.connection)
         except (OSError, EOFError):
             received = None
         if received is None:

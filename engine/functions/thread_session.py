@@ -44,17 +44,7 @@ def open_thread_session(plan: FunctionPlan) -> FunctionSession:
     return StreamThreadSession(body) if body.is_stream else ThreadSession(body)
 
 
-class _UpToDate:
-    """A session in which nothing is behind: the results of a batch are those of ``process``."""
-
-    is_behind = False
-
-    def catch_up(self) -> Iterator[pa.RecordBatch]:
-        """Yield nothing."""
-        return iter(())
-
-
-class ThreadSession(_UpToDate):
+class ThreadSession:
     """A function by batch, in the task's thread."""
 
     is_satisfied = False
@@ -109,7 +99,7 @@ class _Ended:
 _Event: TypeAlias = "pa.RecordBatch | _Wanted | _Ended"
 
 
-class StreamThreadSession(_UpToDate):
+class StreamThreadSession:
     """A function over all rows, in a thread of its own that works in turns with the task's."""
 
     peak_bytes = 0

@@ -64,7 +64,6 @@ import pyarrow as pa
 
 from engine.errors import SchemaError
 from engine.join.join_type import Matched
-from engine.memory.wide_turns import turn
 
 cdef enum:
     STREAM_ROWS = 1024          # rows of a spilled group that are joined together
@@ -217,16 +216,12 @@ cdef class SortMergeJoin:
         cdef const uint8_t* bits
         cdef const uint8_t* validity = NULL
         cdef int64_t offset
-        # A condition may ask for wide values of pairs of which it leaves none: nobody else takes a turn for them.
-        with turn(self._groups.pair_bytes):
-            arrays = self._taken(left, right, self._asked)
-            if arrays:
-                pairs = pa.RecordBatch.from_arrays(arrays, schema=self._condition.schema)
-            else:
-                pairs = pa.RecordBatch.from_struct_array(pa.array([{}] * self._groups.pair_count, pa.struct([])))
-            del arrays
-            flags = self._condition.predicate(pairs)
-            del pairs
+        arrays = self._taken(left, right, self._asked)
+        if arrays:
+            pairs = pa.RecordBatch.from_arrays(arrays, schema=self._condition.schema)
+        else:
+            pairs = pa.RecordBatch.from_struct_array(pa.array([{}] * self._groups.pair_count, pa.struct([])))
+        flags = self._condition.predicate(pairs)
         buffers = flags.buffers()
         if buffers[0] is not None:
             validity = <const uint8_t*> <uintptr_t> buffers[0].address

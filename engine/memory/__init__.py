@@ -9,8 +9,7 @@ An operator gets a ``PagePool``, a reserved share of its process's ``MemoryManag
     page_pool.pyx       PagePool: take and give for kernels
     manager.pyx         MemoryManager: owners, reservation, leak report
     page_size.py        how large a page is for a budget
-    arrow_share.py      who makes many Arrow buffers asks first
-    wide_turns.py       very wide rows are handled one at a time
+    budget.py           what a process may hold of each kind; a Reservation is a part of it; the one place to wait
     value_stores.py     where values lie that are not in their rows, by number
     control_group.py    what the kernel allows this process
     process_memory.py   from the process size to managed, network, Arrow and Python worker shares

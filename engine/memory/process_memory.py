@@ -19,10 +19,14 @@ not less than 48 MiB and 16 MiB a slot. Network buffers are as large as pages, s
 by an operator as it came.
 
 Invariant: the shares and the base add up to the process size exactly. Pure: looks at no machine.
-What keeps each to its share: managed and network memory are pages of pools, nobody else has any. Arrow: readers and
-writers of files are granted it (``arrow_share``), batches on their way are bounded in number and size. Workers: a watch
-ends the greediest (``functions.worker_watch``) where all parts together would pass the process size. The base is what
-is there when nothing runs; nothing bounds it, and a script that runs embedded brings its own.
+The shares are the limits of the four kinds of reservations (``budget``), and each has one who keeps to it:
+
+    PAGES     managed    MemoryManager: each operator's PagePool is reserved, and spills beyond it
+    IO        network    NetworkBufferPool: each partition's pool of buffers; a producer waits beyond it
+    ARROW     Arrow      Budget: readers and writers of files, very wide rows; batches on their way are bounded besides
+    WORKER    workers    WorkerWatch: ends the greediest where all parts together would pass the process size
+
+The base is what is there when nothing runs; nothing bounds it, and a script that runs embedded brings its own.
 
 Source: Flink's TaskExecutorProcessUtils; arrow and workers take the place of heap and framework memory.
 """
@@ -44,6 +48,7 @@ from engine.config.options import (
 )
 from engine.config.sizes import format_size
 from engine.errors import ConfigurationError
+from engine.memory.budget import Kind
 from engine.memory.page_size import page_size_for
 
 PROCESS_SIZE_MIN_BYTES = 32 << 20
@@ -72,6 +77,16 @@ class ProcessMemory(msgspec.Struct, frozen=True):
     network_segments_max: int
     #: where the managed share comes from: its key and value
     managed_source: str
+
+    @property
+    def limits(self) -> dict[Kind, int]:
+        """What may be held of each kind, in bytes."""
+        return {
+            Kind.PAGES: self.managed_bytes,
+            Kind.IO: self.network_bytes,
+            Kind.ARROW: self.arrow_bytes,
+            Kind.WORKER: self.workers_bytes,
+        }
 
     @property
     def shares(self) -> tuple[tuple[str, int], ...]:

@@ -29,7 +29,6 @@
     task_services.py   what a task is lent: memory, disk, network, functions
     broadcast_driver.py    in front of a function that is told whole data sets first
     group_marker.py    where groups begin in a stream of sorted batches
-    wide_batches.py    very wide batches of an iterator, each in a turn of the process
     larger_batches.py  small batches of a spilled join, put together
     arrow_peak.py      most memory of Arrow while a task ran
     task_waits.py      what a task waits for at a moment

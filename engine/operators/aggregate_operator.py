@@ -9,7 +9,6 @@ from engine.aggregate.hash_aggregate import HashAggregate
 from engine.expressions.schema_bridge import to_arrow_schema
 from engine.graph.operator_descriptor import HashAggregateOperator
 from engine.operators.operator import ChainedOperator, Output, TaskContext
-from engine.operators.wide_batches import in_turns
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -57,14 +56,12 @@ class Aggregate(ChainedOperator):
         """Add a batch; a partial aggregate may emit."""
         for result in self._open_aggregate.add_batch(batch):
             self.output.process(result)
-            del result
 
     def finish(self) -> None:
         """Emit the groups."""
-        for result in in_turns(self._open_aggregate.finish()):
+        for result in self._open_aggregate.finish():
             self.context.check_cancelled()
             self.output.process(result)
-            del result
 
     def close(self) -> None:
         """Give pages and files back."""

@@ -21,7 +21,6 @@ from engine.config.loader import configuration_from_texts
 from engine.config.options import BUFFER_TIMEOUT
 from engine.exchange.partition_builder import new_partition
 from engine.exchange.pipelined_partition import PipelinedPartition
-from engine.exchange.record_writer import RecordWriter
 from engine.exchange.record_writer_builder import RecordWriterBuilder, Writer
 from engine.exchange.reference_writer import BatchBroadcastWriter
 from engine.exchange.result_partition import ResultPartition
@@ -38,7 +37,6 @@ from engine.graph.deployment import (
     TaskDeploymentDescriptor,
 )
 from engine.graph.task_wait import TaskWait
-from engine.memory.wide_turns import WIDE_BYTES, lent
 from engine.operators.chained_source import ChainedSource
 from engine.operators.drivers import Driver
 from engine.operators.operator import ChainedOperator, Output, TaskContext
@@ -57,7 +55,6 @@ class TaskOutput:
 
     def __init__(self) -> None:
         self.writers: list[Writer] = []
-        self.waits_for_consumers = False
         self.rows_out = 0
         self.bytes_out = 0
 
@@ -81,12 +78,7 @@ class TaskOutput:
         self.rows_out += batch.num_rows
         self.bytes_out += size_bytes
         for writer in self.writers:
-            if size_bytes >= WIDE_BYTES and self.waits_for_consumers:
-                # They take turns with wide rows, as this task does.
-                with lent():
-                    writer.emit(batch)
-            else:
-                writer.emit(batch)
+            writer.emit(batch)
 
     def keep_runs(self, runs: KeptRuns) -> None:
         """Hand sorted runs to the one data set that takes them."""
@@ -253,8 +245,6 @@ class BatchTask:
             writer = builder.with_timeout(timeout_ms).build()
             self._output.writers.append(writer)
             if isinstance(partition, PipelinedPartition):
-                # Row pages do not wait for a consumer to take a wide row: its values lie beside them.
-                self._output.waits_for_consumers |= not isinstance(writer, RecordWriter)
                 self._services.output_flusher.register(writer, timeout_ms)
         self._open_inputs()
         self._open_chain()

@@ -17,10 +17,8 @@ import pyarrow as pa
 from engine.connectors.source_reader import open_source
 from engine.exchange.elements import OversizedRow, RowPage
 from engine.graph.operator_descriptor import SourceOperator
-from engine.memory.wide_turns import give_up, go_on
 from engine.operators.operator import Output, RowsOutput, TaskContext
 from engine.operators.source_pacing import paced, share_of
-from engine.records.wide_rows import turn, width_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -102,8 +100,6 @@ class SourceDriver:
             self._context.arrow_peak.look()
             if batch.num_rows:
                 self._output.process(batch)
-            del batch  # wide rows are not kept while the next ones are read
-            go_on()
             self._context.bad_rows = self._reader.bad_rows
             yield
             if self._output.is_satisfied:
@@ -124,7 +120,6 @@ class SourceDriver:
 
     def close(self) -> None:
         """Close the open file."""
-        give_up()
         if hasattr(self, "_reader"):
             self._reader.close()
 
@@ -161,10 +156,7 @@ class InputDriver:
         for batch in self._input.batches(self._sieve):
             # A satisfied limit does not stop the input: its producers run on, so it is drained.
             if not output.is_satisfied:
-                with turn(width_of(batch.nbytes, batch.num_rows), is_handed=True):
-                    output.process(batch)
-            del batch
-            go_on()
+                output.process(batch)
 
     def _push_rows(self, output: RowsOutput) -> None:
         for element in self._input.elements():
@@ -180,5 +172,4 @@ class InputDriver:
             self._taken_rows = output.rows_in
 
     def close(self) -> None:
-        """Nothing is held here but a turn, after a failure."""
-        give_up()
+        """Do nothing: the task closes its inputs."""

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from engine.functions.group_rows import GROUP_START, NEW_KEY, NEW_SIDE, SIDE
-from engine.memory.wide_turns import WIDE_BYTES
 from engine.records.arrow_functions import pc
+from engine.records.wide_rows import WIDE_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

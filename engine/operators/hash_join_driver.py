@@ -22,12 +22,9 @@ from engine.join.hash_join import HashJoin
 from engine.join.join_spec import JoinInput, JoinSpec
 from engine.join.lent_build import borrow_build, can_lend, copy_build
 from engine.join.spill_sieve import SpillSieve
-from engine.memory.wide_turns import give_up
 from engine.operators.heavy_copies import copied_keys
 from engine.operators.larger_batches import larger
 from engine.operators.pair_conditions import pair_condition
-from engine.operators.wide_batches import in_turns
-from engine.records.wide_rows import turn, width_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -101,24 +98,21 @@ class HashJoinDriver:
         if seat is not None and seat.is_builder:
             seat.wait_for_copies(self._context.check_cancelled)
         if not self._output.is_satisfied:
-            self._emit(larger(in_turns(join.finish_probe())))
+            self._emit(larger(join.finish_probe()))
 
     def _probe_with(self, join: HashJoin) -> None:
         self._sieve = sieve = SpillSieve(join) if join.partitions_spilled else None
         for batch in self._probe.batches(sieve):
             # A satisfied limit does not stop an input whose producers run on: it is drained.
             if not self._output.is_satisfied:
-                with turn(width_of(batch.nbytes, batch.num_rows), is_handed=True):
-                    self._emit(in_turns(join.probe(batch)))
+                self._emit(join.probe(batch))
             elif not self._probe.is_drained:
                 break
             elif sieve is not None:
                 sieve.drops_all = True
-            del batch
 
     def close(self) -> None:
-        """Give pages and files back, and a turn that a failure has left."""
-        give_up()
+        """Give pages and files back."""
         seat, join = self._seat, self._join
         if seat is not None and seat.is_builder and not seat.is_lent:
             # Those who copy read what the join is about to give back.
@@ -220,6 +214,5 @@ class HashJoinDriver:
         for result in results:
             self._context.check_cancelled()
             self._output.process(result)
-            del result  # a wide one is not kept while the next is made
             if self._output.is_satisfied:
                 return

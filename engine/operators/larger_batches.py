@@ -21,8 +21,5 @@ def larger(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yield the same rows in the same order, in fewer batches where they are small."""
     small = SmallBatches(rows_min=1)
     for batch in batches:
-        ready = small.add(batch)
-        del batch  # a wide one is not kept while the next is made
-        while ready:
-            yield ready.pop(0)
+        yield from small.add(batch)
     yield from small.rest()

@@ -16,10 +16,8 @@ from engine.expressions.schema_bridge import to_arrow_schema
 from engine.functions.function_session import FunctionPlan, FunctionSession
 from engine.graph.job_graph import SCRIPT_MODULES
 from engine.graph.operator_descriptor import OperatorDescriptor, PythonOperator
-from engine.memory.wide_turns import go_on, paused, turn, when_let_go
 from engine.operators.group_marker import GroupMarker
 from engine.operators.operator import ChainedOperator, Output, TaskContext
-from engine.records.wide_rows import WIDE_BYTES, give_back
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -59,8 +57,6 @@ class PythonFunctionOperator(ChainedOperator):
             broadcasts,
             job_modules=self._modules(of_script=False),
             script_modules=self._modules(of_script=True),
-            waiting=paused,
-            turn=turn,
         )
         job = self.context.descriptor.job_id.value
         session = self.context.services.function_runner.open(job, plan, self.context.configuration)
@@ -100,14 +96,6 @@ class PythonFunctionOperator(ChainedOperator):
         """Send a batch; emit what has come back."""
         if batch.num_rows:
             self._emit(self._started.process(batch if self._marker is None else self._marker.mark(batch)))
-            if self._started.is_behind:
-                when_let_go(self._catch_up)
-
-    def _catch_up(self) -> None:
-        """Wait for the worker: a very large batch is with it alone, nobody of this process holds it any more."""
-        if self._session is not None and self._session.is_behind:
-            give_back()
-            self._emit(self._session.catch_up())
 
     def finish(self) -> None:
         """Emit what is still at the worker; a function whose results nobody wants is stopped."""
@@ -127,13 +115,8 @@ class PythonFunctionOperator(ChainedOperator):
             result = next(results, None)
             if result is None:
                 return
-            is_wide = result.nbytes >= WIDE_BYTES
             if result.num_rows:
                 self.output.process(result)
-            del result  # a wide one is not kept while the next is awaited
-            if is_wide:
-                give_back()
-            go_on()
 
     def cancel(self) -> None:
         """End the worker's function, whatever it does; from another thread."""

@@ -26,7 +26,6 @@ from engine.operators.received_runs import receive_runs
 from engine.operators.sort_operator import Sort
 from engine.operators.state_combining import state_combiner, state_results
 from engine.operators.task_inputs import is_remote
-from engine.operators.wide_batches import in_turns
 from engine.sort.merged_batches import MergedBatches
 from engine.sort.sorted_runs import SortedRuns
 
@@ -98,11 +97,10 @@ class MergeRunsDriver:
         combiner = state_combiner(operator.groups, self._descriptor)
         self._merged = MergedBatches(self._sources, self._pool, key_range.lower, key_range.upper, combiner=combiner)
         results = state_results(operator.groups, self._descriptor)
-        for batch in in_turns(self._merged.batches()):
+        for batch in self._merged.batches():
             self._context.check_cancelled()
             self.rows_in, self.bytes_in = self._merged.rows_out, self._merged.bytes_in
             self._output.process(results(batch))
-            del batch
             if self._output.is_satisfied:
                 break
 

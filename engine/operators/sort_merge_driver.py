@@ -22,7 +22,6 @@ from engine.graph.sort_key import SortKey
 from engine.join.join_spec import JoinInput, JoinSpec
 from engine.join.sort_merge_join import SortMergeJoin
 from engine.operators.pair_conditions import pair_condition
-from engine.operators.wide_batches import in_turns
 from engine.records.batch_limits import BATCH_BYTES_MAX, BATCH_ROWS_MAX
 from engine.sort.external_sorter import ExternalSorter
 
@@ -101,12 +100,11 @@ class SortMergeJoinDriver:
         assert self._join is not None, "join is closed"
         for side in (0, 1):
             self._sort(side)
-        for result in in_turns(self._join.join(self._sorted(0), self._sorted(1))):
+        for result in self._join.join(self._sorted(0), self._sorted(1)):
             self._context.check_cancelled()
             if self._output.is_satisfied:
                 break
             self._output.process(result)
-            del result
 
     def _sort(self, side: int) -> None:
         sorter = self._sorters[side]

@@ -12,7 +12,6 @@ from engine.expressions.schema_bridge import to_arrow_schema
 from engine.graph.operator_descriptor import SortOperator, SortRunsOperator
 from engine.operators.operator import ChainedOperator, Output, TaskContext
 from engine.operators.state_combining import state_combiner
-from engine.operators.wide_batches import in_turns
 from engine.sort.external_sorter import ExternalSorter
 
 if TYPE_CHECKING:
@@ -74,12 +73,11 @@ class Sort(ChainedOperator):
     def finish(self) -> None:
         """Emit everything in order."""
         self._open_sorter.finish()
-        for batch in in_turns(self._open_sorter.batches()):
+        for batch in self._open_sorter.batches():
             if self.output.is_satisfied:
                 break
             self.context.check_cancelled()
             self.output.process(batch)
-            del batch
 
     def close(self) -> None:
         """Give pages and files back."""

@@ -19,7 +19,6 @@ from engine.exchange.page_runs import PageRuns
 from engine.expressions.schema_bridge import to_arrow_schema
 from engine.graph.deployment import InputChannelDescriptor, InputGateDescriptor, PartitionLocation
 from engine.operators.task_services import TaskServices
-from engine.operators.wide_batches import in_turns
 from engine.records.row_sieve import RowSieve
 
 #: pages that are taken together
@@ -59,12 +58,10 @@ class TaskInput:
 
         A sieve takes rows of pages as they are, and counts them.
         """
-        for batch in gate_batches(self._gate, self.schema, turns=in_turns, sieve=sieve):
+        for batch in gate_batches(self._gate, self.schema, sieve=sieve):
             self.rows_in += batch.num_rows
             self.bytes_in += batch.nbytes
-            handed = [batch]
-            del batch  # a wide one is not kept while the next is on its way
-            yield handed.pop()
+            yield batch
 
     def elements(self) -> Iterator[pa.RecordBatch | RowPage | OversizedRow]:
         """Yield everything as it comes; who takes a RowPage recycles it, and counts the rows."""

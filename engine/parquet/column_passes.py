@@ -6,7 +6,7 @@
     then      batch 1 of all parts, batch 2 of all parts, ...       each read back when it is asked for
 
 Every part is read once and written once, so it costs a write and a read of the row group, and holds one part at a time,
-then one batch of each. The passes of a process are made one after the other (``arrow_share``): no row is handed on in
+then one batch of each. The passes of a process are made one after the other (``memory.budget``): no row is handed on in
 between, so that is no waiting in a circle, and however many readers there are, one of them holds pages. The values lie
 in a spill space: checked when they come back, deleted when the row group ends, counted as spilled. Cancelling the space
 ends the passes.
@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Protocol
 import pyarrow as pa
 
 from engine.errors import TaskCancelledError
+from engine.memory.budget import Kind
 from engine.memory.value_stores import Place, read_back
 from engine.parquet.pages import parts
 from engine.records.arrow_decay import at_once
@@ -30,7 +31,7 @@ from engine.records.plain_types import plain_batch
 
 if TYPE_CHECKING:
     from engine.iomanager.spill_space import SpillSpace
-    from engine.memory.arrow_share import ArrowShare
+    from engine.memory.budget import Budget
 
     #: where a batch was written, its bytes
     Written = tuple[Place, int]
@@ -45,7 +46,7 @@ class PartReader(Protocol):
 
 
 def read_in_passes(
-    read: PartReader, sizes: Mapping[str, int], rows: int, new_space: Callable[[], SpillSpace], share: ArrowShare
+    read: PartReader, sizes: Mapping[str, int], rows: int, new_space: Callable[[], SpillSpace], budget: Budget
 ) -> Iterator[pa.RecordBatch]:
     """Yield batches of ``rows`` rows with all columns, of which ``sizes`` says what is held of each while it is read.
 
@@ -54,10 +55,10 @@ def read_in_passes(
     with at_once(), contextlib.closing(new_space()) as space:
         schemas: list[pa.Schema] = []
         places: list[list[Written]] = []
-        with share.alone(lambda: space.is_cancelled) as granted:
+        with budget.scratch(Kind.ARROW, None, lambda: space.is_cancelled) as granted:
             if space.is_cancelled:
                 raise TaskCancelledError("cancelled before a row group was read")
-            for columns in parts(list(sizes), sizes, granted):
+            for columns in parts(list(sizes), sizes, granted.size):
                 schema, written = _write(space, _regular(read(columns, rows), rows))
                 if schema is None:
                     return

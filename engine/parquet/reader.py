@@ -14,7 +14,6 @@ an error.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -22,7 +21,7 @@ import pyarrow as pa
 
 from engine.errors import DataError, SpillError
 from engine.graph.source_spec import ParquetSource, SourceSplit
-from engine.memory.arrow_share import LEAST_BYTES, Role, process_share
+from engine.memory.budget import LEAST_BYTES, Kind, Role, process_budget
 from engine.parquet.column_passes import read_in_passes
 from engine.parquet.footers import open_shared
 from engine.parquet.pages import Pages, buffer_bytes, check_fits, pages_of
@@ -30,7 +29,7 @@ from engine.records.arrow_functions import pc
 from engine.records.batch_limits import BATCH_BYTES_MAX, BATCH_ROWS_MAX
 from engine.records.bounded_batches import bounded_batches
 from engine.records.plain_types import plain_batch
-from engine.records.wide_rows import WIDE_BYTES, give_back, turn
+from engine.records.wide_rows import one_by_one
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
@@ -62,9 +61,8 @@ class ParquetReader:
         self._spec = spec
         self._splits = splits
         self._new_space = new_space
-        #: what is reserved for the row group at hand
-        self._grant = ExitStack()
-        self._member = process_share.join(Role.READER)
+        #: for the row group at hand
+        self._reserved = process_budget.reserve(Kind.ARROW, role=Role.READER)
         self._file: pq.ParquetFile | None = None
         #: held for other readers of the file
         self._footer: pq.FileMetaData | None = None
@@ -104,31 +102,20 @@ class ParquetReader:
         for group in range(split.start, split.end):
             pages = pages_of(split.path, self._file.metadata, group, columns)
             held = {name: found.held_bytes for name, found in pages.items()}
-            check_fits(split.path, group, held, process_share.record_limit_bytes)
+            check_fits(split.path, group, held, process_budget.record_limit)
             row_bytes = max(self._row_bytes, self._encoded_row_bytes(group, columns), _wide_bytes(pages))
             rows = self._rows_at_once(row_bytes, columns)
             batches = self._batches(group, rows, held)
             rows_left = self._file.metadata.row_group(group).num_rows
-            while True:
-                with turn(row_bytes):
-                    batch = next(batches, None)
-                    if batch is None:
-                        break
-                    batch = self._arranged(batch, columns)
-                    rows_left -= batch.num_rows
-                    size_bytes = batch.nbytes
-                    if batch.num_rows:
-                        self._row_bytes = size_bytes / batch.num_rows
-                        decoded_bytes += size_bytes
-                    pieces = bounded_batches(batch, PARQUET_BATCH_ROWS_MAX, size_bytes)
-                    del batch
-                    if row_bytes >= WIDE_BYTES:
-                        give_back()
-                    yield from pieces
-                    if row_bytes >= WIDE_BYTES:
-                        # Before the turn ends: the next one begins with what this one took.
-                        give_back()
-            self._grant.close()
+            for each in one_by_one(batches, row_bytes):
+                batch = self._arranged(each, columns)
+                rows_left -= batch.num_rows
+                size_bytes = batch.nbytes
+                if batch.num_rows:
+                    self._row_bytes = size_bytes / batch.num_rows
+                    decoded_bytes += size_bytes
+                yield from bounded_batches(batch, PARQUET_BATCH_ROWS_MAX, size_bytes)
+            self._reserved.resize(0)
             if rows_left:
                 # Arrow passes over pages whose headers are damaged, and says nothing of the rows.
                 raise pa.ArrowInvalid(f"row group {group} has {-rows_left:+} rows against what the file says of it")
@@ -149,12 +136,11 @@ class ParquetReader:
         sizes = self._reserved_sizes(group, held)
         # A page that is opened is there twice for a moment.
         wanted = sum(sizes.values()) + max(sizes.values(), default=0)
-        granted = self._grant.enter_context(process_share.reserved(wanted))
-        if granted or self._new_space is None or not columns:
+        if self._reserved.resize(wanted) or self._new_space is None or not columns:
             yield from self._batches_of(group, columns, rows)
         else:
             read = partial(self._batches_of, group)
-            yield from read_in_passes(read, sizes, rows, self._new_space, process_share)
+            yield from read_in_passes(read, sizes, rows, self._new_space, process_budget)
 
     def _batches_of(self, group: int, columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
         assert self._file is not None
@@ -165,7 +151,7 @@ class ParquetReader:
         """Return what is reserved for each column: no more than the row group has, where it is no more than a batch."""
         assert self._file is not None
         whole = self._file.metadata.row_group(group).total_byte_size
-        if whole > min(LEAST_BYTES // 2, self._member.part_bytes):
+        if whole > min(LEAST_BYTES // 2, self._reserved.part_bytes):
             return held
         return dict.fromkeys(held, whole // max(1, len(held)))
 
@@ -178,7 +164,7 @@ class ParquetReader:
             if len(columns) > _NARROW_COLUMNS or not all(_is_fixed(schema.field(name).type) for name in columns):
                 rows_max = BATCH_ROWS_MAX
         # Where many read at a time, batches are smaller: several of each reader are on their way.
-        batch_bytes = max(BATCH_BYTES_MIN, min(BATCH_BYTES_MAX, self._member.part_bytes))
+        batch_bytes = max(BATCH_BYTES_MIN, min(BATCH_BYTES_MAX, self._reserved.part_bytes))
         return max(1, min(rows_max, int(batch_bytes / row_bytes) if row_bytes else rows_max))
 
     def _encoded_row_bytes(self, group: int, columns: list[str]) -> float:
@@ -208,10 +194,10 @@ class ParquetReader:
     def close(self) -> None:
         """Close the open file."""
         self._close_file()
-        self._member.close()
+        self._reserved.close()
 
     def _close_file(self) -> None:
-        self._grant.close()
+        self._reserved.resize(0)
         if self._file is not None:
             self._file.close()
             self._file = self._footer = None

@@ -1,7 +1,7 @@
 """ParquetWriter: batches gathered into row groups, compressed by snappy.
 
 A row group is written when ROW_GROUP_ROWS rows or ROW_GROUP_BYTES bytes of Arrow data are gathered; about twice that
-much memory a sink holds. Where many are open, or Arrow's share is small, it is written earlier (``arrow_share``). A
+much memory a sink holds. Where many are open, or Arrow's share is small, it is written earlier (``memory.budget``). A
 column whose values hardly repeat in the first batch gets no dictionary: building one only to give it up costs a fifth
 of the time of writing.
 
@@ -25,7 +25,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from engine.errors import DataError, SchemaError
-from engine.memory.arrow_share import Role, process_share
+from engine.memory.budget import Kind, Role, process_budget
 from engine.records.arrow_functions import pc
 from engine.records.bounded_batches import SmallBatches
 from engine.records.wide_rows import WIDE_BYTES, give_back, width_of
@@ -86,7 +86,7 @@ class ParquetWriter:
         path.touch(exist_ok=False)
         # Arrow's own file: a Python one would have every page copied to bytes.
         self._file = pa.OSFile(str(path), "wb")
-        self._member = process_share.join(Role.WRITER)
+        self._reserved = process_budget.reserve(Kind.ARROW, role=Role.WRITER)
         self._writer: pq.ParquetWriter | None = None
         #: columns with values that are written as they are
         self._huge: set[str] = set()
@@ -128,11 +128,11 @@ class ParquetWriter:
     @property
     def _group_bytes_max(self) -> int:
         """Bytes of a row group: less where many are open, or there is little memory."""
-        return max(ROW_GROUP_BYTES_MIN, min(ROW_GROUP_BYTES, self._member.part_bytes))
+        return max(ROW_GROUP_BYTES_MIN, min(ROW_GROUP_BYTES, self._reserved.part_bytes))
 
     @property
     def _dictionary_bytes_max(self) -> int:
-        return max(_DICTIONARY_BYTES_MIN, min(_DICTIONARY_BYTES, self._member.part_bytes // _DICTIONARY_PART))
+        return max(_DICTIONARY_BYTES_MIN, min(_DICTIONARY_BYTES, self._reserved.part_bytes // _DICTIONARY_PART))
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Append rows."""
@@ -192,12 +192,12 @@ class ParquetWriter:
                 whole.append_row_groups(footer)
             whole.write_metadata_file(self._file)
         self._file.close()
-        self._member.close()
+        self._reserved.close()
         return self._row_count, self._path.stat().st_size, ""
 
     def abort(self) -> None:
         """Close and remove the file, unless it is finished."""
-        self._member.close()
+        self._reserved.close()
         self._held, self._small = [], SmallBatches(bytes_min=_SMALL_BYTES)
         if not self._file.closed:
             if self._writer is not None:

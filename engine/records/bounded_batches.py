@@ -38,9 +38,7 @@ def bounded_batches(
     row_bytes = max(1, (batch.nbytes if size_bytes is None else size_bytes) // rows)
     step = max(1, min(rows_max, BATCH_BYTES_MAX // row_bytes))
     if rows <= step:
-        handed = [batch]
-        del batch  # a wide one is not kept while it is handled
-        yield handed.pop()
+        yield batch
         return
     for start in range(0, rows, step):
         yield batch.slice(start, step)

@@ -1,27 +1,40 @@
-"""Very wide rows at the edges of a process: how wide they are, and what Arrow has freed of them goes back at once.
+"""Very wide rows at the edges of a process: how wide they are, and the room in which one is read or written.
 
-with turn(row_bytes): read, hand on     as ``memory.wide_turns``, with one allocator for all of Arrow
-give_back()                             what Arrow has freed of a row goes back to the system
+    with room_for(row_bytes, COPIES) as room:         narrow rows wait for nobody, and room is None
+        batch = read()                                one step of work: nothing is handed on inside
+    for batch in one_by_one(batches, row_bytes):      the same for a reader of batches: what is handed on is reserved
+    give_back()                                       what Arrow has freed of a row goes back to the system
+
+A row of 64 MB is there several times while it is read or written: the page of the file, the array, the bytes for the
+next file. So each of these steps has a scratch of the process's budget (``memory.budget``), and two slots do it at
+once only where there is memory for both. Between the steps a slot holds one row, and a reader what it has read.
+
+A row that is larger than all there is for batches is refused with an error that names the setting.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from engine.memory import wide_turns
-from engine.memory.wide_turns import WIDE_BYTES
+from engine.memory.budget import Kind, process_budget
 
-__all__ = ["WIDE_BYTES", "give_back", "turn", "width_of"]
+if TYPE_CHECKING:
+    from engine.memory.budget import Reservation
 
+#: rows from this width on are very wide
+WIDE_BYTES: Final = 8 << 20
+#: how often a row is there while it is read, or while it is written beside what was read
+COPIES: Final = 3
 #: Arrow's own choice, from which Parquet takes its buffers whatever pool is set later
 _PARQUET_POOL: Final = pa.default_memory_pool()
 #: so few rows may be as many bytes because of one of them
 _FEW_ROWS: Final = 128
 #: of narrow rows, which are most; it may be entered any number of times
-_NO_TURN: Final = nullcontext()
+_NO_ROOM: Final = nullcontext()
 
 
 def width_of(size_bytes: int, row_count: int) -> float:
@@ -29,12 +42,36 @@ def width_of(size_bytes: int, row_count: int) -> float:
     return size_bytes if row_count <= _FEW_ROWS else size_bytes / row_count
 
 
-def turn(row_bytes: float, *, is_handed: bool = False) -> AbstractContextManager[None]:
-    """Hold the turn of the process while rows of this width are handled."""
+def room_for(
+    row_bytes: float, copies: int = COPIES, is_ended: Callable[[], bool] = lambda: False
+) -> AbstractContextManager[Reservation | None]:
+    """Wait for the memory in which a row of this width is read or written; for narrow ones there is nothing to do.
+
+    Raises: MemoryBudgetError: no process of this size has as much.
+    """
     if row_bytes < WIDE_BYTES:
-        return _NO_TURN
+        return _NO_ROOM
+    process_budget.check_record(int(row_bytes))
     _share_one_pool()
-    return wide_turns.turn(row_bytes, is_handed=is_handed)
+    return process_budget.scratch(Kind.ARROW, int(copies * row_bytes), is_ended)
+
+
+def one_by_one(batches: Iterator[pa.RecordBatch], row_bytes: float) -> Iterator[pa.RecordBatch]:
+    """Yield batches of rows of this width: very wide ones are read one at a time, each reserved until the next."""
+    if row_bytes < WIDE_BYTES:
+        yield from batches
+        return
+    while True:
+        with room_for(row_bytes) as room:
+            batch = next(batches, None)
+            if batch is None:
+                return
+            assert room is not None, "wide rows have room"
+            kept = room.split(batch.nbytes)
+        with kept:
+            give_back()
+            yield batch
+            give_back()
 
 
 def give_back() -> None:

@@ -88,10 +88,8 @@ cdef class MergedBatches:
         self._rows = <uint8_t**> malloc(<size_t> self._row_capacity * sizeof(uint8_t*))
         if self._rows == NULL:
             raise MemoryError()
-        handed = [self._next_batch(max_bytes)]
-        while handed[0] is not None:
-            yield handed.pop()              # a wide batch is not kept while it is handled
-            handed.append(self._next_batch(max_bytes))
+        while (batch := self._next_batch(max_bytes)) is not None:
+            yield batch
 
     cdef object _next_batch(self, int64_t max_bytes):
         if self._is_closed:

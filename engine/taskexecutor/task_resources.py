@@ -36,7 +36,7 @@ from engine.graph.deployment import TaskDeploymentDescriptor
 from engine.ids import ExecutionAttemptId, JobId, ResourceId, ResultPartitionId
 from engine.iomanager.io_manager import IOManager
 from engine.iomanager.spill_directory import spill_directories
-from engine.memory.arrow_share import process_share
+from engine.memory.budget import process_budget
 from engine.memory.control_group import machine_bytes
 from engine.memory.manager import MemoryManager
 from engine.memory.process_memory import ProcessMemory, process_bytes_for, process_memory, too_large_text
@@ -80,7 +80,8 @@ class ProcessResources:
         self.sizes = configured_sizes(configuration, slot_count)
         _choose_arrow_pool()
         few_arenas()
-        process_share.set_limit(self.sizes.arrow_bytes)
+        for kind, limit_bytes in self.sizes.limits.items():
+            process_budget.set_limit(kind, limit_bytes)
         _log.info("memory of this process:\n%s", self.sizes.table())
         too_large = too_large_text(configuration, machine_bytes())
         if too_large is not None:

@@ -14,7 +14,7 @@ from engine.connectors.text_source import text_source
 from engine.connectors.text_writer import TextWriter
 from engine.errors import DataError, NotYetSupportedError, PlanError, SchemaError
 from engine.graph.source_spec import SourceSplit, TextSource
-from engine.memory.arrow_share import ArrowShare
+from engine.memory.budget import Budget, Kind
 
 SCHEMA = pa.schema([("line", pa.string())])
 
@@ -60,7 +60,9 @@ def test_blocks_are_smaller_where_many_read_at_a_time_and_lines_the_same(tmp_pat
     path = tmp_path / "t.txt"
     path.write_bytes(b"one\n\nthree\r\n" * 50 + b"x" * 300 + b"\nlast")
     monkeypatch.setattr(text_reader, "BLOCK_BYTES_MIN", 5)
-    monkeypatch.setattr(text_reader, "process_share", ArrowShare(0))
+    no_memory = Budget()
+    no_memory.set_limit(Kind.ARROW, 0)
+    monkeypatch.setattr(text_reader, "process_budget", no_memory)
     assert read(path) == oracle(path.read_bytes())
 
 

@@ -16,7 +16,7 @@ from engine.csv.reader import CsvReader
 from engine.csv.source import csv_source
 from engine.csv.splits import exact_splits
 from engine.errors import DataError, MemoryBudgetError
-from engine.memory.arrow_share import ArrowShare
+from engine.memory.budget import Budget, Kind
 
 THREE = pa.schema([("n", pa.int64()), ("t", pa.string()), ("u", pa.string())])
 #: the size of blocks: longer records are blocks of their own; none is
@@ -159,7 +159,10 @@ def test_a_quoted_field_behind_the_byte_order_mark_may_hold_line_ends(tmp_path):
 
 def reader_with(monkeypatch, path, limit_bytes, **options):
     spec, _, _ = csv_source(path, THREE, CsvOptions(**options))
-    monkeypatch.setattr(csv_reader, "process_share", ArrowShare(limit_bytes))
+    budget = Budget()
+    for kind in (Kind.ARROW, Kind.WORKER):
+        budget.set_limit(kind, limit_bytes)
+    monkeypatch.setattr(csv_reader, "process_budget", budget)
     return CsvReader(spec, exact_splits(spec, 1).splits, block_bytes=64)
 
 

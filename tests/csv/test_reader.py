@@ -20,7 +20,7 @@ from engine.csv.source import csv_source
 from engine.csv.splits import exact_splits, record_boundaries
 from engine.errors import DataError
 from engine.graph.source_spec import SourceSplit
-from engine.memory.arrow_share import ArrowShare
+from engine.memory.budget import Budget, Kind
 
 TWO = pa.schema([("a", pa.string()), ("b", pa.string())])
 NUMBERED = pa.schema([("n", pa.int64()), ("t", pa.string())])
@@ -87,7 +87,9 @@ def test_blocks_are_smaller_where_many_read_at_a_time_and_rows_the_same(tmp_path
     csv.writer(text).writerows([*NASTY * 30, ("long", "x" * 500), *NASTY])
     path = write(tmp_path, text.getvalue())
     monkeypatch.setattr(csv_reader, "BLOCK_BYTES_MIN", part_bytes)
-    monkeypatch.setattr(csv_reader, "process_share", ArrowShare(0))
+    no_memory = Budget()
+    no_memory.set_limit(Kind.ARROW, 0)
+    monkeypatch.setattr(csv_reader, "process_budget", no_memory)
     spec, _, _ = csv_source(path, TWO)
     reader = CsvReader(spec, exact_splits(spec, 1).splits)
     expected = [(one or None, other) for one, other in [*NASTY * 30, ("long", "x" * 500), *NASTY]]

@@ -1,8 +1,7 @@
-"""Rows larger than a buffer on their way: of the very wide ones one at a time in a process, until it is handled."""
+"""Rows larger than a buffer on their way: of the very wide ones one at a time in each gate."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,6 @@ from engine.exchange.buffer_pool import Buffer
 from engine.exchange.elements import OversizedRow
 from engine.exchange.input_gate import InputGate
 from engine.exchange.row_pieces import RowPieces
-from engine.memory import wide_turns
 from engine.records.row_codec import RowCodec
 from tests.exchange.world import BLOCKING, PIPELINED, World, descriptor, partition_id
 from tests.transport.remote_world import RemoteWorld
@@ -28,7 +26,6 @@ GATES, PRODUCERS, ROWS = 2, 3, 12
 @pytest.fixture
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RemoteWorld]:
     monkeypatch.setattr(row_pieces, "WIDE_BYTES", WIDE)
-    monkeypatch.setattr(wide_turns, "WIDE_BYTES", WIDE)
     world = RemoteWorld(tmp_path, segments=200, segment_size=SEGMENT)
     yield world
     world.close()
@@ -36,27 +33,24 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RemoteWor
 
 @pytest.fixture
 def begun(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """After each fragment: how many rows are here with more than their first one."""
+    """After each fragment: how many rows of its gate are here with more than their first one."""
     counts: list[int] = []
-    sizes: dict[int, int] = {}
+    sizes: dict[tuple[int, int], int] = {}
     add, take = RowPieces.add, RowPieces.take
 
     def counted_add(self: RowPieces, buffer: Buffer, *, is_row: bool = True) -> None:
         add(self, buffer, is_row=is_row)
-        sizes[id(self)] = len(self._bytes) if self._row_bytes >= WIDE else 0
-        counts.append(sum(size > SEGMENT for size in list(sizes.values())))
+        gate = id(self._arrivals)
+        sizes[gate, id(self)] = len(self._bytes) if self._row_bytes >= WIDE else 0
+        counts.append(sum(size > SEGMENT for (of, _), size in list(sizes.items()) if of == gate))
 
     def counted_take(self: RowPieces) -> bytearray:
-        sizes[id(self)] = 0
+        sizes[id(self._arrivals), id(self)] = 0
         return take(self)
 
     monkeypatch.setattr(RowPieces, "add", counted_add)
     monkeypatch.setattr(RowPieces, "take", counted_take)
     return counts
-
-
-def has_turn() -> bool:
-    return wide_turns._turns._holder == threading.get_ident()
 
 
 def produce(side: World, partition: Any, first: int) -> None:
@@ -76,7 +70,6 @@ def read(gate: InputGate, keys: list[int]) -> None:
     codec = RowCodec(SCHEMA)
     while (element := gate.next()) is not None:
         if isinstance(element, OversizedRow):
-            assert has_turn() or element.size < WIDE
             batch = codec.from_rows(element.take())
         else:
             batch = codec.from_rows(bytes(memoryview(element.segment)[: element.size]))
@@ -84,7 +77,6 @@ def read(gate: InputGate, keys: list[int]) -> None:
         for row in batch.to_pylist():
             assert row["s"] == "wxyz"[row["k"] % 4] * (3 * WIDE, 20, 2 * SEGMENT, 2 * WIDE)[row["k"] % 4]
             keys.append(row["k"])
-    assert not has_turn()
     gate.close()
 
 
@@ -108,14 +100,3 @@ def test_one_very_wide_row_at_a_time_is_put_together(
     expected = sorted(1000 * producer + row for producer in range(PRODUCERS) for row in range(ROWS))
     assert [sorted(keys) for keys in found] == [expected] * GATES
     assert max(begun) == 1
-
-
-def test_a_gate_that_is_closed_within_a_row_gives_the_turn_back(world: RemoteWorld) -> None:
-    partition = world.far.partition(descriptor(1, "GLOBAL"))
-    produce(world.far, partition, 0)
-    gate = world.gate([partition.id])
-    assert isinstance(gate.next(), OversizedRow)
-    assert has_turn()
-    gate.close()
-    assert not has_turn()
-    world.far.threads.clear()  # its partition is released: it ends with an error

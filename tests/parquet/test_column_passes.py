@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from engine.errors import CorruptBlockError, DataError, DiskFullError, TaskCancelledError
 from engine.iomanager.spill_space import SpillSpace
-from engine.memory import arrow_share
-from engine.memory.arrow_share import LEAST_BYTES, ArrowShare, Role
+from engine.memory import budget
+from engine.memory.budget import LEAST_BYTES, Budget, Kind, Role
 from engine.parquet import column_passes
 from engine.parquet import reader as parquet_reader
 from engine.parquet import writer as parquet_writer
@@ -21,6 +21,12 @@ from engine.parquet.reader import ParquetReader
 from engine.parquet.source import parquet_source
 
 ROWS = 3000
+
+
+def budget_of(arrow_bytes):
+    made = Budget()
+    made.set_limit(Kind.ARROW, arrow_bytes)
+    return made
 
 
 def table(rows=ROWS):
@@ -47,9 +53,9 @@ def test_rows_are_the_same_when_columns_are_read_in_parts(compression, version, 
     spec, _, schema = parquet_source(path)
     expected = pa.Table.from_batches(ParquetReader(spec, spec.splits), schema)
     monkeypatch.setattr(parquet_reader, "LEAST_BYTES", 0)
-    share = ArrowShare(2 << 20)
-    monkeypatch.setattr(arrow_share, "LEAST_BYTES", 100_000)
-    monkeypatch.setattr(parquet_reader, "process_share", share)
+    share = budget_of(2 << 20)
+    monkeypatch.setattr(budget, "LEAST_BYTES", 100_000)
+    monkeypatch.setattr(parquet_reader, "process_budget", share)
     calls = []
 
     def counted(columns, sizes, limit):
@@ -58,12 +64,12 @@ def test_rows_are_the_same_when_columns_are_read_in_parts(compression, version, 
 
     monkeypatch.setattr(column_passes, "parts", counted)
     reader = ParquetReader(spec, spec.splits, new_space)
-    with share.reserved(100_000):
+    with share.reserve(Kind.ARROW, 100_000):
         assert pa.Table.from_batches(reader, schema) == expected
     assert calls
     assert min(calls) > 3
     reader.close()
-    assert share.reserved_bytes == 0
+    assert share.held(Kind.ARROW) == 0
 
 
 def test_nothing_of_a_batch_is_kept_while_the_next_one_is_read(new_space):
@@ -75,7 +81,7 @@ def test_nothing_of_a_batch_is_kept_while_the_next_one_is_read(new_space):
             kept.append(pa.total_allocated_bytes() - before)
             yield pa.record_batch([pa.array([bytes([index]) * (4 << 20)])], ["x"])
 
-    batches = read_in_passes(read, {"x": 4 << 20}, 1, new_space, ArrowShare(1 << 30))
+    batches = read_in_passes(read, {"x": 4 << 20}, 1, new_space, budget_of(1 << 30))
     assert [batch.column(0)[0].as_py()[:1] for batch in batches] == [bytes([index]) for index in range(5)]
     assert len(kept) == 5
     assert max(kept) < 1 << 20
@@ -85,15 +91,15 @@ def test_what_is_reserved_is_given_back_when_a_reader_is_closed_in_the_middle(tm
     path = tmp_path / "t.parquet"
     pq.write_table(table(), path)
     spec, _, _ = parquet_source(path)
-    share = ArrowShare(1 << 30)
+    share = budget_of(1 << 30)
     monkeypatch.setattr(parquet_reader, "LEAST_BYTES", 0)
-    monkeypatch.setattr(parquet_reader, "process_share", share)
+    monkeypatch.setattr(parquet_reader, "process_budget", share)
     reader = ParquetReader(spec, spec.splits, new_space)
     batches = iter(reader)
     next(batches)
-    assert share.reserved_bytes > 0
+    assert share.held(Kind.ARROW) > 0
     reader.close()
-    assert share.reserved_bytes == 0
+    assert share.held(Kind.ARROW) == 0
 
 
 def test_held_bytes_are_a_page_and_three_times_the_dictionary(tmp_path):
@@ -133,7 +139,7 @@ def test_parts_hold_every_column_once_in_order_and_stay_within_the_limit(sizes, 
 
 def passes(read, rows, new_space):
     """Return batches whose columns a and b are read one after the other."""
-    return read_in_passes(read, {"a": 2 * LEAST_BYTES, "b": 2 * LEAST_BYTES}, rows, new_space, ArrowShare(1 << 20))
+    return read_in_passes(read, {"a": 2 * LEAST_BYTES, "b": 2 * LEAST_BYTES}, rows, new_space, budget_of(1 << 20))
 
 
 def batches_of(rows, sizes):
@@ -201,9 +207,12 @@ def test_a_damaged_file_read_in_parts_is_an_error_of_the_data(tmp_path, new_spac
     damaged[len(damaged) // 2] ^= 0xFF
     path.write_bytes(damaged)
     monkeypatch.setattr(parquet_reader, "LEAST_BYTES", 0)
-    monkeypatch.setattr(parquet_reader, "process_share", ArrowShare(2 << 20))
+    monkeypatch.setattr(parquet_reader, "process_budget", budget_of(2 << 20))
     monkeypatch.setattr(column_passes, "parts", lambda columns, sizes, limit: [[name] for name in columns])
-    with parquet_reader.process_share.reserved(1), pytest.raises(DataError, match=r"t\.parquet, row groups 0 to 1"):
+    with (
+        parquet_reader.process_budget.reserve(Kind.ARROW, 1),
+        pytest.raises(DataError, match=r"t\.parquet, row groups 0 to 1"),
+    ):
         list(ParquetReader(spec, spec.splits, new_space))
 
 
@@ -212,13 +221,13 @@ def test_a_full_disk_is_not_an_error_of_the_data(tmp_path, new_space, monkeypatc
     pq.write_table(table(), path)
     spec, _, _ = parquet_source(path)
     monkeypatch.setattr(parquet_reader, "LEAST_BYTES", 0)
-    monkeypatch.setattr(parquet_reader, "process_share", ArrowShare(2 << 20))
+    monkeypatch.setattr(parquet_reader, "process_budget", budget_of(2 << 20))
 
     def full(self, value):
         raise DiskFullError(f"no room for {len(value)} bytes")
 
     monkeypatch.setattr(SpillSpace, "write_value", full)
-    with parquet_reader.process_share.reserved(1), pytest.raises(DiskFullError, match="no room"):
+    with parquet_reader.process_budget.reserve(Kind.ARROW, 1), pytest.raises(DiskFullError, match="no room"):
         list(ParquetReader(spec, spec.splits, new_space))
 
 
@@ -226,21 +235,21 @@ def test_a_small_row_group_reserves_no_more_than_it_has(tmp_path, monkeypatch):
     path = tmp_path / "t.parquet"
     pq.write_table(pa.table({"a": [f"{i:09d}" for i in range(10_000)]}), path, compression="none")
     spec, _, _ = parquet_source(path)
-    share = ArrowShare(64 << 20)
-    monkeypatch.setattr(parquet_reader, "process_share", share)
+    share = budget_of(64 << 20)
+    monkeypatch.setattr(parquet_reader, "process_budget", share)
     reader = ParquetReader(spec, spec.splits)
     next(iter(reader))
-    assert 0 < share.reserved_bytes <= 2 * pq.read_metadata(path).row_group(0).total_byte_size
+    assert 0 < share.held(Kind.ARROW) <= 2 * pq.read_metadata(path).row_group(0).total_byte_size
     reader.close()
 
 
 @pytest.mark.thorough
 def test_a_writer_with_little_memory_writes_small_row_groups_and_dictionaries(tmp_path, monkeypatch):
-    share = ArrowShare(8 << 20)
-    monkeypatch.setattr(parquet_writer, "process_share", share)
+    share = budget_of(8 << 20)
+    monkeypatch.setattr(parquet_writer, "process_budget", share)
     rows = pa.table({"list": [[index, index + 1] for index in range(400_000)]})
     for count, group_bytes in ((1, 2 << 20), (4, 1 << 20)):
-        others = [share.join(Role.WRITER) for _ in range(count - 1)]
+        others = [share.reserve(Kind.ARROW, role=Role.WRITER) for _ in range(count - 1)]
         path = tmp_path / f"{count}.parquet"
         writer = parquet_writer.ParquetWriter(rows.schema, path)
         for batch in rows.to_batches(max_chunksize=8192):

@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from engine.errors import DataError, MemoryBudgetError
-from engine.memory.arrow_share import ArrowShare
+from engine.memory.budget import Budget, Kind
 from engine.parquet import reader as parquet_reader
 from engine.parquet.pages import first_page
 from engine.parquet.reader import ParquetReader
@@ -71,7 +71,10 @@ def test_a_page_that_does_not_fit_is_an_error_that_says_what_to_do(tmp_path, mon
     rows = pa.table({"n": range(row_count), "text": [20 * text for text in VALUES[:row_count]]})
     pq.write_table(rows, path, compression="none", use_dictionary=use_dictionary, data_page_size=1 << 30)
     spec, _, _ = parquet_source(path)
-    monkeypatch.setattr(parquet_reader, "process_share", ArrowShare(1 << 19))
+    budget = Budget()
+    for kind in (Kind.ARROW, Kind.WORKER):
+        budget.set_limit(kind, 1 << 19)
+    monkeypatch.setattr(parquet_reader, "process_budget", budget)
     reader = ParquetReader(spec, spec.splits)
     place = rf"file {path}, row group 0, column 'text': reading it takes \d+(\.\d)? MB"
     with pytest.raises(MemoryBudgetError, match=rf"{place}.* has 1 MB .*raise taskmanager\.memory\.process\.size"):

@@ -1,6 +1,6 @@
 """Joins by merge, sorts and ranges by very wide keys: right, and within the bound of resident memory.
 
-    resident over idle <= managed + network + 64 MB + 16 MB a slot + 3 x the largest record
+    resident over idle <= managed + network + 64 MB + 16 MB a slot + 4 x the largest record a slot
 
 Ten keys on either side, alike but for the last byte or not at all, some of them several times.
 """

@@ -1,7 +1,7 @@
 """Jobs over very wide rows that never leave Arrow, and by very wide keys: right, within the bound of resident memory,
 however many rows, and with one copy of each value on disk, however many operators.
 
-    resident over idle <= managed + network + 64 MB + 16 MB a slot + 3 x the largest record
+    resident over idle <= managed + network + 64 MB + 16 MB a slot + 4 x the largest record a slot
 
 The engine is loaded before pyarrow, so that it chooses Arrow's allocator.
 """

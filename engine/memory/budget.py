@@ -1,0 +1,275 @@
+"""Budget: what a process may hold, and who holds how much of it, one Reservation each.
+
+    budget.set_limit(kind, bytes)                    once, when the process is divided (``process_memory``)
+    reservation = budget.reserve(kind, bytes)        at once, or MemoryBudgetError; ends with what it is for
+        reservation.resize(bytes) -> bool            at once: all of it, or False and it stays as it was
+        reservation.split(bytes) -> Reservation      a part of it, which ends by itself
+        reservation.part_bytes                       how large a batch of a reader, a row group of a writer may be
+        reservation.close()                          idempotent
+    with budget.scratch(kind, bytes) as scratch:     for one step of work: waits until it fits beside other scratches
+
+    process size ├── interpreter ──┼── PAGES ──┼── IO ──┼────────────── ARROW ──────────────┼── WORKER ──┤
+                                                        ├── readers: half ──┼── writers: half, divided ──┤
+
+PAGES: managed memory, which a ``MemoryManager`` gives out in pools. IO: network buffers. ARROW: batches on their way,
+files that are read and written. WORKER: processes of Python functions, whose memory is watched (``worker_watch``).
+
+Waiting is here and nowhere else, and one rule keeps it from going round in a circle: **whoever has a scratch hands
+nothing on and waits for nothing in this process until it is closed.** A scratch waits for other scratches only, so:
+
+    those that hold one are never blocked by others    ─►  each of them is closed some time
+    a waiter needs nothing but that                    ─►  each waiter gets its scratch, first come, first served
+
+What is handed on, or kept while others are waited for, is reserved, split or resized: granted at once or refused, and
+waited for by nobody. So is a scratch within a scratch of the same thread: it is a part of the same step.
+
+A scratch that finds no room is granted as soon as no other is held: memory beyond a limit by one step of work is better
+than a job that stands still. Only a record that is larger by itself than ARROW and WORKER together is refused.
+
+Invariants: what is held is the sum of the open reservations; a scratch takes the sum beyond the limit only when it is
+the only one; of what is resized by readers no more than twice LEAST_BYTES lies beyond their half.
+Thread: any. Source: the memory grants of SQL Server, the write buffer manager of RocksDB; ordered resources (Havender).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from enum import Enum, auto
+from typing import Final, Self
+
+from engine.config.options import PROCESS_SIZE
+from engine.config.sizes import format_size
+from engine.errors import MemoryBudgetError
+
+#: a reader's first row group is granted as much in any case
+LEAST_BYTES: Final = 8 << 20
+#: between two looks at whether a waiter has been cancelled
+_LOOK_S: Final = 0.1
+_UNLIMITED: Final = 1 << 62
+
+
+class Kind(Enum):
+    """What memory is for."""
+
+    PAGES = auto()
+    IO = auto()
+    ARROW = auto()
+    WORKER = auto()
+
+
+class Role(Enum):
+    """What a member does; the value is how often it holds a part, about."""
+
+    #: batches that are decoded, at work and on their way
+    READER = 8
+    #: rows, and what they become in the file
+    WRITER = 2
+
+
+class Budget:
+    """What a process may hold of each kind."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._limits = dict.fromkeys(Kind, _UNLIMITED)  # guarded by: self._changed
+        self._held = dict.fromkeys(Kind, 0)  # guarded by: self._changed
+        self._roles = dict.fromkeys(Role, 0)  # guarded by: self._changed
+        self._scratches: list[Reservation] = []  # guarded by: self._changed
+        self._waiting: deque[_Wish] = deque()  # guarded by: self._changed
+
+    def set_limit(self, kind: Kind, limit_bytes: int) -> None:
+        """Change the limit of a kind for all grants to come."""
+        with self._changed:
+            self._limits[kind] = limit_bytes
+            self._changed.notify_all()
+
+    def limit(self, kind: Kind) -> int:
+        """Return what may be held of a kind."""
+        return self._limits[kind]
+
+    def held(self, kind: Kind) -> int:
+        """Return what is held of a kind."""
+        return self._held[kind]
+
+    def reserve(self, kind: Kind, size: int = 0, role: Role | None = None) -> Reservation:
+        """Return a reservation, to be closed; ``role``: of a reader or a writer, one of those that share a part.
+
+        Raises: MemoryBudgetError: there is not as much.
+        """
+        reservation = Reservation(self, kind, role)
+        with self._changed:
+            if size and size > self._limits[kind] - self._held[kind]:
+                held, limit = format_size(self._held[kind]), format_size(self._limits[kind])
+                raise MemoryBudgetError(
+                    f"{format_size(size)} of {kind.name.lower()} memory are wanted, and {held} of {limit} are held; "
+                    f"raise {PROCESS_SIZE.key}"
+                )
+            self._set_size(reservation, size)
+            if role is not None:
+                self._roles[role] += 1
+        return reservation
+
+    def scratch(self, kind: Kind, size: int | None, is_ended: Callable[[], bool] = lambda: False) -> Reservation:
+        """Return a reservation for one step of work, having waited until it fits beside those of other steps.
+
+        Args: size: None: half of what readers have left, once no other step is at work; is_ended: ends the waiting,
+        with nothing granted.
+        """
+        wish = self.wish(kind, size)
+        with self._changed:
+            try:
+                while (granted := self._granted(wish)) is None:
+                    if is_ended():
+                        return Reservation(self, kind)
+                    self._changed.wait(_LOOK_S)
+            finally:
+                if wish in self._waiting:
+                    self._waiting.remove(wish)
+                    self._changed.notify_all()
+        return granted
+
+    def wish(self, kind: Kind, size: int | None, thread: int | None = None) -> _Wish:
+        """Stand in line for a scratch; ``granted`` says when it is there. Called by ``scratch``."""
+        thread = threading.get_ident() if thread is None else thread
+        with self._changed:
+            is_within = any(scratch.thread == thread for scratch in self._scratches)
+            wish = _Wish(kind, size, thread, is_within)
+            if is_within:
+                self._waiting.appendleft(wish)
+            else:
+                self._waiting.append(wish)
+        return wish
+
+    def granted(self, wish: _Wish) -> Reservation | None:
+        """Return the scratch of the first in line, when it fits; None: it does not, or others came first."""
+        with self._changed:
+            return self._granted(wish)
+
+    def _granted(self, wish: _Wish) -> Reservation | None:
+        if self._waiting[0] is not wish:
+            return None
+        free = self._limits[wish.kind] - self._held[wish.kind]
+        size = wish.size
+        if size is None:
+            size = max(self._readers_free(wish.kind) // 2, LEAST_BYTES)
+            free = -1
+        if self._scratches and size > free and not wish.is_within:
+            return None
+        self._waiting.popleft()
+        scratch = Reservation(self, wish.kind, thread=wish.thread)
+        self._set_size(scratch, size)
+        self._scratches.append(scratch)
+        self._changed.notify_all()
+        return scratch
+
+    @property
+    def record_limit(self) -> int:
+        """How large a record, or the pages that it lies in, may be: all there is for batches and functions."""
+        return self._limits[Kind.ARROW] + self._limits[Kind.WORKER]
+
+    def check_record(self, size: int) -> None:
+        """Raise MemoryBudgetError for a record that is larger than any may be."""
+        limit = self.record_limit
+        if size > limit:
+            raise MemoryBudgetError(
+                f"a record of {format_size(size)} does not fit into the {format_size(limit)} that this process has for "
+                f"batches and Python functions; raise {PROCESS_SIZE.key}"
+            )
+
+    def resize(self, reservation: Reservation, size: int) -> bool:
+        """Change what a reservation holds, where there is as much; called by Reservation.resize."""
+        with self._changed:
+            kind = reservation.kind
+            if size > reservation.size:
+                others = self._held[kind] - reservation.size
+                free = self._limits[kind] - others
+                if reservation.role is Role.READER:
+                    free = max(self._limits[kind] // 2 - others, 0 if others else LEAST_BYTES)
+                if size > free:
+                    return False
+            self._set_size(reservation, size)
+        return True
+
+    def part_bytes(self, role: Role) -> int:
+        """Return how large a batch or a row group of each reader or writer may be now."""
+        return self._limits[Kind.ARROW] // 2 // role.value // max(1, self._roles[role])
+
+    def move(self, source: Reservation, target: Reservation, size: int) -> None:
+        """Have one reservation hold what another one held, as far as it goes; called by Reservation.split."""
+        with self._changed:
+            self._set_size(source, source.size - min(size, source.size))
+            self._set_size(target, size)
+
+    def end(self, reservation: Reservation) -> None:
+        """Give back what a reservation holds; called by Reservation.close."""
+        with self._changed:
+            self._set_size(reservation, 0)
+            if reservation.role is not None:
+                self._roles[reservation.role] -= 1
+            if reservation in self._scratches:
+                self._scratches.remove(reservation)
+
+    def _readers_free(self, kind: Kind) -> int:
+        return self._limits[kind] // 2 - self._held[kind]
+
+    def _set_size(self, reservation: Reservation, size: int) -> None:
+        self._held[reservation.kind] += size - reservation.size
+        reservation.size = size
+        self._changed.notify_all()
+
+
+class _Wish:
+    """One who waits for a scratch; ``is_within``: who has one already."""
+
+    def __init__(self, kind: Kind, size: int | None, thread: int, is_within: bool) -> None:
+        self.kind = kind
+        self.size = size
+        self.thread = thread
+        self.is_within = is_within
+
+
+class Reservation:
+    """A part of the budget; a context manager."""
+
+    def __init__(self, budget: Budget, kind: Kind, role: Role | None = None, thread: int | None = None) -> None:
+        self._budget: Budget | None = budget
+        self.kind = kind
+        self.role = role
+        #: of a scratch: who waits for nothing meanwhile
+        self.thread = thread
+        #: bytes
+        self.size = 0
+
+    @property
+    def part_bytes(self) -> int:
+        """How large a batch or a row group may be now; 0 when it is closed."""
+        return 0 if self._budget is None or self.role is None else self._budget.part_bytes(self.role)
+
+    def resize(self, size: int) -> bool:
+        """Hold so many bytes from now on; False where there are not as many, and nothing has changed."""
+        return self._budget is not None and self._budget.resize(self, size)
+
+    def split(self, size: int) -> Reservation:
+        """Return a reservation of so many of these bytes, which travels with what they are for: nobody waits for it."""
+        assert self._budget is not None, "the reservation is closed"
+        part = Reservation(self._budget, self.kind)
+        self._budget.move(self, part, size)
+        return part
+
+    def close(self) -> None:
+        """Give everything back; idempotent."""
+        budget, self._budget = self._budget, None
+        if budget is not None:
+            budget.end(self)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+#: of this process
+process_budget: Final = Budget()

@@ -13,9 +13,11 @@ entry_pages     pages of rows with links, as a plain struct
 hash_partition  one partition: resident or spilled, and its probe file
 partition_set   the partitions of one level, scatter, spill of the largest
 bloom_filter    keys of spilled rows, so that probe rows without match are not spilled
-tagged_table      directory of tagged pointers, vectorised lookup
-dense_table the same for keys that are numbers close together
-dictionary_table      build rows that differ in such a key alone, kept once
+build_table     the interface of the tables that find build rows
+table_choice    which kind of table a build side gets
+tagged_table    any keys: a directory of tagged pointers, vectorised lookup
+dense_table     keys that are numbers close together: a perfect hash
+dictionary_table build rows that differ in such a key alone: each distinct row once
 direct_pages       cells by the number that is a key
 probe_matches   the matches of a chunk of probe rows, as bounded pairs
 spill_sieve     probe rows of spilled partitions, taken before they are decoded

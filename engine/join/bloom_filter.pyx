@@ -12,6 +12,8 @@ miss, and of TRIAL_ROWS keys it has to keep out at least one in TRIAL_SHARE.
 
 Invariant: what was added is contained as long as the filter is open. Source: Putze, Sanders, Singler, "Cache-, hash-
 and space-efficient Bloom filters" (the blocked filter); Flink's BloomFilter of a spilled partition's buckets.
+
+Held by: tests/join/test_hash_join_spill.py
 """
 
 cimport cython

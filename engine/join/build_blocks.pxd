@@ -5,10 +5,10 @@ from libc.stdint cimport int64_t, uint8_t, uint64_t
 
 from engine.iomanager.spill_reader cimport SpillReader
 from engine.join.entry_pages cimport EntryPages
-from engine.join.tagged_table cimport TaggedTable
 from engine.join.join_side cimport JoinSide
 from engine.join.key_part cimport KeyPart
 from engine.join.recent_rows cimport RecentRows
+from engine.join.table_choice cimport TableChoice
 from engine.memory.page_pool cimport PagePool
 
 
@@ -30,8 +30,8 @@ cdef class BuildBlocks:
     cdef uint64_t* _hashes
 
     # Replace the rows in memory and in the table by the next ones; False when there are none left.
-    cdef bint load(self, TaggedTable table) except -1
+    cdef bint load(self, TableChoice tables) except -1
     cdef int release(self) except -1
 
-    cdef bint _fill(self, TaggedTable table) except -1 nogil
-    cdef bint _place(self, TaggedTable table, uint8_t* row) noexcept nogil
+    cdef bint _fill(self, TableChoice tables) except -1 nogil
+    cdef bint _place(self, TableChoice tables, uint8_t* row) noexcept nogil

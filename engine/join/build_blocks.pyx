@@ -1,6 +1,6 @@
 """BuildBlocks: a build file, or a part of its keys, in blocks that fit memory, one after the other in a table.
 
-    load(table) ─► (probe everything) ─► load(table) ─► ... ─► load(table) is False ─► release()
+    load(tables) ─► (probe everything) ─► load(tables) ─► ... ─► load(tables) is False ─► release()
 
 The last block may be empty: behind a block that is full there may be rows of other parts only, and a part may have
 none. Who wants probe rows without match gets them with it.
@@ -10,6 +10,8 @@ in the process-wide grant when it is larger than the whole budget. A file that f
 row of each key is enough, and rows that came before are left out, also when they came in an earlier block.
 
 Source: block nested loop join; Flink hands such partitions to a sort-merge join.
+
+Held by: tests/join/test_hash_join_spill.py
 """
 
 cimport cython
@@ -20,20 +22,18 @@ from libc.string cimport memcpy, memset
 from engine.iomanager.spill_reader cimport SpillReader
 from engine.join.entry_pages cimport (
     LINK_SIZE,
-    EntryCursor,
     EntryPages,
-    next_entries,
     next_rows_of_block,
     open_page,
     place_in_page,
     place_large,
     release_entries,
 )
-from engine.join.tagged_table cimport TaggedTable
 from engine.join.join_side cimport JoinSide
 from engine.join.key_part cimport KeyPart
 from engine.join.partition_set cimport CHUNK_ROWS
 from engine.join.recent_rows cimport RecentRows
+from engine.join.table_choice cimport TableChoice
 from engine.memory.page_pool cimport PagePool
 from engine.memory.status cimport STATUS_OK
 from engine.records.outside_keys cimport raise_failed_comparison
@@ -68,33 +68,25 @@ cdef class BuildBlocks:
         free(self._rows)
         free(self._hashes)
 
-    cdef bint load(self, TaggedTable table) except -1:
-        cdef EntryCursor cursor
-        cdef int64_t count
-        table.clear()
+    cdef bint load(self, TableChoice tables) except -1:
+        tables.release()
         release_entries(&self.entries, self._pool, False)
         if self.at_end:
             return False
         with nogil:
-            self.at_end = self._fill(table)
+            self.at_end = self._fill(tables)
         if self.entries.row_count == 0 and not self.at_end:
             raise MemoryBudgetError(f"{self._pool.owner}: no memory for one build row")
-        if table.reserve(self.entries.row_count) != STATUS_OK:
+        if tables.choose_tagged(self.entries.row_count) != STATUS_OK:
             raise MemoryBudgetError(f"{self._pool.owner}: no page for the directory of {self.entries.row_count} rows")
-        memset(&cursor, 0, sizeof(cursor))
         with nogil:
-            while True:
-                count = next_entries(&self.entries, &cursor, self._rows, CHUNK_ROWS)
-                if count == 0:
-                    break
-                self._build.hash_rows(self._rows, count, self._hashes)
-                table.insert(self._rows, self._hashes, count)
+            tables.fill(&self.entries, self._rows, self._hashes, CHUNK_ROWS)
         raise_failed_comparison()
         self.pass_count += 1
         return True
 
     # Copy rows into memory until it is full (False) or the file ends (True).
-    cdef bint _fill(self, TaggedTable table) except -1 nogil:
+    cdef bint _fill(self, TableChoice tables) except -1 nogil:
         cdef int64_t count, index
         while True:
             if self._offset == self._size:
@@ -111,13 +103,13 @@ cdef class BuildBlocks:
                 self._build.hash_rows(self._rows, count, self._hashes)
                 count = self._recent.leave_out(self._rows, self._hashes, count)
             for index in range(count):
-                if not self._place(table, self._rows[index]):
+                if not self._place(tables, self._rows[index]):
                     self._offset = self._rows[index] - self._data
                     if self._recent is not None:        # this row and those behind it come again
                         self._recent.forget()
                     return False
 
-    cdef bint _place(self, TaggedTable table, uint8_t* row) noexcept nogil:
+    cdef bint _place(self, TableChoice tables, uint8_t* row) noexcept nogil:
         cdef int64_t size = row_size(row)
         cdef int64_t rows = self.entries.row_count
         cdef int64_t pages
@@ -129,7 +121,7 @@ cdef class BuildBlocks:
                 return False
             pages = (size + LINK_SIZE + self._pool.page_size - 1) // self._pool.page_size
             target = NULL
-            if self._pool.pages_free() - pages >= table.pages_needed(rows + 1):
+            if self._pool.pages_free() - pages >= tables.pages_needed(rows + 1):
                 target = place_large(&self.entries, self._pool, size, False)
             if target == NULL and rows == 0:
                 target = place_large(&self.entries, self._pool, size, True)
@@ -137,7 +129,7 @@ cdef class BuildBlocks:
             target = place_in_page(&self.entries, size)
             if target == NULL:
                 pages = rows + self._pool.page_size // (self._build.codec.fixed_size + LINK_SIZE) + 1
-                if rows == 0 or self._pool.pages_free() - 1 >= table.pages_needed(pages):
+                if rows == 0 or self._pool.pages_free() - 1 >= tables.pages_needed(pages):
                     if open_page(&self.entries, self._pool):
                         target = place_in_page(&self.entries, size)
         if target == NULL:

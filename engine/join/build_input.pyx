@@ -6,9 +6,11 @@
                                                                                   without RecentRows where one row
                                                                                   of each key is enough
 
-Alike rows cost a fraction of others, so they are asked first; the first row that they do not take makes them give back
-what they have, and from then on rows go to partitions. A build side of less than ALIKE_ROWS_MIN rows is given back as
-well: a small one is kept as Arrow columns, and that is as short a way.
+A dictionary table costs a fraction of others, so it is asked first; the first row that it does not take makes it give
+back what it has, and from then on rows go to partitions. A build side of less than DICTIONARY_ROWS_MIN rows is given
+back as well: a small one is kept as Arrow columns, and that is as short a way.
+
+Held by: tests/join/test_hash_join.py
 """
 
 cimport cython
@@ -21,6 +23,7 @@ from engine.join.join_side cimport JoinSide
 from engine.join.match_output cimport index_array
 from engine.join.partition_set cimport BRIEF_ROWS, CHUNK_ROWS, PartitionSet
 from engine.join.recent_rows cimport RECENT_ROW_BYTES_MAX, RecentRows
+from engine.join.table_choice cimport TableChoice
 from engine.records.arrow_batch cimport ArrowBatch
 from engine.records.row_check cimport check_rows
 
@@ -28,7 +31,7 @@ from engine.errors import CorruptBlockError
 from engine.records.arrow_functions import pc
 
 cdef enum:
-    ALIKE_ROWS_MIN = 1 << 16
+    DICTIONARY_ROWS_MIN = 1 << 16
     BLOCK_ROWS = 1024               # written as rows before it is known whether they came before
 
 
@@ -61,10 +64,9 @@ cdef class BuildInput:
         self._recent = recent
         return 0
 
-    cdef int let_alike(self, DictionaryTable alike) except -1:
+    cdef int fill_dictionary(self, TableChoice tables) except -1:
         # To take rows back, a level needs a page for each partition, for null keys and for the directory.
-        if alike.open(self._level.fan_out + 3, self._recent is not None):
-            self._alike = alike
+        self._dictionary = tables.open_dictionary(self._level.fan_out + 3, self._recent is not None)
         return 0
 
     cdef int add_batch(self, ArrowBatch batch) except -1:
@@ -88,12 +90,12 @@ cdef class BuildInput:
                         kept += 1
             batch = ArrowBatch.open(pc.take(batch.batch, index_array(self._indices, kept)))
             start, count, null_count = 0, kept, 0
-        if self._alike is not None:
+        if self._dictionary is not None:
             with nogil:
-                kept = self._alike.add_batch(batch, start, count)
+                kept = self._dictionary.insert_batch(batch, start, count)
             if kept == count:
                 return 0
-            self._give_up_alike()
+            self._give_up_dictionary()
             start += kept
             count -= kept
         with nogil:
@@ -155,10 +157,10 @@ cdef class BuildInput:
         else:
             with nogil:
                 count = self._take_rows(count, count_nulls, &null_count, &taken)
-        if self._alike is not None:
+        if self._dictionary is not None:
             if taken == count:
                 return 0
-            self._give_up_alike()
+            self._give_up_dictionary()
             self._build.hash_rows(self.rows + taken, count - taken, self.hashes)
         if self._recent is not None:
             with nogil:
@@ -180,34 +182,33 @@ cdef class BuildInput:
                     kept += 1
             count = kept
             null_count[0] = 0
-        if self._alike is not None:
-            taken[0] = self._alike.add_rows(self.rows, count)
+        if self._dictionary is not None:
+            taken[0] = self._dictionary.insert(self.rows, NULL, count)
         else:
             self._build.hash_rows(self.rows, count, self.hashes)
         return count
 
-    cdef int _give_up_alike(self) except -1:
+    cdef int _give_up_dictionary(self) except -1:
         cdef uint8_t** rows
         cdef int64_t count
         while True:
             with nogil:
-                count = self._alike.take_back(&rows)
+                count = self._dictionary.take_back(&rows)
                 self._build.hash_rows(rows, count, self.hashes)
             if count == 0:
-                self._alike = None
+                self._dictionary = None
                 return 0
             self._level.add_rows(rows, count, self.hashes, NULL)
 
-    cdef DictionaryTable finish(self):
-        cdef DictionaryTable alike
-        if self._alike is not None and self._alike.row_count < ALIKE_ROWS_MIN:
-            self._give_up_alike()
-        alike = self._alike
-        self._alike = None
-        return alike
+    cdef bint finish(self) except -1:
+        if self._dictionary is not None and self._dictionary.row_count < DICTIONARY_ROWS_MIN:
+            self._give_up_dictionary()
+        is_filled = self._dictionary is not None
+        self._dictionary = None
+        return is_filled
 
     cdef int release(self) except -1:
-        if self._alike is not None:
-            self._alike.clear()
-            self._alike = None
+        if self._dictionary is not None:
+            self._dictionary.release()
+            self._dictionary = None
         return 0

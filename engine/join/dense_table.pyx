@@ -1,7 +1,7 @@
-"""DenseTable: build rows by the number that is their key, where the keys lie close together.
+"""DenseTable: build rows by the number that is their key, where the keys lie close together: a perfect hash.
 
-    insert(rows) ... as they come                                     ─┐
-    may_take(entries, rows) of all partitions ─► open() ─► insert ... ─┴► lookup(batch, ...) ... ─► clear()
+    insert(rows) ... as they come                            ─┐
+    reserve(partitions): lowest and highest key ─► insert ... ─┴► probe(batch, ...) ... ─► release()
 
     key ──► page of keys, cell      directory (pages)              rows (pages)
                                     [row, 4 bytes] ──────────────► link │ row
@@ -10,15 +10,15 @@
 Surrogate keys (1, 2, 3 ..., with gaps or without) need no hash, no tag and no comparison: the cell of a key is its
 difference from the lowest one, and who is in it has that key. A cell is half of the hash table's, and neighbours in
 order of the key are neighbours in memory. Further rows of a key hang on the first through their links, as they do in
-the TaggedTable, which this is a part of.
+a TaggedTable.
 
-For one key that is an integer, date, time or the like, while there are at most CELLS_PER_ROW cells for each row (the
-hash table takes eight bytes times 1.25 to 2) and rows are within 32 GiB of addresses. Rows in the order of their key,
+For one key that is an integer, date, time or the like, while there are at most CELLS_PER_ROW cells for each row (a
+tagged table takes eight bytes times 1.25 to 2) and rows are within 32 GiB of addresses. Rows in the order of their key,
 more or less, are inserted as they come, while they are in the cache: so the pages taken are few for the rows seen. Rows
 in another order wait until all are there, and their lowest and highest key is known.
 
 Invariants: no reference is 0, because the origin lies far below the first row; rows are multiples of 8 bytes.
-``lookup`` writes nothing but heads: any number of threads.
+``probe`` writes nothing but heads: any number of threads.
 
 Source: the perfect hash join of DuckDB, whose build side is columns; the links, and inserting as they come, are ours.
 """
@@ -27,6 +27,8 @@ cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memset
 
+from engine.join.build_table cimport TABLE_DENSE, BuildTable
+from engine.join.direct_pages cimport DirectPages, page_of, probe_keys
 from engine.join.entry_pages cimport (
     LINK_POINTER,
     EntryCursor,
@@ -36,7 +38,6 @@ from engine.join.entry_pages cimport (
     set_next_of_key,
 )
 from engine.join.join_side cimport JoinSide
-from engine.join.direct_pages cimport DirectPages, page_of, probe_keys
 from engine.memory.page_pool cimport PagePool
 from engine.memory.status cimport STATUS_FULL, STATUS_OK
 from engine.records.arrow_batch cimport ArrowBatch
@@ -57,18 +58,24 @@ ctypedef fused Word:
 
 
 @cython.final
-cdef class DenseTable:
-    """Directory of one join level's build rows, beside the hash table; the methods are kernels (see the .pxd)."""
+cdef class DenseTable(BuildTable):
+    """The table of one join level, for numbers close together; the methods are kernels (see the .pxd)."""
 
     def __cinit__(self, PagePool pool not None, JoinSide build not None, JoinSide probe not None):
-        self._pool = pool
+        self.kind = TABLE_DENSE
         self._cells = DirectPages(pool, build, probe, sizeof(uint32_t))
-        self.clear()
+        self.release()
 
-    cdef bint is_open(self) noexcept nogil:
-        return self._is_bounded or self._row_count != 0
+    cdef int reserve(self, EntryPages** partitions, int32_t partition_count, int64_t rows) noexcept nogil:
+        cdef int32_t index
+        self.release()
+        for index in range(partition_count):
+            if not self._may_take(partitions[index], rows):
+                self.release()
+                return STATUS_FULL
+        return self._take_pages()
 
-    cdef bint may_take(self, const EntryPages* entries, int64_t rows) noexcept nogil:
+    cdef bint _may_take(self, const EntryPages* entries, int64_t rows) noexcept nogil:
         cdef uint8_t* seen[LOOK_ROWS]
         cdef EntryCursor cursor
         cdef int64_t count
@@ -108,7 +115,7 @@ cdef class DenseTable:
         else:
             _widen[uint8_t](self, rows, count, <uint8_t>self._cells.sign)
 
-    cdef int open(self) noexcept nogil:
+    cdef int _take_pages(self) noexcept nogil:
         cdef uint64_t first = self._lowest >> self._cells.shift
         cdef uint64_t last = self._highest >> self._cells.shift
         self._is_bounded = True
@@ -118,25 +125,25 @@ cdef class DenseTable:
                 first += 1
             if first > last:
                 return STATUS_OK
-        self.clear()
+        self.release()
         return STATUS_FULL
 
     # The cells of a page of keys, taken from the pool; NULL: there is no room, or there are too few rows for so many.
     cdef uint32_t* _new_page(self, uint64_t number) noexcept nogil:
         if self._cells.count >= SPARE_PAGES and not self._is_bounded and (
-                self._cells.count << self._cells.shift > <uint64_t>(CELLS_PER_ROW * self._row_count)):
+                self._cells.count << self._cells.shift > <uint64_t>(CELLS_PER_ROW * self.row_count)):
             return NULL
         if number - self._cells.first >= self._cells.size and not self._cells.reach(number, number, self._is_bounded):
             return NULL
         return <uint32_t*>self._cells.add(number)
 
-    cdef int64_t insert(self, uint8_t** rows, int64_t count) noexcept nogil:
+    cdef int64_t insert(self, uint8_t** rows, const uint64_t* hashes, int64_t count) noexcept nogil:
         cdef int64_t inserted
         if self._cells.width == 0:
-            return -1
+            return 0
         if self._origin == 0:
             self._origin = <uint64_t>rows[0] - REACH // 2
-        self._row_count += count
+        self._count_rows(rows, count)
         if self._cells.width == 8:
             inserted = _insert[uint64_t](self, rows, count, self._cells.sign)
         elif self._cells.width == 4:
@@ -145,10 +152,13 @@ cdef class DenseTable:
             inserted = _insert[uint16_t](self, rows, count, <uint16_t>self._cells.sign)
         else:
             inserted = _insert[uint8_t](self, rows, count, <uint8_t>self._cells.sign)
-        return inserted
+        if inserted < 0:
+            return 0
+        self.key_count += inserted
+        return count
 
-    cdef void lookup(self, ArrowBatch batch, int64_t start, const int64_t* positions, int64_t count,
-                     uint8_t** heads) noexcept nogil:
+    cdef void probe(self, ArrowBatch batch, int64_t start, const int64_t* positions, int64_t count,
+                    const uint64_t* hashes, uint8_t** heads) noexcept nogil:
         cdef const uint8_t* values = probe_keys(self._cells, batch, start)
         if self._cells.width == 8:
             _find(self, <const uint64_t*>values, self._cells.sign, positions, count, heads)
@@ -159,47 +169,48 @@ cdef class DenseTable:
         else:
             _find(self, values, <uint8_t>self._cells.sign, positions, count, heads)
 
-    cdef int borrow(self, DenseTable owner) except -1:
-        self.clear()
-        self._cells.borrow(owner._cells)
-        self._row_count = owner._row_count
-        self._origin = owner._origin
+    cdef int borrow(self, BuildTable owner) except -1:
+        cdef DenseTable lender = <DenseTable?>owner
+        self.release()
+        self._cells.borrow(lender._cells)
+        self._origin = lender._origin
+        self._count_like(lender)
         return 0
 
-    cdef void clear(self) noexcept nogil:
+    cdef void release(self) noexcept nogil:
         self._cells.clear()
         self._is_bounded = False
         self.has_chains = False
         self._origin = 0
-        self._row_count = 0
         self._lowest = ~<uint64_t>0
         self._highest = 0
+        self._forget_counts()
 
 
 # ------------------------------------------------------------------------------------------- kernels, by width of key
 #
 # With the sign bit turned over, a word compares unsigned as its number does.
 
-cdef void _widen(DenseTable directory, uint8_t** rows, int64_t count, Word sign) noexcept nogil:
-    cdef int32_t slot = directory._cells.slot
-    cdef uint64_t lowest = directory._lowest
-    cdef uint64_t highest = directory._highest
+cdef void _widen(DenseTable table, uint8_t** rows, int64_t count, Word sign) noexcept nogil:
+    cdef int32_t slot = table._cells.slot
+    cdef uint64_t lowest = table._lowest
+    cdef uint64_t highest = table._highest
     cdef uint64_t word
     cdef int64_t index
     for index in range(count):
         word = <Word>((<const Word*>(rows[index] + slot))[0] ^ sign)
         lowest = min(lowest, word)
         highest = max(highest, word)
-    directory._lowest = lowest
-    directory._highest = highest
+    table._lowest = lowest
+    table._highest = highest
 
 
 # Returns how many keys are new, -1 when a row cannot be inserted.
-cdef int64_t _insert(DenseTable directory, uint8_t** rows, int64_t count, Word sign) noexcept nogil:
-    cdef int32_t shift = directory._cells.shift
-    cdef uint64_t mask = directory._cells.mask
-    cdef int32_t slot = directory._cells.slot
-    cdef uint64_t origin = directory._origin
+cdef int64_t _insert(DenseTable table, uint8_t** rows, int64_t count, Word sign) noexcept nogil:
+    cdef int32_t shift = table._cells.shift
+    cdef uint64_t mask = table._cells.mask
+    cdef int32_t slot = table._cells.slot
+    cdef uint64_t origin = table._origin
     cdef int64_t inserted = 0
     cdef uint64_t last_page = ~<uint64_t>0
     cdef uint32_t* cells = NULL
@@ -212,9 +223,9 @@ cdef int64_t _insert(DenseTable directory, uint8_t** rows, int64_t count, Word s
         word = <Word>((<const Word*>(row + slot))[0] ^ sign)
         page = word >> shift
         if page != last_page:
-            cells = <uint32_t*>page_of(directory._cells.pages, directory._cells.first, directory._cells.size, page)
+            cells = <uint32_t*>page_of(table._cells.pages, table._cells.first, table._cells.size, page)
             if cells == NULL:
-                cells = directory._new_page(page)
+                cells = table._new_page(page)
                 if cells == NULL:
                     return -1
             last_page = page
@@ -228,18 +239,18 @@ cdef int64_t _insert(DenseTable directory, uint8_t** rows, int64_t count, Word s
             head = <uint8_t*>(origin + (<uint64_t>cells[word & mask] << 3))
             row_link(row)[0] |= row_link(head)[0] & LINK_POINTER
             set_next_of_key(head, row)
-            directory.has_chains = True
+            table.has_chains = True
     return inserted
 
 
-cdef void _find(DenseTable directory, const Word* values, Word sign, const int64_t* positions, int64_t count,
+cdef void _find(DenseTable table, const Word* values, Word sign, const int64_t* positions, int64_t count,
                 uint8_t** heads) noexcept nogil:
-    cdef uint8_t** pages = directory._cells.pages
-    cdef uint64_t first_page = directory._cells.first
-    cdef uint64_t table_size = directory._cells.size
-    cdef int32_t shift = directory._cells.shift
-    cdef uint64_t mask = directory._cells.mask
-    cdef uint64_t origin = directory._origin
+    cdef uint8_t** pages = table._cells.pages
+    cdef uint64_t first_page = table._cells.first
+    cdef uint64_t table_size = table._cells.size
+    cdef int32_t shift = table._cells.shift
+    cdef uint64_t mask = table._cells.mask
+    cdef uint64_t origin = table._origin
     cdef int64_t index, position
     cdef uint64_t word
     cdef uint32_t reference

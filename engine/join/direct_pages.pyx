@@ -7,6 +7,8 @@ For one key that is an integer, date, time or the like, of the same type on both
 (``dense_table``, ``dictionary_table``); 0 is an empty one.
 
 Invariants: a page comes empty and goes back with clear(). Reading writes nothing: any number of threads.
+
+Held by: tests/join/test_dense_table.py
 """
 
 cimport cython

@@ -3,6 +3,8 @@
 Kernels only, no Python face. The struct is owned by a HashPartition, which zeroes it, hands it to these kernels and
 calls ``release_entries`` at the end. Bounds: a page's ``used`` is what ``place_in_page`` counted, so a walk needs no
 checks; bytes that come from a file are checked by ``next_rows_of_block``.
+
+Held by: tests/join/test_hash_join_spill.py
 """
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t

@@ -32,12 +32,12 @@ al., "Hash joins and hash teams in SQL Server"; the block-wise end is ours.
 """
 
 cimport cython
-from libc.stdint cimport int32_t, int64_t, uint32_t, uintptr_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uintptr_t
 from libc.string cimport memset
 
 import pyarrow as pa
 
-from engine.join.dictionary_table cimport DictionaryTable
+from engine.join.build_table cimport TABLE_DICTIONARY, BuildTable, is_unique
 from engine.join.build_blocks cimport BuildBlocks
 from engine.join.build_input cimport BuildInput
 from engine.join.hash_partition cimport HashPartition
@@ -60,6 +60,10 @@ from engine.errors import MemoryBudgetError
 from engine.join.spilled_pair import PAGES_MIN, Strategy, first_fan_out, next_fan_out
 from engine.records.arrow_functions import pc
 from engine.records.whole_rows import rows_outside
+
+
+#: by TableKind
+cdef tuple TABLE_NAMES = ("tagged", "dense", "dictionary")
 
 
 @cython.final
@@ -93,10 +97,10 @@ cdef class HashJoin:
         if spec.condition is not None:
             self._matches.reserve_candidates()
         self._level = self._new_level(first_fan_out(pool.page_limit), 0)
-        self._level.fill_early(self._roles.table)
+        self._level.fill_early(self._roles.tables)
         self._input = BuildInput(self._roles.build, self._roles.emits.unmatched_build, self._level, self._recent_rows())
-        if self._row_limit < 0 and not self._has_copies and self._roles.may_be_alike():
-            self._input.let_alike(DictionaryTable(pool, self._roles.build, self._roles.probe))
+        if self._row_limit < 0 and not self._has_copies and self._roles.may_be_dictionary():
+            self._input.fill_dictionary(self._roles.tables)
 
     @property
     def build_rows(self):
@@ -104,14 +108,15 @@ cdef class HashJoin:
         return self._input.row_count
 
     @property
-    def has_dense_keys(self):
-        """Whether build rows are found by the number that is their key (``dense_table``)."""
-        return self._roles.table.dense.is_open()
+    def table_kind(self):
+        """Which kind of table finds the build rows in memory (``table_choice``): tagged, dense or dictionary."""
+        return TABLE_NAMES[self._roles.tables.table.kind]
 
     @property
-    def alike_count(self):
-        """Rows that stand for all build rows, where these differ in their key alone (``dictionary_table``); else 0."""
-        return self._roles.table.alike.alike_count if self._roles.table.is_alike else 0
+    def distinct_rows(self):
+        """Rows that a dictionary table keeps for all build rows; else 0."""
+        cdef uint8_t** rows
+        return self._roles.tables.table.distinct_rows(&rows)
 
     @property
     def spilled_bytes(self):
@@ -138,16 +143,14 @@ cdef class HashJoin:
 
     def finish_build(self):
         """Build the table over what stayed in memory; probing may begin."""
-        alike = self._input.finish()
-        if alike is not None:
-            self._roles.table.take_alike(alike)
-            self._roles.keep_alike()
-        self._level.finish_build(self._roles.table)
+        if self._input.finish():
+            self._roles.tables.choose_dictionary()
+        self._level.finish_build(self._roles.tables)
         self.partitions_spilled += self._level.spilled_count
         self._build_finished = True
         self._count_build_like(self)
         if not self._level.spilled_count:
-            self._roles.keep_small_build(self._level.partitions[:self._level.fan_out])
+            self._roles.keep_columns(self._level.partitions[:self._level.fan_out])
 
     cdef int _count_build_like(self, HashJoin owner) except -1:
         self._input.row_count = owner._input.row_count
@@ -196,10 +199,10 @@ cdef class HashJoin:
     # Whether rows that all find one may skip what is for those that do not, or find several: alike rows are numbers.
     cdef bint _finds_numbers(self, ArrowBatch batch) noexcept:
         cdef JoinRoles roles = self._roles
-        return (roles.table.is_alike and roles.emits.pairs and roles.condition is None and not self._has_copies
-                and roles.output.is_numbered() and batch.row_count <= 2 * CHUNK_ROWS
+        return (roles.tables.table.kind == TABLE_DICTIONARY and roles.emits.pairs and roles.condition is None
+                and not self._has_copies and roles.output.is_numbered() and batch.row_count <= 2 * CHUNK_ROWS
                 and batch.columns[roles.probe.keys[0]].validity == NULL
-                and roles.table.max_row_size * OUTPUT_ROWS <= WHOLE_BATCH_BYTES)
+                and roles.tables.table.max_row_size * OUTPUT_ROWS <= WHOLE_BATCH_BYTES)
 
     # The output of a chunk, None when one of its rows finds none.
     cdef object _of_numbers(self, ArrowBatch batch, int64_t start, int64_t count):
@@ -211,7 +214,7 @@ cdef class HashJoin:
         buffer = pa.allocate_buffer(count * sizeof(int32_t))
         numbers = <int32_t*><uintptr_t>buffer.address
         with nogil:
-            found = self._roles.table.alike.find_numbers(batch, start, count, numbers)
+            found = self._roles.tables.table.find_indices(batch, start, count, numbers)
         if found < count:
             return None
         return self._roles.output.numbered(batch.batch, start, count, buffer)
@@ -239,25 +242,26 @@ cdef class HashJoin:
     cdef int _look_up(self, ArrowBatch batch, int64_t start, int64_t count, bint emit_unmatched) except -1:
         cdef ProbeMatches matches = self._matches
         cdef JoinRoles roles = self._roles
+        cdef BuildTable table = roles.tables.table
         cdef bint has_condition = roles.condition is not None
         cdef int64_t null_count
         cdef bint unique
         with nogil:
             matches.start = start
             matches.count = count
-            if self._has_copies or roles.table.needs_hashes() or self._any_spilled():
+            if self._has_copies or table.needs_hashes or self._any_spilled():
                 roles.probe.hash_batch(batch, start, count, matches.hashes)
             null_count = roles.probe.null_keys_of_batch(batch, start, count, matches.null_flags)
             self._probe_null_keys += null_count
             self._choose(matches, null_count)
-            roles.table.lookup(batch, start, matches.wanted, matches.wanted_count, matches.hashes, matches.heads)
-            unique = roles.table.is_unique()
+            table.probe(batch, start, matches.wanted, matches.wanted_count, matches.hashes, matches.heads)
+            unique = is_unique(table)
             if has_condition:
                 memset(matches.matched, 0, count)
             if has_condition or not unique:
                 roles.probe.codec.measure(batch, start, count, matches.row_sizes)
             matches.begin(&roles.emits, emit_unmatched, unique,
-                          roles.table.max_row_size * OUTPUT_ROWS > WHOLE_BATCH_BYTES)
+                          table.max_row_size * OUTPUT_ROWS > WHOLE_BATCH_BYTES)
         raise_failed_comparison()
         if self._matched is not None or self._has_copies:
             recall_matches(matches, self._matched, roles.probe_copies, has_condition)
@@ -354,7 +358,7 @@ cdef class HashJoin:
         elif emitted:
             yield from unmatched_rows(&partition.entries, self._roles.output)
         pairs = self._level.pairs(self._is_reversed)
-        self._roles.table.clear()
+        self._roles.tables.release()
         self._level.release()
         self._level = None
         return pairs
@@ -393,7 +397,7 @@ cdef class HashJoin:
                 break
             self._input.add_rows(count, False)
         self._stream.close()
-        self._level.finish_build(self._roles.table)
+        self._level.finish_build(self._roles.tables)
         self.partitions_spilled += self._level.spilled_count
         yield from self._join_file(pair.probe_file, True, None)
         return (yield from self._finish_level())
@@ -421,7 +425,7 @@ cdef class HashJoin:
         cdef bint last
         self._blocks = BuildBlocks(roles.build, self.pool, pair.build_file, self._row_limit,
                                    KeyPart(roles.build, pair.level, part, parts), self._recent_rows())
-        while self._blocks.load(roles.table):
+        while self._blocks.load(roles.tables):
             last = self._blocks.at_end
             if self._blocks.pass_count == 1 and not last:
                 self.block_wise_count += 1
@@ -434,7 +438,7 @@ cdef class HashJoin:
                 yield from self._join_file(pair.probe_file, last, probe_part)
             if roles.emits.unmatched_build:
                 yield from unmatched_rows(&self._blocks.entries, roles.output)
-        roles.table.clear()
+        roles.tables.release()
         self._blocks.release()
         self._blocks = None
         if self._matched is not None:
@@ -447,7 +451,7 @@ cdef class HashJoin:
         if self._closed:
             return
         self._closed = True
-        self._roles.table.clear()
+        self._roles.tables.release()
         self._input.release()
         if self._level is not None:
             self._level.release()

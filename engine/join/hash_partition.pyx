@@ -12,6 +12,8 @@ same, and it is why the pool must have one page for each partition.
 Rows larger than a page: resident in ``take_large`` memory; spilled ones go straight to the file.
 
 Source: ``org.apache.flink.table.runtime.hashtable.BinaryHashPartition``.
+
+Held by: tests/join/test_hash_join_spill.py
 """
 
 cimport cython

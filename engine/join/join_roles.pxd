@@ -3,12 +3,12 @@
 cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
-from engine.join.replicated_hashes cimport ReplicatedHashes
-from engine.join.tagged_table cimport TaggedTable
 from engine.join.join_side cimport JoinSide
 from engine.join.match_output cimport MatchOutput
 from engine.join.pair_filter cimport PairFilter
 from engine.join.probe_matches cimport Emits
+from engine.join.replicated_hashes cimport ReplicatedHashes
+from engine.join.table_choice cimport TableChoice
 from engine.memory.page_pool cimport PagePool
 
 
@@ -18,7 +18,7 @@ cdef class JoinRoles:
     cdef JoinSide probe
     cdef bint build_is_left
     cdef Emits emits
-    cdef TaggedTable table
+    cdef TableChoice tables
     cdef MatchOutput output
     cdef PairFilter condition           # None: equal keys are enough
     cdef ReplicatedHashes probe_copies        # None: no probe row is a copy
@@ -28,13 +28,13 @@ cdef class JoinRoles:
     cdef bint marks_build(self) noexcept
     # Whether one build row of each key is enough: nobody asks for more than its presence.
     cdef bint asks_for_presence(self) noexcept
-    # Whether build rows may be kept once that differ in their key alone: nobody asks a build row for its key.
-    cdef bint may_be_alike(self) noexcept
-    # Keep the columns of alike rows as Arrow arrays.
-    cdef int keep_alike(self) except -1
-    # Keep the columns of a small build side, all of it in the table, as Arrow arrays.
-    cdef int keep_small_build(self, list partitions) except -1
+    # Whether the build side may be dictionary-encoded: no row carries a matched bit, nobody asks one for its key.
+    cdef bint may_be_dictionary(self) noexcept
+    # Keep the columns of build rows as Arrow arrays, where these are few: the table's own rows, or all of the
+    # partitions, of which none is spilled.
+    cdef int keep_columns(self, list partitions) except -1
     # Blocks that the build rows of a pair would make, a little pessimistic. row_limit: rows of a block, or -1.
     cdef int64_t block_count(self, object pair, int64_t row_limit) except -1
     cdef tuple _source_of(self, bint is_build, int32_t column)
+    cdef int _keep_rows(self, uint8_t** rows, int64_t count) except -1
     cdef int _number_rows(self, list partitions, uint8_t** rows) except -1

@@ -1,13 +1,15 @@
 """JoinRoles: what depends on which side of a join is built: sides, table, output, condition, what is emitted.
 
     roles = JoinRoles(spec, left, right, build_is_left, pool)          ``spec`` is the join, a side has its codec
-    roles.keep_small_build(partitions)          after the table is filled
+    roles.keep_columns(partitions)              after the table is filled
 
 A join has these roles, and the reverse of them once a spilled pair is better built from its other file. The table takes
 pages only while it is filled, so roles that rest cost scratch memory alone.
 
-A small build side is kept as Arrow columns as well, where the pool has as much to spare: gathering them beats decoding
-the same rows over and over.
+A small build side, or the distinct rows of a dictionary table, are kept as Arrow columns as well, where the pool has as
+much to spare: gathering them beats decoding the same rows over and over.
+
+Held by: tests/join/test_hash_join_spill.py
 """
 
 cimport cython
@@ -15,14 +17,13 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
-from engine.join.dictionary_table cimport DictionaryTable
-from engine.join.replicated_hashes cimport ReplicatedHashes
 from engine.join.entry_pages cimport LINK_NUMBER_SHIFT, LINK_SIZE, EntryCursor, next_entries, row_link
 from engine.join.hash_partition cimport HashPartition
-from engine.join.tagged_table cimport TaggedTable
 from engine.join.join_side cimport JoinSide
 from engine.join.match_output cimport MatchOutput
 from engine.join.pair_filter cimport PairFilter
+from engine.join.replicated_hashes cimport ReplicatedHashes
+from engine.join.table_choice cimport TableChoice
 from engine.memory.page_pool cimport PagePool
 from engine.records.arrow_batch cimport KIND_INT8, KIND_UINT64
 
@@ -46,13 +47,13 @@ cdef class JoinRoles:
         self.build_is_left = build_is_left
         self.build, self.probe = (left, right) if build_is_left else (right, left)
         self._pool = pool
-        self.table = TaggedTable(pool, self.build, self.probe)
+        self.tables = TableChoice(pool, self.build, self.probe)
         columns = [self._source_of((side == 0) == build_is_left, column) for side, column in spec.output]
         self.output = MatchOutput(self.build, self.probe, columns, spec.output_schema)
         if spec.condition is not None:
             self.condition = PairFilter(self.build, self.probe, build_is_left, spec.condition)
         if spec.replicated is not None and spec.copies_are_left == build_is_left:
-            self.table.copies = ReplicatedHashes(spec.replicated.hashes)
+            self.tables.copies = ReplicatedHashes(spec.replicated.hashes)
         elif spec.replicated is not None:
             self.probe_copies = ReplicatedHashes(spec.replicated.hashes)
 
@@ -70,28 +71,24 @@ cdef class JoinRoles:
             return False, self.probe.keys[0]
         return is_build, column
 
-    cdef bint may_be_alike(self) noexcept:
+    cdef bint may_be_dictionary(self) noexcept:
         cdef int32_t key
-        if self.build.key_count != 1 or self.marks_build() or self.table.copies is not None:
+        if self.build.key_count != 1 or self.marks_build() or self.tables.copies is not None:
             return False
         key = self.build.keys[0]
         return not self.output.has_build_column(key) and (
             self.condition is None or not self.condition.columns.has_build_column(key))
 
-    cdef int keep_alike(self) except -1:
-        cdef DictionaryTable alike = self.table.alike
-        cdef int32_t number
-        for number in range(1, alike.alike_count + 1):
-            row_link(alike.rows[number])[0] = <uint64_t>(number - 1) << LINK_NUMBER_SHIFT
-        self.output.keep_columns(alike.rows + 1, alike.alike_count)
-        if self.condition is not None:
-            self.condition.columns.keep_columns(alike.rows + 1, alike.alike_count)
-        return 0
-
-    cdef int keep_small_build(self, list partitions) except -1:
-        cdef int64_t count = self.table.row_count
+    cdef int keep_columns(self, list partitions) except -1:
+        cdef int64_t count, index
         cdef int64_t size_bytes = 0
         cdef uint8_t** rows
+        count = self.tables.table.distinct_rows(&rows)
+        if count:
+            for index in range(count):
+                row_link(rows[index])[0] = <uint64_t>index << LINK_NUMBER_SHIFT
+            return self._keep_rows(rows, count)
+        count = self.tables.table.row_count
         for partition in partitions:
             size_bytes += (<HashPartition>partition).build_bytes
         if (count == 0 or count > KEPT_ROWS_MAX or size_bytes > KEPT_BYTES_MAX
@@ -102,11 +99,15 @@ cdef class JoinRoles:
             raise MemoryError("row addresses of a small build side")
         try:
             self._number_rows(partitions, rows)
-            self.output.keep_columns(rows, count)
-            if self.condition is not None:
-                self.condition.columns.keep_columns(rows, count)
+            self._keep_rows(rows, count)
         finally:
             free(rows)
+        return 0
+
+    cdef int _keep_rows(self, uint8_t** rows, int64_t count) except -1:
+        self.output.keep_columns(rows, count)
+        if self.condition is not None:
+            self.condition.columns.keep_columns(rows, count)
         return 0
 
     cdef int64_t block_count(self, object pair, int64_t row_limit) except -1:
@@ -114,7 +115,7 @@ cdef class JoinRoles:
         cdef int64_t pages = (pair.build_bytes + LINK_SIZE * rows) // self._pool.page_size
         if row_limit >= 0:
             return (rows + row_limit - 1) // row_limit
-        pages += pages // 16 + 2 + self.table.pages_needed(rows)
+        pages += pages // 16 + 2 + self.tables.pages_needed(rows)
         return (pages + self._pool.page_limit - 1) // self._pool.page_limit
 
     cdef int _number_rows(self, list partitions, uint8_t** rows) except -1:

@@ -4,6 +4,8 @@
     side.hash_batch(...) / side.hash_rows(...)      kernels: the same hash from Arrow columns and from rows
 
 Immutable after construction; may be read from any thread.
+
+Held by: tests/join/test_hash_join.py
 """
 
 cimport cython

@@ -12,6 +12,8 @@ A group that reaches the end of a batch is not merged here: the position of both
 whoever reads the batches looks how far it reaches. Rows with a null key are passed over; they have no match.
 
 Invariants: positions only grow; a row is in at most one group; at most PAIRS_MAX pairs of about PAIRS_BYTES at a time.
+
+Held by: tests/join/test_sort_merge_join.py
 """
 
 cimport cython

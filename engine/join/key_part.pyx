@@ -8,6 +8,8 @@ key falls into the part, so that each row is looked up once, and the others cost
 are in one part, on both sides.
 
 Kernel only, no Python face. Rows have no null keys, or none that matter: they fall into a part as well.
+
+Held by: tests/join/test_join_passes.py
 """
 
 cimport cython

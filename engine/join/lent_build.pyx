@@ -32,7 +32,7 @@ def borrow_build(HashJoin join not None, HashJoin owner not None):
     """Let a join without build rows probe the owner's; both were made with the same arguments."""
     join._level.release()
     join._level = None
-    join._roles.table.borrow(owner._roles.table)
+    join._roles.tables.borrow(owner._roles.tables)
     join._roles.output.share_columns(owner._roles.output)
     if join._roles.condition is not None:
         join._roles.condition.columns.share_columns(owner._roles.condition.columns)

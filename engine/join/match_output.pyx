@@ -12,6 +12,8 @@ small build side keeps its columns as Arrow arrays and gathers them by the row n
 which is cheaper when the same rows come out again and again.
 
 The output of one call is bounded by what ProbeMatches hands out.
+
+Held by: tests/join/test_hash_join.py
 """
 
 cimport cython

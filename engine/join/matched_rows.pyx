@@ -8,6 +8,8 @@ The bits lie in a spill file, read along with the probe rows and written anew fo
 however many probe rows there are, at one bit for each row and pass.
 
     record of a chunk = [ uint64 rows ][ bits, padded to 8 bytes ]          chunks are the same in every pass
+
+Held by: tests/join/test_hash_join_spill.py
 """
 
 cimport cython

@@ -8,6 +8,8 @@
     right rows  ● ● ●  ──► decode: the right ones ────────────────────────────────────────┴──► in the order asked for
 
 Only what is chosen is decoded: a wide key that is not given out is never read. Thread: one.
+
+Held by: tests/join/test_outside_merge.py
 """
 
 cimport cython

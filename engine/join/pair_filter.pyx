@@ -5,6 +5,8 @@
 Only the condition's columns are gathered, by the same means as a join's output. Null counts as not true.
 
 Thread: that of the join.
+
+Held by: tests/join/test_join_condition.py
 """
 
 cimport cython

@@ -6,8 +6,8 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from engine.join.bloom_filter cimport BloomFilter
 from engine.join.entry_pages cimport EntryPages
 from engine.join.hash_partition cimport HashPartition
-from engine.join.tagged_table cimport TaggedTable
 from engine.join.join_side cimport JoinSide
+from engine.join.table_choice cimport TableChoice
 from engine.memory.page_pool cimport PagePool
 from engine.records.arrow_batch cimport ArrowBatch
 
@@ -34,12 +34,12 @@ cdef class PartitionSet:
     cdef const uint64_t* _build_hashes   # of the build rows being scattered; NULL: they are probe rows
     cdef uint32_t* _sizes                # scratch of one chunk
     cdef uint8_t** _targets
-    cdef TaggedTable _early                # takes rows as they come; None: in finish_build
+    cdef TableChoice _early              # takes rows as they come; None: in finish_build
     cdef int32_t* _parts
     cdef uint64_t* _hashes
 
-    # Let a table take build rows as they come, if it can; the same is then given to finish_build.
-    cdef int fill_early(self, TaggedTable table) except -1
+    # Let a table take build rows as they come, if it can; the same tables are then given to finish_build.
+    cdef int fill_early(self, TableChoice tables) except -1
     # Whether a spilled partition may have a build row with this hash.
     cdef bint may_match(self, int32_t partition, uint64_t hash) noexcept nogil
     # Build rows start..start+count of a batch (count <= CHUNK_ROWS). null_flags: NULL, or rows with 1 are kept apart.
@@ -47,8 +47,8 @@ cdef class PartitionSet:
                        const uint8_t* null_flags) except -1
     # The same with binary rows.
     cdef int add_rows(self, uint8_t** rows, int64_t count, const uint64_t* hashes, const uint8_t* null_flags) except -1
-    # Fill the table with the resident rows; spills until directory and rows fit.
-    cdef int finish_build(self, TaggedTable table) except -1
+    # Choose a table and fill it with the resident rows; spills until table and rows fit.
+    cdef int finish_build(self, TableChoice tables) except -1
     # Probe rows of spilled partitions, all rows of the batch (at most CHUNK_ROWS).
     cdef int add_probe_batch(self, ArrowBatch batch, const uint64_t* hashes) except -1
     # The same with binary rows.
@@ -56,7 +56,7 @@ cdef class PartitionSet:
     cdef int finish_probe(self) except -1
     # SpilledPairs of the spilled partitions.
     cdef list pairs(self, bint is_reversed)
-    cdef int _reserve(self, TaggedTable table) except -1
+    cdef int _reserve(self, TableChoice tables) except -1
     cdef int release(self) except -1
 
     cdef int _insert_early(self, int64_t begin, int64_t end) except -1

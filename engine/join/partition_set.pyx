@@ -1,6 +1,6 @@
 """PartitionSet: the partitions of one level of a hash join, and the scatter of rows into them.
 
-    add_batch / add_rows ... ─► finish_build(table) ─► add_probe_batch ... ─► finish_probe() ─► release()
+    add_batch / add_rows ... ─► finish_build(tables) ─► add_probe_batch ... ─► finish_probe() ─► release()
 
     chunk of rows ─► partition of each ─► place (no GIL) ─┬─► all placed: encode or copy the run
                                                           └─► stopped at a row: write the run so far, then
@@ -22,30 +22,30 @@ budget the process-wide grant, and only on its way to the file.
 
 Source: ``BinaryHashTable.spillPartition`` and ``AbstractHashTable`` of Flink's table runtime; fan-out by the pool's
 pages as there, the largest partition first.
+
+Held by: tests/join/test_hash_join_spill.py
 """
 
 cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
-from libc.string cimport memcpy, memset
+from libc.string cimport memcpy
 
 from engine.join.bloom_filter cimport BloomFilter
 from engine.join.entry_pages cimport (
     LINK_SIZE,
-    EntryCursor,
     EntryPages,
     clear_links,
-    next_entries,
     next_rows_of_block,
     open_page,
     place_large,
     place_row,
 )
 from engine.join.hash_partition cimport HashPartition
-from engine.join.tagged_table cimport TaggedTable
 from engine.join.join_side cimport JoinSide
+from engine.join.table_choice cimport TableChoice
 from engine.memory.page_pool cimport PagePool, take_for_row
-from engine.memory.status cimport STATUS_FULL, STATUS_OK
+from engine.memory.status cimport STATUS_OK
 from engine.records.arrow_batch cimport ArrowBatch
 from engine.records.hashing cimport partition_of_hash
 from engine.records.outside_keys cimport raise_failed_comparison
@@ -104,9 +104,9 @@ cdef class PartitionSet:
         free(self._hashes)
         free(self._filtered)
 
-    cdef int fill_early(self, TaggedTable table) except -1:
+    cdef int fill_early(self, TableChoice tables) except -1:
         if self._row_limit < 0:
-            self._early = table
+            self._early = tables
         return 0
 
     cdef int _insert_early(self, int64_t begin, int64_t end) except -1:
@@ -119,11 +119,9 @@ cdef class PartitionSet:
 
     # The table begins again in finish_build; its pages may be wanted for rows.
     cdef int _give_up_early(self) except -1:
-        cdef bint has_chains = self._early.dense.has_chains
         cdef int32_t index
         with nogil:
-            self._early.clear()
-            if has_chains:
+            if self._early.give_up_early():
                 for index in range(self.fan_out):
                     clear_links(self._entries[index])
         self._early = None
@@ -376,8 +374,8 @@ cdef class PartitionSet:
             if self.filter.is_open:
                 self.filter.add_all(<const uint64_t*>entries.pages[page].memory, entries.pages[page].used >> 3)
 
-    # Take the directory's pages, spilling until it and the rows fit.
-    cdef int _reserve(self, TaggedTable table) except -1:
+    # Take the table's pages, spilling until it and the rows fit.
+    cdef int _reserve(self, TableChoice tables) except -1:
         cdef int status
         cdef int32_t index
         cdef int64_t rows
@@ -387,12 +385,7 @@ cdef class PartitionSet:
                 if not self._entries[index].spilled:
                     rows += self._entries[index].row_count
             if self._write_buffers_are_there():
-                with nogil:         # first touch of the directory takes long
-                    status = STATUS_FULL
-                    if self.spilled_count == 0:
-                        status = table.reserve_dense(self._entries, self.fan_out, rows)
-                    if status != STATUS_OK:
-                        status = table.reserve(rows)
+                status = tables.choose(self._entries, self.fan_out, rows, self.spilled_count == 0)
                 if status == STATUS_OK:
                     break
             if not self._spill_largest(-1):
@@ -401,31 +394,21 @@ cdef class PartitionSet:
                 self.filter.give_up()
         return 0
 
-    cdef int finish_build(self, TaggedTable table) except -1:
+    cdef int finish_build(self, TableChoice tables) except -1:
         cdef int32_t index
-        cdef int64_t count
-        cdef EntryCursor cursor
         cdef HashPartition partition
-        cdef bint is_filled = self._early is not None and table.row_count > 0
+        cdef bint is_filled = self._early is not None and tables.choose_filled()
         self._early = None
         if self.spilled_count == 0:
             self.filter.give_up()
         if not is_filled:
-            self._reserve(table)
+            self._reserve(tables)
         for index in range(self.fan_out + 1):
             partition = <HashPartition>self.partitions[index]
             partition.finish_build()
-            if is_filled or index == self.fan_out or partition.entries.spilled:
-                continue
-            memset(&cursor, 0, sizeof(cursor))
-            with nogil:
-                while True:
-                    count = next_entries(&partition.entries, &cursor, self._targets, CHUNK_ROWS)
-                    if count == 0:
-                        break
-                    if table.needs_hashes():
-                        self._build.hash_rows(self._targets, count, self._hashes)
-                    table.insert(self._targets, self._hashes, count)
+            if not is_filled and index < self.fan_out and not partition.entries.spilled:
+                with nogil:
+                    tables.fill(&partition.entries, self._targets, self._hashes, CHUNK_ROWS)
         raise_failed_comparison()
         return 0
 

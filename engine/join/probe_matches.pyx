@@ -17,6 +17,8 @@ Bytes: with chains a pair counts the sizes of both rows. Without them a probe ro
 by its batch, and only build rows count, where they can be large at all.
 
 Thread: one at a time; all memory is of fixed size.
+
+Held by: tests/join/test_hash_join.py
 """
 
 cimport cython

@@ -6,6 +6,8 @@ A row of a copied key counts as one that has already matched: a copied build row
 it is in the table, a copied probe row the flag of an earlier pass. So it joins, and is never returned for its own sake.
 
 Limits: heavy keys are few; the set has no way to grow. Immutable, may be read from any thread.
+
+Held by: tests/join/test_join_condition.py
 """
 
 cimport cython

@@ -5,6 +5,8 @@
 
 Rows are whole inside a block, so the addresses point into the reader's block. Sizes are checked before a row is handed
 out: a file that does not hold rows raises CorruptBlockError. The same file yields the same chunks every time.
+
+Held by: tests/join/test_join_passes.py
 """
 
 cimport cython

@@ -15,6 +15,8 @@ prefixes have no bits for nulls, and the 64 bits of one number decide.
 
 Memory: about 22 bytes for each row, and what RowBatch holds, until the batch goes. Thread: one. Who compares asks
 ``raise_failed_comparison`` before what came of it is used.
+
+Held by: tests/join/test_outside_merge.py
 """
 
 cimport cython

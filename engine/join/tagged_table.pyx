@@ -1,7 +1,6 @@
 """TaggedTable: finds the build rows of a probe batch through a compact directory of tagged pointers.
 
-    insert_early(rows) ... or, when all are there:
-    reserve(rows) │ reserve_dense(partitions) ─► insert(rows, hashes) ... ─► lookup(batch, ...) ... ─► clear()
+    reserve(rows) ─► insert(rows, hashes) ... ─► probe(batch, ...) ... ─► release()
 
     hash ──remix──► cell index                       directory (pages)            rows (pages)
     low 16 bits ──► tag                              [tag|ptr] ─────────────────► link │ row
@@ -9,23 +8,18 @@
 
 One cell for each distinct key; further rows of the key hang on the first through their links, so a key with a million
 rows costs one cell and one comparison for each probe row. A tag that differs saves the visit to the row: 1 false visit
-in 65536. ``lookup`` works on blocks of 1024 rows in rounds: cells are prefetched, then walked to the first equal tag,
+in 65536. ``probe`` works on blocks of 1024 rows in rounds: cells are prefetched, then walked to the first equal tag,
 then the keys of all candidates are compared column by column; the few with another key walk on in the next round.
-
-Where the key is a number and the keys lie close together, a ``DenseTable`` takes the place of cells, tags, hashes
-and comparisons (``insert_early``, ``reserve_dense``); where rows differ in that key alone, a ``DictionaryTable`` does,
-which takes rows before they are rows of a partition (``take_alike``).
 
 Rows of a table that is stored in the order of its key come in runs of one key. Where the hash is a bijection of the key
 (``JoinSide.hash_is_key``), only the first row of a run is looked up; the others get what it found.
 
-``borrow`` makes a table over the pages of another one, with scratch of its own.
-
-Invariants: a row is inserted once; after ``insert`` begins, link bits 47..3 are its chain. ``lookup`` writes only the
-scratch arrays of this object: one thread at a time.
+Invariants: a row is inserted once; after ``insert`` begins, link bits 47..3 are its chain; all inserts together are at
+most the rows of ``reserve``. ``probe`` writes only the scratch arrays of this object: one thread at a time.
 
 Limits: 2^32 cells. Load factor: at most 0.8; 0.5 where the pool has the pages.
 
+Held by: tests/join/test_hash_join.py
 Source: the tagged directory of Leis et al. and DuckDB's salted join hash table; Flink's BinaryHashBucketArea uses
 buckets of 128 bytes with overflow chains instead.
 """
@@ -35,10 +29,8 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
 
-from engine.join.dictionary_table cimport DictionaryTable
-from engine.join.replicated_hashes cimport ReplicatedHashes
-from engine.join.dense_table cimport DenseTable
-from engine.join.entry_pages cimport LINK_MATCHED, LINK_POINTER, EntryPages, row_link, set_next_of_key
+from engine.join.build_table cimport TABLE_TAGGED, BuildTable
+from engine.join.entry_pages cimport LINK_POINTER, EntryPages, row_link, set_next_of_key
 from engine.join.join_side cimport JoinSide
 from engine.memory.page_pool cimport PagePool
 from engine.memory.status cimport STATUS_FULL, STATUS_OK
@@ -46,22 +38,20 @@ from engine.records.arrow_batch cimport ArrowBatch
 from engine.records.byte_kernels cimport prefetch
 from engine.records.comparator cimport KeyEquality
 from engine.records.hashing cimport rehash
-from engine.records.row_codec cimport row_size
 
 cdef enum:
     PREFETCH_DISTANCE = 12
 
 
 @cython.final
-cdef class TaggedTable:
-    """The table of one join level; the methods are kernels (see the .pxd)."""
+cdef class TaggedTable(BuildTable):
+    """The table of one join level, for any keys; the methods are kernels (see the .pxd)."""
 
     def __cinit__(self, PagePool pool not None, JoinSide build not None, JoinSide probe not None):
         cdef int32_t shift = 0
-        self._pool = pool
-        self._build = build
+        self.kind = TABLE_TAGGED
+        self.needs_hashes = True
         self._hash_is_key = probe.hash_is_key
-        self.dense = DenseTable(pool, build, probe)
         build_keys = [build.keys[position] for position in range(build.key_count)]
         probe_keys = [probe.keys[position] for position in range(probe.key_count)]
         self._build_equality = KeyEquality(build.codec, build_keys, build.codec, build_keys)
@@ -88,9 +78,6 @@ cdef class TaggedTable:
         free(self._candidates)
         free(self._flags)
 
-    cdef bint is_unique(self) noexcept nogil:
-        return self.key_count == self.row_count
-
     cdef int64_t pages_needed(self, int64_t rows) noexcept nogil:
         if rows == 0:
             return 0
@@ -101,11 +88,11 @@ cdef class TaggedTable:
             return 0
         return ((2 * rows) >> self._page_shift) + 1
 
-    cdef int reserve(self, int64_t rows) noexcept nogil:
+    cdef int reserve(self, EntryPages** partitions, int32_t partition_count, int64_t rows) noexcept nogil:
         cdef int64_t needed = self.pages_needed(rows)
         cdef int64_t wished = self.pages_wished(rows)
         cdef uint8_t* page
-        self.clear()
+        self.release()
         if rows == 0:
             return STATUS_OK
         self._pages = <uint64_t**>calloc(wished, sizeof(uint64_t*))
@@ -119,43 +106,10 @@ cdef class TaggedTable:
             self._pages[self._page_count] = <uint64_t*>page
             self._page_count += 1
         if self._page_count < needed:
-            self.clear()
+            self.release()
             return STATUS_FULL
         self._cell_count = <uint64_t>self._page_count << self._page_shift
         return STATUS_OK
-
-    cdef int reserve_dense(self, EntryPages** partitions, int32_t partition_count, int64_t rows) noexcept nogil:
-        cdef int32_t index
-        self.clear()
-        for index in range(partition_count):
-            if not self.dense.may_take(partitions[index], rows):
-                self.dense.clear()
-                return STATUS_FULL
-        return self.dense.open()
-
-    cdef bint insert_early(self, uint8_t** rows, int64_t count) noexcept nogil:
-        cdef int64_t keys = -1 if self.copies is not None else self.dense.insert(rows, count)
-        cdef int64_t position
-        if keys < 0:
-            return False
-        for position in range(count):
-            self.max_row_size = max(self.max_row_size, <int64_t>row_size(rows[position]))
-        self.key_count += keys
-        self.row_count += count
-        return True
-
-    cdef bint needs_hashes(self) noexcept nogil:
-        return not (self.dense.is_open() or self.is_alike) or self.copies is not None
-
-    cdef int take_alike(self, DictionaryTable alike) except -1:
-        cdef int32_t number
-        self.alike = alike
-        self.is_alike = True
-        self.row_count = alike.row_count
-        self.key_count = alike.row_count
-        for number in range(1, alike.alike_count + 1):
-            self.max_row_size = max(self.max_row_size, <int64_t>row_size(alike.rows[number]))
-        return 0
 
     cdef inline uint64_t* _cell(self, uint64_t index) noexcept nogil:
         return &self._pages[index >> self._page_shift][index & self._page_mask]
@@ -163,22 +117,14 @@ cdef class TaggedTable:
     cdef inline uint64_t _next(self, uint64_t index) noexcept nogil:
         return index + 1 if index + 1 < self._cell_count else 0
 
-    cdef void insert(self, uint8_t** rows, const uint64_t* hashes, int64_t count) noexcept nogil:
+    cdef int64_t insert(self, uint8_t** rows, const uint64_t* hashes, int64_t count) noexcept nogil:
         cdef int64_t position
+        self._count_rows(rows, count)
         for position in range(count):
-            self.max_row_size = max(self.max_row_size, <int64_t>row_size(rows[position]))
-        if self.dense.is_open():
-            self.key_count += self.dense.insert(rows, count)
-        else:
-            for position in range(count):
-                if position + PREFETCH_DISTANCE < count:
-                    prefetch(self._cell(scale(rehash(hashes[position + PREFETCH_DISTANCE], 0), self._cell_count)))
-                self._insert_row(rows[position], hashes[position])
-        if self.copies is not None:
-            for position in range(count):
-                if self.copies.contains(hashes[position]):
-                    row_link(rows[position])[0] |= LINK_MATCHED
-        self.row_count += count
+            if position + PREFETCH_DISTANCE < count:
+                prefetch(self._cell(scale(rehash(hashes[position + PREFETCH_DISTANCE], 0), self._cell_count)))
+            self._insert_row(rows[position], hashes[position])
+        return count
 
     cdef inline void _insert_row(self, uint8_t* row, uint64_t hash) noexcept nogil:
         cdef uint64_t index = scale(rehash(hash, 0), self._cell_count)
@@ -199,19 +145,13 @@ cdef class TaggedTable:
                     return
             index = self._next(index)
 
-    cdef void lookup(self, ArrowBatch batch, int64_t start, const int64_t* positions, int64_t count,
-                     const uint64_t* hashes, uint8_t** heads) noexcept nogil:
+    cdef void probe(self, ArrowBatch batch, int64_t start, const int64_t* positions, int64_t count,
+                    const uint64_t* hashes, uint8_t** heads) noexcept nogil:
         cdef int64_t begin = 0
         cdef int64_t block, index
         if self.row_count == 0:
             for index in range(count):
                 heads[positions[index]] = NULL
-            return
-        if self.is_alike:
-            self.alike.lookup(batch, start, positions, count, heads)
-            return
-        if self.dense.is_open():
-            self.dense.lookup(batch, start, positions, count, heads)
             return
         while begin < count:
             block = self._next_block(positions, &begin, count, hashes)
@@ -285,34 +225,24 @@ cdef class TaggedTable:
                 pending += 1
         return pending
 
-    cdef int borrow(self, TaggedTable owner) except -1:
-        self.clear()
+    cdef int borrow(self, BuildTable owner) except -1:
+        cdef TaggedTable lender = <TaggedTable?>owner
+        self.release()
         self._is_borrowed = True
-        self.dense.borrow(owner.dense)
-        self.alike = owner.alike
-        self.is_alike = owner.is_alike
-        self._pages = owner._pages
-        self._page_count = owner._page_count
-        self._cell_count = owner._cell_count
-        self.row_count = owner.row_count
-        self.key_count = owner.key_count
-        self.max_row_size = owner.max_row_size
+        self._pages = lender._pages
+        self._page_count = lender._page_count
+        self._cell_count = lender._cell_count
+        self._count_like(lender)
         return 0
 
-    cdef void clear(self) noexcept nogil:
+    cdef void release(self) noexcept nogil:
         cdef int64_t index
-        self.dense.clear()
         if not self._is_borrowed:
-            if self.is_alike:
-                self.alike.clear()
             for index in range(self._page_count):
                 self._pool.give(<uint8_t*>self._pages[index])
             free(self._pages)
         self._is_borrowed = False
-        self.is_alike = False
         self._pages = NULL
         self._page_count = 0
         self._cell_count = 0
-        self.row_count = 0
-        self.key_count = 0
-        self.max_row_size = 0
+        self._forget_counts()

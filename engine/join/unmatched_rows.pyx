@@ -3,6 +3,8 @@
     for batch in unmatched_rows(&partition.entries, output): ...
 
 Walks the entries in their order and leaves out those that carry the matched bit. Batches are bounded by rows and bytes.
+
+Held by: tests/join/test_hash_join.py
 """
 
 cimport cython

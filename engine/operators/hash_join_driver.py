@@ -9,6 +9,8 @@ Subtasks that borrow take no memory of their own. Where the build side does not 
 own, copied from the first one's pages and files, and spills by itself.
 
 Source: Flink's HashJoin drivers; one table for all slots of a process is ours.
+
+Held by: tests/integration/test_joins.py
 """
 
 from __future__ import annotations

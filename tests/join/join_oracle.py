@@ -178,9 +178,10 @@ def hash_join(how: JoinType, build: pa.Schema, probe: pa.Schema, build_keys: Seq
     """Return a hash join; ``options`` are other fields of its JoinSpec."""
     sides = (JoinInput(build, tuple(build_keys)), JoinInput(probe, tuple(probe_keys)))
     left, right = sides if build_is_left else sides[::-1]
+    value_owner = options.pop("value_owner", None)
     spec = JoinSpec(how=how, left=left, right=right, output=tuple(output), output_schema=output_schema,
                     build_is_left=build_is_left, **options)  # fmt: skip
-    return HashJoin(spec, pool, space)
+    return HashJoin(spec, pool, space, value_owner)
 
 
 def merge_join(how: JoinType, left: pa.Schema, right: pa.Schema, left_keys: Sequence[int], right_keys: Sequence[int],

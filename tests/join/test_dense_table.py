@@ -28,7 +28,7 @@ def joined(folder, build, probe, how=JoinType.INNER, **options):
     seen = []
 
     def probe_with(join, batch):
-        seen.append(join.has_dense_keys)
+        seen.append(join.table_kind == "dense")
         return join.probe(batch)
 
     left, right = (build, probe) if options.get("build_is_left") else (probe, build)
@@ -122,7 +122,7 @@ def test_dense_keys_are_lent(tmp_path):
         owner.finish_build()
         assert can_lend(owner)
         borrow_build(borrower, owner)
-        assert borrower.has_dense_keys
+        assert borrower.table_kind == "dense"
         rows = rows_of([*borrower.probe(probe.to_batches()[0]), *borrower.finish_probe()])
         borrower.close()
         owner.close()

@@ -72,7 +72,7 @@ def run(folder, how, build, probe, *, pages=2000, batch_rows=9000, as_rows=False
             for batch in build.to_batches(max_chunksize=batch_rows):
                 join.add_build_batch(batch)
         join.finish_build()
-        alike, found = join.alike_count, []
+        distinct, found = join.distinct_rows, []
         for batch in probe.to_batches(max_chunksize=7000):
             found += join.probe(batch)
         found += join.finish_probe()
@@ -80,7 +80,7 @@ def run(folder, how, build, probe, *, pages=2000, batch_rows=9000, as_rows=False
         spilled = join.partitions_spilled
         assert join.build_rows == build.num_rows
         join.close()
-    return pa.Table.from_batches(found, schema), alike, spilled
+    return pa.Table.from_batches(found, schema), distinct, spilled
 
 
 def assert_like_oracle(found, how, build, probe, with_key=False):
@@ -96,8 +96,8 @@ def assert_like_oracle(found, how, build, probe, with_key=False):
 @pytest.mark.parametrize("how", ORACLE)
 def test_rows_that_differ_in_their_key_alone_are_kept_once(tmp_path, how, order):
     build, probe = build_of(ORDERS[order]), probe_of(-500, ROWS + 500)
-    found, alike, spilled = run(tmp_path, how, build, probe)
-    assert (alike, spilled) == (20, 0)
+    found, distinct, spilled = run(tmp_path, how, build, probe)
+    assert (distinct, spilled) == (20, 0)
     assert_like_oracle(found, how, build, probe)
 
 
@@ -106,30 +106,30 @@ def test_rows_that_differ_in_their_key_alone_are_kept_once(tmp_path, how, order)
 def test_every_kind_of_number_is_a_key(tmp_path, key_type, as_rows):
     low = 0 if pa.types.is_unsigned_integer(key_type) else -30_000
     build, probe = build_of(ORDERS["two runs"] + low, key_type), probe_of(low + 9, low + ROWS + 500, key_type)
-    found, alike, _ = run(tmp_path, JoinType.INNER, build, probe, as_rows=as_rows)
-    assert alike == 20
+    found, distinct, _ = run(tmp_path, JoinType.INNER, build, probe, as_rows=as_rows)
+    assert distinct == 20
     assert_like_oracle(found, JoinType.INNER, build, probe)
 
 
 def test_the_key_of_a_pair_comes_from_the_probe_row(tmp_path):
     build, probe = build_of(ORDERS["ascending"]), probe_of(-500, ROWS)
-    found, alike, _ = run(tmp_path, JoinType.INNER, build, probe, with_key=True)
-    assert alike == 20
+    found, distinct, _ = run(tmp_path, JoinType.INNER, build, probe, with_key=True)
+    assert distinct == 20
     assert_like_oracle(found, JoinType.INNER, build, probe, with_key=True)
 
 
 def test_an_outer_join_that_returns_the_build_key_keeps_all_rows(tmp_path):
     build, probe = build_of(ORDERS["ascending"]), probe_of(-500, ROWS)
-    found, alike, _ = run(tmp_path, JoinType.LEFT, build, probe, with_key=True)
-    assert alike == 0
+    found, distinct, _ = run(tmp_path, JoinType.LEFT, build, probe, with_key=True)
+    assert distinct == 0
     assert_like_oracle(found, JoinType.LEFT, build, probe, with_key=True)
 
 
-def test_a_condition_sees_the_columns_of_alike_rows(tmp_path):
+def test_a_condition_sees_the_columns_of_distinct_rows(tmp_path):
     build, probe = build_of(ORDERS["ascending"]), probe_of(0, ROWS)
     condition = pair_condition(probe, build, [(0, 1), (1, 2)], lambda pairs: pc.less(pairs["b"], 7))
-    found, alike, _ = run(tmp_path, JoinType.INNER, build, probe, condition=condition)
-    assert alike == 20
+    found, distinct, _ = run(tmp_path, JoinType.INNER, build, probe, condition=condition)
+    assert distinct == 20
     assert_like_oracle(found, JoinType.INNER, build.filter(pc.less(build["kind"], 7)), probe)
 
 
@@ -137,8 +137,10 @@ def test_rows_without_key_stay_outside(tmp_path):
     build, probe = build_of(ORDERS["ascending"]), probe_of(0, ROWS)
     nulls = pa.array(ORDERS["ascending"] % 11 == 0)
     build = build.set_column(0, "k", pc.if_else(nulls, None, build["k"]))
-    found, alike, _ = run(tmp_path, JoinType.INNER, pa.concat_tables([build, build_of(np.arange(ROWS, 80_000))]), probe)
-    assert alike == 20
+    found, distinct, _ = run(
+        tmp_path, JoinType.INNER, pa.concat_tables([build, build_of(np.arange(ROWS, 80_000))]), probe
+    )
+    assert distinct == 20
     assert_like_oracle(found, JoinType.INNER, build, probe)
 
 
@@ -160,10 +162,10 @@ def broken(numbers, what):
 @pytest.mark.parametrize("what", ["a key twice", "too many combinations", "a row that is long", "keys far apart"])
 @pytest.mark.parametrize("how", [JoinType.INNER, JoinType.LEFT])
 @pytest.mark.parametrize(("as_rows", "pages"), [(False, 4000), (True, 4000), (False, 60), (True, 60)])
-def test_one_row_that_is_not_alike_makes_rows_of_all_again(tmp_path, what, how, as_rows, pages):
+def test_one_row_of_another_kind_makes_rows_of_all_again(tmp_path, what, how, as_rows, pages):
     build, probe = broken(ORDERS["two runs"], what), probe_of(-500, ROWS + 500)
-    found, alike, spilled = run(tmp_path, how, build, probe, pages=pages, as_rows=as_rows)
-    assert alike == 0
+    found, distinct, spilled = run(tmp_path, how, build, probe, pages=pages, as_rows=as_rows)
+    assert distinct == 0
     assert (spilled > 0) == (pages == 60)
     assert_like_oracle(found, how, build, probe)
 
@@ -174,8 +176,8 @@ def test_one_row_that_is_not_alike_makes_rows_of_all_again(tmp_path, what, how, 
 def test_where_presence_is_enough_keys_may_come_again(tmp_path, how, as_rows, combinations):
     build, probe = build_of(np.concatenate([ORDERS["in no order"]] * 3), combinations=combinations), probe_of(0, 10**5)
     build = pa.concat_tables([build, build_of(np.full(20_000, 7), combinations=combinations)])
-    found, alike, spilled = run(tmp_path, how, build, probe, as_rows=as_rows, pages=60)
-    assert alike == (combinations if combinations < 300 else 0)
+    found, distinct, spilled = run(tmp_path, how, build, probe, as_rows=as_rows, pages=60)
+    assert distinct == (combinations if combinations < 300 else 0)
     assert (spilled > 0) == (combinations == 300), "60 pages are enough for a byte of each number, not for the rows"
     assert_like_oracle(found, how, build, probe)
 
@@ -183,19 +185,19 @@ def test_where_presence_is_enough_keys_may_come_again(tmp_path, how, as_rows, co
 @pytest.mark.parametrize("pages", [6, 7, 10, 24, 60])
 def test_where_pages_are_few_they_are_left_to_partitions(tmp_path, pages):
     build, probe = build_of(ORDERS["ascending"]), probe_of(0, ROWS, rows=3000)
-    found, alike, spilled = run(tmp_path, JoinType.INNER, build, probe, pages=pages)
-    assert (alike == 0) == (spilled > 0) == (pages < 40)
+    found, distinct, spilled = run(tmp_path, JoinType.INNER, build, probe, pages=pages)
+    assert (distinct == 0) == (spilled > 0) == (pages < 40)
     assert_like_oracle(found, JoinType.INNER, build, probe)
 
 
 def test_a_small_build_side_goes_its_own_way(tmp_path):
     build, probe = build_of(np.arange(60_000)), probe_of(0, ROWS)
-    found, alike, _ = run(tmp_path, JoinType.INNER, build, probe)
-    assert alike == 0
+    found, distinct, _ = run(tmp_path, JoinType.INNER, build, probe)
+    assert distinct == 0
     assert_like_oracle(found, JoinType.INNER, build, probe)
 
 
-def test_alike_rows_are_lent(tmp_path):
+def test_a_dictionary_table_is_lent(tmp_path):
     build, probe = build_of(ORDERS["ascending"]), probe_of(-500, ROWS)
     arguments = arguments_of(JoinType.INNER, build, probe)
     with join_memory(tmp_path, 2000, 4096) as (pool, space):
@@ -204,7 +206,7 @@ def test_alike_rows_are_lent(tmp_path):
         owner.finish_build()
         assert can_lend(owner)
         borrow_build(borrower, owner)
-        assert borrower.alike_count == 20
+        assert borrower.distinct_rows == 20
         found = [*borrower.probe(probe.to_batches()[0]), *borrower.finish_probe()]
         borrower.close()
         owner.close()
@@ -240,14 +242,14 @@ def join_of_texts(folder, how, keys, texts, probe, *, key_column, probe_rows=700
         for batch in build.to_batches(max_chunksize=9000):
             join.add_build_batch(batch)
         join.finish_build()
-        alike = join.alike_count
+        distinct = join.distinct_rows
         found = [*join.probe(probe.slice(0, 1).to_batches()[0])]
         for batch in probe.slice(1).to_batches(max_chunksize=probe_rows):
             found += join.probe(batch)
         found += join.finish_probe()
         join.close()
     expected = probe.join(build, "k", join_type=ORACLE[how]).rename_columns(["c0", "c1", "c2"])
-    return pa.Table.from_batches(found, schema), alike, expected
+    return pa.Table.from_batches(found, schema), distinct, expected
 
 
 def assert_same(found, expected):
@@ -266,13 +268,13 @@ def test_rows_of_a_key_and_a_text_are_known_by_the_text(tmp_path, name, how, key
     probe = probe_of(0, ROWS) if finds_all else probe_of(-200, ROWS + 200)
     # larger than what is looked up at one time, of which all rows find one or do not
     joined = join_of_texts(tmp_path, how, ORDERS["two runs"], texts, probe, key_column=key_column, probe_rows=40_000)
-    found, alike, expected = joined
-    assert alike == len(ONE_TEXT[name])
+    found, distinct, expected = joined
+    assert distinct == len(ONE_TEXT[name])
     assert_same(found, expected)
 
 
 @pytest.mark.parametrize("what", ["a key twice", "a null key in the probe side", "a long text", "keys far apart"])
-def test_texts_are_rows_again_where_one_is_not_alike(tmp_path, what):
+def test_texts_are_rows_again_where_one_is_of_another_kind(tmp_path, what):
     keys, texts = [int(key) for key in ORDERS["descending"]], [SHORT[key % 8] for key in ORDERS["descending"]]
     probe = probe_of(0, ROWS)
     if what == "a null key in the probe side":
@@ -280,17 +282,24 @@ def test_texts_are_rows_again_where_one_is_not_alike(tmp_path, what):
     else:
         keys += {"a key twice": [5], "a long text": [ROWS], "keys far apart": [10**12 * n for n in range(1, 400)]}[what]
         texts += ["x" * 300 if what == "a long text" else "abc"] * (len(keys) - len(texts))
-    found, alike, expected = join_of_texts(tmp_path, JoinType.INNER, keys, texts, probe, key_column=0)
-    assert alike == (8 if what == "a null key in the probe side" else 0)
+    found, distinct, expected = join_of_texts(tmp_path, JoinType.INNER, keys, texts, probe, key_column=0)
+    assert distinct == (8 if what == "a null key in the probe side" else 0)
     assert_same(found, expected)
 
 
 def test_a_batch_of_rows_that_all_find_one_comes_out_whole(tmp_path):
     texts = [SHORT[key % 8] for key in range(ROWS)]
     probe = probe_of(0, ROWS, rows=30_001)
-    found, alike, expected = join_of_texts(
+    found, distinct, expected = join_of_texts(
         tmp_path, JoinType.INNER, range(ROWS), texts, probe, key_column=0, probe_rows=30_000
     )
-    assert alike == 8
+    assert distinct == 8
     assert found.column(0).num_chunks == 2
     assert_same(found, expected)
+
+
+def test_the_fewest_rows_for_which_a_dictionary_is_made_come_out_right(tmp_path):
+    build, probe = build_of(np.arange(1 << 16)), probe_of(0, 1 << 16)
+    found, distinct, _ = run(tmp_path, JoinType.INNER, build, probe)
+    assert distinct == 20
+    assert_like_oracle(found, JoinType.INNER, build, probe)

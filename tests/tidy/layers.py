@@ -66,13 +66,6 @@ CONFINED = {
 }
 
 
-#: imports for types alone that close a circle inside a room, each with its reason; may only shrink
-CIRCLES_OF_TYPES = {
-    ("engine.iomanager.spill_file", "engine.iomanager.spill_reader"): "the stub says what reader() hands out; the space"
-    " makes it",
-}
-
-
 def level_of(room: str) -> int:
     """Return the line of a room, or raise LookupError."""
     for level, rooms in enumerate(LAYERS):

@@ -18,23 +18,10 @@ from concurrent.futures import ThreadPoolExecutor
 import msgspec
 
 from engine.graph.expression import Cast, ColumnRef, Expression, columns_of, depth_of
-from engine.graph.plan import (
-    Filter,
-    Join,
-    JoinType,
-    Limit,
-    Partition,
-    Plan,
-    PlanNode,
-    Project,
-    PythonFunction,
-    Sort,
-    Source,
-    Union,
-)
+from engine.graph.plan import Join, Plan, PlanNode, Source
 from engine.graph.source_spec import ColumnStatistics, ComputedStatistics, ParquetSource, SourceSpec
-from engine.optimizer.expression_rewriting import mapping_of, substitute
 from engine.optimizer.logical_plan import LogicalPlan
+from engine.optimizer.operators.registry import entry_of
 from engine.optimizer.rules.projection_pruning import used_columns
 from engine.parquet.key_sample import key_statistics
 from engine.parquet.sample import with_sample
@@ -134,20 +121,11 @@ def _origins(nodes: Sequence[PlanNode], start: int, column: str) -> Iterator[tup
     while stack:
         node_id, key = stack.pop()
         node = nodes[node_id]
-        names = set(columns_of(key))
-        match node.operator:
-            case Source() if names:
+        if isinstance(node.operator, Source):
+            if any(True for _ in columns_of(key)):
                 yield node_id, key
-            case Project(expressions=expressions):
-                below = substitute(key, mapping_of(expressions))
-                if sum(1 for _ in columns_of(below)) <= _OPERANDS_MAX and depth_of(below) <= _OPERANDS_MAX:
-                    stack.append((node.inputs[0], below))
-            case Filter() | Sort() | Limit() | Partition() | PythonFunction(kind="filter"):
-                stack.append((node.inputs[0], key))
-            case Union():
-                stack += [(source, key) for source in node.inputs]
-            case Join(how=how):
-                sides = [node.inputs[0]] if how in (JoinType.SEMI, JoinType.ANTI) else node.inputs
-                side = next((side for side in sides if names <= set(nodes[side].schema.names)), None)
-                if side is not None:
-                    stack.append((side, key))
+            continue
+        schemas = [nodes[source].schema for source in node.inputs]
+        for index, below in entry_of(node.operator).origins(node.operator, key, schemas):
+            if sum(1 for _ in columns_of(below)) <= _OPERANDS_MAX and depth_of(below) <= _OPERANDS_MAX:
+                stack.append((node.inputs[index], below))

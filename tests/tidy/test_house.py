@@ -1,6 +1,7 @@
 """Sizes, headers, names, blobs, and the tools that read the whole tree."""
 
 import ast
+import inspect
 import re
 import subprocess
 import sys
@@ -8,11 +9,13 @@ import tomllib
 
 import pytest
 
+from engine import Environment
 from tests.tidy.imports import ROOT, source_files
 
 #: files over the gate, each with its reason
 LONG_FILES: dict[str, str] = {}
 #: signatures over the gate that pyproject.toml lists, and how many parameters they have; may only shrink
+#: (read_csv is what users call: a format has as many options as files have manners, and all go by name)
 LONG_SIGNATURES = {
     "engine/api/environment.py": {"read_csv": 10},
     "engine/entrypoint/leading_components.py": {"__init__": 10},
@@ -160,6 +163,12 @@ cpdef tuple of(const uint8_t[::1] data, int (*compare)(int, int))
 """
     found = {name: len(parameters) for name, parameters in native_parameters(text)}
     assert found == {"__cinit__": 4, "cell": 0, "of": 2}
+
+
+def test_the_long_call_of_users_takes_its_options_by_name():
+    kinds = [each.kind for each in inspect.signature(Environment.read_csv).parameters.values()]
+    assert kinds.count(inspect.Parameter.POSITIONAL_OR_KEYWORD) == 3, "self, path, schema"
+    assert set(kinds[3:]) == {inspect.Parameter.KEYWORD_ONLY}
 
 
 def test_chapters_of_rooms_name_their_modules():

@@ -5,6 +5,7 @@
                               take_filter, take_limit                   nothing passes it
                               order_use                                 it sees the order of its input
     estimates                 estimate, with what becomes of columns    (must be said)
+    samples of keys           origins                                   nobody knows where values come from
     alternatives              candidates                                (must be said; ``RowWiseEntry`` has one)
     physical plan             translate                                 (must be said)
     explain                   name, details                             (must be said), none
@@ -24,6 +25,7 @@ from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 from engine.graph.expression import Expression
 from engine.graph.operator_descriptor import PhysicalOperator
 from engine.graph.plan import Plan, PlanNode
+from engine.graph.plan_schema import PlanSchema
 from engine.optimizer.candidates import Candidate
 from engine.optimizer.logical_plan import LogicalPlan
 from engine.optimizer.physical_plan_builder import PhysicalPlanBuilder
@@ -98,6 +100,10 @@ class OperatorEntry(ABC, Generic[Op]):
 
         legacy: as the engine did that this one is built after (``engine.optimizer.estimates``).
         """
+
+    def origins(self, operator: Op, key: Expression, inputs: Sequence[PlanSchema]) -> Sequence[tuple[int, Expression]]:
+        """Return where the values of a key over the result come from: (input, expression over it) each."""
+        return ()
 
     # ---- alternatives
 

@@ -11,9 +11,10 @@ from collections.abc import Sequence
 import msgspec
 
 from engine.expressions.text import expression_text
-from engine.graph.expression import columns_of
+from engine.graph.expression import Expression, columns_of
 from engine.graph.operator_descriptor import FilterOperator
 from engine.graph.plan import Filter, PlanNode
+from engine.graph.plan_schema import PlanSchema
 from engine.optimizer import column_lineage
 from engine.optimizer.candidates import Candidate
 from engine.optimizer.input_changes import follow_input
@@ -55,6 +56,12 @@ class FilterEntry(RowWiseEntry[Filter]):
         share, origin = selectivity(operator.predicate, inputs[0].columns)
         kept = scaled(inputs[0], share, f"{share:.3g} of the input: {origin}")
         return msgspec.structs.replace(kept, columns=column_lineage.filtered(operator.predicate, kept.columns))
+
+    def origins(
+        self, operator: Filter, key: Expression, inputs: Sequence[PlanSchema]
+    ) -> Sequence[tuple[int, Expression]]:
+        """Values are those of the input."""
+        return ((0, key),)
 
     def properties(self, operator: Filter, source: Candidate) -> GlobalProperties:
         """Rows lie as they did."""

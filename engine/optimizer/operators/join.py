@@ -25,6 +25,7 @@ from engine.expressions.text import expression_text
 from engine.graph.expression import ColumnRef, Expression, columns_of
 from engine.graph.operator_descriptor import JoinOperator, OperatorDescriptor, PhysicalOperator, ProjectOperator
 from engine.graph.plan import Join, JoinType, PlanNode
+from engine.graph.plan_schema import PlanSchema
 from engine.optimizer import column_lineage
 from engine.optimizer.candidates import Candidate
 from engine.optimizer.expression_rewriting import conjunction, substitute
@@ -102,6 +103,14 @@ class JoinEntry(OperatorEntry[Join]):
         kept = {name: columns[name] for name in node.schema.names if name in columns}
         computed = left.computed if left.rows >= right.rows else ()
         return msgspec.structs.replace(sized(node.schema, rows, kept, origin, unset=unset), computed=computed)
+
+    def origins(
+        self, operator: Join, key: Expression, inputs: Sequence[PlanSchema]
+    ) -> Sequence[tuple[int, Expression]]:
+        """Values are those of the side that has all of the columns; semi and anti joins return the left ones only."""
+        names = set(columns_of(key))
+        sides = (0,) if operator.how in (JoinType.SEMI, JoinType.ANTI) else (0, 1)
+        return [(side, key) for side in sides if names <= set(inputs[side].names)][:1]
 
     def candidates(
         self, planning: Planning, node: PlanNode, operator: Join, estimates: Estimates, inputs: list[list[Candidate]]

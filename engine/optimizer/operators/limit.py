@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from engine.graph.expression import Expression
 from engine.graph.plan import Limit, PlanNode, Sort
+from engine.graph.plan_schema import PlanSchema
 from engine.optimizer.candidates import Candidate
 from engine.optimizer.input_changes import follow_input
 from engine.optimizer.logical_plan import LogicalPlan
@@ -46,6 +48,12 @@ class LimitEntry(OperatorEntry[Limit]):
     def estimate(self, node: PlanNode, operator: Limit, inputs: Sequence[Estimates], *, legacy: bool) -> Estimates:
         """Return the rows of the input, at most that many."""
         return limited(inputs[0], operator.count, f"limit {operator.count}")
+
+    def origins(
+        self, operator: Limit, key: Expression, inputs: Sequence[PlanSchema]
+    ) -> Sequence[tuple[int, Expression]]:
+        """Values are those of the input."""
+        return ((0, key),)
 
     def candidates(
         self, planning: Planning, node: PlanNode, operator: Limit, estimates: Estimates, inputs: list[list[Candidate]]

@@ -9,8 +9,10 @@ from collections.abc import Sequence
 
 import msgspec
 
+from engine.graph.expression import Expression
 from engine.graph.operator_descriptor import IdentityOperator, OperatorDescriptor, PhysicalOperator
 from engine.graph.plan import Partition, PlanNode
+from engine.graph.plan_schema import PlanSchema
 from engine.optimizer.candidates import Candidate
 from engine.optimizer.input_changes import follow_input, narrow_input
 from engine.optimizer.logical_plan import LogicalPlan
@@ -50,6 +52,12 @@ class PartitionEntry(OperatorEntry[Partition]):
     def estimate(self, node: PlanNode, operator: Partition, inputs: Sequence[Estimates], *, legacy: bool) -> Estimates:
         """Return the rows of the input; those of a broadcast follow with its parallelism."""
         return msgspec.structs.replace(inputs[0], origin="rows of the input")
+
+    def origins(
+        self, operator: Partition, key: Expression, inputs: Sequence[PlanSchema]
+    ) -> Sequence[tuple[int, Expression]]:
+        """Values are those of the input."""
+        return ((0, key),)
 
     def candidates(
         self,

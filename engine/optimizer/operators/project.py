@@ -13,6 +13,7 @@ import msgspec
 from engine.graph.expression import Call, ColumnRef, Expression, Literal, columns_of
 from engine.graph.operator_descriptor import ProjectOperator
 from engine.graph.plan import Limit, PlanNode, Project
+from engine.graph.plan_schema import PlanSchema
 from engine.optimizer import column_lineage
 from engine.optimizer.candidates import Candidate
 from engine.optimizer.expression_rewriting import cannot_raise, mapping_of, substitute
@@ -80,6 +81,12 @@ class ProjectEntry(RowWiseEntry[Project]):
         estimates = sized(node.schema, source.rows, columns, "rows of the input", unset=legacy)
         computed = column_lineage.carried(operator.expressions, source.computed)
         return msgspec.structs.replace(estimates, computed=computed)
+
+    def origins(
+        self, operator: Project, key: Expression, inputs: Sequence[PlanSchema]
+    ) -> Sequence[tuple[int, Expression]]:
+        """Values are computed from the input's."""
+        return ((0, substitute(key, mapping_of(operator.expressions))),)
 
     def properties(self, operator: Project, source: Candidate) -> GlobalProperties:
         """Rows lie as they did, by the new names of the columns that are kept."""

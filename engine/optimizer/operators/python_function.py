@@ -15,8 +15,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from engine.graph.expression import Expression
 from engine.graph.operator_descriptor import PhysicalOperator, PythonOperator
 from engine.graph.plan import PlanNode, PythonFunction
+from engine.graph.plan_schema import PlanSchema
 from engine.optimizer.candidates import Candidate
 from engine.optimizer.function_planning import python_operator
 from engine.optimizer.logical_plan import LogicalPlan
@@ -61,6 +63,12 @@ class PythonFunctionEntry(RowWiseEntry[PythonFunction]):
             origin = f"{factor:g} * input: default for flat_map"
             return sized(node.schema, source.rows * factor, {}, origin, unset=legacy)
         return sized(node.schema, source.rows, {}, f"rows of the input ({kind})", unset=legacy)
+
+    def origins(
+        self, operator: PythonFunction, key: Expression, inputs: Sequence[PlanSchema]
+    ) -> Sequence[tuple[int, Expression]]:
+        """Values of a filter's rows are those of the input; what other functions return, nobody knows."""
+        return ((0, key),) if operator.kind == "filter" else ()
 
     def properties(self, operator: PythonFunction, source: Candidate) -> GlobalProperties:
         """Rows of a filter lie as they did; nobody knows which column of a map is which."""

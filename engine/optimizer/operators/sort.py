@@ -14,6 +14,7 @@ import msgspec
 
 from engine.graph.expression import Expression
 from engine.graph.plan import Aggregate, Limit, PlanNode, Sort
+from engine.graph.plan_schema import PlanSchema
 from engine.optimizer.aggregate_phases import add_partial
 from engine.optimizer.candidates import Candidate
 from engine.optimizer.input_changes import filter_input, follow_input, narrow_input
@@ -74,6 +75,12 @@ class SortEntry(OperatorEntry[Sort]):
         if operator.limit is not None:
             return limited(inputs[0], operator.limit, f"top {operator.limit}")
         return msgspec.structs.replace(inputs[0], origin="rows of the input")
+
+    def origins(
+        self, operator: Sort, key: Expression, inputs: Sequence[PlanSchema]
+    ) -> Sequence[tuple[int, Expression]]:
+        """Values are those of the input."""
+        return ((0, key),)
 
     def candidates(
         self, planning: Planning, node: PlanNode, operator: Sort, estimates: Estimates, inputs: list[list[Candidate]]

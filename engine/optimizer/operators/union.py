@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from engine.graph.expression import Expression
 from engine.graph.operator_descriptor import IdentityOperator
 from engine.graph.plan import PlanNode, Union
+from engine.graph.plan_schema import PlanSchema
 from engine.optimizer import column_lineage
 from engine.optimizer.candidates import Candidate, CandidateInput, cheapest, move
 from engine.optimizer.input_changes import filter_input, follow_input, narrow_input
@@ -63,6 +64,12 @@ class UnionEntry(OperatorEntry[Union]):
         size = UNKNOWN if unset else sum(each.size_bytes for each in inputs)
         columns = column_lineage.merged([each.columns for each in inputs], [each.rows for each in inputs])
         return Estimates(rows, size, f"sum of {len(inputs)} inputs", columns)
+
+    def origins(
+        self, operator: Union, key: Expression, inputs: Sequence[PlanSchema]
+    ) -> Sequence[tuple[int, Expression]]:
+        """Values are those of all inputs."""
+        return [(index, key) for index in range(len(inputs))]
 
     def candidates(
         self, planning: Planning, node: PlanNode, operator: Union, estimates: Estimates, inputs: list[list[Candidate]]

@@ -2,6 +2,8 @@
 
 ``Clock`` is what components are given; ``SystemClock`` reads the machine's, ``ManualClock`` is moved by tests.
 Durations come from the monotonic clock; the wall clock is only for showing times to people.
+
+Held by: tests/rpc/test_heartbeat.py
 """
 
 from __future__ import annotations

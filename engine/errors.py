@@ -23,6 +23,9 @@
 
 ``retryable`` says whether a new attempt may help; fail-over branches on it. What user code, data, schema or
 configuration cause is never retried. Errors keep their fields; the text is made when it is shown.
+
+Held by: tests/client/test_retryable_errors.py
+Held by: tests/client/test_failure_text.py
 """
 
 from __future__ import annotations

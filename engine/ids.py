@@ -14,6 +14,7 @@ command line.
 
 Source: the identifier classes of Apache Flink's runtime; there several are raw byte pairs, here text, because
 operators read them.
+Held by: tests/rpc/test_codec.py
 """
 
 from __future__ import annotations

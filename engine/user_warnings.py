@@ -6,6 +6,8 @@
 It is Python's own mechanism (``warnings``), so ``-W error::engine.DreyWarning`` makes an error of it, ``-W ignore``
 silences it, and a line of a program that runs in a loop is told once. The place that is named is the line of the
 program that called the engine, not one of the engine's. A text begins with the cause and says what to do.
+
+Held by: tests/api/test_python_habits.py
 """
 
 from __future__ import annotations

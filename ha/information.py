@@ -5,6 +5,8 @@
     address  where the leader is reached
 
 Source: Flink's LeaderInformation, which has no epoch; there only the session is compared for equality.
+Held by: tests/ha/test_zookeeper.py
+Held by: tests/ha/test_embedded.py
 """
 
 from __future__ import annotations

@@ -18,6 +18,8 @@ The store keeps small handles (where something large lies, and what became of it
 leads next. A write under an epoch that is not in force any more changes nothing.
 
 Source: Flink's LeaderContender, LeaderElection, LeaderRetrievalService, LeaderRetrievalListener and StateHandleStore.
+Held by: tests/ha/test_zookeeper.py
+Held by: tests/ha/test_embedded.py
 """
 
 from __future__ import annotations

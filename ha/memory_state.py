@@ -1,6 +1,8 @@
 """MemoryStateStore: small contents as long as the process, for those who have no quorum.
 
 It keeps to the contract of the one over ZooKeeper: versions, refused epochs, limits. Thread safe.
+
+Held by: tests/ha/test_state_store.py
 """
 
 from __future__ import annotations

@@ -5,6 +5,9 @@
     create_ha_services("ZOOKEEPER", zookeeper=ZooKeeperSettings(...)) several, of which ZooKeeper elects one
 
 One latch elects all components of a process together, so there is one election and one retrieval.
+
+Held by: tests/ha/test_zookeeper.py
+Held by: tests/ha/test_embedded.py
 """
 
 from __future__ import annotations

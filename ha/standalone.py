@@ -4,6 +4,7 @@ Without a quorum nobody hands out growing numbers, so the caller gives the epoch
 milliseconds of its start). The one contender leads from ``start`` to ``close``; listeners are told the fixed address.
 
 Source: Flink's StandaloneHaServices.
+Held by: tests/ha/test_embedded.py
 """
 
 from __future__ import annotations

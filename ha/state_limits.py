@@ -1,4 +1,7 @@
-"""What every store of contents takes: names of hexadecimal digits, contents that ZooKeeper can hold."""
+"""What every store of contents takes: names of hexadecimal digits, contents that ZooKeeper can hold.
+
+Held by: tests/ha/test_state_store.py
+"""
 
 from __future__ import annotations
 

@@ -16,6 +16,7 @@ What becomes of a leader's nodes when somebody removes or changes them:
     latch, leader, the roots     the same: their leaves go with them, and whoever looks next makes them again
 
 Source: Curator's LeaderLatch and Flink's ZooKeeperLeaderElectionDriver.
+Held by: tests/ha/test_zookeeper.py
 """
 
 from __future__ import annotations

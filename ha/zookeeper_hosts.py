@@ -1,4 +1,7 @@
-"""``host:port,host:port,...``: the servers of a quorum."""
+"""``host:port,host:port,...``: the servers of a quorum.
+
+Held by: tests/ha/test_session_end.py
+"""
 
 from __future__ import annotations
 

@@ -4,6 +4,8 @@
 
 A record that no holder of the secret wrote counts as none, and so does one of a lower epoch than one before. A lost
 connection changes nothing: the last known leader may well lead. Source: Flink's ZooKeeperLeaderRetrievalDriver.
+
+Held by: tests/ha/test_zookeeper.py
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""ZooKeeperHaServices: all leader services of a process, over one connection that is open while one is in use."""
+"""ZooKeeperHaServices: all leader services of a process, over one connection that is open while one is in use.
+
+Held by: tests/ha/test_zookeeper.py
+"""
 
 from __future__ import annotations
 

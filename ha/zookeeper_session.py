@@ -15,6 +15,7 @@ that: CLOCK_BOOTTIME, which runs on while the machine or the process sleeps. A l
 kazoo does not tell a session's end before it reaches a server again, which is too late.
 
 Source: Curator's connection states; the lease is ours.
+Held by: tests/ha/test_unrest.py
 """
 
 from __future__ import annotations

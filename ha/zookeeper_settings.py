@@ -4,6 +4,8 @@
                                                                                    └ ``connection_info``
 Both leaves are ephemeral: they end with the session of the process that made them. Beside ``leader`` is ``jobs``,
 whose children are contents that last (``ZooKeeperStateStore``).
+
+Held by: tests/ha/test_preflight.py
 """
 
 from __future__ import annotations

@@ -15,6 +15,8 @@ has nulls for what the others compute: a group's columns then have one value eac
 stay one group, which a join of the parts would lose; without keys each part is one row, also over no rows.
 
 Limits: the source is read once for each argument that is counted, and once for all other calls.
+
+Held by: tests/api/test_data_set.py
 """
 
 from __future__ import annotations

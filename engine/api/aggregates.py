@@ -1,6 +1,8 @@
 """Aggregates: what ``group_by(...).agg(name=sum_(col("x")))`` takes.
 
 Nulls do not count, except in ``count()``, ``first`` and ``last``.
+
+Held by: tests/api/test_data_set.py
 """
 
 from __future__ import annotations

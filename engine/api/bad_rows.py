@@ -2,6 +2,8 @@
 
 bad_row_sinks(sinks, written)     a sink for each source with ``bad_rows_path``: its malformed records as CSV
 warn_of_bad_rows(result)          of collect, count and the like, whose JobResult nobody is given
+
+Held by: tests/integration/test_bad_rows.py
 """
 
 from __future__ import annotations

@@ -4,6 +4,8 @@
     executor_of("local") -> Executor             one a target and process, made at first use
 
 Known names are local, cluster and spark; those that nobody registered are not there yet.
+
+Held by: tests/api/test_environment.py
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """What a script imports to write expressions: ``col lit when`` and the aggregates.
 
 when(col("a").is_null()).then(col("b")).when(col("a") == "").then("none").otherwise(col("a"))
+
+Held by: tests/api/test_expression.py
 """
 
 from __future__ import annotations

@@ -6,6 +6,8 @@
 
 A function is a callable, or an object with a method named like the call; engine.functions.user_function says what
 ``open(context)`` and ``close()`` of such an object are given. ``schema`` is that of the rows returned.
+
+Held by: tests/api/test_data_set.py
 """
 
 from __future__ import annotations

@@ -4,6 +4,8 @@
 
 Keys that are expressions become columns first. Without keys there is one group of all rows, and one row of result
 even when there are none.
+
+Held by: tests/api/test_data_set.py
 """
 
 from __future__ import annotations

@@ -4,6 +4,8 @@
 
 Nodes are immutable and know only their inputs, so a plan holds just what its sinks reach, each node once, however
 many data sets were built beside it.
+
+Held by: tests/api/test_data_set.py
 """
 
 from __future__ import annotations

@@ -16,6 +16,9 @@ that of ``set_parallelism`` behind it, or of the operator it leads into, or the 
 their subtask where both sides have the same number of them, and go in turn where they have not.
 
 Only ``broadcast`` changes which rows there are: what reads it sees each row once in each of its subtasks.
+
+Held by: tests/api/test_data_set.py
+Held by: tests/integration/test_partitioning.py
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""What the API does between a program and its execution: exact splits for sources, and the explained plan."""
+"""What the API does between a program and its execution: exact splits for sources, and the explained plan.
+
+Held by: tests/api/test_environment.py
+"""
 
 from __future__ import annotations
 

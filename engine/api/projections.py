@@ -1,6 +1,8 @@
 """Projections: from what users pass to select, with_columns, drop and rename to named expressions of a node.
 
 names, Exprs, lists of them, name=value ──► NamedExpression * ──► LogicalNode(Project)
+
+Held by: tests/api/test_data_set.py
 """
 
 from __future__ import annotations

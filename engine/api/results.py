@@ -1,4 +1,7 @@
-"""Results in the client: files of a finished job as a table, tables as rows and as text."""
+"""Results in the client: files of a finished job as a table, tables as rows and as text.
+
+Held by: tests/api/test_environment.py
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Runner: what a data set needs of its environment. The environment knows data sets; they know only this."""
+"""Runner: what a data set needs of its environment. The environment knows data sets; they know only this.
+
+Held by: tests/api/test_environment.py
+"""
 
 from __future__ import annotations
 

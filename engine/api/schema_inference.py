@@ -12,6 +12,8 @@ first rows decided is told, as a schema to be copied into the program: a later r
 
 The first calls are a job like any other (``engine.functions.first_calls``): what a function does for very long is told
 of and ended there. Only kinds that ``first_calls`` knows are called so; hints work for all of them.
+
+Held by: tests/integration/test_schema_inference.py
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""``col("x").str``: functions of strings. Positions and lengths count characters."""
+"""``col("x").str``: functions of strings. Positions and lengths count characters.
+
+Held by: tests/api/test_expression.py
+"""
 
 from __future__ import annotations
 

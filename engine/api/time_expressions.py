@@ -1,4 +1,7 @@
-"""``col("x").dt``: functions of dates and times. Parts are int64, in local time where there is a zone."""
+"""``col("x").dt``: functions of dates and times. Parts are int64, in local time where there is a zone.
+
+Held by: tests/expressions/test_time_zones.py
+"""
 
 from __future__ import annotations
 

@@ -7,6 +7,8 @@
 One list for the process: environments may be closed or gone when a program ends, and what they were asked for still
 was not done. A program that ends with an error of its own is not told. ``flink-run`` asks before Python ends and makes
 an exit code of it; a program that runs without it is warned.
+
+Held by: tests/api/test_environment.py
 """
 
 from __future__ import annotations

@@ -8,6 +8,8 @@
 Archives are unpacked: native modules in them can be loaded, and every worker reads plain files.
 
 Thread: any; each folder is made once whoever asks.
+
+Held by: tests/blob/test_blobs.py
 """
 
 from __future__ import annotations

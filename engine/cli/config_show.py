@@ -1,4 +1,7 @@
-"""``flink-run config show``: every option, its effective value, where it comes from and what it means."""
+"""``flink-run config show``: every option, its effective value, where it comes from and what it means.
+
+Held by: tests/integration/test_command_line.py
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""``flink-run job info``: the plan of a script's first job, explained; nothing is executed."""
+"""``flink-run job info``: the plan of a script's first job, explained; nothing is executed.
+
+Held by: tests/integration/test_command_line.py
+"""
 
 from __future__ import annotations
 

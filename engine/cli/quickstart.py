@@ -3,6 +3,8 @@
 1.4 million instruments, 13 in 14 of them in one currency  ─►  Spark cleans and exports them
 ─►  the optimizer sees the sizes in the manifest and broadcasts the currencies
 ─►  two subtasks join at equal load  ─►  committed Parquet files
+
+Held by: tests/integration/test_installation.py
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""A job script as the program: it sees its own arguments and folder, and its exit code is passed through."""
+"""A job script as the program: it sees its own arguments and folder, and its exit code is passed through.
+
+Held by: tests/integration/test_command_line.py
+"""
 
 from __future__ import annotations
 

@@ -4,6 +4,8 @@ Standard output, in order: ``Job has been submitted with JobID <32 hex>``, then 
 and ``Job Runtime: N ms`` (or the state it ended in), with ``--verbose`` a line for each vertex and run-time decision.
 With ``--json`` it is exactly one JSON object, that of the last job, and everything for people goes to standard error,
 also what the script prints.
+
+Held by: tests/cli/test_main.py
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """The leader that ZooKeeper has elected: how its quorum is asked, and what a client hears of it.
 
 Loaded only where ``high-availability.type`` is ZOOKEEPER: commands of other clusters do not wait for its client.
+
+Held by: tests/client/test_zookeeper_settings.py
 """
 
 from __future__ import annotations

@@ -7,6 +7,8 @@
 
 The cluster secret is read from ``security.secret-file`` where this user may read it; without it only what is open on
 loopback can be asked.
+
+Held by: tests/client/test_following_the_leader.py
 """
 
 from __future__ import annotations

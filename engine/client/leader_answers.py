@@ -1,4 +1,7 @@
-"""How a JobManager begins to say that another one, or a later moment, is the one to ask."""
+"""How a JobManager begins to say that another one, or a later moment, is the one to ask.
+
+Held by: tests/client/test_following_the_leader.py
+"""
 
 from __future__ import annotations
 

@@ -4,6 +4,8 @@
 
 ``link`` fails when the name is taken, which makes creation atomic among processes; where a file system has no hard
 links the file is created exclusively instead (then a crash may leave it cut short, and its reader refuses it).
+
+Held by: tests/commit/test_publish.py
 """
 
 from __future__ import annotations

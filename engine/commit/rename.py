@@ -5,6 +5,8 @@
 
 Both call renameat2(2). Kernels and file systems without it: ``exchange`` returns False and ``rename_if_absent`` looks
 first and renames then, which leaves a moment in which somebody else may create ``new``.
+
+Held by: tests/commit/test_publish.py
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """The record of how a job ended: kept once, by whoever leads then, and read by whoever is asked later.
 
 A leader that takes over finds it and does not run the job again. Source: Flink's JobResult.
+
+Held by: tests/jobmaster/test_job_commit.py
 """
 
 from __future__ import annotations

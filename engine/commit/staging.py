@@ -11,6 +11,8 @@
 A process that was killed leaves its staging behind. The next job with the same target sweeps it, when owner.json says
 that it belonged to a process of this machine that is gone. Staging of other machines is never touched. Where jobs
 outlive their process, staging is the cluster's: only that sweeps it, and only of jobs that are over.
+
+Held by: tests/commit/test_publish.py
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 ``flink-run job submit -D key=value -p 4 JOB.py`` runs JOB.py in the same process; the script's ``Environment()``
 finds the settings here. Set once, before the script starts; a plain ``python JOB.py`` leaves it empty.
+
+Held by: tests/config/test_loader.py
 """
 
 from __future__ import annotations

@@ -4,6 +4,8 @@
       memory.managed.size: 16mb      ─►   {"taskmanager.memory.managed.size": "16mb"}
 
 YAML's own parser takes the last of two equal keys and says nothing: half of a section that stands there twice is lost.
+
+Held by: tests/config/test_loader.py
 """
 
 from __future__ import annotations

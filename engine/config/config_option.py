@@ -4,6 +4,8 @@
 
 ``ConfigOption.parse`` turns the text of a file, a variable or the command line into the option's type and says what
 is wrong with a value that does not fit. The table is filled by ``options.py`` when it is imported, and only read then.
+
+Held by: tests/config/test_loader.py
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 parse_ports("8081-8083,9000") -> (8081, 8082, 8083, 9000)
 
 Source: the port ranges of Flink's configuration.
+Held by: tests/config/test_loader.py
 """
 
 from __future__ import annotations

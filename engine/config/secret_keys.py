@@ -1,4 +1,7 @@
-"""Which settings are secrets: their values are shown to nobody, in no log and by no answer."""
+"""Which settings are secrets: their values are shown to nobody, in no log and by no answer.
+
+Held by: tests/rest/test_job_detail_routes.py
+"""
 
 from __future__ import annotations
 

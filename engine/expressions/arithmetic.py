@@ -8,6 +8,8 @@
     strings      + joins them
 
 Null with anything is null.
+
+Held by: tests/expressions/test_evaluate.py
 """
 
 from __future__ import annotations

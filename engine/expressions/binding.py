@@ -6,6 +6,8 @@
 
 A function looks at the types of its operands once, says to which types they are to be cast (None: as they are) and
 gives the kernel that works on the results. Constants stay scalars: they are cast once, and Arrow broadcasts them.
+
+Held by: tests/expressions/test_evaluate.py
 """
 
 from __future__ import annotations

@@ -4,6 +4,8 @@ integer to decimal      the value decides whether it fits, not the type
 timestamp, date         to dates, times of day and text: of the local time by the tz database (moments.py);
                         text of a year beyond Arrow's is an error
 all else                Arrow's safe cast: what does not fit raises ArrowInvalid
+
+Held by: tests/expressions/test_time_zones.py
 """
 
 from __future__ import annotations

@@ -9,6 +9,8 @@
 
 Everything else has a common type only with itself. A timestamp with a zone and one without have none: which moment
 the second one means is not known.
+
+Held by: tests/expressions/test_compile.py
 """
 
 from __future__ import annotations

@@ -11,6 +11,8 @@ where need be the opposite one and its complement:
 
     x == c, x != c, x < c, x <= c    as by IEEE         x > c, x >= c    not x <= c, not x < c
     x == NaN, x >= NaN               is_nan(x)          x <= NaN         true        x > NaN    false
+
+Held by: tests/expressions/test_evaluate.py
 """
 
 from __future__ import annotations

@@ -6,6 +6,8 @@ Where no branch can fail, all are evaluated over the whole batch and chosen from
     rows ──► condition 1 ─true─► value 1 ─┐
                └─false─► condition 2 ─true─► value 2 ─┤──► put back in the order of the rows
                            └─false─► otherwise ───────┘
+
+Held by: tests/expressions/test_evaluate.py
 """
 
 from __future__ import annotations

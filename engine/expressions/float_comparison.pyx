@@ -11,6 +11,8 @@ columns. Sixty-four rows are compared at once, without branches, and packed into
 
 Invariants: runs without the GIL; what lies under a null is compared like any other value, so the caller sets nulls.
 Source: the order is that of Spark and DuckDB, and of this engine's keys (engine/records/comparator.pyx).
+
+Held by: tests/expressions/test_float_order.py
 """
 
 from libc.stdint cimport int64_t, uint8_t

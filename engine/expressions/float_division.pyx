@@ -9,6 +9,8 @@ quotient cannot be told from it any more (1.0 // -inf, 1e16 // 3.0).
 
 Invariants: runs without the GIL; what lies under nulls is divided, too, so the caller sets them.
 Source: Objects/floatobject.c of CPython, _float_div_mod.
+
+Held by: tests/expressions/test_evaluate.py
 """
 
 from libc.math cimport copysign, floor, fmod

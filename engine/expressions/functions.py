@@ -9,6 +9,8 @@
     dt_millisecond dt_microsecond dt_truncate                        time_functions.py
 
 Who adds a function adds a row here, a method in ``engine.api.expressions`` and a line to its oracle test.
+
+Held by: tests/expressions/test_evaluate.py
 """
 
 from __future__ import annotations

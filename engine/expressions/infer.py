@@ -1,4 +1,7 @@
-"""Types of expressions, known before any row is read."""
+"""Types of expressions, known before any row is read.
+
+Held by: tests/expressions/test_compile.py
+"""
 
 from __future__ import annotations
 

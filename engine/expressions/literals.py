@@ -5,6 +5,8 @@
 An ``int`` is int64 (uint64 when only that holds it), a ``float`` float64, a ``str`` string, None the null type; dates,
 times, decimals, bytes and lists have the type that pyarrow gives them. The exact value is a record batch of one row
 in Arrow IPC form; simple values stand beside it in the clear, for estimates and for the text of the expression.
+
+Held by: tests/expressions/test_compile.py
 """
 
 from __future__ import annotations

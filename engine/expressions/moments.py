@@ -10,6 +10,8 @@ Arrow's kernels know years up to 32767, and zones up to the last change of clock
 
 ``begin_of`` an hour or a minute keeps the offset, so each of two hours of the same name has its own begin. A day or
 longer begins with the first moment of its local time; where clocks skip that, when the gap ends.
+
+Held by: tests/expressions/test_time_zones.py
 """
 
 from __future__ import annotations

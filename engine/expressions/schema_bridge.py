@@ -10,6 +10,8 @@ Beside it stands what planning needs to know without Arrow. Widths of fixed type
 as it does in a row); those of variable types are documented guesses, which statistics of a source replace.
 
 Invariant: ``to_arrow_schema(to_plan_schema(schema))`` equals ``schema`` (metadata of the whole schema is dropped).
+
+Held by: tests/expressions/test_compile.py
 """
 
 from __future__ import annotations

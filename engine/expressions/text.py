@@ -3,6 +3,8 @@
     price * (1 - discount)      year(day) >= 1997      when(x > 0).then('plus').otherwise('minus')
 
 Column names stand bare when they are identifiers, else as ``col('...')``.
+
+Held by: tests/api/test_expression.py
 """
 
 from __future__ import annotations

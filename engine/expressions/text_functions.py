@@ -1,6 +1,8 @@
 """Functions of strings: what ``col("x").str`` offers. Positions and lengths count characters, not bytes.
 
 Patterns and replacements are constants; as regular expressions they have RE2's syntax. Null gives null.
+
+Held by: tests/expressions/test_evaluate.py
 """
 
 from __future__ import annotations

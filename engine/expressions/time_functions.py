@@ -3,6 +3,8 @@
 Parts are int64; those of a timestamp with a zone are of its local time, by the tz database, in every year. A date's
 hour, minute and second are 0. ``weekday`` is 0 on Monday, ``week`` is the ISO week. ``truncate`` goes down to the begin
 of a unit and keeps the type; a week begins on Monday (moments.py says how hours that occur twice or never count).
+
+Held by: tests/expressions/test_time_zones.py
 """
 
 from __future__ import annotations

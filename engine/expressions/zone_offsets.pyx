@@ -13,6 +13,8 @@ table of 400 years holds for all time. A local time that occurs twice is taken a
 skipped at the end of the gap.
 
 Invariants: starts ascend, starts[0] is never looked at; runs without the GIL; values under nulls do no harm.
+
+Held by: tests/expressions/test_time_zones.py
 """
 
 from libc.stdint cimport INT64_MAX, INT64_MIN, int64_t

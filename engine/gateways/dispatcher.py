@@ -1,6 +1,8 @@
 """What the Dispatcher answers: clients submit, watch and cancel jobs here.
 
 Unknown job ids raise JobNotFoundError. Submission is idempotent by job id.
+
+Held by: tests/dispatcher/test_cluster_components.py
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """What a process tells to those who watch it: messages, and the protocol of the endpoint that answers them.
 
 Questions of any epoch are answered: nothing is changed by them.
+
+Held by: tests/rest/test_job_document.py
 """
 
 from __future__ import annotations

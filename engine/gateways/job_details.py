@@ -6,6 +6,8 @@
     JobExceptions ── JobFailure *                                  latest first, a bounded number
 
 Questions change nothing. Of a job that has ended the last details are kept.
+
+Held by: tests/dispatcher/test_cluster_components.py
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """What a JobMaster answers: slots are offered, tasks report, the Dispatcher asks and cancels.
 
 A report of an attempt that is not current is acknowledged and has no effect.
+
+Held by: tests/taskexecutor/test_reattach.py
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""What a JobManager answers to those who do not know yet who leads. Calls of any epoch are answered."""
+"""What a JobManager answers to those who do not know yet who leads. Calls of any epoch are answered.
+
+Held by: tests/entrypoint/test_leading_components.py
+"""
 
 from __future__ import annotations
 

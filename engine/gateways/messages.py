@@ -15,6 +15,8 @@
     TaskExecutor ── RequestLeader ──► JobManager                                 who leads, under which epoch
 
 Only types listed in MESSAGE_TYPES travel. The epoch is not in them: every call carries it (``engine.rpc``).
+
+Held by: tests/rpc/test_codec.py
 """
 
 from __future__ import annotations

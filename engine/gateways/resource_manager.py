@@ -1,6 +1,8 @@
 """What the ResourceManager answers: TaskExecutors register their slots, JobMasters want some.
 
 Requests are served in the order of their jobs' turns, each wholly or not yet.
+
+Held by: tests/resourcemanager/test_resource_manager.py
 """
 
 from __future__ import annotations

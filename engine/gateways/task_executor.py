@@ -1,4 +1,7 @@
-"""What a TaskExecutor answers: slots are assigned, tasks run and are cancelled, partitions are dropped."""
+"""What a TaskExecutor answers: slots are assigned, tasks run and are cancelled, partitions are dropped.
+
+Held by: tests/taskexecutor/test_reattach.py
+"""
 
 from __future__ import annotations
 

@@ -6,6 +6,7 @@ Runs keep the order. The smallest possible largest share is found by bisection; 
 that share, or when only as many sizes are left as runs. Pure. Cost: O(sizes * log(sum)).
 
 Source: the linear partition problem (Skiena, The Algorithm Design Manual, 8.5).
+Held by: tests/adaptive/test_decisions.py
 """
 
 from __future__ import annotations

@@ -10,6 +10,9 @@ There is no pyarrow here: ``engine.expressions`` evaluates these over Arrow batc
 evaluating over an empty one); Spark and SQL translate them. Function names of ``Call`` are those of
 ``engine.expressions.functions``: add subtract multiply divide floor_divide modulo negate | equal not_equal less
 less_equal greater greater_equal | and or not | is_null is_not_null is_in between | str_* dt_* ...
+
+Held by: tests/optimizer/test_column_lineage.py
+Held by: tests/optimizer/test_rules.py
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ A decision holds all that its change needs: the submitted JobGraph and the decis
 that runs, whoever applies them (``engine.adaptive.changes``). Plain data.
 
 Source: Spark's adaptive query execution and Flink's adaptive batch scheduler, which keep no such record.
+Held by: tests/adaptive/test_decisions.py
 """
 
 from __future__ import annotations

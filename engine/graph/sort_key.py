@@ -1,4 +1,7 @@
-"""One key of a sort order."""
+"""One key of a sort order.
+
+Held by: tests/records/test_comparator.py
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 A source lists its splits (where each begins and how many bytes it is worth) when the plan is built, in the client:
 the JobMaster only assigns them to subtasks, by bytes, and needs no Arrow for that. The connectors open them.
+
+Held by: tests/rpc/test_codec.py
 """
 
 from __future__ import annotations

@@ -5,6 +5,9 @@
     TASK    something that another task of the process does first, told in ``text``
 
 Plain data. The JobMaster knows the names of the tasks at the other end (``engine.jobmaster.stall_watch``).
+
+Held by: tests/operators/test_task_waits.py
+Held by: tests/jobmaster/test_stall_watch.py
 """
 
 from __future__ import annotations

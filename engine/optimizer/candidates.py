@@ -7,6 +7,7 @@ The enumerator makes several per node and keeps the cheapest for each different 
 a node with several consumers keeps one, so that all consumers read the same result.
 
 Source: Flink's PlanNode and Channel while they are enumerated.
+Held by: tests/optimizer/test_physical_operators.py
 """
 
 from __future__ import annotations

@@ -7,6 +7,8 @@
 ``cannot_raise`` guards every rule that lets an expression see rows which it would not have seen as written: a division
 by zero, an overflow or a cast that fails there would fail a job that is fine. It is a list of what is safe; all else,
 also what is added later, counts as able to raise.
+
+Held by: tests/optimizer/test_rules.py
 """
 
 from __future__ import annotations

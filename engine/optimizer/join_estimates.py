@@ -13,6 +13,7 @@ unique, the common case of a lookup). The share of left rows with a match: where
 known, those of the right against those of the left (the smaller set lies in the larger one), else DEFAULT_MATCH_SHARE.
 
 Source: System R's join selectivity with the containment of value sets (Selinger et al., 1979).
+Held by: tests/optimizer/test_estimates.py
 """
 
 from __future__ import annotations

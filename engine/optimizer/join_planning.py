@@ -6,6 +6,8 @@ Parallelism of a join: what the user set; else for a repartitioned join the defa
 side that stays (when it has more than one subtask). A side that lies hash partitioned by the keys at that parallelism
 already stays where it is. A null key matches nothing, in joins of every type, so rows with one are spread over all
 subtasks, be they returned or not. Heavy keys of a repartitioned join are split (heavy_keys.py).
+
+Held by: tests/optimizer/test_join_alternatives.py
 """
 
 from __future__ import annotations

@@ -6,6 +6,8 @@
 A driver takes each output column from one side. A coalesced key comes from the side whose rows are all there: the
 right one in a right join, else the left. In a full join neither is, so both keys are returned and a projection, chained
 to the join, takes the one that is there.
+
+Held by: tests/optimizer/test_join_rules.py
 """
 
 from __future__ import annotations

@@ -6,6 +6,8 @@ Nodes are frozen PlanNodes kept by id; a rule puts a new node under an id (``rep
 the consumers of one read another (``redirect``). Ids stay stable while rules run; ``to_plan`` drops what no sink
 reaches and numbers the rest anew in topological order, so the result is a valid Plan again. ``changed`` tells the
 planner whether another round is worth it.
+
+Held by: tests/optimizer/test_rules.py
 """
 
 from __future__ import annotations

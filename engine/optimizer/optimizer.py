@@ -3,6 +3,8 @@
     rewrite the plan ─► estimate ─► enumerate and choose ─► physical operators ─► exchange modes ─► memory shares
 
 Pure and deterministic: the same plan and settings give the same result, in any process.
+
+Held by: tests/optimizer/test_physical_operators.py
 """
 
 from __future__ import annotations

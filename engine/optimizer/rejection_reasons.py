@@ -2,6 +2,8 @@
 
 The difference that is named is the largest one, weighted as the comparison weighs it. Costs are cumulative, so what
 an alternative saves elsewhere (a partitioning that is used again) counts.
+
+Held by: tests/optimizer/test_explain.py
 """
 
 from __future__ import annotations

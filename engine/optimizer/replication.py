@@ -7,6 +7,7 @@ there it decides, as a hint does; rows are read once for everything else that re
 twice. The chain from the source to the join is planned anew for each such join, at the join's parallelism.
 
 Source: Flink's ReplicatingInputFormat and the fully replicated inputs of its optimizer.
+Held by: tests/optimizer/test_partitionings.py
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ Every share lies in (0, 1]; a constant true keeps all, a constant false one row 
 of no rows would make everything above it free).
 
 Source: the defaults of System R (Selinger et al., 1979), adapted.
+Held by: tests/optimizer/test_estimates.py
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""OptimizerSettings: what the planner is told about the place where the job will run."""
+"""OptimizerSettings: what the planner is told about the place where the job will run.
+
+Held by: tests/optimizer/test_explain.py
+"""
 
 from __future__ import annotations
 

@@ -11,6 +11,8 @@ Invariants: the views borrow the buffers, which live as long as the ArrowBatch. 
 exactly at open, and a column without nulls has no validity, so kernels choose their loop once per column.
 Limits: a batch below 2 GiB; types nested at most 64 deep. Thread: any; an opened batch is read-only.
 Source: the Arrow C data interface (format strings and structures) and the Arrow PyCapsule interface.
+
+Held by: tests/records/test_row_codec.py
 """
 
 cimport cython

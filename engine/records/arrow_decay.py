@@ -8,6 +8,7 @@ only: with forty readers it kept 50 MB that nobody had asked for in a while. To 
 again, which costs less than what is done where memory is short.
 
 Thread: any.
+Held by: tests/property/test_wide_sources_bound.py
 """
 
 from __future__ import annotations

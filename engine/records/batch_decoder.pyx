@@ -12,6 +12,8 @@ A chunk of rows stays in the cache while its columns are read. A column without 
 missing row (NULL) is replaced by a row of nulls beforehand, so no loop asks.
 
 Invariants: see column_reader. Limits: below 2 GiB behind 32-bit offsets, more is a DataError.
+
+Held by: tests/records/test_row_codec.py
 """
 
 import pyarrow as pa

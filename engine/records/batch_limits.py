@@ -1,4 +1,7 @@
-"""How large a batch is at most, but for a single row: what memory promises count with, and still worth a call."""
+"""How large a batch is at most, but for a single row: what memory promises count with, and still worth a call.
+
+Held by: tests/functions/test_function_output.py
+"""
 
 from __future__ import annotations
 

@@ -8,6 +8,8 @@ when the data buffer exists, read_bytes; read_validity where the union of null b
 Invariants: nothing is read outside [row, row + size); what a row says of itself is checked (scan_rows, read_offsets)
 before it is used. Bits past the last row are zero.
 Limits: the caller guarantees that a row's size field is true, i.e. that the row ends inside its page.
+
+Held by: tests/records/test_row_codec.py
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t

@@ -7,6 +7,8 @@ The kind and the presence of nulls are decided before the loop. A value is copie
 size lets the compiler do that, at any alignment). Variable values are appended at each row's cursor.
 
 Invariants: every byte of a slot is written; null values write zeros. Caller guarantees room and zeroed null bits.
+
+Held by: tests/records/test_row_codec.py
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t

@@ -1,6 +1,8 @@
 """Which types can be keys: every plain type except nested values and opaque objects.
 
 ``check_key_columns`` is called once, where an operator or a selector is made; kernels trust it.
+
+Held by: tests/records/test_hashing.py
 """
 
 from __future__ import annotations

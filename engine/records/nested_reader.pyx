@@ -7,6 +7,9 @@ Every level of the type has a builder with growing memory; build_array copies ea
 Invariants: nothing is believed. Before a count is used, the bytes it promises are there (each level begins with null
 bits, so no count can ask for more memory than eight times the bytes of its row); a body that is not used up exactly
 is corrupt. Strings are UTF-8 or an error. Limits: values of one batch behind 32-bit offsets together below 2 GiB.
+
+Held by: tests/records/test_row_codec.py
+Held by: tests/property/test_damaged_bytes.py
 """
 
 import pyarrow as pa

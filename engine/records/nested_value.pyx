@@ -7,6 +7,8 @@ integers is one copy. Ranges are taken as Arrow has them: what lies under a null
 
 Cost: proportional to the bytes written; recursion over the type, not over the data.
 Source: Flink's BinaryArrayData and NestedRowData; theirs are arrays of slots, ours is columnar.
+
+Held by: tests/records/test_row_codec.py
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t

@@ -17,6 +17,8 @@ A marker of one bit, not of Flink's one byte: a nullable int64 keeps 63 of its 6
 Invariants: relies on the null slots of rows being zero, on columns declared not nullable being so (RowCodec.accept
 checks it) and on decimals being within their precision.
 Source: normalized keys of Flink's TypeComparator (putNormalizedKey); vectors in the tests.
+
+Held by: tests/records/test_comparator.py
 """
 
 cimport cython

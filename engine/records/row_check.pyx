@@ -8,6 +8,9 @@ Invariants: of a sound row size, offsets and lengths of all variable values lie 
 are checked by who decodes them, references by who follows them. Rows without wide values cost a look at each of these
 words.
 Limits: the caller guarantees that each row ends inside its page.
+
+Held by: tests/records/test_whole_rows.py
+Held by: tests/property/test_strangers_rows.py
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t

@@ -15,6 +15,7 @@ Invariants: ``target`` keeps its keys; what is in ``source`` stays as it is. Com
 it does not matter in which runs and merges neighbours meet; it need not be commutative: ``target`` arrived first.
 
 Source: Flink's CombiningUnilateralSortMerger, which calls a combine function for each group of a sorted buffer.
+Held by: tests/sort/test_row_combiner.py
 """
 
 from libc.stdint cimport int64_t, uint8_t

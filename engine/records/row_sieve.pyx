@@ -9,6 +9,9 @@ door between them, a native class that others extend. The base takes nothing.
 
 Invariants: what is taken was copied when ``sift`` returns; rows left keep their order.
 Source: none; Flink's hybrid hash join gets records one by one and has no such step.
+
+Held by: tests/join/test_spill_sieve.py
+Held by: tests/aggregate/test_partition_sieve.py
 """
 
 from libc.stdint cimport int64_t, uint8_t

@@ -8,6 +8,7 @@ Arrow's kernels and Python believe strings. Rows that others damaged must not be
 Limits: strings of columns that are not nested are taken as they come: Parquet does not look at them either.
 
 Source: Unicode standard, table 3-7 (well-formed byte sequences).
+Held by: tests/property/test_damaged_bytes.py
 """
 
 from libc.stdint cimport int64_t, uint8_t, uint64_t

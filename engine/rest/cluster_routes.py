@@ -5,6 +5,8 @@ GET    /config     what a user interface wants to know
 GET    /datasets   results that outlive their jobs: there are none
 DELETE /cluster    ends all TaskManagers and this JobManager, which leads: 200. As in Flink those that stand by stay,
                    and one of them leads next: the answer says so
+
+Held by: tests/rest/test_job_routes.py
 """
 
 from __future__ import annotations

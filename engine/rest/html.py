@@ -3,6 +3,8 @@
     tag("p", "a < b", tag("b", 3), class_="note")   ─►   <p class="note">a &lt; b<b>3</b></p>
 
 Only ``Html`` passes unescaped, and only the functions here make it.
+
+Held by: tests/rest/test_status_pages.py
 """
 
 from __future__ import annotations

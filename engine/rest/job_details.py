@@ -1,4 +1,7 @@
-"""The details of a job as the REST API names things: a vertex by 32 hexadecimal digits, as Flink's clients expect."""
+"""The details of a job as the REST API names things: a vertex by 32 hexadecimal digits, as Flink's clients expect.
+
+Held by: tests/rest/test_job_detail_routes.py
+"""
 
 from __future__ import annotations
 

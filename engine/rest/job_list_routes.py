@@ -2,6 +2,8 @@
 
 GET /jobs            ids and states
 GET /jobs/overview   with names, times, tasks by state, and the place of those that wait for slots
+
+Held by: tests/rest/test_job_routes.py
 """
 
 from __future__ import annotations

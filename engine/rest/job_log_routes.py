@@ -4,6 +4,8 @@ GET /jobs/{job_id}/logs          names and sizes, each with a TaskManager that h
 GET /jobs/{job_id}/logs/{name}   one of them
 
 TaskManagers of one machine share a folder, so several may have the same file; the first one answers.
+
+Held by: tests/rest/test_process_routes.py
 """
 
 from __future__ import annotations

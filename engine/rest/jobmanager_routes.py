@@ -5,6 +5,8 @@ GET /jobmanager/environment    interpreter and variables of this program
 GET /jobmanager/metrics        names; with ?get=a,b their values
 GET /jobmanager/logs           its log files; /logs/{name} one, /log the newest, /stdout its output
 GET /jobmanager/thread-dump
+
+Held by: tests/rest/test_process_routes.py
 """
 
 from __future__ import annotations

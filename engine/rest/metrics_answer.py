@@ -4,6 +4,8 @@ of one thing      a list of names, or with ``?get=a,b`` the values of those, as 
 of several        the same names, or with ``?get=a,b`` least, greatest, sum and mean of each over all that have it;
                   ``agg=min,max,sum,avg`` takes some of them, ``jobs=``, ``taskmanagers=``, ``subtasks=0-2,5`` some
                   of the things
+
+Held by: tests/rest/test_job_detail_routes.py
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """The description of the REST API (OpenAPI 3.1), made from the table of routes, so that it cannot miss one.
 
 GET /openapi.json
+
+Held by: tests/rest/test_descriptions.py
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """Pages of processes: a TaskManager, this JobManager; and the log files of a job.
 
 Each shows what the process uses, its log files and where its threads are; the JobManager's its configuration, too.
+
+Held by: tests/rest/test_status_pages.py
 """
 
 from __future__ import annotations

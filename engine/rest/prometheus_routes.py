@@ -5,6 +5,8 @@
     drey_process_*{process}                                              the JobManager and every TaskManager
 
 Made when asked for, from what the components know: nothing is counted for it beside.
+
+Held by: tests/rest/test_descriptions.py
 """
 
 from __future__ import annotations

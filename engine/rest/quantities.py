@@ -1,4 +1,7 @@
-"""Numbers and names as people read them."""
+"""Numbers and names as people read them.
+
+Held by: tests/rest/test_job_routes.py
+"""
 
 from __future__ import annotations
 

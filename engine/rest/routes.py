@@ -1,4 +1,7 @@
-"""rest_routes(services): the table of all routes of the REST API, under Flink's paths and again under ``/v1``."""
+"""rest_routes(services): the table of all routes of the REST API, under Flink's paths and again under ``/v1``.
+
+Held by: tests/rest/test_descriptions.py
+"""
 
 from __future__ import annotations
 

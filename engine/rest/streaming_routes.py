@@ -1,4 +1,7 @@
-"""What Flink's API has for streams, or for programs in Java archives, and a batch engine does not: refused by name."""
+"""What Flink's API has for streams, or for programs in Java archives, and a batch engine does not: refused by name.
+
+Held by: tests/rest/test_job_detail_routes.py
+"""
 
 from __future__ import annotations
 

@@ -6,6 +6,8 @@ GET /taskmanagers/{taskmanager_id}            one of them
 GET /taskmanagers/{taskmanager_id}/metrics    names; with ?get=a,b their values
 GET /taskmanagers/{taskmanager_id}/logs       its log files; /logs/{name} one, /log the newest, /stdout its output
 GET /taskmanagers/{taskmanager_id}/thread-dump
+
+Held by: tests/rest/test_process_routes.py
 """
 
 from __future__ import annotations

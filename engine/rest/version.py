@@ -1,4 +1,7 @@
-"""What this program says of itself where Flink's clients ask for a version."""
+"""What this program says of itself where Flink's clients ask for a version.
+
+Held by: tests/rest/test_descriptions.py
+"""
 
 from __future__ import annotations
 

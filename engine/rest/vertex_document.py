@@ -1,4 +1,7 @@
-"""A vertex of a job and its subtasks as documents under Flink's names, made from JobDetails. Pure."""
+"""A vertex of a job and its subtasks as documents under Flink's names, made from JobDetails. Pure.
+
+Held by: tests/rest/test_job_detail_routes.py
+"""
 
 from __future__ import annotations
 

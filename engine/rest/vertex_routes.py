@@ -3,6 +3,8 @@
 GET /jobs/{job_id}/vertices/{vertex_id}  and /subtasktimes /taskmanagers /accumulators /metrics /backpressure
 GET .../subtasks/metrics /accumulators   of all subtasks; metrics: ?get=a,b aggregates over them, or ?subtasks=0-2,5
 GET .../subtasks/{index}                 the current attempt, and /metrics; .../subtasks/{index}/attempts/{attempt} any
+
+Held by: tests/rest/test_job_detail_routes.py
 """
 
 from __future__ import annotations

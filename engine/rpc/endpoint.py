@@ -10,6 +10,7 @@ goes to the caller; anything else, an illegal transition, and any error of spawn
 is handed to ``on_fatal``, never lost.
 
 Source: Flink's RpcEndpoint and its main thread executor.
+Held by: tests/rpc/test_local_gateway.py
 """
 
 from __future__ import annotations

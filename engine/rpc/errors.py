@@ -1,4 +1,7 @@
-"""What can go wrong between two components, apart from what the called one raises itself."""
+"""What can go wrong between two components, apart from what the called one raises itself.
+
+Held by: tests/rpc/test_http_service.py
+"""
 
 from __future__ import annotations
 

@@ -6,6 +6,8 @@ Every call carries the epoch the gateway was connected with; the other end refus
 Transports (one process, HTTP) differ only in the RpcService that components are given.
 
 Thread: gateways are used on the event loop only.
+
+Held by: tests/rpc/test_local_gateway.py
 """
 
 from __future__ import annotations

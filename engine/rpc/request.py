@@ -2,6 +2,8 @@
 
 A ``Request[R]`` is a frozen struct that names the type of its reply, so that a call is type-checked from end to end
 without stubs. ``Acknowledge`` answers what needs no other answer.
+
+Held by: tests/rpc/test_local_gateway.py
 """
 
 from __future__ import annotations

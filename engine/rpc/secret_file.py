@@ -4,6 +4,8 @@
 
 A file that others may read, that belongs to somebody else, that is no file or too short is refused with what to do.
 The secret is in no error. Two processes that make the file at once get the same one.
+
+Held by: tests/rpc/test_credentials.py
 """
 
 from __future__ import annotations

@@ -9,6 +9,8 @@
 
 Everything else is refused before anything is written, with what to make of it: Parquet has no type for it (intervals,
 VOID), or it came back as what it is made of inside (VARIANT, user defined types, geometries).
+
+Held by: tests/spark/test_exported_types.py
 """
 
 from __future__ import annotations

@@ -7,6 +7,8 @@ nothing twice. An attached client whose JobManager is gone goes on with the next
 
 Default execution mode is BATCH: every repartitioning is stored, any job finishes on one slot, and a lost TaskManager
 costs little.
+
+Held by: tests/entrypoint/test_cluster_over_rest.py
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """The embedded cluster of this process as a target, and the target that only explains.
 
 Plan ─► optimizer ─► JobGraph ─► MiniCluster ─► JobResult, or the job's error
+
+Held by: tests/integration/test_command_line.py
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """Combine filters: ``filter(a).filter(b)`` becomes ``filter(a and b)``, one pass over the rows.
 
 Only when ``b`` cannot raise: alone it sees just the rows where ``a`` is true, combined it sees all.
+
+Held by: tests/optimizer/test_rules.py
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 The outer expressions are written in terms of the inner one's input. An inner expression that does work is not
 repeated: two projections stay when one of its columns is used twice. Nor does an expression become deeper than can be
 walked: a loop over ``with_columns`` may be of any length.
+
+Held by: tests/optimizer/test_rules.py
 """
 
 from __future__ import annotations

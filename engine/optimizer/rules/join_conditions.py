@@ -10,6 +10,8 @@ Only columns of one and the same type; a float is equal to the same ones as a ke
 Where the rows without match of that side are returned (the left of left, full, anti; the right of right, full) the part
 stays. A part over coalesced keys goes to whichever side may take it. Parts move only if they cannot raise: before the
 join they see rows that no pair would have shown them.
+
+Held by: tests/optimizer/test_join_rules.py
 """
 
 from __future__ import annotations

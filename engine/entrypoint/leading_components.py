@@ -43,7 +43,7 @@ from engine.ids import JobId
 from engine.jobmaster.job_journal import Journal
 from engine.jobmaster.job_master import JobMaster
 from engine.jobmaster.job_master_settings import job_master_settings, job_turn
-from engine.jobmaster.job_recovery import RecoveredJob
+from engine.jobmaster.job_facts import RecoveredJob
 from engine.resourcemanager.resource_manager import RESOURCE_MANAGER_ADDRESS, ResourceManager
 from engine.rpc.endpoint import RpcEndpoint
 from engine.rpc.gateway import RpcService

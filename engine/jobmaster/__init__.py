@@ -22,7 +22,7 @@
     restart_strategy.py whether and when what failed is tried again
     repeated_failure.py when that makes no sense: the same cause everywhere, and nothing done in between
     job_event.py        what was decided and learned           job_journal.py     the same as a file
-    job_recovery.py     events of earlier leaders -> the job   reattachment.py    what its TaskExecutors have of it
+    job_facts.py        events of earlier leaders -> the job   reattachment.py    what its TaskExecutors have of it
     job_commit.py       the outputs of the job: staging before it starts, decision and publication at its end
     network_demand.py   buffers that a job can use
     job_summary.py      counters for people: progress and outcome

@@ -26,8 +26,8 @@ from engine.gateways.messages import ReleaseJob, WithdrawSlotRequests
 from engine.graph.deployment import FailureInfo
 from engine.jobmaster.job_commit import JobCommit, StorageUnavailableError
 from engine.jobmaster.job_event import FailingBegun, FailureNoted
+from engine.jobmaster.job_facts import JobFacts
 from engine.jobmaster.job_journal import Journal
-from engine.jobmaster.job_recovery import JobState
 from engine.jobmaster.job_report import JobReport
 from engine.jobmaster.job_status import JobStatus
 from engine.rpc.endpoint import RpcEndpoint
@@ -50,7 +50,7 @@ class JobEnding(JobReport, RpcEndpoint):
 
     def __init__(
         self,
-        state: JobState,
+        state: JobFacts,
         rpc: RpcService,
         epoch: int,
         resource_manager_address: str,

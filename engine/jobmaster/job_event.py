@@ -10,7 +10,7 @@
     Restarted      regions have new attempts
     CancelAsked    somebody wants the job to end       FailingBegun   what went wrong ends the job
 
-The events of a job in their order rebuild it (``job_recovery``); so does any beginning of them, as it was then. They
+The events of a job in their order rebuild it (``job_facts``); so does any beginning of them, as it was then. They
 are stored as msgpack, a map each with its tag as "type": fields may be added with a default, never changed.
 
 Plain data. Source: the JobEvents of Flink's FLIP-383, which keep finished tasks only.

@@ -10,7 +10,7 @@ When a BLOCKING result is finished, its real size may change what has not begun 
 Every change of an attempt leads to ``_advance``: it starts regions whose inputs are finished, deploys what their
 producers feed, asks for missing slots, and sees when the job is at its end (``job_ending``).
 
-What is decided and learned goes to the journal, from which the next leader rebuilds the job (``job_recovery``). Only
+What is decided and learned goes to the journal, from which the next leader rebuilds the job (``job_facts``). Only
 the slots of a region are waited for, before its tasks are sent: what a TaskExecutor runs or holds can be found again.
 
 File operations run in ``blocking_work``, everything else on the loop. Source: Flink's JobMaster and DefaultScheduler.
@@ -50,9 +50,9 @@ from engine.jobmaster.execution_state import ExecutionState
 from engine.jobmaster.execution_vertex import ExecutionVertex
 from engine.jobmaster.job_commit import JobCommit, JobStorage
 from engine.jobmaster.job_event import CancelAsked, Led, Prepared, Replanned, Restarted, TaskEnded
+from engine.jobmaster.job_facts import JobFacts, RecoveredJob, cancel
 from engine.jobmaster.job_journal import Journal, NoJournal
 from engine.jobmaster.job_master_settings import JobMasterSettings
-from engine.jobmaster.job_recovery import JobState, RecoveredJob, cancel
 from engine.jobmaster.job_scheduling import GOING_ON, TRIES, JobScheduling
 from engine.jobmaster.job_status import JobStatus
 from engine.jobmaster.partition_tracker import partitions_to_release
@@ -96,7 +96,7 @@ class JobMaster(JobScheduling):
     ) -> None:
         self._recovered = recovered
         events = () if recovered is None else recovered.events
-        state = JobState.rebuild(job_graph, lambda: settings.restart_strategy(job_graph), clock, events)
+        state = JobFacts.rebuild(job_graph, lambda: settings.restart_strategy(job_graph), clock, events)
         commit = JobCommit(state.graph.job_graph, epoch, is_leading, storage, state.staging)
         super().__init__(
             state,

@@ -25,7 +25,7 @@ from engine.gateways.messages import (
 from engine.graph.deployment import FailureInfo
 from engine.jobmaster.job_commit import JobEnd
 from engine.jobmaster.job_details import vertex_details
-from engine.jobmaster.job_recovery import JobState
+from engine.jobmaster.job_facts import JobFacts
 from engine.jobmaster.job_status import JobStatus, check_job_transition
 from engine.jobmaster.job_summary import vertex_progress, vertex_results
 
@@ -39,7 +39,7 @@ _CAUSE_CHARACTERS_MAX = 500
 class JobReport:
     """Status, times and numbers of one job; ``outcome`` is set at its end."""
 
-    def __init__(self, state: JobState) -> None:
+    def __init__(self, state: JobFacts) -> None:
         self.job_graph = state.graph.job_graph
         self._clock = clock = state.clock
         self._graph = state.graph

@@ -31,8 +31,8 @@ from engine.jobmaster.execution_vertex import Execution, ExecutionVertex
 from engine.jobmaster.job_commit import JobCommit
 from engine.jobmaster.job_ending import JobEnding
 from engine.jobmaster.job_event import BoundsChosen, Scheduled, ScheduledAttempt
+from engine.jobmaster.job_facts import JobFacts
 from engine.jobmaster.job_journal import Journal
-from engine.jobmaster.job_recovery import JobState
 from engine.jobmaster.job_status import JobStatus
 from engine.jobmaster.range_bounds import choose_bounds
 from engine.jobmaster.scheduler import SchedulingRegion
@@ -56,7 +56,7 @@ class JobScheduling(JobEnding):
 
     def __init__(
         self,
-        state: JobState,
+        state: JobFacts,
         rpc: RpcService,
         epoch: int,
         resource_manager_address: str,

@@ -35,7 +35,7 @@ from engine.graph.deployment import FailureInfo
 from engine.ids import AllocationId, ExecutionAttemptId, ResourceId, ResultPartitionId
 from engine.jobmaster.execution_state import ExecutionState
 from engine.jobmaster.execution_vertex import ExecutionVertex, IntermediateResultPartition
-from engine.jobmaster.job_recovery import JobState
+from engine.jobmaster.job_facts import JobFacts
 from engine.rpc.errors import EndpointUnreachableError
 from engine.rpc.gateway import ASK_TIMEOUT_S, RpcService
 
@@ -58,7 +58,7 @@ class Expectation(msgspec.Struct):
     is_needed: bool = False
 
 
-def expectations(state: JobState) -> dict[ResourceId, Expectation]:
+def expectations(state: JobFacts) -> dict[ResourceId, Expectation]:
     """Return what each TaskExecutor that ever gave a slot should have."""
     expected = {resource_id: Expectation(address) for resource_id, address in state.task_executors.items()}
     for slot in state.scheduler.used_slots:
@@ -87,7 +87,7 @@ class Losses(msgspec.Struct):
 
 
 def losses(
-    state: JobState, expected: Mapping[ResourceId, Expectation], answers: Mapping[ResourceId, AttachedJob]
+    state: JobFacts, expected: Mapping[ResourceId, Expectation], answers: Mapping[ResourceId, AttachedJob]
 ) -> Losses:
     """Return what is not there, of what the state expects after the reports of the answers; damage is noted.
 
@@ -151,7 +151,7 @@ class Reattachment:
         job_master_address: str,
         timeout_s: float,
         clock: Clock,
-        state: JobState,
+        state: JobFacts,
         on_attached: Callable[[ResourceId, str], None],
     ) -> None:
         self.expected = expectations(state)

@@ -16,7 +16,7 @@ from engine.gateways.messages import CancelJob, ListJobs, RequestJobOutcome, Req
 from engine.ids import JobId
 from engine.jobmaster.job_master import JobMaster
 from engine.jobmaster.job_master_settings import JobMasterSettings, job_turn
-from engine.jobmaster.job_recovery import RecoveredJob
+from engine.jobmaster.job_facts import RecoveredJob
 from engine.resourcemanager.resource_manager import RESOURCE_MANAGER_ADDRESS
 from tests.dispatcher.stored import World, end_of
 from tests.dispatcher.test_cluster_components import EPOCH, Cluster

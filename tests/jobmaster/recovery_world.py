@@ -10,9 +10,9 @@ from engine.errors import EngineError
 from engine.gateways.messages import CancelJob
 from engine.graph.deployment import FailureInfo
 from engine.ids import ExecutionAttemptId
+from engine.jobmaster.job_facts import RecoveredJob
 from engine.jobmaster.job_master import JobMaster
 from engine.jobmaster.job_master_settings import JobMasterSettings
-from engine.jobmaster.job_recovery import RecoveredJob
 from engine.jobmaster.restart_strategy import FixedDelayRestart
 from engine.resourcemanager.resource_manager import RESOURCE_MANAGER_ADDRESS, ResourceManager
 from engine.rpc.local_gateway import LocalRpcService

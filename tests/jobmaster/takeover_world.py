@@ -11,9 +11,9 @@ from engine.clock import SystemClock
 from engine.errors import FencedError
 from engine.gateways.messages import MESSAGE_TYPES
 from engine.ids import ResourceId
+from engine.jobmaster.job_facts import RecoveredJob
 from engine.jobmaster.job_master import JobMaster
 from engine.jobmaster.job_master_settings import JobMasterSettings
-from engine.jobmaster.job_recovery import RecoveredJob
 from engine.jobmaster.restart_strategy import FixedDelayRestart
 from engine.resourcemanager.resource_manager import RESOURCE_MANAGER_ADDRESS, ResourceManager
 from engine.rpc.codec import MessageCodec

@@ -11,7 +11,7 @@ from engine.ids import AllocationId, ResourceId
 from engine.jobmaster.reattachment import expectations, losses, why_missing
 from engine.jobmaster.slot_pool import AllocatedSlot
 from tests.jobmaster.job_graphs import BLOCKING, PIPELINED, Edge, job_graph
-from tests.jobmaster.test_job_recovery import attempt_of, ended, rebuilt, scheduled
+from tests.jobmaster.test_job_facts import attempt_of, ended, rebuilt, scheduled
 
 HERE, THERE = ResourceId("a" * 32), ResourceId("b" * 32)
 

@@ -19,7 +19,7 @@ from engine.jobmaster.execution_state import (
     state_after_report,
 )
 from engine.jobmaster.execution_vertex import Execution
-from engine.jobmaster.job_recovery import JobState
+from engine.jobmaster.job_facts import JobFacts
 from engine.jobmaster.job_report import JobReport
 from engine.jobmaster.job_status import JOB_TRANSITIONS, JobStatus, check_job_transition
 from engine.jobmaster.restart_strategy import NoRestart
@@ -109,7 +109,7 @@ def test_a_job_does_not_move_against_the_table():
     async def walk():
         moves = moves_of(JobStatus)
         for current, target in itertools.product(JobStatus, JobStatus):
-            report = JobReport(JobState(job_graph([1]), NoRestart(), ManualClock()))
+            report = JobReport(JobFacts(job_graph([1]), NoRestart(), ManualClock()))
             report._status = current
             if (current, target) in moves:
                 report._enter(target)

@@ -22,8 +22,8 @@ from engine.jobmaster.job_event import (
     Scheduled,
     TaskEnded,
 )
+from engine.jobmaster.job_facts import RecoveredJob
 from engine.jobmaster.job_journal import FileJournal, read_journal
-from engine.jobmaster.job_recovery import RecoveredJob
 from engine.jobmaster.job_status import JobStatus
 from tests.jobmaster.job_graphs import BLOCKING, PIPELINED, Edge, job_graph
 from tests.jobmaster.takeover_world import WAIT_S, hold, scenario

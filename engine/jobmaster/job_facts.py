@@ -1,6 +1,6 @@
-"""JobState: what a JobMaster knows of its job; rebuilt from the events of the leaders before it.
+"""JobFacts: what a JobMaster knows of its job; rebuilt from the events of the leaders before it.
 
-    JobState.rebuild(job graph, strategy, clock, events)
+    JobFacts.rebuild(job graph, strategy, clock, events)
         Prepared, CancelAsked, ...   as they were
         Scheduled                    the attempts of a region have slots; the region runs
         TaskEnded                    the attempt has ended: report, counters, staged files, slot; results nobody needs
@@ -64,7 +64,7 @@ class RecoveredJob(NamedTuple):
     decision: Decision | None = None
 
 
-class JobState:
+class JobFacts:
     """One job: its graph, regions, slots, decisions and failures. A new one has not begun."""
 
     def __init__(self, job_graph: JobGraph, strategy: RestartStrategy, clock: Clock) -> None:
@@ -166,7 +166,7 @@ class JobState:
         self.failures.mended()
 
 
-def cancel(subtasks: Sequence[ExecutionVertex], state: JobState) -> None:
+def cancel(subtasks: Sequence[ExecutionVertex], state: JobFacts) -> None:
     """Count attempts that have not ended as cancelled: nobody will hear of them again."""
     for vertex in subtasks:
         if not vertex.current.state.is_terminal:

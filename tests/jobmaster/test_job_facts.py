@@ -23,7 +23,7 @@ from engine.jobmaster.job_event import (
     ScheduledAttempt,
     TaskEnded,
 )
-from engine.jobmaster.job_recovery import JobState
+from engine.jobmaster.job_facts import JobFacts
 from engine.jobmaster.range_bounds import choose_bounds, consumer_range
 from engine.jobmaster.restart_strategy import FailureRateRestart, FixedDelayRestart
 from engine.jobmaster.scheduler import RegionState
@@ -37,7 +37,7 @@ HERE = ResourceId("a" * 32)
 
 
 def rebuilt(graph, events, strategy=None, clock=None):
-    return JobState.rebuild(graph, strategy or (lambda: FixedDelayRestart(10_000, 0.0)), clock or ManualClock(), events)
+    return JobFacts.rebuild(graph, strategy or (lambda: FixedDelayRestart(10_000, 0.0)), clock or ManualClock(), events)
 
 
 def slot():

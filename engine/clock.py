@@ -1,6 +1,7 @@
 """The one place that reads clocks.
 
-``Clock`` is what components are given; ``SystemClock`` reads the machine's, ``ManualClock`` is moved by tests.
+``Clock`` is what components are given; ``SystemClock`` reads the machine's, ``ManualClock`` is moved by tests,
+``StoppedClock`` shows the ``Moment`` that a pure part was told of.
 Durations come from the monotonic clock; the wall clock is only for showing times to people.
 
 Held by: tests/rpc/test_heartbeat.py
@@ -9,7 +10,7 @@ Held by: tests/rpc/test_heartbeat.py
 from __future__ import annotations
 
 import time
-from typing import Protocol
+from typing import NamedTuple, Protocol, Self
 
 
 class Clock(Protocol):
@@ -55,3 +56,30 @@ class ManualClock:
         if seconds < 0:
             raise ValueError("a clock does not go back")
         self._now_s += seconds
+
+
+class Moment(NamedTuple):
+    """A moment, as both clocks show it."""
+
+    monotonic_s: float
+    wall_ms: int
+
+    @classmethod
+    def of(cls, clock: Clock) -> Self:
+        """Return the present moment of a clock."""
+        return cls(clock.monotonic_s(), clock.wall_ms())
+
+
+class StoppedClock:
+    """A clock that shows the moment it was last set to: for pure parts, which are told the time."""
+
+    def __init__(self, now: Moment) -> None:
+        self.now = now
+
+    def monotonic_s(self) -> float:
+        """Return the seconds of that moment."""
+        return self.now.monotonic_s
+
+    def wall_ms(self) -> int:
+        """Return the milliseconds of that moment."""
+        return self.now.wall_ms

@@ -40,13 +40,14 @@ from engine.dispatcher.job_store import JobStore
 from engine.entrypoint.storage_places import StoragePlaces
 from engine.graph.job_graph import JobGraph
 from engine.ids import JobId
+from engine.jobmaster.job_facts import RecoveredJob
 from engine.jobmaster.job_journal import Journal
 from engine.jobmaster.job_master import JobMaster
 from engine.jobmaster.job_master_settings import job_master_settings, job_turn
-from engine.jobmaster.job_facts import RecoveredJob
 from engine.resourcemanager.resource_manager import RESOURCE_MANAGER_ADDRESS, ResourceManager
 from engine.rpc.endpoint import RpcEndpoint
 from engine.rpc.gateway import RpcService
+from engine.rpc.leadership import Leadership
 from ha.interfaces import StateHandleStore
 
 _log = logging.getLogger(__name__)
@@ -153,13 +154,8 @@ class LeadingComponents:
     def _job_master(self, job_graph: JobGraph, journal: Journal, taken: TakenJob | None, order: int) -> JobMaster:
         return JobMaster(
             job_graph,
-            self._rpc,
-            self.epoch,
+            Leadership(self._rpc, self.epoch, self._clock, self._blocking_work, self._is_leading, self._on_fatal),
             self._job_master_settings,
-            self._clock,
-            self._blocking_work,
-            self._is_leading,
-            self._on_fatal,
             self._storage.of(job_graph.job_id),
             journal,
             RecoveredJob(taken.events, taken.stored.decision) if taken is not None else None,

@@ -1,15 +1,21 @@
 """The JobMaster: one job from its JobGraph to its end.
 
-    job_master.py       JobMaster: the endpoint; reports come in, decisions go out; the parts it is made of:
-    job_master_settings.py  what it is configured with
-    job_report.py       what a job tells those who ask         job_scheduling.py  regions start, tasks are sent
-    job_ending.py       decide, publish, record, give back, in an order that the next leader can go on from
+    job_master.py       JobMaster: the endpoint; it hears, has JobState decide, and carries out what that says
+    job_state.py        JobState.handle(input) -> [instruction]: everything that is decided, made of these parts:
+        job_scheduling.py   regions start, tasks are sent      job_tasks.py     reports, cancellation, real sizes
+        job_mending.py      failures and restarts              job_holders.py   TaskExecutors that have something of it
+        job_ending.py       the phases of the end              job_timers.py    which timers run
+        status_history.py   status, times, restarts
+    job_input.py        what a JobMaster hears                 job_instruction.py what it has to do, as plain data
+    job_calls.py        calls to TaskExecutors and the ResourceManager, asked again where nobody answers
+    output_steps.py     outputs and the record of the end, against a storage that may not answer
+    job_report.py       what a job tells those who ask         job_master_settings.py  what it is configured with
     execution_graph.py  ExecutionGraph, ExecutionJobVertex, IntermediateResult: the job at run time
     execution_vertex.py ExecutionVertex, Execution, ExecutionEdge: one subtask, its attempts and inputs
     execution_state.py  states of an attempt, as a table       job_status.py  states of a job, as a table
     edge_pattern.py     which producers feed which consumers   split_assignment.py  which subtask reads what
     scheduler.py        which pipelined regions may start, in which slots
-    slot_pool.py        slots offered to the job
+    slot_pool.py        slots offered to the job               slot_timeout.py    what is said when there are too few
     task_executor_watch.py  signs of life of those who gave slots
     deployment.py       ExecutionVertex -> TaskDeploymentDescriptor
     range_bounds.py     which range of a sorted result each consumer merges
@@ -22,12 +28,13 @@
     restart_strategy.py whether and when what failed is tried again
     repeated_failure.py when that makes no sense: the same cause everywhere, and nothing done in between
     job_event.py        what was decided and learned           job_journal.py     the same as a file
-    job_facts.py        events of earlier leaders -> the job   reattachment.py    what its TaskExecutors have of it
+    job_facts.py        JobFacts: what is known of the job; rebuilt from the events of earlier leaders
+    expectations.py     what TaskExecutors should have of it   reattachment.py    they are asked
     job_commit.py       the outputs of the job: staging before it starts, decision and publication at its end
     network_demand.py   buffers that a job can use
     job_summary.py      counters for people: progress and outcome
     job_details.py      everything that people ask of the job
 
-Everything but the parts of the JobMaster, ``job_commit.py``, ``job_journal.py``, the questions of ``reattachment.py``,
-``task_executor_watch.py`` and the timer of ``slot_timeout.py`` is pure: no clock, thread, socket or loop.
+Pure (no clock, thread, socket or loop): everything but ``job_master.py``, ``job_calls.py``, ``output_steps.py``,
+``job_commit.py``, ``job_journal.py``, ``reattachment.py`` and ``task_executor_watch.py``.
 """

@@ -1,36 +1,17 @@
-"""A pipelined region that does not get its slots: how long it waits, and what a person reads then.
+"""slot_timeout_text: what a person reads of a region that does not get its slots: how many are missing, who has them.
 
-deadline.watch(is_stuck)      again and again; ``on_timeout`` is called when a job was stuck all the time
-slot_timeout_text(...)        how many slots are missing and who has the others; pure
+Pure.
+
+Held by: tests/jobmaster/test_slot_requests.py
 """
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
-
 from engine.gateways.messages import SlotOverview
 
 
-class SlotDeadline:
-    """Counts the time in which a job waits for slots and does nothing else."""
-
-    def __init__(self, timeout_s: float, on_timeout: Callable[[], object]) -> None:
-        self._timeout_s = timeout_s
-        self._on_timeout = on_timeout
-        self._timer: asyncio.TimerHandle | None = None
-
-    def watch(self, is_stuck: bool) -> None:
-        """Begin to count when the job is stuck, stop when it is not."""
-        if not is_stuck and self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        elif is_stuck and self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(self._timeout_s, self._on_timeout)
-
-
 def slot_timeout_text(needed: int, overview: SlotOverview, timeout_s: float) -> str:
-    """Return the text for a region that needs ``needed`` slots at one time. Pure."""
+    """Return the text for a region that needs ``needed`` slots at one time."""
     missing = max(0, needed - overview.free_count)
     held = ", ".join(f"{holder.count} by {holder.job_name} ({holder.job_id})" for holder in overview.holders)
     return (

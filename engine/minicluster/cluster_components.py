@@ -31,6 +31,7 @@ from engine.private_folder import scratch_folder
 from engine.process_folder import FolderPrefix, ProcessFolder, sweep
 from engine.resourcemanager.resource_manager import RESOURCE_MANAGER_ADDRESS, ResourceManager
 from engine.rpc.gateway import Gateway, RpcService
+from engine.rpc.leadership import Leadership
 from engine.taskexecutor.task_executor import TaskExecutor, TaskExecutorSettings, TaskResources
 from ha.information import LeaderInformation
 from ha.services import create_ha_services
@@ -180,13 +181,15 @@ class ClusterComponents:
     def _job_master(self, job_graph: JobGraph, epoch: int, jobs: StoredJobs, order: int) -> JobMaster:
         return JobMaster(
             job_graph,
-            self._rpc,
-            epoch,
+            Leadership(
+                self._rpc,
+                epoch,
+                self._clock,
+                self._blocking_work,
+                lambda: self._election.has_leadership(epoch),
+                self._on_fatal,
+            ),
             self._settings.job_master,
-            self._clock,
-            self._blocking_work,
-            lambda: self._election.has_leadership(epoch),
-            self._on_fatal,
             jobs.of(job_graph.job_id),
             turn=job_turn(job_graph, order),
         )

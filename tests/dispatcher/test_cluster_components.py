@@ -35,6 +35,7 @@ from engine.jobmaster.job_master_settings import JobMasterSettings, job_turn
 from engine.resourcemanager.resource_manager import RESOURCE_MANAGER_ADDRESS, ResourceManager
 from engine.rpc.codec import MessageCodec
 from engine.rpc.errors import EndpointUnreachableError
+from engine.rpc.leadership import Leadership
 from engine.rpc.local_gateway import LocalRpcService
 from engine.taskexecutor.task_executor import TaskExecutor, TaskExecutorSettings
 from tests.jobmaster.folder_storage import FolderStorage
@@ -72,6 +73,7 @@ class Cluster:
         self.heartbeat_s = heartbeat_s
         self.storage = tempfile.TemporaryDirectory()
         fault = self.faults.append
+        self.leadership = Leadership(self.rpc, EPOCH, self.clock, self.work, lambda: True, fault)
         self.resource_manager = ResourceManager(self.rpc, EPOCH, heartbeat_s, 4 * heartbeat_s, self.clock, fault)
         self.dispatcher = Dispatcher(self.rpc, EPOCH, self._job_master, fault)
         self.resources = [FakeResources() for _ in slots]
@@ -94,13 +96,8 @@ class Cluster:
     def _job_master(self, graph, journal, taken, order):
         return JobMaster(
             graph,
-            self.rpc,
-            EPOCH,
+            self.leadership,
             self.settings(),
-            self.clock,
-            self.work,
-            lambda: True,
-            self.faults.append,
             FolderStorage(Path(self.storage.name), graph.job_id),
             turn=job_turn(graph, order),
         )

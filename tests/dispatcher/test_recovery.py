@@ -14,9 +14,9 @@ from engine.dispatcher.job_store import JobStore
 from engine.errors import FencedError, JobNotFoundError, ResourceError
 from engine.gateways.messages import CancelJob, ListJobs, RequestJobOutcome, RequestJobStatus, SubmitJob
 from engine.ids import JobId
+from engine.jobmaster.job_facts import RecoveredJob
 from engine.jobmaster.job_master import JobMaster
 from engine.jobmaster.job_master_settings import JobMasterSettings, job_turn
-from engine.jobmaster.job_facts import RecoveredJob
 from engine.resourcemanager.resource_manager import RESOURCE_MANAGER_ADDRESS
 from tests.dispatcher.stored import World, end_of
 from tests.dispatcher.test_cluster_components import EPOCH, Cluster
@@ -44,13 +44,8 @@ class Leading(Cluster):
         self.made.append(graph.job_id)
         return JobMaster(
             graph,
-            self.rpc,
-            EPOCH,
+            self.leadership,
             JobMasterSettings(WAIT_S, 5.0, 20.0, RESOURCE_MANAGER_ADDRESS, reattach_timeout_s=WAIT_S),
-            self.clock,
-            self.work,
-            lambda: True,
-            self.faults.append,
             self.jobs.of(graph.job_id),
             journal,
             RecoveredJob(taken.events, taken.stored.decision) if taken is not None else None,

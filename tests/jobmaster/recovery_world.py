@@ -15,6 +15,7 @@ from engine.jobmaster.job_master import JobMaster
 from engine.jobmaster.job_master_settings import JobMasterSettings
 from engine.jobmaster.restart_strategy import FixedDelayRestart
 from engine.resourcemanager.resource_manager import RESOURCE_MANAGER_ADDRESS, ResourceManager
+from engine.rpc.leadership import Leadership
 from engine.rpc.local_gateway import LocalRpcService
 from tests.jobmaster.folder_storage import FolderStorage
 from tests.jobmaster.simulated_executors import SimExecutor, found_partition
@@ -204,20 +205,16 @@ class SimWorld:
             reattach_timeout_s=30.0,
         )
         self.journal = SimJournal(self.chance, events or (), self.journal_delay_s)
+        leadership = Leadership(self.rpc, epoch, self.clock, Inline(), lambda: self.epoch == epoch, fault)
         self.job_master = JobMaster(
             graph,
-            self.rpc,
-            epoch,
+            leadership,
             settings,
-            self.clock,
-            Inline(),
-            lambda: self.epoch == epoch,
-            fault,
             FolderStorage(Path("nowhere"), graph.job_id),
             self.journal,
             None if events is None else RecoveredJob(tuple(events)),
         )
-        self.job_master._commit = SimCommit(graph)
+        self.job_master._outputs.commit = SimCommit(graph)
         self.rpc.start(self.resource_manager)
         self.resource_manager.start()
         self.rpc.start(self.job_master)
@@ -257,9 +254,9 @@ class SimWorld:
         assert outcome.status in statuses, (outcome.status, outcome.failure)
         if outcome.status != "FINISHED":
             return
-        job_master._graph.job_graph.validate()
+        job_master.job_graph.validate()
         versions = {}
-        for vertex in job_master._graph:
+        for vertex in job_master.state.facts.graph:
             attempt = vertex.current.attempt
             assert vertex.current.state.value == "FINISHED" and attempt in self.read, vertex.name
             assert [each.attempt.attempt_number for each in vertex.prior] == list(range(len(vertex.prior)))

@@ -17,6 +17,7 @@ from engine.jobmaster.job_master_settings import JobMasterSettings
 from engine.jobmaster.restart_strategy import FixedDelayRestart
 from engine.resourcemanager.resource_manager import RESOURCE_MANAGER_ADDRESS, ResourceManager
 from engine.rpc.codec import MessageCodec
+from engine.rpc.leadership import Leadership
 from engine.rpc.local_gateway import LocalRpcService
 from engine.taskexecutor.task_executor import TaskExecutor, TaskExecutorSettings
 from tests.jobmaster.folder_storage import FolderStorage
@@ -136,15 +137,11 @@ class World:
             reattach_timeout_s=self.reattach_s,
         )
         self.journal = journal if journal is not None else MemoryJournal(recovered.events if recovered else ())
+        leadership = Leadership(self.rpc, epoch, self.clock, work or self.work, lambda: self.leads(epoch), fault)
         self.job_master = JobMaster(
             graph,
-            self.rpc,
-            epoch,
+            leadership,
             settings,
-            self.clock,
-            work or self.work,
-            lambda: self.leads(epoch),
-            fault,
             Storage(self, epoch, graph.job_id),
             self.journal,
             recovered,

@@ -10,7 +10,7 @@ import pytest
 
 from engine.errors import PlanError
 from engine.gateways.messages import CancelJob
-from engine.jobmaster import job_commit, job_ending, job_master, job_scheduling
+from engine.jobmaster import job_calls, job_commit, job_master, output_steps
 from engine.jobmaster.job_commit import StorageUnavailableError
 from tests.jobmaster.folder_storage import FolderStorage
 from tests.jobmaster.takeover_world import WAIT_S, hold, scenario
@@ -18,7 +18,7 @@ from tests.jobmaster.test_takeover import finished, left_over, output, stages
 
 IN_EXECUTOR = ("sink.deciding", "sink.decided", "sink.published", "job.recorded")
 ON_LOOP = ("job.prepared", "job.reattaching", "job.reattached")
-ROOMS = (job_commit, job_ending, job_master, job_scheduling)
+ROOMS = (job_calls, job_commit, job_master, output_steps)
 
 
 class DiedError(BaseException):
@@ -145,7 +145,7 @@ def test_a_stale_leader_does_not_take_the_staging_of_its_successor(tmp_path):
 
 
 def test_an_end_waits_for_a_storage_that_does_not_answer(tmp_path, monkeypatch):
-    monkeypatch.setattr(job_ending, "_STORAGE_PAUSE_S", 0.01)
+    monkeypatch.setattr(output_steps, "_STORAGE_PAUSE_S", 0.01)
 
     async def body(world):
         graph = stages(tmp_path)
@@ -162,7 +162,7 @@ def test_an_end_waits_for_a_storage_that_does_not_answer(tmp_path, monkeypatch):
             return ask
 
         job_master = await world.lead(graph)
-        storage = job_master._commit._storage
+        storage = job_master._outputs.commit._storage
         storage.decide, storage.record = unavailable(storage.decide), unavailable(storage.record)
         assert (await finished(job_master)).status == "FINISHED"
         assert len(refusals) == 8 and len(world.ends) == 1

@@ -97,12 +97,14 @@ def test_all_events_rebuild_the_job_that_wrote_them(seed, graph_of, caplog):
     caplog.clear()
     state = rebuilt(graph, events)
     assert not caplog.records, "every event fits"
-    assert facts(state.graph, state.scheduler) == facts(job_master._graph, job_master._scheduler)
-    assert state.planner.decisions == job_master._planner.decisions
+    assert facts(state.graph, state.scheduler) == facts(job_master.state.facts.graph, job_master.state.facts.scheduler)
+    assert state.planner.decisions == job_master.state.facts.planner.decisions
     assert state.graph.job_graph == job_master.job_graph
-    assert state.failover.restart_count == job_master._failover.restart_count
+    assert state.failover.restart_count == job_master.state.facts.failover.restart_count
     assert state.graph.is_finished and state.pool.slots == ()
-    assert [past.failure for past in state.failures.latest] == [past.failure for past in job_master._failures.latest]
+    assert [past.failure for past in state.failures.latest] == [
+        past.failure for past in job_master.state.facts.failures.latest
+    ]
 
 
 @pytest.mark.parametrize("graph_of", [random_job, adaptive_job])

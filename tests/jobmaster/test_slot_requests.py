@@ -48,7 +48,7 @@ def test_a_request_is_incomplete_from_its_first_slot_to_its_last():
 
 
 def test_a_part_of_the_slots_is_given_back_and_asked_for_anew_when_the_rest_does_not_come(monkeypatch):
-    monkeypatch.setattr(job_scheduling, "_COLLECTING_S", 0.05)
+    monkeypatch.setattr(job_scheduling, "COLLECTING_S", 0.05)
 
     async def body(cluster):
         deliver, lost = cluster.rpc.deliver, []

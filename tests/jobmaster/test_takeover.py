@@ -54,7 +54,7 @@ def test_finished_tasks_stay_finished_and_running_ones_go_on(tmp_path):
         await world.lead(graph)
         await world.until(lambda: world.started("reduce") == 2)
         job_master = await world.take_over(graph)
-        await world.until(lambda: job_master._status is JobStatus.RUNNING)
+        await world.until(lambda: job_master.status is JobStatus.RUNNING)
         release.set()
         outcome = await finished(job_master)
         assert outcome.status == "FINISHED"
@@ -83,7 +83,7 @@ def test_leaders_may_change_again_and_again(tmp_path, kind):
         for step, event in enumerate(steps):
             await world.until(lambda step=step: len(world.attempts()) > step // 2 * 2)
             job_master = await world.take_over(graph)
-            await world.until(lambda job_master=job_master: job_master._status is JobStatus.RUNNING)
+            await world.until(lambda job_master=job_master: job_master.status is JobStatus.RUNNING)
             event.set()
         assert (await finished(job_master)).status == "FINISHED"
         assert set(Counter(world.attempts()).values()) == {1} and len(world.attempts()) == 4
@@ -124,7 +124,7 @@ def test_a_task_executor_that_died_with_the_leader_costs_what_it_held(tmp_path):
         await world.depose()
         await world.lose(0)
         job_master = await world.take_over(graph)
-        await world.until(lambda: job_master._status is not JobStatus.RECONCILING)
+        await world.until(lambda: job_master.status is not JobStatus.RECONCILING)
         release.set()
         assert (await finished(job_master)).status == "FINISHED"
         attempts = Counter((name, index) for name, index, _ in world.attempts())
@@ -146,7 +146,7 @@ def test_a_result_that_is_not_there_any_more_is_computed_again(tmp_path):
         gone = next(each for each in resources.descriptors if (each.vertex_name, each.subtask_index) == ("map", 1))
         resources.released.append(gone.partitions[0].id)
         job_master = await world.take_over(graph)
-        await world.until(lambda: job_master._status is not JobStatus.RECONCILING)
+        await world.until(lambda: job_master.status is not JobStatus.RECONCILING)
         release.set()
         assert (await finished(job_master)).status == "FINISHED"
         attempts = Counter((name, index) for name, index, _ in world.attempts())
@@ -168,7 +168,7 @@ def test_any_beginning_of_the_journal_ends_with_the_right_output(tmp_path, cut_b
         await world.depose()
         events = world.journal.events
         job_master = await world.take_over(graph, events[: max(0, len(events) - cut_by)])
-        await world.until(lambda: job_master._status is JobStatus.RUNNING)
+        await world.until(lambda: job_master.status is JobStatus.RUNNING)
         release.set()
         assert (await finished(job_master)).status == "FINISHED"
         assert output(tmp_path) == ["0\n"] and left_over(tmp_path) == []
@@ -187,7 +187,7 @@ def test_a_job_that_is_cancelled_while_its_task_executors_are_asked_ends_cancell
         silent = world.task_executors[0]
         world.rpc.stop(silent)  # refuses for less than it takes to count as gone
         job_master = await world.take_over(graph)
-        assert job_master._status is JobStatus.RECONCILING
+        assert job_master.status is JobStatus.RECONCILING
         gateway = world.rpc.connect(job_master.address, world.epoch)
         assert (await gateway.ask(RequestJobStatus(graph.job_id))).status == "RECONCILING"
         await gateway.ask(CancelJob(graph.job_id))
@@ -258,7 +258,7 @@ def test_a_failure_whose_mending_was_not_written_down_is_mended(tmp_path):
         outcome = await finished(job_master)
         assert outcome.status == "FINISHED" and output(tmp_path) == ["0\n"]
         assert sum(isinstance(event, Restarted) for event in world.journal.events) == 1
-        assert [failure.failure.message for failure in job_master.exceptions.failures].count("lost") == 1
+        assert [failure.failure.message for failure in job_master._report.exceptions.failures].count("lost") == 1
 
     scenario([3], tmp_path / "storage", body)
 
@@ -281,7 +281,7 @@ def test_the_resource_manager_knows_that_a_task_executor_is_gone(tmp_path):
         world.rpc.deliver = deliver_late
         world.rpc.stop(silent)
         job_master = await world.take_over(graph)
-        assert job_master._status is JobStatus.RECONCILING
+        assert job_master.status is JobStatus.RECONCILING
         await world.until(lambda: job_master._reattachment is not None and job_master._reattachment._asking)
         await world.rpc.connect(job_master.address, world.epoch).ask(TaskExecutorLost(silent.resource_id, "it left"))
         release.set()
@@ -362,7 +362,7 @@ def test_a_job_goes_on_when_its_journal_cannot_be_written_any_more(tmp_path, mon
         await world.depose()
         events = read_journal(path).events
         job_master = await world.lead(graph, recovered=RecoveredJob(events))
-        await world.until(lambda: job_master._status is not JobStatus.RECONCILING)
+        await world.until(lambda: job_master.status is not JobStatus.RECONCILING)
         release.set()
         assert (await finished(job_master)).status == "FINISHED"
         assert output(tmp_path) == ["0\n", "1\n"] and left_over(tmp_path) == []

@@ -19,8 +19,6 @@ LONG_FILES: dict[str, str] = {}
 LONG_SIGNATURES = {
     "engine/api/environment.py": {"read_csv": 10},
     "engine/entrypoint/leading_components.py": {"__init__": 10},
-    "engine/jobmaster/job_master.py": {"__init__": 12},
-    "engine/jobmaster/job_scheduling.py": {"__init__": 10},
     "engine/resourcemanager/resource_manager.py": {"__init__": 10},
 }
 #: the same of Cython, where ruff does not look

@@ -8,7 +8,7 @@ from engine.clock import ManualClock
 from engine.gateways.messages import AttachedJob
 from engine.graph.deployment import FailureInfo, TaskReport
 from engine.ids import AllocationId, ResourceId
-from engine.jobmaster.reattachment import expectations, losses, why_missing
+from engine.jobmaster.expectations import expectations, losses, why_missing
 from engine.jobmaster.slot_pool import AllocatedSlot
 from tests.jobmaster.job_graphs import BLOCKING, PIPELINED, Edge, job_graph
 from tests.jobmaster.test_job_facts import attempt_of, ended, rebuilt, scheduled

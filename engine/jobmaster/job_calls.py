@@ -1,0 +1,102 @@
+"""JobCalls: what a JobMaster sends to TaskExecutors and to the ResourceManager, under its epoch. On the loop.
+
+    deploy, cancel ─► asked again where nobody answers; the input that follows from it, if there is one
+    give_back ─► everything that the job holds      tell ─► what need not arrive
+
+Held by: tests/dispatcher/test_uncertain_deployment.py
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+
+from engine.errors import EngineError, FencedError
+from engine.fault_points import reach
+from engine.gateways.messages import CancelTask, ReleaseJob, RequestSlotOverview, WithdrawSlotRequests
+from engine.ids import ExecutionAttemptId, JobId
+from engine.jobmaster.job_ending import EndPhase
+from engine.jobmaster.job_input import (
+    JobInput,
+    SlotsCounted,
+    StepDone,
+    TaskExecutorSilent,
+    TaskRefused,
+    TaskSentLate,
+    TaskUnanswered,
+)
+from engine.jobmaster.job_instruction import Cancel, Deploy
+from engine.rpc.errors import EndpointUnreachableError, RpcTimeoutError
+from engine.rpc.gateway import RpcService
+from engine.rpc.request import Acknowledge, Request
+
+_log = logging.getLogger(__name__)
+
+#: so often a TaskExecutor is asked that does not answer
+_TRIES = 3
+#: seconds in which a TaskExecutor ends all tasks of a job and gives everything back
+_RELEASE_TIMEOUT_S = 60.0
+
+
+class JobCalls:
+    """Calls of one JobMaster."""
+
+    def __init__(self, rpc: RpcService, epoch: int, resource_manager_address: str) -> None:
+        self._rpc = rpc
+        self._epoch = epoch
+        self._resource_manager_address = resource_manager_address
+
+    async def deploy(self, task: Deploy, has_to_run: Callable[[ExecutionAttemptId], bool]) -> JobInput | None:
+        """Send a task. One that was not answered may run: it is sent again as long as it has to run."""
+        reason = ""
+        for _ in range(_TRIES):
+            if not has_to_run(task.attempt):
+                return None
+            try:
+                await self._rpc.connect(task.address, self._epoch).ask(task.request)
+            except (RpcTimeoutError, EndpointUnreachableError) as error:
+                reason = str(error)
+            except EngineError as error:
+                return TaskRefused(task.attempt, error)
+            else:
+                return TaskSentLate(task.attempt) if reason else None
+        return TaskUnanswered(task.attempt, reason)
+
+    async def cancel(self, task: Cancel) -> JobInput | None:
+        """Have an attempt end."""
+        gateway = self._rpc.connect(task.address, self._epoch)
+        for _ in range(_TRIES):
+            try:
+                await gateway.ask(CancelTask(task.attempt))
+            except FencedError:
+                return None  # another one leads, and sees to it
+            except EngineError as error:  # also an answer that cannot be trusted
+                reason = str(error)
+            else:
+                return None
+        return TaskExecutorSilent(task.resource_id, reason)
+
+    async def count_slots(self) -> JobInput:
+        """Ask the ResourceManager who has the slots."""
+        gateway = self._rpc.connect(self._resource_manager_address, self._epoch)
+        return SlotsCounted(await gateway.ask(RequestSlotOverview()))
+
+    async def give_back(self, job_id: JobId, addresses: Iterable[str]) -> JobInput:
+        """Give back everything that the job holds at these TaskExecutors and at the ResourceManager."""
+        calls = [self.tell_resource_manager(WithdrawSlotRequests(job_id))]
+        calls += [self.tell(address, ReleaseJob(job_id)) for address in addresses]
+        await asyncio.gather(*calls)
+        reach("job.released")
+        return StepDone(EndPhase.GIVING_BACK)
+
+    async def tell_resource_manager(self, request: Request[Acknowledge]) -> None:
+        """Send the ResourceManager what need not arrive."""
+        await self.tell(self._resource_manager_address, request)
+
+    async def tell(self, address: str, request: Request[Acknowledge]) -> None:
+        """Send what need not arrive: a component that is gone holds nothing any more."""
+        try:
+            await self._rpc.connect(address, self._epoch).ask(request, _RELEASE_TIMEOUT_S)
+        except EngineError as error:
+            _log.warning("%s to %s: %s", type(request).__name__, address, error)

@@ -1,0 +1,155 @@
+"""Inputs: what a JobMaster hears, as plain data, for ``JobState``.
+
+    messages of others      OfferSlots, UpdateTaskState, ReportProgress, TaskExecutorLost, SlotsShort, CancelJob, as
+                            they came
+    the process             Begin, Suspend, TimerFired
+    answers to instructions the rest (``job_instruction`` says which answers which)
+
+Plain data.
+
+Held by: tests/jobmaster/test_job_state.py
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from engine.commit.decision import Decision
+from engine.errors import EngineError
+from engine.gateways.job_queue import SlotsShort
+from engine.gateways.messages import (
+    AttachedJob,
+    CancelJob,
+    OfferSlots,
+    ReportProgress,
+    SlotOverview,
+    TaskExecutorLost,
+    UpdateTaskState,
+)
+from engine.graph.deployment import FailureInfo
+from engine.ids import ExecutionAttemptId, ResourceId
+from engine.jobmaster.job_ending import EndPhase
+from engine.jobmaster.job_instruction import Timer
+
+
+class Begin(msgspec.Struct, frozen=True):
+    """Run the job, or go on with one that another leader began. ``decision``: of that one, if it is in force."""
+
+    is_recovered: bool = False
+    decision: Decision | None = None
+
+
+class Suspend(msgspec.Struct, frozen=True):
+    """The JobMaster stops."""
+
+
+class TimerFired(msgspec.Struct, frozen=True):
+    """The seconds of a timer have passed."""
+
+    timer: Timer
+
+
+class JournalWritten(msgspec.Struct, frozen=True):
+    """What was written down before AwaitJournal is durable."""
+
+    batch: int
+
+
+class OutputsPrepared(msgspec.Struct, frozen=True):
+    """Each sink index has a staging folder."""
+
+    staging: dict[int, str]
+
+
+class PrepareFailed(msgspec.Struct, frozen=True):
+    """There is no staging."""
+
+    failure: FailureInfo
+
+
+class PublishFailed(msgspec.Struct, frozen=True):
+    """The outputs were not published."""
+
+    failure: FailureInfo
+
+
+class StepDone(msgspec.Struct, frozen=True):
+    """A step of the job's end is done."""
+
+    phase: EndPhase
+
+
+class Deposed(msgspec.Struct, frozen=True):
+    """A step was refused, as this leader is one no more."""
+
+    phase: EndPhase
+    reason: str
+
+
+class Reattached(msgspec.Struct, frozen=True):
+    """What TaskExecutors have of the job; those that have not answered are gone."""
+
+    answers: dict[ResourceId, AttachedJob]
+
+
+class SlotsTaken(msgspec.Struct, frozen=True):
+    """The TaskExecutor has been told that its slots are taken: they may be used."""
+
+
+class SlotsCounted(msgspec.Struct, frozen=True):
+    """Who has the slots of the cluster."""
+
+    overview: SlotOverview
+
+
+class TaskRefused(msgspec.Struct, frozen=True):
+    """A TaskExecutor does not run a task."""
+
+    attempt: ExecutionAttemptId
+    error: EngineError
+
+
+class TaskSentLate(msgspec.Struct, frozen=True):
+    """A task was sent more than once: it may have been cancelled before it was there."""
+
+    attempt: ExecutionAttemptId
+
+
+class TaskUnanswered(msgspec.Struct, frozen=True):
+    """A TaskExecutor never answered whether it runs a task."""
+
+    attempt: ExecutionAttemptId
+    reason: str
+
+
+class TaskExecutorSilent(msgspec.Struct, frozen=True):
+    """A TaskExecutor could not be reached."""
+
+    resource_id: ResourceId
+    reason: str
+
+
+JobInput = (
+    Begin
+    | Suspend
+    | TimerFired
+    | OfferSlots
+    | UpdateTaskState
+    | ReportProgress
+    | TaskExecutorLost
+    | SlotsShort
+    | CancelJob
+    | JournalWritten
+    | OutputsPrepared
+    | PrepareFailed
+    | PublishFailed
+    | StepDone
+    | Deposed
+    | Reattached
+    | SlotsTaken
+    | SlotsCounted
+    | TaskRefused
+    | TaskSentLate
+    | TaskUnanswered
+    | TaskExecutorSilent
+)

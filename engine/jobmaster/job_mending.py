@@ -1,0 +1,102 @@
+"""JobMending: failures of a job, and the attempts to mend them. A part of ``JobState``.
+
+    note(failure) ─► begin: regions are chosen, their tasks end, a pause ─► finish: new attempts, or given up
+
+Which regions run again is decided in ``region_failover``, whether and when by the restart strategy, and whether trying
+makes sense by ``repeated_failure``. Pure.
+
+Held by: tests/jobmaster/test_job_state.py
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+from engine.graph.deployment import FailureInfo
+from engine.ids import ResultPartitionId
+from engine.jobmaster.execution_vertex import ExecutionVertex
+from engine.jobmaster.job_event import FailureNoted, Restarted
+from engine.jobmaster.job_facts import JobFacts
+from engine.jobmaster.job_instruction import Instruction, LookAfter, Timer, WriteDown
+from engine.jobmaster.job_scheduling import JobScheduling
+from engine.jobmaster.job_status import JobStatus
+from engine.jobmaster.job_tasks import JobTasks
+from engine.jobmaster.job_timers import JobTimers
+from engine.jobmaster.repeated_failure import RepeatedFailure
+from engine.jobmaster.status_history import StatusHistory
+
+_log = logging.getLogger(__name__)
+
+
+class JobMending:
+    """Failures of one job. ``out`` takes the instructions."""
+
+    def __init__(
+        self,
+        facts: JobFacts,
+        out: list[Instruction],
+        timers: JobTimers,
+        history: StatusHistory,
+        tasks: JobTasks,
+        scheduling: JobScheduling,
+        repeated: RepeatedFailure,
+    ) -> None:
+        self._facts = facts
+        self._out = out
+        self._timers = timers
+        self._history = history
+        self._tasks = tasks
+        self._scheduling = scheduling
+        self._repeated = repeated
+        #: when the failure came that is being mended
+        self._failed_ms = 0
+
+    def note(self, failure: FailureInfo) -> None:
+        """Take note of a failure."""
+        self._facts.failures.add(failure)
+        self._out.append(WriteDown(FailureNoted(failure, self._facts.clock.wall_ms())))
+
+    def begin(self, failure: FailureInfo, subtasks: Sequence[ExecutionVertex]) -> bool:
+        """Begin to run the regions of subtasks again; return whether that is so."""
+        facts = self._facts
+        if not failure.retryable:
+            # A task that hangs while its region is being cancelled is not why the job should fail.
+            return failure.type_name == "JobExecutionError" and all(map(facts.failover.covers, subtasks))
+        facts.graph.note_damage(failure.partition)
+        self._look_after(failure.partition)
+        pause_s = facts.failover.begin(subtasks, facts.clock.monotonic_s())
+        if pause_s is None:
+            return False
+        self._scheduling.withdraw_requests(facts.scheduler.withdraw_requests())
+        if self._history.status is JobStatus.RUNNING:
+            job_id = facts.graph.job_graph.job_id
+            _log.info("job %s: restart in %.1f s: %s: %s", job_id, pause_s, failure.type_name, failure.message)
+            self._timers.stop(Timer.SLOTS)
+            self._timers.watch(Timer.PAUSE, pause_s, is_wanted=True)
+            self._history.enter(JobStatus.RESTARTING)
+            self._history.note_restart(facts.failover.restart_count, facts.failures.root, pause_s)
+            self._failed_ms = facts.clock.wall_ms()
+        self._tasks.cancel(facts.failover.subtasks)
+        return True
+
+    def _look_after(self, partition: ResultPartitionId | None) -> None:
+        """Ask the holder of a partition that could not be read: if nobody listens, everything there is lost at once."""
+        vertex = self._facts.graph.vertex_of(partition.producer) if partition is not None else None
+        if vertex is not None and vertex.current.slot is not None:
+            self._out.append(LookAfter(vertex.current.slot.resource_id))
+
+    def finish(self) -> FailureInfo | None:
+        """Begin new attempts of the regions that have ended; return why the job ends instead, when it does."""
+        facts = self._facts
+        subtasks = facts.failover.subtasks
+        failure = self._repeated.verdict(facts.failures, subtasks, facts.graph, facts.clock.monotonic_s())
+        if failure is not None:
+            facts.failures.mended()  # by this one, which says more
+            return failure
+        self._tasks.release(facts.failover.finish())
+        attempts = tuple(each.current.attempt for each in subtasks)
+        self._out.append(WriteDown(Restarted(attempts, self._failed_ms)))
+        facts.failures.mended()
+        self._history.enter(JobStatus.RUNNING)
+        return None

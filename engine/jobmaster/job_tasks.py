@@ -1,0 +1,111 @@
+"""JobTasks: what becomes of a job's attempts: reports are taken in, attempts are cancelled. A part of ``JobState``.
+
+    learn(report) ─► the attempt changes ─► it has ended: TaskEnded is written down; results nobody needs are released
+    replan(finished) ─► the plan of what has not begun follows real sizes
+    cancel(subtasks) ─► at once what was never sent, else a Cancel
+
+Pure.
+
+Held by: tests/jobmaster/test_job_state.py
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from engine.errors import DiskFullError
+from engine.gateways.messages import ReleasePartitions, ReportProgress
+from engine.graph.deployment import FailureInfo, TaskReport
+from engine.ids import ResultPartitionId
+from engine.jobmaster.execution_state import ExecutionState
+from engine.jobmaster.execution_vertex import ExecutionVertex
+from engine.jobmaster.job_event import Replanned, TaskEnded
+from engine.jobmaster.job_facts import JobFacts
+from engine.jobmaster.job_instruction import Cancel, Instruction, ReviseOutputs, Tell, WriteDown
+from engine.jobmaster.partition_tracker import partitions_to_release
+from engine.jobmaster.repeated_failure import RepeatedFailure
+from engine.jobmaster.stall_watch import StallWatch
+
+_log = logging.getLogger(__name__)
+
+
+class JobTasks:
+    """Attempts of one job. ``out`` takes the instructions."""
+
+    def __init__(self, facts: JobFacts, out: list[Instruction], stall: StallWatch, repeated: RepeatedFailure) -> None:
+        self._facts = facts
+        self._out = out
+        self._stall = stall
+        self._repeated = repeated
+
+    def learn(self, report: TaskReport) -> ExecutionVertex | None:
+        """Take note of a report; return the subtask that it changed."""
+        facts = self._facts
+        vertex = facts.graph.update(report, facts.clock)
+        self._stall.moved()
+        if vertex is not None and vertex.current.state.is_terminal:
+            facts.scheduler.subtask_ended(vertex, facts.pool)
+            times = {state.value: time_ms for state, time_ms in vertex.current.timestamps_ms.items()}
+            ended = msgspec.structs.replace(report, state=vertex.current.state.value)
+            self._out.append(WriteDown(TaskEnded(ended, times)))
+            if vertex.current.state is ExecutionState.FINISHED:
+                self.release(partitions_to_release(vertex))
+        return vertex
+
+    def why_failed(self, vertex: ExecutionVertex, report: TaskReport) -> FailureInfo:
+        """Return why an attempt failed; the TaskExecutor is avoided where it may be the cause."""
+        failure = report.failure or FailureInfo("JobExecutionError", "the task failed without a reason")
+        slot = vertex.current.slot
+        if slot is not None:
+            is_again = self._repeated.failed(failure, slot.resource_id)
+            if is_again or failure.type_name == DiskFullError.__name__:
+                self._facts.pool.avoided.add(slot.resource_id)
+        return failure
+
+    def progressed(self, progress: ReportProgress) -> str | None:
+        """Note counters of running attempts; return what to tell people when none of them can go on."""
+        for each in progress.tasks:
+            vertex = self._facts.graph.vertex_of(each.attempt)
+            if vertex is not None and not vertex.current.state.is_terminal:
+                vertex.current.counters = each.counters
+        return self._stall.note(progress.tasks, self._facts.clock.monotonic_s())
+
+    def replan(self, finished: ExecutionVertex) -> tuple[int, ...]:
+        """Have the real size of a finished result change the plan; return slot requests of regions that are no more.
+
+        Raises: PlanError when the job must not go on.
+        """
+        facts = self._facts
+        decisions = facts.planner.replan(finished)
+        if not decisions:
+            return ()
+        for decision in decisions:
+            _log.info("job %s: %s", facts.graph.job_graph.job_id, decision.text)
+        self._out += (WriteDown(Replanned(decisions)), ReviseOutputs(facts.graph.job_graph))
+        return facts.scheduler.revise()
+
+    def cancel(self, subtasks: Iterable[ExecutionVertex]) -> None:
+        """Have attempts end."""
+        facts = self._facts
+        for vertex in subtasks:
+            execution = vertex.current
+            if execution.state in (ExecutionState.CREATED, ExecutionState.SCHEDULED):
+                execution.transition(ExecutionState.CANCELING, facts.clock)
+                execution.transition(ExecutionState.CANCELED, facts.clock)
+                facts.scheduler.subtask_ended(vertex, facts.pool)
+            elif execution.state.is_deployed and execution.state is not ExecutionState.CANCELING:
+                execution.transition(ExecutionState.CANCELING, facts.clock)
+                self.send_cancel(vertex)
+
+    def send_cancel(self, vertex: ExecutionVertex) -> None:
+        """Have the TaskExecutor of an attempt hear that it is to end."""
+        slot = vertex.current.slot
+        assert slot is not None, f"{vertex.name} runs without a slot"
+        self._out.append(Cancel(vertex.current.attempt, vertex.name, slot.address, slot.resource_id))
+
+    def release(self, partitions: Mapping[str, tuple[ResultPartitionId, ...]]) -> None:
+        """Have TaskExecutors drop results that nobody reads any more."""
+        self._out += (Tell(address, ReleasePartitions(ids)) for address, ids in partitions.items())

@@ -1,0 +1,43 @@
+"""JobTimers: which timers of a job run; they are set and stopped by instructions.
+
+    watch(timer, seconds, is_wanted)        again and again: it is set once, and stopped when it is not wanted any more
+
+Pure.
+
+Held by: tests/jobmaster/test_job_state.py
+"""
+
+from __future__ import annotations
+
+from engine.jobmaster.job_instruction import Instruction, SetTimer, StopTimer, Timer
+
+
+class JobTimers:
+    """Which timers of a job run. ``out`` takes the instructions."""
+
+    def __init__(self, out: list[Instruction]) -> None:
+        self._out = out
+        self._running: set[Timer] = set()
+
+    def watch(self, timer: Timer, seconds: float, *, is_wanted: bool) -> None:
+        """Begin to count when that is wanted, stop when it is not. One that has fired counts anew after a stop."""
+        if is_wanted and timer not in self._running:
+            self._running.add(timer)
+            self._out.append(SetTimer(timer, seconds))
+        elif not is_wanted:
+            self.stop(timer)
+
+    def is_running(self, timer: Timer) -> bool:
+        """Whether it was set and has not been stopped."""
+        return timer in self._running
+
+    def stop(self, timer: Timer) -> None:
+        """Count no more."""
+        if timer in self._running:
+            self._running.remove(timer)
+            self._out.append(StopTimer(timer))
+
+    def stop_all(self) -> None:
+        """Count nothing any more."""
+        for timer in sorted(self._running):
+            self.stop(timer)

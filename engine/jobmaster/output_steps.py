@@ -1,0 +1,102 @@
+"""OutputSteps: what a JobMaster does with the outputs of its job and with the record of its end. On the loop.
+
+    PrepareOutputs │ Commit │ PublishAgain │ Record │ RemoveStaging ─► done in threads ─► the input that answers it
+
+What may be done twice is done again and again while the storage does not answer. A leader that turns out to be none
+any more leaves the job as it is, to be stopped and SUSPENDED here.
+
+Held by: tests/jobmaster/test_end_of_job.py
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from concurrent.futures import Executor
+from typing import TypeVar
+
+from engine.errors import EngineError, FencedError
+from engine.fault_points import reach
+from engine.gateways.failure_info import failure_info
+from engine.ids import JobId
+from engine.jobmaster.job_commit import JobCommit, JobEnd, StorageUnavailableError
+from engine.jobmaster.job_ending import EndPhase
+from engine.jobmaster.job_input import Deposed, JobInput, OutputsPrepared, PrepareFailed, PublishFailed, StepDone
+from engine.jobmaster.job_instruction import Commit, PublishAgain
+from engine.jobmaster.job_journal import Journal
+
+_log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+#: between two questions to a storage that does not answer
+_STORAGE_PAUSE_S = 1.0
+
+
+class OutputSteps:
+    """Outputs and end of one job."""
+
+    def __init__(self, job_id: JobId, commit: JobCommit, journal: Journal, blocking_work: Executor) -> None:
+        self._job_id = job_id
+        self.commit = commit
+        self._journal = journal
+        self._blocking_work = blocking_work
+
+    async def prepare(self, known: dict[int, str] | None) -> JobInput:
+        """Have staging."""
+        try:
+            if known is None:
+                staging = await self._ask_storage(self.commit.prepare)
+            else:
+                staging = known
+                await self._ask_storage(lambda: self.commit.adopt(known))
+        except FencedError as error:
+            return Deposed(EndPhase.NOT_BEGUN, str(error))
+        except Exception as error:  # whatever it is, it is why the job fails
+            return PrepareFailed(failure_info(error))
+        reach("job.prepared")
+        return OutputsPrepared(staging)
+
+    async def publish(self, what: Commit | PublishAgain) -> JobInput:
+        """Decide, unless that is done, and publish."""
+        # What the decision rests on is known to the next leader, too: it repeats no task to count its rows.
+        await self._journal.flush()
+        try:
+            if isinstance(what, Commit):
+                await self._ask_storage(lambda: self.commit.commit(what.staged))
+            else:
+                await self._ask_storage(lambda: self.commit.publish_again(what.decision))
+        except FencedError as error:
+            return Deposed(EndPhase.PUBLISHING, str(error))
+        except Exception as error:  # whatever it is, it is why the job fails
+            return PublishFailed(failure_info(error))
+        return StepDone(EndPhase.PUBLISHING)
+
+    async def record(self, end: JobEnd) -> JobInput:
+        """Record how the job ended; what was published stays published when that is not possible."""
+        try:
+            await self._ask_storage(lambda: self.commit.record(end))
+        except FencedError as error:
+            return Deposed(EndPhase.RECORDING, str(error))
+        except (OSError, EngineError) as error:
+            _log.warning("the result of job %s could not be recorded: %s", self._job_id, error)
+        return StepDone(EndPhase.RECORDING)
+
+    async def remove_staging(self) -> JobInput:
+        """Remove what was staged, if that can be."""
+        try:
+            await asyncio.get_running_loop().run_in_executor(self._blocking_work, self.commit.abort)
+        except OSError as error:
+            _log.warning("staging of job %s could not be removed: %s", self._job_id, error)
+        return StepDone(EndPhase.CLEANING)
+
+    async def _ask_storage(self, work: Callable[[], T]) -> T:
+        """Do what may be done twice, again and again while the storage does not answer."""
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                return await loop.run_in_executor(self._blocking_work, work)
+            except StorageUnavailableError as error:
+                _log.warning("job %s waits for its storage: %s", self._job_id, error)
+                await asyncio.sleep(_STORAGE_PAUSE_S)

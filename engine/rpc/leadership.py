@@ -1,0 +1,30 @@
+"""Leadership: what a process lends to the components that act while it leads, under one epoch.
+
+    Leadership(rpc, epoch, clock, blocking_work, is_leading, on_fatal) ─► Dispatcher, ResourceManager, JobMasters
+
+Source: the services that Flink's ClusterEntrypoint hands to its components.
+Held by: tests/jobmaster/test_takeover.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Executor
+from typing import NamedTuple
+
+from engine.clock import Clock
+from engine.rpc.gateway import RpcService
+
+
+class Leadership(NamedTuple):
+    """One leadership of this process."""
+
+    rpc: RpcService
+    epoch: int
+    clock: Clock
+    #: threads for file operations
+    blocking_work: Executor
+    #: whether this epoch is still in force, as far as this process knows
+    is_leading: Callable[[], bool]
+    #: told of an error after which a component cannot go on
+    on_fatal: Callable[[BaseException], None]

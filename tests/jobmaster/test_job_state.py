@@ -1,0 +1,280 @@
+"""Whatever happens to a job, its JobState gives instructions that keep their promises, and the job ends."""
+
+from __future__ import annotations
+
+import ast
+import random
+from unittest import mock
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine.gateways.job_queue import SlotsShort
+from engine.gateways.messages import CancelJob, TaskExecutorLost, UpdateTaskState
+from engine.graph.deployment import TaskReport
+from engine.ids import ExecutionAttemptId, JobVertexId
+from engine.jobmaster import job_input as heard
+from engine.jobmaster import job_instruction as told
+from engine.jobmaster.job_ending import EndPhase
+from engine.jobmaster.job_event import CancelAsked, FailingBegun, Led, Prepared, Scheduled, TaskEnded
+from engine.jobmaster.job_instruction import Timer
+from engine.jobmaster.job_status import JobStatus
+from tests.jobmaster.job_graphs import BLOCKING, Edge, job_graph
+from tests.jobmaster.state_world import FINAL, RETRYABLE, StateWorld
+from tests.jobmaster.test_recovery_schedules import random_job
+from tests.property.matrix import IS_TORTURE
+from tests.tidy.imports import ROOT
+
+#: parts of the room that do what is decided; all others are pure
+_DOING = {
+    "job_calls",
+    "job_commit",
+    "job_journal",
+    "job_master",
+    "output_steps",
+    "reattachment",
+    "task_executor_watch",
+}
+_OUTSIDE = {"asyncio", "threading", "time", "socket", "concurrent", "datetime", "os"}
+
+
+class Chances:
+    """What may happen to a job next, drawn one after the other."""
+
+    def __init__(self, world, chance):
+        self.world, self.chance = world, chance
+
+    def step(self):
+        world, chance = self.world, self.chance
+        choices = [self.lose, self.strange, self.short]
+        choices += [self.answer] * (4 * bool(world.pending)) + [self.written] * (4 * bool(world.batches))
+        choices += [self.offer] * (4 * bool(world.requests)) + [self.end_task] * (6 * bool(world.running))
+        choices += [self.fire] * (2 * bool(world.timers))
+        choices += [self.new_leader] if chance.random() < 0.3 else []
+        choices += [self.cancel] if chance.random() < 0.05 else []
+        chance.choice(choices)()
+
+    def answer(self):
+        """Have an instruction come out, well or badly, or be refused as one of a leader that leads no more."""
+        world = self.world
+        instruction = world.pending.pop(self.chance.randrange(len(world.pending)))
+        luck = self.chance.random()
+        failed = world.failure(instruction) if luck < 0.05 else None
+        if 0.05 <= luck < 0.08 and not isinstance(instruction, told.CountSlots | told.GiveBack | told.RemoveStaging):
+            world.is_deposed = True
+            phase = EndPhase.NOT_BEGUN
+            if not isinstance(instruction, told.PrepareOutputs | told.Reattach):
+                phase = world.state._ending.phase
+            world.hear(heard.Deposed(phase, "another one leads"))
+            self.new_leader()
+        else:
+            world.hear(failed or world.answer(instruction))
+
+    def written(self):
+        world = self.world
+        batch, count = world.batches.pop(0)
+        world.durable = max(world.durable, count)
+        world.hear(heard.JournalWritten(batch))
+
+    def offer(self):
+        world, chance = self.world, self.chance
+        world.offer(chance.choice(world.executors), chance.choice(sorted(world.requests)))
+
+    def end_task(self):
+        """Have a task go on, end, or never have been heard of."""
+        world, chance = self.world, self.chance
+        attempt = chance.choice(list(world.running))
+        luck = chance.random()
+        if luck < 0.2:
+            happened = UpdateTaskState(TaskReport(attempt, chance.choice(["INITIALIZING", "RUNNING"])))
+        elif luck < 0.3:
+            happened = world.stop(attempt, "FAILED", failure=RETRYABLE)
+        elif luck < 0.31:
+            happened = world.stop(attempt, "FAILED", failure=FINAL)
+        elif luck < 0.34:
+            happened = world.stop(attempt, "CANCELED")
+        elif luck < 0.37 and attempt in world.deployed:
+            happened = world.refuse(attempt)
+        elif luck < 0.4:
+            happened = heard.TaskUnanswered(attempt, "no answer")
+        elif luck < 0.43:
+            happened = heard.TaskSentLate(attempt)
+        else:
+            happened = world.stop(attempt, "CANCELED") if attempt in world.cancelled else world.end_of_task(attempt)
+        if happened is not None:
+            world.hear(happened)
+
+    def lose(self):
+        if self.chance.random() < 0.2:
+            lost = self.world.lose(self.chance.randrange(3))
+            kind = self.chance.choice([TaskExecutorLost, heard.TaskExecutorSilent])
+            self.world.hear(kind(lost, "it is gone"))
+
+    def strange(self):
+        """Hear of what is not, or not any more."""
+        nobody = ExecutionAttemptId.create(JobVertexId(self.chance.randrange(8)), self.chance.randrange(4), 7)
+        old = self.chance.choice([nobody, *self.world.ran])
+        kinds = [heard.TaskSentLate(nobody), heard.TaskUnanswered(nobody, "no answer")]
+        kinds += [UpdateTaskState(TaskReport(nobody, "FINISHED")), heard.StepDone(self.chance.choice(list(EndPhase)))]
+        kinds += [heard.TimerFired(timer) for timer in Timer if timer not in self.world.timers]
+        if old not in self.world.running:
+            kinds.append(UpdateTaskState(self.world.ran.get(old) or TaskReport(nobody, "RUNNING")))
+        happened = self.chance.choice(kinds)
+        if not (isinstance(happened, heard.StepDone) and happened.phase is self.world.state._ending.phase):
+            self.world.hear(happened)
+
+    def short(self):
+        self.world.hear(SlotsShort(self.world.graph.job_id, is_short=self.chance.random() < 0.1))
+
+    def fire(self):
+        self.world.hear(heard.TimerFired(self.chance.choice(sorted(self.world.timers))))
+
+    def cancel(self):
+        self.world.hear(CancelJob(self.world.graph.job_id))
+
+    def new_leader(self):
+        self.world.depose(self.chance.randint(0, len(self.world.written) - self.world.durable))
+
+
+def brought_to_its_end(world):
+    """Have all go well from now on."""
+    for _ in range(500):
+        if world.is_over or world.end is not None:
+            return
+        world.hear(SlotsShort(world.graph.job_id, is_short=False))
+        while world.pending and world.end is None:
+            world.hear(world.answer(world.pending.pop(0)))
+        while world.batches:
+            batch, world.durable = world.batches.pop(0)
+            world.hear(heard.JournalWritten(batch))
+        for timer in sorted(world.timers):
+            if timer is Timer.PAUSE:
+                world.hear(heard.TimerFired(timer))
+        for request_id in sorted(world.requests):
+            while request_id in world.requests:
+                world.offer(world.executors[0], request_id)
+        for attempt in list(world.running):
+            if attempt in world.running:
+                ended = world.stop(attempt, "CANCELED") if attempt in world.cancelled else world.end_of_task(attempt)
+                if ended is not None and world.end is None:
+                    world.hear(ended)
+    states = [(vertex.name, vertex.current.state.value) for vertex in world.state.facts.graph]
+    raise AssertionError(f"the job does not end: {world.state.status}, {states}")
+
+
+@settings(max_examples=2000 if IS_TORTURE else 150)
+@given(seed=st.integers(0, 10_000), chance=st.randoms(use_true_random=False))
+def test_whatever_happens_a_job_keeps_its_promises_and_ends(seed, chance):
+    with mock.patch("engine.ids.os.urandom", random.Random(seed).randbytes):
+        world = StateWorld(random_job(random.Random(seed)))
+        chances = Chances(world, chance)
+        for _ in range(chance.randint(0, 120)):
+            if world.end is not None:
+                break
+            chances.step()
+        brought_to_its_end(world)
+    if world.end is None or world.end.status is JobStatus.SUSPENDED:  # a leader that was deposed when it had recorded
+        assert world.recorded is not None
+        return
+    assert world.end.status is world.recorded
+    kinds = {type(event) for event in world.written}
+    assert (world.end.status is JobStatus.CANCELED) == (CancelAsked in kinds and world.decision is None)
+    assert world.end.status is not JobStatus.FAILED or FailingBegun in kinds
+
+
+def begun(graph=None):
+    world = StateWorld(graph or job_graph([2, 1], [Edge(0, 1, result_type=BLOCKING)]))
+    world.hear(world.answer(world.pending.pop()))
+    return world
+
+
+def with_slots(world, count):
+    for _ in range(count):
+        world.offer(world.executors[0], min(world.requests))
+
+
+def write(world):
+    while world.batches:
+        batch, world.durable = world.batches.pop(0)
+        world.hear(heard.JournalWritten(batch))
+
+
+def test_a_job_goes_its_way_step_by_step():
+    world = begun()
+    assert world.state.status is JobStatus.RUNNING and sorted(world.requests.values()) == [1, 1]
+    with_slots(world, 2)
+    assert not world.deployed, "nothing is sent before the journal has it"
+    write(world)
+    assert len(world.deployed) == 2
+    for attempt in list(world.running):
+        world.hear(world.end_of_task(attempt))
+    write(world)
+    (attempt,) = world.running
+    world.hear(world.end_of_task(attempt))
+    steps = []
+    while world.pending:
+        steps.append(type(world.pending[0]))
+        world.hear(world.answer(world.pending.pop()))
+    assert steps == [told.Commit, told.Record, told.GiveBack]
+    assert world.end.status is JobStatus.FINISHED
+    kinds = [type(event) for event in world.written]
+    assert kinds[:3] == [Led, Prepared, Scheduled] and kinds.count(TaskEnded) == 3
+
+
+def test_a_job_that_is_cancelled_records_that_before_it_gives_anything_back():
+    world = begun()
+    with_slots(world, 2)
+    write(world)
+    world.hear(CancelJob(world.graph.job_id))
+    assert isinstance(world.written[-1], CancelAsked) and world.cancelled == world.deployed
+    for attempt in list(world.running):
+        world.hear(world.stop(attempt, "CANCELED"))
+    steps = []
+    while world.pending:
+        steps.append(type(world.pending[0]))
+        world.hear(world.answer(world.pending.pop()))
+    assert steps == [told.Record, told.GiveBack, told.RemoveStaging]
+    assert world.end.status is JobStatus.CANCELED
+
+
+def test_a_leader_whose_step_is_refused_does_nothing_more():
+    world = begun(job_graph([1]))
+    with_slots(world, 1)
+    write(world)
+    world.hear(world.end_of_task(next(iter(world.running))))
+    (step,) = world.pending
+    assert isinstance(step, told.Commit)
+    assert world.hear(heard.Deposed(EndPhase.PUBLISHING, "another one leads")) == []
+    assert world.hear(heard.StepDone(EndPhase.PUBLISHING)) == []
+    assert world.hear(CancelJob(world.graph.job_id)) == []
+    world.hear(heard.Suspend())
+    assert world.end.status is JobStatus.SUSPENDED
+
+
+def test_slots_that_the_cluster_does_not_have_are_waited_for_by_a_timer_and_then_counted():
+    world = begun()
+    world.hear(SlotsShort(world.graph.job_id, is_short=True))
+    assert world.timers == {Timer.SLOTS: "runs"}
+    world.hear(SlotsShort(world.graph.job_id, is_short=False))
+    assert world.timers == {}
+    world.hear(SlotsShort(world.graph.job_id, is_short=True))
+    world.hear(heard.TimerFired(Timer.SLOTS))
+    (count,) = world.pending
+    world.hear(world.answer(count))
+    assert world.state.status is JobStatus.FAILING
+    assert world.state.facts.failures.root.type_name == "SlotTimeoutError"
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "engine" / "jobmaster").glob("*.py")), ids=lambda path: path.stem)
+def test_what_decides_imports_no_loop_clock_thread_or_socket(path):
+    if path.stem in _DOING:
+        return
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+        assert not {name.split(".")[0] for name in names} & _OUTSIDE, names
+        assert not {name.rpartition(".")[2] for name in names if name.startswith("engine.jobmaster")} & _DOING - {
+            "job_commit",
+            "job_journal",
+        }, names

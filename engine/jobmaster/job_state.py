@@ -434,7 +434,7 @@ class JobState:
                 self._mending.note(answer.failure)
                 self._enter_failing()
                 self._end_unfinished()
-            case StepDone():
+            case StepDone() if answer.phase is ending.phase:
                 if answer.phase is EndPhase.RECORDING:
                     self._timers.stop_all()
                 ending.step_done(answer.phase, self._holders.addresses)

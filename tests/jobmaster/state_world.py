@@ -53,6 +53,8 @@ class StateWorld:
         #: slots that the job holds and partitions, with their place; tasks that run; last reports of all that ran
         self.slots, self.partitions, self.running, self.ran = {}, {}, {}, {}
         self.cancelled = set()
+        #: reports on their way
+        self.due = []
         self.written, self.durable = [], 0
         #: as whoever leads next finds them
         self.decision, self.recorded = None, None
@@ -195,7 +197,7 @@ class StateWorld:
         self.slots.pop(allocation_id, None)
         for attempt, task in list(self.running.items()):
             if task.request.descriptor.allocation_id == allocation_id:
-                self.stop(attempt, "CANCELED")
+                self.due.append(self.stop(attempt, "CANCELED"))
 
     def stop(self, attempt, state, **more):
         """Have a task end, and its report come."""
@@ -219,6 +221,7 @@ class StateWorld:
         return self.stop(attempt, "FINISHED")
 
     def offer(self, resource_id, request_id):
+        """Offer a slot; return whether it is taken."""
         allocation = AllocationId.random()
         offer = OfferSlots(resource_id, str(resource_id), "data", (SlotOffer(0, allocation, 100, request_id),))
         (answer,) = [each for each in self.hear(offer) if isinstance(each, told.AcceptSlots)]
@@ -230,6 +233,7 @@ class StateWorld:
             if not self.requests[request_id]:
                 del self.requests[request_id]
             self.hear(heard.SlotsTaken())
+        return bool(answer.allocation_ids)
 
     def lose(self, index):
         """Have a TaskExecutor die and another one come."""

@@ -50,7 +50,7 @@ class Chances:
         choices = [self.lose, self.strange, self.short]
         choices += [self.answer] * (4 * bool(world.pending)) + [self.written] * (4 * bool(world.batches))
         choices += [self.offer] * (4 * bool(world.requests)) + [self.end_task] * (6 * bool(world.running))
-        choices += [self.fire] * (2 * bool(world.timers))
+        choices += [self.deliver] * (2 * bool(world.due)) + [self.fire] * (2 * bool(world.timers))
         choices += [self.new_leader] if chance.random() < 0.3 else []
         choices += [self.cancel] if chance.random() < 0.05 else []
         chance.choice(choices)()
@@ -105,6 +105,9 @@ class Chances:
         if happened is not None:
             world.hear(happened)
 
+    def deliver(self):
+        self.world.hear(self.world.due.pop(0))
+
     def lose(self):
         if self.chance.random() < 0.2:
             lost = self.world.lose(self.chance.randrange(3))
@@ -145,15 +148,15 @@ def brought_to_its_end(world):
         world.hear(SlotsShort(world.graph.job_id, is_short=False))
         while world.pending and world.end is None:
             world.hear(world.answer(world.pending.pop(0)))
-        while world.batches:
-            batch, world.durable = world.batches.pop(0)
-            world.hear(heard.JournalWritten(batch))
+        while world.due and world.end is None:
+            world.hear(world.due.pop(0))
+        write(world)
         for timer in sorted(world.timers):
             if timer is Timer.PAUSE:
                 world.hear(heard.TimerFired(timer))
         for request_id in sorted(world.requests):
-            while request_id in world.requests:
-                world.offer(world.executors[0], request_id)
+            while request_id in world.requests and world.offer(world.executors[0], request_id):
+                pass
         for attempt in list(world.running):
             if attempt in world.running:
                 ended = world.stop(attempt, "CANCELED") if attempt in world.cancelled else world.end_of_task(attempt)
@@ -163,9 +166,10 @@ def brought_to_its_end(world):
     raise AssertionError(f"the job does not end: {world.state.status}, {states}")
 
 
-@settings(max_examples=2000 if IS_TORTURE else 150)
-@given(seed=st.integers(0, 10_000), chance=st.randoms(use_true_random=False))
-def test_whatever_happens_a_job_keeps_its_promises_and_ends(seed, chance):
+@settings(max_examples=5000 if IS_TORTURE else 150)
+@given(seed=st.integers(0, 1 << 32))
+def test_whatever_happens_a_job_keeps_its_promises_and_ends(seed):
+    chance = random.Random(seed)  # drawn by hypothesis one by one, a failing run would take minutes to be shrunk
     with mock.patch("engine.ids.os.urandom", random.Random(seed).randbytes):
         world = StateWorld(random_job(random.Random(seed)))
         chances = Chances(world, chance)

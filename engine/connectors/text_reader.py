@@ -94,6 +94,7 @@ class TextReader:
                 continue
             line_end = min(end, self._line_start(file, position + len(block), end))
             held = block = data = b""
+            process_budget.check_record(line_end - position, f"file {path}: the line at byte {position},")
             with room_for(line_end - position):
                 line = self._long_line(file, path, position, line_end)
             yield line

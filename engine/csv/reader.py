@@ -31,13 +31,12 @@ from engine.csv.encoding import to_utf8
 from engine.csv.long_records import LongRecord, find_long_record, read_exactly
 from engine.csv.parse import UNCLOSED, BadRecord, BlockParser, header_fields, unclosed_quote
 from engine.csv.scan import count_line_ends, ends_quoted, first_record_end, last_record_end
-from engine.errors import DataError, MemoryBudgetError
+from engine.errors import DataError
 from engine.graph.source_spec import CsvSource, SourceSplit
 from engine.memory.budget import Kind, Role, process_budget
 from engine.records.batch_limits import BATCH_ROWS_MAX
 from engine.records.bounded_batches import bounded_batches
 from engine.records.wide_rows import room_for
-from engine.shown_sizes import size_text
 
 BLOCK_BYTES = 1 << 20
 #: bytes of a block when there is very little memory for each reader
@@ -113,18 +112,14 @@ class CsvReader:
         self, file: BinaryIO, split: SourceSplit, offset: int, record: LongRecord, is_first: bool
     ) -> list[pa.RecordBatch]:
         """Return the rows of a record that is longer than a block, mostly one; nothing of the record is kept."""
-        limit = process_budget.record_limit
-        if record.size_bytes <= limit:
+        if record.size_bytes <= process_budget.record_limit:
             with room_for(record.size_bytes):
                 data = memoryview(bytearray(record.size_bytes))
                 read_exactly(file, offset, data)
                 return list(self._rows_of(split, offset, data, is_first))
         line = count_lines_before(split.path, offset) + 1
         if record.is_closed:
-            raise MemoryBudgetError(
-                f"file {split.path}, line {line}: a record of {size_text(record.size_bytes)}, and this process has"
-                f" {size_text(limit)} for one; raise taskmanager.memory.process.size"
-            )
+            process_budget.check_record(record.size_bytes, f"file {split.path}, line {line}: a record")
         if not self._skips or (is_first and self._spec.header):
             raise DataError(f"file {split.path}, the record in line {line}: {UNCLOSED} {_SKIPS_REST}")
         self._skip(split.path, offset, b"")

@@ -169,12 +169,12 @@ class Budget:
         """How large a record, or the pages that it lies in, may be: all there is for batches and functions."""
         return self._limits[Kind.ARROW] + self._limits[Kind.WORKER]
 
-    def check_record(self, size: int) -> None:
-        """Raise MemoryBudgetError for a record that is larger than any may be."""
+    def check_record(self, size: int, what: str = "a record") -> None:
+        """Raise MemoryBudgetError for a record that is larger than any may be; ``what`` says which."""
         limit = self.record_limit
         if size > limit:
             raise MemoryBudgetError(
-                f"a record of {format_size(size)} does not fit into the {format_size(limit)} that this process has for "
+                f"{what} of {format_size(size)} does not fit into the {format_size(limit)} that this process has for "
                 f"batches and Python functions; raise {PROCESS_SIZE.key}"
             )
 

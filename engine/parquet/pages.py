@@ -3,7 +3,7 @@
     pages_of(path, metadata, group, columns) -> {column: Pages}    sound ones
         .held_bytes      of the column, while batches of the row group are made
         .value_bytes     of a value in its dictionary, on average
-    check_fits(path, group, held, limit)                           MemoryBudgetError for a column that is too large
+    check_fits(path, group, held, limit, is_at_once=...)           MemoryBudgetError for a column that is too large
     parts(columns, held, limit) -> lists of columns                each about within a limit, never empty
 
 While a row group is read, each of its columns holds a part of the file, one page, and its dictionary. A dictionary
@@ -28,9 +28,9 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from engine.config.sizes import format_size
 from engine.errors import MemoryBudgetError
 from engine.parquet.page_sizes import page_sizes
-from engine.shown_sizes import size_text
 
 #: bytes of the file that are read at a time for all columns together, and for one
 BUFFERS_BYTES: Final = 1 << 20
@@ -110,13 +110,14 @@ def _leaf_pages(descriptor: int, chunk: pq.ColumnChunkMetaData, group: int, buff
     return Pages(held, sizes.dictionary_bytes / max(1, sizes.dictionary_values))
 
 
-def check_fits(path: str, group: int, held: Mapping[str, int], limit_bytes: int) -> None:
-    """Raise MemoryBudgetError where reading a column alone holds more than there is."""
+def check_fits(path: str, group: int, held: Mapping[str, int], limit_bytes: int, *, is_at_once: bool) -> None:
+    """Raise MemoryBudgetError where reading a column alone, or all of them at once, holds more than there is."""
     name = max(held, key=lambda column: held[column], default="")
-    if name and held[name] > limit_bytes:
+    wanted = sum(held.values()) if is_at_once else held.get(name, 0)
+    if wanted > limit_bytes:
         raise MemoryBudgetError(
-            f"file {path}, row group {group}, column {name!r}: reading it takes {size_text(held[name])}, since pages"
-            f" are read whole, and this process has {size_text(limit_bytes)} for that; raise"
+            f"file {path}, row group {group}, column {name!r}: reading it takes {format_size(wanted)}, since pages"
+            f" are read whole, and this process has {format_size(limit_bytes)} for that; raise"
             " taskmanager.memory.process.size, or write the file with smaller pages and no dictionary of wide values"
         )
 

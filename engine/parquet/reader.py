@@ -102,7 +102,8 @@ class ParquetReader:
         for group in range(split.start, split.end):
             pages = pages_of(split.path, self._file.metadata, group, columns)
             held = {name: found.held_bytes for name, found in pages.items()}
-            check_fits(split.path, group, held, process_budget.record_limit)
+            is_one_row = self._file.metadata.row_group(group).num_rows == 1
+            check_fits(split.path, group, held, process_budget.record_limit, is_at_once=is_one_row)
             row_bytes = max(self._row_bytes, self._encoded_row_bytes(group, columns), _wide_bytes(pages))
             rows = self._rows_at_once(row_bytes, columns)
             batches = self._batches(group, rows, held)

@@ -12,7 +12,7 @@ from engine.connectors.text_lines import lines_of
 from engine.connectors.text_reader import TextReader
 from engine.connectors.text_source import text_source
 from engine.connectors.text_writer import TextWriter
-from engine.errors import DataError, NotYetSupportedError, PlanError, SchemaError
+from engine.errors import DataError, MemoryBudgetError, NotYetSupportedError, PlanError, SchemaError
 from engine.graph.source_spec import SourceSplit, TextSource
 from engine.memory.budget import Budget, Kind
 
@@ -64,6 +64,17 @@ def test_blocks_are_smaller_where_many_read_at_a_time_and_lines_the_same(tmp_pat
     no_memory.set_limit(Kind.ARROW, 0)
     monkeypatch.setattr(text_reader, "process_budget", no_memory)
     assert read(path) == oracle(path.read_bytes())
+
+
+def test_a_line_that_no_process_of_this_size_has_room_for_is_named(tmp_path, monkeypatch):
+    path = tmp_path / "t.txt"
+    path.write_bytes(b"one\n" + b"x" * 300 + b"\nlast")
+    no_memory = Budget()
+    for kind in (Kind.ARROW, Kind.WORKER):
+        no_memory.set_limit(kind, 100)
+    monkeypatch.setattr(text_reader, "process_budget", no_memory)
+    with pytest.raises(MemoryBudgetError, match=rf"file {path}: the line at byte 4, of 301b does not fit into the 200b"):
+        read(path, block_bytes=64)
 
 
 def test_a_byte_order_mark_is_passed_over(tmp_path):

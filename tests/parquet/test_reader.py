@@ -76,8 +76,8 @@ def test_a_page_that_does_not_fit_is_an_error_that_says_what_to_do(tmp_path, mon
         budget.set_limit(kind, 1 << 19)
     monkeypatch.setattr(parquet_reader, "process_budget", budget)
     reader = ParquetReader(spec, spec.splits)
-    place = rf"file {path}, row group 0, column 'text': reading it takes \d+(\.\d)? MB"
-    with pytest.raises(MemoryBudgetError, match=rf"{place}.* has 1 MB .*raise taskmanager\.memory\.process\.size"):
+    place = rf"file {path}, row group 0, column 'text': reading it takes \d+(\.\d)?mb"
+    with pytest.raises(MemoryBudgetError, match=rf"{place}.* has 1mb .*raise taskmanager\.memory\.process\.size"):
         list(reader)
     reader.close()
 

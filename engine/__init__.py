@@ -26,12 +26,7 @@ Names are loaded when they are first used (PEP 562), so that importing one room 
 
 from __future__ import annotations
 
-import atexit
-import gc
 import importlib
-import os
-import sys
-from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -120,85 +115,19 @@ _HA = Path(__file__).parents[1] / "ha" / "__init__.py"
 if ha.__file__ is None or not _HA.samefile(ha.__file__):
     raise ImportError(f"{ha.__file__ or 'a folder called ha'} hides the package ha of Drey: rename it")
 
-if "pyarrow" not in sys.modules and sys.platform == "linux":
-    # Arrow's C++ side chooses its allocator when it is loaded, once for all. jemalloc gives back what is no longer
-    # used within a second; the default keeps half as much again. A script that loaded pyarrow first has half of it
-    # (engine.taskexecutor.task_resources).
-    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "jemalloc")
-    # What is as large as a very wide row goes back at once: warm, it would be in memory several times.
-    os.environ.setdefault("JE_ARROW_MALLOC_CONF", "oversize_threshold:16777216")
-# pyarrow brings numpy, whose linear algebra starts a thread for each processor. Such a thread spins for 2**26 cycles
-# before it sleeps, at its start too; 2**20 still bridge the pauses between operations.
-os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "20")
-
-#: a process that had more objects before the engine was imported has work of its own in memory
-_OBJECTS_BEFORE_MAX = 200_000
-#: what the engine is written on
-_OWN_LIBRARIES = frozenset({"engine", "numpy", "pyarrow", "msgspec", "lz4"})
-
 
 def __getattr__(name: str) -> Any:
     """Load a public name from its room."""
     if name not in __all__:
         raise AttributeError(f"module 'engine' has no attribute {name!r}")
+    home = _HOMES.get(name) or (_ERRORS_HOME if name.endswith(("Error", "Warning")) else _EXPRESSIONS_HOME)
+    import_quickly = importlib.import_module("engine.memory.heap").import_quickly
     if name == "Environment":
         # The targets register themselves as executors: the API below them does not know them.
-        _import_quickly("engine.targets")
-    home = _HOMES.get(name) or (_ERRORS_HOME if name.endswith(("Error", "Warning")) else _EXPRESSIONS_HOME)
-    value = getattr(importlib.import_module(home), name)
+        import_quickly("engine.targets")
+    value = getattr(importlib.import_module(home) if home == _ERRORS_HOME else import_quickly(home), name)
     globals()[name] = value
     return value
-
-
-def _import_quickly(module: str) -> None:
-    """Import a module that brings most others, and keep Python's garbage collector from looking at what it brings.
-
-    Modules live as long as the process, and there are tens of thousands of objects in them: too many to look at again
-    and again while they are made, in each full collection later, and twice when the interpreter ends, which took longer
-    than a small job. What a script had before is left alone with them, unless it is much.
-    """
-    is_collecting, is_ours = gc.isenabled(), gc.get_freeze_count() == 0
-    is_early = is_ours and _is_early()
-    gc.disable()
-    try:
-        importlib.import_module(module)
-        if is_early:
-            importlib.import_module("engine.taskexecutor.frozen_heap").FROZEN_HEAP.stays_frozen()
-    finally:
-        if is_ours:
-            gc.freeze()
-            if is_early:
-                atexit.register(_thaw_for_others)
-            else:
-                # as old as can be, so that at least the next collections, of young objects, pass over it
-                gc.unfreeze()
-        if is_collecting:
-            gc.enable()
-
-
-def _is_early() -> bool:
-    """Whether nobody minds that the objects there are now are never looked at again: a script that has just begun.
-
-    Libraries in C may mind: some count their objects when the interpreter ends, and complain about those still there.
-    """
-    return len(gc.get_objects()) <= _OBJECTS_BEFORE_MAX and not _has_other_libraries()
-
-
-def _thaw_for_others() -> None:
-    """Let the last collections look at everything, for libraries that came later: what is frozen would hold them."""
-    if _has_other_libraries():
-        gc.unfreeze()
-
-
-def _has_other_libraries() -> bool:
-    """Whether libraries in C are loaded that are not the engine's."""
-    known = sys.stdlib_module_names | _OWN_LIBRARIES
-    suffixes = tuple(EXTENSION_SUFFIXES)
-    return any(
-        (getattr(module, "__file__", None) or "").endswith(suffixes)
-        for name, module in tuple(sys.modules.items())
-        if name.partition(".")[0] not in known
-    )
 
 
 def __dir__() -> list[str]:

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import gc
 import logging
 import os
 import signal
@@ -32,6 +31,7 @@ from engine.entrypoint.places import Places, find_places
 from engine.entrypoint.readiness import Readiness
 from engine.errors import ConfigurationError, EngineError
 from engine.fault_points import arm
+from engine.memory.heap import settle_daemon
 
 _log = logging.getLogger(__name__)
 
@@ -106,8 +106,7 @@ def run_daemon(
     context = DaemonContext(
         configuration, find_places(), readiness, arguments.log_file, life.fail, _own(arguments.session_fd)
     )
-    # What was imported stays: the collector need not look at it again and again.
-    gc.freeze()
+    settle_daemon()
     code = asyncio.run(life.run(lambda: create(context)))
     _log.info("%s ends with exit code %d", name, code)
     logging.shutdown()

@@ -52,6 +52,7 @@ from engine.entrypoint.places import Places, find_places, make_conf
 from engine.entrypoint.zookeeper_config import read_quorum
 from engine.errors import ConfigurationError
 from engine.memory.control_group import machine_bytes
+from engine.memory.heap import daemon_variables
 from engine.private_folder import make_closed, scratch_folder
 from engine.process_folder import FolderPrefix, sweep
 from engine.python_command import drop_current_folder
@@ -86,9 +87,7 @@ def _run_in(places: Places, what: str, verb: str, arguments: Sequence[str]) -> i
             os.environ[name] = str(path)
     if os.environ.get("DREY_HOME"):
         os.environ["DREY_HOME"] = str(Path(os.environ["DREY_HOME"]).absolute())
-    # glibc gives threads arenas, up to eight for each processor, and each keeps what is freed in it. What the threads
-    # of a daemon work on is in pages and with Arrow; two arenas are enough for the rest.
-    os.environ.setdefault("MALLOC_ARENA_MAX", "2")
+    os.environ.update(daemon_variables())
     # Stopping needs pid files only: whatever became of the configuration, what runs can be ended.
     if verb not in ("stop", "stop-all") and not make_conf(places):
         _complain(f"error: there is no folder {places.conf}, which DREY_CONF_DIR names")

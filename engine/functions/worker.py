@@ -13,7 +13,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import faulthandler
-import gc
 import logging
 import os
 import signal
@@ -59,12 +58,11 @@ from engine.functions.worker_protocol import (
 from engine.functions.worker_user import become, log_descriptor
 from engine.log_format import JsonLines
 from engine.log_output import guard_output
+from engine.memory.heap import settle_worker
 
 #: socket, two input memories, one result memory, trace
 DESCRIPTOR_COUNT = 5
 _PR_SET_PDEATHSIG = 1
-#: objects made and kept until the collector of cycles looks at the young ones; Python's own is 700
-GC_THRESHOLD = 100_000
 _TEXT_FORMAT = "%(asctime)s %(levelname)-5s %(name)s - %(message)s"
 #: those that a function's module has not made itself
 _own_handlers: list[logging.Handler] = []
@@ -357,9 +355,7 @@ def main() -> None:
     pa.set_io_thread_count(1)
     # Arrow looks for NumPy and pandas when it first takes Python values: once here, not in every worker.
     pa.array([0])
-    # Rows come and go by the thousand and are no cycles: Python's collector would look at them all the time.
-    gc.freeze()
-    gc.set_threshold(GC_THRESHOLD, 10, 10)
+    settle_worker()
     run_zygote(socket.socket(fileno=int(sys.argv[1])))
 
 

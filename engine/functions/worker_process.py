@@ -40,6 +40,7 @@ from engine.functions.worker_protocol import (
     receive_message,
     send_message,
 )
+from engine.memory.heap import worker_variables
 from engine.python_command import drop_current_folder, python_command
 
 if TYPE_CHECKING:
@@ -254,9 +255,7 @@ class Zygote:
         parent_end, zygote_end = socket.socketpair()
         root = str(Path(__file__).resolve().parents[2])
         drop_current_folder()
-        environment = dict(os.environ)
-        # A worker is one core of a slot, and a process that forks must not have threads of a BLAS library.
-        environment.setdefault("OPENBLAS_NUM_THREADS", "1")
+        environment = worker_variables()
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, [root, environment.get("PYTHONPATH", "")]))
         with zygote_end:
             try:

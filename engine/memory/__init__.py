@@ -10,6 +10,7 @@ An operator gets a ``PagePool``, a reserved share of its process's ``MemoryManag
     manager.pyx         MemoryManager: owners, reservation, leak report
     page_size.py        how large a page is for a budget
     budget.py           what a process may hold of each kind; a Reservation is a part of it; the one place to wait
+    heap.py             manners of the heap: collector, holes, allocators, in whose process
     value_stores.py     where values lie that are not in their rows, by number
     control_group.py    what the kernel allows this process
     process_memory.py   from the process size to managed, network, Arrow and Python worker shares

@@ -24,9 +24,9 @@ import pyarrow as pa
 
 from engine.errors import TaskCancelledError
 from engine.memory.budget import Kind
+from engine.memory.heap import decay_at_once
 from engine.memory.value_stores import Place, read_back
 from engine.parquet.pages import parts
-from engine.records.arrow_decay import at_once
 from engine.records.plain_types import plain_batch
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def read_in_passes(
 
     Raises: TaskCancelledError, DiskFullError, SpillError; CorruptBlockError for a damaged file.
     """
-    with at_once(), contextlib.closing(new_space()) as space:
+    with decay_at_once(), contextlib.closing(new_space()) as space:
         schemas: list[pa.Schema] = []
         places: list[list[Written]] = []
         with budget.scratch(Kind.ARROW, None, lambda: space.is_cancelled) as granted:

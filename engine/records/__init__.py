@@ -9,7 +9,7 @@
     utf8            strings within nested values are text
     row_batch       some rows, handed on without being decoded: the door between sorts and joins
     batch_limits    how large a batch is at most; bounded_batches: batches within the limits
-    wide_rows       very wide rows at the edges of a process; arrow_decay: what Arrow has freed of them goes back
+    wide_rows       very wide rows at the edges of a process
     hashing         the 64-bit hash of key columns, from batches and from rows (hash_mix: its mixing functions)
     key_group       Flink's key groups: Java's hash codes, murmur, key group, operator index
     comparator      key equality (joins, groups) and the order of sort keys

@@ -4,8 +4,6 @@ task_executor.py  TaskExecutor: the endpoint; slots are assigned, tasks submitte
 registration.py   Registration: registered at whoever leads, again and again
 task_reporter.py  reports of one task in order; counters of running tasks every 200 ms
 task.py           Task: one thread, one attempt
-frozen_heap.py    FrozenHeap: the garbage collector leaves alone what was there before tasks run
-freed_memory.py   FreedMemory: what was freed goes back to the system when a job has ended
 task_state.py     states of a task, as a table (pure)
 task_notes.py     what an ended attempt spilled and waited for, as a line for the log (pure)
 slot_table.py     slots, their jobs and their pages (pure)

@@ -34,8 +34,8 @@ from engine.graph.deployment import (
 )
 from engine.graph.task_wait import TaskWait
 from engine.ids import ResourceId
+from engine.memory.heap import FROZEN_HEAP
 from engine.task_log import task_log
-from engine.taskexecutor.frozen_heap import FROZEN_HEAP
 from engine.taskexecutor.task_notes import notable
 from engine.taskexecutor.task_state import TaskState, check_task_transition
 

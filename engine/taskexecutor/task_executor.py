@@ -52,12 +52,12 @@ from engine.gateways.messages import (
 from engine.gateways.task_executor import TaskExecutorGateway
 from engine.graph.deployment import TaskDeploymentDescriptor, TaskReport
 from engine.ids import ExecutionAttemptId, JobId, ResourceId, ResultPartitionId
+from engine.memory.heap import FREED_MEMORY
 from engine.rpc.endpoint import RpcEndpoint
 from engine.rpc.fencing import FollowerFence
 from engine.rpc.gateway import Gateway, RpcService
 from engine.rpc.heartbeat import HeartbeatMonitor
 from engine.rpc.request import ACKNOWLEDGE, Acknowledge
-from engine.taskexecutor.freed_memory import FREED_MEMORY
 from engine.taskexecutor.job_table import JobTable
 from engine.taskexecutor.slot_table import SlotTable, TaskSlot
 from engine.taskexecutor.task import Invokable, Task

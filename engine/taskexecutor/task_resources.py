@@ -15,13 +15,11 @@ follow from it, or are set themselves (``engine.memory.process_memory``).
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
-import pyarrow as pa
 
 from engine.clock import Clock
 from engine.closing import close_all
@@ -38,26 +36,17 @@ from engine.iomanager.io_manager import IOManager
 from engine.iomanager.spill_directory import spill_directories
 from engine.memory.budget import process_budget
 from engine.memory.control_group import machine_bytes
+from engine.memory.heap import choose_arrow_pool
 from engine.memory.manager import MemoryManager
 from engine.memory.process_memory import ProcessMemory, process_bytes_for, process_memory, too_large_text
 from engine.operators.batch_task import BatchTask
 from engine.operators.task_services import ModuleStore, TaskServices
-from engine.records.arrow_decay import set_decay
-from engine.taskexecutor.freed_memory import few_arenas
 from engine.taskexecutor.task import Invokable
 
 if TYPE_CHECKING:
     from engine.transport.data_plane import DataPlaneSettings
 
 _log = logging.getLogger(__name__)
-
-
-def _choose_arrow_pool() -> None:
-    if "jemalloc" not in pa.supported_memory_backends():
-        return
-    set_decay()
-    if "ARROW_DEFAULT_MEMORY_POOL" not in os.environ:
-        pa.set_memory_pool(pa.jemalloc_memory_pool())
 
 
 def configured_sizes(configuration: Configuration, slot_count: int) -> ProcessMemory:
@@ -78,8 +67,7 @@ class ProcessResources:
         data_plane: DataPlaneSettings | None = None,
     ) -> None:
         self.sizes = configured_sizes(configuration, slot_count)
-        _choose_arrow_pool()
-        few_arenas()
+        choose_arrow_pool()
         for kind, limit_bytes in self.sizes.limits.items():
             process_budget.set_limit(kind, limit_bytes)
         _log.info("memory of this process:\n%s", self.sizes.table())

@@ -84,17 +84,6 @@ def test_the_modules_that_are_not_for_a_small_job_exist():
     assert run(program, *NOT_FOR_A_SMALL_JOB) == []
 
 
-def test_the_garbage_collector_passes_over_the_engine_in_a_script_that_has_just_begun():
-    program = "import gc\nfrom engine import Environment\nprint(gc.get_freeze_count() > 0, gc.isenabled())"
-    assert run(program) == ["True", "True"]
-
-
-@pytest.mark.parametrize("before", ["import duckdb", "held = [[] for _ in range(300_000)]", "gc.freeze()"])
-def test_nothing_of_a_process_with_work_of_its_own_is_taken_from_the_collector(before):
-    program = f"import gc\n{before}\nfrozen = gc.get_freeze_count()\nfrom engine import Environment\n"
-    assert run(program + "print(gc.get_freeze_count() <= frozen, gc.isenabled())") == ["True", "True"]
-
-
 def test_a_library_that_is_imported_behind_the_engine_ends_without_complaints():
     program = """
 from engine import Environment

@@ -73,7 +73,9 @@ def test_a_line_that_no_process_of_this_size_has_room_for_is_named(tmp_path, mon
     for kind in (Kind.ARROW, Kind.WORKER):
         no_memory.set_limit(kind, 100)
     monkeypatch.setattr(text_reader, "process_budget", no_memory)
-    with pytest.raises(MemoryBudgetError, match=rf"file {path}: the line at byte 4, of 301b does not fit into the 200b"):
+    with pytest.raises(
+        MemoryBudgetError, match=rf"file {path}: the line at byte 4, of 301b does not fit into the 200b"
+    ):
         read(path, block_bytes=64)
 
 

@@ -3,7 +3,7 @@ however many rows, and with one copy of each value on disk, however many operato
 
     resident over idle <= managed + network + 64 MB + 16 MB a slot + 4 x the largest record a slot
 
-The engine is loaded before pyarrow, so that it chooses Arrow's allocator.
+The environment is loaded before pyarrow, so that it chooses Arrow's allocator.
 """
 
 import hashlib
@@ -32,7 +32,7 @@ CASES = (
     if IS_TORTURE
     else [("wide_passes", 24 * MEGABYTE, 6, 1), ("wide_keys", 24 * MEGABYTE, 6, 1)]
 )
-COMMAND = "import engine, runpy; runpy.run_module('tests.property.budget_job', run_name='__main__')"
+COMMAND = "from engine import col; import runpy; runpy.run_module('tests.property.budget_job', run_name='__main__')"
 SCHEMA = pa.schema([("id", pa.int64()), ("blob", pa.binary())])
 
 

@@ -10,9 +10,8 @@ import json
 import sys
 from pathlib import Path
 
-import engine  # isort: skip
+from engine import Environment, JoinHint, col  # isort: skip
 
-from engine import Environment, JoinHint, col
 from tests.property.budget_job import PROCESS_SIZE, resident, warm_up
 
 MERGE = JoinHint.REPARTITION_SORT_MERGE
@@ -59,5 +58,4 @@ def main():
 
 
 if __name__ == "__main__":
-    assert engine.__version__
     main()

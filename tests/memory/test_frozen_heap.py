@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from engine.taskexecutor.frozen_heap import FrozenHeap
+from engine.memory.heap import FrozenHeap
 
 
 @pytest.fixture(autouse=True)
@@ -87,14 +87,3 @@ def test_what_job_after_job_leaves_in_cycles_does_not_pile_up():
         with heap:
             pass
     assert len(gc.get_objects()) < 1.6 * before + 4000
-
-
-def test_a_heap_that_stays_frozen_is_left_alone():
-    heap = FrozenHeap()
-    heap.stays_frozen()
-    with heap:
-        assert gc.get_freeze_count() == 0
-    gc.freeze()
-    with heap:
-        assert gc.get_freeze_count() > 0
-    assert gc.get_freeze_count() > 0

@@ -13,10 +13,10 @@ import pytest
 from engine.clock import ManualClock, SystemClock
 from engine.gateways.messages import MESSAGE_TYPES, ReleasePartitions
 from engine.ids import ExecutionAttemptId, IntermediateDataSetId, JobVertexId, ResourceId, ResultPartitionId
+from engine.memory.heap import FreedMemory, daemon_variables
 from engine.rpc.codec import MessageCodec
 from engine.rpc.local_gateway import LocalRpcService
 from engine.taskexecutor import task_executor
-from engine.taskexecutor.freed_memory import FreedMemory
 from engine.taskexecutor.task_executor import TaskExecutor, TaskExecutorSettings
 
 pytestmark = pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="holes are of glibc's heap")
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="holes
 SCRIPT = """
 import ctypes
 from engine.clock import SystemClock
-from engine.taskexecutor.freed_memory import FreedMemory
+from engine.memory.heap import FreedMemory
 from tests.heap import resident_bytes
 
 library = ctypes.CDLL(None)
@@ -77,9 +77,7 @@ def test_it_takes_a_hundredth_of_the_time():
 #: eight threads that allocate at one time; malloc_stats writes a line for each arena
 THREADS = """
 import ctypes, threading
-from engine.taskexecutor.freed_memory import few_arenas
 
-few_arenas()
 library = ctypes.CDLL(None)
 together = threading.Barrier(8)
 
@@ -99,11 +97,13 @@ library.malloc_stats()
 
 @pytest.mark.skipif("libasan" in os.environ.get("LD_PRELOAD", ""), reason="the sanitizer has a heap of its own")
 @pytest.mark.parametrize(("variables", "arenas"), [({}, 2), ({"MALLOC_ARENA_MAX": "5"}, 5)])
-def test_threads_share_two_arenas_unless_told_otherwise(variables, arenas):
-    environment = {name: value for name, value in os.environ.items() if name != "MALLOC_ARENA_MAX"} | variables
+def test_the_threads_of_a_daemon_share_two_arenas_unless_told_otherwise(monkeypatch, variables, arenas):
+    monkeypatch.delenv("MALLOC_ARENA_MAX", raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
     done = subprocess.run(
         [sys.executable, "-c", THREADS],
-        capture_output=True, text=True, check=True, cwd=Path(__file__).parents[2], env=environment,
+        capture_output=True, text=True, check=True, cwd=Path(__file__).parents[2], env=daemon_variables(),
     )  # fmt: skip
     assert sum(line.startswith("Arena") for line in done.stderr.splitlines()) == arenas
 

@@ -1,0 +1,267 @@
+"""Manners of the heap: Python's collector, what the C library keeps, and the allocators of libraries.
+
+    where                what is done                                                          what is left behind
+    a user's process     import_quickly(module)   the collector rests while modules come       nothing
+                         with FROZEN_HEAP:        it passes over older objects during a job    nothing
+                         FREED_MEMORY.give_back() holes of the heap go back after a job        nothing
+                         choose_arrow_pool()      Arrow's buffers are jemalloc's               that, and their decay
+    a daemon             daemon_variables()       its environment: allocators, two arenas      all of it
+                         settle_daemon()          all modules frozen
+    a worker             worker_variables()       its environment: allocators, no BLAS threads all of it
+                         settle_worker()          all modules frozen, a lazier collector
+
+In a user's process no variable, threshold or switch of the collector is another one afterwards. While modules are
+loaded that bring pyarrow, variables that its libraries read are set, and then removed: which allocator Arrow takes is
+decided there, once for all. A script that has loaded pyarrow before keeps its choice for Parquet.
+
+Why, measured
+    collector     a full collection looks at every object with the GIL held: 50 ms once the engine is loaded, several a
+                  second in a busy task; while modules come, and when the interpreter ends, longer than a small job
+    holes         after some jobs half of the C library's heap, 40 MB of 210; to have them back costs 1 to 4 ms
+    arenas        glibc gives threads up to eight for each processor, which kept 60 MB of a job over 6 GB
+    jemalloc      gives back what is not used again within DECAY_MS; Arrow's default keeps half as much again, and forty
+                  readers 50 MB that nobody had asked for in a while
+    BLAS          a thread for each processor spins 2**26 cycles before it sleeps; 2**20 still bridge pauses
+
+Limits: holes and arenas for glibc, others are left alone. Thread: any.
+Held by: tests/memory/test_frozen_heap.py
+Held by: tests/memory/test_freed_memory.py
+Held by: tests/memory/test_heap.py
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import ctypes
+import gc
+import importlib
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from importlib.machinery import EXTENSION_SUFFIXES
+from types import ModuleType, TracebackType
+from typing import Final
+
+from engine.clock import Clock, SystemClock
+
+#: how many times as many objects as there were after a collection call for the next one
+GROWTH: Final = 1.25
+#: new objects of a worker before its collector looks at them: rows come and go by the thousand and are no cycles
+WORKER_THRESHOLD: Final = 100_000
+#: Arrow's unused memory goes back after so long; its own 1000 hold what a task frees in a second
+DECAY_MS: Final = 100
+#: what libraries read when they are loaded, where nobody has set it
+_LIBRARY_VARIABLES: Final = {
+    "ARROW_DEFAULT_MEMORY_POOL": "jemalloc",
+    # What is as large as a very wide row goes back at once: warm, it would be in memory several times.
+    "JE_ARROW_MALLOC_CONF": "oversize_threshold:16777216",
+    "OPENBLAS_THREAD_TIMEOUT": "20",
+}
+#: of the time, for giving back
+_SHARE: Final = 0.01
+#: what the engine is written on
+_OWN_LIBRARIES: Final = frozenset({"engine", "numpy", "pyarrow", "msgspec", "lz4"})
+
+
+# ------------------------------------------------------------------------------------------------- the three processes
+
+
+def daemon_variables() -> dict[str, str]:
+    """Return the environment of a daemon: this process's, and what the C library and others read."""
+    return {**_LIBRARY_VARIABLES, "MALLOC_ARENA_MAX": "2", **os.environ}
+
+
+def settle_daemon() -> None:
+    """Have the collector pass over everything that is loaded: it stays."""
+    gc.freeze()
+
+
+def settle_worker() -> None:
+    """Have it pass over what all workers share, and look rarely; before they are forked."""
+    gc.freeze()
+    gc.set_threshold(WORKER_THRESHOLD, 10, 10)
+
+
+def worker_variables() -> dict[str, str]:
+    """Return the environment of a worker: this process's, and what its libraries read."""
+    # A worker is one core of a slot, and a process that forks must not have threads of a BLAS library.
+    return {**_LIBRARY_VARIABLES, "OPENBLAS_NUM_THREADS": "1", **os.environ}
+
+
+def import_quickly(module: str) -> ModuleType:
+    """Import a module that brings most others, and keep the collector from looking at what it brings.
+
+    Modules live as long as the process. They become as old as can be, so that collections of young objects pass over
+    them; when the interpreter ends they are not looked at either, unless other libraries count their objects then.
+    """
+    is_collecting, is_ours = gc.isenabled(), gc.get_freeze_count() == 0
+    gc.disable()
+    try:
+        with _library_variables():
+            return importlib.import_module(module)
+    finally:
+        if is_ours:
+            gc.freeze()
+            gc.unfreeze()
+            atexit.unregister(_pass_over_at_the_end)  # once, however often
+            atexit.register(_pass_over_at_the_end)
+        if is_collecting:
+            gc.enable()
+
+
+@contextlib.contextmanager
+def _library_variables() -> Iterator[None]:
+    """Set what libraries read while they are loaded, and remove it again."""
+    if "pyarrow" in sys.modules:
+        yield
+        return
+    missing = [name for name in _LIBRARY_VARIABLES if name not in os.environ]
+    os.environ.update({name: _LIBRARY_VARIABLES[name] for name in missing})
+    try:
+        # They read it when they first give out memory.
+        importlib.import_module("pyarrow").allocate_buffer(1)
+        yield
+    finally:
+        for name in missing:
+            os.environ.pop(name, None)
+
+
+def _pass_over_at_the_end() -> None:
+    """Spare the interpreter its last collections; libraries in C may count their objects then, and complain."""
+    known = sys.stdlib_module_names | _OWN_LIBRARIES
+    suffixes = tuple(EXTENSION_SUFFIXES)
+    others = any(
+        (getattr(module, "__file__", None) or "").endswith(suffixes)
+        for name, module in tuple(sys.modules.items())
+        if name.partition(".")[0] not in known
+    )
+    if not others:
+        gc.freeze()
+
+
+# -------------------------------------------------------------------------------------------------------- the collector
+
+
+class FrozenHeap:
+    """Counts those who want the heap frozen: the collector leaves alone what was there before the first of them.
+
+    Objects made meanwhile are collected as ever; those from before are again once the last one has left. To freeze and
+    thaw makes everything old without the collector noticing that there is more of it, so it would never look there
+    again, and what jobs leave in cycles would pile up. So the thaw itself collects when the heap has grown.
+
+    Invariant: what somebody else has frozen stays frozen; then nothing is done here. Thread: any.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._user_count = 0  # guarded by: self._lock
+        self._is_ours = False  # guarded by: self._lock
+        self._frozen_objects = 0  # guarded by: self._lock
+        #: objects there were when nothing was left to collect, 0 when nobody has looked; guarded by: self._lock
+        self._objects_kept = 0
+
+    def __enter__(self) -> None:
+        """Freeze what there is, unless it is frozen."""
+        with self._lock:
+            self._user_count += 1
+            if self._user_count == 1 and gc.get_freeze_count() == 0:
+                gc.freeze()
+                self._is_ours = True
+                self._frozen_objects = gc.get_freeze_count()
+                self._objects_kept = self._objects_kept or self._frozen_objects
+
+    def __exit__(
+        self, error_type: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Thaw it when nobody is left, and collect when it has grown."""
+        has_grown = False
+        with self._lock:
+            self._user_count -= 1
+            if self._user_count == 0 and self._is_ours:
+                gc.unfreeze()
+                self._is_ours = False
+                has_grown = self._frozen_objects > self._objects_kept * GROWTH
+                if has_grown:
+                    # the next freeze says what is left
+                    self._objects_kept = 0
+        if has_grown and gc.isenabled():
+            gc.collect()
+
+
+# ------------------------------------------------------------------------------------------------- the C library's heap
+
+
+class FreedMemory:
+    """Gives holes of the C library's heap back, for a hundredth of the time at most."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._not_before_s = clock.monotonic_s()  # guarded by: self._lock
+
+    def give_back(self) -> bool:
+        """Give back the holes of the heap unless that took long not long ago; return whether it was done."""
+        with self._lock:
+            began_s = self._clock.monotonic_s()
+            trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+            if trim is None or began_s < self._not_before_s:
+                return False
+            trim(0)
+            ended_s = self._clock.monotonic_s()
+            self._not_before_s = ended_s + (ended_s - began_s) / _SHARE
+            return True
+
+
+# --------------------------------------------------------------------------------------------------------- Arrow's heap
+
+
+class _Short:
+    """How many steps of this process are short of memory."""
+
+    lock: Final = threading.Lock()
+    count = 0  # guarded by: lock
+
+
+def choose_arrow_pool() -> None:
+    """Take Arrow's buffers from jemalloc, unless the user has chosen, and have unused ones go back soon."""
+    import pyarrow as pa  # noqa: PLC0415 - a JobManager has no Arrow
+
+    if "jemalloc" not in pa.supported_memory_backends():
+        return
+    _set_decay(DECAY_MS)
+    if "ARROW_DEFAULT_MEMORY_POOL" not in os.environ:
+        pa.set_memory_pool(pa.jemalloc_memory_pool())
+
+
+@contextlib.contextmanager
+def decay_at_once() -> Iterator[None]:
+    """Have Arrow's unused memory go back when it is freed, while this lasts: where memory is short.
+
+    The allocator looks at the time when it is asked for memory, and each of its arenas is asked by some of the threads
+    only. To have memory back means to touch it first again, which costs less than what is done where it is short.
+    """
+    with _Short.lock:
+        _Short.count += 1
+        if _Short.count == 1:
+            _set_decay(0)
+    try:
+        yield
+    finally:
+        with _Short.lock:
+            _Short.count -= 1
+            if _Short.count == 0:
+                _set_decay(DECAY_MS)
+
+
+def _set_decay(decay_ms: int) -> None:
+    import pyarrow as pa  # noqa: PLC0415 - as above
+
+    if "jemalloc" in pa.supported_memory_backends():
+        pa.jemalloc_set_decay_ms(decay_ms)
+
+
+#: of this process
+FROZEN_HEAP: Final = FrozenHeap()
+FREED_MEMORY: Final = FreedMemory(SystemClock())

@@ -8,6 +8,7 @@
     TaskReport ── state, failure, counters, staged files of sinks
 
 Source: Flink's TaskDeploymentDescriptor, InputGateDeploymentDescriptor, ResultPartitionDeploymentDescriptor.
+Held by: tests/operators/test_operator_meters.py
 Held by: tests/jobmaster/test_job_journal.py
 Held by: tests/rpc/test_codec.py
 """

@@ -10,6 +10,7 @@ One node of the logical plan becomes one or more physical nodes: an aggregate is
 partial and a final phase. ``plan_node`` says which one it came from. Frozen; ``plan`` is the rewritten plan.
 
 Source: Flink's OptimizedPlan, PlanNode and Channel.
+Held by: tests/optimizer/test_physical_operators.py
 Held by: tests/optimizer/test_chaining.py
 """
 

@@ -2,7 +2,7 @@
 
 ``check_key_columns`` is called once, where an operator or a selector is made; kernels trust it.
 
-Held by: tests/records/test_hashing.py
+Held by: tests/records/test_comparator.py
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@
 Whatever takes the caller away (Ctrl-C, SIGTERM, SIGHUP, an error of its own) gives the job up: nobody is left who wants
 it.
 
-Held by: tests/targets/test_shipped_modules.py
+Held by: tests/client/test_job_listener.py
 """
 
 from __future__ import annotations

@@ -20,8 +20,8 @@ def task_input(*unread, is_waiting=True):
 
 
 def partition(*queued, is_waiting=True):
-    queues = tuple(SimpleNamespace(index=index, data_count=count) for index, count in enumerate(queued))
-    return SimpleNamespace(id="own", pool=SimpleNamespace(is_waiting=is_waiting), subpartitions=queues)
+    full = [index for index, count in enumerate(queued) if count]
+    return SimpleNamespace(id="own", is_waiting=is_waiting, full_subpartitions=lambda: full)
 
 
 @pytest.mark.parametrize(

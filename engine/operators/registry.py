@@ -8,8 +8,9 @@ A class is loaded when a task has an operator of it. Most jobs need two or three
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 from engine.graph.operator_descriptor import (
     FilterOperator,
@@ -32,92 +33,39 @@ from engine.graph.source_spec import ParquetSource
 from engine.operators.drivers import BatchInput, Driver, InputDriver, SourceDriver
 
 if TYPE_CHECKING:
-    from engine.operators.hash_join_driver import HashJoinDriver
     from engine.operators.operator import ChainedOperator
-    from engine.operators.sort_exchange import MergeRunsDriver
-    from engine.operators.sort_merge_driver import SortMergeJoinDriver
     from engine.operators.task_inputs import TaskInput
 
-
-def _row_wise(name: str) -> Callable[[], type[ChainedOperator]]:
-    def load() -> type[ChainedOperator]:
-        from engine.operators import row_wise
-
-        loaded: type[ChainedOperator] = getattr(row_wise, name)
-        return loaded
-
-    return load
-
-
-def _sort() -> type[ChainedOperator]:
-    from engine.operators.sort_operator import Sort
-
-    return Sort
-
-
-def _sort_runs() -> type[ChainedOperator]:
-    from engine.operators.sort_exchange import SortRuns
-
-    return SortRuns
-
-
-def _aggregate() -> type[ChainedOperator]:
-    from engine.operators.aggregate_operator import Aggregate
-
-    return Aggregate
-
-
-def _function() -> type[ChainedOperator]:
-    from engine.operators.python_operator import PythonFunctionOperator
-
-    return PythonFunctionOperator
-
-
-def _sink() -> type[ChainedOperator]:
-    from engine.operators.sink_operator import FileSink
-
-    return FileSink
-
-
-def _merge_driver() -> type[MergeRunsDriver]:
-    from engine.operators.sort_exchange import MergeRunsDriver
-
-    return MergeRunsDriver
-
-
-def _sort_merge_driver() -> type[SortMergeJoinDriver]:
-    from engine.operators.sort_merge_driver import SortMergeJoinDriver
-
-    return SortMergeJoinDriver
-
-
-def _hash_join_driver() -> type[HashJoinDriver]:
-    from engine.operators.hash_join_driver import HashJoinDriver
-
-    return HashJoinDriver
-
-
-_CLASSES: dict[type[PhysicalOperator], Callable[[], type[ChainedOperator]]] = {
-    IdentityOperator: _row_wise("Identity"),
-    ProjectOperator: _row_wise("Project"),
-    FilterOperator: _row_wise("Filter"),
-    LimitOperator: _row_wise("Limit"),
-    SortOperator: _sort,
-    SortRunsOperator: _sort_runs,
-    HashAggregateOperator: _aggregate,
-    PythonOperator: _function,
-    SinkOperator: _sink,
+#: steps of a chain: module of this package, class
+_CLASSES: Final[dict[type[PhysicalOperator], tuple[str, str]]] = {
+    IdentityOperator: ("row_wise", "Identity"),
+    ProjectOperator: ("row_wise", "Project"),
+    FilterOperator: ("row_wise", "Filter"),
+    LimitOperator: ("row_wise", "Limit"),
+    SortOperator: ("sort_operator", "Sort"),
+    SortRunsOperator: ("sort_exchange", "SortRuns"),
+    HashAggregateOperator: ("aggregate_operator", "Aggregate"),
+    PythonOperator: ("python_operator", "PythonFunctionOperator"),
+    SinkOperator: ("sink_operator", "FileSink"),
 }
-_DRIVERS: dict[type[PhysicalOperator], Callable[[], type[Driver]]] = {
-    MergeRunsOperator: _merge_driver,
-    SortMergeJoinOperator: _sort_merge_driver,
-    HashJoinOperator: _hash_join_driver,
+#: what leads a chain and reads inputs
+_DRIVERS: Final[dict[type[PhysicalOperator], tuple[str, str]]] = {
+    MergeRunsOperator: ("sort_exchange", "MergeRunsDriver"),
+    SortMergeJoinOperator: ("sort_merge_driver", "SortMergeJoinDriver"),
+    HashJoinOperator: ("hash_join_driver", "HashJoinDriver"),
 }
+
+
+def _loaded(place: tuple[str, str]) -> Callable[..., Any]:
+    module, name = place
+    loaded: Callable[..., Any] = getattr(importlib.import_module(f"engine.operators.{module}"), name)
+    return loaded
 
 
 def make_operator(descriptor: OperatorDescriptor) -> ChainedOperator:
     """Return the operator of a descriptor."""
-    return _CLASSES[type(descriptor.operator)]()(descriptor)
+    operator: ChainedOperator = _loaded(_CLASSES[type(descriptor.operator)])(descriptor)
+    return operator
 
 
 def is_led(head: OperatorDescriptor) -> bool:
@@ -132,22 +80,21 @@ def make_driver(
     feed: BatchInput | None = None,
 ) -> Driver:
     """Return the driver in front of the chained operators."""
-    match head.operator:
-        case SourceOperator():
-            return SourceDriver(head)
-        case MergeRunsOperator():
-            return _merge_driver()(head, inputs)
-        case SortMergeJoinOperator():
-            return _sort_merge_driver()(head, inputs)
-        case HashJoinOperator():
-            return _hash_join_driver()(head, inputs, feed)
-        case PythonOperator(broadcasts=broadcasts) if broadcasts:
-            from engine.operators.broadcast_driver import BroadcastDriver
-            from engine.operators.python_operator import PythonFunctionOperator
+    operator = head.operator
+    if isinstance(operator, SourceOperator):
+        return SourceDriver(head)
+    if type(operator) in _DRIVERS:
+        # a hash join alone is fed by a source beside it
+        fed = (feed,) if isinstance(operator, HashJoinOperator) else ()
+        driver: Driver = _loaded(_DRIVERS[type(operator)])(head, inputs, *fed)
+        return driver
+    if isinstance(operator, PythonOperator) and operator.broadcasts:
+        from engine.operators.broadcast_driver import BroadcastDriver
+        from engine.operators.python_operator import PythonFunctionOperator
 
-            function = operators[0]
-            assert isinstance(function, PythonFunctionOperator)
-            return BroadcastDriver(inputs, function)
+        function = operators[0]
+        assert isinstance(function, PythonFunctionOperator)
+        return BroadcastDriver(inputs, function)
     return InputDriver(inputs[0])
 
 
@@ -158,9 +105,9 @@ def load_classes(descriptors: Iterable[OperatorDescriptor]) -> None:
     """
     for descriptor in descriptors:
         operator = descriptor.operator
-        load = _CLASSES.get(type(operator)) or _DRIVERS.get(type(operator))
-        if load is not None:
-            load()
+        place = _CLASSES.get(type(operator)) or _DRIVERS.get(type(operator))
+        if place is not None:
+            _loaded(place)
         if isinstance(operator, SourceOperator) and isinstance(operator.spec, ParquetSource):
             from engine.parquet import reader as parquet_reader  # noqa: F401
         if isinstance(operator, SinkOperator) and operator.spec.format == "parquet":

@@ -73,3 +73,5 @@ def test_every_physical_operator_says_what_is_asked_of_any_and_has_a_class_that_
     steps, heads = set(drivers._CLASSES), set(drivers._DRIVERS)
     assert steps | led == set(physical) and not steps & led
     assert heads < led
+    for one, place in {**drivers._CLASSES, **drivers._DRIVERS}.items():
+        assert callable(drivers._loaded(place)), one

@@ -1,6 +1,7 @@
 """The Dispatcher: takes jobs, starts a JobMaster for each, and keeps what the next leader needs to go on with them.
 
 dispatcher.py   Dispatcher: the endpoint
+leading_components.py LeadingComponents: Dispatcher, ResourceManager, JobMasters and stores of one leadership
 job_keeper.py   JobKeeper: storage, history and blobs of jobs, from the event loop
 job_storage.py  StoredJobs: graphs, journals, decisions, results as files; a handle for each job
 storage_of_job.py StorageOfJob: the same of one job, for its JobMaster

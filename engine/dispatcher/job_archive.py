@@ -8,6 +8,7 @@
 A file appears whole or not at all (written beside, then renamed). One that cannot be read counts as if it were not
 there and is removed, with a warning: a history is not worth a start that fails. Readable by its owner only: failures
 may hold rows. Source: Flink's FileExecutionGraphInfoStore, which forgets with its process.
+Held by: tests/dispatcher/test_job_store.py
 """
 
 from __future__ import annotations

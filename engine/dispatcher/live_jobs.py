@@ -4,6 +4,8 @@
 
 What is cleaned is forgotten first, under the same lock that who stores it again holds: so nothing comes back. Thread
 safe. The graph is the object that the JobMaster has, so it costs no memory.
+
+Held by: tests/dispatcher/test_storage_mending.py
 """
 
 from __future__ import annotations

@@ -6,6 +6,8 @@
 
 The folder tells which one it is by the random text in ``identity``. One that was removed gets the same text again, so
 that handles which name it stay right. Blocking, for any thread. Raises OSError.
+
+Held by: tests/dispatcher/test_storage_mending.py
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""StorageOfJob: the JobStorage of one job, for its JobMaster: what ``StoredJobs`` does for all of them."""
+"""StorageOfJob: the JobStorage of one job, for its JobMaster: what ``StoredJobs`` does for all of them.
+
+Held by: tests/dispatcher/test_job_storage.py
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The processes of a cluster, and the commands that start and stop them. Nobody imports this room.
 
 jobmanager.py          python -m engine.entrypoint.jobmanager: a JobManager's process
-leading_components.py  what it runs while it leads: Dispatcher, ResourceManager, JobMasters
+leading_stores.py      settings and stores of what it runs while it leads
 leader_endpoint.py     who leads: answered by JobManagers, asked by TaskManagers
 supervisor.py          python -m engine.entrypoint.supervisor: starts a JobManager that died again, hands over at once
 storage_places.py      where a JobManager keeps what outlives a leader

@@ -4,6 +4,7 @@
 
 It has a Dispatcher that knows ended jobs only and a ResourceManager that nobody registers at, so that every page looks
 as it did on the JobManager. What changes something is not served. Source: Flink's HistoryServer.
+Held by: tests/entrypoint/test_cluster_over_rest.py
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import sys
 from collections.abc import Sequence
 
 from engine.clock import SystemClock
+from engine.closing import close_all_async
 from engine.config.options import (
     HISTORY_ADDRESS,
     HISTORY_PORT,
@@ -36,7 +38,7 @@ from engine.graph.job_graph import JobGraph
 from engine.insight.log_folder import LogFolder
 from engine.jobmaster.job_journal import Journal
 from engine.jobmaster.job_master import JobMaster
-from engine.resourcemanager.resource_manager import RESOURCE_MANAGER_ADDRESS, ResourceManager
+from engine.resourcemanager.resource_manager import RESOURCE_MANAGER_ADDRESS, ResourceManager, ResourceManagerSettings
 from engine.rest.routes import rest_routes
 from engine.rest.services import RestServices
 from engine.rpc.local_gateway import LocalRpcService
@@ -63,7 +65,9 @@ class HistoryServer:
         )
         rpc = LocalRpcService()
         self._dispatcher = Dispatcher(rpc, _EPOCH, _no_job, context.on_fatal, JobKeeper(self._store))
-        self._resource_manager = ResourceManager(rpc, _EPOCH, _HEARTBEAT_S, 2 * _HEARTBEAT_S, clock, context.on_fatal)
+        self._resource_manager = ResourceManager(
+            rpc, _EPOCH, ResourceManagerSettings(_HEARTBEAT_S, 2 * _HEARTBEAT_S), clock, context.on_fatal
+        )
         for endpoint in (self._dispatcher, self._resource_manager):
             rpc.start(endpoint)
         host = configuration.get(HISTORY_ADDRESS)
@@ -97,9 +101,7 @@ class HistoryServer:
     async def stop(self, reason: str) -> None:
         """Stop serving."""
         _log.info("the history server ends: %s", reason)
-        await self._server.stop()
-        await self._dispatcher.stop()
-        await self._resource_manager.stop()
+        await close_all_async([self._server.stop, self._dispatcher.stop, self._resource_manager.stop])
 
 
 def _no_job(job_graph: JobGraph, journal: Journal, taken: TakenJob | None, order: int) -> JobMaster:

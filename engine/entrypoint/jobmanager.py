@@ -5,6 +5,7 @@
     stop    jobs that nobody can go on with are cancelled; components (others are suspended), leader services, servers
 
 It loads neither pyarrow nor any user's code. Source: Flink's ClusterEntrypoint.
+Held by: tests/entrypoint/test_daemons.py
 """
 
 from __future__ import annotations
@@ -38,9 +39,10 @@ from engine.config.options import (
 )
 from engine.dispatcher.dispatcher import DISPATCHER_ADDRESS
 from engine.dispatcher.file_handles import FileHandles
+from engine.dispatcher.leading_components import LeadingComponents
 from engine.entrypoint.daemon import DaemonContext, build_parser, run_daemon
 from engine.entrypoint.leader_endpoint import LeaderEndpoint
-from engine.entrypoint.leading_components import LeadingComponents
+from engine.entrypoint.leading_stores import leading_settings, leading_stores
 from engine.entrypoint.servers import ProcessServer, load_credentials, load_readers
 from engine.entrypoint.standalone_epoch import next_epoch
 from engine.entrypoint.storage_places import storage_places
@@ -53,11 +55,15 @@ from engine.rest.forwarding import forwarded
 from engine.rest.routes import rest_routes
 from engine.rest.services import RestServices
 from engine.rpc.gateway import Gateway
+from engine.rpc.leadership import Leadership
 from ha.information import LeaderInformation
 from ha.interfaces import LeaderElection, LeaderRetrieval
 from ha.services import create_ha_services
 
 _log = logging.getLogger("engine.entrypoint.jobmanager")  # not __main__
+
+#: seconds that jobs have to be cancelled in when the process stops; the daemon's stop has 10
+CANCEL_S = 5.0
 
 
 class JobManager:
@@ -154,8 +160,10 @@ class JobManager:
         )
 
     async def _cancel_lost_jobs(self) -> None:
-        if self._components is not None:
-            await self._components.cancel_lost_jobs()
+        """Cancel the jobs that nobody goes on with, so that no staging of theirs stays."""
+        dispatcher = None if self._components is None else self._components.dispatcher
+        if dispatcher is not None and not self._storage.is_durable:
+            await dispatcher.cancel_all(CANCEL_S)
 
     async def _end_leaderships(self) -> None:
         """Stop the leading components."""
@@ -201,20 +209,22 @@ class JobManager:
         election = self._election
         if election is None or not election.has_leadership(epoch):
             return
-        components = LeadingComponents(
+        leadership = Leadership(
             self._rpc,
             epoch,
-            self._configuration,
-            self._storage,
-            self._handles,
             self._clock,
             self._blocking_work,
             lambda: election.has_leadership(epoch),
             self._context.on_fatal,
-            self._blobs,
+        )
+        components = LeadingComponents(
+            leadership,
+            leading_settings(self._configuration, self._rpc),
+            leading_stores(self._configuration, self._storage, self._handles, leadership, self._blobs),
         )
         try:
-            await components.start()
+            dispatcher = await components.start()
+            dispatcher.spawn(self._blobs.sweep(lambda: dispatcher.running_job_ids), "blobs of no job")
             self._components = components
             self._leader.leader = LeaderInformation(epoch, session, self._server.address)
             election.confirm(self._leader.leader)

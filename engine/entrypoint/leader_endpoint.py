@@ -3,6 +3,8 @@
 Without a quorum this is how a TaskManager finds the leader and its epoch: the JobManager at the configured address is
 asked (``StandaloneLeaderFinder``). It answers calls of any epoch, since who asks does not know one yet. With a quorum
 the TaskManager watches that itself (``ElectedLeaderFinder``).
+
+Held by: tests/entrypoint/test_high_availability.py
 """
 
 from __future__ import annotations

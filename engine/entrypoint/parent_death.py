@@ -1,4 +1,7 @@
-"""A process that ends with the one that started it, however that ends: Linux's PR_SET_PDEATHSIG."""
+"""A process that ends with the one that started it, however that ends: Linux's PR_SET_PDEATHSIG.
+
+Held by: tests/entrypoint/test_supervisor.py
+"""
 
 from __future__ import annotations
 

@@ -4,6 +4,8 @@ home    the root of a checkout, $DREY_HOME, or ~/.local/state/drey         the w
 conf    $DREY_CONF_DIR or the folder of ``engine.config.home``             config.yaml, masters, workers, cluster.secret
 log     $DREY_LOG_DIR  or <home>/log       flink-<user>-<daemon>-<number>-<host>.{log,out}, jobs/<job id>/
 pid     $DREY_PID_DIR  or a folder of the user's own        flink-<user>-<daemon>.pid
+
+Held by: tests/entrypoint/test_storage_places.py
 """
 
 from __future__ import annotations

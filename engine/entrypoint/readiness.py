@@ -6,6 +6,8 @@
 
 The script that starts a daemon passes the writing end as ``--ready-fd``; without one nothing is told. The end of the
 pipe without ``ready`` is the end of the process.
+
+Held by: tests/entrypoint/test_daemon.py
 """
 
 from __future__ import annotations

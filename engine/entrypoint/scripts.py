@@ -11,6 +11,7 @@ which may come before the JobManager's; it is one of a cluster's start.
 Loads neither the engine nor an event loop: what takes time is the daemons' start, and they start side by side.
 
 Source: jobmanager.sh, taskmanager.sh, start-cluster.sh, stop-cluster.sh of Flink.
+Held by: tests/integration/test_scripts.py
 """
 
 from __future__ import annotations

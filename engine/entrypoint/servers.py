@@ -1,6 +1,8 @@
 """ProcessServer: the HTTP server of a process and the message service on it; the secret they need.
 
 server = ProcessServer(...) ─► server.http.add_routes(...) ─► await start() ─► address ... await stop()
+
+Held by: tests/entrypoint/test_every_route.py
 """
 
 from __future__ import annotations

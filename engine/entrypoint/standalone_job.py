@@ -7,6 +7,7 @@ A JobManager loads no user code, so the script runs in a process beside it; both
 SIGTERM cancels the job.
 
 Source: Flink's application mode (StandaloneApplicationClusterEntryPoint), whose JobManager runs the program itself.
+Held by: tests/entrypoint/test_daemons.py
 """
 
 from __future__ import annotations

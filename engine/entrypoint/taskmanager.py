@@ -4,6 +4,7 @@
     stop    tasks are cancelled, the ResourceManager hears that this TaskManager leaves, everything is given back
 
 Source: Flink's TaskManagerRunner.
+Held by: tests/entrypoint/test_daemons.py
 """
 
 from __future__ import annotations

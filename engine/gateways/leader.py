@@ -1,6 +1,6 @@
 """What a JobManager answers to those who do not know yet who leads. Calls of any epoch are answered.
 
-Held by: tests/entrypoint/test_leading_components.py
+Held by: tests/entrypoint/test_high_availability.py
 """
 
 from __future__ import annotations

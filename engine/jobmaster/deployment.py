@@ -10,6 +10,7 @@ A producer on the same TaskExecutor is LOCAL, on another one REMOTE with its dat
 pipelined region is deployed when it has all its slots, and what it reads was written by attempts that had theirs. Pure.
 
 Source: Flink's TaskDeploymentDescriptorFactory.
+Held by: tests/jobmaster/test_scheduler.py
 """
 
 from __future__ import annotations

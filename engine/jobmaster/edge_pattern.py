@@ -8,6 +8,7 @@
 Pointwise groups are contiguous, so neighbours stay neighbours, and differ in size by at most one. Pure.
 
 Source: Flink's VertexInputInfoComputationUtils and EdgeManagerBuildUtil.
+Held by: tests/jobmaster/test_execution_graph.py
 """
 
 from __future__ import annotations

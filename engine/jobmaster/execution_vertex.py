@@ -8,6 +8,7 @@ A partition is the place of one subtask's output in the graph; what an attempt r
 partition and the attempt together (ResultPartitionId), so that after a retry nobody reads the old one by mistake.
 
 Source: Flink's ExecutionVertex, Execution, IntermediateResultPartition.
+Held by: tests/jobmaster/test_execution_graph.py
 """
 
 from __future__ import annotations

@@ -4,6 +4,8 @@
 
 A task that fails tears others down with it: their inputs vanish, their buffers are closed. Their reports may come
 first. The root is the first failure that is not such a consequence.
+
+Held by: tests/client/test_failure_text.py
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ Ids, attempts, states, partitions and everything that ran stay: only subtasks of
 are replaced, and only partitions that nobody has begun get another number of subpartitions.
 
 Source: Flink's DefaultExecutionGraph, which initializes its vertices one by one instead.
+Held by: tests/jobmaster/test_graph_invariants.py
 """
 
 from __future__ import annotations

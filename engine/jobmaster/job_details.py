@@ -1,4 +1,7 @@
-"""Everything about a job for people who ask: its vertices, their attempts, edges and times (JobDetails). Pure."""
+"""Everything about a job for people who ask: its vertices, their attempts, edges and times (JobDetails). Pure.
+
+Held by: tests/dispatcher/test_cluster_components.py
+"""
 
 from __future__ import annotations
 

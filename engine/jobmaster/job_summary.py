@@ -1,4 +1,7 @@
-"""Counters of a job for people: while it runs (JobProgress) and at its end (VertexResult). Pure."""
+"""Counters of a job for people: while it runs (JobProgress) and at its end (VertexResult). Pure.
+
+Held by: tests/dispatcher/test_cluster_components.py
+"""
 
 from __future__ import annotations
 

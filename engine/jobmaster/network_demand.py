@@ -4,6 +4,7 @@ Each subtask has one pool for each of its data sets: two buffers for each subpar
 that is smaller makes a job slower, never fail. Pure.
 
 Source: Flink's NettyShuffleUtils.computeNetworkBuffersForAnnouncing.
+Held by: tests/minicluster/test_minicluster.py
 """
 
 from __future__ import annotations

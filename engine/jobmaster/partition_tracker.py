@@ -4,6 +4,7 @@ A BLOCKING partition can be read again and again; it is dropped when all of its 
 that failed or may still run keep it. PIPELINED partitions are dropped by their last reader, not here. Pure.
 
 Source: Flink's JobMasterPartitionTracker.
+Held by: tests/jobmaster/test_execution_graph.py
 """
 
 from __future__ import annotations

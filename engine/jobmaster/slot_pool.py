@@ -10,6 +10,7 @@ that no slot which was meant for a request of an earlier leader is taken for ano
 Pure bookkeeping. Invariant: an allocation is collected, in use or idle, never two of them.
 
 Source: Flink's SlotPool; requests for whole regions are ours.
+Held by: tests/jobmaster/test_slot_requests.py
 """
 
 from __future__ import annotations

@@ -8,8 +8,9 @@ One election stands for all components, as one latch does in a real JobManager. 
 
 from __future__ import annotations
 
+import asyncio
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Protocol
@@ -18,18 +19,15 @@ import msgspec
 
 from engine.clock import Clock
 from engine.closing import close_all_async
-from engine.dispatcher.dispatcher import DISPATCHER_ADDRESS, Dispatcher
-from engine.dispatcher.job_keeper import JobKeeper
+from engine.dispatcher.dispatcher import DISPATCHER_ADDRESS
 from engine.dispatcher.job_storage import StoredJobs
-from engine.dispatcher.job_store import JobStore
+from engine.dispatcher.leading_components import LeadingComponents, LeadingSettings, LeadingStores
 from engine.errors import EngineError
-from engine.graph.job_graph import JobGraph
 from engine.ids import ResourceId
-from engine.jobmaster.job_master import JobMaster
-from engine.jobmaster.job_master_settings import JobMasterSettings, job_turn
+from engine.jobmaster.job_master_settings import JobMasterSettings
 from engine.private_folder import scratch_folder
 from engine.process_folder import FolderPrefix, ProcessFolder, sweep
-from engine.resourcemanager.resource_manager import RESOURCE_MANAGER_ADDRESS, ResourceManager
+from engine.resourcemanager.resource_manager import RESOURCE_MANAGER_ADDRESS, ResourceManagerSettings
 from engine.rpc.gateway import Gateway, RpcService
 from engine.rpc.leadership import Leadership
 from engine.taskexecutor.task_executor import TaskExecutor, TaskExecutorSettings, TaskResources
@@ -108,8 +106,9 @@ class ClusterComponents:
         self._election = services.election()
         self._retrieval = services.retrieval()
         self._leader: LeaderInformation | None = None
-        self._dispatcher: Dispatcher | None = None
-        self._resource_manager: ResourceManager | None = None
+        self._components: LeadingComponents | None = None
+        #: makes the components lead
+        self._leading: asyncio.Task[None] | None = None
 
     @property
     def dispatcher(self) -> Gateway:
@@ -124,46 +123,54 @@ class ClusterComponents:
         self.task_executor.start()
         self._retrieval.start(self)
         self._election.start(self)
-        assert self._leader is not None, "the embedded election grants at once"
+        assert self._leading is not None, "the embedded election grants at once"
+        await self._leading
+        assert self._leader is not None, "who leads is told at once"
         await self.task_executor.connect(RESOURCE_MANAGER_ADDRESS, self._leader.epoch)
 
     async def stop(self) -> None:
         """Stop everything in reverse; every step runs, the first error is raised."""
-        steps: list[Callable[[], Awaitable[None] | None]] = []
-        for endpoint in (self._dispatcher, self.task_executor, self._resource_manager):
-            if endpoint is not None:
-                steps += (endpoint.stop, partial(self._rpc.stop, endpoint))
-        steps += (self._retrieval.close, self._election.close, self._blocking_work.shutdown, self._storage.close)
-        await close_all_async([*steps, self.resources.close])
+        components = self._components
+        await close_all_async(
+            [
+                *([components.stop_dispatcher] if components is not None else []),
+                self.task_executor.stop,
+                partial(self._rpc.stop, self.task_executor),
+                *([components.stop] if components is not None else []),
+                self._retrieval.close,
+                self._election.close,
+                self._blocking_work.shutdown,
+                self._storage.close,
+                self.resources.close,
+            ]
+        )
 
     # ---- LeaderContender, LeaderRetrievalListener ----
 
     def grant_leadership(self, epoch: int, session: uuid.UUID) -> None:
         """Start the leading components under the epoch and say where they are."""
+        self._leading = asyncio.get_running_loop().create_task(self._lead(epoch, session))
+
+    async def _lead(self, epoch: int, session: uuid.UUID) -> None:
         settings = self._settings
-        self._resource_manager = ResourceManager(
+        leadership = Leadership(
             self._rpc,
             epoch,
-            settings.heartbeat_interval_s,
-            settings.heartbeat_timeout_s,
             self._clock,
+            self._blocking_work,
+            lambda: self._election.has_leadership(epoch),
             self._on_fatal,
-            running_jobs_max=settings.running_jobs_max,
         )
-        jobs = StoredJobs(
-            self._storage.path, self._handles, epoch, lambda: self._election.has_leadership(epoch), is_durable=False
+        jobs = StoredJobs(self._storage.path, self._handles, epoch, leadership.is_leading, is_durable=False)
+        resource_manager = ResourceManagerSettings(
+            settings.heartbeat_interval_s, settings.heartbeat_timeout_s, running_jobs_max=settings.running_jobs_max
         )
-        jobs.open()
-        self._dispatcher = Dispatcher(
-            self._rpc,
-            epoch,
-            lambda job_graph, journal, taken, order: self._job_master(job_graph, epoch, jobs, order),
-            self._on_fatal,
-            JobKeeper(JobStore(), jobs, self._blocking_work),
+        self._components = LeadingComponents(
+            leadership,
+            LeadingSettings(settings.job_master, resource_manager),
+            LeadingStores(jobs, is_mended=False),
         )
-        self._rpc.start(self._resource_manager)
-        self._rpc.start(self._dispatcher)
-        self._resource_manager.start()
+        await self._components.start()
         self._election.confirm(LeaderInformation(epoch, session, DISPATCHER_ADDRESS))
 
     def revoke_leadership(self) -> None:
@@ -177,19 +184,3 @@ class ClusterComponents:
     def notify_leader(self, information: LeaderInformation | None) -> None:
         """Note who leads."""
         self._leader = information
-
-    def _job_master(self, job_graph: JobGraph, epoch: int, jobs: StoredJobs, order: int) -> JobMaster:
-        return JobMaster(
-            job_graph,
-            Leadership(
-                self._rpc,
-                epoch,
-                self._clock,
-                self._blocking_work,
-                lambda: self._election.has_leadership(epoch),
-                self._on_fatal,
-            ),
-            self._settings.job_master,
-            jobs.of(job_graph.job_id),
-            turn=job_turn(job_graph, order),
-        )

@@ -391,7 +391,11 @@ class MiniCluster:
             self._clock,
             self._component_failed,
         )
-        await components.start()
+        try:
+            await components.start()
+        except BaseException:
+            await components.stop()
+            raise
         return components
 
     def _process_resources(self, resource_id: ResourceId, slot_count: int) -> ClusterResources:

@@ -23,6 +23,8 @@ import socket
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 
+import msgspec
+
 from engine.clock import Clock
 from engine.errors import EngineError, ResourceError
 from engine.gateways.job_master import job_master_name
@@ -75,6 +77,17 @@ _RELEASE_TRIES = 5
 _CLOCK_NOTE_MS = 5_000
 
 
+class ResourceManagerSettings(msgspec.Struct, frozen=True):
+    """What a ResourceManager is configured with. Times in seconds."""
+
+    heartbeat_interval_s: float
+    heartbeat_timeout_s: float
+    #: whether slots are taken of as many TaskExecutors as possible
+    is_spread: bool = False
+    #: jobs that have slots at one time; 0: any number
+    running_jobs_max: int = 0
+
+
 class ResourceManager(RpcEndpoint):
     """Slots of the cluster, under one leader epoch."""
 
@@ -84,20 +97,16 @@ class ResourceManager(RpcEndpoint):
         self,
         rpc: RpcService,
         epoch: int,
-        heartbeat_interval_s: float,
-        heartbeat_timeout_s: float,
+        settings: ResourceManagerSettings,
         clock: Clock,
         on_fatal: Callable[[BaseException], None] | None = None,
         is_known_job: Callable[[JobId], bool] = lambda job_id: True,
         led_jobs: Callable[[], Iterable[JobId]] = tuple,
-        *,
-        is_spread: bool = False,
-        running_jobs_max: int = 0,
     ) -> None:
         super().__init__(RESOURCE_MANAGER_ADDRESS, LeaderFence(epoch), on_fatal)
         self._rpc = rpc
         self._epoch = epoch
-        self._slots = SlotManager(is_spread=is_spread, running_max=running_jobs_max)
+        self._slots = SlotManager(is_spread=settings.is_spread, running_max=settings.running_jobs_max)
         #: jobs that were told that there are too few slots for them
         self._short: frozenset[JobId] = frozenset()
         self._addresses: dict[ResourceId, str] = {}
@@ -114,7 +123,9 @@ class ResourceManager(RpcEndpoint):
         self._calls: Counter[ResourceId] = Counter()
         self._job_masters: dict[JobId, str] = {}
         self._ends = asyncio.Event()
-        self._heartbeats = HeartbeatMonitor[ResourceId](heartbeat_interval_s, heartbeat_timeout_s, clock)
+        self._heartbeats = HeartbeatMonitor[ResourceId](
+            settings.heartbeat_interval_s, settings.heartbeat_timeout_s, clock
+        )
 
     def start(self, recovered: Mapping[JobId, JobTurn] | None = None) -> None:
         """Begin to watch TaskExecutors; ``recovered`` jobs are served in their turn although they ask later."""

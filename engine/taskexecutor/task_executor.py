@@ -13,6 +13,7 @@ and reports wait. A JobMaster that stops sending heartbeats though its leader is
 after its predecessor's leader was replaced, is lost: its tasks are cancelled and its slots given back.
 
 Source: Flink's TaskExecutor.
+Held by: tests/taskexecutor/test_reattach.py
 """
 
 from __future__ import annotations

@@ -6,6 +6,8 @@
 
 A report is tried again until a JobMaster has it: the one that began the task, or the next leader's that goes on with
 it, to which the task's address is changed meanwhile. When the job is released here, nobody waits for reports.
+
+Held by: tests/minicluster/test_minicluster.py
 """
 
 from __future__ import annotations

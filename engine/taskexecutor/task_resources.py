@@ -10,6 +10,8 @@
 
 The process size is the number a person sets (half of the machine's memory by default); managed and network memory
 follow from it, or are set themselves (``engine.memory.process_memory``).
+
+Held by: tests/integration/test_way_of_a_task.py
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@
 
 Names are those of the JobMaster's ExecutionState: they travel as text. CANCELING is not a state here: a task that was
 told to end is what it was until its thread has ended. Pure. Source: Flink's Task and ExecutionState.
+Held by: tests/jobmaster/test_states.py
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ from engine.gateways.messages import (
 from engine.ids import JobId, ResourceId
 from engine.jobmaster.job_master import JobMaster
 from engine.jobmaster.job_master_settings import JobMasterSettings, job_turn
-from engine.resourcemanager.resource_manager import RESOURCE_MANAGER_ADDRESS, ResourceManager
+from engine.resourcemanager.resource_manager import RESOURCE_MANAGER_ADDRESS, ResourceManager, ResourceManagerSettings
 from engine.rpc.codec import MessageCodec
 from engine.rpc.errors import EndpointUnreachableError
 from engine.rpc.leadership import Leadership
@@ -74,7 +74,9 @@ class Cluster:
         self.storage = tempfile.TemporaryDirectory()
         fault = self.faults.append
         self.leadership = Leadership(self.rpc, EPOCH, self.clock, self.work, lambda: True, fault)
-        self.resource_manager = ResourceManager(self.rpc, EPOCH, heartbeat_s, 4 * heartbeat_s, self.clock, fault)
+        self.resource_manager = ResourceManager(
+            self.rpc, EPOCH, ResourceManagerSettings(heartbeat_s, 4 * heartbeat_s), self.clock, fault
+        )
         self.dispatcher = Dispatcher(self.rpc, EPOCH, self._job_master, fault)
         self.resources = [FakeResources() for _ in slots]
         self.task_executors = [

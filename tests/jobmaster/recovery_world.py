@@ -14,7 +14,7 @@ from engine.jobmaster.job_facts import RecoveredJob
 from engine.jobmaster.job_master import JobMaster
 from engine.jobmaster.job_master_settings import JobMasterSettings
 from engine.jobmaster.restart_strategy import FixedDelayRestart
-from engine.resourcemanager.resource_manager import RESOURCE_MANAGER_ADDRESS, ResourceManager
+from engine.resourcemanager.resource_manager import RESOURCE_MANAGER_ADDRESS, ResourceManager, ResourceManagerSettings
 from engine.rpc.leadership import Leadership
 from engine.rpc.local_gateway import LocalRpcService
 from tests.jobmaster.folder_storage import FolderStorage
@@ -195,7 +195,7 @@ class SimWorld:
         for executor in self.executors:
             executor.check_epoch(self.epoch)
         epoch, fault = self.epoch, self.faults.append
-        self.resource_manager = ResourceManager(self.rpc, epoch, 5.0, 20.0, self.clock, fault)
+        self.resource_manager = ResourceManager(self.rpc, epoch, ResourceManagerSettings(5.0, 20.0), self.clock, fault)
         settings = JobMasterSettings(
             1e6,
             5.0,

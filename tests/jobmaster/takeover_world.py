@@ -15,7 +15,7 @@ from engine.jobmaster.job_facts import RecoveredJob
 from engine.jobmaster.job_master import JobMaster
 from engine.jobmaster.job_master_settings import JobMasterSettings
 from engine.jobmaster.restart_strategy import FixedDelayRestart
-from engine.resourcemanager.resource_manager import RESOURCE_MANAGER_ADDRESS, ResourceManager
+from engine.resourcemanager.resource_manager import RESOURCE_MANAGER_ADDRESS, ResourceManager, ResourceManagerSettings
 from engine.rpc.codec import MessageCodec
 from engine.rpc.leadership import Leadership
 from engine.rpc.local_gateway import LocalRpcService
@@ -126,7 +126,7 @@ class World:
         self.epoch += 1
         epoch, fault = self.epoch, self.faults.append
         self.resource_manager = ResourceManager(
-            self.rpc, epoch, self.heartbeat_s, 20 * self.heartbeat_s, self.clock, fault
+            self.rpc, epoch, ResourceManagerSettings(self.heartbeat_s, 20 * self.heartbeat_s), self.clock, fault
         )
         settings = JobMasterSettings(
             10.0,

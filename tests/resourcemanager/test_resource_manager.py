@@ -27,7 +27,7 @@ from engine.gateways.messages import (
 )
 from engine.ids import JobId, ResourceId
 from engine.resourcemanager import resource_manager
-from engine.resourcemanager.resource_manager import ResourceManager
+from engine.resourcemanager.resource_manager import ResourceManager, ResourceManagerSettings
 from engine.rpc.errors import AccessDeniedError, EndpointUnreachableError, RemoteCallError, RpcTimeoutError
 from engine.rpc.request import ACKNOWLEDGE
 
@@ -62,7 +62,12 @@ def run(scenario, heartbeat_s=0.01, led_jobs=()):
         fatal: list[BaseException] = []
         peers = Peers()
         manager = ResourceManager(
-            peers, 1, heartbeat_s, 2 * WAIT_S, SystemClock(), fatal.append, led_jobs=lambda: led_jobs
+            peers,
+            1,
+            ResourceManagerSettings(heartbeat_s, 2 * WAIT_S),
+            SystemClock(),
+            fatal.append,
+            led_jobs=lambda: led_jobs,
         )
         manager.start()
         try:

@@ -28,7 +28,7 @@ from engine.ids import (
     ResourceId,
     ResultPartitionId,
 )
-from engine.resourcemanager.resource_manager import ResourceManager
+from engine.resourcemanager.resource_manager import ResourceManager, ResourceManagerSettings
 from engine.rpc.codec import MessageCodec
 from engine.rpc.endpoint import RpcEndpoint
 from engine.rpc.fencing import LeaderFence
@@ -164,7 +164,12 @@ class House:
         await self.abdicate()
         self.known_jobs = set(job_ids)
         manager = ResourceManager(
-            self.rpc, epoch, 10.0, 50.0, SystemClock(), self.failures.append, lambda job_id: job_id in self.known_jobs
+            self.rpc,
+            epoch,
+            ResourceManagerSettings(10.0, 50.0),
+            SystemClock(),
+            self.failures.append,
+            lambda job_id: job_id in self.known_jobs,
         )
         masters = [JobMaster(job_id, epoch) for job_id in job_ids]
         self.leader = (manager, *masters)

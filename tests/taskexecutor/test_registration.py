@@ -9,7 +9,7 @@ from engine.clock import SystemClock
 from engine.errors import ResourceError
 from engine.gateways.messages import MESSAGE_TYPES, RequestSlotOverview
 from engine.ids import ResourceId
-from engine.resourcemanager.resource_manager import ResourceManager
+from engine.resourcemanager.resource_manager import ResourceManager, ResourceManagerSettings
 from engine.rpc.codec import MessageCodec
 from engine.rpc.local_gateway import LocalRpcService
 from engine.taskexecutor.registration import Leader, Registration, RegistrationError, RegistrationSettings
@@ -50,7 +50,9 @@ class Cluster:
         return self
 
     def start_resource_manager(self, epoch, interval_s=10.0):
-        manager = ResourceManager(self.rpc, epoch, interval_s, 5 * interval_s, SystemClock(), self.failures.append)
+        manager = ResourceManager(
+            self.rpc, epoch, ResourceManagerSettings(interval_s, 5 * interval_s), SystemClock(), self.failures.append
+        )
         self.rpc.start(manager)
         manager.start()
         self.finder.epoch = epoch

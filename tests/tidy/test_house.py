@@ -18,8 +18,6 @@ LONG_FILES: dict[str, str] = {}
 #: (read_csv is what users call: a format has as many options as files have manners, and all go by name)
 LONG_SIGNATURES = {
     "engine/api/environment.py": {"read_csv": 10},
-    "engine/entrypoint/leading_components.py": {"__init__": 10},
-    "engine/resourcemanager/resource_manager.py": {"__init__": 10},
 }
 #: the same of Cython, where ruff does not look
 LONG_NATIVE_SIGNATURES = {"engine/records/column_writer.pyx": {"_write_bytes": 9}}

@@ -10,29 +10,24 @@ from engine.blob.blob_store import BlobStore
 from engine.clock import SystemClock
 from engine.config.loader import configuration_from_texts
 from engine.dispatcher.dispatcher import DISPATCHER_ADDRESS, Dispatcher
-from engine.entrypoint.leading_components import LeadingComponents
+from engine.dispatcher.leading_components import LeadingComponents
+from engine.entrypoint.leading_stores import leading_settings, leading_stores
 from engine.entrypoint.storage_places import StoragePlaces
 from engine.gateways.messages import MESSAGE_TYPES
 from engine.resourcemanager.resource_manager import RESOURCE_MANAGER_ADDRESS
 from engine.rpc.codec import MessageCodec
+from engine.rpc.leadership import Leadership
 from engine.rpc.local_gateway import LocalRpcService
 from ha.services import create_ha_services
 
 
 def leading(tmp_path, rpc, blocking_work):
     services = create_ha_services("embedded")
-    return LeadingComponents(
-        rpc,
-        1,
-        configuration_from_texts({}),
-        StoragePlaces(tmp_path / "own", tmp_path / "history", is_durable=False),
-        services.state_store(),
-        SystemClock(),
-        blocking_work,
-        lambda: True,
-        lambda error: None,
-        BlobServer(BlobStore(tmp_path / "blobs"), 1000),
-    )
+    configuration, places = configuration_from_texts({}), StoragePlaces(tmp_path / "own", tmp_path / "history", False)
+    leadership = Leadership(rpc, 1, SystemClock(), blocking_work, lambda: True, lambda error: None)
+    blobs = BlobServer(BlobStore(tmp_path / "blobs"), 1000)
+    stores = leading_stores(configuration, places, services.state_store(), leadership, blobs)
+    return LeadingComponents(leadership, leading_settings(configuration, rpc), stores)
 
 
 def test_all_stop_and_nobody_is_reached_any_more_when_the_first_cannot_stop(tmp_path, monkeypatch):

@@ -1,0 +1,81 @@
+"""What a JobManager's configuration says of the components that it runs while it leads, and where they keep jobs.
+
+    leading_settings(configuration, rpc) │ leading_stores(configuration, places, jobs, blobs) ─► ``LeadingComponents``
+
+Held by: tests/dispatcher/test_leading_components.py
+"""
+
+from __future__ import annotations
+
+import logging
+from functools import partial
+from pathlib import Path
+
+from engine.blob.blob_server import BlobServer
+from engine.clock import Clock
+from engine.config.loader import Configuration
+from engine.config.options import (
+    HA_TYPE,
+    HEARTBEAT_INTERVAL,
+    HEARTBEAT_TIMEOUT,
+    JOB_STORE_CACHE,
+    JOB_STORE_CAPACITY,
+    JOB_STORE_EXPIRATION,
+    LOAD_BALANCE_MODE,
+    RUNNING_JOBS_MAX,
+)
+from engine.dispatcher.job_archive import JobArchive
+from engine.dispatcher.job_storage import StoredJobs
+from engine.dispatcher.job_store import JobStore
+from engine.dispatcher.leading_components import LeadingSettings, LeadingStores
+from engine.entrypoint.storage_places import StoragePlaces
+from engine.jobmaster.job_master_settings import job_master_settings
+from engine.resourcemanager.resource_manager import RESOURCE_MANAGER_ADDRESS, ResourceManagerSettings
+from engine.rpc.gateway import RpcService
+from engine.rpc.leadership import Leadership
+from ha.interfaces import StateHandleStore
+
+_log = logging.getLogger(__name__)
+
+#: a leader whose storage cannot be opened gives up after so many tries, some three seconds
+STORAGE_TRIES = 5
+
+
+def job_store(configuration: Configuration, folder: Path, clock: Clock) -> JobStore:
+    """Return the ended jobs that lie in ``folder``; in memory where that cannot be."""
+    capacity, expiration_ms = configuration.get(JOB_STORE_CAPACITY), configuration.get(JOB_STORE_EXPIRATION)
+    try:
+        return JobStore(capacity, JobArchive(folder), configuration.get(JOB_STORE_CACHE), expiration_ms, clock)
+    except OSError as error:
+        _log.warning("ended jobs will be forgotten with this process: %s: %s", folder, error)
+        return JobStore(capacity, expiration_ms=expiration_ms, clock=clock)
+
+
+def leading_settings(configuration: Configuration, rpc: RpcService) -> LeadingSettings:
+    """Return the settings of the components that lead in a JobManager."""
+    return LeadingSettings(
+        job_master_settings(configuration, rpc.address_of(RESOURCE_MANAGER_ADDRESS), "exponential-delay"),
+        ResourceManagerSettings(
+            configuration.get(HEARTBEAT_INTERVAL) / 1000,
+            configuration.get(HEARTBEAT_TIMEOUT) / 1000,
+            is_spread=configuration.get(LOAD_BALANCE_MODE) == "SLOTS",
+            running_jobs_max=configuration.get(RUNNING_JOBS_MAX),
+        ),
+    )
+
+
+def leading_stores(
+    configuration: Configuration,
+    places: StoragePlaces,
+    handles: StateHandleStore,
+    leadership: Leadership,
+    blobs: BlobServer,
+) -> LeadingStores:
+    """Return where the components of a leadership keep jobs."""
+    return LeadingStores(
+        StoredJobs(places.folder, handles, leadership.epoch, leadership.is_leading, places.is_durable),
+        partial(job_store, configuration, places.history, leadership.clock),
+        blobs.remove_job,
+        # Where another one may lead, it may have the folder that this one lacks.
+        STORAGE_TRIES if configuration.get(HA_TYPE) == "ZOOKEEPER" else None,
+    )

@@ -3,9 +3,9 @@
     computed_statistics(spec, expression, row_count) -> ColumnStatistics | None
 
 A join by ``upper(code)`` or by a CASE has heavy keys that no statistics of columns show. The sample is that of its
-source: column chunks from all of a Parquet file (``parquet_keys``), blocks from all of a CSV file, batches of Arrow
-data. None: nothing can be known, be it that the columns are too wide or that a value makes the expression fail, of
-which the job will tell.
+source: column chunks from all of a Parquet file (``parquet.key_sample``), blocks from all of a CSV file, batches of
+Arrow data. None: nothing can be known, be it that the columns are too wide or that a value makes the expression fail,
+of which the job will tell.
 
 Held by: tests/api/test_computed_key_samples.py
 """

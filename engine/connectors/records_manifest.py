@@ -8,7 +8,7 @@
      "columns": {"RIC": {"min": "A", "max": "Z", "null_count": 0, "distinct_estimate": 12.0,
                          "heavy_keys": [["A", 0.25]]}}}
 
-A folder without a manifest is not a data set: its writer did not finish. Who reads one checks that every file is there
+A folder without a manifest is not a data set: its writer did not finish. A reader checks that every file is there
 with its size and its footer. No Arrow here: Spark's side writes the same.
 
 Held by: tests/connectors/test_records_writer.py
@@ -82,7 +82,7 @@ class RecordsManifest(msgspec.Struct, frozen=True):
     row_count: int
     size_bytes: int
     columns: dict[str, RecordsColumn] = {}
-    #: who wrote it, and how many rows it set aside because they were bad
+    #: what wrote it, and how many rows it set aside because they were bad
     producer: str = ""
     bad_rows: int = 0
     format: str = FORMAT

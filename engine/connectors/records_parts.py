@@ -12,7 +12,7 @@
 A subtask that writes several parts tells of columns with the last one only (``hand_on``): registers are 4 KiB of each
 column, and reports and journals hold them until the job ends.
 
-The same parts give the same bytes: whoever publishes a decision again writes the same manifest.
+The same parts give the same bytes: publishing a decision again writes the same manifest.
 
 Source: Ertl, New cardinality estimation algorithms for HyperLogLog sketches (2017).
 Held by: tests/connectors/test_records_writer.py
@@ -50,7 +50,7 @@ class PartColumn(msgspec.Struct, frozen=True):
 
     min: Value = None
     max: Value = None
-    #: False: there are values, and nobody knows their bounds
+    #: False: there are values, and their bounds are not known
     has_bounds: bool = True
     #: bounds are texts of decimal numbers
     is_decimal: bool = False

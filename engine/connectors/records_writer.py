@@ -6,7 +6,7 @@ batch ─► ParquetWriter                                bytes; its footer: bou
 
 finish() ─► (rows, bytes, PartStatistics as JSON)     the manifest is made of all parts' (``records_parts``)
 
-``written_parts`` says the same of parts that somebody else has written: it reads their footers, and each value of the
+``written_parts`` says the same of parts that another program has written: it reads their footers, and each value of the
 columns that can be keys.
 """
 

@@ -52,7 +52,7 @@ def _statistics(paths: Sequence[str]) -> SourceStatistics:
     total = sum(sizes)
     is_whole = total <= _WHOLE_BYTES
     blocks = [Path(path).read_bytes() for path in paths] if is_whole else _spread_blocks(paths, sizes)
-    # A sample that is not UTF-8 says nothing; who reads the line says where it is.
+    # A sample that is not UTF-8 says nothing; the reader of the line says where it is.
     lines = [lines_of(block) for block in blocks if block and _is_text(block)]
     rows = sum(len(one) for one in lines)
     sampled_bytes = sum(len(block) for block in blocks)

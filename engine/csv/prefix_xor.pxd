@@ -3,7 +3,7 @@
 #     quotes    . 1 . . 1 . . 1        lowest bit first
 #     inside    . 1 1 1 . . . 1        each bit the xor of all quotes up to it
 #
-# For who says which bytes of a block lie inside quotes (quote_mask, field_index).
+# For the masks that say which bytes of a block lie inside quotes (quote_mask, field_index).
 #
 # Source: Langdale and Lemire, "Parsing gigabytes of JSON per second" (2019), there by a carry-less multiplication.
 

@@ -4,7 +4,7 @@
 #     inside    prefix xor of quotes: 1 from an opening quote up to before its closing one
 #     openings  quotes & inside; each must follow a field's begin or, as the second of two, another quote
 #
-# That rule is what makes parity equal to the state machine of csv_scan: a quote that opens anywhere else is an ordinary
+# That rule is what makes parity equal to the state machine of scan.pyx: a quote that opens anywhere else is an ordinary
 # character, parity is wrong from there on, and the block is left to the state machine. By induction over blocks a quote
 # before an opening one is always a closing one.
 #

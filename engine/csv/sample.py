@@ -1,6 +1,6 @@
 """A look into CSV files when the plan is built: its begin, and what it holds, from a few blocks of records.
 
-The head of the first file that is not empty gives names and inferred types (``csv_inference``); blocks spread evenly
+The head of the first file that is not empty gives names and inferred types (``inference``); blocks spread evenly
 over all bytes give the statistics, since sorted files look different at their ends. A block from the middle begins
 after the first line end in it; should that lie inside quotes, the block does not parse and is left out.
 

@@ -6,7 +6,7 @@ With a schema and no header, columns are the schema's, by position. With both, t
 the schema is; columns of the file that the schema does not name are not read. Without a schema types are inferred
 from a sample, and the origin of the statistics says so (explain prints it).
 
-The splits are provisional: ``csv_splits.exact_splits`` moves them to record boundaries before the job runs.
+The splits are provisional: ``splits.exact_splits`` moves them to record boundaries before the job runs.
 """
 
 from __future__ import annotations

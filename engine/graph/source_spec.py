@@ -44,7 +44,7 @@ class CsvSource(msgspec.Struct, frozen=True, tag="csv"):
     encoding: str = ""
     #: where malformed records that are skipped are written, "": nowhere; absolute
     bad_rows_path: str = ""
-    #: whether the rows are the malformed records (``csv_rejects``)
+    #: whether the rows are the malformed records (``csv.rejects``)
     is_rejects: bool = False
 
 

@@ -4,7 +4,7 @@
     file, footer = open_shared(path, buffer_bytes, columns)      keep the footer as long as the file is open
 
 A footer of a hundred row groups and twenty columns takes 1.6 MB decoded and 7 ms to decode. It is shared while
-anybody holds it; a file that has changed since is another one.
+a reader holds it; a file that has changed since is another one.
 
 Texts that are numbers of a small dictionary in all row groups are read as such (``coded_columns``): Arrow takes ten
 times as long to write them out one by one, and ``text_gather`` half of that.

@@ -1,4 +1,4 @@
-"""What the headers of a Parquet column's pages say of sizes, looked at before anybody allocates what they say.
+"""What the headers of a Parquet column's pages say of sizes, looked at before memory is taken for it.
 
     page_sizes(descriptor, position, end, value_count, size_max, expansion) ──► PageSizes
 

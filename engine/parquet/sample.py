@@ -3,8 +3,8 @@
     parquet_source(...) ─► footers: rows, nulls, minima, maxima, of every column
     with_sample(spec, statistics, schema, columns) ─► widths, distinct values and heavy keys of these columns, too
 
-To have rows of a column its first page is opened whole, so columns that nobody reads are left alone. What was found is
-remembered for as long as the files stay as they are: a plan is explained and then run.
+To have rows of a column its first page is opened whole, so columns that the plan does not read are left alone. What
+was found is remembered for as long as the files stay as they are: a plan is explained and then run.
 
 Limits: of a file that is sorted the sample shows the begin of row groups; keys of joins are sampled better
 (``key_sample``). Columns of very wide values are not sampled.

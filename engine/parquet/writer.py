@@ -5,7 +5,7 @@ much memory a sink holds. Where many are open, or Arrow's share is small, it is 
 column whose values hardly repeat in the first batch gets no dictionary: building one only to give it up costs a fifth
 of the time of writing.
 
-Arrow keeps 860 bytes of each column of a row group until the file ends, and whoever reads the file has as much of it.
+Arrow keeps 860 bytes of each column of a row group until the file ends, and a reader of the file has as much of it.
 So a file of many is full after CHUNKS_MAX, however large the data, and another one goes on.
 
 What the first batch decides holds for all row groups of a writer. Where very wide values come later, that writer ends

@@ -5,6 +5,8 @@ join_type       what each join type returns, as a truth table
 pair_condition  what a pair must fulfil beside equal keys
 replicated_keys heavy keys whose rows are copies in every subtask
 hash_join       HashJoin: the hybrid hash join, the room's entrance
+join_phase      its phases, which follows which, and which call is for which
+batch_prober    looks the rows of a probe batch up in what is in memory
 join_roles      what depends on which side is built: sides, table, output, condition
 build_input     build rows on their way in: null keys, alike rows, partitions
 recent_rows     rows that came before, left out where one of each key is enough

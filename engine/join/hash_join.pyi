@@ -5,6 +5,7 @@ import pyarrow as pa
 from typing_extensions import Buffer
 
 from engine.iomanager.spill_space import SpillSpace
+from engine.join.join_phase import JoinPhase
 from engine.join.join_spec import JoinSpec
 from engine.memory.page_pool import PagePool
 from engine.memory.value_stores import ValueOwner
@@ -31,11 +32,15 @@ class HashJoin:
     block_pass_count: int
     level_max: int
     reversed_count: int
-    probe_rows_spilled: int
-    probe_rows_filtered: int
     def __new__(
         cls, spec: JoinSpec, pool: PagePool, space: SpillSpace, value_owner: ValueOwner | None = None
     ) -> Self: ...
+    @property
+    def phase(self) -> JoinPhase: ...
+    @property
+    def probe_rows_spilled(self) -> int: ...
+    @property
+    def probe_rows_filtered(self) -> int: ...
     @property
     def table_kind(self) -> str: ...
     @property

@@ -6,6 +6,10 @@
     for batch in join.finish_probe(): ...      what was spilled
     join.close()
 
+    BUILDING ─finish_build─► PROBING ─finish_probe─► NEXT_PAIR ◄─┬─► REPARTITIONING        (``join_phase``)
+                                                        │        └─► BLOCK_WISE
+                                                        └─► DONE ─close─► CLOSED
+
     build rows ─► partitions (pages) ──full: the largest──► build file ┐
                      │ finish_build                                    ├─► pair ─► scattered again with a fresh hash
                      ▼                                                 │           (levels 1..3), or block-wise: a part
@@ -32,35 +36,36 @@ al., "Hash joins and hash teams in SQL Server"; the block-wise end is ours.
 """
 
 cimport cython
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uintptr_t
-from libc.string cimport memset
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 
-import pyarrow as pa
-
-from engine.join.build_table cimport TABLE_DICTIONARY, BuildTable, is_unique
+from engine.join.batch_prober cimport BatchProber
 from engine.join.build_blocks cimport BuildBlocks
 from engine.join.build_input cimport BuildInput
 from engine.join.hash_partition cimport HashPartition
 from engine.join.join_roles cimport JoinRoles
 from engine.join.join_side cimport JoinSide
 from engine.join.key_part cimport KeyPart
-from engine.join.match_output cimport index_array
-from engine.join.matched_rows cimport MatchedRows, recall_matches
+from engine.join.matched_rows cimport MatchedRows
 from engine.join.partition_set cimport CHUNK_ROWS, PartitionSet
-from engine.join.probe_matches cimport OUTPUT_BYTES, OUTPUT_ROWS, WHOLE_BATCH_BYTES, ProbeMatches
+from engine.join.probe_matches cimport OUTPUT_BYTES
 from engine.join.recent_rows cimport RecentRows
 from engine.join.row_stream cimport RowStream
 from engine.join.unmatched_rows cimport unmatched_rows
 from engine.memory.page_pool cimport PagePool
 from engine.records.arrow_batch cimport ArrowBatch
-from engine.records.hashing cimport partition_of_hash
-from engine.records.outside_keys cimport raise_failed_comparison
 
 from engine.errors import MemoryBudgetError
+from engine.join.join_phase import JoinPhase, advanced, refusal
 from engine.join.spilled_pair import PAGES_MIN, Strategy, first_fan_out, next_fan_out
-from engine.records.arrow_functions import pc
 from engine.records.whole_rows import rows_outside
 
+cdef object BUILDING = JoinPhase.BUILDING
+cdef object PROBING = JoinPhase.PROBING
+cdef object NEXT_PAIR = JoinPhase.NEXT_PAIR
+cdef object REPARTITIONING = JoinPhase.REPARTITIONING
+cdef object BLOCK_WISE = JoinPhase.BLOCK_WISE
+cdef object DONE = JoinPhase.DONE
+cdef object CLOSED = JoinPhase.CLOSED
 
 #: by TableKind
 cdef tuple TABLE_NAMES = ("tagged", "dense", "dictionary")
@@ -87,20 +92,24 @@ cdef class HashJoin:
         left = JoinSide(spec.left, value_owner or space)
         right = JoinSide(spec.right, value_owner or space)
         self.spec = spec
+        self._phase = BUILDING
         self._roles = JoinRoles(spec, left, right, spec.build_is_left, pool)
+        self._prober = BatchProber(spec, self._roles)
         self._null_aware = spec.null_aware
-        self._has_copies = spec.replicated is not None
+        self._right_is_probe = spec.build_is_left
         self.pool = pool
         self._space = space
         self._row_limit = -1 if spec.row_limit is None else spec.row_limit
-        self._matches = ProbeMatches()
-        if spec.condition is not None:
-            self._matches.reserve_candidates()
-        self._level = self._new_level(first_fan_out(pool.page_limit), 0)
+        self._begin_level(first_fan_out(pool.page_limit), 0)
         self._level.fill_early(self._roles.tables)
         self._input = BuildInput(self._roles.build, self._roles.emits.unmatched_build, self._level, self._recent_rows())
-        if self._row_limit < 0 and not self._has_copies and self._roles.may_be_dictionary():
+        if self._row_limit < 0 and spec.replicated is None and self._roles.may_be_dictionary():
             self._input.fill_dictionary(self._roles.tables)
+
+    @property
+    def phase(self):
+        """The JoinPhase that it is in."""
+        return self._phase
 
     @property
     def build_rows(self):
@@ -119,6 +128,16 @@ cdef class HashJoin:
         return self._roles.tables.table.distinct_rows(&rows)
 
     @property
+    def probe_rows_spilled(self):
+        """Probe rows written to files, on all levels."""
+        return self._prober.rows_spilled
+
+    @property
+    def probe_rows_filtered(self):
+        """Probe rows of spilled partitions that a Bloom filter has answered instead."""
+        return self._prober.rows_filtered
+
+    @property
     def spilled_bytes(self):
         """Bytes written to the join's spill space so far."""
         return self._space.spilled_bytes
@@ -127,194 +146,96 @@ cdef class HashJoin:
 
     def add_build_batch(self, batch):
         """Add an Arrow batch of the build side, of any number of rows."""
+        self._expect(BUILDING, "add_build_batch()")
         self._input.add_batch(ArrowBatch.open(batch))
 
     def add_build_pages(self, pages):
         """Add the rows of some pages: of each (fields segment and size) the first bytes of its segment."""
         cdef int64_t count = 0
+        self._expect(BUILDING, "add_build_pages()")
         for page in pages:
             count = self._input.collect(memoryview(page.segment)[:page.size], count)
         self._input.add_collected(count)
 
     def add_build_rows(self, buffer):
         """Add contiguous rows of any size, such as one larger than a page; their wide values go outside."""
+        self._expect(BUILDING, "add_build_rows()")
         moved = rows_outside(self._roles.build.codec, buffer)
         self._input.add_collected(self._input.collect(buffer if moved is None else moved, 0))
 
     def finish_build(self):
         """Build the table over what stayed in memory; probing may begin."""
+        self._expect(BUILDING, "finish_build()")
         if self._input.finish():
             self._roles.tables.choose_dictionary()
         self._level.finish_build(self._roles.tables)
         self.partitions_spilled += self._level.spilled_count
-        self._build_finished = True
-        self._count_build_like(self)
+        self._begin_probing(self)
         if not self._level.spilled_count:
             self._roles.keep_columns(self._level.partitions[:self._level.fan_out])
+
+    cdef int _begin_probing(self, HashJoin owner) except -1:
+        self._count_build_like(owner)
+        self._prober.drops_null_keys = self._null_aware and self._input.row_count > 0
+        return self._advance(PROBING)
 
     cdef int _count_build_like(self, HashJoin owner) except -1:
         self._input.row_count = owner._input.row_count
         self._input.null_key_count = owner._input.null_key_count
-        self._drops_null_probe = self._null_aware and self._input.row_count > 0
         return 0
 
     # NOT IN of something that holds a null is never true. Known when all right rows have passed.
     cdef bint _returns_nothing(self) noexcept:
-        cdef bint right_is_probe = self._is_reversed != self._roles.build_is_left
-        return self._null_aware and (self._probe_null_keys if right_is_probe else self._input.null_key_count) > 0
+        return self._null_aware and (
+            self._prober.null_key_count if self._right_is_probe else self._input.null_key_count) > 0
+
+    # ------------------------------------------------------------------ phases
+
+    cdef int _expect(self, object phase, str call) except -1:
+        if self._phase is not phase:
+            raise refusal(call, self._phase, phase)
+        return 0
+
+    cdef int _advance(self, object phase) except -1:
+        self._phase = advanced(self._phase, phase)
+        return 0
+
+    cdef int _begin_level(self, int32_t fan_out, uint32_t level) except -1:
+        self.level_max = max(self.level_max, <int32_t>level)
+        self._level = PartitionSet(self._roles.build, self._roles.probe, self.pool, self._space, fan_out, level,
+                                   self._row_limit)
+        self._prober.level = self._level
+        return 0
+
+    cdef int _drop_level(self) except -1:
+        self._level.release()
+        self._level = self._prober.level = None
+        return 0
 
     # ------------------------------------------------------------------ probe
 
     def probe(self, batch):
         """Yield the output of a probe batch; rows of spilled partitions wait for finish_probe()."""
-        if not self._build_finished:
-            raise RuntimeError("probe() before finish_build()")
+        self._expect(PROBING, "probe()")
         self.probe_rows += batch.num_rows
-        return iter(()) if self._returns_nothing() else self._join_batch(batch, True)
-
-    def _join_batch(self, batch, bint emit_unmatched):
-        cdef ArrowBatch arrow = ArrowBatch.open(batch)
-        cdef ProbeMatches matches = self._matches
-        cdef int64_t start, pairs
-        self._roles.probe.codec.accept(arrow)
-        for start in range(0, arrow.row_count, CHUNK_ROWS):
-            if self._finds_numbers(arrow):
-                whole = self._of_numbers(arrow, start, min(<int64_t>CHUNK_ROWS, arrow.row_count - start))
-                if whole is not None:
-                    yield whole
-                    continue
-            self._look_up(arrow, start, min(<int64_t>CHUNK_ROWS, arrow.row_count - start), emit_unmatched)
-            if matches.spilled_count:
-                self._spill_probe_rows(arrow)
-            if self._roles.condition is not None:
-                yield from self._confirmed(arrow)
-                continue
-            while True:
-                with nogil:
-                    pairs = matches.next_pairs()
-                if pairs == 0:
-                    break
-                yield from self._roles.output.pieces(arrow.batch, matches)
-
-    # Whether rows that all find one may skip what is for those that do not, or find several: alike rows are numbers.
-    cdef bint _finds_numbers(self, ArrowBatch batch) noexcept:
-        cdef JoinRoles roles = self._roles
-        return (roles.tables.table.kind == TABLE_DICTIONARY and roles.emits.pairs and roles.condition is None
-                and not self._has_copies and roles.output.is_numbered() and batch.row_count <= 2 * CHUNK_ROWS
-                and batch.columns[roles.probe.keys[0]].validity == NULL
-                and roles.tables.table.max_row_size * OUTPUT_ROWS <= WHOLE_BATCH_BYTES)
-
-    # The output of a chunk, None when one of its rows finds none.
-    cdef object _of_numbers(self, ArrowBatch batch, int64_t start, int64_t count):
-        cdef object buffer
-        cdef int32_t* numbers
-        cdef int64_t found
-        if 2 * count < batch.row_count:
-            return None
-        buffer = pa.allocate_buffer(count * sizeof(int32_t))
-        numbers = <int32_t*><uintptr_t>buffer.address
-        with nogil:
-            found = self._roles.tables.table.find_indices(batch, start, count, numbers)
-        if found < count:
-            return None
-        return self._roles.output.numbered(batch.batch, start, count, buffer)
-
-    # The output of a chunk whose pairs must meet a condition.
-    def _confirmed(self, ArrowBatch arrow):
-        cdef ProbeMatches matches = self._matches
-        cdef int64_t count
-        while True:
-            with nogil:
-                count = matches.next_candidates()
-            if count == 0:
-                break
-            self._roles.condition.confirm(arrow.batch, matches)
-            if matches.is_full():
-                matches.close_pairs()
-                yield from self._roles.output.pieces(arrow.batch, matches)
-                matches.clear_pairs()
-        if self._matched is not None:
-            self._matched.write(matches.matched_before, matches.matched, matches.count)
-        while matches.next_unmatched() > 0:
-            yield from self._roles.output.pieces(arrow.batch, matches)
-            matches.clear_pairs()
-
-    cdef int _look_up(self, ArrowBatch batch, int64_t start, int64_t count, bint emit_unmatched) except -1:
-        cdef ProbeMatches matches = self._matches
-        cdef JoinRoles roles = self._roles
-        cdef BuildTable table = roles.tables.table
-        cdef bint has_condition = roles.condition is not None
-        cdef int64_t null_count
-        cdef bint unique
-        with nogil:
-            matches.start = start
-            matches.count = count
-            if self._has_copies or table.needs_hashes or self._any_spilled():
-                roles.probe.hash_batch(batch, start, count, matches.hashes)
-            null_count = roles.probe.null_keys_of_batch(batch, start, count, matches.null_flags)
-            self._probe_null_keys += null_count
-            self._choose(matches, null_count)
-            table.probe(batch, start, matches.wanted, matches.wanted_count, matches.hashes, matches.heads)
-            unique = is_unique(table)
-            if has_condition:
-                memset(matches.matched, 0, count)
-            if has_condition or not unique:
-                roles.probe.codec.measure(batch, start, count, matches.row_sizes)
-            matches.begin(&roles.emits, emit_unmatched, unique,
-                          table.max_row_size * OUTPUT_ROWS > WHOLE_BATCH_BYTES)
-        raise_failed_comparison()
-        if self._matched is not None or self._has_copies:
-            recall_matches(matches, self._matched, roles.probe_copies, has_condition)
-        return 0
-
-    cdef bint _any_spilled(self) noexcept nogil:
-        return self._level is not None and self._level.spilled_count > 0
-
-    # Sort the chunk's rows: looked up, waiting for a spilled partition, or without key.
-    cdef void _choose(self, ProbeMatches matches, int64_t null_count) noexcept nogil:
-        cdef bint any_spilled = self._any_spilled()
-        cdef int64_t index, wanted = 0, spilled = 0
-        cdef int32_t partition
-        for index in range(matches.count):
-            matches.skip[index] = 0
-            matches.heads[index] = NULL
-            if null_count and matches.null_flags[index]:
-                matches.skip[index] = self._drops_null_probe
-                continue
-            if any_spilled:
-                partition = partition_of_hash(matches.hashes[index], self._level.level, self._level.fan_out)
-                if self._level._entries[partition].spilled:
-                    if not self._level.may_match(partition, matches.hashes[index]):
-                        self.probe_rows_filtered += 1
-                        continue
-                    matches.skip[index] = 1
-                    matches.spilled[spilled] = matches.start + index
-                    matches.spilled_hashes[spilled] = matches.hashes[index]
-                    spilled += 1
-                    continue
-            matches.wanted[wanted] = index
-            wanted += 1
-        matches.wanted_count = wanted
-        matches.spilled_count = spilled
-        self.probe_rows_spilled += spilled
-
-    cdef int _spill_probe_rows(self, ArrowBatch batch) except -1:
-        cdef ArrowBatch waiting = batch
-        if self._matches.spilled_count < batch.row_count:
-            indices = index_array(self._matches.spilled, self._matches.spilled_count)
-            waiting = ArrowBatch.open(pc.take(batch.batch, indices))
-        return self._level.add_probe_batch(waiting, self._matches.spilled_hashes)
+        return iter(()) if self._returns_nothing() else self._prober.join_batch(batch, True)
 
     # ------------------------------------------------------------------ the spilled rest
 
     def finish_probe(self):
         """Yield the output of the spilled partitions and the unmatched build rows."""
+        self._expect(PROBING, "finish_probe()")
+        self._advance(NEXT_PAIR)
+        return self._join_rest()
+
+    def _join_rest(self):
         pairs = [] if self._level is None else (yield from self._finish_level())
         while pairs:
             pair = pairs.pop()
             if not self._returns_nothing():
                 pairs += (yield from self._join_pair(pair))
             pair.delete()
+        self._advance(DONE)
 
     # The pairs that are left of this one are returned.
     def _join_pair(self, pair):
@@ -325,20 +246,29 @@ cdef class HashJoin:
             self.reversed_count += 1
         if pair.probe_rows or self._roles.emits.unmatched_build:
             if pair.plan(self._roles.block_count(pair, self._row_limit)) is Strategy.PARTITION:
-                return (yield from self._partition_again(pair))
+                self._advance(REPARTITIONING)
+                rest = yield from self._partition_again(pair)
+                self._advance(NEXT_PAIR)
+                return rest
+            self._advance(BLOCK_WISE)
             yield from self._join_block_wise(pair)
+            self._advance(NEXT_PAIR)
         return []
 
     cdef int _take_roles(self, object pair) except -1:
         cdef JoinRoles roles = self._roles
-        if pair.is_reversed == self._is_reversed:
+        if pair.is_reversed == self._is_reversed():
             return 0
         if self._resting_roles is None:
             left, right = (roles.build, roles.probe) if roles.build_is_left else (roles.probe, roles.build)
             self._resting_roles = JoinRoles(self.spec, left, right, not roles.build_is_left, self.pool)
         self._roles, self._resting_roles = self._resting_roles, roles
-        self._is_reversed = pair.is_reversed
+        self._prober.roles = self._roles
         return 0
+
+    # Whether the side is built that was the probe side at first.
+    cdef bint _is_reversed(self) noexcept:
+        return self._roles.build_is_left != self._right_is_probe
 
     # Unmatched build rows come out, spilled partitions are returned as pairs.
     def _finish_level(self):
@@ -357,10 +287,9 @@ cdef class HashJoin:
             partition.probe_file.delete()
         elif emitted:
             yield from unmatched_rows(&partition.entries, self._roles.output)
-        pairs = self._level.pairs(self._is_reversed)
+        pairs = self._level.pairs(self._is_reversed())
         self._roles.tables.release()
-        self._level.release()
-        self._level = None
+        self._drop_level()
         return pairs
 
     def _null_keys_of_file(self, file):
@@ -377,18 +306,13 @@ cdef class HashJoin:
     cdef RecentRows _recent_rows(self):
         return RecentRows() if self._roles.asks_for_presence() else None
 
-    cdef PartitionSet _new_level(self, int32_t fan_out, uint32_t level):
-        self.level_max = max(self.level_max, <int32_t>level)
-        return PartitionSet(self._roles.build, self._roles.probe, self.pool, self._space, fan_out, level,
-                            self._row_limit)
-
     # Scatter both files with the hash of the next level; the pairs that spill again are returned.
     def _partition_again(self, pair):
         cdef int64_t count
         self.repartition_count += 1
         fan_out = next_fan_out(self.pool.page_limit, self.pool.page_size, pair.build_bytes,
                                pair.build_rows // self._row_limit if self._row_limit > 0 else 0)
-        self._level = self._new_level(fan_out, pair.level)
+        self._begin_level(fan_out, pair.level)
         self._input.begin(self._roles.build, self._roles.emits.unmatched_build, self._level, self._recent_rows())
         self._stream = RowStream(pair.build_file)
         while True:
@@ -411,7 +335,7 @@ cdef class HashJoin:
             if count == 0:
                 break
             batch = self._roles.probe.codec.decode(self._input.rows, count, NULL, 0)
-            yield from self._join_batch(batch, emit_unmatched)
+            yield from self._prober.join_batch(batch, emit_unmatched)
         stream.close()
 
     def _join_block_wise(self, pair):
@@ -430,9 +354,9 @@ cdef class HashJoin:
             if self._blocks.pass_count == 1 and not last:
                 self.block_wise_count += 1
                 if roles.emits.unmatched_probe or roles.emits.matched_probe:
-                    self._matched = MatchedRows(self._space)
-            if self._matched is not None:
-                self._matched.begin_pass(last)
+                    self._prober.matched = MatchedRows(self._space)
+            if self._prober.matched is not None:
+                self._prober.matched.begin_pass(last)
             self.block_pass_count += 1
             if self._blocks.entries.row_count or roles.emits.unmatched_probe:
                 yield from self._join_file(pair.probe_file, last, probe_part)
@@ -441,23 +365,20 @@ cdef class HashJoin:
         roles.tables.release()
         self._blocks.release()
         self._blocks = None
-        if self._matched is not None:
-            self._matched.release()
-            self._matched = None
-            memset(self._matches.matched_before, 0, CHUNK_ROWS)
+        self._prober.end_passes()
 
     def close(self):
         """Give all pages back. What is left of an unfinished join on disk goes with the spill space."""
-        if self._closed:
+        if self._phase is CLOSED:
             return
-        self._closed = True
+        self._advance(CLOSED)
         self._roles.tables.release()
         self._input.release()
         if self._level is not None:
             self._level.release()
         if self._blocks is not None:
             self._blocks.release()
-        if self._matched is not None:
-            self._matched.release()
+        if self._prober.matched is not None:
+            self._prober.matched.release()
         if self._stream is not None:
             self._stream.close()

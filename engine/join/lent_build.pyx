@@ -5,8 +5,9 @@
                                                                      join.finish_build()
 
 A borrowing join reads the owner's directory, rows and Arrow columns, which no probe changes: build rows that carry a
-matched bit are not lent (``can_lend``). The owner must stay open, and must not probe itself, until all borrowers are
-closed; each borrower has scratch memory of its own, so that they may probe in different threads.
+matched bit are not lent (``can_lend``). The owner stays open, in the phase LENT in which it does not probe itself,
+until all borrowers are closed. Each borrower has scratch memory of its own, so that they may probe in different
+threads.
 
 A copy reads what the owner has in pages and in build files, while the owner may probe (its pages and build files stay
 as they are until its finish_probe). It takes one step for each chunk of rows.
@@ -22,22 +23,25 @@ from engine.join.partition_set cimport CHUNK_ROWS
 from engine.join.probe_matches cimport OUTPUT_BYTES
 from engine.join.row_stream cimport RowStream
 
+from engine.join.join_phase import JoinPhase
+
 
 def can_lend(HashJoin owner not None):
     """Return whether all build rows are in the table, and stay as they are while they are probed."""
-    return owner._build_finished and owner._level.spilled_count == 0 and not owner._roles.marks_build()
+    if owner.phase is JoinPhase.PROBING:
+        return owner._level.spilled_count == 0 and not owner._roles.marks_build()
+    return owner.phase is JoinPhase.LENT
 
 
 def borrow_build(HashJoin join not None, HashJoin owner not None):
     """Let a join without build rows probe the owner's; both were made with the same arguments."""
-    join._level.release()
-    join._level = None
+    owner._advance(JoinPhase.LENT)
+    join._drop_level()
     join._roles.tables.borrow(owner._roles.tables)
     join._roles.output.share_columns(owner._roles.output)
     if join._roles.condition is not None:
         join._roles.condition.columns.share_columns(owner._roles.condition.columns)
-    join._count_build_like(owner)
-    join._build_finished = True
+    join._begin_probing(owner)
 
 
 def copy_build(HashJoin join not None, HashJoin owner not None):

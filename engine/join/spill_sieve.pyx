@@ -22,13 +22,15 @@ from engine.records.row_check cimport check_rows
 from engine.records.row_codec cimport row_size
 from engine.records.row_sieve cimport RowSieve
 
+from engine.join.join_phase import JoinPhase
+
 
 @cython.final
 cdef class SpillSieve(RowSieve):
     """Takes probe rows of spilled partitions for a join whose build side is complete."""
 
     def __cinit__(self, HashJoin join not None):
-        if not join._build_finished or join._level is None:
+        if join.phase is not JoinPhase.PROBING or join._level is None:
             raise ValueError("only a join with a complete build side of its own has spilled partitions")
         self._join = join
 
@@ -56,7 +58,7 @@ cdef class SpillSieve(RowSieve):
             with nogil:
                 left = self._choose(join, level, rows, count, kept, &waiting)
         join.probe_rows += count - left
-        join.probe_rows_spilled += waiting
+        join._prober.rows_spilled += waiting
         self.row_count += count - left
         level.add_probe_rows(join._input.rows, waiting, join._input.hashes)
         return left
@@ -84,7 +86,7 @@ cdef class SpillSieve(RowSieve):
                     kept[left] = row
                     left += 1
                 else:
-                    join.probe_rows_filtered += 1
+                    join._prober.rows_filtered += 1
                     self.size_bytes += row_size(row)
                 continue
             join._input.rows[taken] = row

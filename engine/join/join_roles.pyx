@@ -85,8 +85,9 @@ cdef class JoinRoles:
         cdef uint8_t** rows
         count = self.tables.table.distinct_rows(&rows)
         if count:
-            for index in range(count):
-                row_link(rows[index])[0] = <uint64_t>index << LINK_NUMBER_SHIFT
+            with nogil:
+                for index in range(count):
+                    row_link(rows[index])[0] = <uint64_t>index << LINK_NUMBER_SHIFT
             return self._keep_rows(rows, count)
         count = self.tables.table.row_count
         for partition in partitions:

@@ -192,17 +192,13 @@ class MiniCluster:
         job_id: JobId,
         on_progress: Callable[[JobProgress], None] | None,
     ) -> JobOutcome:
-        if on_progress is None:
-            return run.result()
-        while True:
-            try:
-                return run.result(timeout=_PROGRESS_INTERVAL_S)
-            except TimeoutError:
-                if run.done():
-                    continue
+        # Never without a time-out: a signal may be handed to another thread, and its handler runs in this one only.
+        while not concurrent.futures.wait([run], timeout=_PROGRESS_INTERVAL_S).done:
+            if on_progress is not None:
                 progress = self._call(self._progress(job_id))
                 if progress is not None:
                     on_progress(progress)
+        return run.result()
 
     def _call(self, coroutine: Coroutine[Any, Any, R]) -> R:
         assert self._loop is not None, "the cluster is not started"

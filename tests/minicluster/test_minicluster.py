@@ -435,6 +435,23 @@ def test_a_callback_that_is_interrupted_cancels_the_job_and_waits_for_its_end(cl
     assert resources.ended_jobs == [graph.job_id] and list(tmp_path.iterdir()) == []
 
 
+def test_an_interrupt_that_the_system_hands_to_another_thread_is_heard(cluster, resources):
+    running, cancelled = threading.Event(), []
+    resources.bodies["wait"] = lambda task: (running.set(), cancelled.append(task.cancelled.wait(30)))
+
+    def interrupt() -> None:
+        assert running.wait(60)
+        time.sleep(0.1)
+        signal.pthread_kill(threading.get_ident(), signal.SIGINT)  # the main thread is not woken by it
+
+    interrupter = threading.Thread(target=interrupt)
+    interrupter.start()
+    with pytest.raises(KeyboardInterrupt):
+        cluster.submit(job_graph([1], names=["wait"]))
+    interrupter.join()
+    assert cancelled == [True]
+
+
 @pytest.mark.parametrize("is_waiting", [False, True], ids=["running", "in the line"])
 def test_an_interrupt_from_the_keyboard_cancels_the_job_and_leaves_nothing(cluster, resources, tmp_path, is_waiting):
     running, release = threading.Event(), threading.Event()

@@ -3,7 +3,9 @@
 dispatcher.py   Dispatcher: the endpoint
 leading_components.py LeadingComponents: Dispatcher, ResourceManager, JobMasters and stores of one leadership
 job_keeper.py   JobKeeper: storage, history and blobs of jobs, from the event loop
-job_storage.py  StoredJobs: graphs, journals, decisions, results as files; a handle for each job
+job_storage.py  StoredJobs: what a leader keeps of its jobs: files, and a handle for each, which is written last
+job_files.py    JobFiles: what the files hold: graphs, journals, decisions, ends
+job_handles.py  JobHandles: the handles in the store, changed under the leader's epoch
 storage_of_job.py StorageOfJob: the same of one job, for its JobMaster
 storage_folder.py StorageFolder: the folder of the jobs of a cluster
 live_jobs.py    what a leader knows of its jobs, enough to store them again

@@ -30,22 +30,19 @@ Source: Flink's JobGraphStore, JobResultStore and their StateHandleStore.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import logging
-import re
 import shutil
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TypeVar
 
 import msgspec
 
 from engine.clock import SystemClock
-from engine.commit.decision import Decision, decode_decision, encode_decision
-from engine.commit.output_check import resolve_target, sinks_of
+from engine.commit.decision import Decision
 from engine.commit.publish import publish
 from engine.commit.result_record import JobResultRecord
-from engine.commit.staging import remove_staging, staging_path
+from engine.commit.staging import remove_staging
+from engine.dispatcher.job_files import JobFiles
 from engine.dispatcher.job_handle import (
     BrokenJobError,
     DamagedJobError,
@@ -57,27 +54,23 @@ from engine.dispatcher.job_handle import (
     StoredJob,
     StoredResult,
     bare_end,
-    checked_content,
-    decode_handle,
     outputs_of,
 )
+from engine.dispatcher.job_handles import JobHandles, NoHandleError
 from engine.dispatcher.live_jobs import LiveJob, LiveJobs
 from engine.dispatcher.storage_folder import StorageFolder
 from engine.dispatcher.storage_of_job import StorageOfJob
-from engine.errors import CorruptBlockError, EngineError, FencedError, PlanError, ResourceError
+from engine.errors import FencedError, ResourceError
 from engine.gateways.failure_info import failure_info
 from engine.graph.job_graph import JobGraph
 from engine.ids import JobId
-from engine.jobmaster.job_commit import JobEnd, JobStorage, StorageUnavailableError
-from engine.jobmaster.job_event import JobEvent, Prepared
-from engine.jobmaster.job_journal import FileJournal, Journal, NoJournal, read_journal
-from ha.interfaces import ForeignStateError, StaleEpochError, StateHandleStore, StateUnavailableError
-
-T = TypeVar("T")
+from engine.jobmaster.job_commit import JobEnd, JobStorage
+from engine.jobmaster.job_event import JobEvent
+from engine.jobmaster.job_journal import FileJournal, Journal, NoJournal
+from ha.interfaces import ForeignStateError, StateHandleStore
 
 _log = logging.getLogger(__name__)
 
-_JOB_ID = re.compile(r"[0-9a-f]{32}")
 _NAME_CHARACTERS_MAX = 1000
 
 
@@ -102,7 +95,8 @@ class StoredJobs:
     ) -> None:
         self._folder = StorageFolder(folder, is_durable)
         self._live = LiveJobs()
-        self._handles = handles
+        self._handles = JobHandles(handles, self._live, epoch, is_leading)
+        self._files = JobFiles(self._folder, epoch)
         self._epoch = epoch
         self._is_leading = is_leading
 
@@ -123,7 +117,7 @@ class StoredJobs:
             _log.warning("%s was removed in part or whole while this JobManager leads: made again", self._folder.path)
         if not self._live.ids():
             return
-        names = self._ask(self._handles.names)
+        names = self._handles.names()
         for job_id in self._live.ids():
             with self._live.lock:
                 job = self._live.get(job_id)
@@ -132,46 +126,34 @@ class StoredJobs:
 
     def _mend_job(self, job: LiveJob, *, has_handle: bool) -> None:
         job_id, graph = job.handle.job_id, job.handle.graph
-        if not self._path(job_id, graph.file).exists():
+        if not self._files.path(job_id, graph.file).exists():
             self._folder.make_job(job_id)
-            stored = self._store_graph(job.job_graph)
+            stored = self._files.store_graph(job.job_graph)
             if stored != graph:  # another version of this program has stored it
-                self._change(job_id, lambda now: msgspec.structs.replace(now, graph=stored))
+                self._handles.change(job_id, lambda now: msgspec.structs.replace(now, graph=stored))
             _log.warning("the graph of job %s was removed while this JobManager leads: stored again", job_id)
         journal = self._live.journal(job_id)
         if isinstance(journal, FileJournal) and journal.mend():
             _log.warning("the journal of job %s was removed while this JobManager leads: written again", job_id)
         if not has_handle:
-            self._restore_handle(job_id)
-
-    def _restore_handle(self, job_id: JobId) -> None:
-        """Make the handle of a job again that is this leader's."""
-        with self._live.lock:
-            job = self._live.get(job_id)
-            content = b"" if job is None else msgspec.json.encode(job.handle)
-            if content and self._ask_own(lambda: self._handles.create(self._epoch, job_id.value, content)):
-                _log.warning("the handle of job %s was removed while this JobManager leads: made again", job_id)
+            self._handles.restore(job_id)
 
     def job_ids(self) -> tuple[JobId, ...]:
         """Return the jobs that have handles; others' nodes are left alone."""
-        names = self._ask(self._handles.names)
-        foreign = [name for name in names if _JOB_ID.fullmatch(name) is None]
-        if foreign:
-            _log.warning("these are no handles of jobs, they are left alone: %s", ", ".join(foreign))
-        return tuple(JobId(name) for name in names if _JOB_ID.fullmatch(name) is not None)
+        return self._handles.job_ids()
 
     def load(self, job_id: JobId) -> StoredJob | StoredEnd | None:
         """Return a job, or how it ended; None when its handle is gone.
 
         Raises: ForeignStateError (not one of our handles), BrokenJobError, JobElsewhereError, OSError.
         """
-        handle, _ = self._read(job_id)
+        handle = self._handles.read(job_id)
         if handle is None:
             return None
         if handle.result is not None:
-            journal = self._path(job_id, handle.journal)
+            journal = self._files.path(job_id, handle.journal)
             return StoredEnd(handle, self._folder.ended_job(handle, handle.result), journal)
-        journal = self._path(job_id, handle.journal)
+        journal = self._files.path(job_id, handle.journal)
         identity = self._folder.identity
         if handle.storage != identity or self._folder.read_identity() != identity:
             raise JobElsewhereError(
@@ -181,26 +163,20 @@ class StoredJobs:
                 "high-availability.storageDir; is it mounted, or was it removed?",
             )
         try:
-            return StoredJob(handle, self._graph(handle), self._decision(handle), journal)
+            return StoredJob(handle, self._files.graph(handle), self._files.decision(handle), journal)
         except DamagedJobError as error:
             raise BrokenJobError(handle, journal, str(error)) from error
 
     def events(self, job_id: JobId, journal: Path) -> tuple[JobEvent, ...]:
         """Return what a journal says; nothing where there is none. Raises OSError."""
-        try:
-            return read_journal(journal).events
-        except FileNotFoundError:
-            return ()
-        except CorruptBlockError as error:
-            _log.warning("job %s begins anew: %s", job_id, error)
-            return ()
+        return self._files.events(job_id, journal)
 
     def new_journal(self, job_id: JobId, events: Iterable[JobEvent] = ()) -> Journal:
         """Return this leader's journal of a job, with what it knows; on a full disk one that keeps nothing."""
         if not self._folder.is_durable:
             return NoJournal()
         try:
-            journal = FileJournal.create(self.journal_path(job_id), job_id, self._epoch, events)
+            journal = FileJournal.create(self._files.journal_path(job_id), job_id, self._epoch, events)
         except OSError as error:
             _log.warning("job %s runs without a journal, and a new leader would repeat what it does: %s", job_id, error)
             return NoJournal()
@@ -209,8 +185,8 @@ class StoredJobs:
 
     def take_over(self, stored: StoredJob) -> None:
         """Make this leader's journal the one in force: it is written."""
-        own = self.journal_path(stored.handle.job_id)
-        handle = self._change(
+        own = self._files.journal_path(stored.handle.job_id)
+        handle = self._handles.change(
             stored.handle.job_id,
             lambda now: msgspec.structs.replace(now, journal=own.name, epoch=self._epoch),
         )
@@ -229,7 +205,7 @@ class StoredJobs:
         try:
             self._folder.mend()
             self._folder.make_job(job_id)
-            graph = self._store_graph(job_graph)
+            graph = self._files.store_graph(job_graph)
         except (OSError, StorageElsewhereError) as error:
             raise ResourceError(
                 f"job {job_id} cannot be stored in {self._folder.path}: {getattr(error, 'strerror', None) or error}"
@@ -240,31 +216,24 @@ class StoredJobs:
             self._folder.identity,
             self._epoch,
             graph,
-            self.journal_path(job_id).name,
+            self._files.journal_path(job_id).name,
             created_ms=SystemClock().wall_ms(),
             outputs=outputs_of(job_graph),
             order=order,
         )
-        if self._ask_own(lambda: self._handles.create(self._epoch, job_id.value, msgspec.json.encode(handle))):
+        if self._handles.create(handle):
             self._live.add(handle, job_graph)
             return True
-        in_force, _ = self._ask_own(lambda: self._read(job_id))
+        in_force = self._handles.read_own(job_id)
         # Its own submission, whose answer was lost on the way to or from the store.
         if in_force is None or (in_force.epoch, in_force.graph) != (handle.epoch, handle.graph):
             return False
         self._live.add(in_force, job_graph)
         return True
 
-    def _store_graph(self, job_graph: JobGraph) -> StoredFile:
-        content = msgspec.msgpack.encode(job_graph)
-        digest = hashlib.sha256(content).hexdigest()
-        graph = StoredFile(f"graph-{digest[:16]}", digest)
-        self._folder.write(self._path(job_graph.job_id, graph.file), content)
-        return graph
-
     def journal_path(self, job_id: JobId) -> Path:
         """Return where this leader's journal of a job lies."""
-        return self._path(job_id, f"journal-{self._epoch:x}")
+        return self._files.journal_path(job_id)
 
     def of(self, job_id: JobId) -> JobStorage:
         """Return the storage of one job, for its JobMaster."""
@@ -272,8 +241,8 @@ class StoredJobs:
 
     def cancel(self, job_id: JobId) -> None:
         """Note that a job is to be cancelled, whoever leads."""
-        with contextlib.suppress(_NoHandleError):
-            self._change(job_id, lambda now: msgspec.structs.replace(now, is_cancelled=True))
+        with contextlib.suppress(NoHandleError):
+            self._handles.change(job_id, lambda now: msgspec.structs.replace(now, is_cancelled=True))
 
     @property
     def cluster(self) -> str:
@@ -282,11 +251,11 @@ class StoredJobs:
 
     def is_over(self, job_id: JobId) -> bool:
         """Whether a job is stored no more, or was never."""
-        return self._live.get(job_id) is None and self._ask_own(lambda: self._handles.read(job_id.value)) is None
+        return self._live.get(job_id) is None and not self._handles.is_there(job_id)
 
     def ended(self, job_id: JobId) -> JobResultRecord | None:
         """Return how a job ended, or None."""
-        handle, _ = self._ask_own(lambda: self._read(job_id))
+        handle = self._handles.read_own(job_id)
         if handle is None or handle.result is None:
             return None
         return JobResultRecord(job_id, handle.name, handle.result.status, handle.epoch, 0)
@@ -294,58 +263,54 @@ class StoredJobs:
     def decide(self, decision: Decision) -> Decision:
         """Make a decision the one in force unless there is one; return that one."""
         job_id = decision.job_id
-        handle, _ = self._existing(job_id)
+        handle, _ = self._handles.existing(job_id)
         if handle.decision is None:
-            name = f"decision-{self._epoch:x}.json"
-            content = encode_decision(decision)
             try:
                 self._folder.mend()
                 self._folder.make_job(job_id)
-                self._folder.write(self._path(job_id, name), content)
+                file = self._files.store_decision(decision)
             except (OSError, StorageElsewhereError) as error:
                 raise ResourceError(
                     f"what is the output of job {job_id} cannot be stored in {self._folder.path}: "
                     f"{getattr(error, 'strerror', None) or error}"
                 ) from error
-            file = StoredFile(name, hashlib.sha256(content).hexdigest())
-            handle = self._change(
+            handle = self._handles.change(
                 job_id,
                 lambda now: now if now.decision is not None else msgspec.structs.replace(now, decision=file),
             )
-        in_force = self._decision(handle)
+        in_force = self._files.decision(handle)
         assert in_force is not None, "a decision that was taken stays"
         return in_force
 
     def record(self, end: JobEnd) -> None:
         """Make this the end of a job unless it has one."""
         job_id = end.record.job_id
-        if self._existing(job_id)[0].result is not None:
+        if self._handles.existing(job_id)[0].result is not None:
             return
-        content = msgspec.json.encode(end)
-        name = f"{job_id}-{self._epoch:x}.json"
-        file: StoredFile | None = StoredFile(name, hashlib.sha256(content).hexdigest())
+        file: StoredFile | None = None
         try:
             self._folder.mend()
-            self._folder.write(self._folder.result(name), content)
+            file = self._files.store_end(end)
         except (OSError, StorageElsewhereError) as error:
             _log.warning("details of the end of job %s are not stored: %s", job_id, error)
-            file = None
         result = StoredResult(end.record.status, file)
-        self._change(job_id, lambda now: now if now.result is not None else msgspec.structs.replace(now, result=result))
+        self._handles.change(
+            job_id, lambda now: now if now.result is not None else msgspec.structs.replace(now, result=result)
+        )
 
     def end_unread(self, job_id: JobId) -> StoredEnd:
         """Record that a job which cannot be read was cancelled."""
-        handle, _ = self._existing(job_id)
+        handle, _ = self._handles.existing(job_id)
         job = bare_end(job_id, handle.name, "CANCELED")
         record = JobResultRecord(job_id, handle.name, "CANCELED", self._epoch, 0)
         self.record(JobEnd(record, job.overview, job.outcome, job.details))
-        return StoredEnd(handle, job, self._path(job_id, handle.journal))
+        return StoredEnd(handle, job, self._files.path(job_id, handle.journal))
 
     def end_broken(self, error: BrokenJobError) -> StoredEnd:
         """Record the end of a job whose files are damaged: what was decided is published, anything else has failed."""
         handle = error.handle
         try:
-            decision = self._decision(handle)
+            decision = self._files.decision(handle)
         except DamagedJobError:
             decision = None
         if decision is not None:
@@ -356,7 +321,7 @@ class StoredJobs:
             # Before anybody is told: a job that has failed left nothing behind.
             self._remove_stagings(handle.job_id, error.journal)
         record = JobResultRecord(handle.job_id, handle.name, job.outcome.status, self._epoch, 0, str(error))
-        with contextlib.suppress(_NoHandleError):  # somebody has removed it: then there is nothing to record
+        with contextlib.suppress(NoHandleError):  # somebody has removed it: then there is nothing to record
             self.record(JobEnd(record, job.overview, job.outcome, job.details))
         return StoredEnd(handle, job, error.journal)
 
@@ -371,7 +336,7 @@ class StoredJobs:
         folder = self._folder.job(job_id)
         with contextlib.suppress(FileNotFoundError):
             shutil.rmtree(folder)
-        self._ask_own(lambda: self._handles.remove(self._epoch, job_id.value))
+        self._handles.remove(job_id)
         for path in self._folder.path.glob(f"results/{job_id}-*.json"):
             path.unlink(missing_ok=True)
 
@@ -381,99 +346,9 @@ class StoredJobs:
 
     def _stagings(self, job_id: JobId, journal: Path) -> set[Path]:
         """Return where a job may have staged: as its journal says, and by the names of its outputs."""
-        found = {
-            Path(staging)
-            for event in self.events(job_id, journal)
-            if isinstance(event, Prepared)
-            for staging in event.staging.values()
-        }
-        with contextlib.suppress(DamagedJobError, ForeignStateError):
-            handle, _ = self._read(job_id)
+        found = self._files.staged_by_journal(job_id, journal)
+        with contextlib.suppress(ForeignStateError):
+            handle = self._handles.read(job_id)
             if handle is not None:
-                found |= {staging_path(Path(target), job_id) for target in handle.outputs}
-                targets = (resolve_target(sink.spec.path) for sink in sinks_of(self._graph(handle)))
-                found |= {staging_path(target, job_id) for target in targets}
+                found |= self._files.staged_by_name(handle)
         return {path for path in found if path.is_dir()}
-
-    # ---- handles ----
-
-    def _existing(self, job_id: JobId) -> tuple[JobHandle, int]:
-        try:
-            handle, version = self._ask(lambda: self._read(job_id))
-        except ForeignStateError:
-            with self._live.lock:
-                if self._live.get(job_id) is None:
-                    raise
-                self._ask(lambda: self._handles.remove(self._epoch, job_id.value))
-            handle = None
-        if handle is None:
-            self._restore_handle(job_id)
-            handle, version = self._ask_own(lambda: self._read(job_id))
-        if handle is None:
-            raise _NoHandleError(f"job {job_id} is not stored any more")
-        return handle, version
-
-    def _read(self, job_id: JobId) -> tuple[JobHandle | None, int]:
-        state = self._ask(lambda: self._handles.read(job_id.value))
-        if state is None:
-            return None, 0
-        return decode_handle(job_id, state.content), state.version
-
-    def _change(self, job_id: JobId, change: Callable[[JobHandle], JobHandle]) -> JobHandle:
-        """Change a handle as it is now, and return what is in force."""
-        while True:
-            now, version = self._existing(job_id)
-            new = change(now)
-            content = msgspec.json.encode(new)
-            if new == now or self._ask_own(self._replacing(job_id, content, version)):
-                self._live.note(new)
-                return new
-
-    def _replacing(self, job_id: JobId, content: bytes, version: int) -> Callable[[], bool]:
-        return lambda: self._handles.replace(self._epoch, job_id.value, content, version)
-
-    def _ask(self, request: Callable[[], T]) -> T:
-        try:
-            return request()
-        except StaleEpochError as error:
-            raise FencedError(self._epoch + 1, self._epoch) from error
-        except StateUnavailableError as error:
-            if not self._is_leading():
-                raise FencedError(self._epoch + 1, self._epoch) from error
-            raise StorageUnavailableError(f"handles of jobs cannot be reached: {error}") from error
-
-    def _ask_own(self, request: Callable[[], T]) -> T:
-        """Ask for the handle of a job of ours: that it is none any more keeps it from going on."""
-        try:
-            return self._ask(request)
-        except ForeignStateError as error:
-            raise ResourceError(f"the handle of a job is damaged: {error}") from error
-
-    # ---- files ----
-
-    def _path(self, job_id: JobId, name: str) -> Path:
-        return self._folder.file(job_id, name)
-
-    def _graph(self, handle: JobHandle) -> JobGraph:
-        path = self._path(handle.job_id, handle.graph.file)
-        try:
-            graph = msgspec.msgpack.decode(checked_content(path, handle.graph), type=JobGraph)
-            graph.validate()
-        except (msgspec.MsgspecError, UnicodeDecodeError, PlanError) as error:
-            raise DamagedJobError(f"{path} is not a JobGraph: {error}") from error
-        if graph.job_id != handle.job_id:
-            raise DamagedJobError(f"{path} is the graph of job {graph.job_id}")
-        return graph
-
-    def _decision(self, handle: JobHandle) -> Decision | None:
-        if handle.decision is None:
-            return None
-        path = self._path(handle.job_id, handle.decision.file)
-        try:
-            return decode_decision(checked_content(path, handle.decision), str(path))
-        except CorruptBlockError as error:
-            raise DamagedJobError(str(error)) from error
-
-
-class _NoHandleError(EngineError):
-    """A job is cleaned already."""

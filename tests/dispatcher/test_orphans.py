@@ -77,7 +77,7 @@ def test_files_that_another_name_was_given_for_are_found(world):
     first.journal_path(graph.job_id).write_bytes(b"old")
     second = world.leader()
     second.journal_path(graph.job_id).write_bytes(b"new")
-    second._change(graph.job_id, lambda now: now.__class__(**{**_fields(now), "journal": "journal-3"}))
+    second._handles.change(graph.job_id, lambda now: now.__class__(**{**_fields(now), "journal": "journal-3"}))
     (world.folder / "jobs" / graph.job_id.value / ".graph.0123").write_bytes(b"half")
     (world.folder / "results" / f"{graph.job_id}-2.json").write_bytes(b"{}")
     (world.folder / "results" / ".x.json.0123").write_bytes(b"half")

@@ -1,0 +1,117 @@
+"""JobFiles: what the files of a job hold: its graph, the events of its journals, its decision, where it staged.
+
+    store_graph, store_decision, store_end ─► StoredFile: name and digest, for the handle
+    graph, decision(handle) ─► the same again; DamagedJobError when a digest is another one
+    events(journal) ─► what a journal says      stagings ─► where a job may have left something
+
+Blocking, for any thread. Raises OSError. A file that no handle names counts for nothing.
+
+Held by: tests/dispatcher/test_job_storage.py
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import logging
+from pathlib import Path
+
+import msgspec
+
+from engine.commit.decision import Decision, decode_decision, encode_decision
+from engine.commit.output_check import resolve_target, sinks_of
+from engine.commit.staging import staging_path
+from engine.dispatcher.job_handle import DamagedJobError, JobHandle, StoredFile, checked_content
+from engine.dispatcher.storage_folder import StorageFolder
+from engine.errors import CorruptBlockError, PlanError
+from engine.graph.job_graph import JobGraph
+from engine.ids import JobId
+from engine.jobmaster.job_commit import JobEnd
+from engine.jobmaster.job_event import JobEvent, Prepared
+from engine.jobmaster.job_journal import read_journal
+
+_log = logging.getLogger(__name__)
+
+
+class JobFiles:
+    """Files of jobs in one folder, named by the epoch that wrote them."""
+
+    def __init__(self, folder: StorageFolder, epoch: int) -> None:
+        self._folder = folder
+        self._epoch = epoch
+
+    def path(self, job_id: JobId, name: str) -> Path:
+        """Return where a file of a job lies."""
+        return self._folder.file(job_id, name)
+
+    def journal_path(self, job_id: JobId) -> Path:
+        """Return where this leader's journal of a job lies."""
+        return self.path(job_id, f"journal-{self._epoch:x}")
+
+    def store_graph(self, job_graph: JobGraph) -> StoredFile:
+        """Write a graph."""
+        content = msgspec.msgpack.encode(job_graph)
+        digest = hashlib.sha256(content).hexdigest()
+        graph = StoredFile(f"graph-{digest[:16]}", digest)
+        self._folder.write(self.path(job_graph.job_id, graph.file), content)
+        return graph
+
+    def store_decision(self, decision: Decision) -> StoredFile:
+        """Write a decision of this leader."""
+        name, content = f"decision-{self._epoch:x}.json", encode_decision(decision)
+        self._folder.write(self.path(decision.job_id, name), content)
+        return StoredFile(name, hashlib.sha256(content).hexdigest())
+
+    def store_end(self, end: JobEnd) -> StoredFile:
+        """Write how a job ended."""
+        name, content = f"{end.record.job_id}-{self._epoch:x}.json", msgspec.json.encode(end)
+        self._folder.write(self._folder.result(name), content)
+        return StoredFile(name, hashlib.sha256(content).hexdigest())
+
+    def graph(self, handle: JobHandle) -> JobGraph:
+        """Return the graph that a handle names."""
+        path = self.path(handle.job_id, handle.graph.file)
+        try:
+            graph = msgspec.msgpack.decode(checked_content(path, handle.graph), type=JobGraph)
+            graph.validate()
+        except (msgspec.MsgspecError, UnicodeDecodeError, PlanError) as error:
+            raise DamagedJobError(f"{path} is not a JobGraph: {error}") from error
+        if graph.job_id != handle.job_id:
+            raise DamagedJobError(f"{path} is the graph of job {graph.job_id}")
+        return graph
+
+    def decision(self, handle: JobHandle) -> Decision | None:
+        """Return the decision that a handle names, or None."""
+        if handle.decision is None:
+            return None
+        path = self.path(handle.job_id, handle.decision.file)
+        try:
+            return decode_decision(checked_content(path, handle.decision), str(path))
+        except CorruptBlockError as error:
+            raise DamagedJobError(str(error)) from error
+
+    def events(self, job_id: JobId, journal: Path) -> tuple[JobEvent, ...]:
+        """Return what a journal says; nothing where there is none."""
+        try:
+            return read_journal(journal).events
+        except FileNotFoundError:
+            return ()
+        except CorruptBlockError as error:
+            _log.warning("job %s begins anew: %s", job_id, error)
+            return ()
+
+    def staged_by_journal(self, job_id: JobId, journal: Path) -> set[Path]:
+        """Return where a job staged, as its journal says."""
+        return {
+            Path(staging)
+            for event in self.events(job_id, journal)
+            if isinstance(event, Prepared)
+            for staging in event.staging.values()
+        }
+
+    def staged_by_name(self, handle: JobHandle) -> set[Path]:
+        """Return where a job may have staged, by its outputs in the handle, and in the graph if that is whole."""
+        targets = [Path(target) for target in handle.outputs]
+        with contextlib.suppress(DamagedJobError):
+            targets += [resolve_target(sink.spec.path) for sink in sinks_of(self.graph(handle))]
+        return {staging_path(target, handle.job_id) for target in targets}

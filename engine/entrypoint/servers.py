@@ -13,6 +13,7 @@ import socket
 from collections.abc import Sequence
 from functools import partial
 
+from engine.closing import close_all_async
 from engine.config.loader import Configuration
 from engine.config.options import CHECK_GATEWAYS, WEB_CANCEL
 from engine.errors import ConfigurationError
@@ -114,9 +115,6 @@ class ProcessServer:
             await self._further.start()
 
     async def stop(self) -> None:
-        """Close all connections."""
-        if self._further is not None:
-            await self._further.stop()
-        await self.http.stop()
-        await self.forwarder.close()
-        await self.rpc.close()
+        """Close all connections; every step runs, the first error is raised."""
+        further = () if self._further is None else (self._further.stop,)
+        await close_all_async([*further, self.http.stop, self.forwarder.close, self.rpc.close])

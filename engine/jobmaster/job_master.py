@@ -19,6 +19,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, TypeVarTuple
 
 from engine.clock import Moment, StoppedClock
+from engine.closing import close_all_async
 from engine.errors import FencedError
 from engine.fault_points import reach
 from engine.gateways.job_details import JobDetails, JobExceptions, RequestJobDetails, RequestJobExceptions
@@ -126,9 +127,10 @@ class JobMaster(RpcEndpoint):
         self.spawn(self._task_executors.run(), "heartbeats")
 
     async def stop(self) -> None:
-        """Stop answering; a job that has not ended is SUSPENDED here."""
-        await super().stop()
-        await self._journal.close()
+        """Stop answering; a job that has not ended is SUSPENDED here. Every step runs, the first error is raised."""
+        await close_all_async([super().stop, self._journal.close, self._suspend])
+
+    def _suspend(self) -> None:
         for instruction in self.state.handle(job_input.Suspend(), Moment.of(self._leadership.clock)):
             self._carry_out(instruction)
 

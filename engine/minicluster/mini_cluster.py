@@ -39,6 +39,7 @@ from engine.client.failure_text import job_error
 from engine.client.job_result import JobResult, job_result
 from engine.client.termination import uninterrupted
 from engine.clock import Clock, SystemClock
+from engine.closing import close_all
 from engine.config.loader import configuration_from_texts
 from engine.config.options import (
     CANCELLATION_TIMEOUT,
@@ -461,8 +462,7 @@ def release_mini_clusters(owner: object) -> None:
                     shared.owners.discard(owner)
                     if not shared.owners:
                         unused.append(_clusters.pop(key).cluster)
-        for cluster in unused:
-            cluster.close()
+        close_all(cluster.close for cluster in unused)
 
 
 def close_mini_clusters() -> None:
@@ -471,8 +471,7 @@ def close_mini_clusters() -> None:
         with _clusters_lock:
             clusters = [shared.cluster for (pid, _), shared in _clusters.items() if pid == os.getpid()]
             _clusters.clear()
-        for cluster in clusters:
-            cluster.close()
+        close_all(cluster.close for cluster in clusters)
 
 
 atexit.register(close_mini_clusters)

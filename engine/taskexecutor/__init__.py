@@ -2,6 +2,7 @@
 
 task_executor.py  TaskExecutor: the endpoint; slots are assigned, tasks submitted, cancelled, reported
 registration.py   Registration: registered at whoever leads, again and again
+resource_manager_link.py  ResourceManagerLink: what is said to the ResourceManager, and whether it is there
 task_reporter.py  reports of one task in order; counters of running tasks every 200 ms
 task.py           Task: one thread, one attempt
 task_state.py     states of a task, as a table (pure)

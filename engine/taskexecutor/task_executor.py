@@ -33,20 +33,16 @@ from engine.gateways.insight import TaskActivity
 from engine.gateways.messages import (
     AttachedJob,
     CancelTask,
-    DisconnectTaskExecutor,
     EndProcess,
     FreeSlot,
     Heartbeat,
     HeartbeatReply,
-    NotifySlotFree,
     OfferSlots,
     ReattachJob,
-    RegisterTaskExecutor,
     ReleaseJob,
     ReleasePartitions,
     RequestSlot,
     SlotOffer,
-    StayConnected,
     SubmitTask,
     TaskExecutorHardware,
 )
@@ -60,16 +56,13 @@ from engine.rpc.gateway import Gateway, RpcService
 from engine.rpc.heartbeat import HeartbeatMonitor
 from engine.rpc.request import ACKNOWLEDGE, Acknowledge
 from engine.taskexecutor.job_table import JobTable
+from engine.taskexecutor.resource_manager_link import ResourceManagerLink
 from engine.taskexecutor.slot_table import SlotTable, TaskSlot
 from engine.taskexecutor.task import Invokable, Task
 from engine.taskexecutor.task_reporter import TaskReporter
 from engine.taskexecutor.task_state import TaskState
 
 _log = logging.getLogger(__name__)
-
-
-#: seconds that a process which ends waits for the ResourceManager to hear of it
-_LEAVE_S = 2.0
 
 
 class TaskResources(Protocol):
@@ -125,6 +118,7 @@ class TaskExecutor(RpcEndpoint):
     ) -> None:
         self._fence: FollowerFence
         super().__init__(f"taskexecutor-{resource_id}", FollowerFence(), on_fatal)
+        self._link = ResourceManagerLink(resource_id, self.address, rpc, self._fence, clock)
         #: begins to end this process; None: it is not the cluster's to end
         self._end_process = end_process
         self.resource_id = resource_id
@@ -133,16 +127,11 @@ class TaskExecutor(RpcEndpoint):
         self._settings = settings
         self._resources = resources
         self._blocking_work = blocking_work
-        self._resource_manager = ""
-        self._registered_epoch = 0
-        #: whether the ResourceManager is there, as far as is known
-        self._is_led = False
         self._tasks: dict[ExecutionAttemptId, Task] = {}
         #: what takes each of them out when its thread has ended
         self._ends: dict[ExecutionAttemptId, asyncio.Task[None]] = {}
         self._jobs = JobTable()
         self._reporter = TaskReporter(self._gateway, lambda task: task.descriptor.job_id in self._jobs)
-        self._clock = clock
         self._heartbeats = HeartbeatMonitor[str](settings.heartbeat_interval_s, settings.heartbeat_timeout_s, clock)
 
     def start(self) -> None:
@@ -153,11 +142,11 @@ class TaskExecutor(RpcEndpoint):
     async def connect(self, resource_manager_address: str, epoch: int) -> None:
         """Register at a leading ResourceManager."""
         self._fence.check(epoch)
-        is_new = epoch != self._registered_epoch
+        is_new = epoch != self._link.registered_epoch
         held = self._job_ids()
-        self._resource_manager = resource_manager_address
+        self._link.lead_by(resource_manager_address)
         unknown = await self._register(held)
-        self._registered_epoch, self._is_led = epoch, True
+        self._link.registered(epoch)
         for job_id in unknown & held:
             await self._drop_job(job_id)
         for job_id in held - unknown if is_new else ():
@@ -165,21 +154,11 @@ class TaskExecutor(RpcEndpoint):
 
     async def stay_connected(self) -> None:
         """Hold a call at the ResourceManager for a heartbeat's interval; raises EngineError when it is not there."""
-        timeout_s = self._heartbeats.interval_s + self._settings.heartbeat_timeout_s
-        try:
-            await self._gateway(self._resource_manager).ask(StayConnected(self.resource_id), timeout_s)
-        except EngineError:
-            self._is_led = False
-            raise
+        await self._link.stay_connected(self._heartbeats.interval_s + self._settings.heartbeat_timeout_s)
 
     async def disconnect(self, reason: str) -> None:
         """Tell the ResourceManager that this TaskExecutor leaves, if it listens."""
-        if not self._registered_epoch:
-            return
-        try:
-            await self._gateway(self._resource_manager).ask(DisconnectTaskExecutor(self.resource_id, reason), _LEAVE_S)
-        except EngineError as error:
-            _log.warning("the ResourceManager was not told that this TaskManager leaves: %s", error)
+        await self._link.disconnect(reason)
 
     async def resize(self, slot_count: int) -> None:
         """Change the number of slots, all of which are free, and tell the ResourceManager."""
@@ -187,17 +166,8 @@ class TaskExecutor(RpcEndpoint):
         await self._register(self._job_ids())
 
     async def _register(self, held: set[JobId]) -> set[JobId]:
-        """Tell the ResourceManager of slots and jobs; return the jobs that nobody there knows."""
-        address, settings = self._rpc.address_of(self.address), self._settings
-        slots = self.slot_table.statuses()
-        jobs, now_ms = tuple(sorted(held)), self._clock.wall_ms()
-        request = RegisterTaskExecutor(
-            self.resource_id, address, slots, settings.data_address, settings.hardware, jobs, now_ms
-        )
-        reply = await self._gateway(self._resource_manager).ask(request)
-        if reply.clock_note:
-            _log.warning("%s", reply.clock_note)
-        return set(reply.unknown_jobs)
+        settings = self._settings
+        return await self._link.register(self.slot_table.statuses(), held, settings.data_address, settings.hardware)
 
     async def end_process(self, request: EndProcess) -> Acknowledge:
         """Begin to end the process; the answer comes before its end."""
@@ -252,14 +222,7 @@ class TaskExecutor(RpcEndpoint):
         self.slot_table.remove(slot)
         if not self.slot_table.slots_of(slot.job_id):
             self._heartbeats.unwatch(slot.job_master_address)
-        self.spawn(self._tell_free(slot), f"slot {slot.index} is free")
-
-    async def _tell_free(self, slot: TaskSlot) -> None:
-        request = NotifySlotFree(self.resource_id, slot.index, slot.allocation_id)
-        try:
-            await self._gateway(self._resource_manager).ask(request)
-        except EngineError as error:
-            _log.warning("the ResourceManager was not told that slot %d is free: %s", slot.index, error)
+        self.spawn(self._link.tell_free(slot.index, slot.allocation_id), f"slot {slot.index} is free")
 
     # ---- tasks ----
 
@@ -374,7 +337,7 @@ class TaskExecutor(RpcEndpoint):
         while True:
             await asyncio.sleep(self._heartbeats.interval_s)
             for address in self._heartbeats.poll():
-                if self._settings.reattach_timeout_s and not self._is_led:
+                if self._settings.reattach_timeout_s and not self._link.is_led:
                     # Its leader is not there: the next one's JobMaster goes on with the tasks.
                     self._heartbeats.watch(address)
                     continue

@@ -645,3 +645,18 @@ def test_pages_fit_the_usual_parallelism_though_the_first_job_needs_one_slot():
         assert rows.count() == 2
         counted = rows.shuffle().group_by("i").agg(texts=count_distinct("s"), rows=count())
         assert sorted(map(tuple, counted.collect())) == [(1, 1, 1), (2, 1, 1)]
+
+
+def test_all_clusters_of_an_owner_are_closed_when_one_of_them_cannot_be(monkeypatch):
+    owner, closed = Owner(), []
+
+    def close(cluster) -> None:
+        closed.append(cluster)
+        raise OSError(f"number {len(closed)} does not end")
+
+    monkeypatch.setattr(MiniCluster, "close", close)
+    clusters = {mini_cluster({"parallelism.default": str(number)}, owner) for number in (1, 2, 3)}
+    with pytest.raises(OSError, match="number 1 does not end") as raised:
+        release_mini_clusters(owner)
+    assert set(closed) == clusters and len(closed) == 3
+    assert len(raised.value.__notes__) == 2, "the others are told as well"

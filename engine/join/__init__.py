@@ -8,7 +8,7 @@ hash_join       HashJoin: the hybrid hash join, the room's entrance
 join_phase      its phases, which follows which, and which call is for which
 batch_prober    looks the rows of a probe batch up in what is in memory
 join_roles      what depends on which side is built: sides, table, output, condition
-build_input     build rows on their way in: null keys, alike rows, partitions
+build_input     build rows on their way in: null keys, the dictionary table, partitions
 recent_rows     rows that came before, left out where one of each key is enough
 join_side       schema, row codec and key columns of one input
 entry_pages     pages of rows with links, as a plain struct

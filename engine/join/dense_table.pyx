@@ -8,7 +8,7 @@
                                     [     0      ]                 └──► next row of the same key
 
 Surrogate keys (1, 2, 3 ..., with gaps or without) need no hash, no tag and no comparison: the cell of a key is its
-difference from the lowest one, and who is in it has that key. A cell is half of the hash table's, and neighbours in
+difference from the lowest one, and a row in it has that key. A cell is half of a tagged table's, and neighbours in
 order of the key are neighbours in memory. Further rows of a key hang on the first through their links, as they do in
 a TaggedTable.
 

@@ -16,7 +16,7 @@ For one key that is an integer or the like (``direct_pages``), of which no two r
 each key is enough: then repetitions are taken and forgotten), where the other columns have at most CODE_MAX
 combinations, and there are at most CELLS_PER_ROW numbers for each key. The first row that breaks this ends it: what was
 taken comes back as rows, page by page, and is added as if nothing had been, which costs what encoding the rows costs.
-Rows with null keys stay outside. The key of a row that is found is zero: who needs it has it in the probe row.
+Rows with null keys stay outside. The key of a row that is found is zero: the probe row has it.
 
 Where the only other column is of short texts, and all texts of a block have come before, their rows are known by three
 words of each (``short_text``), and no row is encoded.

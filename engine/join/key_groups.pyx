@@ -9,7 +9,7 @@
                                     e is open: it may go on in the next batch of either side
 
 A group that reaches the end of a batch is not merged here: the position of both batches stays in front of it, and
-whoever reads the batches looks how far it reaches. Rows with a null key are passed over; they have no match.
+the reader of the batches looks how far it reaches. Rows with a null key are passed over; they have no match.
 
 Invariants: positions only grow; a row is in at most one group; at most PAIRS_MAX pairs of about PAIRS_BYTES at a time.
 

@@ -7,7 +7,7 @@
 
 Probe columns never become rows: where the pairs are a run of probe rows, each once (every row of a fact table finds its
 one dimension row), the columns are passed by reference or sliced; else they are taken by index. A slice is at least
-half of its batch: whoever keeps it keeps all of the batch in memory. Build columns are decoded from the row pointers; a
+half of its batch, all of which stays in memory with it. Build columns are decoded from the row pointers; a
 small build side keeps its columns as Arrow arrays and gathers them by the row number that each row carries in its link,
 which is cheaper when the same rows come out again and again.
 

@@ -13,5 +13,5 @@ cdef class RecentRows:
 
     # Leave out the rows that are equal to one given before; returns how many stay, in their order, with their hashes.
     cdef int64_t leave_out(self, uint8_t** rows, uint64_t* hashes, int64_t count) noexcept nogil
-    # Forget all rows: who was given them does not have them.
+    # Forget all rows: they were not kept after all.
     cdef void forget(self) noexcept nogil

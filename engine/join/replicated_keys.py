@@ -5,7 +5,7 @@
 
 Copies match, so each subtask joins its share of the heavy side with all of the other. But whether a copy found a match
 anywhere is not known to one subtask: a join never returns a copy for its own sake (unmatched, or once in a semi or anti
-join). Whoever splits heavy keys sends rows that must come out to one home besides.
+join). The exchange that splits heavy keys sends rows that must come out to one home besides.
 
 Held by: tests/join/test_join_condition.py
 """

@@ -1,7 +1,7 @@
 """HashJoinDriver: the build input to its end, then the probe input against it.
 
     build input ─► join ─┬─ for this subtask alone
-                         └─ broadcast: lent to all subtasks of the process, who drop their rows (``shared_builds``)
+                         └─ broadcast: lent to all subtasks of the process, which drop their rows (``shared_builds``)
     probe input ─► join ─► output, in the end what was spilled (of pages, by a SpillSieve, before they are decoded)
     or a feed: rows that this task reads itself (``chained_source``)
 
@@ -75,7 +75,7 @@ class HashJoinDriver:
         return self._build.bytes_in + self._probe.bytes_in + (self._sieve.size_bytes if self._sieve else 0)
 
     def open(self, context: TaskContext, output: Output) -> None:
-        """Take the join's memory; whoever waits for the build side of another subtask takes none yet."""
+        """Take the join's memory; a subtask that waits for the build side of another one takes none yet."""
         self._context = context
         self._output = output
         self._spec = self._join_spec()
@@ -117,7 +117,7 @@ class HashJoinDriver:
         """Give pages and files back."""
         seat, join = self._seat, self._join
         if seat is not None and seat.is_builder and not seat.is_lent:
-            # Those who copy read what the join is about to give back.
+            # Subtasks that copy read what the join is about to give back.
             seat.leave()
         if join is not None:
             self._join = None

@@ -9,12 +9,12 @@
     all        seat.leave()                      in the end, also after failures
 
     BUILDING ──lend──► LENT ──the last one leaves──► closed, forgotten
-        │ └──offer_copy──► COPIED ──the builder leaves──► FAILED for those who still copy
+        │ └──offer_copy──► COPIED ──the builder leaves──► FAILED for those that still copy
         └──fail, leave──► FAILED
 
 A waiter drops its rows as they come, so that it holds up no producer, and has them from the builder. What is lent
-belongs to no subtask: its pages count for those who use it, who take none of their own, and go back with the last of
-them. Whoever comes when copies are already made builds for itself.
+belongs to no subtask: its pages count for those that use it, which take none of their own, and go back with the last of
+them. A subtask that comes when copies are already made builds for itself.
 
 Waits end when the task is cancelled (``check`` is called ten times a second) and when the builder fails.
 
@@ -112,7 +112,7 @@ class Seat:
             self._turn(BuildState.LENT)
 
     def offer_copy(self, join: HashJoin) -> None:
-        """Let those who wait copy the rows; call wait_for_copies before they change."""
+        """Let those that wait copy the rows; call wait_for_copies before they change."""
         with self._changed:
             self._build.join = join
             self._turn(BuildState.COPIED)
@@ -125,7 +125,7 @@ class Seat:
                 self._changed.wait(_CHECK_EVERY_S)
 
     def fail(self, error: BaseException) -> None:
-        """Tell those who wait that there will be no build side."""
+        """Tell those that wait that there will be no build side."""
         with self._changed:
             self._build.error = error
             self._turn(BuildState.FAILED)

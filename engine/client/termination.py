@@ -17,8 +17,10 @@ cleans up, takes no signal on its way:
     10 s after the first one, with the cleaning still at work, another one is raised all the same: who presses Ctrl-C
     then wants to leave now. While Python ends, they only wait.
 
-Only the main thread takes signals; a script that has a handler of its own keeps it, and nothing is kept back then.
-Under nohup SIGHUP is ignored, and stays so: the script runs on. What a script says whose terminal is gone is dropped.
+Only the main thread takes signals. The system may hand one to another thread, which does not wake a wait without a
+time-out here: what waits for long has one. A script that has a handler of its own keeps it, and nothing is kept back
+then. Under nohup SIGHUP is ignored, and stays so: the script runs on. What a script says whose terminal is gone is
+dropped.
 """
 
 from __future__ import annotations

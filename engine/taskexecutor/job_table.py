@@ -1,20 +1,31 @@
 """JobTable: what a TaskExecutor has, or had, of each job: its attempts with their last reports, until it is released.
 
     add(job, attempt) ─► note(report) * ─► reports(job, attempts) ... forget(job)
+                                       └─► sorted_out(job, named, running): what the next leader goes on with
 
 An attempt's last report is kept after it was delivered: the JobMaster that takes a job over asks for it, since what
 its predecessor heard may have been lost with it. Pure.
-
-Held by: tests/taskexecutor/test_reattach.py
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Container, Iterable, Iterator
+from typing import NamedTuple
 
 from engine.graph.deployment import TaskReport
 from engine.ids import ExecutionAttemptId, JobId
 from engine.taskexecutor.task_state import TaskState
+
+
+class SortedOut(NamedTuple):
+    """Attempts of a job whose leader was replaced."""
+
+    #: named, and no longer running: their partitions are kept as far as they are named
+    ended: tuple[ExecutionAttemptId, ...]
+    #: not named: everything of them goes
+    unnamed: tuple[ExecutionAttemptId, ...]
+    #: those of the unnamed that run, and are cancelled first
+    to_cancel: tuple[ExecutionAttemptId, ...]
 
 
 class JobTable:
@@ -54,6 +65,18 @@ class JobTable:
         """Return the last report of each of those attempts that is known."""
         known = self._jobs.get(job_id, {})
         return tuple(known[attempt] for attempt in attempts if attempt in known)
+
+    def sorted_out(
+        self, job_id: JobId, named: Collection[ExecutionAttemptId], running: Container[ExecutionAttemptId]
+    ) -> SortedOut:
+        """Return which attempts of a job go on, which have ended, and which are not named and go.
+
+        ``named``: by the JobMaster that goes on; ``running``: those that have not ended.
+        """
+        attempts = self.attempts(job_id)
+        ended = tuple(attempt for attempt in attempts if attempt in named and attempt not in running)
+        unnamed = tuple(attempt for attempt in attempts if attempt not in named)
+        return SortedOut(ended, unnamed, tuple(attempt for attempt in unnamed if attempt in running))
 
     def forget(self, job_id: JobId) -> tuple[ExecutionAttemptId, ...]:
         """Forget a job; return its attempts."""

@@ -383,14 +383,12 @@ class TaskExecutor(RpcEndpoint):
 
     async def _drop_unnamed(self, request: ReattachJob) -> None:
         """End and drop what a job has here and its JobMaster did not name."""
-        job_id, named, wanted = request.job_id, set(request.attempts), set(request.partitions)
-        attempts = self._jobs.attempts(job_id)
+        wanted = set(request.partitions)
         # Chosen before anything is waited for: what ends meanwhile is news to the JobMaster, and kept for it.
         # A running attempt's partitions are its own business.
-        ended = [attempt for attempt in attempts if attempt in named and attempt not in self._tasks]
+        ended, unnamed, to_cancel = self._jobs.sorted_out(request.job_id, set(request.attempts), self._tasks)
         unwanted = [partition for partition in self._resources.held_partitions(ended) if partition not in wanted]
-        unnamed = [attempt for attempt in attempts if attempt not in named]
-        tasks = [self._tasks[attempt] for attempt in unnamed if attempt in self._tasks]
+        tasks = [self._tasks[attempt] for attempt in to_cancel]
         for task in tasks:
             _log.info("%s is cancelled: the JobMaster that goes on does not know it", task.name)
             self._cancel(task)

@@ -17,6 +17,7 @@ What becomes of a leader's nodes when somebody removes or changes them:
 
 Source: Curator's LeaderLatch and Flink's ZooKeeperLeaderElectionDriver.
 Held by: tests/ha/test_zookeeper.py
+Held by: tests/ha/test_unrest.py
 """
 
 from __future__ import annotations

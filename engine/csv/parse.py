@@ -15,6 +15,7 @@ Rules: an unquoted field among ``null_values`` is null, for strings too; a quote
 the columns of the file's schema.
 
 Held by: tests/csv/test_reader.py
+Held by: tests/integration/test_csv_errors.py
 """
 
 from __future__ import annotations

@@ -6,6 +6,8 @@
 ``DIR`` holds ``instruments`` and ``currencies`` as ``generate_instruments.py`` and ``spark-export`` write them. With
 ``--join-type auto`` the optimizer finds by itself that the small side is to be broadcast; ``normal`` is the
 repartition hint, ``broadcast`` the broadcast hint. The result has the format of the input (``records``: Parquet).
+
+Held by: tests/integration/test_skew_join.py
 """
 
 from __future__ import annotations

@@ -8,6 +8,8 @@ Those that one channel has are taken out of its queue at once.
 
 Invariants: only the first page is waited for, so none is kept while a producer waits for it; whoever gets a list
 recycles all of it. Order is kept. Thread: that of the gate.
+
+Held by: tests/exchange/test_page_reader.py
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ binding.py         operands, and how a function binds to types
 arithmetic.py comparison.py text_functions.py time_functions.py   the functions
 time_zones.py      offsets of a zone by its name, from the tz database
 zone_offsets       offsets of any moment, first moments of local times
-moments.py         moments as local times of any year and zone; where units begin
+moments.py         moments as local times of any year and zone; where hours, days, weeks begin
 casting.py         casts that differ from Arrow's
 float_division     // of floats as Python's
 float_comparison   floats of two columns, NaN equal to itself and the greatest

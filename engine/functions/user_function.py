@@ -23,6 +23,7 @@ The context says which subtask this is and how many there are, holds the rows of
     data.map(Label(), schema).with_broadcast(names=names)
 
 Source: Flink's RichFunction and RuntimeContext.
+Held by: tests/integration/test_rich_functions.py
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ workers and ends. A worker serves one session after another until its socket clo
 to standard error, because standard output belongs to the command that was run.
 
 Source: the zygote of Android and Chromium; PySpark's daemon.py does the same for its workers.
+Held by: tests/functions/test_stream_session.py
 """
 
 from __future__ import annotations

@@ -25,6 +25,7 @@ A worker that has ended is one that nobody shall wait for, even if a process tha
 
 Limits: what a function's own child processes hold is not counted.
 Source: the resource watchdogs of Dask's nanny; PySpark's spark.executor.pyspark.memory, which is RLIMIT_AS.
+Held by: tests/property/test_wide_functions_bound.py
 """
 
 from __future__ import annotations

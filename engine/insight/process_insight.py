@@ -4,6 +4,8 @@
 
 It answers calls of any epoch. Files are read off the loop; what an attempt does is looked at on it, again and again
 for as long as a sample takes. Several who ask for the same sample at one time share it.
+
+Held by: tests/rest/test_process_routes.py
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@
     stall_watch.py      a job in which every task waits for another one ends
     region_failover.py  which regions run again                failure_history.py which failure caused the others
     restart_strategy.py whether and when what failed is tried again
-    repeated_failure.py when that makes no sense: the same cause everywhere, and nothing done in between
+    repeated_failure.py giving up: the same cause everywhere, and nothing done in between
     job_event.py        what was decided and learned           job_journal.py     the same as a file
     job_facts.py        JobFacts: what is known of the job; rebuilt from the events of earlier leaders
     expectations.py     what TaskExecutors should have of it   reattachment.py    they are asked

@@ -16,6 +16,8 @@ Invariants: what is decided or learned is a WriteDown before its effect is an in
 journal that names its slot is durable; after a Deposed or an end nothing is deployed any more.
 
 Pure: no clock, thread, socket or loop. Source: Flink's JobMaster and DefaultScheduler.
+
+Held by: tests/jobmaster/test_recovery_schedules.py
 """
 
 from __future__ import annotations

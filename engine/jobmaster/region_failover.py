@@ -20,6 +20,8 @@ A BLOCKING result that was dropped because all consumers had finished is produce
 
 Pure: the JobMaster cancels, waits and deploys. Source: Flink's RestartPipelinedRegionFailoverStrategy, which restarts
 all consumers; Yuan et al., OSDI 2014, for testing each handler.
+
+Held by: tests/integration/test_damaged_results.py
 """
 
 from __future__ import annotations

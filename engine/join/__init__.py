@@ -5,11 +5,11 @@ join_type       what each join type returns, as a truth table
 pair_condition  what a pair must fulfil beside equal keys
 replicated_keys heavy keys whose rows are copies in every subtask
 hash_join       HashJoin: the hybrid hash join, the room's entrance
-join_phase      its phases, which follows which, and which call is for which
+join_phase      its phases: which follows which, and which calls are illegal in it
 batch_prober    looks the rows of a probe batch up in what is in memory
 join_roles      what depends on which side is built: sides, table, output, condition
 build_input     build rows on their way in: null keys, the dictionary table, partitions
-recent_rows     rows that came before, left out where one of each key is enough
+recent_rows     rows that came before, left out where only the presence of a key is asked for
 join_side       schema, row codec and key columns of one input
 entry_pages     pages of rows with links, as a plain struct
 hash_partition  one partition: resident or spilled, and its probe file
@@ -19,8 +19,8 @@ build_table     the interface of the tables that find build rows
 table_choice    which kind of table a build side gets
 tagged_table    any keys: a directory of tagged pointers, vectorised lookup
 dense_table     keys that are numbers close together: a perfect hash
-dictionary_table build rows that differ in such a key alone: each distinct row once
-direct_pages       cells by the number that is a key
+dictionary_table build rows that differ in such a key alone: dictionary-encoded, each distinct row once
+direct_pages    cells by the number that is a key
 probe_matches   the matches of a chunk of probe rows, as bounded pairs
 spill_sieve     probe rows of spilled partitions, taken before they are decoded
 pair_filter     asks the condition about candidate pairs

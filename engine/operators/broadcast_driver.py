@@ -5,6 +5,7 @@
 The broadcast data sets are held in memory, once in each subtask's worker, so their size is limited.
 
 Source: Flink's broadcast sets, read by BatchTask before the driver runs.
+Held by: tests/integration/test_rich_functions.py
 """
 
 from __future__ import annotations

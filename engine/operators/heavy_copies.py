@@ -3,6 +3,9 @@
 Heavy keys of a repartitioned join are spread on one side and replicated on the other. A replicated row is no copy at
 its key's home, the channel of its hash: there it comes out when it has no match. Only rows that come out for their own
 sake matter, so at most one side has copies; the planner sees to it (``engine/optimizer/heavy_keys.py``).
+
+Held by: tests/exchange/test_heavy_keys.py
+Held by: tests/integration/test_skew.py
 """
 
 from __future__ import annotations

@@ -3,6 +3,9 @@
 The worker runs beside the task: while it works on one batch the task already prepares the next, so ``process`` may
 emit the results of earlier batches, and ``finish`` emits the rest. A function over groups gets its batches sorted, and
 with marks where groups begin. With broadcast data sets it starts when these are there (broadcast_driver.py).
+
+Held by: tests/functions/test_function_copies.py
+Held by: tests/property/test_wide_functions_bound.py
 """
 
 from __future__ import annotations

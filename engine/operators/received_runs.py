@@ -4,6 +4,8 @@
 
 What comes is in order, so it is only written: bounded memory however large the range is, and the merge reads it beside
 the runs of this process as if it had been sorted here.
+
+Held by: tests/sort/test_run_transfer.py
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 A class is loaded when a task has an operator of it. Most jobs need two or three of them, and with the rooms behind them
 (join, sort, aggregate, functions) they would take a small job as long to load as it runs.
+
+Held by: tests/api/test_import.py
 """
 
 # ruff: noqa: PLC0415 - start-up time

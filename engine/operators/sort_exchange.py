@@ -11,6 +11,8 @@ their blocks, and an arena in which they are decoded. However much its slot has,
 producers of other processes have in the range is brought here first (``received_runs``).
 
 Source: range partitioning with sorted runs is DuckDB's and Spark's idea of a merge path, over tasks.
+Held by: tests/exchange/test_channels_in_order.py
+Held by: tests/integration/test_sort.py
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""States that a sort combines, as its operators need them: the combiner of rows, and results of what is left."""
+"""States that a sort combines, as its operators need them: the combiner of rows, and results of what is left.
+
+Held by: tests/integration/test_sorted_aggregates.py
+"""
 
 from __future__ import annotations
 

@@ -38,7 +38,8 @@ optimizer.
     function_planning.py     functions over groups, and with broadcast data sets
     operator_names.py        short names for vertices, logs and explain
     exchange_planning.py     exchange modes: closed branches, deadlocks, regions
-    memory_plan.py           shares of a slot's managed memory, cuts where minima do not fit
+    memory_plan.py           slot sharing: shares of managed memory; operators that would spill rows several times are
+                             put into slots one after the other
     physical_plan.py         OptimizedPlan: physical nodes and channels
     job_graph_generator.py   OptimizedPlan to JobGraph
     chaining.py              which channels become a call inside one task

@@ -24,6 +24,7 @@ The result is not hash partitioned: a group by after it does not find its keys t
 partitioned already would have to move to be split; costs decide.
 
 Source: DeWitt et al., Practical Skew Handling in Parallel Joins (1992), "fragment replicate" of the heavy keys alone.
+Held by: tests/integration/test_skew.py
 """
 
 from __future__ import annotations

@@ -18,6 +18,7 @@ does: ten operators of one slot with six pages each and thousands of pages of ro
 Limits: a sort does not give its pages back before its consumer runs, although it could while it merges.
 Source: two-pass algorithms of external sort and Grace hash join, which need the square root of their input in memory.
 Held by: tests/optimizer/test_exchange_planning.py
+Held by: tests/integration/test_strangers_programs.py
 """
 
 from __future__ import annotations

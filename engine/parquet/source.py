@@ -13,6 +13,7 @@ What is damaged is found when it is read, except for what would be allocated fir
 that are sampled.
 
 Held by: tests/connectors/test_columnar_sources.py
+Held by: tests/integration/test_text_and_records.py
 """
 
 from __future__ import annotations

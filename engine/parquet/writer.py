@@ -12,6 +12,8 @@ What the first batch decides holds for all row groups of a writer. Where very wi
 and one that suits them goes on in the same file. The last footer, of all their row groups, is the file's:
 
     PAR1  row groups  footer  PAR1 │ PAR1  row groups of wide values  footer  PAR1 │ PAR1  footer of both  PAR1
+
+Held by: tests/chaos/test_lost_task_managers.py
 """
 
 from __future__ import annotations

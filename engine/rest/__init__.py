@@ -1,13 +1,13 @@
 """The REST API of a JobManager: Flink's paths and field names, so that tools written for Flink's REST read ours.
 
 routes.py              rest_routes(services): the table of all routes
-cluster_routes.py      slots, settings of a user interface, the end of the cluster
+cluster_routes.py      slots, settings of a user interface, and the request that shuts the cluster down
 taskmanager_routes.py  TaskManagers: memory, metrics, log files, threads
 jobmanager_routes.py   the same of this process, and its configuration
 job_list_routes.py     all jobs
 job_routes.py          submit, cancel, follow jobs
 job_detail_routes.py   a job in detail
-vertex_routes.py       its vertices, subtasks and attempts; back pressure
+vertex_routes.py       its vertices, subtasks and attempts; back pressure, sampled on request
 job_log_routes.py      log files of a job
 status_pages.py        pages for people (job_page.py, process_pages.py; html.py, plan_drawing.py, quantities.py)
 prometheus_routes.py   metrics for Prometheus

@@ -7,6 +7,7 @@ DELETE /cluster    ends all TaskManagers and this JobManager, which leads: 200. 
                    and one of them leads next: the answer says so
 
 Held by: tests/rest/test_job_routes.py
+Held by: tests/entrypoint/test_cluster_over_rest.py
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ GET .../subtasks/metrics /accumulators   of all subtasks; metrics: ?get=a,b aggr
 GET .../subtasks/{index}                 the current attempt, and /metrics; .../subtasks/{index}/attempts/{attempt} any
 
 Held by: tests/rest/test_job_detail_routes.py
+Held by: tests/operators/test_task_activity.py
 """
 
 from __future__ import annotations

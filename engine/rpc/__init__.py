@@ -6,13 +6,13 @@ endpoint.py       RpcEndpoint: handlers by message type, one loop, no locks
 leadership.py     Leadership: what a process lends to the components that act while it leads
 fencing.py        LeaderFence, FollowerFence: the epoch of a message against the one in force
 codec.py          MessageCodec: messages, replies and errors as msgpack
-credentials.py    Credentials: the cluster secret, signatures of requests, proofs for raw sockets
+credentials.py    Credentials: the cluster secret, signed requests, sealed replies, proofs for raw sockets
 secret_file.py    files that hold a secret: made whole, readable by their owner alone
 read_access.py    ReadAccess: the token that lets browsers, Prometheus and curl read
 http_messages.py  Route, Access, HttpRequest, HttpResponse
 http_server.py    HttpServer: the server of a process, with all checks
 http_connection.py  its connections, bounded and timed
-http_service.py   HttpRpcService: transport between processes
+http_service.py   HttpRpcService: transport between processes: order, epoch, deadline, cancellation
 http_forwarding.py  passing a request on to another process
 tls.py            mutual TLS from security.ssl.*
 local_gateway.py  transport between endpoints of one process

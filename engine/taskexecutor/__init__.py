@@ -1,7 +1,7 @@
 """The TaskExecutor: runs attempts in threads, with the memory, disk and network of one process.
 
 task_executor.py  TaskExecutor: the endpoint; slots are assigned, tasks submitted, cancelled, reported
-registration.py   Registration: registered at whoever leads, again and again
+registration.py   Registration: registered with the leader, again and again, with back-off; a loss is noticed at once
 resource_manager_link.py  ResourceManagerLink: what is said to the ResourceManager, and whether it is there
 task_reporter.py  reports of one task in order; counters of running tasks every 200 ms
 task.py           Task: one thread, one attempt

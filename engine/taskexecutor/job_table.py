@@ -5,6 +5,8 @@
 
 An attempt's last report is kept after it was delivered: the JobMaster that takes a job over asks for it, since what
 its predecessor heard may have been lost with it. Pure.
+
+Held by: tests/taskexecutor/test_reattach.py
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ channel does, and a gate opens remote channels by an interface of its own (``exc
                                 the producers' end: views of partitions to frames, as credits allow
     greeter  handshake  greeting_channel  read_request
                                 how a connection begins, plain or within TLS; what is asked for and refused
-    frames  credit              what is on the wire; who may send how much
+    frames  credit              what is on the wire; credit-based flow control: how much may be sent
     wire                        its bytes: a plain socket, or TLS
 
 Everything that a peer sends is checked before it is used: sizes, checksums, credits, and the rows themselves

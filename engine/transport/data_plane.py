@@ -6,6 +6,8 @@ Both ends of a channel:
 
     this process                                               another one
     InputGate ─ RemoteInputChannel ─ ConnectionManager ══════► DataServer ─ ServerConnection ─ subpartition views
+
+Held by: tests/transport/test_remote_channels.py
 """
 
 from __future__ import annotations

@@ -14,6 +14,8 @@ beyond the TLS record that is needed: the session begins where a record begins.
 Every failure is a PartitionConnectionError with one line of text.
 
 Thread: one, or one event loop.
+
+Held by: tests/transport/test_data_tls.py
 """
 
 from __future__ import annotations

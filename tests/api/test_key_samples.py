@@ -1,3 +1,5 @@
+"""Keys of joins are sampled better than other columns, wherever they come from."""
+
 from __future__ import annotations
 
 from pathlib import Path

@@ -1,3 +1,5 @@
+"""Archives of strangers are unpacked within their folder and within bounds, or refused."""
+
 from __future__ import annotations
 
 import io

@@ -1,4 +1,4 @@
-"""What strangers and broken peers send to ports, from a seed: one connection for each call of an attack.
+"""Fuzzing: what strangers and broken peers send to ports, from a seed: one connection for each call of an attack.
 
     HttpFuzz(address, credentials, targets, random)    .attacks: name -> call, which returns how it was answered
     DataFuzz(address, credentials, random)             the same for the port of rows

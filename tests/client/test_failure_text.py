@@ -1,3 +1,5 @@
+"""Failures as exceptions: the right class, and a short text with the root cause first."""
+
 from __future__ import annotations
 
 import pytest

@@ -1,3 +1,5 @@
+"""Outputs that exist, clash or cannot be written are refused before anything starts."""
+
 from __future__ import annotations
 
 import pytest

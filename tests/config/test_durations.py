@@ -1,3 +1,5 @@
+"""Durations as people write them."""
+
 import pytest
 
 from engine.config.durations import duration_text, parse_duration_ms, parse_interval_ms

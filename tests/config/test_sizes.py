@@ -1,3 +1,5 @@
+"""Sizes of memory as people write them."""
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -24,6 +24,7 @@ GENERATED = {
         "reference/configuration.md",
         "reference/rest.md",
         "reference/openapi.json",
+        "how-it-works/map.md",
         "changelog.md",
         "contributing.md",
     )

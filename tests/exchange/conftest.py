@@ -1,3 +1,5 @@
+"""An exchange that leaves neither thread nor descriptor behind."""
+
 from __future__ import annotations
 
 import gc

@@ -1,3 +1,5 @@
+"""A slow consumer stops its producer while memory stays flat, and stops no neighbour."""
+
 from __future__ import annotations
 
 import resource

@@ -1,3 +1,5 @@
+"""Data of a BLOCKING subpartition: memory first, then all on disk; every view reads the same bytes."""
+
 from __future__ import annotations
 
 import threading

@@ -1,3 +1,5 @@
+"""BLOCKING partitions: their share of the pool, their file, and broadcasts that are stored once."""
+
 from __future__ import annotations
 
 import pytest

@@ -1,3 +1,5 @@
+"""Network buffer pools: fair shares when pools come and go, waiting, recycling."""
+
 from __future__ import annotations
 
 import logging

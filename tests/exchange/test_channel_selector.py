@@ -1,3 +1,5 @@
+"""The eight channel selectors and the hash selector: each row goes to the channel that its rule names."""
+
 from __future__ import annotations
 
 import itertools

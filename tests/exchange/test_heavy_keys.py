@@ -1,3 +1,5 @@
+"""Rows of heavy keys are spread or replicated, and the first one of each producer goes home."""
+
 from __future__ import annotations
 
 import datetime

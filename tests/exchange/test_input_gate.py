@@ -1,3 +1,5 @@
+"""Input gates: fair over channels, patient with producers that come later, clear about those that fail."""
+
 from __future__ import annotations
 
 import time

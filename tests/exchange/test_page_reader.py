@@ -1,3 +1,5 @@
+"""Pages of rows become batches of useful size, also when rows are very large or damaged."""
+
 from __future__ import annotations
 
 import pyarrow as pa

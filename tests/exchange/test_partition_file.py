@@ -1,3 +1,5 @@
+"""A BLOCKING result as one data file and an index: golden bytes, damage, full disks."""
+
 from __future__ import annotations
 
 import errno

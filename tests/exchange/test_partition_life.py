@@ -1,3 +1,5 @@
+"""The states of a result partition as a table, and what a producer hears that is too late."""
+
 from __future__ import annotations
 
 import pytest

@@ -1,3 +1,5 @@
+"""Partitions are found by attempt and data set, and leave with their attempt."""
+
 from __future__ import annotations
 
 import pytest

@@ -1,3 +1,5 @@
+"""PIPELINED partitions: exact counters, one pool, released by the last consumer."""
+
 from __future__ import annotations
 
 import time

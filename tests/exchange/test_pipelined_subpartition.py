@@ -1,3 +1,5 @@
+"""PIPELINED queues: order, bounds, the end that comes once, waking of those that wait."""
+
 from __future__ import annotations
 
 import time

@@ -1,3 +1,5 @@
+"""Record writers: every channel gets its rows in order, large ones in fragments, and flushes at the right time."""
+
 from __future__ import annotations
 
 import threading

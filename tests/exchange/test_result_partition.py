@@ -1,3 +1,5 @@
+"""Result partitions of all kinds: life cycle, end event, failure and cancellation."""
+
 from __future__ import annotations
 
 import time

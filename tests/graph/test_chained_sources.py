@@ -1,3 +1,5 @@
+"""Which joins read the source of their probe side themselves."""
+
 from __future__ import annotations
 
 import pytest

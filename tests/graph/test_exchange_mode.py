@@ -1,3 +1,5 @@
+"""Exchange modes and ship strategies, against their tables."""
+
 from __future__ import annotations
 
 import pytest

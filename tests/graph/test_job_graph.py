@@ -1,3 +1,5 @@
+"""Job graphs: byte form, shares of memory, edges, and what is refused."""
+
 from __future__ import annotations
 
 import msgspec

@@ -1,3 +1,5 @@
+"""Pipelined regions: which vertices run together, where edges are cut, and what runs first."""
+
 from __future__ import annotations
 
 import hypothesis

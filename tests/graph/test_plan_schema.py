@@ -1,3 +1,5 @@
+"""Schemas of plans: columns selected, renamed, and missed by name."""
+
 from __future__ import annotations
 
 import pytest

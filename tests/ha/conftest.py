@@ -1,3 +1,5 @@
+"""A ZooKeeper server for the tests of the room."""
+
 import pytest
 
 from tests.ha.quorum import Quorum

@@ -1,3 +1,5 @@
+"""Leader election within one process: one leader at a time, under epochs that grow."""
+
 from __future__ import annotations
 
 import uuid

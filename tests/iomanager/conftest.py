@@ -1,3 +1,5 @@
+"""An IOManager, and a check that no file, thread or descriptor is left."""
+
 import gc
 import threading
 from collections.abc import Iterator

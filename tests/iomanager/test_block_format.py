@@ -1,3 +1,5 @@
+"""Spill blocks: golden bytes, checksums, identity, and every flipped bit refused."""
+
 import random
 
 import pytest

@@ -1,3 +1,5 @@
+"""Spill files that are damaged, cut short, mixed up or gone: an error that names file and offset."""
+
 import os
 from pathlib import Path
 from typing import Any

@@ -1,3 +1,5 @@
+"""Spill directories: full, read-only and vanished disks, and the sweep of what dead processes left."""
+
 import os
 import resource
 import shutil

@@ -1,3 +1,5 @@
+"""Rows out to disk and back: byte for byte, in order, whatever runs beside them."""
+
 import contextlib
 import random
 import resource

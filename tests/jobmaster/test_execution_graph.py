@@ -1,3 +1,5 @@
+"""The execution graph: vertices, attempts, results and edges of a job at run time."""
+
 from __future__ import annotations
 
 import pytest

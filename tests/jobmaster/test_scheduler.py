@@ -1,3 +1,5 @@
+"""Scheduling by pipelined regions: which one may start, and in which slots."""
+
 from __future__ import annotations
 
 import msgspec

@@ -1,3 +1,5 @@
+"""Splits are assigned to subtasks by their bytes, in order."""
+
 from __future__ import annotations
 
 import itertools

@@ -1,3 +1,5 @@
+"""Each join type has its rule, whichever input is built."""
+
 import pytest
 
 from engine.graph.plan import JoinType

@@ -1,3 +1,5 @@
+"""What is done with a spilled build file and its probe file: one pass, several, or scattered again."""
+
 from engine.join.spilled_pair import (
     LEVEL_MAX,
     PASSES_CHEAP,

@@ -1,3 +1,5 @@
+"""The memory limit of a container, from the files of its control group."""
+
 import os
 
 import pytest

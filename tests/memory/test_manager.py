@@ -1,3 +1,5 @@
+"""The memory manager: pools and their limits, leaks by owner, large grants, threads that share it."""
+
 import random
 import threading
 from pathlib import Path

@@ -1,3 +1,5 @@
+"""The shares of a process size, and settings that do not fit it."""
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

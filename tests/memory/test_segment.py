@@ -1,3 +1,5 @@
+"""Memory segments: checked bounds, and the order and copies of bytes."""
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

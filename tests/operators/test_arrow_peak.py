@@ -1,3 +1,5 @@
+"""The most memory that Arrow held while a task ran, without what others held before."""
+
 import pyarrow as pa
 
 from engine.operators.arrow_peak import ArrowPeak

@@ -1,3 +1,5 @@
+"""Which operators become one vertex, and what breaks a chain."""
+
 from __future__ import annotations
 
 import pytest

@@ -1,3 +1,5 @@
+"""What becomes of column statistics and heavy keys on their way through a plan."""
+
 from __future__ import annotations
 
 import pytest

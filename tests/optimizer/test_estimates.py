@@ -1,3 +1,5 @@
+"""Estimates of rows and bytes for every operator, and costs made of them."""
+
 from __future__ import annotations
 
 import pytest

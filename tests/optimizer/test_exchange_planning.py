@@ -1,3 +1,5 @@
+"""Exchange modes of whole plans: deadlocks are cut, and operators that do not fit one slot are parted."""
+
 from __future__ import annotations
 
 import pytest

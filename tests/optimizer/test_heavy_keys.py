@@ -1,3 +1,5 @@
+"""Which heavy keys of a join are split, which side is copied, and what that costs."""
+
 from __future__ import annotations
 
 import msgspec

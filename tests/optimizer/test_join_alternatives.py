@@ -1,3 +1,5 @@
+"""Alternatives of a join: the correct ones and no others, hints, and partitionings that are used again."""
+
 from __future__ import annotations
 
 import pytest

@@ -1,3 +1,5 @@
+"""From plans to job graphs: which vertices and phases each operator becomes."""
+
 from __future__ import annotations
 
 import msgspec

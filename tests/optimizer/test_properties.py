@@ -1,3 +1,5 @@
+"""How rows are spread and ordered, and which operators keep that."""
+
 from __future__ import annotations
 
 from engine.graph.expression import ColumnRef, NamedExpression

@@ -1,3 +1,5 @@
+"""Rewriting rules: what each may change, and what must stay."""
+
 from __future__ import annotations
 
 import pytest

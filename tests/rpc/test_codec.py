@@ -1,3 +1,5 @@
+"""Messages, replies and errors as bytes: round trips, golden ones, and bytes that are refused."""
+
 from __future__ import annotations
 
 import msgspec

@@ -1,3 +1,5 @@
+"""Signatures, seals and proofs: what the cluster's secret allows, and nothing else does."""
+
 from __future__ import annotations
 
 import pickle

@@ -1,3 +1,5 @@
+"""Heartbeats: a silence counts as a loss once, and a pause of the watcher does not count."""
+
 from __future__ import annotations
 
 import pytest

@@ -1,3 +1,5 @@
+"""Costs: how they add up and compare, known or unknown."""
+
 from __future__ import annotations
 
 import pytest

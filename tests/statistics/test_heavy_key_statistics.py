@@ -1,3 +1,5 @@
+"""Heavy keys found in samples of every source, whatever the type and the width of rows."""
+
 from __future__ import annotations
 
 import datetime

@@ -1,3 +1,5 @@
+"""Slots of a TaskExecutor: their states, their jobs, and their pages."""
+
 from __future__ import annotations
 
 import pytest

@@ -1,1 +1,1 @@
-"""Rules of the house as tests: direction of imports, sizes, headers, the map of mechanisms, ruff and mypy."""
+"""Rules of the house as tests: direction of imports, sizes, headers, tests of each module, ruff and mypy."""

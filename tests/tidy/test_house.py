@@ -211,15 +211,6 @@ def test_every_module_of_a_native_room_has_a_stub_where_python_imports_it():
             assert path.with_suffix(".pyi").exists(), f"{relative(path)} has no .pyi"
 
 
-def test_the_map_of_mechanisms_names_files_that_exist():
-    map_of_mechanisms = (ROOT / "docs" / "pages" / "how-it-works" / "map.md").read_text(encoding="utf-8")
-    rows = [line for line in map_of_mechanisms.splitlines() if line.startswith("| ") and "`" in line]
-    assert len(rows) > 150
-    for row in rows:
-        for name in re.findall(r"`((?:engine|ha|tests|bin|conf|docs)/[\w./-]+)`", row):
-            assert (ROOT / name).exists(), f"the map names {name}"
-
-
 @pytest.mark.parametrize(
     "command", [["ruff", "check", "."], ["ruff", "format", "--check", "."], ["mypy"]], ids=" ".join
 )

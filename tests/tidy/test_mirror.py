@@ -1,12 +1,10 @@
 """Each module has a test of its own name, or says in its header which test holds it."""
 
-import re
-
+from docs.generators.mechanisms import header_of, named_tests, own_test
 from tests.tidy.imports import ROOT, source_files
 
 #: modules that do neither yet; may only shrink
 LISTED = ROOT / "tests" / "tidy" / "modules_without_test.txt"
-_HELD_BY = re.compile(r"(?m)^Held by: (\S+)$")
 
 
 def modules():
@@ -15,25 +13,13 @@ def modules():
     return sorted(str(path.relative_to(ROOT)) for path in found)
 
 
-def own_test(module):
-    parts = module.split("/")
-    room = "ha" if parts[0] == "ha" else "".join(parts[1:-1][:1])
-    return ROOT / "tests" / room / f"test_{parts[-1].partition('.')[0]}.py"
-
-
-def named_tests(text):
-    """The tests that a module's docstring says hold it."""
-    header = re.search(r'(?s)"""(.*?)"""', text)
-    return _HELD_BY.findall(header[1]) if header else []
-
-
 def fault(module, text):
     """What a module lacks, or None."""
-    names = named_tests(text)
+    names = named_tests(header_of(text))
     missing = [name for name in names if not name.startswith("tests/") or not (ROOT / name).is_file()]
     if missing:
         return f"{module}: there is no {missing[0]}"
-    if names or own_test(module).is_file():
+    if names or (ROOT / own_test(module)).is_file():
         return None
     return f"{module}: no test of its name, and no line 'Held by: tests/...' in its header"
 

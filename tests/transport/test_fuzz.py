@@ -1,4 +1,4 @@
-"""Frames of strangers and broken peers, as many as ``FRAMES`` says: nothing falls, hangs, grows or gets wrong bytes.
+"""Fuzzing: frames of strangers and broken peers, as many as ``FRAMES`` says: no fall, hang, growth or wrong byte.
 
     FRAMES=10000000 SEED=7 python -m pytest tests/transport/test_fuzz.py
 

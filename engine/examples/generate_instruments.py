@@ -4,6 +4,8 @@
 
 writes ``DIR/instruments/part-0000K.csv`` and ``DIR/currencies.csv`` (or ``.parquet``) and nothing else. The same rows
 and seed give the same data. Some currencies have no ISOCode: null for some, an empty string for others.
+
+Held by: tests/integration/test_skew_join.py
 """
 
 from __future__ import annotations

@@ -4,6 +4,8 @@ pyarrow.RecordBatch    by reference: FORWARD and BROADCAST inside one process
 RowPage                a Buffer full of whole binary rows; whoever gets it recycles it, exactly once
 OversizedRow           one row larger than a buffer, put together from its fragments
 END_OF_PARTITION       inside the room only: last element of every subpartition
+
+Held by: tests/exchange/test_row_pieces.py
 """
 
 from __future__ import annotations

@@ -11,6 +11,8 @@ rows are *spread* (the first one of each key to its home, the channel of its has
 without the GIL.
 
 Source: Flink's KeyGroupStreamPartitioner and CustomPartitionerWrapper; HASH is ours.
+
+Held by: tests/exchange/test_channel_selector.py
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t

@@ -1,4 +1,7 @@
-"""PartitionFolders: where files of BLOCKING partitions go: the process's spill folder with most free space."""
+"""PartitionFolders: where files of BLOCKING partitions go: the process's spill folder with most free space.
+
+Held by: tests/exchange/test_partition_file.py
+"""
 
 from __future__ import annotations
 

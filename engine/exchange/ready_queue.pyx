@@ -6,6 +6,8 @@ Fair: a channel that still has data after it was read is pushed again, behind th
 once. ``wake`` lets a waiting consumer look around without data (a partition was registered), ``close`` ends every wait.
 
 Source: the inputChannelsWithData queue of Flink's SingleInputGate.
+
+Held by: tests/exchange/test_pipelined_subpartition.py
 """
 
 cimport cython

@@ -12,6 +12,8 @@
 FORWARD with several subpartitions cannot be; a FORWARD of BLOCKING has row pages in its one subpartition.
 
 Source: Flink's RecordWriterBuilder.
+
+Held by: tests/exchange/test_record_writer.py
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""selector_for: the channel selector that a PartitionerSpec names."""
+"""selector_for: the channel selector that a PartitionerSpec names.
+
+Held by: tests/exchange/test_channel_selector.py
+"""
 
 from __future__ import annotations
 

@@ -4,6 +4,8 @@
 
 numpy and pandas are the user's: imported here when asked for, in the process that runs the function. Values are cast
 only where nothing is lost.
+
+Held by: tests/integration/test_functional.py
 """
 
 from __future__ import annotations

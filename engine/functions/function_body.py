@@ -17,6 +17,8 @@ batch, say) and goes on has not seen all of it: it fails when it returns.
 
 Whatever the function raises becomes UserFunctionError with the function's name, the user's file and line, and the row
 at hand. A value that does not fit the declared schema is reported the same way, with its column.
+
+Held by: tests/functions/test_function_runner.py
 """
 
 from __future__ import annotations

@@ -5,6 +5,8 @@ WorkerMemoryError   the worker held more than its share of the process's memory
 BadOutputError      what a function returned does not fit the schema; becomes a UserFunctionError
 FunctionStopped     raised inside a function whose results nobody wants any more; no failure
 FunctionPlace       makes UserFunctionErrors for one function
+
+Held by: tests/functions/test_function_runner.py
 """
 
 from __future__ import annotations

@@ -4,6 +4,8 @@
 
 One class is made for each list of column names and cached; attribute access is an item getter in C. A name that is
 no Python identifier (or is a method of tuple) is reached by ``row["name"]``.
+
+Held by: tests/functions/test_function_runner.py
 """
 
 from __future__ import annotations

@@ -7,6 +7,8 @@ task pushes it, so it has a thread of its own and the two work in turns:
     function          runs until it wants the next batch, or has a result     waits
 
 Only one of them ever runs. A function in a thread cannot be killed: a cancel waits for its next row.
+
+Held by: tests/functions/test_stream_session.py
 """
 
 from __future__ import annotations

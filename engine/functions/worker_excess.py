@@ -1,6 +1,8 @@
 """WorkerExcess: why a Python worker was ended, in figures and as the text of the error.
 
 The watch (worker_watch.py) makes it, the worker carries it to the session that finds the worker gone.
+
+Held by: tests/functions/test_worker_watch.py
 """
 
 from __future__ import annotations

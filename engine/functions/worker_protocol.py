@@ -20,6 +20,8 @@ StopFunction comes at any time after opening and is answered by FunctionFinished
 
 A worker holds one result at a time in shared memory: after ResultReady it waits for ResultTaken. Functions are
 cloudpickled bytes from the job itself; only workers open them.
+
+Held by: tests/functions/test_stream_session.py
 """
 
 from __future__ import annotations

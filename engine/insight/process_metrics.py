@@ -1,4 +1,7 @@
-"""What a process costs its machine, by Flink's names where Flink has one."""
+"""What a process costs its machine, by Flink's names where Flink has one.
+
+Held by: tests/rest/test_process_routes.py
+"""
 
 from __future__ import annotations
 

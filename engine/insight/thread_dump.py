@@ -1,4 +1,7 @@
-"""Where every thread of this process is, as text."""
+"""Where every thread of this process is, as text.
+
+Held by: tests/rest/test_process_routes.py
+"""
 
 from __future__ import annotations
 

@@ -12,6 +12,8 @@ adjacent stretches of equal length:
 where ``shift(crc, n)`` is the register after n more zero bytes: a linear map, looked up in 4 tables of 256 entries.
 
 Source: the interleaving is Mark Adler's crc32c.c; here the shift tables come from running the 32 single bits.
+
+Held by: tests/iomanager/test_block_format.py
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t

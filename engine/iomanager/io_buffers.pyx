@@ -10,6 +10,8 @@ What many readers hold is more than the room for I/O. Their operator has reserve
 touch it; but its free pages may be warm from what it did before. So the manager is told of what is held beyond the
 room, in steps, and lets as much of its free memory go. Blocks of 16 KiB and more are mapped one by one: what hundreds
 of readers held goes back to the system when they end, where the heap would keep it between what lives on.
+
+Held by: tests/iomanager/test_block_memory.py
 """
 
 cimport cython

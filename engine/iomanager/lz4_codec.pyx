@@ -9,6 +9,8 @@ GIL taken for the call (the package frees it while it works).
     use_package(bool)   force the Python face (for the test that both give the same)
 
 Source: LZ4 block format; LZ4_compress_default, LZ4_decompress_safe of lz4.h.
+
+Held by: tests/iomanager/test_block_format.py
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE

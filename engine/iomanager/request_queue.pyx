@@ -15,6 +15,8 @@ The thread is started by the first user, is a daemon (a program that forgot ``cl
 ``close``, after it has executed what was queued.
 
 Source: Flink's IOManagerAsync (a reader and a writer thread per disk); the bound and the native queue are ours.
+
+Held by: tests/iomanager/test_spill_round_trip.py
 """
 
 cimport cython

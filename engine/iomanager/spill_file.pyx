@@ -11,6 +11,8 @@ in one call. So a file takes the same memory however long it is. A file consists
 disk became full while it was written; readers do not see the difference. Its descriptors are open while a reader is.
 
 Source: Flink's FileIOChannel and BlockChannelReader; marks are ours.
+
+Held by: tests/iomanager/test_spill_round_trip.py
 """
 
 cimport cython

@@ -1,6 +1,8 @@
 """SpillIdentity: whose a spilled block is.
 
 Every block carries it in its header (``block_format``), and a reader refuses blocks of any other owner.
+
+Held by: tests/iomanager/test_spill_damage.py
 """
 
 from __future__ import annotations

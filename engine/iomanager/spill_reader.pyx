@@ -14,6 +14,8 @@ and nothing behind it is read.
 Memory: prefetch + 1 blocks (raw), and one stored block in the thread while it decompresses.
 
 Source: Flink's AsynchronousBlockReader and its header-checked buffer file reader.
+
+Held by: tests/iomanager/test_spill_round_trip.py
 """
 
 cimport cython

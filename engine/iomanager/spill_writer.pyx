@@ -18,6 +18,8 @@ call raises the error that happened, as does every call after it.
 Memory: one block being filled, and those in the queue (bounded by its depth for all writers of a disk).
 
 Source: Flink's AsynchronousBlockWriter and the compressed channel writers of its table runtime; extents are ours.
+
+Held by: tests/iomanager/test_spill_round_trip.py
 """
 
 cimport cython

@@ -11,6 +11,8 @@ is a leak: the manager counts it under the owner's name and reports it. After ``
 Counters (``pages_used``, ``pages_peak``) are written under the manager's mutex and read without it.
 
 Cost: take and give about 20 ns each when the mutex is free.
+
+Held by: tests/memory/test_manager.py
 """
 
 cimport cython

@@ -7,6 +7,8 @@ are what the operators of one slot need to share sensibly (six pages each are en
 a budget that cannot give so many even with 4 KiB gets the 4 KiB page.
 
 Source: Flink computes its page size from the budget in the same way (taskmanager.memory.segment-size is its maximum).
+
+Held by: tests/memory/test_process_memory.py
 """
 
 from __future__ import annotations

@@ -22,6 +22,8 @@ is let in beside the holder when the holder has not let go for RESERVED_WAIT_S s
 connected by a bounded queue, and memory beyond the budget is better than a job that stands still.
 
 Limits: page_count < 2**31. Source: the slabs of Flink's MemoryManager; recycling order after jemalloc's dirty pages.
+
+Held by: tests/memory/test_manager.py
 """
 
 from libc.stdint cimport uintptr_t

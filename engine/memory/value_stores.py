@@ -5,6 +5,8 @@
     place = owner.find_value(value, value_hash) or owner.write_value(value, value_hash)      read_back(place, into)
 
 Who writes rows knows its store; who reads them knows the number in a reference only.
+
+Held by: tests/iomanager/test_value_store.py
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Hash aggregation as an operator: takes all input, then emits the groups; a partial one may emit before."""
+"""Hash aggregation as an operator: takes all input, then emits the groups; a partial one may emit before.
+
+Held by: tests/integration/test_aggregates.py
+"""
 
 from __future__ import annotations
 

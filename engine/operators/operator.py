@@ -6,6 +6,8 @@
 emits what is left; the chain then finishes the next operator. ``close`` runs in every case, also after a failure,
 and gives back what the operator holds; it is idempotent. ``is_satisfied`` tells the head that nothing more is needed
 (a limit has its rows): a source stops reading.
+
+Held by: tests/operators/test_batch_task.py
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Operators that look at one batch at a time: project, filter, limit, identity. They hold nothing between batches."""
+"""Operators that look at one batch at a time: project, filter, limit, identity. They hold nothing between batches.
+
+Held by: tests/operators/test_batch_task.py
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 It takes Arrow batches, and row pages straight from an exchange: rows stay rows; a page is copied whole into the
 operator's own memory, so its network buffer goes back at once.
+
+Held by: tests/operators/test_batch_task.py
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 A union has several data sets behind one input: their channels are merged into one gate, so that it takes whatever is
 ready and no producer waits for another.
+
+Held by: tests/operators/test_drivers.py
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""What a TaskExecutor lends to all its tasks: memory, disk, network, functions."""
+"""What a TaskExecutor lends to all its tasks: memory, disk, network, functions.
+
+Held by: tests/operators/test_batch_task.py
+"""
 
 from __future__ import annotations
 

@@ -15,6 +15,8 @@ whatever descending says.
 Cost: some 20-50 ns a row; it is asked for once a block, a sample or a step of a binary search, never for every row.
 
 Source: normalized keys of Flink's TypeComparator; escaped terminators as in FoundationDB's tuple layer.
+
+Held by: tests/sort/test_sorted_runs.py
 """
 
 cimport cython

@@ -15,6 +15,8 @@ Rows are compared by prefix, then in full when the prefix does not decide, then 
 order of arrival, so the merge is stable. An exhausted leaf (row NULL) loses against every row.
 
 Source: Knuth, The Art of Computer Programming 3, 5.4.1 (replacement selection, "tree of losers").
+
+Held by: tests/sort/test_external_sorter.py
 """
 
 from libc.stdint cimport int32_t, uint8_t, uint64_t

@@ -18,6 +18,8 @@ batch, those of runs in memory stay where they lie. So this is for who has the r
 meanwhile, and the batches are done with when they are closed.
 
 Memory: the arena; beside the pool one or two blocks for each run on disk.
+
+Held by: tests/sort/test_sorted_runs.py
 """
 
 cimport cython

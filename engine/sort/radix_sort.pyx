@@ -15,6 +15,8 @@ Limits: scratch as large as the entries (16 bytes a row); recursion is at most 8
 
 Source: McIlroy, Bostic, McIlroy, "Engineering radix sort" (1993), out of place for stability; Flink's
 NormalizedKeySorter has the same index (pointer and prefix) under a quick sort.
+
+Held by: tests/sort/test_external_sorter.py
 """
 
 from libc.stdint cimport int64_t, uint8_t, uint64_t

@@ -16,6 +16,8 @@ index will need is kept free all the time: a row is only placed when the free pa
 Limits: a page list of 40 bytes for every page lies outside the budget.
 
 Source: Flink's NormalizedKeySorter (sort and index buffers in segments).
+
+Held by: tests/sort/test_external_sorter.py
 """
 
 cimport cython

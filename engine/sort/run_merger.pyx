@@ -22,6 +22,8 @@ Memory: with a combiner the row of one group, and another one while values of va
 
 Errors: CorruptBlockError when the sizes of rows do not add up to their block; what a SpillReader raises. Both name
 the result partition that the run is a part of.
+
+Held by: tests/sort/test_external_sorter.py
 """
 
 cimport cython

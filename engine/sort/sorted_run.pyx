@@ -18,6 +18,8 @@ producer has to run again.
 Limits: keys are compared as KeyBytes cuts them; rows that differ behind the cut count as equal here.
 
 Source: the index file of Flink's sort-shuffle; the keys in it are ours.
+
+Held by: tests/sort/test_sorted_runs.py
 """
 
 cimport cython

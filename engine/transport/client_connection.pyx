@@ -19,6 +19,8 @@ has come.
 Locks: one per connection for channels and credits, held for some instructions; another one to send.
 
 Source: Flink's CreditBasedPartitionRequestClientHandler.
+
+Held by: tests/transport/test_remote_channels.py
 """
 
 cimport cython

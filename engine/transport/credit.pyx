@@ -22,6 +22,8 @@ Invariants
 The kernels (credit.pxd) are called under the lock of the connection, without the GIL.
 
 Source: Flink's CreditBasedSequenceNumberingViewReader and RemoteInputChannel.
+
+Held by: tests/transport/test_credit_machine.py
 """
 
 

@@ -3,6 +3,8 @@
     "unix:/tmp/drey-data-1a2b/socket|127.0.0.1:40123"      both, or one of them
 
 A reader on the same host, which sees the UNIX socket, uses it; others use TCP.
+
+Held by: tests/transport/test_remote_channels.py
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 msgpack and plain text: nothing that comes from a peer is code.
 
     ReadRequest ──► PartitionRequest          error_response(error) ──► ErrorResponse ──► error_of(code, text)
+
+Held by: tests/transport/test_remote_channels.py
 """
 
 from __future__ import annotations

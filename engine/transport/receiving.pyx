@@ -12,6 +12,8 @@ have room for all buffers of their channel and the end, so nothing is allocated 
 it is received as well, if it is there already: one call to the system for each frame.
 
 Source: Flink's CreditBasedPartitionRequestClientHandler.
+
+Held by: tests/transport/test_fuzz.py
 """
 
 from libc.errno cimport errno

@@ -17,9 +17,9 @@ Row pages travel as they lie in their buffer. A RecordBatch handed over by refer
 No view waits for a disk here: files are read elsewhere (read_ahead), and the channel is ready when something came.
 
 The writer takes the GIL once for some thirty frames, to fetch and to recycle; checksums and sending run without it. It
-alone uses the views, and releases them all at its end.
+alone uses the views, and releases them all at its end. Source: Flink's PartitionRequestQueue.
 
-Source: Flink's PartitionRequestQueue.
+Held by: tests/transport/test_stalled_peers.py
 """
 
 cimport cython

@@ -25,6 +25,8 @@ Limits: 512 KiB for each TLS connection. A connection keeps its first keys: afte
 TLS 1.3 plans for AES-GCM is used up.
 
 Source: Flink's SSLHandler in front of its frame decoder.
+
+Held by: tests/transport/test_data_tls.py
 """
 
 cimport cython

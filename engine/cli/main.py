@@ -5,7 +5,7 @@ flink-run job info   [options] JOB.py [args]     explain its plan
 flink-run job list | status ID | cancel ID | logs ID [FILE] | trace ID [FILE]      jobs of a cluster
 flink-run config show                            effective settings
 flink-run --print-completion bash                completion of commands and options for a shell
-flink-run ha gc [--delete]                       what a cluster has stored for nobody
+flink-run ha gc [--delete]                       what a cluster has stored and no job needs any more
 """
 
 from __future__ import annotations
@@ -50,11 +50,15 @@ def _add_gc_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="AGE",
         type=_age_s,
         default=600.0,
-        help="leave what was changed within this time alone, such as 30 s, 2 h (default: 10 min)",
+        help="leave alone what was changed within this time: 30 s, 2 h (default: 10 min)",
     )
     parser.add_argument("--json", action="store_true", help="one JSON object on standard output")
     parser.add_argument(
-        "outputs", nargs="*", type=Path, metavar="FOLDER", help="folders of outputs: look for staging in them as well"
+        "outputs",
+        nargs="*",
+        type=Path,
+        metavar="FOLDER",
+        help="folders of outputs: also look for staging folders in them",
     )
 
 
@@ -108,9 +112,10 @@ def build_parser() -> Parser:
     )
     collecting = high_availability.add_parser(
         "gc",
-        help="list and remove what is stored for nobody",
-        description="List what a cluster has stored and nobody needs: files of jobs that no handle in ZooKeeper names, "
-        "handles whose files are missing, staging of jobs that are over. May run while the cluster does.",
+        help="list and remove what no job needs any more",
+        description="List what a cluster has stored and no job needs any more: files of jobs that no handle in "
+        "ZooKeeper names, handles whose files are missing, staging folders of jobs that are over. It may run "
+        "while the cluster does.",
     )
     _add_gc_arguments(collecting)
     collecting.set_defaults(run=_run_gc)
@@ -125,13 +130,15 @@ def _add_action(actions: _Actions, name: str, text: str) -> Parser:
 def _add_script_commands(jobs: _Actions) -> None:
     """Add what runs a script."""
     submitting = _add_action(jobs, "submit", "run a job and follow it to its end")
-    submitting.add_argument("-d", "--detached", action="store_true", help="return once the job is accepted (cluster)")
+    submitting.add_argument(
+        "-d", "--detached", action="store_true", help="return as soon as the job is accepted (cluster)"
+    )
     submitting.add_argument("-m", "--master", metavar="HOST:PORT,...", help="JobManager to talk to (cluster)")
     submitting.add_argument("--json", action="store_true", help="one JSON object on standard output")
     add_script_arguments(submitting)
     submitting.set_defaults(run=submit)
     explaining = _add_action(jobs, "info", "explain the plan of a job, without running it")
-    explaining.add_argument("--short", action="store_true", help="what was decided, in at most three lines")
+    explaining.add_argument("--short", action="store_true", help="only what was decided, in at most three lines")
     add_script_arguments(explaining)
     explaining.set_defaults(run=_run_info)
 
@@ -140,7 +147,7 @@ def _add_cluster_commands(jobs: _Actions) -> None:
     """Add what asks a cluster for its jobs."""
     listing = _add_action(jobs, "list", "list the jobs of a cluster that have not ended")
     for flag, name, text in (
-        ("-a", "all", "those that have ended as well"),
+        ("-a", "all", "also those that have ended"),
         ("-r", "running", "running jobs only"),
         ("-s", "scheduled", "waiting jobs only"),
     ):
@@ -156,7 +163,7 @@ def _add_cluster_commands(jobs: _Actions) -> None:
         acting = _add_action(jobs, action, text)
         acting.add_argument("job_id", metavar="ID", help="32 digits 0-9 and a-f, as job list prints them")
         if action == "logs":
-            acting.add_argument("file", nargs="?", metavar="FILE", help="print this file; without it they are listed")
+            acting.add_argument("file", nargs="?", metavar="FILE", help="print this file; without it, list the files")
         if action == "trace":
             acting.add_argument("file", nargs="?", metavar="FILE", help="write it there; default: standard output")
         add_cluster_arguments(acting)

@@ -42,7 +42,7 @@ ADAPTIVE_PARALLELISM = _option(
     "execution.batch.adaptive.auto-parallelism.enabled",
     "bool",
     "true",
-    "Readers of stored results get fewer subtasks where the results are small; not where a parallelism was set.",
+    "Readers of stored results get fewer subtasks where the results are small, unless a parallelism was set.",
 )
 ADAPTIVE_BYTES_PER_TASK = _option(
     "execution.batch.adaptive.auto-parallelism.avg-data-volume-per-task",
@@ -61,7 +61,7 @@ SKEW_FACTOR = _option(
     "execution.batch.adaptive.skewed-join.skewed-factor",
     "float",
     "2",
-    "A subtask reads too much when it is more than so many times what the median one reads.",
+    "A subtask reads too much when it reads more than this many times what the median one reads.",
     minimum=1,
 )
 SKEW_THRESHOLD = _option(
@@ -83,7 +83,7 @@ PROCESS_SIZE = _option(
     "size",
     None,
     "All memory of a TaskManager: the one number a person sets. Default: half of the memory of the machine or "
-    "container, for all that start-cluster.sh starts there together.",
+    "container, for all processes together that start-cluster.sh starts there.",
 )
 MANAGED_FRACTION = _option(
     "taskmanager.memory.managed.fraction", "float", "0.4", "Share of the process size for sort, join and aggregate."
@@ -107,7 +107,7 @@ TMP_DIRS = _option(
     "io.tmp.dirs",
     "string",
     None,
-    "Spill directories, separated by commas; made when they are not there. Default: $TMPDIR, or a folder of mode 0700 "
+    "Spill directories, separated by commas; made where they are missing. Default: $TMPDIR, or a folder of mode 0700 "
     "in ~/.local/state/drey.",
 )
 FUNCTIONS_MODE = _option(
@@ -122,28 +122,28 @@ FUNCTIONS_TIMEOUT = _option(
     "duration",
     "0",
     "Longest time that a Python function in a worker process may take for one row; then the job fails, with the row "
-    "and the place. 0: any; after 10 s a line on standard error says what it is at.",
+    "and the place. 0: any time; after 10 s a line on standard error says which row it works on.",
 )
 WORKER_USER = _option(
     "functions.worker-user",
     "string",
     None,
-    "User of the machine whose rights Python functions have; the TaskManager runs as root then. Default: the "
-    "TaskManager's own user, whose files, the cluster's secret among them, functions can read. Only from the "
-    "TaskManager's own configuration, not from a job.",
+    "User of the machine whose rights Python functions have; the TaskManager must run as root. Default: the "
+    "TaskManager's own user; then functions can read its files, the cluster's secret among them. Is read from the "
+    "TaskManager's own configuration, not from a job's.",
 )
 PYTHON_EXECUTION_MODE = _option(
     "python.execution-mode",
     "string",
     "process",
-    "Former name of functions.mode; thread is inline.",
+    "Former name of functions.mode; thread means inline.",
     ("process", "thread"),
 )
 LEGACY_ESTIMATES = _option(
     "optimizer.legacy-estimates", "bool", "false", "Estimate as Flink 1.x did, to see the plan it would have chosen."
 )
 FORCE_SPILL = _option(
-    "debug.force-spill", "bool", "false", "Every blocking operator spills on a few rows: walks the spill paths."
+    "debug.force-spill", "bool", "false", "Every blocking operator spills after a few rows, for tests of spilling."
 )
 FAULT_POINT = _option(
     "debug.fault-point",
@@ -159,14 +159,14 @@ LOAD_BALANCE_MODE = _option(
     "taskmanager.load-balance.mode",
     "string",
     "NONE",
-    "Whose slots a job gets: those of one TaskManager before the next one's (NONE), or of all of them evenly (SLOTS).",
+    "Which slots a job gets: those of one TaskManager before the next one's (NONE), or some of each (SLOTS).",
     ("NONE", "SLOTS"),
 )
 SLOT_REQUEST_TIMEOUT = _option(
     "slot.request.timeout",
     "duration",
     "5 min",
-    "How long a job waits that needs more slots at one time than there are. For taken ones it waits its turn.",
+    "How long a job waits that needs more slots at one time than there are. For taken slots it waits its turn.",
 )
 JOB_PRIORITY = _option("job.priority", "int", "0", "Jobs of higher priority get slots first, then the earlier ones.")
 RUNNING_JOBS_MAX = _option(
@@ -176,8 +176,8 @@ STALLED_TIMEOUT = _option(
     "execution.stalled.timeout",
     "duration",
     "5 min",
-    "A job ends when all of its running tasks have waited for each other for so long; 0: never. Who is at work, in a "
-    "Python function or a slow source, does not wait.",
+    "A job ends when all of its running tasks have waited for each other for so long; 0: never. A task that is at "
+    "work, in a Python function or a slow source, does not wait.",
 )
 HEARTBEAT_INTERVAL = _option("heartbeat.interval", "duration", "10 s", "Time between heartbeats of processes.")
 HEARTBEAT_TIMEOUT = _option("heartbeat.timeout", "duration", "50 s", "Silence after which a process counts as lost.")
@@ -188,14 +188,15 @@ RESTART_STRATEGY = _option(
     "restart-strategy.type",
     "string",
     None,
-    "What happens after a failure that a new attempt may mend. Default: none embedded, exponential-delay on a cluster.",
+    "After a failure that another attempt may cure. Default: none embedded, exponential-delay on a cluster.",
     ("none", "fixed-delay", "exponential-delay", "failure-rate"),
 )
 RESTART_GIVE_UP = _option(
     "restart-strategy.give-up-after",
     "duration",
     "30 s",
-    "A strategy without end gives up when every TaskManager of the job repeats the same failure for so long; 0: never.",
+    "A strategy without a limit of attempts gives up when the same failure has repeated on every TaskManager of the "
+    "job for so long; 0: never.",
 )
 FIXED_DELAY_ATTEMPTS = _option(
     "restart-strategy.fixed-delay.attempts", "int", "1", "Restarts of a job before it fails.", minimum=1
@@ -208,7 +209,11 @@ EXPONENTIAL_MAX = _option(
     "restart-strategy.exponential-delay.max-backoff", "duration", "1 min", "Longest pause before a restart."
 )
 EXPONENTIAL_MULTIPLIER = _option(
-    "restart-strategy.exponential-delay.backoff-multiplier", "float", "1.5", "Each pause to the one before.", minimum=1
+    "restart-strategy.exponential-delay.backoff-multiplier",
+    "float",
+    "1.5",
+    "Each pause as a multiple of the last.",
+    minimum=1,
 )
 EXPONENTIAL_RESET = _option(
     "restart-strategy.exponential-delay.reset-backoff-threshold",
@@ -220,21 +225,21 @@ EXPONENTIAL_ATTEMPTS = _option(
     "restart-strategy.exponential-delay.attempts-before-reset-backoff",
     "int",
     "0",
-    "Restarts without such a quiet time before the job fails; 0: any number.",
+    "Restarts without such a quiet time, after which the job fails; 0: any number.",
     minimum=0,
 )
 EXPONENTIAL_JITTER = _option(
     "restart-strategy.exponential-delay.jitter-factor",
     "float",
     "0.1",
-    "Share of the pause by which it is longer or shorter at random, so that jobs do not restart all at once.",
+    "Each pause is longer or shorter by up to this share of it, at random, so that jobs do not restart all at once.",
     minimum=0,
 )
 FAILURE_RATE_MAX = _option(
     "restart-strategy.failure-rate.max-failures-per-interval",
     "int",
     "1",
-    "Failures within the interval that are mended; one more fails the job.",
+    "Failures within the interval after which the job is restarted; one more fails it.",
     minimum=1,
 )
 FAILURE_RATE_INTERVAL = _option(
@@ -251,7 +256,7 @@ JOB_MANAGER_RPC_PORT = _option(
     "jobmanager.rpc.port",
     "ports",
     None,
-    "A further port for messages of TaskManagers. Default: none, they come to rest.port as everybody does.",
+    "Another port for messages of TaskManagers. Default: none; they use rest.port, as clients do.",
 )
 REST_ADDRESS = _option(
     "rest.address", "string", None, "Host of the JobManager for clients. Default: jobmanager.rpc.address."
@@ -275,13 +280,13 @@ REGISTRATION_TIMEOUT = _option(
     "taskmanager.registration.timeout",
     "duration",
     "5 min",
-    "A TaskManager that finds no JobManager for so long ends.",
+    "How long a TaskManager looks for a JobManager before it ends.",
 )
 REGISTRATION_FIRST_PAUSE = _option(
     "cluster.registration.initial-timeout",
     "duration",
     "100 ms",
-    "Pause after the first attempt to register that failed; it doubles with each further one.",
+    "Pause after the first failed attempt to register; it doubles with each further one.",
     minimum=1,
 )
 REGISTRATION_LAST_PAUSE = _option(
@@ -291,11 +296,11 @@ BACK_PRESSURE_SAMPLES = _option(
     "web.backpressure.num-samples",
     "int",
     "100",
-    "Looks at the tasks of a job for one answer about its pressure.",
+    "Samples of the tasks of a job that are taken for one answer about its back pressure.",
     minimum=1,
 )
 BACK_PRESSURE_INTERVAL = _option(
-    "web.backpressure.delay-between-samples", "duration", "50 ms", "Time between two such looks.", minimum=1
+    "web.backpressure.delay-between-samples", "duration", "50 ms", "Time between two such samples.", minimum=1
 )
 JOB_STORE_CACHE = _option(
     "jobstore.cache-size", "size", "50mb", "Details of ended jobs that the JobManager keeps in memory."
@@ -310,8 +315,8 @@ JOB_STORE_FOLDER = _option(
     "jobstore.dir",
     "string",
     None,
-    "Folder for ended jobs, which outlive the JobManager there. Default: history among the log files; with ZooKeeper "
-    "among what the JobManagers share.",
+    "Folder for ended jobs, where they outlive the JobManager. Default: history among the log files; with ZooKeeper, a "
+    "folder in high-availability.storageDir.",
 )
 HISTORY_ADDRESS = _option(
     "historyserver.web.address", "string", "localhost", "Host name or address that the history server listens at."
@@ -329,7 +334,7 @@ SECRET_FILE = _option(
     "string",
     None,
     "File with the secret that the processes of a cluster and its clients share; made at the first start. "
-    "Default: cluster.secret. A relative path begins beside config.yaml.",
+    "Default: cluster.secret. A relative path begins at the folder of config.yaml.",
 )
 READ_TOKEN_FILE = _option(
     "security.read-token-file",
@@ -337,7 +342,7 @@ READ_TOKEN_FILE = _option(
     None,
     "File with the token that lets browsers, Prometheus and curl read the REST API of a JobManager beyond this machine "
     "(bearer, or the password of basic authentication), and change nothing; made at the first start. Default: "
-    "read.token. A relative path begins beside config.yaml.",
+    "read.token. A relative path begins at the folder of config.yaml.",
 )
 SSL_ENABLED = _option(
     "security.ssl.enabled",
@@ -350,23 +355,21 @@ SSL_CERTIFICATE = _option(
     "security.ssl.certificate", "string", None, "File with the certificate that a process or client shows."
 )
 SSL_KEY = _option("security.ssl.key", "string", None, "File with the certificate's private key, mode 0600.")
-SSL_CA = _option(
-    "security.ssl.ca", "string", None, "File with the authority that certificates of the others must come from."
-)
+SSL_CA = _option("security.ssl.ca", "string", None, "File with the authority that must have signed all certificates.")
 WEB_CANCEL = _option(
     "web.cancel.enable",
     "bool",
     "false",
-    "Whether who may read may also cancel a job (PATCH /jobs/ID), as Flink's tools do, without the cluster's secret.",
+    "Whether people who may read may also cancel a job (PATCH /jobs/ID), as Flink's tools do, without the secret.",
 )
 BLOB_SIZE_MAX = _option(
-    "blob.max-size", "size", "256mb", "Largest file that may come with a job: Python modules, archives.", minimum=1
+    "blob.max-size", "size", "256mb", "Largest file that may travel with a job: Python modules, archives.", minimum=1
 )
 CLIENT_TIMEOUT = _option(
     "client.timeout",
     "duration",
     "3 min",
-    "A client whose JobManager is gone looks so long for the next leader (with ZooKeeper) before it gives up.",
+    "How long a client whose JobManager is gone looks for the next leader (with ZooKeeper) before it gives up.",
     minimum=1,
 )
 HA_TYPE = _option(
@@ -383,36 +386,36 @@ HA_STORAGE_FOLDER = _option(
     "high-availability.storageDir",
     "string",
     None,
-    "Folder that every JobManager reaches: jobs, their files and results, for the next leader. Default with ZooKeeper: "
-    "high-availability among the log files, which is enough on one machine. Without ZooKeeper jobs go on when the "
-    "JobManager is started again, if this is set.",
+    "Folder that every JobManager reaches. It keeps jobs, their files and results for the next leader. Default with "
+    "ZooKeeper: high-availability among the log files, which is enough on one machine. Without ZooKeeper, jobs go on "
+    "after a restart of the JobManager if this is set.",
 )
 JOB_RECOVERY_TASK_MANAGER_TIMEOUT = _option(
     "high-availability.job-recovery.task-manager-timeout",
     "duration",
     "30 s",
-    "A new leader waits so long for the TaskManagers of a job it goes on with; what is lost then runs again.",
+    "How long a new leader waits for the TaskManagers of a job that it goes on with; what is missing then runs again.",
     minimum=1,
 )
 JOB_RECOVERY_JOB_MANAGER_TIMEOUT = _option(
     "high-availability.job-recovery.job-manager-timeout",
     "duration",
     "1 min",
-    "A TaskManager keeps tasks and results of a job so long for the new leader that has taken it over.",
+    "How long a TaskManager keeps tasks and results of a job for the new leader that has taken the job over.",
     minimum=1,
 )
 SUPERVISOR_ENABLED = _option(
     "jobmanager.supervisor.enabled",
     "bool",
     None,
-    "Whether a small process starts a JobManager that has died again, and hands its leadership over at once. Default: "
-    "with high-availability.type ZOOKEEPER.",
+    "Whether a small process restarts a JobManager that has died, and hands its leadership over at once. Default: true "
+    "with high-availability.type ZOOKEEPER, else false.",
 )
 SUPERVISOR_DELAY = _option(
     "jobmanager.supervisor.restart-delay",
     "duration",
     "1 s",
-    "Pause before a JobManager that died is started again; doubled each time, until one was ready for 3 s.",
+    "Pause before a JobManager that died is restarted; doubled each time, until one stays ready for 3 s.",
     minimum=1,
 )
 SUPERVISOR_DELAY_MAX = _option(
@@ -422,7 +425,7 @@ SUPERVISOR_ATTEMPTS = _option(
     "jobmanager.supervisor.restart-attempts",
     "int",
     None,
-    "A JobManager that died so often, without having been ready for 3 s in between, is given up. Default: never.",
+    "Restarts after which a JobManager that has not stayed ready for 3 s in between is given up. Default: no limit.",
     minimum=0,
 )
 HA_QUORUM = _option(
@@ -432,7 +435,7 @@ HA_QUORUM = _option(
     "Servers of ZooKeeper: host:port, separated by commas.",
 )
 HA_ROOT = _option(
-    "high-availability.zookeeper.path.root", "string", "/drey", "Node of ZooKeeper under which clusters have theirs."
+    "high-availability.zookeeper.path.root", "string", "/drey", "ZooKeeper's node for the nodes of all clusters."
 )
 HA_SESSION_TIMEOUT = _option(
     "high-availability.zookeeper.client.session-timeout",
@@ -445,14 +448,14 @@ HA_CONNECTION_TIMEOUT = _option(
     "high-availability.zookeeper.client.connection-timeout",
     "duration",
     "15 s",
-    "A JobManager or client that reaches no server of ZooKeeper for so long at its start gives up.",
+    "How long a JobManager or client tries to reach a server of ZooKeeper at its start.",
     minimum=1,
 )
 HA_TLS_CA = _option(
     "high-availability.zookeeper.client.tls.ca",
     "string",
     None,
-    "File with the authority that certificates of ZooKeeper's servers must come from. Default: no TLS to ZooKeeper.",
+    "File with the authority that must have signed ZooKeeper's certificates. Default: no TLS to ZooKeeper.",
 )
 HA_TLS_CERTIFICATE = _option(
     "high-availability.zookeeper.client.tls.certificate",
@@ -487,7 +490,5 @@ LOG_FORMAT = _option(
     "Lines of all logs of a cluster, those of tasks too: text, or JSON objects with the ids of job and task.",
     ("text", "json"),
 )
-LOG_FILES_MAX = _option("env.log.max", "int", "10", "Log files of each process that are kept.", minimum=1)
-LOG_FILE_SIZE = _option(
-    "env.log.file-size", "size", "100mb", "Size at which a log file is put away and a new one begins.", minimum=1
-)
+LOG_FILES_MAX = _option("env.log.max", "int", "10", "Log files kept for each process.", minimum=1)
+LOG_FILE_SIZE = _option("env.log.file-size", "size", "100mb", "Size at which a log file is rotated.", minimum=1)

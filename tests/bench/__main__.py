@@ -9,7 +9,7 @@ import tempfile
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from tests.bench import kernels, sorted_groups
+from tests.bench import kernels, sorted_groups, tpch
 from tests.bench.machine_limits import machine_limits, warm_memory
 from tests.bench.measured_run import MeasuredRun, idle_bytes, measured_run
 from tests.bench.output_fingerprint import output_fingerprint
@@ -96,9 +96,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="tests.bench", description="Drey beside DuckDB and Polars")
     names = ", ".join(row.name for row in TABLE)
     parser.add_argument(
-        "workloads", nargs="*", metavar="WORKLOAD", help=f"of {names} (default: all), kernels, or sorted_groups"
+        "workloads", nargs="*", metavar="WORKLOAD", help=f"of {names} (default: all), kernels, sorted_groups, or tpch"
     )
     parser.add_argument("--rows", type=int, help="rows of the input (default: the workload's)")
+    parser.add_argument("--scale", type=float, default=tpch.SCALE, help="scale factor of tpch (default 1)")
+    parser.add_argument("--limit-mb", type=int, help="what engines are told that they may hold (tpch)")
     parser.add_argument("--runs", type=int, default=3, help="runs of each engine (default 3)")
     parser.add_argument("--engines", default=",".join(ENGINES), help="in the order of their turns")
     default = os.environ.get("DREY_BENCH_DIR") or Path(tempfile.gettempdir()) / "drey-bench"
@@ -111,6 +113,11 @@ def main() -> None:
         return
     if options.workloads == ["sorted_groups"]:
         sys.stdout.write(sorted_groups.report(options.rows or sorted_groups.ROWS, options.runs) + "\n")
+        return
+    if options.workloads == ["tpch"]:
+        engines = options.engines.split(",")
+        text = tpch.report(options.scale, options.runs, engines, options.folder, options.limit_mb)
+        sys.stdout.write(text + "\n")
         return
     results = []
     for row in rows_named(options.workloads):

@@ -9,6 +9,8 @@ Growing means giving the directory back, taking one of twice the slots and enter
 both.
 
 Source: tags as the "salt" in the tables of DuckDB and Umbra; multiplicative hashing, Knuth 6.4.
+
+Held by: tests/aggregate/test_hash_aggregate.py
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t

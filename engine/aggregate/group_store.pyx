@@ -7,6 +7,9 @@ until the partition is emptied, unless it has a grant of its own. Records carry 
 Each partition has pages of its own, so that emptying it gives whole pages back.
 
 Limits: the list of pages (40 bytes for each) lies outside the budget.
+
+Held by: tests/aggregate/test_first_last.py
+Held by: tests/aggregate/test_hash_aggregate.py
 """
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t

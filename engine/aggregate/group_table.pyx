@@ -29,6 +29,8 @@ Limits: about 100 KiB of scratch outside the budget.
 
 Source: Flink's BytesHashMap (record area and bucket area on segments); tags as in the hash table of Umbra and DuckDB
 ("salt"), linear probing over addresses.
+
+Held by: tests/aggregate/test_hash_aggregate.py
 """
 
 cimport cython

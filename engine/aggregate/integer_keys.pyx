@@ -13,6 +13,8 @@ Invariants: equal numbers are equal words and the other way round (no floats: -0
 The null group has another head than any number, so it is never found here.
 
 Source: prefetching groups of probes, Chen et al., "Improving hash join performance through prefetching" (2004).
+
+Held by: tests/aggregate/test_hash_aggregate.py
 """
 
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t

@@ -24,6 +24,9 @@ Limits: a row larger than a page goes to the file of its partition, whose pages 
 
 Source: Boncz, Zukowski and Nes, "Database architecture optimized for the new bottleneck" (radix clustering);
 DuckDB's radix-partitioned hash table.
+
+Held by: tests/aggregate/test_state_partitions.py
+Held by: tests/aggregate/test_partition_sieve.py
 """
 
 cimport cython

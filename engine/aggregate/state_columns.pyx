@@ -12,6 +12,9 @@ variance or standard deviation made of moments: n - 1 in the denominator, null b
 
 Invariants: the table is not changed while a scan is read. Groups that no row was put into are left out. A batch has at
 most max_rows rows and about max_bytes bytes of records, never less than one row.
+
+Held by: tests/aggregate/test_hash_aggregate.py
+Held by: tests/aggregate/test_moments.py
 """
 
 cimport cython

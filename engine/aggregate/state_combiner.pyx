@@ -22,6 +22,9 @@ That is rare where it matters: of n rows in random order, about ln n have a new 
 Limits: values lie inside the rows, whatever their size.
 
 Thread: read-only after its making.
+
+Held by: tests/sort/test_row_combiner.py
+Held by: tests/aggregate/test_state_row_table.py
 """
 
 cimport cython

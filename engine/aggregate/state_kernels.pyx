@@ -12,6 +12,8 @@ a large mean does not eat the deviations, as it does in a sum of squares.
 
 Invariants: a row whose argument is null changes nothing but COUNT_ROWS, FIRST and LAST. Group addresses are multiples
 of 8; values of 16 bytes and more are read and written through memcpy.
+
+Held by: tests/aggregate/test_hash_aggregate.py
 """
 
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t

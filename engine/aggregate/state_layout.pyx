@@ -7,6 +7,8 @@
 Which types there are is known from a batch without rows of the state columns.
 
 Invariants: fields belong to the caller and are zero before. Limits: as many states as a row has columns.
+
+Held by: tests/aggregate/test_outside_states.py
 """
 
 from libc.stdint cimport int32_t

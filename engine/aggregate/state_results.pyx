@@ -8,6 +8,8 @@
 
 Invariants: a state that is null is one of no value; an average of it is null, as is a deviation of fewer than two.
 Memory: one chunk of groups beside the results.
+
+Held by: tests/sort/test_row_combiner.py
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t

@@ -10,6 +10,9 @@
 Rows are encoded into the page and written page by page; a row larger than a page is encoded into memory of its own,
 taken from the pool or, where that is full (it is, mostly: states are spilled because it is), from the reserved grant.
 About 200 KiB of scratch lie outside of the pool.
+
+Held by: tests/aggregate/test_file_passes.py
+Held by: tests/aggregate/test_state_row_table.py
 """
 
 cimport cython

@@ -6,7 +6,7 @@
     info.py          job info: the plan of a script, nothing executed
     cluster_jobs.py  job list, status, cancel, logs: jobs of a running cluster
     job_trace.py     job trace: the run of a job as a trace for Perfetto
-    ha_gc.py         ha gc: what a cluster has stored for nobody
+    ha_gc.py         ha gc: what a cluster has stored and no job needs any more
     config_show.py   config show: every key, its value, where it comes from
     progress.py      live progress of a job on a terminal
     quickstart.py    bin/quickstart: data, export, main job, report

@@ -5,7 +5,7 @@ status    state and runtime of one job, a line for each vertex, what went wrong 
 cancel    begin to cancel, and wait until the job has ended
 logs      names of the log files of a job's task attempts; with a name, that file
 
-With ``--json`` the JobManager's own answer. Exit code 1 for a job that nobody knows.
+``--json`` prints the JobManager's own answer. Exit code 1 for a job that is not known.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def _say_waiting(reason: str) -> None:
 
 
 def list_jobs(options: argparse.Namespace, client: ClusterClient) -> int:
-    """Print jobs, newest last; those that wait for slots in the order of their turns."""
+    """Print jobs, newest last; jobs that wait for slots in the order in which they get them."""
     if options.json:
         print(json.dumps(client.document("/jobs/overview")))
         return 0
@@ -132,7 +132,7 @@ def cancel_job(options: argparse.Namespace, client: ClusterClient) -> int:
     client.cancel(job_id)
     outcome = client.outcome(job_id, _CANCEL_S)
     if outcome is None:
-        raise EngineError(f"job {job_id} is being cancelled; it has not ended within {_CANCEL_S:g} s")
+        raise EngineError(f"job {job_id} is being cancelled, but has not ended within {_CANCEL_S:g} s")
     if options.json:
         print(json.dumps({"job_id": job_id.value, "state": outcome.status}))
     else:

@@ -1,8 +1,9 @@
-"""``flink-run ha gc``: lists what is stored for nobody, and removes it when told so.
+"""``flink-run ha gc``: lists what is stored and no job needs any more, and removes it when told to.
 
 Nothing is removed without ``--delete``, nothing that is younger than ``--older-than``, and nothing that a handle in
 ZooKeeper names. It may run while the cluster does. A handle whose files are missing is removed by the leader, which is
-asked to cancel that job; without a leader it stays. Nodes of the election and nodes of others are never touched.
+asked to cancel that job; without a leader the handle stays. Nodes of the election and of other programs are never
+touched.
 
 With ``--json`` one object: {"orphans": [{"kind", "job_id", "path", "size_bytes", "age_s", "state"}], "size_bytes"},
 state being listed, young, removed or kept. Exit code 1 when something that should go is kept.

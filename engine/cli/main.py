@@ -171,7 +171,7 @@ def _add_cluster_commands(jobs: _Actions) -> None:
 
 
 def _is_short_form(word: str) -> bool:
-    """Whether a command line that begins so leaves ``job submit`` out: a script, or an option of a submission."""
+    """Whether a command line leaves ``job submit`` out: it begins with a script, or with an option of a submission."""
     is_own = word.partition("=")[0] in ("-h", "--help", "--version", "--print-completion")
     return word.endswith(".py") or (word.startswith("-") and not is_own)
 
@@ -200,7 +200,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         report_error(error)
         return 1
     except BrokenPipeError:
-        # Whoever read the output (head, less) has seen enough. Nothing is left to be written when Python ends.
+        # The reader of the output (head, less) has ended. Nothing must be left to be written when Python ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + signal.SIGPIPE
     return exit_code

@@ -1,6 +1,6 @@
-"""Live progress of a job on a terminal: one line a vertex and a run-time decision, on standard error.
+"""Live progress of a job on a terminal: one line for each vertex and run-time decision, on standard error.
 
-Nothing where there is no terminal.
+Nothing is shown where there is no terminal.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ def format_count(count: float) -> str:
     return f"{count:,.0f}"
 
 
-#: columns of numbers, and in which order they are left out where there is no room
+#: columns of numbers, and the order in which they are left out where there is no room
 _COLUMNS = ("tasks", "rows in", "rows out", "bytes out", "spilled")
 _LEFT_OUT = ("rows in", "bytes out", "spilled", "rows out")
 _NAME_WIDTH_MAX = 60
 _NAME_WIDTH_MIN = 24
 _GAP = 2
-#: left free at the end of each line: Ctrl-C shows there as ^C, and would begin a line that nobody takes away
+#: left free at the end of each line: Ctrl-C shows there as ^C, which would otherwise begin a line that is never erased
 _FREE = 3
 
 
 def progress_table(progress: JobProgress, width: int) -> Table:
     """Return the table of what each vertex has done so far, and what was decided on the way.
 
-    One line a vertex on a terminal of ``width`` characters: numbers that find no room are left out, names cut off.
+    One line for each vertex on a terminal of ``width`` characters: columns that do not fit are left out, names cut off.
     """
     from rich.table import Table  # noqa: PLC0415 - only where there is a terminal
     from rich.text import Text  # noqa: PLC0415

@@ -38,7 +38,7 @@ def run_script(script: Path, arguments: Sequence[str], module_path: Sequence[str
             return 1
         _put_in_front(path)
     sys.argv = [str(script), *arguments]
-    # Behind everything else: a queue.py of theirs hides neither Python's nor what the engine is written on.
+    # After everything else: a queue.py beside the script hides neither Python's nor a package that the engine needs.
     folder = script.resolve().parent
     sys.path.append(str(folder))
     _tell_of_names_taken(folder)

@@ -26,7 +26,7 @@ from engine.errors import ConfigurationError
 from engine.gateways.messages import JobProgress, JobRestart
 from engine.shown_text import shown
 
-#: how shells complete the name of a file (shtab.FILE, which is loaded by those alone who print a completion)
+#: how shells complete the name of a file (shtab.FILE; shtab is loaded only to print a completion)
 _FILES = {"bash": "_shtab_compgen_files", "zsh": "_files", "tcsh": "f"}
 
 
@@ -94,7 +94,7 @@ def parse_option(text: str) -> tuple[str, str]:
 
 
 class _Suggested(tuple[str, ...]):
-    """What a shell completes; what is taken is decided by the option's type, whose error says more."""
+    """What a shell completes. The option's type decides what is accepted, because its error says more."""
 
     def __contains__(self, _word: object) -> bool:
         return True
@@ -169,7 +169,7 @@ def install_settings(options: argparse.Namespace) -> None:
 
 
 def _target(options: argparse.Namespace) -> str | None:
-    """Return where to run: ``-m`` and ``-d`` speak of a cluster, so they need not say so."""
+    """Return where to run: ``-m`` and ``-d`` imply a cluster."""
     flag = "-m" if getattr(options, "master", None) else "-d" if getattr(options, "detached", False) else ""
     if flag and options.target not in (None, "cluster"):
         raise ConfigurationError(f"{flag} needs a cluster: leave -t {options.target} out")

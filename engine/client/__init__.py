@@ -1,11 +1,12 @@
 """How a client asks a cluster, and what it gets back from a job.
 
-cluster_client.py  ClusterClient: questions to the JobManager that leads, asked again where the next one is
+cluster_client.py  ClusterClient: questions to the leading JobManager, asked again of the next leader
 leader_answers.py  how a JobManager says that it is not the one to ask
-leader_source.py   where that is: fixed addresses; elected_leader.py: a watch on ZooKeeper; leader_address.py: which
+leader_source.py   where the leader is: fixed addresses; elected_leader.py: a watch on ZooKeeper; leader_address.py:
+                   which of them the configuration asks for
 deployments.py     ways to deploy that Flink has: which are here, which are refused by name
 job_result.py      JobResult: state, runtime, rows and bytes of every subtask
-job_listener.py    who watches the jobs of this process
+job_listener.py    what watches the jobs of this process
 termination.py     SIGTERM, SIGHUP while a script waits for its job: cancelled and cleaned up first
 failure_text.py    FailureInfo -> the error to raise, with the text a person reads
 """

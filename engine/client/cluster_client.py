@@ -10,11 +10,11 @@ Blocking, on one connection that is kept open; for one thread at a time. What ch
 loopback, is signed with the cluster secret. Standard library only: a command that lists jobs should not load an event
 loop.
 
-Every question may be asked twice, so a client whose JobManager is gone follows the leader: it asks again, where that
-is then, until its patience ends. JobNotFoundError can be believed: only who has recovered all jobs leads.
+Every question may be asked twice. So a client whose JobManager is gone asks the next leader, wherever that is, until
+its patience ends. JobNotFoundError can be believed: a JobManager leads only after it has recovered all jobs.
 
-Errors: ClusterUnreachableError when nobody answers; JobNotFoundError; what the JobManager refuses
-as EngineError with its own words.
+Errors: ClusterUnreachableError when no leader answers; JobNotFoundError; EngineError with the JobManager's own words
+when it refuses.
 
 Held by: tests/client/test_following_the_leader.py
 """
@@ -47,11 +47,11 @@ T = TypeVar("T")
 _ANSWER_S = 30.0
 _FIRST_PAUSE_S = 0.05
 _LAST_PAUSE_S = 1.0
-#: seconds between two looks who leads, while an answer is waited for
+#: seconds between two looks at which JobManager leads, while the client waits for an answer
 _LOOK_S = 0.5
-#: in what a process says that leads no more, or not yet
+#: in the answer of a process that leads no more, or not yet
 _PASSING = (NOT_LEADING, NOT_RECOVERED, "fenced: ", " has stopped")
-#: seconds from which on somebody wants to know that there is nobody
+#: seconds after which the user should know that there is no leader
 _SILENCE_S = 0.5
 
 
@@ -59,7 +59,7 @@ class ClusterUnreachableError(ResourceError, ConnectionError):
     """No JobManager answers, or none that leads."""
 
 
-class _NobodyError(Exception):
+class _NoLeaderError(Exception):
     """One try has found no leader; ``str()`` is why."""
 
 
@@ -109,12 +109,12 @@ class ClusterClient:
     """One JobManager, seen from a client.
 
     Args:
-        leader: ``host:port`` of its server, or who knows where it is.
+        leader: ``host:port`` of its server, or a LeaderSource.
         credentials: the cluster secret; None: only what is open can be asked.
         tls: client context when the server speaks TLS.
-        patience_s: how long to go on asking when nobody answers any more.
-        first_patience_s: the same when nobody has answered yet.
-        on_waiting: told once, with a reason, that there is nobody to ask at present.
+        patience_s: how long to go on asking when the leader no longer answers.
+        first_patience_s: the same when no leader has answered yet.
+        on_waiting: told once, with a reason, that there is no leader to ask at present.
     """
 
     def __init__(
@@ -213,19 +213,19 @@ class ClusterClient:
                 status, answer = self._ask_leader(
                     method, quote(target, safe="/?&=:.,-_%"), body, content_type, answer_s
                 )
-            except _NobodyError as nobody:
+            except _NoLeaderError as no_leader:
                 self.disconnect()
                 waited_s = time.monotonic() - began_s
                 patience_s = self._patience_s if self._has_answered else self._first_patience_s
                 if waited_s >= patience_s and tries >= self._leader.count:
                     waited = f" for {waited_s:.0f} s" if waited_s > 1 else ""
                     raise ClusterUnreachableError(
-                        f"no JobManager that leads has answered{waited} ({nobody}): start one with "
+                        f"no leading JobManager has answered{waited} ({no_leader}): start one with "
                         "bin/start-cluster.sh, or name another with -m host:port"
-                    ) from nobody
+                    ) from no_leader
                 if waited_s > _SILENCE_S and not is_told:
                     is_told = True
-                    self._on_waiting(str(nobody))
+                    self._on_waiting(str(no_leader))
                 if tries >= self._leader.count:
                     self._leader.wait(min(pause_s, patience_s - waited_s))
                     pause_s = min(2 * pause_s, _LAST_PAUSE_S)
@@ -237,10 +237,10 @@ class ClusterClient:
     def _ask_leader(
         self, method: str, target: str, body: bytes, content_type: str, answer_s: float
     ) -> tuple[int, bytes]:
-        """Ask once; _NobodyError when that found no leader."""
+        """Ask once; _NoLeaderError when that found no leader."""
         address = self._leader.address()
         if address is None:
-            raise _NobodyError("nobody leads at present")
+            raise _NoLeaderError("no JobManager leads at present")
         if address != self._address:
             self.disconnect()
             self._address = address
@@ -248,7 +248,7 @@ class ClusterClient:
             status, answer = self._ask_once(method, target, body, content_type, answer_s)
         except (OSError, http.client.HTTPException) as error:
             self._leader.failed(address)
-            raise _NobodyError(f"{address}: {_reason(error)}") from error
+            raise _NoLeaderError(f"{address}: {_reason(error)}") from error
         self._has_answered = True
         if status == http.client.SERVICE_UNAVAILABLE or (
             status == http.client.GATEWAY_TIMEOUT and "/logs" not in target
@@ -256,7 +256,7 @@ class ClusterClient:
             text = _error_text(status, answer)
             if status == http.client.GATEWAY_TIMEOUT or any(sign in text for sign in _PASSING):
                 self._leader.failed(address)
-                raise _NobodyError(f"{address}: {text}")
+                raise _NoLeaderError(f"{address}: {text}")
         return status, answer
 
     def _ask_once(self, method: str, target: str, body: bytes, content_type: str, answer_s: float) -> tuple[int, bytes]:
@@ -287,7 +287,7 @@ class ClusterClient:
         return response.status, response.read()
 
     def _await_answer(self, connection: socket.socket, answer_s: float) -> None:
-        """Wait for the first bytes, unless another one leads meanwhile: who hangs may never answer."""
+        """Wait for the first bytes, unless another JobManager leads meanwhile: one that hangs may never answer."""
         deadline_s = time.monotonic() + answer_s
         looking = select.poll()  # which takes descriptors of any number
         looking.register(connection, select.POLLIN)

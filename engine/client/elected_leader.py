@@ -35,7 +35,7 @@ from ha.zookeeper_settings import ZooKeeperSettings
 def zookeeper_settings(
     configuration: Configuration, credentials: Credentials, guardian_pipe: int | None = None
 ) -> ZooKeeperSettings:
-    """Return what the options say; ``guardian_pipe``: to whoever closes the session when this process dies."""
+    """Return what the options say; ``guardian_pipe``: to the process that closes the session when this one dies."""
     settings = ZooKeeperSettings(
         hosts=configuration.get(HA_QUORUM),
         secret=credentials.key(b"high-availability"),
@@ -90,13 +90,13 @@ class ElectedLeader:
         self._leader: LeaderInformation | None = None
 
     def notify_leader(self, information: LeaderInformation | None) -> None:
-        """Hear who leads, on the thread of the leader services."""
+        """Learn which JobManager leads; on the thread of the leader services."""
         with self._news:
             self._has_answered, self._leader = True, information
             self._news.notify_all()
 
     def address(self) -> str | None:
-        """Return ``host:port`` of the leader; None while there is none. Raises ResourceError when nobody can tell."""
+        """Return ``host:port`` of the leader; None while there is none; ResourceError when ZooKeeper cannot tell."""
         if self._retrieval is None:
             self._retrieval = create_ha_services("ZOOKEEPER", zookeeper=self._settings).retrieval()
             self._retrieval.start(self)

@@ -1,13 +1,13 @@
-"""Who watches jobs that this process runs: the command line installs a listener, scripts run without one.
+"""What watches jobs that this process runs: the command line installs a listener, scripts run without one.
 
 on_submitted(job_id, name)      once the job is handed to the cluster
 on_restart(restart)             an attempt has failed, why, and when the next one begins
-on_waiting(reason)              nobody leads the cluster at present; the job goes on when somebody does
+on_waiting(reason)              no JobManager leads at present; the job goes on when one does
 on_progress(progress)           several times a second, in the thread that waits for the job
 on_finished(result)             terminal: FINISHED
 on_failed(job_id, state, error) terminal: FAILED or CANCELED
 
-A listener that raises misses what it was told, and progress from then on; the job knows nothing of it.
+A listener that raises hears nothing more of progress. Its failure does not touch the job.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class SilentListener:
         """Ignore it."""
 
     def on_restart(self, restart: JobRestart) -> None:
-        """Log it: a person who waits for a job that fails again and again wants to know."""
+        """Log it: people who wait for a job should know that it fails again and again."""
         _log.warning("%s", restart_text(restart))
 
     def on_progress(self, progress: JobProgress) -> None:
@@ -148,7 +148,7 @@ class GuardedListener:
             event()
         except Exception:  # the root of what is no part of the job
             self._has_failed = True
-            _log.exception("who watches the job failed; the job goes on")
+            _log.exception("what watches the job failed; the job goes on")
 
 
 _current: JobListener = SilentListener()
@@ -160,7 +160,7 @@ def current_listener() -> JobListener:
 
 
 def is_watched() -> bool:
-    """Whether somebody is told what happens to jobs."""
+    """Whether a listener is told what happens to jobs."""
     return not isinstance(_current, SilentListener)
 
 

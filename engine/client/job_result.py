@@ -5,8 +5,8 @@ JobResult(job_id, name, state, runtime_ms, vertices, counters)
   ├── splits: heavy keys that the planner split
   └── decisions: what was decided while it ran, in order
 
-Peaks of a vertex are those of its greediest subtask: subtasks may run one after another. ``report`` is all of it for
-people, one line a vertex and a decision.
+Peaks of a vertex are those of the subtask that held most, since subtasks may run one after another. ``report`` is all
+of this for people, one line for each vertex and each decision.
 """
 
 from __future__ import annotations
@@ -167,7 +167,7 @@ class JobResult(msgspec.Struct, frozen=True):
 
 
 def _spilled_by(vertex: VertexResult) -> str:
-    """Say what those that spilled had taken, and how much of it are sorted runs kept for others."""
+    """Say which operators spilled, how much, and how much of it are sorted runs that others read."""
     spilled = [
         f"{size_text(each.spilled_bytes)} of {size_text(each.bytes_in)} by {each.name}"
         for each in vertex.operators
@@ -197,7 +197,7 @@ def _begun_again(vertex: VertexResult) -> str:
 
 
 def _peaks(vertex: VertexResult) -> str:
-    """Say what a subtask, its process and its Python worker held, of what they held at all."""
+    """Say the most that a subtask, its process and its Python worker held; leave out what is zero."""
     managed, buffers = vertex.managed_bytes_peak, vertex.network_buffers_peak
     arrow, worker = vertex.arrow_bytes_peak, vertex.worker_bytes_peak
     held = [

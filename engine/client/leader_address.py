@@ -2,8 +2,8 @@
 
     -m host:port,...        wins; each is tried
     ZooKeeper               else, with high-availability.type ZOOKEEPER
-    rest.address:rest.port  else; rest.address is jobmanager.rpc.address where nobody set it, of a range of ports each
-                            is tried
+    rest.address:rest.port  else; rest.address is jobmanager.rpc.address where it is not set; each port of a range is
+                            tried
 
 The cluster secret is read from ``security.secret-file`` where this user may read it; without it only what is open on
 loopback can be asked.
@@ -32,7 +32,7 @@ from engine.config.options import (
 from engine.rpc.credentials import Credentials, secret_file
 from engine.rpc.tls import tls_contexts
 
-#: seconds for which a client goes on asking a JobManager whose jobs end with it
+#: seconds for which a client keeps asking a JobManager whose jobs end with it
 _PATIENCE_S = 10.0
 _PROBE_S = 1.0
 

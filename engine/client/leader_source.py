@@ -1,7 +1,7 @@
-"""Where a client asks: one JobManager, several of which each is tried in turn, or whoever ZooKeeper says leads.
+"""Where a client asks: one JobManager, several that are tried in turn, or the leader that ZooKeeper names.
 
-source.address() ─► host:port, or None while nobody leads
-    ─ nobody answers there, or not as a leader ─► source.failed(address) ─► source.wait(seconds) ─► address() ...
+source.address() ─► host:port, or None while no JobManager leads
+    ─ no answer from there, or not as a leader ─► source.failed(address) ─► source.wait(seconds) ─► address() ...
 
 Held by: tests/client/test_following_the_leader.py
 """
@@ -24,7 +24,7 @@ class LeaderSource(Protocol):
         ...
 
     def address(self) -> str | None:
-        """Return ``host:port``, or None while nobody is known to lead."""
+        """Return ``host:port``, or None while no leader is known."""
         ...
 
     def failed(self, address: str) -> None:

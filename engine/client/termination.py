@@ -6,21 +6,20 @@
         interrupts.tell(begin_to_cancel)    called once as soon as there is one, also one that came before
         job.result()
 
-Python ends at once on SIGTERM and SIGHUP, with no ``finally`` and no ``atexit``: staging and spill folders would lie
-about until the next start sweeps them. Ctrl-C raises wherever the main thread is, and a second one raises again: within
-a lock of ``threading``, a ``finally``, a wait for threads that end. So what waits for a job of this process, and what
-cleans up, takes no signal on its way:
+Python ends at once on SIGTERM and SIGHUP, with no ``finally`` and no ``atexit``: staging and spill folders would be
+left until the next start sweeps them. Ctrl-C raises wherever the main thread is, and a second one raises again: within
+a lock of ``threading``, a ``finally``, a wait for threads that end. So code that waits for a job of this process, and
+code that cleans up, must not be interrupted by a signal:
 
     signal ─► within uninterrupted()          kept; raised at the end, in place of the error it may have caused
            ─► within _SAME_S of the last      the same wish once more (a key that bounces, a group that is signalled)
            ─► else                            raised here
-    10 s after the first one, with the cleaning still at work, another one is raised all the same: who presses Ctrl-C
-    then wants to leave now. While Python ends, they only wait.
+    When cleaning up takes longer than 10 s after the first signal, the next one is raised all the same: a user who
+    presses Ctrl-C then wants to leave now. While Python ends, signals are only kept.
 
-Only the main thread takes signals. The system may hand one to another thread, which does not wake a wait without a
-time-out here: what waits for long has one. A script that has a handler of its own keeps it, and nothing is kept back
-then. Under nohup SIGHUP is ignored, and stays so: the script runs on. What a script says whose terminal is gone is
-dropped.
+Only the main thread handles signals. The system may deliver one to another thread, which does not wake a wait of the
+main thread, so long waits have a time-out. A script that has a handler of its own keeps it, and then no signal is kept
+back. Under nohup SIGHUP stays ignored, and the script runs on. Output to a terminal that is gone is dropped.
 """
 
 from __future__ import annotations
@@ -40,19 +39,19 @@ from engine.log_output import guard_output
 
 #: signals so close together are one wish
 _SAME_S = 0.5
-#: from then on a signal breaks off what cleans up
+#: seconds after which a signal interrupts even cleaning up
 _PATIENCE_S = 10.0
 
 
 class TerminatedError(SystemExit):
-    """The process was asked to end; its ``code`` is what a shell says of a process that SIGTERM ended."""
+    """The process was asked to end; its ``code`` is what a shell reports for a process that SIGTERM ended."""
 
 
 class HungUpError(TerminatedError):
-    """The terminal of the process is gone; nobody sees what it writes."""
+    """The terminal of the process is gone, so its output is not seen."""
 
 
-#: what a process is asked to end by, and all that is kept while something is cleaned up
+#: signals that ask a process to end, and all signals that are kept while something is cleaned up
 _ENDS = (signal.SIGTERM, signal.SIGHUP)
 _ALL = (signal.SIGINT, *_ENDS)
 
@@ -64,7 +63,7 @@ class _Signals:
         #: blocks that keep signals
         self._depth = 0
         self._kept: int | None = None
-        #: when the one that is kept came, or the last one was raised
+        #: when the kept signal came, or the last one was raised
         self._since_s = -math.inf
         self._listeners: list[Callable[[], object]] = []
         #: handlers that this one stands for, and how many blocks want it to
@@ -90,7 +89,7 @@ class _Signals:
         raise _error_of(number)
 
     def hold(self, *numbers: int) -> None:
-        """Take these signals where nobody else does."""
+        """Handle these signals where the script does not."""
         if not self._is_watching_the_end:
             self._is_watching_the_end = True
             atexit.register(self._end)
@@ -102,7 +101,7 @@ class _Signals:
                 signal.signal(number, self.take)
 
     def let_go(self, *numbers: int) -> None:
-        """Give signals back, unless one was raised a moment ago: what follows it is on its way out."""
+        """Restore the handlers, unless a signal was raised a moment ago: the next one is the same wish."""
         self._wanted.subtract(numbers)
         if time.monotonic() - self._since_s < _SAME_S:
             return
@@ -124,7 +123,7 @@ class _Signals:
         if self._kept is not None:
             listener()
         else:
-            self._since_s = -math.inf  # a program that begins anew has got over the last one
+            self._since_s = -math.inf  # a program that begins another job has survived the last signal
 
     def end(self, listener: Callable[[], object] | None) -> BaseException | None:
         """Keep signals no more; return what is to be raised for one that came."""
@@ -137,7 +136,7 @@ class _Signals:
         return _error_of(number)
 
     def _end(self) -> None:
-        """Keep what comes while Python ends: everything that is left to be done is cleaning."""
+        """Keep signals while Python ends: only cleaning up is left to be done."""
         self.hold(*_ALL)
         self.begin()
 
@@ -159,7 +158,7 @@ class Interrupts:
         self._listener: Callable[[], object] | None = None
 
     def tell(self, listener: Callable[[], object]) -> None:
-        """Let a function be called once when a signal comes, from within whatever runs then; once a block."""
+        """Have a function called once when a signal comes, whatever runs then; one for each block."""
         if self._is_main:
             self._listener = listener
             _SIGNALS.listen(listener)
@@ -188,7 +187,7 @@ def uninterrupted() -> Interrupts:
 
 @contextmanager
 def leaving_on_termination() -> Iterator[None]:
-    """Turn SIGTERM and SIGHUP into TerminatedError where nobody else takes them, and nobody ignores them."""
+    """Turn SIGTERM and SIGHUP into TerminatedError where they have no handler and are not ignored."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -202,10 +201,10 @@ def leaving_on_termination() -> Iterator[None]:
 
 @contextmanager
 def after(error: BaseException) -> Iterator[None]:
-    """Say and clean up after an error: what is said to a terminal that is gone is dropped."""
+    """Report an error and clean up after it; output to a terminal that is gone is dropped."""
     if isinstance(error, HungUpError):
         guard_output()
-        with suppress(OSError):  # of whoever writes past standard output
+        with suppress(OSError):  # raised by code that writes past standard output
             yield
     else:
         yield

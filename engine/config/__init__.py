@@ -8,7 +8,7 @@
     config_file.py  config.yaml as dotted keys, none of them twice
     home.py         a checkout or an installation: folders of conf, of scripts, of what is delivered
     loader.py       layers (file, environment, command line, script) -> Configuration
-    secret_keys.py  which values nobody is shown
+    secret_keys.py  which values are never shown
     command_line.py what ``flink-run -D`` and ``-p`` said, for the script that runs in the same process
 
 Order, weakest first: defaults, ``conf/config.yaml``, ``DREY_*`` variables, ``-D``/``-p``, the script.

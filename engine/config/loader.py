@@ -47,7 +47,7 @@ class Configuration:
         self._origins[key] = origin
 
     def get(self, option: ConfigOption) -> Any:
-        """Return the typed value of an option (its default when nobody set it, None when it has none)."""
+        """Return the typed value of an option (its default when it is not set, None when it has none)."""
         if option.key in self._values:
             return self._values[option.key]
         return None if option.default is None else option.parse(option.default, "default")

@@ -1,4 +1,4 @@
-"""Which settings are secrets: their values are shown to nobody, in no log and by no answer.
+"""Which settings are secrets: their values appear in no log and in no answer.
 
 Held by: tests/rest/test_job_detail_routes.py
 """

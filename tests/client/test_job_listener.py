@@ -65,7 +65,7 @@ def test_a_watcher_that_fails_misses_that_report_and_the_job_goes_on(watch, fail
     with Environment() as env:
         assert env.from_rows([(1,)], schema=SCHEMA).count() == 1
     assert [event for event in watcher.heard if event != "on_progress"][-1] == "on_finished"
-    assert "who watches the job failed" in caplog.text and "closed file" in caplog.text
+    assert "what watches the job failed" in caplog.text and "closed file" in caplog.text
 
 
 def test_a_watcher_that_failed_hears_of_no_progress_any_more(watch, caplog):
@@ -74,7 +74,7 @@ def test_a_watcher_that_failed_hears_of_no_progress_any_more(watch, caplog):
     listener.on_progress(None)
     listener.on_progress(None)
     assert watcher.heard == ["on_progress"] and not listener.wants_progress
-    assert caplog.text.count("who watches the job failed") == 1
+    assert caplog.text.count("what watches the job failed") == 1
 
 
 def test_an_interrupt_from_the_keyboard_reaches_the_caller(watch):

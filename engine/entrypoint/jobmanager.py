@@ -249,7 +249,7 @@ class JobManager:
         """Return a leading component; raises ResourceError when none leads here."""
         if self._components is None:
             leader = self._leader.leader
-            who = f"{leader.address} does" if leader is not None else "nobody does at present"
+            who = f"{leader.address} does" if leader is not None else "none does at present"
             raise ResourceError(f"{NOT_LEADING}: {who}")
         return self._rpc.connect(self._rpc.address_of(name), self._components.epoch)
 

@@ -99,7 +99,7 @@ class TaskExecutorWatch:
             if resource_id not in self._addresses or await self._is_listening(resource_id):
                 return
         if resource_id in self._addresses:
-            self._on_lost(resource_id, "nobody answers at its address")
+            self._on_lost(resource_id, "nothing answers at its address")
 
     async def _is_listening(self, resource_id: ResourceId) -> bool:
         gateway = self._rpc.connect(self._addresses[resource_id], self._epoch)

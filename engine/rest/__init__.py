@@ -12,13 +12,13 @@ job_log_routes.py      log files of a job
 status_pages.py        pages for people (job_page.py, process_pages.py; html.py, plan_drawing.py, quantities.py)
 prometheus_routes.py   metrics for Prometheus
 openapi.py             the description of all this
-streaming_routes.py    what there is only for streams, refused by name
+streaming_routes.py    what exists only for streams, refused by name
 job_document.py        JobDetails as documents (vertex_document.py, job_details.py)
 log_files.py           log files as answers; metrics_answer.py: metrics as answers
 forwarding.py          what a standby does: it asks the leader
 services.py            RestServices: what handlers ask
 version.py             which program this is
 
-A handler asks components through their gateways, as everybody does, and answers with plain typed data. Errors are
+A handler asks components through their gateways, as all components do, and answers with plain typed data. Errors are
 ``{"errors": [text]}``: 404 for what is not known, 400 for what is malformed, 409 for what comes too late.
 """

@@ -1,10 +1,10 @@
 """The cluster as a whole.
 
 GET    /overview   slots, and jobs by how they ended
-GET    /config     what a user interface wants to know
+GET    /config     what a user interface needs to know
 GET    /datasets   results that outlive their jobs: there are none
-DELETE /cluster    ends all TaskManagers and this JobManager, which leads: 200. As in Flink those that stand by stay,
-                   and one of them leads next: the answer says so
+DELETE /cluster    ends all TaskManagers and this JobManager, the leader: 200. As in Flink, standbys stay, and one of
+                   them leads next: the answer says so
 
 Held by: tests/rest/test_job_routes.py
 Held by: tests/entrypoint/test_cluster_over_rest.py
@@ -25,7 +25,7 @@ _STANDBYS_STAY = (
     "all TaskManagers and the JobManager that leads end; JobManagers that stand by stay, and one of them leads next,"
     " with the jobs that had not ended: bin/stop-cluster.sh ends all of them"
 )
-#: states that ``/overview`` counts by themselves; every other job is a running one
+#: states that ``/overview`` counts by themselves; jobs in all others count as running
 _ENDED = ("FINISHED", "CANCELED", "FAILED", "SUSPENDED")
 
 

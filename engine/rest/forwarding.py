@@ -2,7 +2,7 @@
 
     forwarded(routes, leader, forwarder)    the same routes, each of which answers here when this process leads
 
-Only what a process is asked about itself (/jobmanager/...) it answers always.
+Requests about the process itself (/jobmanager/...) are always answered here.
 
 The server has checked the caller's credential before; the leader checks it again. Without a leader, or when it does
 not answer, the answer is 503 with Retry-After and one line that begins with NOT_LEADING, so that clients look for
@@ -23,7 +23,7 @@ from engine.rpc.errors import EndpointUnreachableError
 from engine.rpc.http_forwarding import FORWARDED_HEADER, HttpForwarder
 from engine.rpc.http_messages import Handler, HttpRequest, HttpResponse, Route, error_response
 
-#: of a process itself, whoever leads
+#: about a process itself, always answered there
 _OWN_PATHS = ("/jobmanager/", "/v1/jobmanager/")
 _RETRY_S = "1"
 _LOOK_S = 0.25
@@ -45,7 +45,7 @@ def _passing_on(handler: Handler, leader: Callable[[], str | None], forwarder: H
         if address is None:
             return await handler(request)
         if not address:
-            return _unavailable("nobody does at present")
+            return _unavailable("none does at present")
         if FORWARDED_HEADER in request.headers:
             return _unavailable(f"{address} does, as far as it knows")
         try:
@@ -57,12 +57,12 @@ def _passing_on(handler: Handler, leader: Callable[[], str | None], forwarder: H
 
 
 async def _while_it_leads(forwarding: Coroutine[Any, Any, HttpResponse], leads: Callable[[], bool]) -> HttpResponse:
-    """Wait for an answer, but not for one of a leader that was followed by another one."""
+    """Wait for an answer, as long as the leader that was asked still leads."""
     asked = asyncio.ensure_future(forwarding)
     try:
         while not (await asyncio.wait({asked}, timeout=_LOOK_S))[0]:
             if not leads():
-                raise EndpointUnreachableError("the one that led leads no more, and has not answered")
+                raise EndpointUnreachableError("the JobManager that was asked leads no more, and has not answered")
         return asked.result()
     finally:
         if not asked.done():

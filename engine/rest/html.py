@@ -71,8 +71,8 @@ def join(children: Iterable[object]) -> Html:
 def table(caption: str, heads: Iterable[str], rows: Iterable[Iterable[object]]) -> Html:
     """Return a table that scrolls sideways where it is too wide.
 
-    ``caption`` is for those who do not see it. The last character of a head says what its column has: ``#`` numbers,
-    ``*`` names, which may be long, ``!`` what is not broken into lines.
+    ``caption`` is for people who do not see it. The last character of a head says what its column has: ``#`` numbers,
+    ``*`` names, which may be long, ``!`` text that is not broken into lines.
     """
     kinds = {"#": "number", "*": "name", "!": "fixed"}
     names = list(heads)
@@ -84,7 +84,7 @@ def table(caption: str, heads: Iterable[str], rows: Iterable[Iterable[object]]) 
 
 
 def scrolled(label: str, content: Html) -> Html:
-    """Return what may be wider than the page, to be scrolled with the keyboard as well."""
+    """Return an element that may be wider than the page, and that the keyboard can scroll, too."""
     return tag("div", content, class_="scroll", role="region", aria_label=label, tabindex=0)
 
 

@@ -4,7 +4,7 @@
     plan_document                                           its ``plan``, and /jobs/{job_id}/plan
     exceptions_document, result_document, ...               its other pages
 
-Where Flink has a field that means nothing here it is there with the value that says so: 0, -1, "" or an empty list.
+A field of Flink's that means nothing here has the value that says so: 0, -1, "" or an empty list.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def vertex_line(vertex: VertexDetails, now_ms: int) -> dict[str, object]:
 
 
 def metrics(attempts: Iterable[AttemptDetails]) -> dict[str, object]:
-    """Return the numbers of attempts together; those of an attempt that has ended are complete."""
+    """Return the sums over attempts; those of an attempt that has ended are complete."""
     listed = list(attempts)
     counters = [attempt.counters for attempt in listed]
     is_complete = bool(listed) and all(attempt.state in ENDED_EXECUTION_STATES for attempt in listed)

@@ -1,7 +1,7 @@
 """All jobs that the Dispatcher knows, oldest first.
 
 GET /jobs            ids and states
-GET /jobs/overview   with names, times, tasks by state, and the place of those that wait for slots
+GET /jobs/overview   with names, times, tasks by state, and the places of jobs that wait for slots
 
 Held by: tests/rest/test_job_routes.py
 """

@@ -1,6 +1,6 @@
 """The page of one job: its plan, every vertex with the numbers of its subtasks, what went wrong, logs.
 
-What is open and whether the page loads itself again stand in its address, so that loading it again changes neither:
+Its address says what is open and whether the page reloads itself, so that a reload changes neither:
 ``?vertex=3`` opens the subtasks of one vertex, ``?refresh=off`` stops.
 
 Held by: tests/rest/test_status_pages.py
@@ -97,7 +97,7 @@ def _refreshing(view: View) -> Html:
 
 
 def _failures(job: JobDetails) -> Html:
-    # Tasks of a job that is cancelled may fail on their way out, which is nothing that went wrong.
+    # Tasks of a job that is cancelled may fail while they end; that is not worth showing.
     cancelled_ms = job.timestamps_ms.get("CANCELLING", -1)
     failures = [each for each in job.failures if cancelled_ms < 0 or each.time_ms < cancelled_ms]
     if not failures:

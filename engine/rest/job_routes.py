@@ -34,7 +34,7 @@ def job_routes(services: RestServices) -> tuple[Route, ...]:
         try:
             message.job_graph.validate()
             reply = await services.ask_dispatcher(message)
-        except (ResourceError, FencedError):  # another leader, or another time, may take it
+        except (ResourceError, FencedError):  # another leader may take it, or this one later
             raise
         except EngineError as error:
             raise HttpError(400, f"{type(error).__name__}: {error}") from error

@@ -29,7 +29,7 @@ from engine.rest.services import RestServices, answer
 from engine.rest.version import version
 from engine.rpc.http_messages import Access, Handler, HttpRequest, HttpResponse, Route
 
-#: variables that are told: this program's own
+#: variables that are shown: this program's own
 _VARIABLE_PREFIX = "DREY_"
 
 

@@ -1,6 +1,6 @@
 """Log files as answers: a list, and a file that is sent part by part, so that no process holds a large one whole.
 
-A slow reader keeps a part here and one or two in its connection, so parts are small: many may wait at once.
+A slow reader keeps one part here and one or two in its connection. Parts are small, since many readers may wait.
 
 ``?offset=&limit=`` cut a part out of it; a negative offset counts from the end.
 """
@@ -26,7 +26,7 @@ def log_list(files: Iterable[LogFile]) -> dict[str, object]:
 
 
 async def log_answer(request: HttpRequest, read: ReadPart) -> HttpResponse:
-    """Return a file, or the part of it that the query wants; raises what ``read`` raises before anything is sent."""
+    """Return a file, or the part of it that the query names; raises what ``read`` raises before anything is sent."""
     offset, limit = _whole_number(request, "offset", 0), _whole_number(request, "limit", None)
     if limit is not None and limit < 0:
         raise HttpError(400, "limit must not be negative")

@@ -29,7 +29,7 @@ _FORMS = {
     "digest": {"type": "string", "pattern": "^[0-9a-f]{64}$", "description": "SHA-256 of a file"},
     "name": {"type": "string", "description": "name of a file, as the list of files tells it"},
 }
-#: what is answered, by path or by the end of it; the longest end that fits counts
+#: what is answered, by path or by its end; the longest end that fits counts
 _SUMMARIES = {
     "/": "page: slots, TaskManagers, jobs",
     "/overview": "slots, TaskManagers, jobs by state",
@@ -158,6 +158,6 @@ def _operation(route: Route) -> dict[str, object]:
     elif route.access is Access.CANCEL:
         operation["security"] = [{"clusterSecret": []}, {"readToken": []}, {"readTokenAsPassword": []}]
     else:
-        # Beyond this machine; on it nothing is needed.
+        # Needed beyond this machine only.
         operation["security"] = [{}, {"readToken": []}, {"readTokenAsPassword": []}, {"clusterSecret": []}]
     return operation

@@ -1,8 +1,8 @@
 """The plan of a job as a drawing (SVG): sources on the left, a box for each vertex, a line for each thing it reads.
 
-layer of a vertex = 1 + the largest layer of what it reads; in a layer from top to bottom as the plan has them. A source
-stands right before the first that reads it: lines that pass boxes are few, and boxes cover them. What several lines
-bring to a vertex arrives at places of its own, each with how it travels.
+layer of a vertex = 1 + the largest layer of what it reads; within a layer the order is that of the plan. A source
+stands right before its first reader, so few lines pass boxes, and boxes cover them. Several lines to one vertex arrive
+at different places, each with the way its rows travel.
 
 Held by: tests/rest/test_status_pages.py
 """

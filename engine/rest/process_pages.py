@@ -1,6 +1,6 @@
 """Pages of processes: a TaskManager, this JobManager; and the log files of a job.
 
-Each shows what the process uses, its log files and where its threads are; the JobManager's its configuration, too.
+Each shows what the process uses, its log files and where its threads are; the JobManager's also its configuration.
 
 Held by: tests/rest/test_status_pages.py
 """
@@ -37,7 +37,7 @@ R = TypeVar("R")
 
 
 async def task_manager_page(services: RestServices, resource_id: str) -> Html:
-    """Return the page of a TaskManager that is registered; one that does not answer is shown with what is known."""
+    """Return the page of a registered TaskManager; when it does not answer, with what the JobManager knows."""
     executor = await find_task_executor(services, resource_id)
 
     async def ask(question: Request[R], otherwise: R) -> R:
@@ -93,7 +93,7 @@ def log_files_page(job_id: JobId, files: Sequence[LogFile]) -> Html:
 
 
 def _settings(services: RestServices) -> list[dict[str, object]]:
-    """Return all settings, those that somebody chose first."""
+    """Return all settings; those that were changed come first."""
     return sorted(config_document(services.configuration), key=lambda each: each["origin"] == "default")
 
 

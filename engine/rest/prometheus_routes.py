@@ -4,7 +4,7 @@
     drey_job_rows_total{job_id, job, direction}  drey_job_bytes_total  drey_job_spilled_bytes_total    of running jobs
     drey_process_*{process}                                              the JobManager and every TaskManager
 
-Made when asked for, from what the components know: nothing is counted for it beside.
+Made on request from what the components know: nothing is counted only for this.
 
 Held by: tests/rest/test_descriptions.py
 """

@@ -24,7 +24,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True)
 class RestServices:
-    """Gateways to the components that lead now; an EngineError when nobody does."""
+    """Gateways to the components that lead now; an EngineError when there are none."""
 
     dispatcher: Callable[[], Gateway]
     resource_manager: Callable[[], Gateway]
@@ -32,9 +32,9 @@ class RestServices:
     clock: Clock = field(default_factory=SystemClock)
     #: of this process
     logs: LogFolder = field(default_factory=lambda: LogFolder(None))
-    #: reaches a component of another process by its address, to ask and not to change; None: there is no other one
+    #: reaches a component of another process by its address, only to ask; None: there is no other process
     connect: Callable[[str], Gateway] | None = None
-    #: ends this process; None: a request cannot do that
+    #: ends this process; None: requests cannot end it
     shut_down: Callable[[], None] | None = None
 
     @property
@@ -54,7 +54,7 @@ class RestServices:
 def explained(handler: Handler) -> Handler:
     """Return the handler, with the errors of components that it meets as answers.
 
-    404: a job or log file that nobody knows; 503: nobody leads, or a process is gone; 504: no answer came in time.
+    404: an unknown job or log file; 503: no JobManager leads, or a process is gone; 504: no answer came in time.
     """
 
     @functools.wraps(handler)

@@ -5,7 +5,7 @@ GET /jobs/{job_id}/page             a job (job_page.py)
 GET /jobs/{job_id}/log-files        the log files of its attempts
 GET /taskmanagers/{taskmanager_id}/page, /jobmanager/page      a process (process_pages.py)
 
-A page of what still goes on loads itself again every few seconds. Errors are pages as well.
+A page of something that still changes reloads itself every few seconds. Errors are pages as well.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from engine.rpc.http_messages import Access, Handler, HttpError, HttpRequest, Ht
 _REFRESH_S = 3
 _JOBS_SHOWN = 200
 _VERTICES_MAX = 1_000_000
-#: nothing but what is in the page itself
+#: nothing may be loaded beyond the page itself
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'none'",
@@ -144,7 +144,7 @@ def _jobs(jobs: JobList, now_ms: int) -> Html:
 
 
 def _place_on_page(job: JobOverview) -> tuple[int, int, int]:
-    """Sort what runs before what waits, in its order, and that before what has ended; the latest first."""
+    """Sort running jobs first, then waiting ones in the order of their turns, then ended ones, the latest first."""
     group = 2 if job.status in ENDED_JOB_STATES else 0 if job.waiting is None else 1
     return group, job.waiting.place if job.waiting is not None else 0, -job.start_ms
 

@@ -1,4 +1,4 @@
-"""What Flink's API has for streams, or for programs in Java archives, and a batch engine does not: refused by name.
+"""Routes of Flink's API for streams and for programs in Java archives, which a batch engine has not: refused by name.
 
 Held by: tests/rest/test_job_detail_routes.py
 """
@@ -29,7 +29,7 @@ _REFUSED: tuple[tuple[str, str, str], ...] = (
     ("POST", "/jars/{jar_id}/run-application", _SCRIPTS),
     ("DELETE", "/jars/{jar_id}", _SCRIPTS),
 )
-#: what is said of each, by method and path
+#: the reason given for each, by method and path
 REFUSALS = {(method, path): f"not supported: {reason}" for method, path, reason in _REFUSED}
 
 

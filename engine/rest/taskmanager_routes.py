@@ -1,6 +1,6 @@
 """TaskManagers.
 
-GET /taskmanagers                             who is registered, with slots, memory and machine
+GET /taskmanagers                             all that are registered, with slots, memory and machine
 GET /taskmanagers/metrics                     names of all; with ?get=a,b aggregates over them
 GET /taskmanagers/{taskmanager_id}            one of them
 GET /taskmanagers/{taskmanager_id}/metrics    names; with ?get=a,b their values
@@ -40,7 +40,7 @@ _PATH = "/taskmanagers/{taskmanager_id}"
 
 
 def insight_gateway(services: RestServices, executor: TaskExecutorOverview) -> Gateway:
-    """Return what a TaskManager's process tells of itself; ResourceError when it cannot be reached."""
+    """Return the gateway to a TaskManager's ProcessInsight; ResourceError when it cannot be reached."""
     if services.connect is None:
         raise ResourceError("other processes cannot be asked from here")
     authority, separator, _ = executor.address.rpartition("/")

@@ -1,4 +1,4 @@
-"""What this program says of itself where Flink's clients ask for a version.
+"""What this program answers where Flink's clients ask for a version.
 
 Held by: tests/rest/test_descriptions.py
 """

@@ -41,7 +41,7 @@ def vertex_document(vertex: VertexDetails, now_ms: int) -> dict[str, object]:
 
 
 def _operator_document(operator: OperatorCounters) -> dict[str, object]:
-    """Return the numbers of one operator in all subtasks; of the peak the largest."""
+    """Return the sums of one operator over all subtasks; for the peak, the largest one."""
     return {
         "id": operator.node_id,
         "name": operator.name,

@@ -128,7 +128,7 @@ def _small_number(text: str) -> int:
 
 
 async def _sampled_pressure(services: RestServices, job_id: JobId) -> list[TaskPressure]:
-    """Return what the attempts of a job do, sampled by every TaskManager at one time."""
+    """Return what the attempts of a job do, sampled by all TaskManagers at the same time."""
     count = services.configuration.get(BACK_PRESSURE_SAMPLES)
     interval_ms = services.configuration.get(BACK_PRESSURE_INTERVAL)
     question = SamplePressure(job_id, count, interval_ms)
@@ -137,7 +137,7 @@ async def _sampled_pressure(services: RestServices, job_id: JobId) -> list[TaskP
         try:
             return await insight_gateway(services, executor).ask(question, count * interval_ms / 1000 + _SAMPLE_GRACE_S)
         except EngineError:
-            return PressureSample(())  # it is going away, and what ran there as well
+            return PressureSample(())  # it is going away, and so are its tasks
 
     registered = (await services.ask_resource_manager(ListTaskExecutors())).task_executors
     return [task for sample in await asyncio.gather(*map(ask, registered)) for task in sample.tasks]

@@ -79,7 +79,7 @@ class MessageCodec:
             raise MessageCodecError(f"not a message: {error}") from error
 
     def is_error(self, data: bytes) -> bool:
-        """Whether bytes are those of an exception; of anything else it is what ``decode`` finds."""
+        """Whether bytes are those of an exception; anything else is for ``decode``."""
         return data[: len(_ERROR_PREFIX)] == _ERROR_PREFIX
 
     def encode_error(self, error: BaseException) -> bytes:
@@ -102,7 +102,7 @@ class MessageCodec:
         error_class = self._error_classes.get(remote.type_name)
         if error_class is None:
             return RemoteCallError(f"{remote.type_name}: {remote.message}")
-        # Constructors of the tree take different arguments; text and fields are what an error is made of.
+        # Classes of the tree have different constructors, so an error is made from its text and fields.
         decoded = error_class.__new__(error_class)
         decoded.args = (remote.message,)
         for key, value in remote.fields.items():

@@ -6,11 +6,11 @@
     seal(header, reply) ─► 32 bytes behind the reply ─► check_seal(header, reply, seal)
     challenge() ─► prove(role, own, other's) ─► check_proof(role, own, other's, proof)          for raw sockets
 
-A signature is HMAC-SHA256 over method, target (path and query as sent), epoch, time, nonce and the SHA-256 of the body:
-none can be changed, and a request that was overheard is worth nothing: it is accepted for a minute and its nonce
-once; at another leader its epoch is refused. ``verify`` needs no byte of the body; the caller compares the body's
-digest before anything reads it. Nonces are kept while they matter, at most NONCES_MAX of them; when there are more,
-requests are refused, not forgotten.
+A signature is HMAC-SHA256 over method, target (path and query as sent), epoch, time, nonce and the SHA-256 of the body,
+so none of them can be changed. A request that was overheard is worth nothing: it is accepted for a minute, its nonce
+only once, and another leader refuses its epoch. ``verify`` needs no byte of the body; the caller compares the body's
+digest before anything reads it. Nonces are remembered as long as their requests could be accepted. When that would be
+more than NONCES_MAX, further requests are refused: no nonce is forgotten early.
 
 The secret lies in a file that only its owner may read. It is in no text: not in ``repr``, errors or logs.
 
@@ -36,7 +36,7 @@ from engine.rpc.secret_file import SECRET_MIN_BYTES, load_or_create_secret, load
 #: the header that carries a signature
 AUTHORIZATION = "Authorization"
 SCHEME = "Drey-HMAC-SHA256"
-#: requests of the last two minutes that are remembered: about 100 bytes each
+#: most requests of the last two minutes that are remembered, about 100 bytes each
 NONCES_MAX = 500_000
 
 SEAL_BYTES = 32
@@ -53,7 +53,7 @@ _WHAT = "cluster secret"
 
 
 def secret_file(configuration: Configuration) -> Path | None:
-    """Return where the secret lies: ``security.secret-file``, a relative one beside config.yaml.
+    """Return where the secret lies: ``security.secret-file``; a relative path begins at the folder of config.yaml.
 
     None when it is relative and there is no folder of configuration.
     """
@@ -143,7 +143,7 @@ class Credentials:
         return hmac.new(self._reply_key, _unambiguous((header, digest)), hashlib.sha256).digest()
 
     def check_seal(self, header: str, reply: bytes, seal: bytes) -> None:
-        """Raise AccessDeniedError unless somebody with the secret made that reply to that request."""
+        """Raise AccessDeniedError unless a process with the secret made that reply to that request."""
         if not hmac.compare_digest(self.seal(header, reply), seal):
             raise AccessDeniedError("the reply does not come from a process with the cluster's secret")
 
@@ -151,13 +151,13 @@ class Credentials:
 
     @staticmethod
     def challenge() -> bytes:
-        """Return 32 bytes that nobody has seen, to be sent to the other side."""
+        """Return 32 fresh random bytes, to be sent to the other side."""
         return secrets.token_bytes(32)
 
     def prove(self, role: str, own: bytes, received: bytes) -> bytes:
-        """Return 32 bytes that prove the secret to whoever sent the challenge ``received``.
+        """Return 32 bytes that prove the secret to the side that sent the challenge ``received``.
 
-        ``role`` (such as "reader", "writer") differs between the two sides: a proof sent back proves nothing.
+        ``role`` ("reader", "writer" ...) differs between the two sides, so a proof that is sent back proves nothing.
         """
         return hmac.new(self._peer_key, _unambiguous((role, received.hex(), own.hex())), hashlib.sha256).digest()
 

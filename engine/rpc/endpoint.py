@@ -4,10 +4,10 @@
     service.start(endpoint) ─► dispatch(epoch, message) * ─► await stop()
 
 The handler of a message is found by the message's type: each method of the protocol takes one message. State is
-touched only on the loop, so there are no locks; between two ``await`` a handler sees nobody else's changes. The epoch
+touched only on the loop, so there are no locks; between two ``await`` no state changes under a handler. The epoch
 is checked before the handler begins. Work that goes on after a reply runs in ``spawn``. An engine error of a handler
-goes to the caller; anything else, an illegal transition, and any error of spawned work is a fault of the component: it
-is handed to ``on_fatal``, never lost.
+goes to the caller. Any other error, an illegal transition, and every error of spawned work are faults of the component:
+they are handed to ``on_fatal`` and never lost.
 
 Source: Flink's RpcEndpoint and its main thread executor.
 Held by: tests/rpc/test_local_gateway.py
@@ -85,18 +85,18 @@ class RpcEndpoint:
             raise
 
     def check_epoch(self, epoch: int) -> None:
-        """Raise FencedError for a message that must not act; a transport asks before it decodes one."""
+        """Raise FencedError for a message that must not act; a transport calls this before it decodes one."""
         self._fence.check(epoch)
 
     async def complete(self, work: Coroutine[Any, Any, R]) -> R:
-        """Return what work yields; it goes on to its end when the caller goes away meanwhile."""
+        """Return the outcome of work that goes on to its end even when the caller goes away."""
         task = asyncio.get_running_loop().create_task(work, name=f"{self.address}: to its end")
         self._background.add(task)
         task.add_done_callback(self._completed)
         return await asyncio.shield(task)
 
     def _completed(self, task: asyncio.Task[Any]) -> None:
-        # Errors are the caller's; without this the loop would report those of callers that went away as lost.
+        # The caller gets the error; without this the loop would report it as lost where the caller has gone away.
         self._background.discard(task)
         if not task.cancelled() and task.exception() is not None:
             _log.info("%s: %s", task.get_name(), task.exception())

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from engine.errors import EngineError, ResourceError
 
-#: how far the times of two machines may lie apart, plus the time on the way
+#: how far the clocks of two machines may differ, plus the time on the way
 ACCEPTED_MS = 60_000
 
 
@@ -16,7 +16,7 @@ class RpcTimeoutError(ResourceError, TimeoutError):
 
 
 class EndpointUnreachableError(ResourceError, ConnectionError):
-    """Nobody answers at that address."""
+    """No endpoint answers at that address."""
 
 
 class MessageCodecError(EngineError, TypeError):
@@ -32,11 +32,11 @@ class AccessDeniedError(EngineError, PermissionError):
 
 
 class ClockDifferenceError(AccessDeniedError):
-    """A credential that is right but of another time: the clocks of two machines differ, or it is repeated."""
+    """A credential that is valid at another time: the clocks of two machines differ, or it is repeated."""
 
 
 class UntrustedReplyError(AccessDeniedError, EndpointUnreachableError):
     """A reply does not prove the cluster's secret: another process gave it, or it was changed on the way.
 
-    The call may have taken effect. For callers it is as if nobody had answered.
+    The call may have taken effect. For callers it is as if no answer had come.
     """

@@ -2,7 +2,7 @@
 
     service.connect(address, epoch) ──► Gateway ── await ask(Request[Reply]) ──► Reply, or the error the other raised
 
-Every call carries the epoch the gateway was connected with; the other end refuses it when another leader is in force.
+Every call carries the epoch with which the gateway was connected; the other end refuses it under another leader.
 Transports (one process, HTTP) differ only in the RpcService that components are given.
 
 Thread: gateways are used on the event loop only.
@@ -35,7 +35,7 @@ class Gateway(Protocol):
         """Send a request and return the reply.
 
         Raises: FencedError for another epoch, RpcTimeoutError after ``timeout_s`` (None: never),
-        EndpointUnreachableError when nobody is there, and what the component raised.
+        EndpointUnreachableError when no endpoint is there, and what the component raised.
         """
         ...
 

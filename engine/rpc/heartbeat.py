@@ -3,10 +3,10 @@
     watch(target) ─► received(target) * ─► poll() -> targets lost since the last poll (no longer watched)
 
 Pure over a Clock; the endpoint calls ``poll`` every interval. A pause of this process (stopped, swapped out, a long
-native call) is not the others' silence: when two polls lie further apart than the time-out allows, everybody gets the
-pause as a respite.
+native call) is not the others' silence: when two polls lie further apart than the time-out allows, the pause is added
+to the time that all targets have.
 
-Source: Flink's HeartbeatManagerImpl; the respite is ours.
+Source: Flink's HeartbeatManagerImpl; the added time is ours.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class HeartbeatMonitor(Generic[T]):
 
     @property
     def targets(self) -> tuple[T, ...]:
-        """Who is watched."""
+        """The targets that are watched."""
         return tuple(self._last_seen_s)
 
     def watch(self, target: T) -> None:

@@ -1,4 +1,4 @@
-"""Connections of the HTTP server under guard: nobody holds one for nothing, and there is a bound to all of them.
+"""Connections of the HTTP server under guard: each has a deadline for what it sends, and their number is bounded.
 
     open ─► [first byte] ─► head complete ─► request_begins ─► request_ends ─► idle (keep-alive) ─► ...
     a head that is not complete ``head_timeout_s`` after the connection opened or its first byte came: closed
@@ -19,13 +19,13 @@ from typing import Any, cast
 
 from aiohttp import web
 
-#: clients let go of idle connections sooner, so that none is closed under a request
+#: clients close idle connections sooner, so that none is closed while it carries a request
 KEEPALIVE_S = 75.0
-#: the rest of a refused body is thrown away for so long, so that its sender hears why
+#: how long the rest of a refused body is read and dropped, so that its sender can read why
 _LINGER_S = 2.0
 
 _log = logging.getLogger(__name__)
-#: what the library logs of broken requests would let strangers fill the log
+#: the library's log of broken requests, with which strangers could fill the log
 _silent = logging.Logger("silent", logging.CRITICAL + 1)
 
 
@@ -53,7 +53,7 @@ class GuardedConnection(web.RequestHandler):
             auto_decompress=False,
         )
         self._guard = guard
-        #: when the head that is not complete yet began; None between requests
+        #: when the current, incomplete head began; None between requests
         self.head_began_s: float | None = loop.time()
         self.is_busy = False
         #: a request of this connection has proved the secret

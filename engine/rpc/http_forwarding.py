@@ -4,8 +4,8 @@
 
 Method, path and query go as they came, and all headers that are not of one connection: the credential in them is
 still good, and the other side verifies it itself. Bodies in both directions are passed on part by part, as fast as the
-slower side takes them; a short answer is read whole. A header marks what was passed on, so that two processes that
-take each other for the right one do not play ball; another one in the answer says where it comes from.
+slower side takes them; a short answer is read whole. A header marks a request that was passed on, so that two processes
+that take each other for the leader do not pass it back and forth; another one in the answer says where it comes from.
 
 Thread: the event loop only.
 
@@ -25,7 +25,7 @@ from engine.rpc.http_messages import HttpError, HttpRequest, HttpResponse
 
 #: of a request that was passed on
 FORWARDED_HEADER = "X-Drey-Forwarded"
-#: of the answer: who gave it
+#: header of the answer: the process that gave it
 ANSWERED_BY_HEADER = "X-Drey-Answered-By"
 
 _CONNECT_S = 5.0
@@ -33,7 +33,7 @@ _CONNECT_S = 5.0
 _SILENCE_S = 150.0
 #: answers up to here are read whole
 _WHOLE_BYTES = 1 << 20
-#: of one connection, or said anew for the next one
+#: headers of one connection only, or written anew for the next one
 _OWN_HEADERS = frozenset(
     {
         "connection",
@@ -49,7 +49,7 @@ _OWN_HEADERS = frozenset(
         "upgrade",
     }
 )
-#: of an answer, which the server here says itself
+#: headers of an answer that the server here writes itself
 _SAID_HERE = _OWN_HEADERS | {"content-type", "date", "server", "cache-control", "x-content-type-options"}
 
 
@@ -84,7 +84,7 @@ class HttpForwarder:
             )
             return await _answer(response, request.method, address)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            if body.error is not None:  # the caller's fault: its body breaks off, or is not the one it signed
+            if body.error is not None:  # the caller's fault: its body breaks off, or is not the one that it signed
                 raise body.error from error
             raise EndpointUnreachableError(f"{address} does not answer: {error or type(error).__name__}") from error
 

@@ -2,8 +2,8 @@
 
     Route("GET", "/jobs/{job_id}", handler, Access.OPEN_GET) ─► HttpServer ─► handler(HttpRequest) -> HttpResponse
 
-What is not known to be harmless needs the secret: Access.SECRET is for all that changes something, OPEN_GET for GETs
-that anybody on this machine may see (off loopback they need the secret as well). ``HttpError`` is an answer as an
+What is not known to be harmless needs the secret: Access.SECRET is for everything that changes something, OPEN_GET for
+GETs that anybody on this machine may see (off loopback they need the secret, too). ``HttpError`` is an answer as an
 exception. Handlers know nothing of the server's library.
 
 Held by: tests/rpc/test_http_server.py
@@ -26,9 +26,9 @@ BODY_LIMIT = 16 * 1024 * 1024
 class Access(enum.Enum):
     """Who may call a route."""
 
-    #: anybody on loopback; elsewhere who has the secret, the read token or a client certificate. GET and HEAD only
+    #: anybody on loopback; elsewhere holders of the secret, the read token or a client certificate. GET and HEAD only
     OPEN_GET = "open"
-    #: the same, where the operator lets those who read cancel jobs; otherwise the secret's holders
+    #: the same, where the operator lets people who may read cancel jobs; otherwise only holders of the secret
     CANCEL = "cancel"
     #: the secret's holders
     SECRET = "signed"  # noqa: S105
@@ -45,7 +45,7 @@ class HttpRequest:
     query: Mapping[str, str]
     headers: Mapping[str, str]
     body: bytes = b""
-    #: the digest that the body of a streamed route must have: the handler reads ``chunks`` to the end, which checks it
+    #: the digest that a streamed body must have; it is checked when the handler reads ``chunks`` to the end
     body_digest: str = ""
     #: length of a streamed body; -1 when it was not said
     content_length: int = 0
@@ -62,14 +62,14 @@ class HttpRequest:
 
 
 class Parts(Protocol):
-    """A body that is sent as it comes. ``aclose`` is called once, also when nobody asked for a part."""
+    """A body that is sent as it comes. ``aclose`` is called once, also when no part was asked for."""
 
     def __aiter__(self) -> AsyncIterator[bytes]:
         """Return the iterator of the parts."""
         ...
 
     async def aclose(self) -> None:
-        """Nobody asks for more."""
+        """No more parts are asked for."""
         ...
 
 
@@ -100,7 +100,7 @@ Handler = Callable[[HttpRequest], Awaitable[HttpResponse]]
 
 @dataclass(frozen=True)
 class Route:
-    """A path and who answers it. ``path`` has variables in braces, each one segment."""
+    """A path and the handler that answers it. ``path`` has variables in braces, each one segment."""
 
     method: str
     path: str

@@ -8,11 +8,11 @@
 No byte of a body is read before the credential is verified, and none is parsed before the digest is. Every route says
 who may call it (``Access``): the list of routes is the list of all endpoints. Off loopback nothing is open: reading
 takes the secret, the read token or a client certificate, and all else the secret; a server without credentials or
-mutual TLS does not start. A foreign Host header is refused: pages of other sites that
-make a browser on this machine call us cannot forge it.
+mutual TLS does not start. A foreign Host header is refused: pages of
+other sites that make a browser on this machine call us cannot forge it.
 
-Errors are ``{"errors": [text]}``. A refused request is logged without anything it carried but method and path. The
-handler of a caller that goes away is cancelled.
+Errors are ``{"errors": [text]}``. Of a refused request only method and path are logged. When a caller goes away, its
+handler is cancelled.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ DEADLINE_HEADER = "X-Drey-Deadline-Ms"
 
 _LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 _SAFE_HEADERS = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
-#: seconds that requests may take to end when the server stops, and then again to be cancelled
+#: seconds for requests to end when the server stops; then again for their cancellation
 _STOP_S = 0.5
 _BACKLOG = 256
 
@@ -58,8 +58,8 @@ class HttpServer:
         tls: mutual TLS; plain HTTP without.
         host: name under which others reach this process; the interface's by default.
         limits: of connections.
-        readers: who may read beyond loopback without the secret; nobody without.
-        readers_cancel: whether who may read may cancel jobs as well.
+        readers: the token for reading beyond loopback without the secret; None: the secret is needed.
+        readers_cancel: whether people who may read may also cancel jobs.
     """
 
     def __init__(
@@ -154,7 +154,7 @@ class HttpServer:
             return response
         except HttpError as error:
             return _refused(request, error.status, str(error))
-        except ClockDifferenceError as error:  # of a process that has the secret: its people should know
+        except ClockDifferenceError as error:  # sent by a process that has the secret, so its users should know
             _log.warning("%s %.200s from %s: %s", request.method, request.rel_url.raw_path, request.remote, error)
             return _answered(request, error_response(web.HTTPUnauthorized.status_code, str(error)))
         except AccessDeniedError as error:
@@ -170,7 +170,7 @@ class HttpServer:
             return _refused(request, web.HTTPRequestTimeout.status_code, "the body did not come in time")
         except (web.RequestPayloadError, asyncio.IncompleteReadError):
             return _refused(request, web.HTTPBadRequest.status_code, "the body is malformed")
-        except ConnectionError:  # the caller is gone, or this server stops: nobody is left to be answered
+        except ConnectionError:  # the caller is gone, or this server stops: there is no answer to send
             raise
         except Exception:
             _log.exception("%s %s failed", request.method, request.rel_url.raw_path)
@@ -227,9 +227,9 @@ class HttpServer:
         if route.access is Access.OPEN_GET and self._may_read(request):
             return EMPTY_DIGEST
         if route.access is Access.CANCEL and self._readers_cancel and self._may_read(request):
-            return ""  # what nobody has signed has no digest
+            return ""  # an unsigned request has no digest
         if self._credentials is not None:
-            # As it came: what the library normalizes was not signed.
+            # As it came: the library's normalized form was not signed.
             target, epoch = request.raw_path, request.headers.get(EPOCH_HEADER, "")
             header = request.headers.get(AUTHORIZATION)
             self._check_is_no_reader(route, header)
@@ -238,10 +238,10 @@ class HttpServer:
             return digest
         if _is_mutual(self._tls):
             return ""
-        raise AccessDeniedError("this server has no cluster secret, so that nobody may call this")
+        raise AccessDeniedError("this server has no cluster secret, so this cannot be called")
 
     def _check_is_no_reader(self, route: Route, header: str | None) -> None:
-        """Tell who shows what lets people read that it does no more; raises AccessDeniedError."""
+        """Raise AccessDeniedError that explains it, for a caller whose token or certificate only lets it read."""
         if header is None and _is_mutual(self._tls):
             what = "a client certificate"
         elif self._readers is not None and self._readers.allows(header):
@@ -285,7 +285,7 @@ def _is_mutual(tls: ssl.SSLContext | None) -> bool:
 
 def _listening_socket(host: str, ports: Sequence[int]) -> socket.socket:
     reason = "no port is given"
-    # "localhost" may mean ::1 as well; one address is enough, and everybody has this one.
+    # "localhost" may mean ::1 as well; one address is enough, and every machine has this one.
     address = "127.0.0.1" if host == "localhost" else host
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     for port in ports:
@@ -353,7 +353,7 @@ async def _sent(request: web.Request, response: HttpResponse) -> web.StreamRespo
             await streamed.write(part)
         await streamed.write_eof()
     except Exception:
-        # The status is out already: all that can still tell the caller is an answer that breaks off.
+        # The status is sent already: only an answer that breaks off can still tell the caller.
         _log.exception("the answer to %s %s breaks off", request.method, request.rel_url.raw_path)
         streamed.force_close()
         if request.transport is not None:

@@ -7,12 +7,12 @@
 
 The called side checks the epoch before it decodes anything, starts the handler, and sends the headers at once; the
 body follows when the handler has ended. A caller sends its next call to the same address only after those headers, so
-calls start in the order they were made, as within a process, and a call that waits holds nobody up. A call that is
-refused was not begun: it is sent once more, for it may have been changed on the way.
+calls start in the order they were made, as within a process, and a call that waits holds up no other. A call that is
+refused was not begun; it is sent once more, since it may have been changed on the way.
 
 A deadline goes with the call: when it passes, or the caller's connection closes, the handler is cancelled (one that
 must not stop half-way uses ``RpcEndpoint.complete``). A closed socket is EndpointUnreachableError at once. Connections
-are kept and reused. Nothing else is sent twice: whether a call may be repeated is the caller's to know.
+are kept and reused. Nothing else is sent twice: only the caller knows whether a call may be repeated.
 
 Thread: the event loop only.
 """
@@ -86,7 +86,7 @@ class HttpRpcService:
         self._endpoints: dict[str, RpcEndpoint] = {}
         self._session: aiohttp.ClientSession | None = None
         self._is_closed = False
-        #: whose turn it is to send to an address
+        #: the call whose turn it is to send to an address
         self._turns: weakref.WeakValueDictionary[str, asyncio.Lock] = weakref.WeakValueDictionary()
         server.add_routes([Route("POST", "/rpc/{name}", self._answer, Access.SECRET, MESSAGE_LIMIT)])
 
@@ -134,7 +134,7 @@ class HttpRpcService:
         endpoint = self._endpoints.get(name)
         try:
             if endpoint is None:
-                raise EndpointUnreachableError(f"nobody answers at {self._server.address}/{name[:100]}")
+                raise EndpointUnreachableError(f"nothing answers at {self._server.address}/{name[:100]}")
             endpoint.check_epoch(epoch)
             message = self._codec.decode(request.body)
         except Exception as error:
@@ -145,7 +145,7 @@ class HttpRpcService:
         return HttpResponse(content_type=_CONTENT_TYPE, parts=_Reply(call, self._codec, timeout_s, seal))
 
     def _seal(self, request: HttpRequest, reply: bytes) -> bytes:
-        """Return what follows a reply: a caller that signed wants to know who answers."""
+        """Return what follows a reply, to prove to a caller that signed where it comes from."""
         header = request.headers.get(AUTHORIZATION)
         return self._credentials.seal(header, reply) if self._credentials is not None and header else b""
 
@@ -162,11 +162,11 @@ class HttpRpcService:
             raise AccessDeniedError(f"{gateway.address} and this process do not trust each other: {error}") from error
         except (aiohttp.ClientError, ConnectionError) as error:
             hint = " (or it refuses the certificate of this process)" if self._tls is not None else ""
-            raise EndpointUnreachableError(f"nobody answers at {gateway.address}: {_reason(error)}{hint}") from error
+            raise EndpointUnreachableError(f"nothing answers at {gateway.address}: {_reason(error)}{hint}") from error
         except TimeoutError as error:
             raise RpcTimeoutError(f"{gateway.address} did not answer {what} within {timeout_s} s") from error
         except (OSError, RuntimeError) as error:  # RuntimeError: the library, of a connection that we closed ourselves
-            raise EndpointUnreachableError(f"nobody answers at {gateway.address}: {_reason(error)}") from error
+            raise EndpointUnreachableError(f"nothing answers at {gateway.address}: {_reason(error)}") from error
         if status in _REFUSED:
             raise AccessDeniedError(f"{gateway.address} refuses {what} of {socket.gethostname()}: {_text(answer)}")
         # A sealed reply is what it is, whatever became of its status on the way.
@@ -211,12 +211,12 @@ class HttpRpcService:
 
     def _client(self) -> aiohttp.ClientSession:
         if self._is_closed:
-            raise EndpointUnreachableError("this process calls nobody any more: it ends")
+            raise EndpointUnreachableError("this process makes no more calls: it is ending")
         if self._session is None:
             connector = aiohttp.TCPConnector(
                 limit=0, keepalive_timeout=_KEEPALIVE_S, ssl=self._tls if self._tls is not None else True
             )
-            # Deadlines are the calls' own; only a connection that nobody takes has one here.
+            # Calls have deadlines of their own; only a connection that is not accepted has one here.
             timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_S)
             self._session = aiohttp.ClientSession(
                 connector=connector, timeout=timeout, cookie_jar=aiohttp.DummyCookieJar(), auto_decompress=False

@@ -5,8 +5,8 @@
 A call never runs inside the caller's stack: it is queued on the loop, and calls start in the order they were made, as
 over a connection. With ``codec`` every message, reply and error passes its byte form, so that nothing is shared by
 accident and everything that works here works over the network. A deadline ends the waiting, not the work: as over a
-network the called side goes on. Where no other process is near, nobody can be cut off, and a call that is late comes
-from a busy machine: a service without ``ask_timeout_s`` lets callers wait who name no deadline.
+network the called side goes on. Within one process no endpoint can be cut off, and a late answer only means a busy
+machine. So in a service without ``ask_timeout_s`` callers that name no deadline wait.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class LocalRpcService:
             del self._endpoints[endpoint.address]
 
     def address_of(self, name: str) -> str:
-        """Return the name: nobody else reaches it."""
+        """Return the name, which has a meaning in this process only."""
         return name
 
     def connect(self, address: str, epoch: int) -> Gateway:
@@ -56,7 +56,7 @@ class LocalRpcService:
         """Answer a message at its endpoint, through the codec when there is one."""
         endpoint = self._endpoints.get(address)
         if endpoint is None:
-            raise EndpointUnreachableError(f"nobody answers at {address}")
+            raise EndpointUnreachableError(f"nothing answers at {address}")
         if self._codec is None:
             return await endpoint.dispatch(epoch, message)
         try:

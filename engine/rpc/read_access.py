@@ -1,4 +1,4 @@
-"""ReadAccess: who may look at a cluster without the cluster secret, and change nothing.
+"""ReadAccess: who may look at a cluster without the cluster secret. They can change nothing.
 
     token_file(configuration) ─► path ─► ReadAccess.load_or_create(path) ─► allows(Authorization header)
 
@@ -6,10 +6,10 @@
     Authorization: Basic base64(<any user>:<token>)      browsers, curl -u, Prometheus (basic_auth)
 
 The token is a file of its own: it can be given to people and tools, and changed, without the cluster secret, which
-starts jobs and so runs code. All JobManagers of a cluster need the same one: one that stands by passes the header on.
+starts jobs and so runs code. All JobManagers of a cluster need the same one, because a standby passes the header on.
 Tokens are compared in constant time and are in no text: not in ``repr``, errors or logs.
 
-On an unencrypted network everybody on the way reads the token; with mutual TLS a client certificate is enough to read,
+On an unencrypted network people can see the token on its way. With mutual TLS a client certificate is enough to read,
 and no token is needed.
 
 Source: RFC 6750 (bearer), RFC 7617 (basic).
@@ -27,7 +27,7 @@ from engine.config.loader import Configuration
 from engine.config.options import READ_TOKEN_FILE
 from engine.rpc.secret_file import load_or_create_secret, place_beside_configuration
 
-#: what a browser is told to ask its user for
+#: what a browser is to ask its user for
 CHALLENGE = 'Basic realm="Drey: the read token is the password", charset="UTF-8"'
 #: longer headers are none of ours
 _HEADER_MAX = 4096
@@ -35,7 +35,7 @@ _DEFAULT_FILE = "read.token"
 
 
 def token_file(configuration: Configuration) -> Path | None:
-    """Return where the token lies: ``security.read-token-file``, a relative one beside config.yaml."""
+    """Return where the token lies: ``security.read-token-file``; relative paths begin at config.yaml's folder."""
     return place_beside_configuration(configuration.get(READ_TOKEN_FILE) or _DEFAULT_FILE)
 
 

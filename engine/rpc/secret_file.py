@@ -2,7 +2,7 @@
 
     load_or_create_secret(path, "cluster secret") ─► bytes        load_secret(path, ...) where it must be there
 
-A file that others may read, that belongs to somebody else, that is no file or too short is refused with what to do.
+A file that others may read, that belongs to another user, that is no file or is too short is refused, with what to do.
 The secret is in no error. Two processes that make the file at once get the same one.
 
 Held by: tests/rpc/test_credentials.py
@@ -24,7 +24,7 @@ _SECRET_FILE_MAX_BYTES = 4096
 
 
 def place_beside_configuration(text: str) -> Path | None:
-    """Return the path of a file, a relative one beside config.yaml; None when there is no such folder."""
+    """Return the path of a file, relative ones in config.yaml's folder; None when there is no such folder."""
     path, folder = Path(text), config_directory()
     if path.is_absolute():
         return path

@@ -4,8 +4,8 @@
 
 One certificate authority of the cluster's own (``bin/make-certificates.sh``) signs one certificate for all of its
 processes and clients; both ends show theirs and check the other's: the authority, its dates, and (clients) that it
-names the host that was called. TLS 1.3 only. The cluster's secret is asked for as well: a certificate says which
-cluster, the secret says that the request was not made by anybody else on the machine.
+names the host that was called. TLS 1.3 only. The cluster's secret is needed as well: a certificate says which
+cluster, the secret says that the request was not made by another user of the machine.
 
 Relative paths begin at the configuration's folder. A private key that others may read is refused.
 """

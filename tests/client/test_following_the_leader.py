@@ -133,7 +133,7 @@ def test_a_client_goes_on_with_the_next_leader(serve):
 @pytest.mark.parametrize(
     "answer",
     [
-        errors("this JobManager does not lead: nobody does at present"),
+        errors("this JobManager does not lead: none does at present"),
         errors(f"job {JOB} waits to be recovered: its folder is not there"),
         errors("fenced: the epoch in force is 8, the message carries 7"),
         errors("dispatcher has stopped"),
@@ -200,12 +200,12 @@ def test_several_addresses_are_tried_until_one_leads(serve):
 
 
 def test_patience_ends_with_the_last_reason_and_one_line_says_that_it_waits(serve):
-    leader = serve((200, OVERVIEW), errors("this JobManager does not lead: nobody does at present"))
+    leader = serve((200, OVERVIEW), errors("this JobManager does not lead: none does at present"))
     told = []
     client = ClusterClient(leader.address, patience_s=2.5, on_waiting=told.append)
     serve.clients.append(client)
     client.jobs()
-    with pytest.raises(ClusterUnreachableError, match=r"nobody does at present.*bin/start-cluster\.sh"):
+    with pytest.raises(ClusterUnreachableError, match=r"none does at present.*bin/start-cluster\.sh"):
         client.jobs()
     assert len(told) == 1 and "does not lead" in told[0]
 
@@ -224,7 +224,7 @@ def test_who_never_answered_is_not_waited_for(serve):
 
 
 def test_a_client_that_is_interrupted_does_not_wait_long(serve):
-    leader = serve((200, OVERVIEW), errors("this JobManager does not lead: nobody does at present"))
+    leader = serve((200, OVERVIEW), errors("this JobManager does not lead: none does at present"))
     client = ClusterClient(leader.address, patience_s=3600)
     serve.clients.append(client)
     client.jobs()

@@ -58,7 +58,7 @@ class RecordingRpc(LocalRpcService):
     async def deliver(self, address, epoch, message):
         self.messages.append(f"{type(message).__name__} -> {address.split('-')[0]}")
         if address in self.gone:
-            raise EndpointUnreachableError(f"nobody answers at {address}: connection refused")
+            raise EndpointUnreachableError(f"nothing answers at {address}: connection refused")
         if address in self.dead:
             await asyncio.sleep(3600)
         return await super().deliver(address, epoch, message)

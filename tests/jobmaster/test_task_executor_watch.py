@@ -60,7 +60,7 @@ def suspected(peer):
 
 
 def test_who_does_not_listen_is_lost_at_once():
-    assert suspected(Peer(EndpointUnreachableError("refused"))) == [(RESOURCE_ID, "nobody answers at its address")]
+    assert suspected(Peer(EndpointUnreachableError("refused"))) == [(RESOURCE_ID, "nothing answers at its address")]
 
 
 def test_a_connection_that_broke_once_is_no_loss_when_the_next_one_is_taken():

@@ -25,7 +25,7 @@ def request(variables=None, query=None):
         (JobNotFoundError("no job"), 404),
         (LogNotFoundError("no log"), 404),
         (ResourceError("this JobManager does not lead"), 503),
-        (EndpointUnreachableError("nobody answers"), 503),
+        (EndpointUnreachableError("nothing answers"), 503),
         (FencedError(2, 1), 503),
         (RpcTimeoutError("no answer"), 504),
         (HttpError(409, "too late"), 409),

@@ -215,7 +215,7 @@ def test_a_fault_of_spawned_work_is_handed_to_on_fatal():
 
 def test_nobody_answers_where_nobody_is_or_where_somebody_stopped():
     async def scenario(service, endpoint):
-        with pytest.raises(EndpointUnreachableError, match="nobody answers at elsewhere"):
+        with pytest.raises(EndpointUnreachableError, match="nothing answers at elsewhere"):
             await service.connect("elsewhere", 1).ask(Add([1]))
         await endpoint.stop()
         with pytest.raises(EndpointUnreachableError, match="counter has stopped"):

@@ -127,7 +127,9 @@ def test_a_server_refuses_a_caller_without_a_good_certificate(own, foreign, clie
         "none": bare,
         "plain": None,
     }[client]
-    match = "nobody answers" if client == "plain" else "refuses the certificate of this process|do not trust each other"
+    match = (
+        "nothing answers" if client == "plain" else "refuses the certificate of this process|do not trust each other"
+    )
     with pytest.raises((AccessDeniedError, EndpointUnreachableError), match=match):
         asyncio.run(call(contexts(own).server, client_tls))
 

@@ -44,7 +44,7 @@ def unpack(archive: Path, folder: Path, entries_max: int = ENTRIES_MAX, bytes_ma
 
 
 def _is_damage(error: BaseException) -> bool:
-    """Whether the archive is to blame: the library answers damage with all kinds of errors."""
+    """Whether an error means a damaged archive: the library raises all kinds of errors for damage."""
     if isinstance(error, OSError):
         return error.errno == errno.EINVAL  # a position before the file's beginning
     return isinstance(error, Exception) and not isinstance(error, MemoryError)
@@ -88,7 +88,7 @@ def _unpack_entries(packed: zipfile.ZipFile, folder: Path, entries_max: int, byt
 
 
 def _checked_parts(entry: zipfile.ZipInfo) -> tuple[str, ...]:
-    # The name as it stands in the archive; what the library made of it may hide a NUL or a backslash.
+    # The name as it is in the archive; the library's form of it may hide a NUL or a backslash.
     name = entry.orig_filename
     parts = PurePosixPath(name).parts
     kind = stat.S_IFMT(entry.external_attr >> 16)

@@ -3,9 +3,9 @@
     fetch(job_id, key) ─► here? ─► being fetched by another thread? wait for it ─► GET, verified ─► Path
     release_job(job_id) ─► its folder goes
 
-Blocking, for task threads. Content is verified while it comes; a wrong, short or long one never gets its name. A
-JobManager that does not answer is asked again for a while, each time where the leader is then; after that
-ResourceError: the attempt fails and a new one may help.
+Blocking, for task threads. Content is verified while it comes; what is wrong, too short or too long never gets its
+name. When the JobManager does not answer, the leader of that moment is asked again for a while; after that there is a
+ResourceError: the attempt fails, and another one may succeed.
 
 Held by: tests/blob/test_blobs.py
 """
@@ -40,7 +40,7 @@ class BlobCache:
 
     Args:
         store: where they lie.
-        leader_address: returns ``host:port`` of the leading JobManager, "" while nobody leads.
+        leader_address: returns ``host:port`` of the leading JobManager, "" while no JobManager leads.
         credentials: signs what is asked.
         max_size: bytes of the largest blob.
         tls: client context when the JobManager speaks TLS.
@@ -84,7 +84,7 @@ class BlobCache:
 
     def _fetch_for_all(self, name: tuple[str, str], fetching: Future[Path]) -> None:
         try:
-            # The one before us may have ended between our look and our turn.
+            # The thread before us may have fetched it between our look and our turn.
             path = self.store.path(*name) or self._fetch_patiently(*name)
         except BaseException as error:
             self._forget(name)
@@ -102,7 +102,7 @@ class BlobCache:
             address = self._leader_address()
             try:
                 if not address:
-                    raise ConnectionError("nobody leads")
+                    raise ConnectionError("no JobManager leads")
                 return self._fetch_once(address, job_id, key)
             except SpillError:
                 raise

@@ -1,13 +1,13 @@
 """BlobServer: blobs of jobs at the JobManager, over its HTTP server.
 
     PUT /jobs/{job_id}/blobs/{key}    201; again: the same      400 another name or digest, 413 too large, 507 disk full
-    GET /jobs/{job_id}/blobs/{key}    the content               404 nobody brought it
+    GET /jobs/{job_id}/blobs/{key}    the content               404 it was never uploaded
 
 Both need the cluster secret. A body goes to disk as it comes: memory holds a part of it. The key is the digest of the
-content, so a blob that is there is right, and bringing it twice changes nothing.
+content, so a blob that is there is right, and uploading it again changes nothing.
 
-Blobs come before their job. Those of jobs that nobody submitted go with ``sweep``; the others are removed by
-whoever ends the job, with ``remove_job``.
+Blobs come before their job. ``sweep`` removes those of jobs that were never submitted; the others are removed with
+``remove_job`` when their job ends.
 
 Held by: tests/blob/test_blobs.py
 """
@@ -49,7 +49,7 @@ class BlobServer:
         await asyncio.to_thread(self._store.remove_job, job_id.value)
 
     async def sweep(self, known: Callable[[], Collection[JobId]]) -> None:
-        """Remove what nobody uses, again and again."""
+        """Remove, again and again, what no job uses."""
         while True:
             await asyncio.sleep(_UNUSED_S / 2)
             await self.remove_unused(known())

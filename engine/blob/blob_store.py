@@ -52,12 +52,12 @@ class CorruptBlobError(ResourceError):
 
 
 class BlobStore:
-    """The blobs of one process, or (``is_durable``: names outlive the machine's end, too) of a cluster."""
+    """The blobs of one process, or of a cluster (``is_durable``: files outlive a crash of the machine)."""
 
     def __init__(
         self, folder: Path, is_durable: bool = False, ensure_around: Callable[[], object] = lambda: None
     ) -> None:
-        """Args: ensure_around: makes what the folder lies in again when somebody removed it; raises OSError."""
+        """Args: ensure_around: makes the folders around it again when they were removed; raises OSError."""
         self._folder = folder
         self._is_durable = is_durable
         self._ensure_around = ensure_around
@@ -66,7 +66,7 @@ class BlobStore:
         self._sweep(SystemClock().wall_ms() / 1000 - _UNFINISHED_S)
 
     def _sweep(self, before_s: float) -> None:
-        """Remove what a process that died has not finished; another one may be writing to the same folder."""
+        """Remove unfinished files of processes that died; others may be writing to the same folder."""
         for unfinished in self._folder.glob("*/.*"):
             with contextlib.suppress(FileNotFoundError):
                 if unfinished.stat().st_mtime < before_s:
@@ -99,7 +99,7 @@ class BlobStore:
         """Return the jobs that have blobs here."""
         try:
             return tuple(JobId(entry.name) for entry in self._folder.iterdir() if _JOB_ID.fullmatch(entry.name))
-        except FileNotFoundError:  # somebody has removed it
+        except FileNotFoundError:  # it was removed
             return ()
 
     def remove_job(self, job_id: str) -> None:

@@ -7,7 +7,7 @@
 
 Archives are unpacked: native modules in them can be loaded, and every worker reads plain files.
 
-Thread: any; each folder is made once whoever asks.
+Thread: any; each folder is made once, whichever thread asks.
 
 Held by: tests/blob/test_blobs.py
 """
@@ -66,7 +66,7 @@ class BlobModuleStore:
         else:
             temporary.mkdir(mode=0o700)
             shutil.copyfile(blob, temporary / module_name)
-        # Workers may have another user's rights, and come in by a descriptor; all others stop at the folders above.
+        # Workers may have another user's rights, and get in by a descriptor; the folders above keep out all others.
         for path in (temporary, *temporary.rglob("*")):
             path.chmod(0o755 if path.is_dir() else 0o644)
         temporary.rename(folder)

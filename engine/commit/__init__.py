@@ -12,9 +12,9 @@
     durable_file.py   a file that is there whole or not at all, also after a crash
 
 A target is a folder of ``part-00000.<ext>`` files and nothing else. The decision is the moment at which the job's
-outcome is fixed: before it, staging is removed and the target was never touched; after it, anybody who leads may
-repeat the publication and can only arrive at the same result.
+outcome is fixed: before it, staging is removed and the target was never touched; after it, any leader may repeat
+the publication and can only arrive at the same result.
 
-Limits: the contents of staged files are written, not synchronised: they outlive every process, and a crash of the
-machine only as its file system promises.
+Limits: staged files are written, not synchronised. They outlive every process; whether they outlive a crash of the
+machine depends on its file system.
 """

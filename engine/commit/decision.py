@@ -4,9 +4,9 @@
      "outputs": [{"sink_index", "target", "staging", "overwrite", "files": [{"name", "part"} ...],
                   "texts": [{"name", "content"} ...]} ...]}
 
-Whoever finds a decision repeats that one and not its own; where it lies, and who may take it, is the matter of
-``engine.dispatcher.job_storage``. Files stand in the order of subtasks, those of a subtask in the order of their rows;
-that is the numbering of the parts.
+A leader that finds a decision repeats it and makes none of its own. Where decisions lie, and which process may make
+one, is up to ``engine.dispatcher.job_storage``. Files stand in the order of subtasks, those of a subtask in the order
+of their rows; that is the numbering of the parts.
 
 Held by: tests/commit/test_publish.py
 """
@@ -33,7 +33,7 @@ class DecidedFile(msgspec.Struct, frozen=True):
 
 
 class DecidedText(msgspec.Struct, frozen=True):
-    """A small file that is part of an output as it was decided (the manifest of a record data set)."""
+    """A small file of an output whose text is part of the decision (the manifest of a record data set)."""
 
     name: str
     content: str

@@ -21,7 +21,7 @@ _NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSY
 def create_if_absent(path: Path, content: bytes, is_durable: bool = True) -> bool:
     """Create ``path`` with that content; return False, and change nothing, when it exists.
 
-    is_durable: False where nobody reads it after the machine has gone down: then nothing is synchronised.
+    is_durable: False where the file is not needed after a crash of the machine: then nothing is synchronised.
     """
     temporary = _write_temporary(path, content, is_durable)
     try:
@@ -52,7 +52,7 @@ def replace_file(path: Path, content: bytes, is_durable: bool = True) -> None:
 
 
 def fsync_folder(folder: Path) -> None:
-    """Make the names in a folder durable; file systems that cannot are left as they are."""
+    """Make the names in a folder durable; no error on file systems that cannot do that."""
     with contextlib.suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         try:

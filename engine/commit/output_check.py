@@ -1,8 +1,8 @@
 """Outputs that cannot be written are refused before anything starts.
 
-An output that exists, even as an empty folder, is an error unless ``overwrite`` is set; so are two sinks of one job
-that write to the same place or one into the other, and an ``overwrite`` that would replace the working folder, the
-home folder or a folder around them.
+An output that exists, even as an empty folder, is an error unless ``overwrite`` is set. So are two sinks of one job
+that write to the same place or one into the other, and an ``overwrite`` that would replace the working folder, the home
+folder or a folder around them.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def check_outputs(sinks: Iterable[SinkSpec]) -> None:
 
 
 def _current_folder() -> Path | None:
-    """Return the current folder; None where somebody removed it, so that nothing can replace it."""
+    """Return the current folder; None where it was removed, so that no output can replace it."""
     try:
         return Path.cwd()
     except FileNotFoundError:

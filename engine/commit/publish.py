@@ -7,9 +7,9 @@
     4  CONFIRM    staging/published, folder synchronised
     5  CLEAN      everything else, assembled.json, decision.json; staging ─rename─► staging.done, which is removed
 
-Run again after a crash, each step sees what is done: a part that is in output/ was renamed; a target whose inode is
-the recorded one was placed; ``published`` means that only cleaning is left; and a staging folder that is gone means
-that all is done. At every moment the target is the old one or the new one, whole. (Where the kernel cannot exchange
+When it runs again after a crash, each step sees what is done already: a part in output/ was renamed; a target with the
+recorded inode was placed; ``published`` means that only cleaning is left; and a staging folder that is gone means that
+all is done. At every moment the target is the old one or the new one, whole. (Where the kernel cannot exchange
 two paths, the old target is moved into staging first, and between two renames the name is free.)
 
 A target that appeared while the job ran, without ``overwrite``, is an OutputTakenError: it is never touched.
@@ -35,7 +35,7 @@ _PUBLISHED_FILE = "published"
 
 
 class OutputTakenError(JobExecutionError):
-    """Somebody created the target while the job ran."""
+    """Another program created the target while the job ran."""
 
 
 class _Assembled(msgspec.Struct, frozen=True):
@@ -51,7 +51,7 @@ def publish(decision: Decision, after_step: Callable[[str], None] = _no_step, is
     """Make every decided output its target and remove staging; idempotent.
 
     after_step: called with each step's name when it is done.
-    is_durable: whether anybody may go on after the machine has gone down; else only the output is synchronised.
+    is_durable: whether a leader may go on after a crash of the machine; else only the output is synchronised.
     """
     for output in decision.outputs:
         staging = Path(output.staging)
@@ -108,7 +108,7 @@ def _place(output: DecidedOutput, folder: Path, target: Path, staging: Path, aft
         rename_if_absent(folder, target)
     except FileExistsError as error:
         raise OutputTakenError(
-            f"output {target} was created by somebody else while the job ran; it was left as it is"
+            f"output {target} was created by another program while the job ran; it was left as it is"
         ) from error
 
 

@@ -4,7 +4,7 @@
     rename_if_absent(old, new)   fails with FileExistsError when ``new`` is there (rename(2) replaces empty folders)
 
 Both call renameat2(2). Kernels and file systems without it: ``exchange`` returns False and ``rename_if_absent`` looks
-first and renames then, which leaves a moment in which somebody else may create ``new``.
+first and renames then, which leaves a moment in which another process may create ``new``.
 
 Held by: tests/commit/test_publish.py
 """

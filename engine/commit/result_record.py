@@ -1,4 +1,4 @@
-"""The record of how a job ended: kept once, by whoever leads then, and read by whoever is asked later.
+"""The record of how a job ended: written once, by the leader of that moment, and read by any later one.
 
 A leader that takes over finds it and does not run the job again. Source: Flink's JobResult.
 

@@ -1,16 +1,16 @@
 """The staging folder of one sink and job: beside the target, on the same file system, so that a rename is enough.
 
     <parent>/.<target name>.drey-<job id>/
-        owner.json                    who made it: host, boot, process, cluster; folders made on the way
+        owner.json                    what made it: host, boot, process, cluster; folders made on the way
         <sink>-<subtask>-<nonce>-<n>.ext  files of attempts, another one when one is full
         decision.json  output/  ...   see decision.py and publish.py
 
     create ─► (attempts write, another process adopts it) ─► abort, or publish removes it
-    sweep_stale(target)           removes those that nobody goes on with
+    sweep_stale(target)           removes those with which no process goes on
 
 A process that was killed leaves its staging behind. The next job with the same target sweeps it, when owner.json says
 that it belonged to a process of this machine that is gone. Staging of other machines is never touched. Where jobs
-outlive their process, staging is the cluster's: only that sweeps it, and only of jobs that are over.
+outlive their process, staging belongs to the cluster: only the cluster sweeps it, and only when the job is over.
 
 Held by: tests/commit/test_publish.py
 """
@@ -47,7 +47,7 @@ class StagingOwner(msgspec.Struct, frozen=True):
     started_s: float
     #: folders above the target that were created for it, innermost first
     created_parents: tuple[str, ...] = ()
-    #: whose next leader goes on with the job; "": nobody does when the process is dead
+    #: the cluster whose next leader goes on with the job; "": none does when the process is dead
     cluster: str = ""
 
 
@@ -81,9 +81,9 @@ def create_staging(target: Path, job_id: JobId, cluster: str = "") -> Path:
 
 
 def adopt_staging(staging: Path, cluster: str = "") -> None:
-    """Answer for a staging folder that another process made for a job which goes on here.
+    """Become the owner of a staging folder that another process made for a job which goes on here.
 
-    One that is gone is made again: what was written there is missed when it is published.
+    A folder that is gone is made again; that its files are missing is noticed when they are published.
     """
     staging.mkdir(parents=True, exist_ok=True)
     _own(staging, (), cluster)
@@ -118,9 +118,9 @@ def remove_path(path: Path) -> None:
 
 
 def sweep_stale(target: Path, cluster: str = "", is_over: Callable[[JobId], bool] = lambda job_id: False) -> list[Path]:
-    """Remove staging folders of the target that nobody goes on with; return them.
+    """Remove staging folders of the target with which no process goes on; return them.
 
-    ``is_over`` tells of other jobs of ``cluster``, which is this process's, whether they have ended.
+    ``is_over`` tells whether another job of this process's ``cluster`` has ended.
     """
     prefix = f".{target.name}.drey-"
     swept = []
@@ -143,7 +143,7 @@ def _own(staging: Path, created_parents: tuple[str, ...], cluster: str) -> None:
     before = read_owner(staging)
     parents = created_parents or (before.created_parents if before is not None else ())
     owner = msgspec.structs.replace(_this_process(), created_parents=parents, cluster=cluster)
-    # Without a cluster nobody goes on after the machine has gone down.
+    # Without a cluster no process goes on after a crash of the machine.
     replace_file(staging / OWNER_FILE, msgspec.json.encode(owner), is_durable=bool(cluster))
 
 
@@ -166,7 +166,7 @@ def _this_process() -> StagingOwner:
 
 
 def read_owner(staging: Path) -> StagingOwner | None:
-    """Return who answers for a staging folder; None where that is not known."""
+    """Return the owner of a staging folder; None where that is not known."""
     try:
         return msgspec.json.decode((staging / OWNER_FILE).read_bytes(), type=StagingOwner)
     except (OSError, msgspec.MsgspecError):

@@ -4,11 +4,11 @@
     dispatcher.py        DispatcherGateway        client ─► Dispatcher
     job_master.py        JobMasterGateway         Dispatcher, TaskExecutor, ResourceManager ─► JobMaster
     resource_manager.py  ResourceManagerGateway   JobMaster, TaskExecutor ─► ResourceManager
-    leader.py            LeaderGateway            TaskExecutor ─► JobManager: who leads
+    leader.py            LeaderGateway            TaskExecutor ─► JobManager: which one leads
     task_executor.py     TaskExecutorGateway      JobMaster, ResourceManager ─► TaskExecutor
     insight.py           ProcessInsightGateway   REST ─► any process: load, logs, threads
     job_details.py       what people ask of one job
-    job_queue.py         whose turn it is, who waits at which place
+    job_queue.py         the order in which jobs get slots, and each job's place
     failure_info.py      an exception as data, root cause first
 
 A component's endpoint implements its protocol; callers send ``gateway.ask(SubmitTask(descriptor))``.

@@ -1,8 +1,8 @@
 """An exception as data: FailureInfo with the root cause first.
 
-The cause is found like this: an engine error that says what is wrong (DataError, MemoryBudgetError, SpillError ...)
-is the cause itself, whatever library error it was raised from; any other exception is followed along its explicit
-``raise ... from`` chain to the end. What user code raises arrives as an exception with attributes: ``type_name``,
+An engine error that says what is wrong (DataError, MemoryBudgetError, SpillError ...) is the root cause itself,
+whatever library error it was raised from. Any other exception is followed along its explicit ``raise ... from`` chain
+to the end. What user code raises arrives as an exception with attributes: ``type_name``,
 ``message``, ``function_name``, ``file``, ``line``, ``row``, ``details`` (each may be missing). Controls in these
 texts are written out (``shown_text``): they reach logs, terminals and pages.
 

@@ -1,4 +1,4 @@
-"""What a process tells to those who watch it: messages, and the protocol of the endpoint that answers them.
+"""What a process tells people who watch it: messages, and the protocol of the endpoint that answers them.
 
 Questions of any epoch are answered: nothing is changed by them.
 
@@ -134,7 +134,7 @@ INSIGHT_TYPES: tuple[type[msgspec.Struct], ...] = (
 
 
 class ProcessInsightGateway(Protocol):
-    """A process, seen by those who watch it."""
+    """A process, as people watch it."""
 
     async def list_logs(self, request: ListLogs) -> LogList:
         """Return which log files there are."""

@@ -1,4 +1,4 @@
-"""Jobs that wait for slots: whose turn it is, and what people read of it.
+"""Jobs that wait for slots: their order, and what people are shown of it.
 
     JobTurn(priority, order) ─► goes with every RequestSlots ─► the ResourceManager's queue (``JobQueue``)
     RequestWaitingJobs ─► WaitingJob: place, and why it waits ─► waiting_text: one line for people
@@ -20,7 +20,7 @@ from engine.rpc.request import Acknowledge, Request
 
 
 class JobTurn(msgspec.Struct, frozen=True):
-    """Whose turn it is: higher priorities first, then who was submitted first."""
+    """The turn of a job: higher priorities first, then the job that was submitted first."""
 
     priority: int = 0
     #: grows with every submission, also from one leader to the next

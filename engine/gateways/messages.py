@@ -12,7 +12,7 @@
     REST ── EndTaskExecutors ──► ResourceManager ── EndProcess ──► TaskExecutor  the cluster is shut down
     JobMaster (of the next leader) ── ReattachJob ──► TaskExecutor               what goes on under it
     TaskExecutor ── StayConnected (held open), DisconnectTaskExecutor ──► ResourceManager
-    TaskExecutor ── RequestLeader ──► JobManager                                 who leads, under which epoch
+    TaskExecutor ── RequestLeader ──► JobManager                                 which one leads, under which epoch
 
 Only types listed in MESSAGE_TYPES travel. The epoch is not in them: every call carries it (``engine.rpc``).
 
@@ -158,9 +158,9 @@ class RegistrationReply(msgspec.Struct, frozen=True):
     """The ResourceManager knows the TaskExecutor now."""
 
     resource_id: ResourceId
-    #: of the jobs that it named, those that this leader does not know: nobody will ask for them
+    #: those of the named jobs that this leader does not know: they will not be asked for
     unknown_jobs: tuple[JobId, ...] = ()
-    #: how far the clocks of the two machines lie apart, where people should know; else ""
+    #: how much the clocks of the two machines differ, where people should know; else ""
     clock_note: str = ""
 
 
@@ -214,7 +214,7 @@ class LeaderReply(msgspec.Struct, frozen=True):
 
 
 class RequestLeader(Request[LeaderReply], frozen=True):
-    """Ask a JobManager who leads."""
+    """Ask a JobManager which one leads."""
 
 
 class EndTaskExecutors(Request[Acknowledge], frozen=True):
@@ -293,11 +293,11 @@ class TaskExecutorList(msgspec.Struct, frozen=True):
 
 
 class ListTaskExecutors(Request[TaskExecutorList], frozen=True):
-    """Ask who is registered."""
+    """Ask which TaskExecutors are registered."""
 
 
 class RequestSlotOverview(Request[SlotOverview], frozen=True):
-    """Ask who has the slots."""
+    """Ask which jobs have the slots."""
 
 
 class RequestSlot(Request[Acknowledge], frozen=True):
@@ -355,7 +355,7 @@ class FreeSlot(Request[Acknowledge], frozen=True):
 
 
 class ReleasePartitions(Request[Acknowledge], frozen=True):
-    """Drop result partitions that nobody will read."""
+    """Drop result partitions that will not be read."""
 
     partitions: tuple[ResultPartitionId, ...]
 
@@ -430,7 +430,7 @@ class TaskExecutorLost(Request[Acknowledge], frozen=True):
 
 
 class SuspectTaskExecutor(Request[Acknowledge], frozen=True):
-    """To the ResourceManager: a job could not reach a TaskExecutor; if nobody is there, all jobs are to know it."""
+    """To the ResourceManager: a job could not reach a TaskExecutor; if it is gone, all jobs should know."""
 
     resource_id: ResourceId
 

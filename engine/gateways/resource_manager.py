@@ -1,6 +1,6 @@
-"""What the ResourceManager answers: TaskExecutors register their slots, JobMasters want some.
+"""What the ResourceManager answers: TaskExecutors register their slots, JobMasters request them.
 
-Requests are served in the order of their jobs' turns, each wholly or not yet.
+Requests are served in the order of their jobs' turns, each one whole or not yet.
 
 Held by: tests/resourcemanager/test_resource_manager.py
 """
@@ -64,11 +64,11 @@ class ResourceManagerGateway(Protocol):
         ...
 
     async def list_task_executors(self, request: ListTaskExecutors) -> TaskExecutorList:
-        """Return who is registered."""
+        """Return which TaskExecutors are registered."""
         ...
 
     async def request_slot_overview(self, request: RequestSlotOverview) -> SlotOverview:
-        """Return who has the slots."""
+        """Return which jobs have the slots."""
         ...
 
     async def request_waiting_jobs(self, request: RequestWaitingJobs) -> WaitingJobs:

@@ -6,7 +6,8 @@
     files(job_id=None) ─► names, sizes, times      read(name, offset, limit, job_id=None) ─► part of a file
 
 Files are named, never addressed: a name with anything but letters, digits, ``.``, ``-`` and ``_``, or that begins with
-a dot, is unknown; so is a link, and whatever is no file. Another process's files in the same folder are not shown.
+a dot, is unknown; so is a link, and everything that is not a plain file. Another process's files in the same folder are
+not shown.
 
 Held by: tests/rest/test_log_folder.py
 """

@@ -1,9 +1,9 @@
-"""ProcessInsight: the endpoint of a process that answers those who watch it.
+"""ProcessInsight: the endpoint of a process that answers people who watch it.
 
     insight-<resource id>     ListLogs, ReadLog, RequestThreadDump, RequestProcessMetrics, SamplePressure
 
-It answers calls of any epoch. Files are read off the loop; what an attempt does is looked at on it, again and again
-for as long as a sample takes. Several who ask for the same sample at one time share it.
+It answers calls of any epoch. Files are read off the loop. Attempts are looked at on the loop, again and again as
+long as a sample takes. Several callers that ask for the same sample at one time share it.
 
 Held by: tests/rest/test_process_routes.py
 """
@@ -40,7 +40,7 @@ from engine.rpc.endpoint import RpcEndpoint
 
 R = TypeVar("R")
 
-#: name by which what was written to standard output is asked for
+#: name under which standard output is asked for
 STDOUT = "stdout"
 
 

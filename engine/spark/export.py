@@ -5,9 +5,9 @@
          ─► the parts are read back by the engine's own kernels: manifest with statistics and checksums
          ─► the engine opens the data set as ``read_records`` will ─► one rename publishes the folder
 
-Nothing appears under the output's name before everything is there and can be read. Rows set aside lie in
-``<output>.rejected`` as JSON lines with the reason; only where there are any is the DataFrame computed a second time.
-``export_data`` does the same for a DataFrame that is at hand.
+Nothing appears under the output's name before everything is there and can be read. Rows that
+were set aside are in ``<output>.rejected``, as JSON lines with the reason; only where there are any, the DataFrame is
+computed a second time. ``export_data`` does the same for any DataFrame.
 
 Cost: that of ``df.write.parquet`` and about a tenth more; Spark never counts, caches or groups for the statistics.
 
@@ -33,7 +33,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from pyspark.sql import types as T  # noqa: N812
 
 from engine.config.home import conf_folder, delivered
@@ -50,7 +50,7 @@ _CORRUPT = "__drey_corrupt"
 _UNKNOWN_COLUMN = re.compile(r"^\[UNRESOLVED_COLUMN.*? with name (`.+?`) cannot be resolved")
 _SPARKS_CODES = re.compile(r"^\[[A-Z_.0-9]+\] | SQLSTATE: \w+")
 _REASON = "__drey_reason"
-#: what Spark's parser puts for an unquoted empty field; with its default, "", a quoted empty string were null, too
+#: what Spark's parser reads an unquoted empty field as; with its default, "", a quoted one would be null, too
 _NULL_TEXT = "\x00null"
 #: row groups are what Drey's subtasks read: small enough that shares come out even
 _ROW_GROUP_BYTES = 8 << 20
@@ -71,7 +71,7 @@ class ExportReport:
 def start_spark(name: str) -> SparkSession:
     """Return a session for this machine; an existing one is used as it is.
 
-    What the JVM says while it starts goes to a file that is shown only when it does not start.
+    Output of the JVM while it starts goes to a file that is shown only when it does not start.
 
     Raises:
         ConfigurationError: there is no Java.
@@ -187,7 +187,7 @@ def _try_check(data: DataFrame, check: str) -> None:
 
 
 def _why(error: AnalysisException, data: DataFrame) -> str:
-    """Return why Spark does not understand a condition, in our words where a column is what there is not."""
+    """Return why Spark does not understand a condition; in our words where a column does not exist."""
     line = _first_line(error)
     unknown = _UNKNOWN_COLUMN.search(line)
     if unknown is None:
@@ -289,7 +289,7 @@ def _write_rejected(marked: DataFrame, folder: Path, rejected: Path) -> None:
 
 
 def _finish_data_set(folder: Path, bad_rows: int) -> tuple[int, int, int]:
-    """Write the manifest of the parts in a folder and read the data set as everybody will; (rows, files, bytes)."""
+    """Write the manifest of the parts in a folder and read the data set as any reader will; (rows, files, bytes)."""
     paths = [folder / name for name in _strip(folder, "parquet")]
     # Spark writes a part where there are no rows, too
     stored: pa.Schema = pq.read_schema(paths[0]).remove_metadata()

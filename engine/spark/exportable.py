@@ -7,8 +7,8 @@
     TIMESTAMP_NTZ                                         timestamp[us]
     ARRAY  MAP  STRUCT                                    of these, nested as deep as they are
 
-Everything else is refused before anything is written, with what to make of it: Parquet has no type for it (intervals,
-VOID), or it came back as what it is made of inside (VARIANT, user defined types, geometries).
+Everything else is refused before anything is written, with advice what to convert it to: Parquet has no type for it
+(intervals, VOID), or it would come back as its inner representation (VARIANT, user defined types, geometries).
 
 Held by: tests/spark/test_exported_types.py
 """
@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from pyspark.sql import SparkSession
-from pyspark.sql import types as T  # noqa: N812 - the name everybody uses
+from pyspark.sql import types as T  # noqa: N812 - the usual name
 
 from engine.errors import SchemaError
 
@@ -41,13 +41,13 @@ _ADVICE: Final = {
     "GeographyType": "export its bytes, ST_AsBinary({0})",
 }
 
-#: what decides how values lie in a file; a session's own settings are for files that others read
+#: settings that decide how values lie in a file; a session's own ones are for files that others read
 _FILE_SETTINGS: Final = {
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
     "spark.sql.parquet.writeLegacyFormat": "false",
 }
-#: of this process: a session's settings are changed by one export at a time
+#: within a process, one export at a time changes a session's settings
 _settings_lock = threading.Lock()
 
 
@@ -86,10 +86,10 @@ def _refused(data_type: T.DataType) -> T.DataType | None:
 def file_settings(spark: SparkSession) -> Iterator[None]:
     """Have a session write Parquet as the engine reads it, and leave it as it was.
 
-    What else the session writes as Parquet at the same time, in other threads, is written so as well.
+    Whatever other threads write as Parquet in the session at the same time is written with these settings, too.
     """
     with _settings_lock:
-        # None: not set by anybody
+        # None: it was not set
         before = {key: spark.conf.get(key, None) for key in _FILE_SETTINGS}
         try:
             for key, value in _FILE_SETTINGS.items():

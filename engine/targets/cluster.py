@@ -2,8 +2,9 @@
 
     Plan ─► optimizer (told of the cluster's slots) ─► JobGraph ─► POST /jobs ─► outcome, progress, cancel over REST
 
-The job's id is chosen here, so a submission whose answer was lost is sent again, to whoever leads then, and starts
-nothing twice. An attached client whose JobManager is gone goes on with the next one for as long as its patience lasts.
+The job's id is chosen here, so a submission whose answer was lost is sent again, to the leader of that moment, and
+starts nothing twice. An attached client whose JobManager is gone goes on with the next one, as long as its patience
+lasts.
 
 Default execution mode is BATCH: every repartitioning is stored, any job finishes on one slot, and a lost TaskManager
 costs little.
@@ -47,7 +48,7 @@ _log = logging.getLogger(__name__)
 
 _PROGRESS_INTERVAL_S = 0.2
 _SUSPENDED = "SUSPENDED"
-#: seconds of one question how the job ended
+#: seconds that one question for the job's outcome waits
 _OUTCOME_WAIT_S = 2.0
 #: seconds that an interrupted client waits for its job's end
 _CANCEL_S = 15.0
@@ -166,7 +167,7 @@ def _await_outcome(client: ClusterClient, job_id: JobId, listener: JobListener) 
             try:
                 progress = client.progress(job_id)
             except EngineError as error:
-                # The question how the job ended, which comes next, says what is wrong.
+                # The question for the job's outcome, which comes next, says what is wrong.
                 _log.debug("no progress of job %s: %s", job_id, error)
             else:
                 tell(progress)

@@ -79,7 +79,7 @@ class ExplainExecutor(LocalExecutor):
         """Print the explained plan to standard output and leave the script."""
         optimized = optimize(plan, self.optimizer_settings(configuration))
         sys.stdout.write("\n".join([*summary(optimized), ""]) if self._in_short else explain(optimized))
-        UNWRITTEN.forget()  # nobody looks at what the script would do next
+        UNWRITTEN.forget()  # the rest of the script does not run
         raise SystemExit(0)
 
 

@@ -4,8 +4,8 @@
     job = plan_job(plan, settings, configuration)       optimized, and the JobGraph that is submitted
     run_to_end(job, submit, wait, give_up)              on_submitted, then on_finished or on_failed
 
-Whatever takes the caller away (Ctrl-C, SIGTERM, SIGHUP, an error of its own) gives the job up: nobody is left who wants
-it.
+Whatever takes the caller away (Ctrl-C, SIGTERM, SIGHUP, an error of its own) gives the job up: its result is no longer
+wanted.
 
 Held by: tests/client/test_job_listener.py
 """

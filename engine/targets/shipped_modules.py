@@ -8,8 +8,8 @@ and a TaskManager on another machine, or one started before, has never seen them
 been imported so far: a function may import more when it runs. What is installed with pip is expected to be installed
 everywhere.
 
-Archives are the same bytes for the same files (fixed times, sorted names), so that a job submitted again ships nothing
-anew.
+The same files give the same bytes of an archive (fixed times, sorted names), so a job that is submitted again uploads
+nothing again.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def _shipped(path: Path) -> ShippedModule:
 
 def _imported_from(folder: Path, script: Path) -> Iterator[Path]:
     """Yield modules and packages at the top of the folder that this process has imported."""
-    # A script beside the interpreter's own modules (a test, a tool in site-packages) brings nothing of its own.
+    # A script that lies among the interpreter's own modules (a test, a tool in site-packages) has none of its own.
     if any(folder.is_relative_to(Path(own).resolve()) for own in sysconfig.get_paths().values()):
         return
     seen = set()

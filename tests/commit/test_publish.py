@@ -144,7 +144,7 @@ def test_a_target_that_appeared_is_never_touched(tmp_path):
     decision = prepare(tmp_path, overwrite=False, outputs=1)
     (tmp_path / "out-0").mkdir()
     for _ in range(2):
-        with pytest.raises(OutputTakenError, match="created by somebody else"):
+        with pytest.raises(OutputTakenError, match="created by another program"):
             publish(decision)
     assert content(tmp_path / "out-0") == {}
 

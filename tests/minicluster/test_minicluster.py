@@ -327,7 +327,7 @@ def test_a_failed_job_leaves_neither_output_nor_staging_nor_new_folders(cluster,
 def test_an_output_that_appears_while_the_job_runs_is_left_alone(cluster, resources, tmp_path):
     target = tmp_path / "out"
     resources.bodies["scan"] = lambda task: target.mkdir()
-    with pytest.raises(JobExecutionError, match="created by somebody else while the job ran"):
+    with pytest.raises(JobExecutionError, match="created by another program while the job ran"):
         cluster.submit(job_graph([1], names=["scan"], sinks={0: SinkSpec("csv", str(target))}))
     assert [path.name for path in tmp_path.iterdir()] == ["out"] and list(target.iterdir()) == []
 

@@ -8,16 +8,16 @@
     heavy_hashes                hashes of the heavy keys of a join, which are spread or replicated
     record_writer               batches to row pages, one open buffer per channel; oversized rows as fragments
     reference_writer            batches by reference: FORWARD and BROADCAST of PIPELINED results
-    record_writer_builder       the writer that fits; protocol Writer
+    record_writer_builder       the writer that fits a partition; protocol Writer
     output_flusher              hands over half-full buffers after the buffer time-out
     result_partition            ResultPartition: life cycle, counters, views; PagePartition: written in pages
-    partition_life              its states, and what a producer is told that is too late
-    partition_builder           new_partition: the one that fits a descriptor, with its pool of buffers
+    partition_life              its states, and the error of a producer that writes too late
+    partition_builder           new_partition: the partition that fits a descriptor, with its pool of buffers
     pipelined_partition  pipelined_subpartition
                                 PIPELINED: native bounded queues, each to one consumer
     blocking_partition  blocking_data
                                 BLOCKING: memory first, then one file; views that read again and again
-    subpartition_view           SubpartitionView: what each of them is read through
+    subpartition_view           SubpartitionView: the interface through which each of them is read
     partition_file              data file with checksummed blocks, index file
     read_ahead                  ReadAhead, DiskReaders: files read for other processes, by threads of their own
     partition_folders           where those files go
@@ -29,7 +29,7 @@
     row_pieces                  rows larger than a buffer put together, the very wide ones one at a time
     input_gate                  InputGate: one native ready queue, fair across channels
     ready_queue  monitor        that queue; mutex and condition (pxd only)
-    page_runs                   the elements of a gate, pages that are there together
+    page_runs                   the elements of a gate, with pages that are there taken together
     page_reader                 gate_batches: small pages to batches of useful size
     elements                    what a gate hands out
 

@@ -1,15 +1,15 @@
 """The data of a BLOCKING result partition: in memory first, then all of it in one file; never in two places.
 
     add(buffer, subpartition)* ─► finish() ─► open_view(...)* each read to its end, any number of times ─► release()
-                 └── spill() at any time, from any thread: whoever needs the memory
+                 └── spill() at any time, from any thread that needs the memory
 
     MEMORY ──spill──► SPILLING ──written──► FILE        every later buffer goes straight to the file
-       ▲                 └──write failed──► MEMORY      (the error goes to whoever called)
+       ▲                 └──write failed──► MEMORY      (the error goes to the caller)
     any ──release──► RELEASED                           buffers go back, files are removed
 
-A view has the same three faces: IN MEMORY it hands out shares of the held buffers; while SPILLING it returns nothing
-and is notified afterwards; from FILE it reads one block at a time (memory of its own, dropped when the reader recycles)
-and has the operating system read the next two ahead; for another process a disk reader does this where it
+What a view does depends on the state. In MEMORY it hands out shares of the held buffers. While SPILLING it returns
+nothing and is notified afterwards. From FILE it reads one block at a time (memory of its own, dropped when the reader
+recycles), and the operating system reads the next two ahead; for another process, a disk reader does the reads that
 would wait (read_ahead). A view that began in memory goes on in the file at the same buffer. Nothing is readable before
 ``finish``.
 
@@ -290,7 +290,7 @@ class BlockingView(SubpartitionView):
         self._listener = listener
         self._channel = channel
         self._part = part
-        #: of the buffer that is handed out next, of the one that is read next, and of the one behind the last
+        #: ordinals: of the buffer to hand out next, of the one to read next, and of the one after the last
         self._ordinal = self._read_ordinal = 0
         self._end = NOT_PLACED
         self._block_index = 0
@@ -366,7 +366,7 @@ class BlockingView(SubpartitionView):
         return None
 
     def _behind(self, entry: BlockEntry, buffers: list[Buffer]) -> list[Buffer]:
-        """Return those buffers of a block that are wanted and have not been handed out from memory."""
+        """Return the buffers of a block that belong to the part and were not handed out from memory."""
         begin, end = self._read_ordinal - entry.first_ordinal, self._end - entry.first_ordinal
         for buffer in (*buffers[:begin], *buffers[end:]):
             buffer.recycle()

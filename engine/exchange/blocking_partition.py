@@ -2,9 +2,9 @@
 
     request_buffer() ─► add(buffer, index)* ─► finish() ─► create_view(...)* ─► release()
 
-The data lies in buffers of the pool until somebody needs them, then all of it in one file (``blocking_data``): the
-producer itself, which finds its pool empty, or another pool that is short of its share. A broadcast is stored once and
-every view reads that one.
+The data lies in buffers of the pool until they are needed elsewhere, then all of it in one file (``blocking_data``).
+They are needed by the producer itself when its pool is empty, or by another pool that is short of its share. A
+broadcast is stored once and every view reads that one.
 
 Source: Flink's BoundedBlockingResultPartition and SortMergeResultPartition.
 """
@@ -110,7 +110,7 @@ class BlockingPartition(PagePartition):
         reach("partition.stored")
         self.life.finish()
         if not self.pool.is_closed:
-            self.pool.set_required(0)  # what is kept may be squeezed out by those that still produce
+            self.pool.set_required(0)  # from now on partitions that are still produced may take its buffers
 
     def drop(self, error: BaseException | None) -> None:
         """Give buffers back and remove the files; readers hear of the error or of the release."""
@@ -135,6 +135,6 @@ class BlockingPartition(PagePartition):
         return PartitionFile(other_path(), partition_identity(self.id), self.stored_count, other_path)
 
     def _release_memory(self, _count: int) -> None:
-        """Spill for another pool's sake. An error is not that pool's owner's: it meets our own next spill."""
+        """Spill because another pool needs the buffers. Its owner sees no error: that comes with our own next spill."""
         with contextlib.suppress(SpillError, PartitionReleasedError):
             self.data.spill()

@@ -1,7 +1,7 @@
 """What an input gate hands out, and the event at the end of a partition.
 
 pyarrow.RecordBatch    by reference: FORWARD and BROADCAST inside one process
-RowPage                a Buffer full of whole binary rows; whoever gets it recycles it, exactly once
+RowPage                a Buffer full of whole binary rows; its receiver recycles it, exactly once
 OversizedRow           one row larger than a buffer, put together from its fragments
 END_OF_PARTITION       inside the room only: last element of every subpartition
 
@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from engine.exchange.buffer_pool import Buffer
 
-#: a page of rows is the very buffer that the producer filled: fields segment and size, method recycle()
+#: a page of rows is the buffer that the producer filled: fields segment and size, method recycle()
 RowPage = Buffer
 
 
@@ -53,7 +53,7 @@ class EndOfPartitionEvent:
 
 END_OF_PARTITION: Final = EndOfPartitionEvent()
 
-#: from this size on the writer of a batch that is handed over by reference waits until it has been handled
+#: from this size on, the writer of a batch by reference waits until the batch has been used
 LARGE_BYTES: Final = 8 << 20
 
 Element: TypeAlias = pa.RecordBatch | Buffer | OversizedRow

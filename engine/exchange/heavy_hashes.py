@@ -2,9 +2,9 @@
 
     heavy_hashes(schema, keys, heavy) -> HeavyHashes(spread, replicated)      exchange and join ask for the same
 
-A text is what Arrow casts to the type of the key column, here the type that both sides of the join were widened to. One
-that cannot be cast is no key of this column and is left out; so it is on the other side, whose types are the same.
-Two texts of one value ("1" and "1.0" of doubles) that have both roles cancel each other, on both sides alike.
+Arrow casts each text to the type of the key column, here the type to which both sides of the join were widened. A text
+that cannot be cast is no key of this column and is left out; the other side, of the same type, leaves it out as well.
+Two texts of one value ("1" and "1.0" of doubles) that have both roles cancel each other, on both sides.
 
 Held by: tests/exchange/test_heavy_keys.py
 """

@@ -1,4 +1,4 @@
-"""InputChannel: what an input gate needs of one producer, wherever that one is.
+"""InputChannel: what an input gate needs of one producer, wherever the producer is.
 
     LocalInputChannel     in this process: ``local_input_channel``
     RemoteInputChannel    in another one: the room ``transport``, which is above this one; a gate is given
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from engine.exchange.row_pieces import Arrivals
     from engine.graph.deployment import InputChannelDescriptor
 
-#: of a partition that is not registered yet: how long until it is asked for again, doubled from one time to the next
+#: how long until a partition that is not registered yet is asked for again; doubled each time
 FIRST_BACKOFF_MS: Final = 100
 LAST_BACKOFF_MS: Final = 10_000
 
@@ -74,7 +74,7 @@ class RemoteChannels(Protocol):
         """Return a channel; nothing is asked for before ``request``."""
 
     def cancel(self) -> None:
-        """Have nobody wait for a connection any more. Thread: any."""
+        """Wake all threads that wait for a connection. Thread: any."""
 
     def close(self) -> None:
         """Give back what the channels share. Idempotent."""

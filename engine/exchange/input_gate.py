@@ -9,10 +9,10 @@
 
 With ``descriptor.in_order`` a channel is read to its end before the next one; the others wait with what they have.
 
-Views are requested with the first call; producers that are not registered yet are asked for again with back-off and
-when they are registered. ``poll`` waits for a given time only and returns NOTHING_YET.
-A producer's failure is raised to the consumer as ProducerFailedError. Whatever is lost, the error's ``partition`` says
-what was being read: its producer may have to run again.
+Views are requested with the first call. Producers that are not registered yet are asked for again with back-off, and as
+soon as they are registered. ``poll`` waits for a given time and then returns NOTHING_YET. A producer's failure is
+raised to the consumer as ProducerFailedError. Whatever is lost, the error's ``partition`` says what was being read: its
+producer may have to run again.
 
 Source: Flink's SingleInputGate. Local channels hand over the producer's buffers; the remote ones of a gate have a pool.
 """
@@ -86,7 +86,7 @@ class InputGate:
         self.is_waiting = False
         #: how long it did so
         self.idle_ns = 0
-        #: channels read in order: which one it is, and those that have something but must wait
+        #: channels read in order: the current one, and those that have something but must wait
         self._turn = 0
         self._early: set[int] = set()
 
@@ -119,7 +119,7 @@ class InputGate:
         while True:
             if self._open_count == 0 and not self._is_closed:
                 return None
-            # What is there already, which most elements are, is not waited for.
+            # Most elements are there already: for these there is no wait.
             channel_index = self._ready.pop_channel(0) if self._are_all_reading else TIMED_OUT
             if channel_index == TIMED_OUT:
                 if deadline_ms is None and timeout_ms >= 0:
@@ -205,7 +205,7 @@ class InputGate:
         size_bytes = int(element.nbytes)
         self.bytes += size_bytes
         if size_bytes >= LARGE_BYTES:
-            # Its writer waits until the gate is asked for more, whoever holds the rows.
+            # Its writer waits until the gate is asked for more, whatever still holds the rows.
             self._given, element = element, element.slice(0)
         return element
 

@@ -2,9 +2,9 @@
 
     flusher = OutputFlusher() ─► register(writer, time-out)* ─► unregister(writer)* ─► close()
 
-Each writer has the buffer time-out of its job; the thread looks as often as the shortest of them asks for, and waits
-without end where there is none. Best effort, as in Flink: a writer that is busy is passed over, and under back pressure
-flushing has no effect. The thread starts with the first writer.
+Each writer has the buffer time-out of its job; the thread looks as often as the shortest of them requires, and waits
+without end where there is none. Best effort, as in Flink: a busy writer is skipped, and under back pressure flushing
+has no effect. The thread starts with the first writer.
 
 Held by: tests/exchange/test_record_writer.py
 """

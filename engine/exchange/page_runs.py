@@ -1,13 +1,13 @@
-"""PageRuns: the elements of a gate, pages that are there together.
+"""PageRuns: the elements of a gate, with pages that are there taken together.
 
     runs = PageRuns(gate, bytes_max) ─► runs.poll(timeout_ms)*      as gate.poll, but pages come as a list: [page, ...]
 
-What is done with one page takes less time than to give the GIL away and get it back, so who takes them one by one keeps
-it for all of them, and tasks that read pages work one after the other. Several are a step worth doing without it.
-Those that one channel has are taken out of its queue at once.
+Work on one page takes less time than releasing the GIL and taking it again. So a task that takes pages one by one would
+keep the GIL for all of them, and tasks that read pages would run one after the other. For several pages it is worth
+releasing. The pages that one channel has are taken out of its queue at once.
 
-Invariants: only the first page is waited for, so none is kept while a producer waits for it; whoever gets a list
-recycles all of it. Order is kept. Thread: that of the gate.
+Invariants: only the first page is waited for, so none is kept while a producer waits for it; the receiver of a list
+recycles all of its pages. Order is kept. Thread: that of the gate.
 
 Held by: tests/exchange/test_page_reader.py
 """

@@ -13,8 +13,8 @@
 All numbers little-endian. ``identity`` is a digest of the ResultPartitionId: a block of another partition is refused.
 A block's checksum covers its header (without the checksum) and payload; what does not fit raises CorruptBlockError with
 path and offset. Writing uses write(), never mapped stores. One writer at a time; ``read`` from any thread (pread).
-A block that does not fit the disk is cut off again and the file moves to another folder; when no folder has room for
-it, DiskFullError is raised and the file stays readable as it was.
+When a block does not fit the disk, its bytes are cut off again and the file moves to another folder. When no folder has
+room, DiskFullError is raised and the file stays readable as it was.
 
 Memory: the index as it is in its file, 24 bytes a block.
 
@@ -52,7 +52,7 @@ COUNT: Final = struct.Struct("<I")
 BLOCK_PAYLOAD_BYTES: Final = 256 << 10
 _COPY_BYTES: Final = 4 << 20
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT)
-#: also what file systems say that cannot tell
+#: also the answer of file systems that cannot tell
 _WOULD_WAIT: Final = (errno.EAGAIN, errno.EOPNOTSUPP, errno.EINVAL)
 
 
@@ -173,7 +173,7 @@ class PartitionFile:
         return self
 
     def append(self, subpartition: int, buffers: Sequence[Buffer]) -> None:
-        """Write buffers (which stay the caller's) behind what the subpartition has, in blocks of some 256 KiB.
+        """Append buffers (which stay the caller's) to the subpartition, in blocks of some 256 KiB.
 
         Raises:
             DiskFullError, SpillError: what was written of the failing block is cut off again.
@@ -216,7 +216,7 @@ class PartitionFile:
         return self._decode_block(block, subpartition, entry)
 
     def read_at_once(self, subpartition: int, entry: BlockEntry) -> list[Buffer] | None:
-        """Return the same if the system has the block in memory; None: it would have to wait for the disk."""
+        """Return the same if the system has the block in memory; None where that would wait for the disk."""
         block = bytearray(entry.size)
         descriptor = self._borrow()
         try:

@@ -1,4 +1,4 @@
-"""PartitionFolders: where files of BLOCKING partitions go: the process's spill folder with most free space.
+"""PartitionFolders: the folders for files of BLOCKING partitions, of which the one with most free space is taken.
 
 Held by: tests/exchange/test_partition_file.py
 """
@@ -17,7 +17,7 @@ class PartitionFolders:
 
     Args:
         folders: existing ones, as ``IOManager.folders``: removed with their process, swept when it died.
-        ensure: makes those again that somebody removed.
+        ensure: makes those again that were removed.
     """
 
     def __init__(self, folders: Sequence[Path], ensure: Callable[[], None] = lambda: None) -> None:
@@ -32,7 +32,7 @@ class PartitionFolders:
         Args:
             name: of the file.
             need_bytes: that must be free there.
-            full: folders that are out of the question.
+            full: folders that are not to be tried.
 
         Raises:
             DiskFullError: no folder has that much room.

@@ -1,4 +1,4 @@
-"""PartitionLife: the states of a result partition, and what a producer is told that is too late.
+"""PartitionLife: the states of a result partition, and the error of a producer that writes too late.
 
     PRODUCING ──finish──► FINISHED ──┐
         │ └─────fail────► FAILED ────┼──release──► RELEASED ──┐
@@ -69,7 +69,7 @@ class PartitionLife:
         return self.state in _GONE
 
     def move(self, state: PartitionState) -> bool:
-        """Go to another state; False: that cannot be from here, and nothing has changed."""
+        """Go to another state; False where the table does not allow it, and nothing has changed."""
         with self._lock:
             can_be = state in TRANSITIONS[self.state]
             if can_be:

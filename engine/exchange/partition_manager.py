@@ -6,7 +6,7 @@
     attempt ─► { data set ─► ResultPartition }         two levels: an attempt leaves as a whole
 
 A request names the attempt, so a consumer of an older attempt's data is refused (PartitionNotFoundError), never served
-the new one's. Somebody who asked too early can leave a callback (``notify_registered``) and asks again when told.
+the new one's. A consumer that asked too early can leave a callback (``notify_registered``) and asks again when told.
 
 Thread: any; the table is guarded by one lock that is held for no I/O and no callback.
 
@@ -42,7 +42,7 @@ class ResultPartitionManager:
         self._waiting: dict[ResultPartitionId, list[Callable[[], None]]] = {}
 
     def register(self, partition: ResultPartition) -> None:
-        """Take a partition in and tell those who wait for it.
+        """Take a partition in and tell the consumers that wait for it.
 
         Raises:
             IllegalTransitionError: its id is registered already.

@@ -1,4 +1,4 @@
-"""PipelinedPartition: a result that is consumed while it is produced, once, and kept nowhere.
+"""PipelinedPartition: a result that is consumed while it is produced, once, and never stored.
 
     request_buffer() ─► add(buffer, index)*    pages of rows; the producer waits for its next buffer
                         add_batch(batch, ...)* batches by reference; the producer waits for room in a queue
@@ -100,7 +100,7 @@ class PipelinedPartition(PagePartition):
             for queue in self.queues:  # the last consumer may release the partition from here on
                 queue.finish()
         if not self.pool.is_closed:
-            self.pool.set_required(0)  # what waits for consumers may be squeezed out by those that still produce
+            self.pool.set_required(0)  # from now on partitions that are still produced may take its buffers
 
     def drop(self, error: BaseException | None) -> None:
         """Drop what is queued and close the pool; readers hear of the error or of the release."""

@@ -20,7 +20,7 @@ from engine.exchange.subpartition_view import SubpartitionView
 if TYPE_CHECKING:
     from engine.exchange.read_ahead import DiskReaders
 
-#: pages of a range that are said to be ready: nobody counts them beforehand
+#: number of ready pages that is reported for a range: the true number is not known beforehand
 _BACKLOG: Final = 8
 #: pages of a range that are merged at a time
 _PAGES_AT_ONCE: Final = 8

@@ -6,13 +6,13 @@
     sender's thread    take ─► take ─► few are left, the next would be waited for ──┐           take ─► ...
     a disk reader                                                                   └─► load ─► notify
 
-A connection to another TaskManager has one thread that sends for all of its channels. It never waits for a disk: a file
-that stands still costs its own channel, and nobody else. Without disk readers ``take`` loads in the caller's thread:
-for consumers in the same process, who wait for nobody but themselves.
+A connection to another TaskManager has one thread that sends for all of its channels. It never waits for a disk: a slow
+file holds up its own channel and no other. Without disk readers ``take`` loads in the caller's thread, which is for
+consumers in the same process: they hold up only themselves.
 
 ``load`` is called by one thread at a time and never together with ``close``, which is called once, at the end.
 
-Limits: sixteen files that stand still at the same time are waited for by those behind them.
+Limits: when sixteen files stand still at the same time, further ones wait for them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from engine.exchange.elements import EndOfPartitionEvent
 
 #: files that may be read at the same time
 DISK_READERS_MAX: Final = 16
-#: elements that are left when the next are read
+#: the next elements are read when so many are left
 _FEW: Final = 3
 
 Element: TypeAlias = Buffer | EndOfPartitionEvent
@@ -67,10 +67,10 @@ class ReadAhead:
 
     Args:
         load: the next elements, none at the end.
-        disk: who calls it; None: the taker.
+        disk: the readers that call it; None: the taker does.
         notify: told when there is something to take that was waited for: elements, an error, the end.
-        close: called when nobody loads any more.
-        load_at_once: as ``load``, or None when that would wait; called by the taker, who saves the way to a thread.
+        close: called when no thread loads any more.
+        load_at_once: as ``load``, or None when that would wait; called by the taker, to save the way to a thread.
     """
 
     def __init__(

@@ -9,7 +9,7 @@
     BLOCKING      SORTED_RUNS    SortedRunsWriter          the sorted runs of a subtask
     any           any other      RecordWriter              row pages, a selector decides
 
-FORWARD with several subpartitions cannot be; a FORWARD of BLOCKING has row pages in its one subpartition.
+FORWARD never has several subpartitions; with BLOCKING it has row pages in its one subpartition.
 
 Source: Flink's RecordWriterBuilder.
 

@@ -6,8 +6,8 @@ No row is touched: the consumer gets the very batch. The queue of each subpartit
 so a slow consumer stops the producer; a broadcast goes at the pace of the slowest. Nothing is ever half full, so
 there is nothing to flush. Batches are immutable; all receivers share one.
 
-After a very large batch the writer waits until the gate of each receiver is asked for more, so that the next one is not
-made meanwhile. The wait is bounded, and shorter each time it was in vain: what a receiver does with it may take long.
+After a very large batch the writer waits until every receiver asks its gate for more, so that the next batch is not
+made meanwhile. The wait is bounded, and shorter after each time-out: a receiver may need a batch for long.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class BatchBroadcastWriter:
 
 
 def _watched(batch: pa.RecordBatch, on_drop: Callable[[], None]) -> pa.RecordBatch:
-    """Return the same rows as an object of its own, and have ``on_drop`` called when nobody holds that any more."""
+    """Return the same rows as an object of its own, and have ``on_drop`` called when that is not held any more."""
     view = batch.slice(0)
     weakref.finalize(view, on_drop).atexit = False
     return view

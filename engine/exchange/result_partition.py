@@ -68,7 +68,7 @@ class ResultPartition(Protocol):
 
     @property
     def spilled_bytes(self) -> int:
-        """Bytes that the task spilled in here; what is kept for others is its result and counts as ``file_bytes``."""
+        """Bytes that the task spilled in here; what it keeps for consumers is its result, ``file_bytes``."""
         return 0
 
     @property
@@ -118,7 +118,7 @@ class ResultPartition(Protocol):
             self.drop(None)
 
     def drop(self, error: BaseException | None) -> None:
-        """Let go of all data, for what ``life`` says; an error is the producer's. Every part of it, idempotent."""
+        """Drop all data, for the reason that ``life`` has; an error is the producer's. Each part is idempotent."""
 
     def when_consumed(self, release: Callable[[ResultPartitionId], None]) -> None:
         """Have this release the partition when all consumers have read it."""

@@ -1,4 +1,4 @@
-"""RowPieces: rows larger than a buffer, put together from their fragments; the very wide ones one at a time.
+"""RowPieces: rows larger than a buffer, put together from their fragments; very wide ones one at a time.
 
     arrivals = Arrivals(ready.push_channel)     of a gate           pieces = RowPieces(index, arrivals)    of a channel
     while pieces.may_go_on(): pieces.add(buffer)* ─► pieces.take_row() ─► OversizedRow
@@ -6,10 +6,10 @@
     channel 0   fragment ─► ...................... last ─► row
     channel 1   fragment │ waits for channel 0           │ ─► ...... last ─► row
 
-While a very wide row is put together from one channel, the gate's other channels with such a row wait with one fragment
-each: a gate holds one. Their producers are held back by credit, as by any slow consumer.
+While a very wide row is put together from one channel, the gate's other channels with such a row wait, with one
+fragment each, so a gate holds one such row. Their producers are held back by credit, as by any slow consumer.
 
-Invariants: nobody waits in a circle. A row whose first fragment is here has been encoded, and its writer waits for
+Invariants: there is no circular wait. A row whose first fragment is here has been encoded, and its writer waits for
 nothing but buffers until the last one has been handed over (``record_writer``).
 
 Thread: the gate's.

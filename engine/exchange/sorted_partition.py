@@ -7,9 +7,9 @@
     producer 0   │ run ▓▓▓▓░░░░▒▒▒▒ │ run ▓▓░░░░▒▒ │         ▓ range of consumer 0
     producer 1   │ run ▓▓▓░░░░░▒▒▒▒ │                        ░ of consumer 1     ▒ of consumer 2
 
-A row is written once, wherever its range will begin: nobody needs to know the bounds before all rows are there, so
-they are exact, behind any operator and without reading the input twice. Rows stay in the managed pages in which they
-were sorted; files hold what did not fit, or what others had more use for (``SortedRuns.spill``). There are no
+A row is written once, wherever its range will begin: the bounds are needed only when all rows are there. So they are
+exact after any operator, without reading the input twice. Rows stay in the managed pages in which they were sorted;
+files hold what did not fit, or what gave its pages to other operators (``SortedRuns.spill``). There are no
 subpartitions: a consumer in the producer's process reads the runs themselves, one in another process its range of them
 as row pages in order (``create_range_view``), which it writes to a run of its own before it merges.
 
@@ -98,7 +98,7 @@ class SortedPartition(ResultPartition):
 
     @property
     def spilled_bytes(self) -> int:
-        """Bytes of rows written to disk since the runs are here; what the sort itself spilled is its operator's."""
+        """Bytes of rows written to disk since the runs are here; spills of the sort itself count for its operator."""
         return 0 if self._runs is None else self._runs.spilled_bytes - self._spilled_before
 
     def keep(self, runs: KeptRuns) -> None:

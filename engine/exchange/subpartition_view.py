@@ -1,4 +1,4 @@
-"""SubpartitionView: a reader of one subpartition, whatever it is read from.
+"""SubpartitionView: a reader of one subpartition, wherever its data is.
 
     view.poll()* ─► view.consumed() ─► view.release()         used by one thread; ``release`` by any
 
@@ -25,7 +25,7 @@ class SubpartitionView(Protocol):
         """Return (element or None, whether more is known to follow)."""
 
     def poll_pages(self, _pages: list[Buffer], _count_max: int, _bytes_max: int, /) -> int:
-        """Add pages of rows that are next to a list, until it has so many or they so many bytes; return their bytes.
+        """Add the next pages of rows to a list, up to a number of pages and of bytes; return their bytes.
 
         Where pages come one by one, none is added.
         """

@@ -3,8 +3,8 @@
     with file.reader() as reader:
         for block in reader: ...
 
-A file knows that it can be read, and by its space; how it is read is the reader's business, which knows files. So the
-reader's module needs the file's and not the other way round.
+A file knows only that it can be read, through its space. How it is read is up to the reader, which knows files. So the
+reader's module imports the file's and not the other way round.
 
 Held by: tests/iomanager/test_spill_round_trip.py
 """
@@ -27,7 +27,7 @@ class BlockReader(Protocol):
     def __next__(self) -> bytes: ...
 
     def cancel(self) -> None:
-        """End whoever waits for a block; from any thread."""
+        """Wake a thread that waits for a block, with an error; from any thread."""
         ...
 
     def close(self) -> None:

@@ -4,7 +4,7 @@
     space = io.space(identity)                        one for each operator that may spill
     io.close()                                        closes spaces, joins threads, removes the folders
 
-A directory that is not there is made, which is said; one that cannot be used is a ConfigurationError. Threads are
+A missing directory is made, with a line in the log; one that cannot be used is a ConfigurationError. Threads are
 started by the first block that is written to (read from) a directory: a process that never spills has none.
 
     operator ── SpillWriter ─► write queue ─► thread ─► directory 0     chosen by free space, next one when it is full
@@ -55,7 +55,7 @@ class IOManager:
         """Sweep and open the directories.
 
         Args: compression: "lz4" or "none"; queue_depth: blocks waiting per directory before writers wait;
-            memory_manager: in which operators have reserved what blocks beyond the room for I/O take.
+            memory_manager: blocks beyond the room for I/O take what operators have reserved in it.
         Raises: ConfigurationError when a directory cannot be used.
         """
         if compression not in ("lz4", "none"):
@@ -92,7 +92,7 @@ class IOManager:
         return [directory.folder for directory in self._directories]
 
     def ensure_folders(self) -> None:
-        """Make those folders again that somebody removed, as far as that is possible. Thread: any."""
+        """Make those folders again that were removed, as far as that is possible. Thread: any."""
         for directory in self._directories:
             try:
                 directory.ensure()

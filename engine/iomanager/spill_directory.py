@@ -9,7 +9,7 @@ spill = SpillDirectory.create(directory, number)
 spill.write_queue  spill.read_queue  spill.attraction()  spill.open_file(name)  spill.remove_file(path)
 spill.close()                     joins the threads, removes the folder
 
-A folder that somebody removed is made again for the next file; who reads what was in it fails, and its producer runs
+A folder that was removed is made again for the next file. A reader of what was in it fails, and its producer runs
 again.
 """
 
@@ -54,7 +54,7 @@ class SpillDirectory:
         return cls(ProcessFolder.create(directory, FOLDER_PREFIX), index, queue_depth)
 
     def ensure(self) -> None:
-        """Make the folder again when somebody removed it. Raises: OSError."""
+        """Make the folder again when it was removed. Raises: OSError."""
         self._own.ensure()
 
     def free_bytes(self) -> int:
@@ -81,7 +81,7 @@ class SpillDirectory:
             Path(path).unlink()
 
     def attraction(self) -> float:
-        """Return how good a place this is for the next file: the free bytes for each file that is here, and it."""
+        """Return how good a place this is for the next file: the free bytes for each file here, with the next one."""
         return self.free_bytes() / (self._file_count + 1)
 
     def close(self) -> None:

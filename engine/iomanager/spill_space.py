@@ -3,13 +3,13 @@
     space = io_manager.space(SpillIdentity(job_id, vertex_index, subtask_index, attempt_number))
     writer = space.writer("run 0")  ...  file = writer.finish()  ...  file.reader()
     space.spilled_bytes  space.raw_bytes
-    space.cancel()                    from any thread: whoever spills or reads gets TaskCancelledError
+    space.cancel()                    from any thread: threads that spill or read get TaskCancelledError
     space.close()                     ends writers and readers that are still open, deletes every file; idempotent
 
 The space decides in which directory a file, or the continuation of one, is opened: the one with most free space for
 each file that is there already, so that equal disks take turns; if it cannot be opened there, the next one. Files are
-named after their owner, so that a person who looks into a spill folder sees whose they are; what is inside is checked
-by the identity in every block.
+named after their owner, so that a person who looks into a spill folder sees whose they are; contents are checked by the
+identity in every block.
 
 Thread: the operator's; ``open_extent`` is also called by I/O threads (under the GIL), ``cancel`` and counters by any.
 

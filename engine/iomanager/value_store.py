@@ -3,7 +3,7 @@
     owner.find_value(value, value_hash) ─► place of an equal one, or None    any thread; asked first
     owner.write_value(value, value_hash) ─► (store, file, offset, checksum)  any thread; goes into a reference
     store.read_value(file, offset, checksum, into)                   any thread; straight into the reader's buffer
-    store.open_value(file, offset, size, checksum).read_block(...)   any thread; a part, for who compares it
+    store.open_value(file, offset, size, checksum).read_block(...)   any thread; a part, for comparisons
     store.close()                                                    idempotent; deletes the files
 
     file 0  │ value │ sums │ value │ sums │ ...     append-only; a new file where a disk is full, on another disk
@@ -203,7 +203,7 @@ class ValueStore:
         return error
 
     def close(self) -> None:
-        """Forget all values and delete the files, once nobody reads or writes; idempotent.
+        """Forget all values and delete the files, as soon as no thread reads or writes; idempotent.
 
         Raises: SpillError when a file cannot be removed.
         """

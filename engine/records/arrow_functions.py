@@ -20,9 +20,9 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-#: those that would be words of Python's own
+#: functions whose names would be keywords of Python
 _REGISTERED: Final = {"and_": "and", "or_": "or"}
-#: in the registry, but with other parameters
+#: functions that pyarrow.compute gives other parameters than the registry has
 _WRITTEN_BY_HAND: Final = frozenset({"index", "top_k_unstable", "bottom_k_unstable"})
 
 
@@ -68,7 +68,7 @@ class ArrowFunctions:
     """All functions, as attributes. Thread: any."""
 
     def __getattr__(self, name: str) -> Any:
-        """Return a function; one that there is not raises AttributeError when it is called."""
+        """Return a function; one that does not exist raises AttributeError when it is called."""
         if name.startswith("__"):
             raise AttributeError(name)
         function = ArrowFunction(name)

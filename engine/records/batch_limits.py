@@ -1,4 +1,4 @@
-"""How large a batch is at most, but for a single row: what memory promises count with, and still worth a call.
+"""How large a batch is at most, single rows excepted: small enough for the memory promise, large enough for its costs.
 
 Held by: tests/functions/test_function_output.py
 """

@@ -1,10 +1,10 @@
-"""Batches within limits: neither so many bytes that they break the promise of memory, nor so few that they cost more.
+"""Batches within limits: not so large that they break the memory promise, not so small that they cost more.
 
     for piece in bounded_batches(batch): ...                    a large batch, divided
     small = SmallBatches(); small.add(batch)*; small.rest()     small ones, put together
 
-Whoever takes a batch pays for it and for each of its columns as much as for a hundred rows, and arrays of a few rows
-are larger than what is in them. Limits: SmallBatches holds a batch back until enough have come.
+A batch, and each of its columns, costs its receiver as much as a hundred rows, and arrays of a few rows are larger than
+their values. Limits: SmallBatches holds a batch back until enough have come.
 
 Held by: tests/operators/test_larger_batches.py
 """
@@ -18,10 +18,10 @@ import pyarrow as pa
 
 from engine.records.batch_limits import BATCH_BYTES_MAX, BATCH_ROWS_MAX
 
-#: a batch of so many rows or bytes is large enough for any operator
+#: a batch of this many rows or bytes is large enough for any operator
 ROWS_MIN: Final = 2048
 BYTES_MIN: Final = 128 << 10
-#: so many that wait are made one, which waits on
+#: this many waiting batches are made one, which goes on waiting
 HELD_MAX: Final = 64
 
 

@@ -2,9 +2,9 @@
 
     scalar_of(value, data_type=None) -> pa.Scalar
 
-``pa.scalar`` and ``pa.array`` look whether a value is one of pandas, and import it for that where it is installed: a
-quarter of the time that a small job takes. A value whose bytes are known needs no look: bool, int, float, str, None.
-Everything else goes to ``pa.scalar``. Empty arrays and nulls are ``pa.nulls(count, data_type)``.
+``pa.scalar`` and ``pa.array`` look whether a value is one of pandas, and import pandas for that where it is installed,
+which is a quarter of the time that a small job takes. A value whose bytes are known needs no look: bool, int, float,
+str, None. Everything else goes to ``pa.scalar``. Empty arrays and nulls are ``pa.nulls(count, data_type)``.
 """
 
 from __future__ import annotations

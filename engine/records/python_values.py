@@ -1,10 +1,10 @@
-"""Arrow values as Python's: nothing is lost in silence, and what Python cannot show is named.
+"""Arrow values as Python's: nothing is dropped silently, and values that Python does not have are errors.
 
     python_values(name, column) -> list        for functions and collect; DataError where Python has no such value
     shown_value(scalar) -> object              for messages: Python's value, else a text that stands for it
 
 Python's datetime ends with the year 9999, its time and timedelta with microseconds, its str is Unicode. Arrow goes
-further: pyarrow raises errors of several kinds, and cuts nanoseconds off a time of day without a word.
+further: for such values pyarrow raises errors of several kinds, and it silently cuts nanoseconds off a time of day.
 """
 
 from __future__ import annotations

@@ -1,15 +1,16 @@
 """Very wide rows at the edges of a process: how wide they are, and the room in which one is read or written.
 
-    with room_for(row_bytes, COPIES) as room:         narrow rows wait for nobody, and room is None
+    with room_for(row_bytes, COPIES) as room:         narrow rows do not wait, and room is None
         batch = read()                                one step of work: nothing is handed on inside
     for batch in one_by_one(batches, row_bytes):      the same for a reader of batches: what is handed on is reserved
     give_back()                                       what Arrow has freed of a row goes back to the system
 
-A row of 64 MB is there several times while it is read or written: the page of the file, the array, the bytes for the
-next file. So each of these steps has a scratch of the process's budget (``memory.budget``), and two slots do it at
-once only where there is memory for both. Between the steps a slot holds one row, and a reader what it has read.
+There are several copies of a row of 64 MB while it is read or written: the page of the file, the array, the bytes for
+the next file. So each of these steps has a scratch, a reservation for one step of work, from the process's budget
+(``memory.budget``), and two slots do it at the same time only where there is memory for both. Between the steps a slot
+holds one row, and a reader what it has read.
 
-A row that is larger than all there is for batches is refused with an error that names the setting.
+A row that is larger than all memory for batches is refused with an error that names the setting.
 """
 
 from __future__ import annotations
@@ -27,13 +28,13 @@ if TYPE_CHECKING:
 
 #: rows from this width on are very wide
 WIDE_BYTES: Final = 8 << 20
-#: how often a row is there while it is read, or while it is written beside what was read
+#: copies of a row while it is read, or while it is written beside what was read
 COPIES: Final = 3
 #: Arrow's own choice, from which Parquet takes its buffers whatever pool is set later
 _PARQUET_POOL: Final = pa.default_memory_pool()
-#: so few rows may be as many bytes because of one of them
+#: in a batch of so few rows, one row may have most of the bytes
 _FEW_ROWS: Final = 128
-#: of narrow rows, which are most; it may be entered any number of times
+#: for narrow rows, which most are; it may be entered any number of times
 _NO_ROOM: Final = nullcontext()
 
 

@@ -9,7 +9,7 @@
 #   control_daemon NAME WORDS "$@"   start or stop a daemon here; WORDS: what start takes besides options
 #
 # Python runs with -P, and PYTHONPATH without entries that mean the current folder: nothing is imported from the folder
-# that a command is called in, which may be anybody's.
+# in which a command is called, since that may belong to another user.
 
 DREY_HOME="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)"
 export DREY_HOME
@@ -18,7 +18,7 @@ ARGUMENTS=("$@")
 DREY_VENV="$DREY_HOME/.venv"
 DREY_PYTHON="$DREY_VENV/bin/python"
 
-# PYTHONPATH without "", "." and "./": each is the folder that a command is called in.
+# PYTHONPATH without "", "." and "./": each means the folder in which a command is called.
 _drop_current_folder() {
     local entry kept="" rest="$PYTHONPATH:"
     while [ -n "$rest" ]; do
@@ -34,7 +34,7 @@ say() { printf '%s\n' "$*" >&2; }
 
 die() { say "error: $*"; exit 1; }
 
-# Asked for with -h or --help it goes to standard output, and is no failure.
+# With -h or --help it goes to standard output, and is no failure.
 usage() {
     case "${ARGUMENTS[0]:-}" in
         -h | --help) printf 'Usage: %s\n' "$*"; exit 0 ;;
@@ -57,7 +57,7 @@ _find_python() {
 
 # What must be the same for the environment to be up to date: packages, profile, interpreter.
 _environment_stamp() {
-    # The settings of linters and tests, which come after the packages, change nothing here.
+    # The settings of linters and tests, which come after the packages, are left out.
     {
         sed '/^\[tool\./,$d' "$DREY_HOME/pyproject.toml"
         cat "$DREY_HOME/setup.py"
@@ -87,8 +87,8 @@ _quietly() {
     fi
 }
 
-# As an installation does. Where nobody may write them later (PYTHONDONTWRITEBYTECODE, a folder that is read only) every
-# process would compile all modules anew, which takes as long as a small job.
+# As an installation does. Where compiled modules cannot be written later (PYTHONDONTWRITEBYTECODE, a read-only folder),
+# every process would compile all of them again, which takes as long as a small job.
 _compile_modules() { (cd "$DREY_HOME" && _quietly "$DREY_PYTHON" -P -m compileall -q engine ha); }
 
 # ensure_environment EXTRA...: the environment with at least these extras of pyproject.toml.

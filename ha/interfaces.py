@@ -14,8 +14,8 @@ hands them to its event loop and returns.
 
     store.create(epoch, name, content) ─► replace(epoch, name, content, version) ... remove(epoch, name)
 
-The store keeps small handles (where something large lies, and what became of it), written by who leads, read by who
-leads next. A write under an epoch that is not in force any more changes nothing.
+The store keeps small handles (where something large lies, and what became of it), written by the leader, read by the
+next leader. A write under an epoch that is no longer in force changes nothing.
 
 Source: Flink's LeaderContender, LeaderElection, LeaderRetrievalService, LeaderRetrievalListener and StateHandleStore.
 Held by: tests/ha/test_zookeeper.py
@@ -67,7 +67,7 @@ class LeaderElection(Protocol):
 
 
 class LeaderRetrievalListener(Protocol):
-    """Wants to know who leads."""
+    """Is told which process leads."""
 
     def notify_leader(self, information: LeaderInformation | None) -> None:
         """Hear of the leader, or that there is none now."""
@@ -75,7 +75,7 @@ class LeaderRetrievalListener(Protocol):
 
 
 class LeaderRetrieval(Protocol):
-    """Watches who leads."""
+    """Watches which process leads."""
 
     def start(self, listener: LeaderRetrievalListener) -> None:
         """Begin to watch; the present leader is told at once."""
@@ -87,7 +87,7 @@ class LeaderRetrieval(Protocol):
 
 
 class StaleEpochError(Exception):
-    """The epoch of a write is not granted any more: another one leads, or nobody."""
+    """The epoch of a write is no longer granted: another process leads, or none."""
 
 
 class StateUnavailableError(Exception):
@@ -108,7 +108,7 @@ class StoredState(NamedTuple):
 class StateHandleStore(Protocol):
     """Small contents by name. Blocking and bounded in time; from any thread but the leader services' own.
 
-    All raise StateUnavailableError. A lost answer is looked up before that is said.
+    All raise StateUnavailableError, but only after they have looked whether a write without an answer took effect.
     """
 
     def names(self) -> tuple[str, ...]:

@@ -1,6 +1,6 @@
-"""MemoryStateStore: small contents as long as the process, for those who have no quorum.
+"""MemoryStateStore: small contents as long as the process lives, for clusters without a quorum.
 
-It keeps to the contract of the one over ZooKeeper: versions, refused epochs, limits. Thread safe.
+It keeps the contract of the store over ZooKeeper: versions, refused epochs, limits. Thread safe.
 
 Held by: tests/ha/test_state_store.py
 """

@@ -74,7 +74,7 @@ def create_ha_services(
     if lowered == "zookeeper":
         if zookeeper is None:
             raise ValueError("high-availability.type ZOOKEEPER needs settings of its quorum")
-        # Only who needs ZooKeeper waits for its client to load.
+        # Only a process that needs ZooKeeper waits for its client to load.
         from ha.zookeeper_services import ZooKeeperHaServices  # noqa: PLC0415
 
         return ZooKeeperHaServices(zookeeper)

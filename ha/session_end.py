@@ -1,12 +1,12 @@
-"""The end of a ZooKeeper session whose process has died: who knows its number and password closes it in its place.
+"""The end of a ZooKeeper session whose process has died: a process with its number and password closes it in its place.
 
     the process   SessionHandle(...).encode() ──► a pipe, at each new session
     its guardian  SessionHandle.decode(...) ... the process dies ... end_session(handle) ──► its latch node is gone,
                                                                                             the next one leads at once
 
 The password stays in memory and in the pipe. All servers are tried at the same time and the first one that answers is
-used. This speaks two messages of ZooKeeper's protocol itself: its client takes a third more memory than the whole
-guardian, and seconds to close.
+used. The two messages of ZooKeeper's protocol are written here: its client takes a third more memory than
+the whole guardian, and seconds to close.
 
     connect  length | version 0 | last zxid 0 | time-out | session | password | read-only     answer: time-out 0 = gone
     close    length | xid 1 | type -11

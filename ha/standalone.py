@@ -1,6 +1,6 @@
 """One fixed leader: no election, its address is configuration.
 
-Without a quorum nobody hands out growing numbers, so the caller gives the epoch (a standalone JobManager takes the
+Without a quorum there is no source of growing numbers, so the caller gives the epoch (a standalone JobManager takes the
 milliseconds of its start). The one contender leads from ``start`` to ``close``; listeners are told the fixed address.
 
 Source: Flink's StandaloneHaServices.

@@ -5,15 +5,15 @@
                      └─ no ──► watch the one before it only; look again when that is gone
     lease or session ends, or the node is gone ──► revoke; line up again with a new node
 
-A node is led from once: whoever was revoked gets a new one, so epochs only grow. The token finds a node whose making
-was confirmed to nobody. The leader's record is replaced in one transaction with a check of the latch node, whose path
-is never used twice, so that only who leads can publish.
+A node leads only once: a contender that was revoked gets a new node, so epochs only grow. The token finds a node whose
+creation was never confirmed. The leader's record is replaced in one transaction with a check of the latch node, whose
+path is never used twice, so only the leader can publish.
 
-What becomes of a leader's nodes when somebody removes or changes them:
+What happens when a leader's nodes are removed or changed by others:
 
     connection_info              published again at once; the leadership goes on
     latch/<token>-<sequence>     the leadership ends at once, and the first in the line leads under a higher epoch
-    latch, leader, the roots     the same: their leaves go with them, and whoever looks next makes them again
+    latch, leader, the roots     the same: their leaves go with them, and the next contender that looks makes them again
 
 Source: Curator's LeaderLatch and Flink's ZooKeeperLeaderElectionDriver.
 Held by: tests/ha/test_zookeeper.py
@@ -57,11 +57,11 @@ class ZooKeeperElection:
         #: epoch for which this contender is the first in the line, 0: it is not
         self._next_epoch = 0
         self._information: LeaderInformation | None = None
-        #: looks at the record of before are of no use after it has grown
+        #: grows when looks at the record that are under way become useless
         self._look_at_record = 0
         #: when a publication that failed is tried again, 0.0: none failed
         self._publish_again_s = 0.0
-        #: answers and watches of before are of no use after it has grown
+        #: grows when answers and watches that are under way become useless
         self._round = 0
 
     def start(self, contender: LeaderContender) -> None:
@@ -78,7 +78,7 @@ class ZooKeeperElection:
         return epoch > 0 and self._epoch == epoch and self._session.is_alive()
 
     def latch_path(self, epoch: int) -> str:
-        """Return the node that is there as long as ``epoch`` leads, "" when it is not granted. On the thread only."""
+        """Return the node that exists as long as ``epoch`` leads, "" when it is not granted. On the thread only."""
         return self._path if self.has_leadership(epoch) else ""
 
     def close(self) -> None:
@@ -168,7 +168,7 @@ class ZooKeeperElection:
         def not_made(depth: int, error: Exception) -> None:
             if isinstance(error, NodeExistsError):
                 make(depth + 1)
-            elif isinstance(error, NoNodeError):  # somebody is removing what is made
+            elif isinstance(error, NoNodeError):  # another client removes what is made here
                 make(0)
             else:
                 self.failed(error)
@@ -211,7 +211,7 @@ class ZooKeeperElection:
         if stat is None:
             self._look()
         elif stat.ephemeralOwner != self._session.session_id:
-            # It has our token, but was made by a session that is gone: it will go as well.
+            # It has our token, but its session is gone, so it will go as well.
             self._line_up_again("its node belongs to another session")
             self._look()
         else:
@@ -245,7 +245,7 @@ class ZooKeeperElection:
             self._publish()
 
     def _publish(self, *, is_watched: bool = False) -> None:
-        """Have the record say where this leader is; looked at once more, with a watch, when it does."""
+        """Have the record say where this leader is; once it does, look at it again, with a watch."""
         if self._information is None:
             return
         self._look_at_record += 1

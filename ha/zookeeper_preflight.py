@@ -3,9 +3,9 @@
     examine(settings, within_s) -> (ServerState(server, text, is_hopeless), ...)      all servers at the same time
     limits(settings, server, within_s) -> what is wrong with how a server is set up   "conf", where it may be asked
 
-A server of another kind, or with a certificate that is not trusted, will not come right by waiting (hopeless); one
-that is not there, has no quorum yet or ends connections may. A four-letter word is asked over a connection of its own:
-a few lines, at the port for clients. This tells of one moment, and is used for words only.
+Waiting does not help with a server of another kind or with a certificate that is not trusted (hopeless). It may help
+with one that is not there, has no quorum yet or ends connections. A four-letter word is asked over a connection of its
+own: a few lines, at the port for clients. The result is of one moment, and is used only for messages.
 
 Source: ZooKeeper's four-letter words srvr and conf.
 Held by: tests/ha/test_preflight.py
@@ -27,7 +27,7 @@ _QUOTED = 60
 _ANSWER_MAX = 4096
 _TLS_ALERT = b"\x15"
 _ENDED = "it ends the connection: no ZooKeeper, or one that wants TLS (high-availability.zookeeper.client.tls.ca)"
-#: an isolated server serves so long, at most that share of a session
+#: an isolated server may go on serving for at most this share of a session
 _SYNC_SHARE_MAX = 0.5
 
 
@@ -59,7 +59,7 @@ def examine(settings: ZooKeeperSettings, within_s: float) -> tuple[ServerState, 
 
 
 def limits(settings: ZooKeeperSettings, host: str, port: int, within_s: float) -> tuple[str, ...]:
-    """Return what does not fit sessions of this length; nothing where the server does not tell."""
+    """Return what does not fit sessions of this length; nothing where the server does not say."""
     try:
         answer = _ask(settings, host, port, b"conf", within_s).decode(errors="replace")
     except (OSError, ValueError):

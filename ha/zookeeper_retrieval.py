@@ -1,4 +1,4 @@
-"""ZooKeeperRetrieval: tells a listener who leads, and every change of it.
+"""ZooKeeperRetrieval: tells a listener which process leads, and every change of it.
 
     read the record, with a watch ──► notify ... the watch fires ──► read again
 
@@ -56,7 +56,7 @@ class ZooKeeperRetrieval:
         """Do nothing: nothing is due."""
 
     def failed(self, error: Exception) -> None:
-        """Do nothing: the session says it, and without a leader the listener has nothing to do."""
+        """Do nothing: the session reports it, and without a leader there is nothing to tell."""
 
     def _end(self) -> None:
         self._round += 1
@@ -76,7 +76,7 @@ class ZooKeeperRetrieval:
 
         def missing(error: Exception) -> None:
             if not isinstance(error, NoNodeError):
-                _log.error("who leads cannot be read: %r", error)
+                _log.error("the leader's record cannot be read: %r", error)
             elif now == self._round:
                 self._session.ask(lambda client: client.exists_async(self._path, watch=watch), appeared)
 
@@ -95,7 +95,7 @@ class ZooKeeperRetrieval:
         try:
             information = decode_leader(content, self._session.settings)
         except ValueError as error:
-            _log.error("nobody leads: %s", error)
+            _log.error("no process leads: %s", error)
             return None
         if information.epoch < self._highest_epoch:
             _log.error("%s tells of epoch %d after %d", self._path, information.epoch, self._highest_epoch)

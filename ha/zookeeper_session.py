@@ -45,15 +45,15 @@ _LEASE_SHARE = 0.75
 _HEARTBEATS = 6
 _PAUSE_MAX_S = 0.5
 _JOIN_S = 10.0
-#: without a session for so long the servers are asked what is wrong, and take so long to answer
+#: after so long without a session the servers are asked what is wrong; and how long they may take
 _LOOK_AFTER_S = 1.0
 _LOOK_S = 2.0
 #: time-outs that differ by less are the same
 _SAME_S = 0.002
-#: kazoo tells what was granted before that
+#: before that, kazoo tells what was granted
 _TOLD_S = 5.0
 _NO_TIMEOUT = "this version of kazoo does not tell the session time-out that ZooKeeper grants: use kazoo 2.10 or 2.11"
-#: these are told by a state, too: what was asked is asked again then
+#: a state reports these as well; the requests are sent again then
 PASSING = (ConnectionLossError, ConnectionClosedError, ExpiredError)
 
 
@@ -120,7 +120,7 @@ class ZooKeeperSession:
         self.post(lambda: self._add(driver))
 
     def detach(self, driver: Driver, last: Callable[[], None]) -> None:
-        """Call ``last`` on the thread and remove the driver; the last one closes the connection. Not on the thread."""
+        """Call ``last`` on the thread and remove the driver; the last driver closes the connection. Other threads."""
         removed = threading.Event()
 
         def remove() -> None:
@@ -154,7 +154,7 @@ class ZooKeeperSession:
     ) -> None:
         """Send a request; ``done`` or ``failed`` is called with what comes of it.
 
-        An answer that a lost connection took away is told to nobody: ``connected`` or ``expired`` follows.
+        An answer that was lost with its connection is not reported: ``connected`` or ``expired`` follows.
         """
         self.ask_all(request, lambda value, error: self._answered(value, error, done, failed))
 
@@ -349,7 +349,7 @@ class ZooKeeperSession:
             self._heartbeat()
 
     def _has_died(self) -> bool:
-        """Return, once, whether kazoo's thread has met an error that it does not expect; it tells nobody."""
+        """Return, once, whether kazoo's thread has died of an error that it does not expect and does not report."""
         routine = getattr(getattr(self._client, "_connection", None), "_connection_routine", None)
         if routine is None or routine is self._dead or routine.is_alive():
             return False

@@ -6,8 +6,8 @@
     call     any thread ── posts ──► the session's thread works on it ── at every connection ──► the caller gets on
 
 The path of a latch node is never used twice, so a transaction that reaches ZooKeeper after its epoch ended, however
-late, changes nothing. What an interrupted connection did not answer is looked at again over the next one: each write
-has a number of its own, by which it is known again. A request of the connection before cannot arrive after that look,
+late, changes nothing. Whether a write without an answer took effect is looked up over the next connection: each write
+has a number of its own, by which it is recognised. A request of the connection before cannot arrive after that look,
 since ZooKeeper takes a session's requests from one server at a time, in order.
 
 Invariants: a call ends within the session time-out and ``_MARGIN_S``, whatever ZooKeeper does (within the connection
@@ -45,7 +45,7 @@ _MARGIN_S = 2.0
 _LOST = (*PASSING, SessionMovedError)
 
 _Value = TypeVar("_Value")
-#: asks of a call, one after the other: what it wants of the client (None: a connection), what it got
+#: requests of a call, one after the other: what it asks of the client (None: a connection), what it got
 _Steps = Generator[Callable[[Any], Any] | None, Any, _Value]
 
 
@@ -152,7 +152,7 @@ class ZooKeeperStateStore:
         raise of_change
 
     def _is_done(self, name: str, write: str) -> _Steps[bool]:
-        """Look whether a transaction that nobody answered was carried out."""
+        """Look whether a transaction without an answer was carried out."""
         yield lambda client: client.sync_async(self._path(name))
         try:
             found = yield from self._find(name)
@@ -165,7 +165,7 @@ class ZooKeeperStateStore:
         folder = self._settings.jobs_folder
         if (yield lambda client: client.exists_async(folder)) is not None:
             return True
-        # Without the node above there is no latch either: the next transaction tells that this one leads no more.
+        # Without the node above there is no latch either: the next transaction says that this process leads no more.
         with contextlib.suppress(NodeExistsError, NoNodeError):
             yield lambda client: client.create_async(folder, b"", acl=self._session.acl)
         return False

@@ -139,7 +139,7 @@ def _answer(connection: socket.socket, word: bytes) -> bytes:
                 return answer
         else:
             return answer
-    raise ConnectionError("it takes connections, and says nothing")
+    raise ConnectionError("it accepts connections and sends nothing")
 
 
 def tls_context(settings: ZooKeeperSettings) -> ssl.SSLContext:

@@ -98,7 +98,7 @@ class ZooKeeperRetrieval:
             _log.error("no process leads: %s", error)
             return None
         if information.epoch < self._highest_epoch:
-            _log.error("%s tells of epoch %d after %d", self._path, information.epoch, self._highest_epoch)
+            _log.error("%s names epoch %d after %d", self._path, information.epoch, self._highest_epoch)
             return None
         self._highest_epoch = information.epoch
         return information

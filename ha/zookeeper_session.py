@@ -286,7 +286,7 @@ class ZooKeeperSession:
             try:
                 os.write(settings.guardian_pipe, handle.encode())
             except OSError as error:  # without it the session ends by itself, later
-                _log.warning("the supervisor does not take the session: %s", error)
+                _log.warning("the supervisor does not accept the session: %s", error)
 
     def _now(self, state: str, session_id: int) -> None:
         self.is_connected = state == KazooState.CONNECTED
@@ -303,7 +303,7 @@ class ZooKeeperSession:
             for driver in tuple(self._drivers):
                 driver.connected()
         elif not is_gone:
-            _log.info("the connection to ZooKeeper is interrupted; the lease runs")
+            _log.info("the connection to ZooKeeper is interrupted; the lease is still valid")
 
     # ---- the thread ----
 

@@ -14,7 +14,7 @@ from engine.rpc.http_messages import Access, Route
 
 _WHO = {
     Access.OPEN_GET: "open",
-    Access.CANCEL: "signed, or who may cancel",
+    Access.CANCEL: "signed, or may cancel",
     Access.SECRET: "signed",
 }
 _HEAD = """# REST
@@ -23,9 +23,10 @@ Paths and field names are Flink's. Every path is there under `/v1` as well. A cl
 `http://localhost:8081`, and describes itself at `/openapi.json`; [the same document](openapi.json) is part of this
 documentation.
 
-`open`: anybody on this machine; beyond it the secret's holders, the read token, or a client certificate
-([security](../operating/security.md)). `signed`: a signature with the cluster's secret. `signed, or who may cancel`:
-the readers too, where `web.cancel.enable` lets them. An error is `{"errors": ["..."]}`, its first line the root cause.
+`open`: for everybody on this machine; from other machines with the cluster's secret, the read token, or a client
+certificate ([security](../operating/security.md)). `signed`: needs a signature with the cluster's secret.
+`signed, or may cancel`: also for people who may read, where `web.cancel.enable` lets them cancel. An error is
+`{"errors": ["..."]}`, its first line the root cause.
 
 """
 

@@ -73,7 +73,7 @@ def _check_directory(archive: Path, entries_max: int) -> None:
 def _unpack_entries(packed: zipfile.ZipFile, folder: Path, entries_max: int, bytes_max: int) -> None:
     entries = packed.infolist()
     if len(entries) > entries_max:
-        raise DataError(f"a module archive of the job has {len(entries)} entries, at most {entries_max} are taken")
+        raise DataError(f"a module archive of the job has {len(entries)} entries, at most {entries_max} are allowed")
     left = bytes_max
     for entry in entries:
         target = folder.joinpath(*_checked_parts(entry))
@@ -101,7 +101,7 @@ def _checked_parts(entry: zipfile.ZipInfo) -> tuple[str, ...]:
         or kind not in (0, stat.S_IFREG, stat.S_IFDIR)
     )
     if is_wrong:
-        raise DataError(f"a module archive of the job holds {name[:100]!r}, which is not a plain file inside of it")
+        raise DataError(f"a module archive of the job holds {name[:100]!r}, which is not a plain file within it")
     if entry.flag_bits & _ENCRYPTED or entry.compress_type not in _METHODS:
         raise DataError(f"a module archive of the job has {name[:100]!r} encrypted or packed in an unusual way")
     return parts
@@ -116,8 +116,8 @@ def _unpack_file(packed: zipfile.ZipFile, entry: zipfile.ZipInfo, target: Path, 
             size += len(chunk)
             if size > bytes_max:
                 raise DataError(
-                    "a module archive of the job unpacks to too much: at most "
-                    f"{BYTES_MAX >> 20} MB and {RATIO_MAX} times its size are taken"
+                    "a module archive of the job is too large when unpacked: at most "
+                    f"{BYTES_MAX >> 20} MB and {RATIO_MAX} times its size are allowed"
                 )
             file.write(chunk)
     return size

@@ -125,7 +125,7 @@ class BlobCache:
             if response.status == http.client.NOT_FOUND:
                 raise LostBlobError(
                     f"the JobManager at {address} has no blob {key}, which ships with job {job_id}: the blobs of its "
-                    "high-availability.storageDir were removed, or it has another one. Submit the job again"
+                    "high-availability.storageDir were removed, or it has another storageDir. Submit the job again"
                 )
             if response.status != http.client.OK:
                 raise ResourceError(

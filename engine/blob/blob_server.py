@@ -100,5 +100,5 @@ class BlobServer:
         except BlobNameError as error:
             raise HttpError(400, str(error)) from error
         if path is None:
-            raise HttpError(404, "this job brought no such blob")
+            raise HttpError(404, "this job has no such blob")
         return HttpResponse(file=path, content_type="application/octet-stream")

@@ -53,7 +53,7 @@ def asking(
 
 
 def _say_waiting(reason: str) -> None:
-    print(f"Waiting for a JobManager that leads: {reason}", file=sys.stderr)
+    print(f"Waiting for a leading JobManager: {reason}", file=sys.stderr)
 
 
 def list_jobs(options: argparse.Namespace, client: ClusterClient) -> int:

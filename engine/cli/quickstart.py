@@ -115,7 +115,7 @@ def build_parser() -> argparse.ArgumentParser:
         type=Path,
         default=_DATA,
         metavar="DIR",
-        help="working folder, made anew each time",
+        help="working folder, replaced each time",
     )
     return parser
 

@@ -137,7 +137,7 @@ def add_script_arguments(parser: argparse.ArgumentParser) -> None:
     modules = parser.add_argument(
         "--py-files", default="", metavar="FILE,...", help="modules, folders or archives to import from"
     )
-    parser.add_argument("--verbose", action="store_true", help="show what each vertex took, and errors whole")
+    parser.add_argument("--verbose", action="store_true", help="show what each vertex did, and whole errors")
     script = parser.add_argument(
         "script", type=Path, metavar="JOB.py", help="a script that builds a plan and executes it"
     )

@@ -38,7 +38,7 @@ def check_outputs(sinks: Iterable[SinkSpec]) -> None:
     targets: dict[Path, str] = {}
     for sink in sinks:
         if "\0" in sink.path:
-            raise PlanError(f"output {sink.path!r} cannot be created: a path holds no null character")
+            raise PlanError(f"output {sink.path!r} cannot be created: a path cannot hold a null character")
         target = resolve_target(sink.path)
         if os.path.lexists(sink.path) and not sink.overwrite:
             raise PlanError(f"output {sink.path} already exists; pass overwrite=True to replace it")

@@ -82,7 +82,7 @@ class LocalInputChannel:
                 return
             if self._backoff_ms >= LAST_BACKOFF_MS:
                 raise PartitionNotFoundError(
-                    f"{error}; asked for it until the back-off was {LAST_BACKOFF_MS} ms"
+                    f"{error}; asked again until the back-off was {LAST_BACKOFF_MS} ms"
                 ) from error
             if self._backoff_ms == 0:
                 self._manager.notify_registered(partition, self._wake)

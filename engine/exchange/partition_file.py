@@ -166,7 +166,7 @@ class PartitionFile:
             self.size_bytes = max(ends, default=FILE_HEADER.size)
             found_bytes = os.fstat(self._descriptor).st_size
             if found_bytes != self.size_bytes:
-                raise CorruptBlockError(f"{path}: {found_bytes} bytes, by its index it has {self.size_bytes}")
+                raise CorruptBlockError(f"{path}: {found_bytes} bytes, but its index says {self.size_bytes}")
         except BaseException:
             os.close(self._descriptor)
             raise

@@ -48,7 +48,7 @@ class DiskReaders:
         """Have a thread do the work; PartitionReleasedError after ``close``."""
         with self._lock:
             if self._is_closed:
-                raise PartitionReleasedError("this TaskManager closes")
+                raise PartitionReleasedError("this TaskManager is closing")
             if self._threads is None:
                 self._threads = ThreadPoolExecutor(DISK_READERS_MAX, "data-disk")
             self._threads.submit(work)

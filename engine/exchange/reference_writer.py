@@ -105,5 +105,5 @@ class ForwardRecordWriter(BatchBroadcastWriter):
 
     def __init__(self, partition: PipelinedPartition) -> None:
         if partition.subpartition_count != 1:
-            raise ValueError(f"FORWARD has one consumer, partition {partition.id} {partition.subpartition_count}")
+            raise ValueError(f"FORWARD has one consumer; partition {partition.id} has {partition.subpartition_count}")
         super().__init__(partition)

@@ -95,8 +95,8 @@ def check_times(name: str, column: pa.Array | pa.ChunkedArray) -> None:
             if len(finer):
                 text = pc.cast(finer.slice(0, 1), pa.string())[0].as_py()
                 raise DataError(
-                    f"column {name!r} is {column.type}: {text} has nanoseconds, which Python's time has not; cast it to"
-                    f" int64 or text first, or {_ARROW}"
+                    f"column {name!r} is {column.type}: {text} has nanoseconds, which Python's time cannot hold; cast"
+                    f" it to int64 or text first, or {_ARROW}"
                 )
 
 

@@ -53,7 +53,7 @@ def cluster_routes(services: RestServices) -> tuple[Route, ...]:
 
     async def shut_down(_: HttpRequest) -> HttpResponse:
         if services.shut_down is None:
-            raise HttpError(501, "this JobManager is not ended by a request: use bin/stop-cluster.sh")
+            raise HttpError(501, "a request cannot end this JobManager: use bin/stop-cluster.sh")
         await services.ask_resource_manager(EndTaskExecutors("the cluster was shut down by a request"))
         services.shut_down()
         has_standbys = services.configuration.get(HA_TYPE) == "ZOOKEEPER"

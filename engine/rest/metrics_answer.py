@@ -44,7 +44,7 @@ def aggregated_metrics_answer(request: HttpRequest, each: Iterable[Mapping[str, 
     asked = [name for name in request.query.get("agg", "").split(",") if name] or list(_AGGREGATES)
     unknown = [name[:20] for name in asked if name.lower() not in _AGGREGATES]
     if unknown:
-        raise HttpError(400, f"agg={','.join(unknown)}: choose of {', '.join(_AGGREGATES)}")
+        raise HttpError(400, f"agg={','.join(unknown)}: choose from {', '.join(_AGGREGATES)}")
     aggregates = {name.lower(): _AGGREGATES[name.lower()] for name in asked}
     names = [name for name in wanted.split(",") if name in values]
     return answer([{"id": name, **{word: of(values[name]) for word, of in aggregates.items()}} for name in names])

@@ -65,7 +65,7 @@ class MessageCodec:
         try:
             return self._encoder.encode((name, message))
         except (TypeError, ValueError, OverflowError) as error:
-            raise MessageCodecError(f"{name} cannot travel: {error}") from error
+            raise MessageCodecError(f"{name} cannot be sent: {error}") from error
 
     def decode(self, data: bytes) -> Any:
         """Return the message of its bytes, or raise MessageCodecError."""

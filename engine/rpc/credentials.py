@@ -117,7 +117,7 @@ class Credentials:
             raise ClockDifferenceError(
                 f"the request's credential is {apart} by the clock of {socket.gethostname()}, more than the "
                 f"{ACCEPTED_MS // 1000} s that are allowed: the clocks of the machines differ and must be set (or the "
-                "request is repeated)"
+                "request was sent before)"
             )
         self._note_nonce(nonce)
         return body_digest

@@ -190,7 +190,7 @@ class HttpServer:
         if name in _LOOPBACK_NAMES and self._is_any:
             return
         raise HttpError(
-            403, "the Host header names another host: jobmanager.rpc.address and taskmanager.host name this one"
+            403, "the Host header names another host; this one is what jobmanager.rpc.address and taskmanager.host say"
         )
 
     def _endpoint(self, route: Route) -> Any:
@@ -198,7 +198,7 @@ class HttpServer:
             digest = self._check_access(route, request)
             length = request.content_length
             if length is not None and length > route.body_limit:
-                raise HttpError(413, f"the body has {length} bytes, at most {route.body_limit} are taken")
+                raise HttpError(413, f"the body has {length} bytes, at most {route.body_limit} are allowed")
             chunks = _checked_chunks(request, route.body_limit, digest)
             body = b""
             if not route.is_streamed:
@@ -249,7 +249,7 @@ class HttpServer:
         else:
             return
         cancels = "; to let it cancel jobs, set web.cancel.enable: true" if route.access is Access.CANCEL else ""
-        raise AccessDeniedError(f"{what} only reads: this takes the cluster secret, as bin/flink-run has it{cancels}")
+        raise AccessDeniedError(f"{what} only reads: this needs the cluster secret, as bin/flink-run has it{cancels}")
 
     def _may_read(self, request: web.Request) -> bool:
         if self._is_loopback:

@@ -220,7 +220,7 @@ def export_data(
         partitions: number of Parquet parts; Spark's own number where it is None.
         sort_by: columns by which each part is sorted.
         checks: SQL conditions; rows for which one is not true are set aside.
-        trim: take blanks off both ends of strings, as the script does with CSV.
+        trim: remove blanks at both ends of strings, as the script does with CSV.
         overwrite: replace an existing data set.
 
     Raises:
@@ -340,10 +340,10 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--trim",
         action=argparse.BooleanOptionalAction,
-        help="take blanks off both ends of strings (default: for CSV, not for others)",
+        help="remove blanks at both ends of strings (default: only for CSV)",
     )
     parser.add_argument("--overwrite", action="store_true", help="replace an existing output")
-    parser.add_argument("--quiet", action="store_true", help="say nothing unless something went wrong")
+    parser.add_argument("--quiet", action="store_true", help="print nothing unless something goes wrong")
     return parser
 
 

@@ -55,7 +55,7 @@ def test_a_file_in_the_way_is_named(tmp_path):
 
 
 def test_a_path_with_a_null_character_is_refused():
-    with pytest.raises(PlanError, match="holds no null character"):
+    with pytest.raises(PlanError, match="cannot hold a null character"):
         check_outputs([sink("a\0b")])
 
 

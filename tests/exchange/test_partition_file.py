@@ -150,7 +150,7 @@ def test_a_data_file_of_another_size_than_its_index_says_is_refused(
     file = write(path)
     file.finish()
     path.write_bytes(change(path.read_bytes()))
-    with pytest.raises(CorruptBlockError, match="by its index"):
+    with pytest.raises(CorruptBlockError, match="but its index says"):
         PartitionFile.open(path, IDENTITY)
     file.delete()
 

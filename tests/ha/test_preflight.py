@@ -120,7 +120,7 @@ def test_each_server_is_named_with_what_is_wrong_with_it(closing):
     hosts = f"127.0.0.1:1,no-such-host.invalid:2181,127.0.0.1:{silent.port}"
     text = refusal(dataclasses.replace(settings, hosts=hosts))
     assert "127.0.0.1:1: Connection refused; no-such-host.invalid:2181: the name is not known" in text
-    assert f"127.0.0.1:{silent.port}: it takes connections, and says nothing" in text
+    assert f"127.0.0.1:{silent.port}: it accepts connections and sends nothing" in text
 
 
 def test_another_kind_of_server_is_told_at_once_and_not_when_the_time_is_over(closing):

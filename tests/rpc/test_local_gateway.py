@@ -127,7 +127,7 @@ def test_an_object_shared_across_a_gateway_fails_with_the_codec_and_only_there()
     lock = threading.Lock()
 
     async def checked(service, endpoint):
-        with pytest.raises(MessageCodecError, match="Carry cannot travel"):
+        with pytest.raises(MessageCodecError, match="Carry cannot be sent"):
             await service.connect("counter", 1).ask(Carry(lock))
 
     async def unchecked(service, endpoint):

@@ -50,7 +50,7 @@ cdef void directory_give(GroupDirectory* directory, PagePool pool) noexcept nogi
     if directory.size <= pool.page_size:
         pool.give(<uint8_t*> directory.slots)
     else:
-        pool.give_large(<uint8_t*> directory.slots, directory.size, False)
+        pool.give_large(<uint8_t*> directory.slots, directory.size)
     directory.slots = NULL
 
 

@@ -24,7 +24,6 @@ cdef struct StorePage:
     int64_t used            # bytes of records
     int64_t size            # bytes taken from the pool
     bint is_large           # a grant for one record
-    bint is_reserved        # the reserved grant
 
 cdef struct GroupStore:
     StorePage* pages
@@ -35,7 +34,7 @@ cdef struct GroupStore:
     int64_t used_bytes      # of all records
 
 # Room for a record of `size` bytes (8 * n) of that kind, header written; NULL: full. With reserved, what does not fit
-# the pool takes the reserved grant (waits for it).
+# the pool lies beyond its limit.
 cdef uint8_t* store_place(GroupStore* store, PagePool pool, int64_t size, uint32_t kind, bint reserved) noexcept nogil
 # Give a record back that has a grant of its own; nothing happens for one in a page.
 cdef void store_drop_large(GroupStore* store, PagePool pool, const uint8_t* record) noexcept nogil

@@ -42,7 +42,6 @@ cdef inline uint8_t* write_header(GroupStore* store, uint8_t* record, int64_t si
 cdef uint8_t* store_place(GroupStore* store, PagePool pool, int64_t size, uint32_t kind, bint reserved) noexcept nogil:
     cdef StorePage* page
     cdef bint is_large = size > pool.page_size
-    cdef bint is_reserved = False
     cdef uint8_t* memory
     if store.open_page >= 0 and not is_large:
         page = &store.pages[store.open_page]
@@ -54,7 +53,7 @@ cdef uint8_t* store_place(GroupStore* store, PagePool pool, int64_t size, uint32
         return NULL
     memory = pool.take_large(size, False) if is_large else pool.take()
     if memory == NULL and reserved:
-        is_large = is_reserved = True
+        is_large = True
         memory = pool.take_large(size, True)
     if memory == NULL:
         return NULL
@@ -62,7 +61,6 @@ cdef uint8_t* store_place(GroupStore* store, PagePool pool, int64_t size, uint32
     page.used = size
     page.size = size if is_large else pool.page_size
     page.is_large = is_large
-    page.is_reserved = is_reserved
     if not is_large:
         store.open_page = store.page_count
     store.page_count += 1
@@ -71,7 +69,7 @@ cdef uint8_t* store_place(GroupStore* store, PagePool pool, int64_t size, uint32
 
 cdef inline void give_page(PagePool pool, const StorePage* page) noexcept nogil:
     if page.is_large:
-        pool.give_large(page.memory, page.size, page.is_reserved)
+        pool.give_large(page.memory, page.size)
     else:
         pool.give(page.memory)
 

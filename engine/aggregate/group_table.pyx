@@ -20,8 +20,8 @@ may have changed values of its group already, which does no harm, since it comes
 left groups without rows: has_rows() tells where that matters (their first would seem to be null).
 
 Invariants: a group is found by every later row with its key until its partition is dropped; two rows get one group
-exactly when KeyEquality says so. Without key columns there is one group. `reserved` puts one row into the reserved
-grant; a frozen table takes the reserved grant for values of groups that it has (they must not be lost), never for a
+exactly when KeyEquality says so. Without key columns there is one group. `reserved` puts one row in
+beyond the pool's limit; a frozen table does so with values of groups that it has (they must not be lost), never with a
 new group, except the first. Once sealed it takes no new one, or room that a value gives back would let a refused group
 in with its later rows: it would come out twice.
 
@@ -203,7 +203,7 @@ cdef class GroupTable:
     def add(self, GroupInput opened not None, int64_t start, bint reserved):
         """Put rows start and following into their groups; return the first row that is not in.
 
-        With reserved, only the row at start is put in, with the reserved grant where the pool has no room.
+        With reserved, only the row at start is put in, beyond the pool's limit where it has no room.
 
         Raises: DataError when a sum overflows; CorruptBlockError, SpillError where a value outside cannot be compared
         (the table is then unusable).
@@ -220,7 +220,7 @@ cdef class GroupTable:
                     break
         raise_failed_comparison()
         if failed == NO_VALUE_ROOM:
-            raise MemoryBudgetError("a value of a group has no memory, not even the reserved grant")
+            raise MemoryBudgetError("the machine has no memory for a value of a group")
         if failed != NO_FAILURE:
             raise DataError(self._overflow_texts[failed])
         return start

@@ -42,6 +42,7 @@ from engine.records.hashing cimport hash_batch, hash_rows, partition_of_hash
 from engine.records.row_codec cimport RowCodec, row_size, rows_of_page
 
 from engine.errors import CorruptBlockError, MemoryBudgetError
+from engine.records.wide_rows import room_for
 
 cdef enum:
     LINE_BYTES = 64             # of the caches
@@ -239,15 +240,14 @@ cdef class RowPartitions:
     cdef int _write_large(self, ArrowBatch batch, int64_t start, int64_t row) except -1:
         """Write one row that is larger than a page."""
         cdef int64_t size = self._sizes[row]
-        cdef bint reserved = False
         cdef uint8_t* memory
-        with nogil:
-            memory = take_for_row(self._pool, size, &reserved)
-        try:
-            self._codec.encode(batch, start + row, 1, self._sizes + row, &memory)
-            self._write_behind(self._places[row], memory, size)
-        finally:
-            self._pool.give_large(memory, size, reserved)
+        with room_for(size, 1):
+            memory = take_for_row(self._pool, size)
+            try:
+                self._codec.encode(batch, start + row, 1, self._sizes + row, &memory)
+                self._write_behind(self._places[row], memory, size)
+            finally:
+                self._pool.give_large(memory, size)
         return 0
 
     cdef int _write_behind(self, int32_t partition, const uint8_t* row, int64_t size) except -1:

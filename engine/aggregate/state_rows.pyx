@@ -8,7 +8,7 @@
     rows.close()
 
 Rows are encoded into the page and written page by page; a row larger than a page is encoded into memory of its own,
-taken from the pool or, where that is full (it is, mostly: states are spilled because it is), from the reserved grant.
+taken from the pool or, where that is full (it is, mostly: states are spilled because it is), beyond its limit.
 About 200 KiB of scratch lie outside of the pool.
 
 Held by: tests/aggregate/test_file_passes.py
@@ -28,6 +28,7 @@ from engine.records.hashing cimport hash_rows, partition_of_hash
 from engine.records.row_codec cimport RowCodec, row_size, rows_of_page
 
 from engine.errors import CorruptBlockError, MemoryBudgetError
+from engine.records.wide_rows import room_for
 
 cdef enum:
     CHUNK_ROWS = 1024
@@ -172,21 +173,20 @@ cdef class StateRows:
                           int32_t partition_count) except -1:
         """Write one row that is larger than a page; its size is in _sizes[0]. Without writer: to its partition's."""
         cdef int64_t size = self._sizes[0]
-        cdef bint reserved = False
         cdef uint8_t* memory
-        with nogil:
-            memory = take_for_row(self._pool, size, &reserved)
-        try:
-            with nogil:
-                self._codec.encode(opened, row, 1, self._sizes, &memory)
-                self._rows[0] = memory
-                self._hash_rows(1)
-            if writer is None:
-                writer = files.writer(partition_of_hash(self._hashes[0], level, partition_count))
-            with nogil:
-                writer.write(memory, size)
-        finally:
-            self._pool.give_large(memory, size, reserved)
+        with room_for(size, 1):
+            memory = take_for_row(self._pool, size)
+            try:
+                with nogil:
+                    self._codec.encode(opened, row, 1, self._sizes, &memory)
+                    self._rows[0] = memory
+                    self._hash_rows(1)
+                if writer is None:
+                    writer = files.writer(partition_of_hash(self._hashes[0], level, partition_count))
+                with nogil:
+                    writer.write(memory, size)
+            finally:
+                self._pool.give_large(memory, size)
         return 0
 
     def read(self, SpillReader reader not None, int32_t level=0, int32_t part=0, int32_t parts=1):

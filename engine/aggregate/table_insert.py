@@ -5,7 +5,7 @@
     while not insert.until_full():              rows before insert.position are in, and the table is full
         ...                                     make room: if insert.is_stuck the last room was not enough for one row
 
-The row that found no room twice takes the reserved grant, which is there for one group at a time.
+The row that found no room twice is held beyond the limit of the pool, one group at a time.
 
 Held by: tests/aggregate/test_hash_aggregate.py
 """
@@ -56,11 +56,11 @@ class TableInsert:
     def until_full(self) -> bool:
         """Put rows in until the table is full; return whether all are in.
 
-        Raises: MemoryBudgetError: not even the reserved grant has memory for a group; DataError: a sum overflows.
+        Raises: MemoryBudgetError: the machine has no memory for a group; DataError: a sum overflows.
         """
         reached = self._table.add(self._opened, self.position, self._failures > _RESERVED_AFTER)
         self._failures = 0 if reached > self.position else self._failures + 1
         if self._failures > _ENDS_AFTER:
-            raise MemoryBudgetError("a group of an aggregate has no memory, not even the reserved grant")
+            raise MemoryBudgetError("the machine has no memory for a group of an aggregate")
         self.position = reached
         return reached == self._opened.row_count

@@ -35,7 +35,7 @@ cdef struct EntryPage:
 cdef struct LargeEntry:
     uint8_t* memory            # link, then the row
     int64_t size               # bytes, link included
-    bint reserved              # memory is the process-wide grant
+    bint beyond_limit          # its memory counts as no pages of the pool
 
 cdef struct EntryPages:
     EntryPage* pages           # the last one is open
@@ -116,7 +116,7 @@ cdef inline uint8_t* place_row(EntryPages* entries, PagePool pool, int64_t size)
     return place_in_page(entries, size)
 
 # Room for a row larger than a page; NULL when the budget has none.
-cdef uint8_t* place_large(EntryPages* entries, PagePool pool, int64_t size, bint reserved) noexcept nogil
+cdef uint8_t* place_large(EntryPages* entries, PagePool pool, int64_t size, bint beyond_limit) noexcept nogil
 # All links are zero again.
 cdef void clear_links(const EntryPages* entries) noexcept nogil
 # Up to capacity row pointers from the cursor on; 0 at the end. Linked entries only.

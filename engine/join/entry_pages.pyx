@@ -15,7 +15,7 @@ from engine.memory.page_pool cimport PagePool
 from engine.records.row_codec cimport row_size
 
 
-cdef uint8_t* place_large(EntryPages* entries, PagePool pool, int64_t size, bint reserved) noexcept nogil:
+cdef uint8_t* place_large(EntryPages* entries, PagePool pool, int64_t size, bint beyond_limit) noexcept nogil:
     cdef LargeEntry* entry
     cdef int64_t capacity
     cdef void* grown
@@ -27,13 +27,13 @@ cdef uint8_t* place_large(EntryPages* entries, PagePool pool, int64_t size, bint
             return NULL
         entries.large = <LargeEntry*>grown
         entries.large_capacity = capacity
-    memory = pool.take_large(size + LINK_SIZE, reserved)
+    memory = pool.take_large(size + LINK_SIZE, beyond_limit)
     if memory == NULL:
         return NULL
     entry = &entries.large[entries.large_count]
     entry.memory = memory
     entry.size = size + LINK_SIZE
-    entry.reserved = reserved
+    entry.beyond_limit = beyond_limit
     entries.large_count += 1
     entries.large_bytes += entry.size
     entries.row_count += 1
@@ -93,7 +93,7 @@ cdef void release_entries(EntryPages* entries, PagePool pool, bint keep_page) no
     for index in range(kept, entries.page_count):
         pool.give(entries.pages[index].memory)
     for index in range(entries.large_count):
-        pool.give_large(entries.large[index].memory, entries.large[index].size, entries.large[index].reserved)
+        pool.give_large(entries.large[index].memory, entries.large[index].size)
     if kept:
         entries.pages[0].used = 0
     entries.page_count = kept

@@ -53,6 +53,7 @@ from engine.records.row_codec cimport row_size
 
 from engine.errors import MemoryBudgetError
 from engine.join.spilled_pair import SpilledPair
+from engine.records.wide_rows import room_for
 
 cdef enum:
     BLOCK_SIZE_MIN = 4 << 10
@@ -253,7 +254,6 @@ cdef class PartitionSet:
         cdef HashPartition partition = <HashPartition>self.partitions[self._parts[index]]
         cdef int64_t size = self._sizes[index]
         cdef bint hopeless = size + LINK_SIZE > <int64_t>self._pool.page_size * (self._pool.page_limit - self.fan_out)
-        cdef bint reserved = False
         cdef uint8_t* row = NULL
         if self._early is not None:
             self._give_up_early()
@@ -272,15 +272,15 @@ cdef class PartitionSet:
             self.filter.add_all(self._build_hashes + index, 1)
         if rows != NULL:
             return partition.write_through(rows[index], size)
-        with nogil:
-            row = take_for_row(self._pool, size, &reserved)
-        self._targets[index] = row
-        try:
-            with nogil:
-                self._write_run(side, batch, start, rows, index, index + 1)
-            partition.write_through(row, size)
-        finally:
-            self._pool.give_large(row, size, reserved)
+        with room_for(size, 1):
+            row = take_for_row(self._pool, size)
+            self._targets[index] = row
+            try:
+                with nogil:
+                    self._write_run(side, batch, start, rows, index, index + 1)
+                partition.write_through(row, size)
+            finally:
+                self._pool.give_large(row, size)
         return 0
 
     cdef int _make_room(self, int32_t partition) except -1:

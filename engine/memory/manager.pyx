@@ -12,6 +12,11 @@ there, and what one owner does cannot starve another. Who keeps pages for later 
 readers) says ``on_shortage`` how to get them back: it is called before a reservation is refused, and forgotten in the
 one step in which its pool closes, so that a page is always free, or held by somebody who can be asked.
 
+It is the kind PAGES of the process's ``Budget``, in accounts of its own: pools are kept for a task's whole life, by
+kernels without the GIL, and what they count is pages. ``pool`` grants at once or refuses, as ``Budget.reserve`` does, so
+nobody waits here, and the rule about waiting there is not touched. One record that no pool has room for is granted
+beyond the limit, at once too; who handles a very wide one as a step of work has waited for a scratch before.
+
 Memory comes from slabs of 2 MiB that are mapped when demand grows and recycled from then on (``page_slabs``); a pool
 that asks for large grants stays inside the same accounts. Pages that an owner still holds at ``close`` stay mapped
 until the manager and its pools are garbage: a late write is a reported leak and not a crash.
@@ -28,7 +33,6 @@ from engine.memory.page_pool cimport PagePool, new_pool
 from engine.memory.page_slabs cimport (
     pthread_mutex_lock,
     pthread_mutex_unlock,
-    reserved_grant_overlaps as native_overlaps,
     slabs_create,
     slabs_destroy,
     slabs_hold_outside,
@@ -222,11 +226,6 @@ cdef class MemoryManager:
     def pages_resident(self):
         """Pages mapped whose memory has not gone back to the operating system."""
         return self._slabs.pages_resident if self._slabs != NULL else 0
-
-    @staticmethod
-    def reserved_grant_overlaps():
-        """How often, in this process, a second record larger than a budget was let in to break a standstill."""
-        return native_overlaps()
 
     # ------------------------------------------------------------------------------------------------------- the end
 

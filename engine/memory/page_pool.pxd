@@ -27,16 +27,16 @@ cdef class PagePool:
     # Give one page back. Caller guarantees that it came from take() of this pool and is given once.
     cdef void give(self, uint8_t* page) noexcept nogil
     # Contiguous memory for one record larger than a page; counts ceil(size / page_size) pages; NULL when it does not
-    # fit the limit. With reserved, the process-wide grant for records larger than the whole budget: one at a time,
-    # waits (without the GIL) until it is free; the pool or thread that has it may take more.
-    cdef uint8_t* take_large(self, int64_t size, bint reserved) noexcept nogil
-    cdef void give_large(self, uint8_t* memory, int64_t size, bint reserved) noexcept nogil
+    # fit the limit. With beyond_limit it counts as none, for the one record that has to be there whatever its size;
+    # NULL then only when the machine has no memory.
+    cdef uint8_t* take_large(self, int64_t size, bint beyond_limit) noexcept nogil
+    cdef void give_large(self, uint8_t* memory, int64_t size) noexcept nogil
     cdef int64_t pages_free(self) noexcept nogil
     cdef void _count(self, int64_t pages) noexcept nogil
 
-# take_large for one row: within the limit, else from the process-wide grant, which reserved then says to give_large.
-# Raises: MemoryBudgetError.
-cdef uint8_t* take_for_row(PagePool pool, int64_t size, bint* reserved) except NULL nogil
+# take_large for one row and one step of work, within the limit or beyond it. The caller has waited for the room of a
+# very wide one (records.wide_rows). Raises: MemoryBudgetError.
+cdef uint8_t* take_for_row(PagePool pool, int64_t size) except NULL nogil
 
 # For the manager, which has reserved the pages.
 cdef PagePool new_pool(object manager, void* state, int32_t pool_id, str owner, int32_t page_size, int64_t page_limit)

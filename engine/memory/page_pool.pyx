@@ -2,7 +2,7 @@
 
     pool = manager.pool("sort of v3-0", pages=256)      reserves 256 pages of the budget
     page = pool.take() ... pool.give(page)              kernels only, from any thread, without the GIL
-    memory = pool.take_large(size, reserved) ... pool.give_large(memory, size, reserved)
+    memory = pool.take_large(size, beyond_limit) ... pool.give_large(memory, size)
     pool.close()                                        or ``with pool:``
 
 The methods for kernels and what they promise are in ``page_pool.pxd``. ``close`` takes back what is still out, which
@@ -22,8 +22,6 @@ from engine.memory.page_slabs cimport (
     PageSlabs,
     pthread_mutex_lock,
     pthread_mutex_unlock,
-    reserved_grant_enter,
-    reserved_grant_leave,
     slabs_give_large,
     slabs_pop,
     slabs_push,
@@ -64,15 +62,13 @@ cdef class PagePool:
         self.pages_used -= 1
         pthread_mutex_unlock(&slabs.mutex)
 
-    cdef uint8_t* take_large(self, int64_t size, bint reserved) noexcept nogil:
+    cdef uint8_t* take_large(self, int64_t size, bint beyond_limit) noexcept nogil:
         cdef PageSlabs* slabs = <PageSlabs*> self._state
         cdef int64_t pages = 0
         cdef uint8_t* memory = NULL
         if self._closed or size < 0:
             return NULL
-        if reserved:
-            reserved_grant_enter(self._id, slabs)
-        else:
+        if not beyond_limit:
             pages = max((size + self.page_size - 1) // self.page_size, 1)
         pthread_mutex_lock(&slabs.mutex)
         if self.pages_used + pages <= self.page_limit:
@@ -80,11 +76,9 @@ cdef class PagePool:
             if memory != NULL:
                 self._count(pages)
         pthread_mutex_unlock(&slabs.mutex)
-        if memory == NULL and reserved:
-            reserved_grant_leave()
         return memory
 
-    cdef void give_large(self, uint8_t* memory, int64_t size, bint reserved) noexcept nogil:
+    cdef void give_large(self, uint8_t* memory, int64_t size) noexcept nogil:
         cdef PageSlabs* slabs = <PageSlabs*> self._state
         ASSERT(memory != NULL)
         if self._closed:
@@ -92,8 +86,6 @@ cdef class PagePool:
         pthread_mutex_lock(&slabs.mutex)
         self.pages_used -= slabs_give_large(slabs, memory, size, self._id)
         pthread_mutex_unlock(&slabs.mutex)
-        if reserved:
-            reserved_grant_leave()
 
     cdef int64_t pages_free(self) noexcept nogil:
         if self._closed:
@@ -153,9 +145,8 @@ cdef class PagePool:
         return f"<PagePool {self.owner!r}: {state}>"
 
 
-cdef uint8_t* take_for_row(PagePool pool, int64_t size, bint* reserved) except NULL nogil:
+cdef uint8_t* take_for_row(PagePool pool, int64_t size) except NULL nogil:
     cdef uint8_t* memory = pool.take_large(size, False)
-    reserved[0] = memory == NULL
     if memory == NULL:
         memory = pool.take_large(size, True)
     if memory == NULL:

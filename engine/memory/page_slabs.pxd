@@ -25,7 +25,7 @@ cdef struct LargeGrant:             # lies in the 64 bytes before the memory han
     LargeGrant* next
     LargeGrant* previous
     int64_t size                    # bytes handed out
-    int64_t pages                   # counted against the owner; 0 for a reserved grant
+    int64_t pages                   # counted against the owner; 0 for a grant beyond its limit
     int32_t owner                   # pool id
 
 cdef struct PageSlabs:
@@ -66,11 +66,5 @@ cdef uint8_t* slabs_take_large(PageSlabs* slabs, int64_t size, int64_t pages, in
 cdef int64_t slabs_give_large(PageSlabs* slabs, uint8_t* memory, int64_t size, int32_t owner) noexcept nogil
 # Say how many pages' worth of memory owners hold elsewhere, within their reservations: as much free memory goes back.
 cdef void slabs_hold_outside(PageSlabs* slabs, int64_t pages) noexcept nogil
-# Take back all pages and grants of an owner; returns the number of pages (a reserved grant counts as one).
+# Take back all pages and grants of an owner; returns the number of pages (a grant beyond its limit counts as one).
 cdef int64_t slabs_take_back(PageSlabs* slabs, int32_t owner) noexcept nogil
-
-# The grant for records larger than the whole budget: one holder in the process. Taken without the mutex above.
-cdef void reserved_grant_enter(int32_t owner, void* slabs) noexcept nogil
-cdef void reserved_grant_leave() noexcept nogil
-# Times that a waiter was let in beside the holder because nothing moved for RESERVED_WAIT_S seconds.
-cdef int64_t reserved_grant_overlaps() noexcept nogil

@@ -1,4 +1,4 @@
-"""Native memory of a MemoryManager: slabs that are mapped once, free list, large grants, the reserved grant.
+"""Native memory of a MemoryManager: slabs that are mapped once, free list, large grants.
 
     slabs_create ─► (slabs_pop ─► slabs_push)* ─► slabs_destroy          under the mutex, without the GIL
 
@@ -16,10 +16,8 @@ is there. A virtual machine that gave free memory back to its host gets it again
 are made of just that memory: 6 ms a slab, where small ones, made of remains, take 1. So each slab's time is looked at:
 after a dear one the next few are of small pages, more with each time that huge ones are tried again and still dear.
 
-The reserved grant (a record larger than the whole budget) has one holder in the process. The thread or the pool that
-holds it may take more (a comparison needs two such records, a downstream operator runs on the same thread). A waiter
-is let in beside the holder when the holder has not let go for RESERVED_WAIT_S seconds: holder and waiter may be
-connected by a bounded queue, and memory beyond the budget is better than a job that stands still.
+A large grant that counts as no pages is for a record that no room of its owner is enough for: memory beyond the budget.
+It is granted at once, like everything here; who may wait for such memory does so before (``memory.budget``).
 
 Limits: page_count < 2**31. Source: the slabs of Flink's MemoryManager; recycling order after jemalloc's dirty pages.
 
@@ -33,7 +31,6 @@ from engine.memory.status cimport ASSERT
 
 cdef extern from *:
     """
-    #include <errno.h>
     #include <pthread.h>
     #include <stdlib.h>
     #include <sys/mman.h>
@@ -47,18 +44,6 @@ cdef extern from *:
     #else
     #define DREY_SINGLE_PAGES 1
     #endif
-
-    static pthread_mutex_t drey_reserved_mutex = PTHREAD_MUTEX_INITIALIZER;
-    static pthread_cond_t drey_reserved_free = PTHREAD_COND_INITIALIZER;
-
-    /* Wait for the signal, at most the given seconds; 1 when the time has passed. */
-    static int drey_reserved_wait(int seconds)
-    {
-        struct timespec until;
-        clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_sec += seconds;
-        return pthread_cond_timedwait(&drey_reserved_free, &drey_reserved_mutex, &until) == ETIMEDOUT;
-    }
 
     static void* drey_reserve(size_t size)
     {
@@ -105,7 +90,6 @@ cdef extern from *:
     void* drey_reserve(size_t size) noexcept nogil
     void* drey_map_aligned(size_t size, size_t alignment) noexcept nogil
     int64_t drey_map_slab(void* start, size_t size, int huge) noexcept nogil
-    int drey_reserved_wait(int seconds) noexcept nogil
     int munmap(void* start, size_t size) noexcept nogil
     int madvise(void* start, size_t size, int advice) noexcept nogil
     int posix_memalign(void** memory, size_t alignment, size_t size) noexcept nogil
@@ -115,15 +99,11 @@ cdef extern from *:
     int pthread_cond_destroy(pthread_cond_t* condition) noexcept nogil
     int pthread_cond_wait(pthread_cond_t* condition, pthread_mutex_t* mutex) noexcept nogil
     int pthread_cond_broadcast(void* condition) noexcept nogil
-    uintptr_t pthread_self() noexcept nogil
-    pthread_mutex_t drey_reserved_mutex
-    int drey_reserved_free
 
 cdef int64_t SLAB_BYTES = 2 << 20
 cdef int64_t MAPPED_STEP_BYTES = 64 << 10   # a multiple of any system's pages
 cdef int64_t PREFIX_BYTES = 64      # before a large grant and before a page that is an allocation of its own
 cdef int64_t GRANT_MAPPED_MIN = 256 << 10   # large grants are mapped, smaller ones are of the heap
-cdef int RESERVED_WAIT_S = 2
 cdef int64_t DEAR_SLAB_NS = 2_000_000       # to make a slab resident: of memory that is there it takes a tenth
 cdef int32_t SMALL_SLABS_MIN = 7
 cdef int32_t SMALL_SLABS_MAX = 63
@@ -317,8 +297,6 @@ cdef int64_t slabs_take_back(PageSlabs* slabs, int32_t owner) noexcept nogil:
     while grant != NULL:
         next_grant = grant.next
         if grant.owner == owner:
-            if grant.pages == 0:
-                reserved_grant_leave()
             count += max(grant.pages, 1)
             slabs_give_large(slabs, <uint8_t*> grant + PREFIX_BYTES, grant.size, owner)
         grant = next_grant
@@ -395,42 +373,3 @@ cdef inline void free_grant(LargeGrant* grant) noexcept nogil:
 cdef void slabs_hold_outside(PageSlabs* slabs, int64_t pages) noexcept nogil:
     slabs.outside_pages = pages
     drop_cold_pages(slabs, 0)
-
-
-# ------------------------------------------------------------------------------------------------- the reserved grant
-
-cdef int32_t reserved_count = 0             # all four guarded by drey_reserved_mutex
-cdef int32_t reserved_owner = 0
-cdef void* reserved_slabs = NULL
-cdef uintptr_t reserved_thread = 0
-cdef int64_t reserved_overlaps = 0
-
-
-cdef void reserved_grant_enter(int32_t owner, void* slabs) noexcept nogil:
-    global reserved_count, reserved_owner, reserved_slabs, reserved_thread, reserved_overlaps
-    cdef uintptr_t thread = pthread_self()
-    pthread_mutex_lock(&drey_reserved_mutex)
-    while (reserved_count > 0 and thread != reserved_thread
-           and not (owner == reserved_owner and slabs == reserved_slabs)):
-        if drey_reserved_wait(RESERVED_WAIT_S):
-            reserved_overlaps += 1
-            break
-    reserved_count += 1
-    reserved_owner = owner
-    reserved_slabs = slabs
-    reserved_thread = thread
-    pthread_mutex_unlock(&drey_reserved_mutex)
-
-
-cdef void reserved_grant_leave() noexcept nogil:
-    global reserved_count
-    pthread_mutex_lock(&drey_reserved_mutex)
-    ASSERT(reserved_count > 0)
-    reserved_count -= 1
-    if reserved_count == 0:
-        pthread_cond_broadcast(&drey_reserved_free)
-    pthread_mutex_unlock(&drey_reserved_mutex)
-
-
-cdef int64_t reserved_grant_overlaps() noexcept nogil:
-    return reserved_overlaps

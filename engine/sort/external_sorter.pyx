@@ -24,8 +24,8 @@ Values that a combiner may exchange stay in their rows, however wide they are.
 Memory: while filling, rows and index fill the pool: in two halves, one being filled while the other is sorted and
 spilled, from 2 * HALF_PAGES_MIN pages and without a limit, else in one. While merging, half of the pool's bytes are
 blocks of runs (memory of their readers, of small pools 2 MiB) and up to a quarter is a grant into which rows are copied
-for decoding. A row larger than that is decoded where it lies in its block. A row larger than the whole pool uses the
-reserved grant, alone, and becomes a run of its own.
+for decoding. A row larger than that is decoded where it lies in its block. A row larger than the whole pool lies
+beside it, alone, and becomes a run of its own.
 
 Spilled bytes: the input once with up to fan-in runs (128 and more; a sort for several readers divides them), of more
 runs a part twice: with a thousand times the memory 1.7 times the input. To that end blocks are small and a small memory
@@ -216,11 +216,11 @@ cdef class ExternalSorter:
             self.rows_in += count
         return 0
 
-    cdef int64_t _place(self, int64_t count, bint reserved) noexcept nogil:
+    cdef int64_t _place(self, int64_t count, bint beyond_limit) noexcept nogil:
         """Find room for rows of _sizes[0 .. count); returns for how many there was."""
         cdef int64_t index
         for index in range(count):
-            self._targets[index] = self._sorter.place(self._sizes[index], reserved and index == 0)
+            self._targets[index] = self._sorter.place(self._sizes[index], beyond_limit and index == 0)
             if self._targets[index] == NULL:
                 return index
         return count
@@ -278,7 +278,7 @@ cdef class ExternalSorter:
         return True
 
     cdef int _refuse(self, int64_t size) except -1:
-        raise MemoryBudgetError(f"no memory for a row of {size} bytes in {self._pool!r}, not even the reserved grant")
+        raise MemoryBudgetError(f"no memory for a row of {size} bytes in {self._pool!r}, nor beside it")
 
     cdef int _spill(self) except -1:
         """Write the sorted rows in memory as a run and forget them."""
@@ -307,10 +307,10 @@ cdef class ExternalSorter:
         """
         cdef SortedRuns runs
         self._require(STATE_FILLING, "take_runs")
-        # the grant for a huge row is one for the whole process: it is not kept
-        keep_in_memory = not (self._force_spill or self._sorter._has_reserved)
+        # a row beyond the limit is not kept
+        keep_in_memory = not (self._force_spill or self._sorter._is_beyond_limit)
         if self._other is not None:
-            keep_in_memory = keep_in_memory and not self._other._has_reserved
+            keep_in_memory = keep_in_memory and not self._other._is_beyond_limit
         self._end_filling(keep_in_memory)
         runs, self._runs = self._runs, None
         self._state = STATE_CLOSED

@@ -208,7 +208,7 @@ cdef class MergedBatches:
             return
         self._is_closed = True
         if self._arena != NULL:
-            self._pool.give_large(self._arena, self._arena_size, False)
+            self._pool.give_large(self._arena, self._arena_size)
             self._arena = NULL
         if self._merger is not None:
             self._merger.close()

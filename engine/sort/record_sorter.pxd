@@ -17,7 +17,6 @@ cdef struct RowPage:
     int64_t used            # bytes of rows
     int64_t size            # bytes taken from the pool
     bint is_large           # a grant for one row
-    bint is_reserved        # the reserved grant
 
 cdef struct Scratch:
     uint8_t* memory
@@ -36,7 +35,7 @@ cdef class RecordSorter:
     cdef int64_t _index_limit           # rows that the free pages can index
     cdef int64_t _page_budget           # pages of the pool that this sorter may hold
     cdef int64_t _pages_held
-    cdef bint _has_reserved
+    cdef bint _is_beyond_limit       # of the one row there is
     cdef int64_t _index_size            # bytes of the grant in entries, 0: inline
     cdef IndexEntry _inline[2 * INLINE_ENTRIES]
     cdef IndexEntry* entries            # sorted after sort(), row_count of them
@@ -44,9 +43,9 @@ cdef class RecordSorter:
     cdef int64_t used_bytes             # bytes of all rows
     cdef bint is_sorted                 # entries are there and in order
 
-    # Room for the next row, or NULL: full. With reserved, a row larger than the whole budget gets the reserved grant
-    # when the sorter is empty (waits for it).
-    cdef uint8_t* place(self, int64_t size, bint reserved) noexcept nogil
+    # Room for the next row, or NULL: full. With beyond_limit an empty sorter takes a row that is larger than
+    # all its pages, beside them.
+    cdef uint8_t* place(self, int64_t size, bint beyond_limit) noexcept nogil
     # Build and sort the index. STATUS_OK, or STATUS_FULL when the index has no memory (the accounting prevents it).
     cdef int sort(self) noexcept nogil
     # Make one row of neighbours that have the same keys, after sort(); entries, row_count and used_bytes are of what is
@@ -60,7 +59,7 @@ cdef class RecordSorter:
 
     cdef int64_t _free_pages(self) noexcept nogil
     cdef void _count_index_limit(self, int64_t pages_wanted) noexcept nogil
-    cdef uint8_t* _place_in_new_page(self, int64_t size, bint reserved) noexcept nogil
+    cdef uint8_t* _place_in_new_page(self, int64_t size, bint beyond_limit) noexcept nogil
     cdef RowPage* _next_page(self) noexcept nogil
     cdef void _gather(self) noexcept nogil
     cdef IndexEntry* _write_entries(self, uint8_t** rows, uint64_t* prefixes, int64_t count,

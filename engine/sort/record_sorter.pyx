@@ -58,9 +58,9 @@ cdef class RecordSorter:
     def __dealloc__(self):
         free(self._pages)
 
-    cdef uint8_t* place(self, int64_t size, bint reserved) noexcept nogil:
+    cdef uint8_t* place(self, int64_t size, bint beyond_limit) noexcept nogil:
         cdef RowPage* page
-        if self.row_count >= self._row_limit or self._has_reserved:
+        if self.row_count >= self._row_limit or self._is_beyond_limit:
             return NULL
         if self.row_count >= self._index_limit:
             self._count_index_limit(0)
@@ -73,7 +73,7 @@ cdef class RecordSorter:
                 self.row_count += 1
                 self.used_bytes += size
                 return page.memory + page.used - size
-        return self._place_in_new_page(size, reserved)
+        return self._place_in_new_page(size, beyond_limit)
 
     cdef int64_t _free_pages(self) noexcept nogil:
         return min(self._pool.pages_free(), self._page_budget - self._pages_held)
@@ -83,10 +83,9 @@ cdef class RecordSorter:
         cdef int64_t free_bytes = (self._free_pages() - pages_wanted) * self._pool.page_size
         self._index_limit = max(<int64_t> INLINE_ENTRIES, free_bytes // (2 * <int64_t> sizeof(IndexEntry)))
 
-    cdef uint8_t* _place_in_new_page(self, int64_t size, bint reserved) noexcept nogil:
+    cdef uint8_t* _place_in_new_page(self, int64_t size, bint beyond_limit) noexcept nogil:
         cdef int64_t page_size = self._pool.page_size
         cdef bint is_large = size > page_size
-        cdef bint is_reserved = False
         cdef int64_t wanted = (size + page_size - 1) // page_size
         cdef uint8_t* memory
         cdef RowPage* page = self._next_page()
@@ -97,22 +96,21 @@ cdef class RecordSorter:
             memory = NULL
         else:
             memory = self._pool.take_large(size, False) if is_large else self._pool.take()
-        if memory == NULL and reserved and self.row_count == 0:
-            is_large = is_reserved = True
+        if memory != NULL:
+            self._pages_held += wanted
+        elif beyond_limit and self.row_count == 0:
+            is_large = True
             memory = self._pool.take_large(size, True)
+            self._is_beyond_limit = memory != NULL
         if memory == NULL:
             self._count_index_limit(0)
             return NULL
-        if not is_reserved:
-            self._pages_held += wanted
         page.memory = memory
         page.used = size
         page.size = size if is_large else page_size
         page.is_large = is_large
-        page.is_reserved = is_reserved
         self._open_page = -1 if is_large else self._page_count
         self._page_count += 1
-        self._has_reserved = is_reserved
         self.row_count += 1
         self.used_bytes += size
         return memory
@@ -226,19 +224,19 @@ cdef class RecordSorter:
         cdef int64_t index
         cdef RowPage* page
         if self._index_size > 0:
-            self._pool.give_large(<uint8_t*> self.entries, self._index_size, False)
+            self._pool.give_large(<uint8_t*> self.entries, self._index_size)
             self._index_size = 0
         self.entries = self._inline
         for index in range(self._page_count):
             page = &self._pages[index]
             if page.is_large:
-                self._pool.give_large(page.memory, page.size, page.is_reserved)
+                self._pool.give_large(page.memory, page.size)
             else:
                 self._pool.give(page.memory)
         self._page_count = 0
         self._open_page = -1
         self._index_limit = INLINE_ENTRIES
-        self._has_reserved = False
+        self._is_beyond_limit = False
         self.is_sorted = False
         self._pages_held = 0
         self.row_count = 0

@@ -13,7 +13,9 @@ from engine.aggregate.functions import result_schema, state_schema
 from engine.aggregate.hash_aggregate import HashAggregate
 from engine.errors import CorruptBlockError, SchemaError
 from engine.graph.expression import AggregateCall, ColumnRef
+from engine.memory.budget import Budget, Kind
 from engine.memory.segment import MemorySegment
+from engine.records import wide_rows
 from engine.records.row_codec import RowCodec
 from tests.aggregate.group_oracle import (
     ALL,
@@ -204,6 +206,22 @@ def test_keys_and_values_larger_than_a_page_or_the_memory_are_grouped(workshop, 
     result, operator = single(workshop, 6, table, ("key",), calls, 10, level_max=level_max)
     assert rows_of(result) == oracle(table, ("key",), calls)
     assert operator.spilled_bytes > 0
+
+
+def test_a_very_wide_group_on_its_way_to_disk_waits_for_its_room(workshop, monkeypatch):
+    rooms = []
+    monkeypatch.setattr(wide_rows, "WIDE_BYTES", 20_000)
+    monkeypatch.setattr(wide_rows, "process_budget", budget := Budget())
+    monkeypatch.setattr(
+        budget, "scratch", lambda kind, size, _: rooms.append(size) or Budget.scratch(budget, kind, size)
+    )
+    calls = make_calls(["count_all"])
+    keys = [f"{number % 40}" + "k" * (30_000 if number % 4 == 0 else 3) for number in range(120)]
+    table = input_table(("key",), [pa.string()], calls, [None], [keys])
+    result, operator = single(workshop, 6, table, ("key",), calls, 10)
+    assert rows_of(result) == oracle(table, ("key",), calls) and operator.spilled_bytes > 0
+    assert rooms and min(rooms) > 30_000
+    assert budget.held(Kind.ARROW) == 0
 
 
 @pytest.mark.parametrize("level_max", [-1, 0, 1])

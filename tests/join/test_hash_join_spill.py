@@ -8,6 +8,8 @@ import pyarrow as pa
 import pytest
 
 from engine.graph.plan import JoinType
+from engine.memory.budget import Budget, Kind
+from engine.records import wide_rows
 from tests.join.join_oracle import (
     ALL_TYPES,
     LEFT_ONLY,
@@ -127,6 +129,19 @@ def test_rows_larger_than_a_page_or_the_budget_join(tmp_path, how, build_is_left
     )
     assert run.pages_peak <= pages
     assert (run.counters["spilled_bytes"] > 0) == (pages < 400)
+
+
+def test_a_very_wide_row_on_its_way_to_disk_waits_for_its_room(tmp_path, monkeypatch):
+    rooms = []
+    monkeypatch.setattr(wide_rows, "WIDE_BYTES", 30_000)
+    monkeypatch.setattr(wide_rows, "process_budget", budget := Budget())
+    monkeypatch.setattr(
+        budget, "scratch", lambda kind, size, _: rooms.append(size) or Budget.scratch(budget, kind, size)
+    )
+    table = pa.table({"k": range(20), "t": ["a" * (60_000 if k % 4 == 0 else 9000) for k in range(20)]})
+    assert_joins_like_oracle(tmp_path, JoinType.INNER, table, table, [0], [0], pages=6)
+    assert len(rooms) >= 10 and min(rooms) > 60_000, "five rows of each side, and those only"
+    assert budget.held(Kind.ARROW) == 0
 
 
 @pytest.mark.parametrize("how", TYPES)

@@ -33,16 +33,16 @@ def give(PagePool pool not None, uintptr_t page):
         pool.give(<uint8_t*> page)
 
 
-def take_large(PagePool pool not None, int64_t size, bint reserved=False):
+def take_large(PagePool pool not None, int64_t size, bint beyond_limit=False):
     cdef uint8_t* memory
     with nogil:
-        memory = pool.take_large(size, reserved)
+        memory = pool.take_large(size, beyond_limit)
     return <uintptr_t> memory
 
 
-def give_large(PagePool pool not None, uintptr_t memory, int64_t size, bint reserved=False):
+def give_large(PagePool pool not None, uintptr_t memory, int64_t size):
     with nogil:
-        pool.give_large(<uint8_t*> memory, size, reserved)
+        pool.give_large(<uint8_t*> memory, size)
 
 
 def pages_free(PagePool pool not None):

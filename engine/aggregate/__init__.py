@@ -9,7 +9,7 @@ pre_aggregation      partial: groups given out when the table is full; rows pass
 full_aggregation     final and single: levels of partitions until each group has come out once
 aggregation_level    one level: groups in the table, then in partitions
 grouping_phase       rows find their groups in the table, which writes partitions when it is full
-partitioned_phase    rows go to their partitions without a look at the table
+partitioned_phase    partitioned aggregation: rows go to their partitions without a look at the table
 aggregate_workspace  the table, files and waiting partitions that all levels work with
 
 Functions and their states:
@@ -36,7 +36,7 @@ States as rows, in partitions:
 
 state_partitions     the states of one level by partition of their keys: merged in memory, or written
 row_partitions       kernel: rows by partition of their keys, in pages and files
-partition_sieve      rows of an exchange's pages into those partitions, not decoded
+partition_sieve      early spill partitioning: rows of an exchange's pages into those partitions, not decoded
 partition_files      the spill files of one level
 partition_merger     a partition whose groups are found among its rows, and results of those
 state_row_table      kernel: a hash table whose groups are rows of states

@@ -8,15 +8,15 @@
     spare = segment_count - sum(required), shared equally among the pools, none beyond its maximum
 
 A local pool is an allowance: what it does not use lies in the network pool's free list, so a pool that shrinks gives
-back by not taking again. A pool that holds more than its size after shrinking is told to its owner
-(``release_memory(count)``), who may spill; a pipelined owner need not do anything, its consumers give back.
+back by not taking again. When a pool holds more than its size after shrinking, its owner is told
+(``release_memory(count)``) and may spill; a pipelined owner need not do anything, since its consumers give back.
 
 Invariants
     a pool that holds less than ``required`` is always granted a segment, if need be beyond ``segment_count`` (others
     hold more than their size at that moment): no job stands still for want of a minimum;
     required is cut to what is left when the pool is opened, but never below 1 (logged): degrade, never fail;
     in_use of the network pool is the sum over the local pools, closed ones with buffers still travelling included;
-    a segment is mapped memory as long as anybody has it: slabs are unmapped with their last segment.
+    a segment is mapped memory as long as it is in use: slabs are unmapped with their last segment.
 
 The network pool is the kind IO of the process's ``Budget``, in accounts of its own: it is divided again whenever pools
 come and go, and a buffer travels through queues and sockets without the GIL. Waiting in ``request`` is back pressure and

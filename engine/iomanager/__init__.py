@@ -11,7 +11,7 @@ through a ``SpillReader``. Threads, disks, checksums, compression and cleaning u
     spill_file.pyx      SpillFile: a finished file, blocks one behind the other, without an index
     block_reader.py     BlockReader: what a file promises of its readers
     spill_reader.pyx    SpillReader: blocks in order, read ahead
-    value_store.py      ValueStore: wide values of rows, in files of their own
+    value_store.py      ValueStore: out-of-line values of rows, in files of their own
     request_queue.pyx   one thread per disk and direction, bounded
     io_buffers.pyx      recycled memory for blocks
     block_format.pyx    header, identity, faults

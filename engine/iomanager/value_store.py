@@ -1,4 +1,4 @@
-"""ValueStore: wide values of rows in files of their own, written once and read where they are needed.
+"""ValueStore: out-of-line values of rows in files of their own, written once and read where they are needed.
 
     owner.find_value(value, value_hash) ─► place of an equal one, or None    any thread; asked first
     owner.write_value(value, value_hash) ─► (store, file, offset, checksum)  any thread; goes into a reference

@@ -14,8 +14,9 @@
     key_group       Flink's key groups: Java's hash codes, murmur, key group, operator index
     comparator      key equality (joins, groups) and the order of sort keys
     row_combiner    one row of two that have the same keys: the door between sorts and aggregates
-    row_sieve       takes rows before they are decoded: the door between exchange and joins
-    outside_values  wide values lie in files, rows hold references; outside_keys: keys there, compared block by block
+    row_sieve       takes rows before they are decoded: the door between exchange, joins and aggregates
+    outside_values  out-of-line values: wide ones lie in files, rows hold references; outside_keys: keys among them,
+                    compared block by block
     whole_rows      values go into rows that leave the process, and out of those that arrive
     row_check       rows of other writers are checked
     normalized_key  an 8-byte prefix of the sort keys that compares as they do

@@ -10,7 +10,7 @@ numbers, bytes compared unsigned, nulls first or last whatever the direction. On
 batch_equals_rows clears flags column by column; a loop's type is chosen once per column. Null slots of rows are zero,
 so a fixed value needs no branch: both null bits alike, and the words alike after a null is taken as zero.
 
-Values outside of their rows are compared as ``outside_keys`` does; whoever ran a comparison asks for its failure.
+Out-of-line values are compared as ``outside_keys`` does; the caller of a comparison then asks whether it failed.
 
 Limits: both sides have the same types (string and its large form are one); nested types are no keys.
 Thread: read-only after their making. Source: Flink's TypeComparator and TypePairComparator.

@@ -1,4 +1,4 @@
-"""Keys that lie outside of their rows: compared without being in memory whole.
+"""Out-of-line keys, which lie outside of their rows: compared without being in memory whole.
 
     hash            when the value is moved outside, once          ─► its reference (``outside_values``), ``hashing``
     first 64 bytes  there too                                      ─► normalized keys, key bytes, most comparisons
@@ -6,12 +6,12 @@
     compare_outside(left, right)    first bytes ─► blocks ─► sizes
     raise_failed_comparison()       at the end of a step: what could not be read
 
-    left    │ block 0 │ block 1 │ ...       files (or memory, for who has the value there), read 256 KiB at a time and
+    left    │ block 0 │ block 1 │ ...       files (or memory, where the value is there), read 256 KiB at a time and
     right   │ block 0 │ block 1 │ ...       checked, until one differs
 
-Sorts, joins and groups compare in loops without the GIL, which can raise nothing. A comparison of blocks takes the GIL,
-an error is kept for its thread, and the loop goes on with some answer; whoever ran the loop asks for the error before
-anything that came of it is given out.
+Sorts, joins and groups compare in loops without the GIL, which can raise nothing. A comparison of blocks takes the GIL.
+An error is kept for its thread, and the loop goes on with some answer; the caller of the loop asks for the error before
+it uses the result.
 
 Invariants: values of one place are equal without being read. A block is proved before it is compared.
 Memory: two blocks for each comparison under way. Cost: 0.1 ms a block, for keys that have 64 bytes in common only.

@@ -1,4 +1,4 @@
-"""Outside values: a wide value lies in a file, the row holds a reference of 112 bytes in its place.
+"""Out-of-line values: a wide value lies in a file, the row holds a reference of 112 bytes in its place.
 
     move_outside(batch, column, owner)     wide values of a column ─► owner.find_value, else owner.write_value;
                                            references in the batch's view
@@ -12,7 +12,7 @@
 
 A column with wide values is replaced in the opened batch by a view whose values are references where they are wide and
 the value itself where not; nested values are replaced by their bodies. So measuring and encoding know nothing of it,
-but for one bit that is set in the slots afterwards (``ArrowBatch.outside``).
+except for one bit that is set in the slots afterwards (``ArrowBatch.outside``).
 
 Invariants: a value is written once, whatever rows have it, from Arrow's buffer, and read into Arrow's buffer; the
 checksum of a reference is proved before it is followed. Keys lie outside too (``outside_keys``): hash and first bytes

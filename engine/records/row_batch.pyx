@@ -1,4 +1,4 @@
-"""RowBatch: some rows of one schema, handed from who has them to who reads them without being decoded.
+"""RowBatch: some rows of one schema, handed from their owner to a reader without being decoded.
 
     batch = new_row_batch(codec, capacity) ─► batch.take(bytes), rows filled in ─► batch.end(count)
     batch = batch_of_rows(record_batch)             the same of an Arrow batch
@@ -7,9 +7,9 @@
               │   │   └───┴──► memory of the batch      rows that would not stay where they were
               └───┴──► wherever they lie                rows that stay as long as the batch is read
 
-Wide values that lie outside of their rows stay there: a row has a reference, whoever needs the value decodes it.
+Out-of-line values stay where they are: a row has a reference, and a reader that needs the value decodes it.
 
-Invariants: addresses are good as long as the batch, or as long as who gave it says.
+Invariants: addresses are valid as long as the batch, or as long as the giver of the batch says.
 Memory: 8 bytes a row, and the rows that were copied. Thread: one at a time.
 """
 

@@ -2,11 +2,11 @@
 
     check_rows(codec, rows, count)      what is in rows is sound, or CorruptBlockError
 
-Who decodes rows checks them on the way; who compares, hashes or copies them first would follow an offset anywhere.
+Decoding checks rows on the way. Code that compares, hashes or copies them before that would follow an offset anywhere.
 
-Invariants: of a sound row size, offsets and lengths of all variable values lie within the row; bodies of nested values
-are checked by who decodes them, references by who follows them. Rows without wide values cost a look at each of these
-words.
+Invariants: in a sound row, size, offsets and lengths of all variable values lie within the row. Bodies of nested values
+are checked when they are decoded, references when they are followed. Rows without wide values cost a look at each of
+these words.
 Limits: the caller guarantees that each row ends inside its page.
 
 Held by: tests/records/test_whole_rows.py

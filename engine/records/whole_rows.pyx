@@ -8,8 +8,8 @@
     there       │ fixed part │ "short" │ reference │     ─► value of 64 MB, in a file of that process
 
 A reference leads nowhere in another process. So a row is made whole when it is sent, one at a time, and what arrives is
-in memory until its wide values are written: who sorts, joins or groups it holds references, as in the process that the
-row came from.
+in memory until its wide values are written. After that, sorts, joins and groups hold references, as in the process from
+which the row came.
 
 Invariants: a whole row is the row that would have been made without an owner, byte for byte.
 Memory: the row that is sent or has arrived. Thread: any.

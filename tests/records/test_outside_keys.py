@@ -1,4 +1,4 @@
-"""Keys outside of their rows: hashed, ordered and found equal as if they were inside, and damage is told."""
+"""Out-of-line keys, outside of their rows: hashed, ordered and found equal as if they were inside, damage noticed."""
 
 from __future__ import annotations
 

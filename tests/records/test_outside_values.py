@@ -1,4 +1,4 @@
-"""Wide values outside of their rows: golden bytes, round trips of every variable type, damaged references."""
+"""Out-of-line values, outside of their rows: golden bytes, round trips of every variable type, damaged references."""
 
 from __future__ import annotations
 

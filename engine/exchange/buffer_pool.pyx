@@ -19,9 +19,9 @@ Invariants
     a segment is mapped memory as long as it is in use: slabs are unmapped with their last segment.
 
 The network pool is the kind IO of the process's ``Budget``, in accounts of its own: it is divided again whenever pools
-come and go, and a buffer travels through queues and sockets without the GIL. Waiting in ``request`` is back pressure and
-no wait for memory: a pool's minimum is its own, so who waits waits for the consumer of what the pool has sent, never for
-another pool. Who holds a scratch of the budget hands nothing on, so it never waits here.
+come and go, and a buffer travels through queues and sockets without the GIL. Waiting in ``request`` is back pressure,
+not a wait for memory. A pool's minimum is its own, so ``request`` waits for the consumer of what the pool has sent and
+never for another pool. A thread that holds a scratch of the budget hands nothing on, so it never waits here.
 
 Locks: the counts of all pools are guarded by one native monitor (held for some instructions); lists of segments by the
 GIL. ``request`` waits without the GIL. ``close`` wakes waiters with TaskCancelledError.

@@ -117,7 +117,8 @@ cdef class BuildBlocks:
         if self._row_limit >= 0 and rows >= self._row_limit:
             return False
         if size + LINK_SIZE > self._pool.page_size:
-            if rows > 0 and self.entries.large_count > 0 and self.entries.large[self.entries.large_count - 1].beyond_limit:
+            if (rows > 0 and self.entries.large_count > 0
+                    and self.entries.large[self.entries.large_count - 1].beyond_limit):
                 return False
             pages = (size + LINK_SIZE + self._pool.page_size - 1) // self._pool.page_size
             target = NULL

@@ -8,14 +8,14 @@
     manager.close()                                              MemoryLeakError naming owners otherwise
 
 Reservation, not hope: the limits of all open pools never exceed the budget, so a page inside a pool's limit is always
-there, and what one owner does cannot starve another. Who keeps pages for later (sorted runs that wait for their
-readers) says ``on_shortage`` how to get them back: it is called before a reservation is refused, and forgotten in the
-one step in which its pool closes, so that a page is always free, or held by somebody who can be asked.
+there, and what one owner does cannot starve another. An owner that keeps pages for later (sorted runs that wait for
+their readers) gives ``on_shortage`` to get them back: it is called before a reservation is refused, and forgotten in
+the one step in which its pool closes, so that a page is always free, or held by an owner that can be asked.
 
 It is the kind PAGES of the process's ``Budget``, in accounts of its own: pools are kept for a task's whole life, by
-kernels without the GIL, and what they count is pages. ``pool`` grants at once or refuses, as ``Budget.reserve`` does, so
-nobody waits here, and the rule about waiting there is not touched. One record that no pool has room for is granted
-beyond the limit, at once too; who handles a very wide one as a step of work has waited for a scratch before.
+kernels without the GIL, and what they count is pages. ``pool`` grants or refuses at once, like ``Budget.reserve``, so
+no thread waits here, and the rule about waiting there is not touched. One record that no pool has room for is granted
+beyond the limit, also at once; a step of work on a very wide one has waited for a scratch before.
 
 Memory comes from slabs of 2 MiB that are mapped when demand grows and recycled from then on (``page_slabs``); a pool
 that asks for large grants stays inside the same accounts. Pages that an owner still holds at ``close`` stay mapped

@@ -7,6 +7,7 @@ from engine.aggregate.group_directory cimport GroupDirectory
 from engine.aggregate.group_store cimport GroupStore
 from engine.aggregate.text_key_cache cimport TextKeyCache
 from engine.aggregate.state_kernels cimport OP_FIRST, OP_LAST, StateField
+from engine.aggregate.value_states cimport ValueScan
 from engine.memory.page_pool cimport PagePool
 from engine.records.arrow_batch cimport ArrowBatch, ColumnView
 from engine.records.comparator cimport KeyEquality
@@ -44,7 +45,8 @@ cdef class GroupTable:
     cdef int32_t key_offset                 # of the key row from the group's start
     cdef uint8_t* _initial                  # [key_offset - GROUP_STATES] states of a new group
     cdef list _overflow_texts
-    cdef bint _has_values                   # some state has a variable size
+    cdef ValueScan* _scans                  # [_scan_count] one for each state of variable size
+    cdef int32_t _scan_count
     cdef bint _has_order                    # some state is FIRST or LAST
     cdef GroupStore* stores
     cdef readonly int32_t store_count       # 1, or partition_count
@@ -93,8 +95,6 @@ cdef class GroupTable:
     cdef uint8_t* _new_group(self, uint64_t hash, int64_t key_size, bint reserved) noexcept nogil
     cdef inline GroupStore* _store_of(self, uint64_t hash) noexcept nogil
     cdef int64_t _update_values(self, GroupInput opened, int64_t start, int64_t count, bint reserved) noexcept nogil
-    cdef bint _set_value(self, uint8_t* group, const StateField* field, const uint8_t* data, int64_t size,
-                         bint outside, bint reserved) noexcept nogil
     cdef int64_t _probe(self, int64_t start, int64_t count, int64_t pending_count, bint reserved,
                         int64_t* inserted_count, int64_t* candidate_count) noexcept nogil
     cdef int64_t _add_chunk(self, GroupInput opened, int64_t start, int64_t count, bint reserved,

@@ -41,15 +41,15 @@ from libc.string cimport memcpy, memset
 from engine.aggregate.group_directory cimport directory_fill, directory_give, directory_group, directory_grow
 from engine.aggregate.group_directory cimport directory_index, directory_limit, directory_shrink, directory_slot
 from engine.aggregate.group_directory cimport directory_take
-from engine.aggregate.group_store cimport GROUP_HASH, RECORD_GROUP, RECORD_VALUE, GroupStore, store_clear, store_destroy
-from engine.aggregate.group_store cimport store_drop_large, store_next_group, store_place
+from engine.aggregate.group_store cimport GROUP_HASH, RECORD_GROUP, GroupStore, store_clear, store_destroy
+from engine.aggregate.group_store cimport store_next_group, store_place
 from engine.aggregate.outside_states cimport move_values
 from engine.aggregate.text_key_cache cimport TextKeyCache
-from engine.aggregate.state_kernels cimport FLAG_NULL, FLAG_OUTSIDE, FLAG_VALUE, OP_COUNT_ROWS, OP_COUNT_VALID, OP_FIRST
-from engine.aggregate.state_kernels cimport OP_LAST, OP_MAX, StateField, ValueSlot, replaces_value, update_state
+from engine.aggregate.state_kernels cimport OP_COUNT_ROWS, OP_COUNT_VALID, OP_FIRST, OP_LAST, StateField, update_state
 from engine.aggregate.state_layout cimport place_states
 from engine.aggregate.integer_keys cimport WORD_KEY_SIZE, are_integer_keys, find_words, prefetch_words, read_words
 from engine.aggregate.integer_keys cimport write_word_key
+from engine.aggregate.value_states cimport ValueScan, begin_values, next_value, put_value
 from engine.memory.page_pool cimport PagePool
 from engine.records.arrow_batch cimport KIND_BYTES, ArrowBatch, ColumnView
 from engine.records.byte_kernels cimport prefetch
@@ -124,6 +124,7 @@ cdef class GroupTable:
         free(self.stores)
         free(self._key_columns)
         free(self.fields)
+        free(self._scans)
         free(self._initial)
         free(self._scratch)
 
@@ -135,8 +136,13 @@ cdef class GroupTable:
         if self.fields == NULL:
             raise MemoryError()
         self.key_offset = (place_states(self.fields, states, operations, GROUP_STATES) + 7) & ~7
+        self._scans = <ValueScan*> calloc(self.field_count + 1, sizeof(ValueScan))
+        if self._scans == NULL:
+            raise MemoryError()
         for index in range(self.field_count):
-            self._has_values |= self.fields[index].is_variable
+            if self.fields[index].is_variable:
+                self._scans[self._scan_count].state = index
+                self._scan_count += 1
             self._has_order |= self.fields[index].operation in (OP_FIRST, OP_LAST)
         self._initial = <uint8_t*> calloc(self.key_offset, 1)
         if self._initial == NULL:
@@ -228,7 +234,7 @@ cdef class GroupTable:
     cdef int64_t _chunk_rows(self) noexcept nogil:
         """Rows to locate together: few when little memory is left for their values (groups are made before them)."""
         cdef int64_t rows = self._pool.pages_free() * self._pool.page_size // VALUE_BYTES
-        if not self._has_values:
+        if self._scan_count == 0:
             return CHUNK_ROWS
         return min(max(rows, <int64_t> CHUNK_ROWS_MIN), <int64_t> CHUNK_ROWS)
 
@@ -239,7 +245,7 @@ cdef class GroupTable:
         cdef int32_t index
         count = (self._locate(opened.keys, start, count, reserved) if self._key_count > 0
                  else self._locate_global(count, reserved))
-        if self._has_values and count > 0:
+        if self._scan_count > 0 and count > 0:
             updated = self._update_values(opened, start, count, reserved or self.frozen)
             if self.frozen and updated < count:
                 failed[0] = NO_VALUE_ROOM
@@ -402,52 +408,25 @@ cdef class GroupTable:
     # ------------------------------------------------------------------------------------------------------ values
 
     cdef int64_t _update_values(self, GroupInput opened, int64_t start, int64_t count, bint reserved) noexcept nogil:
-        """Row by row, min, max, first and last of strings; returns how many rows found room."""
+        """In the order of rows, min, max, first and last of strings; returns how many rows found room."""
+        cdef GroupStore* store
         cdef int64_t row
         cdef int32_t index
-        cdef bint better
-        cdef const StateField* field
-        cdef const uint8_t* data = NULL
-        cdef uint8_t** flags = opened.arguments.outside
-        cdef bint outside = False
-        cdef int64_t size = 0
-        for row in range(count):
-            for index in range(self.field_count):
-                field = &opened.binding.fields[index]
-                if not field.is_variable:
-                    continue
-                if flags != NULL:
-                    outside = flags[field.column] != NULL and flags[field.column][start + row]
-                better = replaces_value(field, &opened.arguments.columns[field.column], start + row, outside,
-                                        self._groups[row], &data, &size)
-                if better and not self._set_value(self._groups[row], field, data, size, outside, reserved):
-                    return row
-        return count
-
-    cdef bint _set_value(self, uint8_t* group, const StateField* field, const uint8_t* data, int64_t size,
-                         bint outside, bint reserved) noexcept nogil:
-        cdef ValueSlot* slot = <ValueSlot*> (group + field.offset)
-        cdef GroupStore* store = self._store_of((<uint64_t*> (group + GROUP_HASH))[0])
-        cdef int64_t capacity
-        cdef uint8_t* record
-        if slot.data == NULL or size > slot.capacity:
-            if slot.data != NULL:
-                store_drop_large(store, self._pool, slot.data - 8)      # the value is beaten: nothing is lost
-                slot.data = NULL
-                slot.capacity = 0
-                group[field.flag] = FLAG_NULL if field.operation == OP_LAST else 0      # a last group has rows
-            capacity = (size + 7) & ~7
-            if capacity < self._pool.page_size // 8:
-                capacity += (capacity >> 2) & ~7
-            record = store_place(store, self._pool, capacity + 8, RECORD_VALUE, reserved)
-            if record == NULL:
-                return False
-            slot.data = record + 8
-            slot.capacity = <int32_t> capacity
-        memcpy(slot.data, data, <size_t> size)
-        slot.size = <int32_t> size
-        group[field.flag] = FLAG_VALUE | (FLAG_OUTSIDE if outside else 0)
-        return True
+        for index in range(self._scan_count):
+            begin_values(&self._scans[index], &opened.binding.fields[self._scans[index].state], opened.arguments, start,
+                         self._groups, count)
+        while True:
+            row = count
+            for index in range(self._scan_count):
+                row = min(row, self._scans[index].row)
+            if row == count:
+                return count
+            store = self._store_of((<uint64_t*> (self._groups[row] + GROUP_HASH))[0])
+            for index in range(self._scan_count):
+                if self._scans[index].row == row:
+                    if not put_value(&self._scans[index], store, self._pool, reserved):
+                        return row
+                    next_value(&self._scans[index])
 
     # ---------------------------------------------------------------------------------------------------- emptying
 

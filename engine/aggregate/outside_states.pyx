@@ -17,8 +17,8 @@ from engine.aggregate.state_kernels cimport (
     OP_COUNT_ROWS,
     OP_COUNT_VALID,
     StateField,
-    ValueSlot,
 )
+from engine.aggregate.value_states cimport ValueSlot, value_bytes
 from engine.records.arrow_batch cimport ArrowBatch
 from engine.records.outside_values cimport move_outside, read_outside, values_lie_outside
 
@@ -41,5 +41,5 @@ cdef int read_values(uint8_t** groups, int64_t count, const StateField* field, u
         if groups[index][field.flag] & FLAG_VALUE:
             if groups[index][field.flag] & FLAG_OUTSIDE:
                 read_outside((<const ValueSlot*> (groups[index] + field.offset)).data, values)
-            values += true_size(groups[index], field)
+            values += value_bytes(groups[index], field, True)
     return 0

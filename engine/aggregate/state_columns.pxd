@@ -25,6 +25,7 @@ cdef class GroupScan:
     cdef uint8_t** _keys
     cdef int64_t _capacity          # rows
     cdef int64_t _max_bytes
+    cdef bint _looks_outside        # some value may lie outside; asked for each batch
     cdef object _schema             # of the batches: keys, then states or results
     cdef list _columns              # per column behind the keys: (state, count state or a code of RESULT_*)
     cdef readonly int64_t group_count   # groups given so far

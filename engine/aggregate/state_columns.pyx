@@ -26,9 +26,11 @@ from libc.string cimport memcpy, memset
 from engine.aggregate.exact_mean cimport exact_mean
 from engine.aggregate.group_store cimport GROUP_HASH, RecordHeader, store_next_group
 from engine.aggregate.group_table cimport GroupTable
-from engine.aggregate.outside_states cimport read_values, true_size
-from engine.aggregate.state_kernels cimport FLAG_OUTSIDE, FLAG_VALUE, Moments, StateField, ValueSlot
+from engine.aggregate.outside_states cimport read_values
+from engine.aggregate.state_kernels cimport FLAG_OUTSIDE, FLAG_VALUE, Moments, StateField
+from engine.aggregate.value_states cimport ValueSlot, value_bytes
 from engine.records.arrow_batch cimport KIND_BOOL, KIND_DECIMAL256, KIND_FLOAT64, KIND_LARGE_BYTES
+from engine.records.outside_values cimport values_lie_outside
 
 import pyarrow as pa
 
@@ -38,6 +40,11 @@ from engine.records.arrow_functions import pc
 cdef enum:
     RESULT_VARIANCE = -2        # as in aggregate_layout.py
     RESULT_STDDEV = -3
+
+ctypedef fused Offset:
+    int32_t
+    int64_t
+
 
 cdef uint8_t* buffer_address(object buffer) except? NULL:
     """Where an Arrow buffer made by pa.allocate_buffer lies."""
@@ -72,30 +79,38 @@ cdef void gather_fixed(uint8_t** groups, int64_t count, const StateField* field,
 
 
 cdef int64_t sum_of_sizes(uint8_t** groups, int64_t count, const StateField* field) noexcept nogil:
+    cdef bint looks_outside = values_lie_outside()
     cdef int64_t index
     cdef int64_t total = 0
     for index in range(count):
         if groups[index][field.flag] & FLAG_VALUE:
-            total += true_size(groups[index], field)
+            total += value_bytes(groups[index], field, looks_outside)
     return total
+
+
+cdef inline void copy_values(uint8_t** groups, int64_t count, const StateField* field, Offset* offsets, uint8_t* values,
+                             bint looks_outside) noexcept nogil:
+    """Write offsets and values, with room for those that lie outside."""
+    cdef int64_t index
+    cdef int64_t position = 0
+    cdef const ValueSlot* slot
+    for index in range(count):
+        offsets[index] = <Offset> position
+        if groups[index][field.flag] & FLAG_VALUE:
+            slot = <const ValueSlot*> (groups[index] + field.offset)
+            if not (looks_outside and groups[index][field.flag] & FLAG_OUTSIDE):
+                memcpy(values + position, slot.data, <size_t> slot.size)
+            position += value_bytes(groups[index], field, looks_outside)
+    offsets[count] = <Offset> position
 
 
 cdef void gather_values(uint8_t** groups, int64_t count, const StateField* field, uint8_t* offsets,
                         uint8_t* values) noexcept nogil:
-    cdef bint wide = field.kind == KIND_LARGE_BYTES
-    cdef int64_t index
-    cdef int64_t position = 0
-    cdef const ValueSlot* slot
-    for index in range(count + 1):
-        if wide:
-            (<int64_t*> offsets)[index] = position
-        else:
-            (<int32_t*> offsets)[index] = <int32_t> position
-        if index < count and groups[index][field.flag] & FLAG_VALUE:
-            slot = <const ValueSlot*> (groups[index] + field.offset)
-            if not groups[index][field.flag] & FLAG_OUTSIDE:
-                memcpy(values + position, slot.data, <size_t> slot.size)
-            position += true_size(groups[index], field)
+    cdef bint looks_outside = values_lie_outside()
+    if field.kind == KIND_LARGE_BYTES:
+        copy_values(groups, count, field, <int64_t*> offsets, values, looks_outside)
+    else:
+        copy_values(groups, count, field, <int32_t*> offsets, values, looks_outside)
 
 
 cdef void gather_means(uint8_t** groups, int64_t count, const StateField* total, const StateField* counted,
@@ -199,6 +214,7 @@ cdef class GroupScan:
         cdef int64_t used = 0
         cdef int64_t size, page_index, offset
         cdef uint8_t* group
+        self._looks_outside = values_lie_outside()
         while count < self._capacity:
             page_index = self._page_index
             offset = self._offset
@@ -229,7 +245,7 @@ cdef class GroupScan:
         cdef int32_t index
         for index in range(self._table.field_count):
             if self._table.fields[index].is_variable and group[self._table.fields[index].flag] & FLAG_VALUE:
-                size += true_size(group, &self._table.fields[index])
+                size += value_bytes(group, &self._table.fields[index], self._looks_outside)
         if self._table._key_count > 0:
             size += self._table._codec.bytes_outside(group + self._table.key_offset)
         return size

@@ -2,7 +2,7 @@
 #
 #     group   | record header 8 | hash 8 | value 0 | value 1 | ... | flags: 1 byte a state, padded to 8 | key row |
 #
-# A flag says whether its state has a value. A variable-size value is a ValueSlot.
+# A flag says whether its state has a value. A variable-size value is a ValueSlot (value_states.pxd).
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
@@ -44,16 +44,6 @@ cdef struct Moments:
     double mean
     double deviations
 
-cdef struct ValueSlot:
-    uint8_t* data           # bytes of the value, in a value record
-    int32_t size            # bytes
-    int32_t capacity        # bytes that fit at data
-
 # groups[i] is the group of row start + i. Returns 0, or 1 when a sum overflows. Not for variable-size states.
 cdef int update_state(const StateField* field, const ColumnView* column, int64_t start, uint8_t** groups,
                       int64_t count) noexcept nogil
-# Whether the variable-size value of a row is to replace the group's; data and size are then the value. A null that is
-# a FIRST or LAST is marked in the group's flag at once.
-# outside: the row's value is a reference; what cannot be read is raised by outside_keys.
-cdef bint replaces_value(const StateField* field, const ColumnView* column, int64_t row, bint outside, uint8_t* group,
-                        const uint8_t** data, int64_t* size) noexcept nogil

@@ -1,11 +1,11 @@
-"""Kernels of aggregate states: one state of many groups from one Arrow column, column by column.
+"""Kernels of aggregate states of a fixed width: one state of many groups from one Arrow column, column by column.
 
-    update_state(field, column, start, groups, count)      fixed-width states
-    replaces_value(field, column, row, group, ...)         min and max of strings and binaries, one row
+    update_state(field, column, start, groups, count)
+
+States of variable size are those of ``value_states``.
 
 The same kernels merge: a state column is an argument like any other (sums add, counts add as integers, extremes
-compare; moments are another operation). Numbers compare with NaN as the largest, bytes compare as memcmp does, a
-shorter prefix first.
+compare; moments are another operation). Numbers compare with NaN as the largest.
 
 Moments follow Welford for values and Chan, Golub and LeVeque for states: differences from a running mean, so that
 a large mean does not eat the deviations, as it does in a sum of squares.
@@ -30,7 +30,6 @@ from engine.records.arrow_batch cimport (
     KIND_INT16,
     KIND_INT32,
     KIND_INT64,
-    KIND_LARGE_BYTES,
     KIND_UINT8,
     KIND_UINT16,
     KIND_UINT32,
@@ -38,8 +37,6 @@ from engine.records.arrow_batch cimport (
     ColumnView,
     column_is_null,
 )
-
-from engine.records.outside_keys cimport LENGTH_OUTSIDE, compare_outside
 
 cdef extern from *:
     """
@@ -457,42 +454,3 @@ cdef int update_state(const StateField* field, const ColumnView* column, int64_t
         return keep_in_order(field, column, start, groups, count)
     update_extremes(field, column, start, groups, count)
     return 0
-
-
-cdef bint replaces_value(const StateField* field, const ColumnView* column, int64_t row, bint outside, uint8_t* group,
-                        const uint8_t** data, int64_t* size) noexcept nogil:
-    cdef const ValueSlot* slot = <const ValueSlot*> (group + field.offset)
-    cdef int64_t position = column.offset + row
-    cdef int64_t begin, end
-    cdef uint64_t old_length, length
-    cdef int order
-    cdef bint in_order = field.operation == OP_FIRST or field.operation == OP_LAST
-    if field.operation == OP_FIRST and group[field.flag] != 0:
-        return False
-    if skips(column, row):
-        if in_order:
-            group[field.flag] = FLAG_NULL
-        return False
-    if column.kind == KIND_LARGE_BYTES:
-        begin = (<const int64_t*> column.offsets)[position]
-        end = (<const int64_t*> column.offsets)[position + 1]
-    else:
-        begin = (<const int32_t*> column.offsets)[position]
-        end = (<const int32_t*> column.offsets)[position + 1]
-    data[0] = column.values + begin
-    size[0] = end - begin
-    if in_order or not group[field.flag]:
-        return True
-    if outside or group[field.flag] & FLAG_OUTSIDE:
-        old_length = <uint64_t> slot.size
-        length = <uint64_t> size[0]
-        if group[field.flag] & FLAG_OUTSIDE:
-            old_length |= LENGTH_OUTSIDE
-        if outside:
-            length |= LENGTH_OUTSIDE
-        order = compare_outside(slot.data, old_length, data[0], length)
-        return order != 0 and (order < 0) == (field.operation == OP_MAX)
-    order = memcmp(slot.data, data[0], <size_t> min(<int64_t> slot.size, size[0]))
-    if order == 0:
-        order = (slot.size > size[0]) - (slot.size < size[0])
-    return order != 0 and (order < 0) == (field.operation == OP_MAX)

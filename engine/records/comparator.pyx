@@ -7,7 +7,8 @@
 Equality is that of keys (-0.0 equals 0.0, NaN equals NaN, null equals null), order that of ``SortKey``: NaN above all
 numbers, bytes compared unsigned, nulls first or last whatever the direction. Only key columns are read.
 
-batch_equals_rows clears flags column by column; a loop's type is chosen once per column. Null slots of rows are zero,
+batch_equals_rows clears flags column by column; a loop's type is chosen once per column, and whether it asks for values
+outside of their rows (``outside_values``). Null slots of rows are zero,
 so a fixed value needs no branch: both null bits alike, and the words alike after a null is taken as zero.
 
 Out-of-line values are compared as ``outside_keys`` does; the caller of a comparison then asks whether it failed.
@@ -37,6 +38,7 @@ from engine.records.ordered_number cimport (
     ordered_word,
 )
 from engine.records.outside_keys cimport LENGTH_OUTSIDE, compare_outside, equal_outside
+from engine.records.outside_values cimport values_lie_outside
 from engine.records.row_codec cimport RowCodec, row_is_null
 
 ctypedef fused Word:
@@ -128,12 +130,13 @@ cdef void _match_wide(const KeyColumn* key, const ColumnView* column, const int6
             flags[index] = <uint8_t>equal_bytes(left, right_rows[index] + key.right_slot, <uint64_t>key.width)
 
 
-cdef void _match_bytes(const KeyColumn* key, const ColumnView* column, const uint8_t* outside,
-                       const int64_t* batch_rows, uint8_t** right_rows, int64_t count, uint8_t* flags) noexcept nogil:
-    """Clear the flag of each candidate whose variable value differs."""
+cdef inline void _match_values(const KeyColumn* key, const ColumnView* column, const uint8_t* outside,
+                               bint looks_outside, const int64_t* batch_rows, uint8_t** right_rows, int64_t count,
+                               uint8_t* flags) noexcept nogil:
+    """Compare; a row's value that lies outside has another size than any value of the batch when nobody looks."""
     cdef bint large = column.kind == KIND_LARGE_BYTES
     cdef int64_t begin, end, index, position
-    cdef uint64_t length
+    cdef uint64_t length, right
     cdef bint null
     for index in range(count):
         if flags[index] == 0:
@@ -150,9 +153,23 @@ cdef void _match_bytes(const KeyColumn* key, const ColumnView* column, const uin
                 begin = (<const int32_t*>column.offsets)[position]
                 end = (<const int32_t*>column.offsets)[position + 1]
             length = <uint64_t>(end - begin)
-            if outside != NULL and outside[batch_rows[index]]:
-                length |= LENGTH_OUTSIDE
-            flags[index] = <uint8_t>_bytes_equal(column.values + begin, length, right_rows[index], key.right_slot)
+            if looks_outside:
+                if outside != NULL and outside[batch_rows[index]]:
+                    length |= LENGTH_OUTSIDE
+                flags[index] = <uint8_t>_bytes_equal(column.values + begin, length, right_rows[index], key.right_slot)
+            else:
+                right = load64(right_rows[index] + key.right_slot)
+                flags[index] = <uint8_t>(length == right >> 32 and equal_bytes(
+                    column.values + begin, right_rows[index] + (right & 0xFFFFFFFFU), length))
+
+
+cdef void _match_bytes(const KeyColumn* key, const ColumnView* column, const uint8_t* outside,
+                       const int64_t* batch_rows, uint8_t** right_rows, int64_t count, uint8_t* flags) noexcept nogil:
+    """Clear the flag of each candidate whose variable value differs."""
+    if outside != NULL or values_lie_outside():
+        _match_values(key, column, outside, True, batch_rows, right_rows, count, flags)
+    else:
+        _match_values(key, column, NULL, False, batch_rows, right_rows, count, flags)
 
 
 cdef void _match_nulls(const KeyColumn* key, uint8_t** right_rows, int64_t count, uint8_t* flags) noexcept nogil:

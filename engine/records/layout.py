@@ -30,8 +30,7 @@
   and the value of a row is the body of one (n = 1): its own null is the row's null bit.
 
 * A wide value may lie *outside* of the row: the top bit of its slot is set, and the variable part holds a reference of
-  96 bytes in its place (``outside_values.pyx`` draws it). So the length of a value in a row is below 2 GiB. Keys are
-  never outside of the rows in which they are compared or hashed.
+  112 bytes in its place (``outside_values.pyx`` draws it). So the length of a value in a row is below 2 GiB.
 
 The version is not in the row: ``ROW_FORMAT_VERSION`` is carried once in the identity of each block and page of rows.
 Any change of this page is a new version. Golden vectors (``tests/records/test_layout.py`` holds them):

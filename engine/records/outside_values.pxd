@@ -16,7 +16,7 @@ cdef inline bint is_outside(uint64_t word) noexcept nogil:
 
 # From how many bytes on values lie outside, where the owner of the rows allows it.
 cdef int64_t outside_from() noexcept nogil
-# Whether any value of this process lies outside: rows need not be looked at when none does.
+# Whether any value of this process lies outside: asked once a batch; single values need not be when none does.
 cdef bint values_lie_outside() noexcept nogil
 # Forget the values of stores that have been closed: when all are, none lies outside.
 cdef int forget_closed_stores() except -1

@@ -14,6 +14,16 @@ A column with wide values is replaced in the opened batch by a view whose values
 the value itself where not; nested values are replaced by their bodies. So measuring and encoding know nothing of it,
 except for one bit that is set in the slots afterwards (``ArrowBatch.outside``).
 
+Whether single values are asked where they lie is decided once a batch, by whoever loops over it:
+
+    columns of a batch      one that has references has a flag for each row (``ArrowBatch.outside``), others have none
+    rows and groups         values_lie_outside(): write_outside notes that there is such a value in the process, and the
+                            note goes when no store is open any more
+
+Loops over columns and groups have two forms. Where no value lies outside, sizes and bytes are taken as they are. Loops
+that follow the offsets of rows, such as a comparison of two rows, look at the bit of each value whatever is noted: rows
+of another process say of themselves what they like.
+
 Invariants: a value is written once, whatever rows have it, from Arrow's buffer, and read into Arrow's buffer; the
 checksum of a reference is proved before it is followed. Keys lie outside too (``outside_keys``): hash and first bytes
 are here for them.

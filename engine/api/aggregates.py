@@ -75,21 +75,21 @@ def max_(argument: Expr | str) -> Aggregate:
 
 
 def avg(argument: Expr | str) -> Aggregate:
-    """Return the mean as float64, of decimals too: the nearest one to the exact mean, which no digit is lost before."""
+    """Return the mean as float64, also for decimals: the one nearest to the exact mean, rounded once."""
     return _aggregate("avg", argument)
 
 
 def first(argument: Expr | str) -> Aggregate:
-    """Return the value of the first row, null if that is null: in the order of the rows after a sort, else of any.
+    """Return the value of the first row, null if that is null: after a sort in its order, else of any row.
 
-    One subtask takes its rows as they come, so equal inputs give equal results; of several subtasks over rows without
-    an order it is the first row of whichever arrives first.
+    One subtask takes its rows as they come, so equal inputs give equal results. With several subtasks and rows without
+    an order, it is the first row of the subtask whose rows arrive first.
     """
     return _aggregate("first", argument)
 
 
 def last(argument: Expr | str) -> Aggregate:
-    """Return the value of the last row, null if that is null; of which order, see ``first``."""
+    """Return the value of the last row, null if that is null; for the order, see ``first``."""
     return _aggregate("last", argument)
 
 

@@ -1,7 +1,7 @@
-"""Malformed rows that a job leaves out: kept where a source says so, and told where nobody sees the job's result.
+"""Malformed rows that a job leaves out: kept where a source says so, warned of where no job's result says it.
 
 bad_row_sinks(sinks, written)     a sink for each source with ``bad_rows_path``: its malformed records as CSV
-warn_of_bad_rows(result)          of collect, count and the like, whose JobResult nobody is given
+warn_of_bad_rows(result)          of collect, count and the like, whose JobResult the script does not get
 
 Held by: tests/integration/test_bad_rows.py
 """

@@ -131,14 +131,14 @@ class DataSet(FunctionalCalls["DataSet"], PartitioningCalls["DataSet"], RowsLate
         return self._with(project_node(self._node, [to_named(value) for value in flattened(columns)], "select"))
 
     def with_columns(self, *columns: Expr, **named: Any) -> DataSet:
-        """Return all columns and these: one that has the name of a column replaces it in its place.
+        """Return all columns and these; a new one replaces the column of the same name, in its place.
 
         Expressions see the columns as they were before.
         """
         return self._with(project_node(self._node, with_columns(self.schema, columns, named), "with_columns"))
 
     def drop(self, *columns: Any) -> DataSet:
-        """Return all columns but these."""
+        """Return all columns except these."""
         dropped = column_names(list(columns), "drop")
         check_columns(dropped, self.schema)
         kept = [NamedExpression(name, ColumnRef(name)) for name in self.schema.names if name not in dropped]
@@ -151,7 +151,7 @@ class DataSet(FunctionalCalls["DataSet"], PartitioningCalls["DataSet"], RowsLate
     def filter(self, condition: Any) -> DataSet:
         """Return the rows for which a condition is true: an expression of bools, or a Python function of the row.
 
-        ``col("a") is None`` is a plain False, decided by Python: ``col("a").is_null()`` is the expression.
+        ``col("a") is None`` is decided by Python and is always False; write ``col("a").is_null()``.
         """
         if isinstance(condition, Expr):
             check_predicate(condition.expression, self.schema)
@@ -170,7 +170,7 @@ class DataSet(FunctionalCalls["DataSet"], PartitioningCalls["DataSet"], RowsLate
         return self._with(aggregate_node(self._node, tuple(self.schema.names), ()))
 
     def union(self, *others: DataSet) -> DataSet:
-        """Return the rows of all, repeated ones too (UNION ALL). Columns are matched by name and widened."""
+        """Return the rows of all, duplicates too (UNION ALL). Columns are matched by name and widened."""
         nodes = [self._partner(other, "union") for other in flattened(others)]
         return self._with(union_node([self._node, *nodes])) if nodes else self
 
@@ -181,7 +181,8 @@ class DataSet(FunctionalCalls["DataSet"], PartitioningCalls["DataSet"], RowsLate
     def sort(self, by: Any, descending: bool | list[bool] = False, nulls_last: bool | list[bool] = False) -> DataSet:
         """Return the rows in total order of one or several columns.
 
-        ``descending`` is for all keys or one for each; ``nulls_last`` does not turn with it. NaN is the largest number.
+        ``descending`` is one value for all keys or one for each; ``nulls_last`` does not depend on it. NaN is the
+        largest number.
         """
         return self._same_rows(Sort(self._sort_keys(by, descending, nulls_last, "sort")))
 
@@ -222,8 +223,8 @@ class DataSet(FunctionalCalls["DataSet"], PartitioningCalls["DataSet"], RowsLate
         """Return the pairs of rows with equal keys; nulls match nothing.
 
         ``on`` (names on both sides) gives one key column, ``left_on`` and ``right_on`` keep both. ``how`` in inner left
-        right full semi anti cross; semi and anti return the left columns, cross has no keys. A pair must meet
-        ``condition`` (over the columns of both sides) as well. ``null_aware`` makes ``how="anti"`` SQL's NOT IN.
+        right full semi anti cross; semi and anti return the left columns, cross has no keys. A pair must also meet
+        ``condition``, an expression over the columns of both sides. ``null_aware`` makes ``how="anti"`` SQL's NOT IN.
         """
         right = self._partner(other, "join")
         keys = JoinKeys(on, left_on, right_on)
@@ -236,11 +237,11 @@ class DataSet(FunctionalCalls["DataSet"], PartitioningCalls["DataSet"], RowsLate
     # placement -------------------------------------------------------------------------------------------------
 
     def name(self, name: str) -> DataSet:
-        """Return the same rows, their operator shown under this name."""
+        """Return the same rows; their operator is shown under this name."""
         return self._with(replace(self._node, name=str(name)))
 
     def set_parallelism(self, parallelism: int) -> DataSet:
-        """Return the same rows, made by so many subtasks."""
+        """Return the same rows, made by this many subtasks."""
         if isinstance(parallelism, bool) or not isinstance(parallelism, int) or parallelism < 1:
             raise PlanError(f"set_parallelism({parallelism!r}): a number of subtasks, 1 or more")
         return self._with(replace(self._node, parallelism=parallelism))
@@ -250,7 +251,7 @@ class DataSet(FunctionalCalls["DataSet"], PartitioningCalls["DataSet"], RowsLate
     def write_csv(self, path: PathLike, header: bool = False, delimiter: str = ",", overwrite: bool = False) -> None:
         """Let the next ``env.execute()`` write a folder of ``part-00000.csv`` and so on.
 
-        A null is nothing, an empty string is ``""``. A path that exists is an error unless ``overwrite``.
+        A null is written as nothing, an empty string as ``""``. A path that exists is an error unless ``overwrite``.
         """
         from engine.csv.writer import check_csv_sink  # noqa: PLC0415 - start-up time
 
@@ -269,8 +270,8 @@ class DataSet(FunctionalCalls["DataSet"], PartitioningCalls["DataSet"], RowsLate
     def write_records(self, path: PathLike, overwrite: bool = False) -> None:
         """Let the next ``env.execute()`` write a record data set: ``part-00000.parquet`` and so on, and a manifest.
 
-        The manifest (``_manifest.json``) has the schema, rows, bytes and checksums of the parts, and of each column
-        bounds, nulls, about how many different values and the heavy ones; ``read_records`` plans with it, and Spark
+        The manifest (``_manifest.json``) has the schema, rows, bytes and checksums of the parts, and for each column
+        its bounds, nulls, heavy values and an estimate of distinct values; ``read_records`` plans with it, and Spark
         reads the same folder. ``read_records`` gives the same types back; one that Parquet does not have is a
         SchemaError. A path that exists is an error unless ``overwrite``, which replaces it at once.
         """
@@ -320,7 +321,7 @@ class DataSet(FunctionalCalls["DataSet"], PartitioningCalls["DataSet"], RowsLate
     def explain(self, analyze: bool = False, format: str = "text") -> str:  # noqa: A002
         """Return how the data set would be computed: strategies, sizes and their origin, costs, what lost and why.
 
-        analyze: compute it, keep nothing of it, and return for each operator what was expected beside what was: rows,
+        analyze: compute it, keep no rows, and return for each operator what was expected beside what happened: rows,
         bytes, its own time, managed memory, what it spilled, processor time of its function.
         format: "text", or "json" with analyze.
         """

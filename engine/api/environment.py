@@ -52,7 +52,7 @@ Paths = PathLike | Iterable[PathLike]
 
 
 class Environment:
-    """Sources, waiting sinks and settings of a script. Not for several threads at once."""
+    """Sources, settings and declared outputs of a script. Not for several threads at once."""
 
     def __init__(self, config: Mapping[str, object] | None = None, target: str | None = None) -> None:
         """Take settings by key and the target: local (default), cluster or spark."""
@@ -78,7 +78,7 @@ class Environment:
         return _Elsewhere, ()
 
     def close(self) -> None:
-        """Remove temporary data and end what ran its jobs; its data sets cannot run any more. Idempotent."""
+        """Remove temporary data and end what ran its jobs; its data sets can no longer run. Idempotent."""
         with uninterrupted():
             self._is_closed = True
             self._sinks.clear()
@@ -122,13 +122,13 @@ class Environment:
     ) -> DataSet:
         """Read delimited text: a file, a folder, a glob, or a list of those.
 
-        Without ``schema`` types come from a sample (``explain`` shows it), digits that a number would lose (007, ids
-        beyond int64) stay text, and, without ``header``, columns are called column_0, column_1 and so on. An unquoted
-        empty field is null, a quoted one the empty string. ``on_bad_row``: "fail" with file, line and column, or "skip"
-        and count (``JobResult.bad_rows``); ``bad_rows_path`` then names a folder of CSV that each job which reads the
-        source writes: file, line, reason and text of what it left out. ``encoding``: UTF-8, or one by Python's name,
-        such as "cp1252". ``rate_limit``, on any source: at most so many rows a second of all subtasks together, given
-        out smoothly.
+        Without ``schema`` types come from a sample, which ``explain`` shows. A column whose digits would be lost in a
+        number (007, ids beyond int64) stays text. Without ``header`` columns are called column_0, column_1 and so on.
+        An unquoted empty field is null, a quoted one the empty string. ``on_bad_row``: "fail" with file, line and
+        column, or "skip" and count (``JobResult.bad_rows``). With "skip", each job that reads the source writes a
+        folder of CSV, ``bad_rows_path``: file, line, reason and text of each row that it left out. ``encoding``:
+        UTF-8, or another one by Python's name, such as "cp1252". ``rate_limit``, on any source: the most rows a second
+        of all subtasks together, spread evenly.
         """
         # Sources that a script does not read are not loaded.
         from engine.csv.options import CsvOptions  # noqa: PLC0415
@@ -310,7 +310,7 @@ def _remove(folder: ProcessFolder) -> None:
 
 
 class _Elsewhere:
-    """What an Environment is inside a Python function: nobody would run its jobs there."""
+    """What an Environment is inside a Python function, where its jobs could not run."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):

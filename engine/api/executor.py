@@ -3,7 +3,7 @@
     register_executor("local", factory)          engine.targets does this when it is imported
     executor_of("local") -> Executor             one a target and process, made at first use
 
-Known names are local, cluster and spark; those that nobody registered are not there yet.
+Known names are local, cluster and spark; those that are not registered do not exist yet.
 
 Held by: tests/api/test_environment.py
 """

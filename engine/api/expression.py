@@ -3,8 +3,8 @@
     (col("price") * (1 - col("discount"))).alias("net")      col("name").str.upper()      col("day").dt.year()
 
 An Expr is immutable. Comparisons give Exprs, so ``and``, ``or``, ``not`` and chained comparisons cannot work on them:
-``&``, ``|``, ``~`` and ``between`` do (``python_habits`` has the errors). ``col("a") is None`` is a plain False, which
-nobody can change: ``is_null()`` is the expression.
+``&``, ``|``, ``~`` and ``between`` do (``python_habits`` has the errors). ``col("a") is None`` is decided by Python
+and is always False: write ``is_null()``.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _PYTHON_TYPES: dict[Any, pa.DataType] = {int: pa.int64(), float: pa.float64(), s
 
 
 class Expr(RowValue):
-    """A value computed for each row. ``name`` is what the column is called, "" when nobody said."""
+    """A value computed for each row. ``name`` is what the column is called, "" when it was not given."""
 
     __slots__ = ("_name", "expression")
 
@@ -156,7 +156,7 @@ class Expr(RowValue):
         return self.call("is_not_null")
 
     def is_in(self, *values: Any) -> Expr:
-        """Whether the value is one of some constants: ``is_in([1, 2])`` or ``is_in(1, 2)``; null where SQL's IN is."""
+        """Whether the value is one of some constants: ``is_in([1, 2])`` or ``is_in(1, 2)``; null as in SQL."""
         if len(values) == 1 and isinstance(values[0], Iterable) and not isinstance(values[0], str | bytes | Expr):
             values = tuple(values[0])
         return self.call("is_in", *values)

@@ -79,7 +79,7 @@ class When:
 
 
 class Then(Expr):
-    """when/then so far: null where no condition is true, unless ``otherwise`` follows."""
+    """``when`` and ``then`` so far: null where no condition is true, unless ``otherwise`` follows."""
 
     __slots__ = ("_branches",)
 

@@ -1,4 +1,4 @@
-"""GroupedDataSet: what ``group_by`` gives, waiting for aggregates or a function.
+"""GroupedDataSet: what ``group_by`` returns, to which aggregates or a function are applied.
 
     orders.group_by("customer", col("day").dt.year().alias("year")).agg(total=sum_("price"), orders=count())
 
@@ -59,7 +59,7 @@ class GroupedDataSet(Generic[D]):
         """Return one row for each group: its keys, then the aggregates by their names.
 
         ``agg(total=sum_(col("x")))`` or ``agg(sum_(col("x")).alias("total"))``. Raises: SchemaError,
-        NotYetSupportedError for an aggregate that is not built.
+        NotYetSupportedError for an aggregate that does not exist yet.
         """
         calls = []
         for value in flattened(aggregates):
@@ -79,7 +79,7 @@ class GroupedDataSet(Generic[D]):
         return self._make(distinct_counts_node(self._source, self._keys, tuple(calls)))
 
     def reduce(self, fn: Any, schema: pa.Schema | None = None) -> D:
-        """Return the rows of the iterable that a Python function gives for an iterator over the rows of each group.
+        """Return the rows that a Python function returns (an iterable) for an iterator over the rows of each group.
 
         The rows have all columns and come on demand: a group may be larger than memory. The function need not read
         them all. Without keys it is called once, with all rows, also when there are none. After a sort, rows of a

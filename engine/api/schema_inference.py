@@ -1,4 +1,4 @@
-"""Schemas that nobody wrote: of Python rows, and of what a function returns.
+"""Schemas that the script does not give: of Python rows, and of what a function returns.
 
     schema_of_rows(rows, what)                  names and types of rows that are there
     function_schema(kind, fn, schema, first_rows)

@@ -44,7 +44,7 @@ class StringExpressions(Generic[ExprT]):
         return self._value.call("str_strip", characters=characters)
 
     def lstrip(self, characters: str | None = None) -> ExprT:
-        """Return it without white space, or those characters, at the begin."""
+        """Return it without white space, or those characters, at the beginning."""
         return self._value.call("str_lstrip", characters=characters)
 
     def rstrip(self, characters: str | None = None) -> ExprT:

@@ -67,7 +67,7 @@ class TimeExpressions(Generic[ExprT]):
         return self._value.call("dt_microsecond")
 
     def truncate(self, unit: str) -> ExprT:
-        """Return the begin of the year, quarter, month, week (Monday), day, hour, minute or second it lies in."""
+        """Return the start of its year, quarter, month, week (Monday), day, hour, minute or second."""
         if unit not in TRUNCATE_UNITS:
             raise SchemaError(f"dt.truncate({unit!r}): choose one of {', '.join(TRUNCATE_UNITS)}")
         return self._value.call("dt_truncate", unit=unit)

@@ -16,6 +16,10 @@ float_comparison   floats of two columns, NaN equal to itself and the greatest
 functions.py       the table of them
 conditional.py     when/then/otherwise
 compile.py         expression + schema -> operand
+vector_program     expressions as native steps over blocks in the cache
+block_vectors      values of a column in the cache, and back
+program_builder.py which steps an expression is made of
+program_numbers.py program_logic.py   the steps of arithmetic, casts and dates; of conditions and choices
 evaluate.py        compiled expressions, predicates, projections over batches
 infer.py           types and schemas of expressions
 """

@@ -1,6 +1,7 @@
 """What the functions of expressions are made of: bound operands, and how a function binds to their types.
 
     Operand(type, evaluate, constant)    an expression compiled over a schema: evaluate(batch) -> Array or Scalar
+    Form(function, operands, options)    what an operand was made of, for who evaluates it by other means
     FunctionEntry(name, arity, bind)     one row of the table in functions.py
     bind(operands, options) -> Binding(kernel, argument_types, can_raise)
 
@@ -24,12 +25,26 @@ from engine.records.plain_scalars import scalar_of
 
 #: a pa.Array as long as the batch, or a pa.Scalar that stands for one (pyarrow has no types that mypy knows)
 Datum: TypeAlias = Any
+#: what a kernel raises for a value; Arrow's text of one that is not UTF-8 cannot be decoded
+UNFIT = (pa.ArrowInvalid, UnicodeDecodeError)
 _FALSE = scalar_of(False)
 Options = Mapping[str, bool | int | float | str | None]
 
 
 class NoMatchError(Exception):
     """A function has no meaning for these types; the text says what would help."""
+
+
+class Form(msgspec.Struct, frozen=True):
+    """What an operand was made of: a function over operands that have the types it was bound to.
+
+    ``column`` has its position in ``options``; ``widen`` and ``cast`` have one operand; ``case`` has condition and
+    value of each branch, then the value of all others.
+    """
+
+    function: str
+    operands: tuple[Operand, ...] = ()
+    options: Options = {}
 
 
 class Operand(msgspec.Struct, frozen=True):
@@ -40,6 +55,8 @@ class Operand(msgspec.Struct, frozen=True):
     #: whether a value (not a type) may make it fail
     can_raise: bool = False
     constant: pa.Scalar | None = None
+    #: None: a constant, or what ``evaluate`` alone knows
+    form: Form | None = None
 
 
 class Binding(msgspec.Struct, frozen=True):
@@ -88,7 +105,7 @@ def cast_operand(operand: Operand, target: pa.DataType | None) -> Operand:
         return Operand(target, lambda _batch: scalar, constant=scalar)
     evaluate = operand.evaluate
     can_raise = operand.can_raise or (pa.types.is_uint64(operand.type) and pa.types.is_int64(target))
-    return Operand(target, lambda batch: _widened(evaluate(batch), target), can_raise)
+    return Operand(target, lambda batch: _widened(evaluate(batch), target), can_raise, form=Form("widen", (operand,)))
 
 
 def fill_false(condition: Datum) -> Datum:

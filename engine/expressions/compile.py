@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 import pyarrow as pa
 
 from engine.errors import SchemaError
-from engine.expressions.binding import Binding, NoMatchError, Operand, cast_operand
+from engine.expressions.binding import Binding, Form, NoMatchError, Operand, cast_operand
 from engine.expressions.casting import cast_kernel
 from engine.expressions.common_type import common_type_of
 from engine.expressions.conditional import bind_case
@@ -60,7 +60,9 @@ def _compile_column(name: str, schema: pa.Schema) -> Operand:
         index = -1
     if index < 0:
         raise unknown_column(name, schema.names)
-    return Operand(schema.field(index).type, lambda batch: batch.column(index))
+    return Operand(
+        schema.field(index).type, lambda batch: batch.column(index), form=Form("column", (), {"index": index})
+    )
 
 
 def _described(expressions: Sequence[Expression], operands: Sequence[Operand]) -> str:
@@ -84,7 +86,8 @@ def _compile_call(call: Call, schema: pa.Schema) -> Operand:
         ) from None
     kernel, evaluators = binding.kernel, [operand.evaluate for operand in bound]
     can_raise = binding.can_raise or any(operand.can_raise for operand in bound)
-    return Operand(result_type, lambda batch: kernel(*[part(batch) for part in evaluators]), can_raise)
+    form = Form(call.function, tuple(bound), call.options)
+    return Operand(result_type, lambda batch: kernel(*[part(batch) for part in evaluators]), can_raise, form=form)
 
 
 def _result_type(binding: Binding, operands: Sequence[Operand]) -> pa.DataType:
@@ -111,7 +114,8 @@ def _compile_cast(expression: Cast, schema: pa.Schema) -> Operand:
     except UnknownZoneError as error:
         raise SchemaError(f"{expression_text(expression)}: {error}") from None
     evaluate = operand.evaluate
-    return Operand(target, lambda batch: kernel(evaluate(batch)), can_raise=True)
+    form = Form("cast", (operand,))
+    return Operand(target, lambda batch: kernel(evaluate(batch)), can_raise=True, form=form)
 
 
 def _compile_case(expression: Case, schema: pa.Schema) -> Operand:

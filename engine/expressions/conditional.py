@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 
 import pyarrow as pa
 
-from engine.expressions.binding import Datum, Operand, as_array, fill_false
+from engine.expressions.binding import Datum, Form, Operand, as_array, fill_false
 from engine.records.arrow_functions import pc
 
 Branches = Sequence[tuple[Operand, Operand]]
@@ -27,7 +27,7 @@ def bind_case(branches: Branches, otherwise: Operand, columns: Sequence[int]) ->
     parts = [operand for branch in branches for operand in branch] + [otherwise]
     can_raise = any(operand.can_raise for operand in parts)
     evaluate = _lazily(branches, otherwise) if can_raise and columns else _eagerly(branches, otherwise)
-    return Operand(otherwise.type, evaluate, can_raise)
+    return Operand(otherwise.type, evaluate, can_raise, form=Form("case", tuple(parts)))
 
 
 def _eagerly(branches: Branches, otherwise: Operand) -> Callable[[pa.RecordBatch], Datum]:

@@ -5,6 +5,9 @@
     compile_projection(named, input, output) -> (batch) -> RecordBatch
     evaluate(expression, batch), project(named, batch, schema)        compile and call at once
 
+What has native steps is computed by one program for all expressions of a projection (``vector_program``); what has
+none, and batches for which the program has no result, by Arrow's functions.
+
 A value that makes an expression fail (an overflow, a division by zero, a cast) raises DataError: it names the
 expression and shows the first row that fails, found by halving the batch.
 """
@@ -16,24 +19,27 @@ from collections.abc import Callable, Iterable, Sequence
 import pyarrow as pa
 
 from engine.errors import DataError, SchemaError
-from engine.expressions.binding import Operand, as_array, cast_operand
+from engine.expressions.binding import UNFIT, Operand, as_array, cast_operand
 from engine.expressions.compile import compile_operand
+from engine.expressions.program_builder import BatchProgram, build_program
+from engine.expressions.program_logic import LOGIC_LOWERINGS
+from engine.expressions.program_numbers import NUMBER_LOWERINGS
 from engine.expressions.text import expression_text
 from engine.graph.expression import Expression, NamedExpression, columns_of
 from engine.records.python_values import shown_value
 
 _VALUE_TEXT_MAX = 80
 _NEWLINE = "\n"
-#: what a kernel raises for a value; Arrow's text of one that is not UTF-8 cannot be decoded
-_UNFIT = (pa.ArrowInvalid, UnicodeDecodeError)
+LOWERINGS = {**NUMBER_LOWERINGS, **LOGIC_LOWERINGS}
 
 
 class CompiledExpression:
     """An expression bound to a schema; immutable, usable from any thread."""
 
-    def __init__(self, expression: Expression, operand: Operand) -> None:
+    def __init__(self, expression: Expression, operand: Operand, program: BatchProgram | None = None) -> None:
         self.expression = expression
         self._operand = operand
+        self._program = program
 
     @property
     def type(self) -> pa.DataType:
@@ -47,9 +53,20 @@ class CompiledExpression:
 
     def __call__(self, batch: pa.RecordBatch) -> pa.Array:
         """Return the values for a batch of the schema; DataError when one cannot be computed."""
+        if self._program is None:
+            return self.by_arrow(batch)
+        found = self._program(batch)
+        if found is not None:
+            return found[0]
+        values = self.by_arrow(batch)
+        self._program.give_up()
+        return values
+
+    def by_arrow(self, batch: pa.RecordBatch) -> pa.Array:
+        """Return the values as Arrow's functions compute them; DataError when one cannot be computed."""
         try:
             return as_array(self._operand.evaluate(batch), batch.num_rows)
-        except _UNFIT as error:
+        except UNFIT as error:
             raise self._data_error(batch, _reason(error)) from error
 
     def _data_error(self, batch: pa.RecordBatch, reason: str) -> DataError:
@@ -72,7 +89,7 @@ class CompiledExpression:
     def _failure(self, batch: pa.RecordBatch) -> str | None:
         try:
             self._operand.evaluate(batch)
-        except _UNFIT as error:
+        except UNFIT as error:
             return _reason(error)
         return None
 
@@ -97,7 +114,12 @@ def describe_values(row: pa.RecordBatch, names: Iterable[str]) -> str:
 
 def compile_expression(expression: Expression, schema: pa.Schema) -> CompiledExpression:
     """Return an expression ready for batches of a schema; SchemaError when it has no meaning there."""
-    return CompiledExpression(expression, compile_operand(expression, schema))
+    return _with_program(expression, compile_operand(expression, schema))
+
+
+def _with_program(expression: Expression, operand: Operand) -> CompiledExpression:
+    program, _ = build_program([operand], LOWERINGS)
+    return CompiledExpression(expression, operand, program)
 
 
 def compile_predicate(expression: Expression, schema: pa.Schema) -> CompiledExpression:
@@ -107,20 +129,31 @@ def compile_predicate(expression: Expression, schema: pa.Schema) -> CompiledExpr
         operand = cast_operand(operand, pa.bool_())
     if not pa.types.is_boolean(operand.type):
         raise SchemaError(f"{expression_text(expression)} is {operand.type}; a condition must be a bool")
-    return CompiledExpression(expression, operand)
+    return _with_program(expression, operand)
 
 
 def compile_projection(
     named: Sequence[NamedExpression], input_schema: pa.Schema, output_schema: pa.Schema
 ) -> Callable[[pa.RecordBatch], pa.RecordBatch]:
     """Return what makes batches of the output schema, column by column, from those of the input schema."""
-    compiled = [compile_expression(one.expression, input_schema) for one in named]
+    operands = [compile_operand(one.expression, input_schema) for one in named]
+    compiled = [CompiledExpression(one.expression, operand) for one, operand in zip(named, operands, strict=True)]
     for one, expression, field in zip(named, compiled, output_schema, strict=True):
         if expression.type != field.type:
             raise SchemaError(f"column {one.name!r} is {expression.type}, the output schema says {field.type}")
 
+    program, positions = build_program(operands, LOWERINGS)
+
     def project_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
-        return pa.RecordBatch.from_arrays([one(batch) for one in compiled], schema=output_schema)
+        found = None if program is None else program(batch)
+        computed = {} if found is None else dict(zip(positions, found, strict=True))
+        columns = [computed.get(index) for index in range(len(compiled))]
+        for index, expression in enumerate(compiled):
+            if columns[index] is None:
+                columns[index] = expression.by_arrow(batch)
+        if program is not None and found is None:
+            program.give_up()
+        return pa.RecordBatch.from_arrays(columns, schema=output_schema)
 
     return project_batch
 

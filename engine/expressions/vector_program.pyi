@@ -1,0 +1,15 @@
+from collections.abc import Sequence
+from typing import Any
+
+CONSTANT_ROWS: int
+
+class VectorProgram:
+    def __init__(
+        self,
+        kinds: list[str],
+        inputs: list[int],
+        constants: list[tuple[int, Any]],
+        steps: Sequence[tuple[str, int, int, int, int, int]],
+        outputs: list[tuple[int, Any]],
+    ) -> None: ...
+    def run(self, batch: Any) -> list[Any] | None: ...

@@ -1,11 +1,11 @@
-"""The processes of a cluster, and the commands that start and stop them. Nobody imports this room.
+"""The processes of a cluster, and the commands that start and stop them. No other room imports this one.
 
 jobmanager.py          python -m engine.entrypoint.jobmanager: a JobManager's process
 leading_stores.py      settings and stores of what it runs while it leads
-leader_endpoint.py     who leads: answered by JobManagers, asked by TaskManagers
-supervisor.py          python -m engine.entrypoint.supervisor: starts a JobManager that died again, hands over at once
+leader_endpoint.py     which JobManager leads: answered by JobManagers, asked by TaskManagers
+supervisor.py          python -m engine.entrypoint.supervisor: restarts a JobManager that died, hands over at once
 storage_places.py      where a JobManager keeps what outlives a leader
-stored_garbage.py      what is stored for nobody, for commands
+stored_garbage.py      what is stored and no job needs, for commands
 standalone_epoch.py    the epoch of a JobManager without a quorum
 taskmanager.py         python -m engine.entrypoint.taskmanager: a TaskManager's process
 standalone_job.py      python -m engine.entrypoint.standalone_job: one job on a JobManager of its own

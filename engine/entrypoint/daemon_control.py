@@ -245,7 +245,7 @@ def _end_processes(processes: Sequence[DaemonProcess]) -> None:
         _signal(process, signal.SIGTERM)
     left = _wait_for_end(processes, STOP_TIMEOUT_S)
     for process in left:
-        say(f"Daemon (pid: {process.pid}) did not end within {STOP_TIMEOUT_S:g} s and is killed.")
+        say(f"Daemon (pid: {process.pid}) did not end within {STOP_TIMEOUT_S:g} s; it is killed.")
         _signal(process, signal.SIGKILL)
     _wait_for_end(left, STOP_TIMEOUT_S)
 

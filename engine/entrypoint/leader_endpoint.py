@@ -91,5 +91,5 @@ class ElectedLeaderFinder:
     async def find(self) -> Leader:
         """Return the leader; ResourceError when none is known."""
         if self._leader is None:
-            raise ResourceError("ZooKeeper knows no JobManager that leads")
+            raise ResourceError("ZooKeeper knows no leading JobManager")
         return Leader(f"{self._leader.address}/{RESOURCE_MANAGER_ADDRESS}", self._leader.epoch)

@@ -253,7 +253,7 @@ def start_quorum(places: Places) -> int:
     for number in quorum.servers:
         host = quorum.host(number)
         if host in _LOCAL_NAMES and _runs(places, str(quorum.folder(number))):
-            say(f"ZooKeeper server {number} runs already on {places.host}.")
+            say(f"ZooKeeper server {number} is already running on {places.host}.")
         elif host in _LOCAL_NAMES:
             launches.append(begin_start(places, "zookeeper", [str(number), "--with-quorum"]))
         else:

@@ -59,7 +59,7 @@ def load_readers(configuration: Configuration, bind_host: str) -> ReadAccess | N
     if is_loopback(bind_host) or path is None:
         return None
     readers = ReadAccess.load_or_create(path)
-    _log.info("who has the token in %s may read what this process is asked by GET", path)
+    _log.info("people who have the token in %s may read whatever this process answers to GET", path)
     return readers
 
 

@@ -72,7 +72,7 @@ class Quorum:
         )
         option = f"high-availability.zookeeper.client.session-timeout ({session_timeout_ms} ms)"
         if not least <= session_timeout_ms <= most:
-            raise ConfigurationError(f"{self.path}: sessions last from {least} to {most} ms, which {option} is not in")
+            raise ConfigurationError(f"{self.path}: sessions last from {least} to {most} ms, but not {option}")
         sync_ms = tick_ms * self._number("syncLimit")
         if sync_ms > _SYNC_SHARE_MAX * session_timeout_ms:
             raise ConfigurationError(

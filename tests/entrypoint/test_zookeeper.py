@@ -30,7 +30,7 @@ def test_three_servers_are_a_quorum_when_the_script_returns_and_gone_when_it_sto
     assert len(quorum.pids()) == 3
     quorum.kill(2)
     said = quorum.start()
-    assert (said.count("runs already on"), said.count("Started zookeeper ")) == (2, 1)
+    assert (said.count("is already running on"), said.count("Started zookeeper ")) == (2, 1)
     assert sorted(quorum.mode(number) for number in quorum.servers) == ["follower", "follower", "leader"]
     assert quorum.stop().count("Stopping zookeeper daemon") == 3
     assert quorum.pids() == []

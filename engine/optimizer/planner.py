@@ -1,7 +1,7 @@
 """The planner's first half: rewrite rules over the logical plan, in a fixed order, until nothing changes.
 
-    Plan ─► settle_partitions ─► [combine_filters, filter_pushdown, limit_pushdown, sort_elimination,
-            combine_projects]* ─► projection_pruning ─► combine_projects ─► Plan
+    Plan ─► settle_partitions ─► [join_conditions, combine_filters, filter_pushdown, limit_pushdown, sort_elimination,
+            combine_projects, shared_scans]* ─► projection_pruning ─► combine_projects ─► Plan
 
 The list is the order. Each round moves filters and limits by one node, so rounds are bounded by the depth of the
 plan; ROUNDS_MAX only guards against two rules that undo each other. Pruning runs once, at the end, when every filter
@@ -24,6 +24,7 @@ from engine.optimizer.rules import (
     join_conditions,
     limit_pushdown,
     projection_pruning,
+    shared_scans,
     sort_elimination,
 )
 
@@ -37,6 +38,7 @@ REPEATED_RULES: tuple[Rule, ...] = (
     limit_pushdown.apply,
     sort_elimination.apply,
     combine_projects.apply,
+    shared_scans.apply,
 )
 
 #: applied once afterwards

@@ -28,6 +28,8 @@ from engine.graph.source_spec import ColumnStatistics
 
 DEFAULT_EQUAL = 0.1
 DEFAULT_RANGE = 1 / 3
+#: of two columns either may be the smaller one
+DEFAULT_COLUMNS = 0.5
 DEFAULT_BETWEEN = 0.25
 DEFAULT_NULL = 0.05
 DEFAULT_CONTAINS = 0.25
@@ -131,6 +133,8 @@ def _fraction_below(known: ColumnStatistics, bound: Expression) -> float | None:
 
 
 def _range_share(function: str, known: ColumnStatistics, arguments: tuple[Expression, ...]) -> tuple[float, str]:
+    if all(isinstance(argument, ColumnRef) for argument in arguments):
+        return DEFAULT_COLUMNS, f"default for {function} of columns"
     if isinstance(arguments[0], Literal):
         arguments = arguments[::-1]
         function = _SWAPPED[function]

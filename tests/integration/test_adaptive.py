@@ -323,7 +323,9 @@ def test_a_join_of_a_table_with_itself_ends_where_its_subtasks_become_fewer(tmp_
     table = pa.table({"a": ["x" * 40000] * 20, "b": ["y"] * 20})
     pq.write_table(table, tmp_path / "table.parquet")
     with Environment(config={"parallelism.default": parallelism}) as env:
-        data = env.read_parquet(tmp_path / "table.parquet") if is_parquet else env.from_arrow(table)
+        # with a rate a source is read once, and what it gives is stored
+        path = tmp_path / "table.parquet"
+        data = env.read_parquet(path, rate_limit=1e9) if is_parquet else env.from_arrow(table, rate_limit=1e9)
         if how == "cross":
             joined = data.join(data.rename(a="a2", b="b2"), how="cross")
         else:
@@ -337,6 +339,7 @@ def test_a_decision_after_which_somebody_would_wait_for_ever_ends_the_job(monkey
 
     monkeypatch.setattr(run_time_planner, "check_readers", found)
     with Environment(config={"parallelism.default": 2}) as env:
-        data = env.from_arrow(pa.table({"a": ["x" * 40000] * 20, "b": ["y"] * 20}))
+        # with a rate a source is read once, and what it gives is stored
+        data = env.from_arrow(pa.table({"a": ["x" * 40000] * 20, "b": ["y"] * 20}), rate_limit=1e9)
         with pytest.raises(PlanError, match="nobody reads number 4"):
             data.join(data.rename(a="a2", b="b2"), how="cross").count()

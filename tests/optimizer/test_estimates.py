@@ -231,7 +231,7 @@ COLUMNS = {
         (call("less", "low", lit(5)), 1 / 3, "default for less"),
         (call("less", "high", lit(5)), 1 / 3, "default for less"),
         (call("less", "same", lit(5)), 1 / 3, "default for less"),
-        (call("less", "n", "x"), 1 / 3, "default for less"),
+        (call("less", "n", "x"), 0.5, "default for less of columns"),
         (call("less", "n", lit("text")), 1 / 3, "default for less"),
         (call("less", call("add", "n", lit(1)), lit(5)), 1 / 3, "default for less"),
         (call("between", "n", lit(10), "x"), 0.25, "default for between"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from engine.errors import ConfigurationError, PlanError
@@ -93,8 +94,11 @@ def test_pipelined_mode_blocks_nothing_without_branches():
 
 
 def diamond() -> Plan:
+    """A source that is read once, since it has a rate, and whose branches meet."""
     builder = Builder()
     source = builder.source(PAIR, rows=1e6)
+    limited = msgspec.structs.replace(builder.nodes[source].operator, rate_limit=1e9)
+    builder.nodes[source] = msgspec.structs.replace(builder.nodes[source], operator=limited)
     left = builder.python(source, name="left")
     right = builder.project(builder.python(source, name="right"), "k")
     builder.sink(builder.join(left, right, on="k", name="join"))

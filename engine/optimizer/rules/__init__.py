@@ -10,5 +10,6 @@ their order.
     join_conditions.py      equalities in a cross join's condition become keys, parts over one side filters of it
     limit_pushdown.py       limits move below projections and into sorts, which become top-n
     projection_pruning.py   nothing is read or carried that nobody uses
+    shared_scans.py         scans are read by each of their uses where that costs less than storing their rows
     sort_elimination.py     sorts whose order nobody sees go
 """

@@ -11,6 +11,7 @@ import pytest
 
 from engine.graph.exchange_mode import ExecutionMode
 from engine.graph.plan import JoinHint, JoinType, Plan
+from engine.graph.source_spec import ColumnStatistics
 from engine.optimizer.explain import explain, summary
 from engine.optimizer.optimizer import optimize
 from engine.optimizer.settings import OptimizerSettings
@@ -48,10 +49,11 @@ def joins_plan() -> Plan:
 
 def groups_plan() -> Plan:
     builder = Builder()
-    orders = builder.source(schema(customer="int64", day="int64", total="double"), rows=3e8)
+    known = {"customer": ColumnStatistics(distinct_count=1.5e8)}
+    orders = builder.source(schema(customer="int64", day="int64", total="double"), rows=3e8, columns=known)
     sums = builder.aggregate(orders, ("customer",), ("sum", "total"))
     builder.sink(builder.sort(sums, "customer"))
-    days = builder.aggregate(orders, ("customer", "day"), ("count_all", None))
+    days = builder.aggregate(orders, ("day",), ("count_all", None))
     builder.sink(builder.sort(days, "day"))
     return builder.plan()
 

@@ -14,9 +14,9 @@ from tests.optimizer.plan_building import Builder, call, column, lit, schema
 ROWS = 100_000_000
 
 
-def planned(build, rows=ROWS, distinct=None, **settings):
+def planned(build, rows=ROWS, distinct=ROWS, **settings):
     builder = Builder()
-    columns = {} if distinct is None else {"a": ColumnStatistics(distinct_count=distinct)}
+    columns = {name: ColumnStatistics(distinct_count=distinct) for name in "acds"}
     names = schema(a="int64", b="int64", c="int32", d="int32", s="string")
     source = builder.source(names, rows, 40.0 * rows, columns=columns)
     builder.sink(build(builder, source))
@@ -83,8 +83,7 @@ def test_a_sort_by_what_a_projection_computes_stays_apart():
     ("build", "reason"),
     [
         (lambda b, s: b.sort(b.aggregate(s, ("a",), ("first", "b")), "a"), "first depends on the order of rows"),
-        (lambda b, s: b.sort(b.aggregate(s, ("a", "b"), ("sum", "c")), "a"), "keys are longer than 8 bytes"),
-        (lambda b, s: b.sort(b.aggregate(s, ("s",), ("sum", "c")), "s"), "keys are longer than 8 bytes"),
+        (lambda b, s: b.sort(b.aggregate(s, ("a",), ("sum", "c")), "a"), "1.6 GB of groups fit in memory"),
         (
             lambda b, s: b.sort(b.aggregate(s, ("a",), ("sum", "c"), parallelism=2), "a"),
             "groups are wanted in 2 subtasks, the sort in 4",
@@ -100,7 +99,7 @@ def test_groups_that_stay_apart_say_why(build, reason):
 def test_the_least_and_largest_strings_are_combined_unless_they_are_wide():
     def phases_for(width):
         builder = Builder()
-        columns = {"s": ColumnStatistics(average_width_bytes=width)}
+        columns = {"a": ColumnStatistics(distinct_count=ROWS), "s": ColumnStatistics(average_width_bytes=width)}
         source = builder.source(schema(a="int64", s="string"), ROWS, ROWS * (8.0 + width), columns=columns)
         builder.sink(builder.sort(builder.aggregate(source, ("a",), ("max", "s")), "a"))
         optimized = optimize(builder.plan(), OptimizerSettings(parallelism=4))
@@ -122,23 +121,18 @@ def test_groups_that_others_read_stay_apart():
     assert "not SORTED_AGGREGATE: others read the groups too" in text
 
 
-def test_long_keys_are_combined_where_the_groups_are_larger_than_the_memory():
+@pytest.mark.parametrize("key", ["a", "s"])
+def test_groups_are_combined_where_they_are_many_and_larger_than_the_memory(key):
     def build(builder, source):
-        return builder.sort(builder.aggregate(source, ("s",), ("sum", "c")), "s")
+        return builder.sort(builder.aggregate(source, (key,), ("sum", "b")), key)
 
-    assert phases(planned(build, managed_bytes_per_slot=4 << 20)) == COMBINED
-    assert phases(planned(build, managed_bytes_per_slot=4 << 30)) == APART
-
-
-def test_groups_that_fit_in_memory_are_combined_where_they_are_few():
-    def build(builder, source):
-        return builder.sort(builder.aggregate(source, ("a",), ("sum", "b")), "a")
-
-    assert phases(planned(build, distinct=ROWS // 10, managed_bytes_per_slot=4 << 30)) == COMBINED
-    many = planned(build, distinct=ROWS // 4, managed_bytes_per_slot=4 << 30)
-    assert phases(many) == APART
-    assert "not SORTED_AGGREGATE: groups are 25% of the rows, and their 400 MB fit in memory" in explain(many)
-    assert phases(planned(build, distinct=ROWS // 4, managed_bytes_per_slot=40 << 20)) == COMBINED
+    assert phases(planned(build, distinct=ROWS // 2, managed_bytes_per_slot=40 << 20)) == COMBINED
+    fitting = planned(build, distinct=ROWS // 2, managed_bytes_per_slot=4 << 30)
+    assert phases(fitting) == APART
+    assert "B of groups fit in memory" in explain(fitting)
+    few = planned(build, distinct=ROWS // 5, managed_bytes_per_slot=4 << 20)
+    assert phases(few) == APART
+    assert "not SORTED_AGGREGATE: groups are only 20% of the rows" in explain(few)
 
 
 def test_other_sorts_are_as_they_were():

@@ -280,5 +280,5 @@ def test_so_many_files_may_stand_still(disk: DiskReaders) -> None:
 
 def test_nothing_is_read_after_the_end(disk: DiskReaders) -> None:
     disk.close()
-    with pytest.raises(PartitionReleasedError, match="closes"):
+    with pytest.raises(PartitionReleasedError, match="is closing"):
         disk.run(lambda: None)

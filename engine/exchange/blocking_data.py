@@ -31,6 +31,7 @@ from collections.abc import Callable
 from enum import Enum, auto
 from typing import Final
 
+from engine.closing import close_all
 from engine.errors import IllegalTransitionError, PartitionReleasedError, ProducerFailedError
 from engine.exchange.buffer_pool import Buffer, BufferKind
 from engine.exchange.elements import END_OF_PARTITION, EndOfPartitionEvent
@@ -115,10 +116,7 @@ class BlockingData:
         with self._changed:
             self._wait_while_spilling()
             self.error = error
-            self._drop_buffers()
-            if self._file is not None:
-                self._file.delete()
-            self._notify_views()
+            close_all([self._drop_buffers, self._delete_file, self._notify_views])
 
     def spill(self) -> int:
         """Write everything held to the file and give the buffers back; returns how many. Thread: any."""
@@ -148,11 +146,7 @@ class BlockingData:
             if self.state is DataState.RELEASED:
                 return
             self.state = DataState.RELEASED
-            self._drop_buffers()
-            if self._file is not None:
-                self._file.delete()
-            self._changed.notify_all()
-            self._notify_views()
+            close_all([self._drop_buffers, self._delete_file, self._changed.notify_all, self._notify_views])
 
     @property
     def held_count(self) -> int:
@@ -262,6 +256,10 @@ class BlockingData:
                 buffer.recycle()
             buffers.clear()
         return count
+
+    def _delete_file(self) -> None:
+        if self._file is not None:
+            self._file.delete()
 
     def _notify_views(self) -> None:
         for view in self._views:

@@ -29,12 +29,14 @@ GIL. ``request`` waits without the GIL. ``close`` wakes waiters with TaskCancell
 Source: Flink's NetworkBufferPool and LocalBufferPool (redistributeBuffers); here without a second free list per pool.
 """
 
+import functools
 import logging
 from enum import IntEnum
 
 cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
+from engine.closing import close_all
 from engine.errors import ConfigurationError, IllegalTransitionError, TaskCancelledError
 from engine.exchange.monitor cimport (
     deadline_ns, monitor_destroy, monitor_init, monitor_lock, monitor_notify, monitor_unlock, monitor_wait,
@@ -257,7 +259,11 @@ cdef class NetworkBufferPool:
         pool._network = self
         self._pools.append(pool)
         self.redistribute()
-        self.release_overdue()
+        try:
+            self.release_overdue()
+        except BaseException:       # nobody has the pool yet who could close it
+            pool.close()
+            raise
         return pool
 
     cdef bint redistribute(self) except -1:
@@ -285,9 +291,11 @@ cdef class NetworkBufferPool:
     cdef int release_overdue(self) except -1:
         """Tell owners of pools that hold more than their size. Called without locks: owners may write to disk."""
         cdef LocalBufferPool pool
+        overdue = []
         for pool in list(self._pools):
             if pool.in_use > pool.size and pool._release_memory is not None:
-                pool._release_memory(pool.in_use - pool.size)
+                overdue.append(functools.partial(pool._release_memory, pool.in_use - pool.size))
+        close_all(overdue)
         return 0
 
     cdef MemorySegment next_segment(self):

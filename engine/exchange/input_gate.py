@@ -23,6 +23,7 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from engine.clock import Clock, SystemClock
+from engine.closing import close_all
 from engine.errors import NotYetSupportedError, PartitionReleasedError, ResourceError, TaskCancelledError
 from engine.exchange.buffer_pool import Buffer
 from engine.exchange.elements import LARGE_BYTES, OversizedRow
@@ -172,11 +173,9 @@ class InputGate:
     def close(self) -> None:
         """Cancel, and let go of all views: what was not read is dropped. Idempotent. Thread: any."""
         self.cancel()
-        for channel in self._channels:
-            channel.release()
         self._given = None
-        if self._reads is not None:
-            self._reads.close()
+        reads = [] if self._reads is None else [self._reads.close]
+        close_all([*(channel.release for channel in self._channels), *reads])
 
     def _new_channel(self, index: int, descriptor: InputChannelDescriptor) -> InputChannel:
         if descriptor.location is not PartitionLocation.REMOTE:

@@ -19,6 +19,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
+from engine.closing import close_all
 from engine.config.loader import Configuration
 from engine.config.options import FUNCTIONS_TIMEOUT
 from engine.functions.worker_user import is_inline, refuse_inline
@@ -74,19 +75,13 @@ class FunctionRunner:
         """End the idle workers of a job."""
         with self._lock:
             workers = self._idle.pop(job_id, deque())
-        for worker in workers:
-            worker.discard()
-        if self._watch is not None:
-            self._watch.settle()
+        settle = [] if self._watch is None else [self._watch.settle]
+        close_all([*(worker.discard for worker in workers), *settle])
 
     def close(self) -> None:
         """End all workers and the zygote; idempotent."""
-        for job_id in list(self._idle):
-            self.release_job(job_id)
-        if self._watch is not None:
-            self._watch.close()
-        if self._zygote is not None:
-            self._zygote.close()
+        jobs = [partial(self.release_job, job_id) for job_id in list(self._idle)]
+        close_all([*jobs, *(part.close for part in (self._watch, self._zygote) if part is not None)])
 
     def _worker_of(self, job_id: str) -> Worker:
         """Return an idle worker of the job, or a new one."""

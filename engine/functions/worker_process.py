@@ -26,9 +26,11 @@ import subprocess
 import threading
 from collections import deque
 from concurrent.futures import Future
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from engine.closing import close_all
 from engine.errors import ResourceError
 from engine.functions.shared_batches import SharedBatches
 from engine.functions.worker_protocol import (
@@ -150,19 +152,22 @@ class Worker:
 
     def discard(self) -> None:
         """End the process and close everything of it; nobody waits for its end."""
-        self.kill()
-        self.close()
-        self._zygote.end(self.number)
+        close_all([self.kill, self.close, partial(self._zygote.end, self.number)])
 
     def close(self) -> None:
         """Close everything of this side; idempotent."""
-        self.connection.close()
-        self._other_end.close()
-        for memory in (*self.inputs, self.result):
-            memory.close()
-        if self.trace >= 0:
-            os.close(self.trace)
-            self.trace = -1
+        trace, self.trace = self.trace, -1
+        memories = [memory.close for memory in (*self.inputs, self.result)]
+        traces = [partial(os.close, trace)] if trace >= 0 else []
+        close_all([self.connection.close, self._other_end.close, *memories, *traces])
+
+
+def _end_process(process: subprocess.Popen[bytes]) -> None:
+    try:
+        process.wait(_END_TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 class Zygote:
@@ -215,13 +220,7 @@ class Zygote:
         # Closing alone would leave the thread where it waits.
         with contextlib.suppress(OSError):
             connection.shutdown(socket.SHUT_RDWR)
-        reader.join()
-        connection.close()
-        try:
-            process.wait(_END_TIMEOUT_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        close_all([reader.join, connection.close, partial(_end_process, process)])
 
     def _ask(self, message: Message, descriptors: tuple[int, ...] = ()) -> Future[Message]:
         """Send a request; return what will be its answer. Caller holds the lock."""

@@ -29,6 +29,7 @@ import concurrent.futures
 import contextlib
 import logging
 import os
+import sys
 import threading
 import weakref
 from collections.abc import Callable, Coroutine, Mapping
@@ -79,6 +80,8 @@ R = TypeVar("R")
 _PROGRESS_INTERVAL_S = 0.2
 #: how long progress is waited for; the job's end is looked at again then
 _PROGRESS_WAIT_S = 10.0
+#: how long the loop may take for a call, and beyond the time that a cancelled task has to end for the end of everything
+_LOOP_WAIT_S = 120.0
 
 #: makes what tasks run with, for a TaskExecutor and its first number of slots
 ResourcesFactory = Callable[[ResourceId, int], ClusterResources]
@@ -180,12 +183,14 @@ class MiniCluster:
             loop, thread = self._loop, self._thread
         if loop is None or thread is None:
             return
+        wait_s = self._configuration.get(CANCELLATION_TIMEOUT) / 1000 + _LOOP_WAIT_S
+        ending = asyncio.run_coroutine_threadsafe(self._stop(), loop)
+        ending.add_done_callback(lambda _: loop.call_soon_threadsafe(loop.stop))  # also when nobody waits any more
         try:
-            asyncio.run_coroutine_threadsafe(self._stop(), loop).result()
+            self._wait_for(ending, wait_s, "end")
         finally:
-            loop.call_soon_threadsafe(loop.stop)
-            thread.join()
-            loop.close()
+            if ending.done():
+                thread.join()
 
     def _await_outcome(
         self,
@@ -203,7 +208,18 @@ class MiniCluster:
 
     def _call(self, coroutine: Coroutine[Any, Any, R]) -> R:
         assert self._loop is not None, "the cluster is not started"
-        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
+        return self._wait_for(asyncio.run_coroutine_threadsafe(coroutine, self._loop), _LOOP_WAIT_S, "answer")
+
+    def _wait_for(self, answer: concurrent.futures.Future[R], wait_s: float, what: str) -> R:
+        assert self._thread is not None, "the cluster is not started"
+        try:
+            return answer.result(wait_s)
+        except TimeoutError:
+            if answer.done():  # the coroutine's own
+                raise
+            raise EngineError(
+                f"the embedded cluster did not {what} within {wait_s:g} s; {_place_of(self._thread)}, see its log"
+            ) from None
 
     def _started_loop(self) -> asyncio.AbstractEventLoop:
         with self._lock:
@@ -420,9 +436,16 @@ class MiniCluster:
             await self._job_ended.wait_for(lambda: not self._demands)
 
 
+def _place_of(thread: threading.Thread) -> str:
+    frame = sys._current_frames().get(thread.ident or 0)
+    where = "" if frame is None else f" is at line {frame.f_lineno} of {frame.f_code.co_filename}"
+    return f"its thread{where or ' has ended'}"
+
+
 def _run_loop(loop: asyncio.AbstractEventLoop) -> None:
     asyncio.set_event_loop(loop)
     loop.run_forever()
+    loop.close()
 
 
 @dataclass

@@ -51,6 +51,7 @@ from engine.sort.sort_worker cimport SortWorker, sort_rows, spill_rows
 from engine.sort.sorted_run cimport run_in_memory
 from engine.sort.sorted_runs cimport SortedRuns
 
+from engine.closing import close_all
 from engine.errors import CorruptBlockError, MemoryBudgetError
 from engine.records.whole_rows import rows_outside
 from engine.sort.merge_plan import block_size_bytes
@@ -366,15 +367,14 @@ cdef class ExternalSorter:
         if self._state == STATE_CLOSED:
             return
         self._state = STATE_CLOSED
-        try:
-            if self._output is not None:
-                self._output.close()
-        finally:
-            self._end_worker()
-            self._sorter.clear()
-            if self._other is not None:
-                self._other.clear()
-            self._runs.release()
+        output = [] if self._output is None else [self._output.close]
+        close_all([*output, self._give_pages_back, self._runs.release])
+
+    def _give_pages_back(self):
+        self._end_worker()          # first: it works on them
+        self._sorter.clear()
+        if self._other is not None:
+            self._other.clear()
 
     cdef int _end_worker(self) except -1:
         """Join the worker's thread."""

@@ -32,6 +32,7 @@ from engine.sort.sorted_run cimport RunSlice, RunWriter, SortedRun, whole_run
 
 import threading
 
+from engine.closing import close_all
 from engine.errors import PartitionReleasedError, ResourceError
 from engine.sort.merge_plan import fan_in, merge_steps
 
@@ -279,21 +280,18 @@ cdef class SortedRuns:
         """Give pages back and delete files; idempotent. Waits for readers to end their batch. Thread: any."""
         if not self._enter_alone():
             return
-        try:
-            if self._file is not None:
-                self._file.discard()
-                self._file = None
-            for run in self.runs:
-                run.delete()
-            self._memory_is_free()
-        finally:
-            with self._changed:
-                self._is_released = True
-                self._is_spilling = False
-                self._changed.notify_all()
-            on_release, self._on_release = self._on_release, None
-            if on_release is not None:
-                on_release()
+        file, self._file = self._file, None
+        on_release, self._on_release = self._on_release, None
+        close_all([
+            *([] if file is None else [file.discard]), *(run.delete for run in self.runs), self._memory_is_free,
+            self._say_released, *([] if on_release is None else [on_release]),
+        ])
+
+    def _say_released(self):
+        with self._changed:
+            self._is_released = True
+            self._is_spilling = False
+            self._changed.notify_all()
 
     def _memory_is_free(self):
         on_memory_free, self._on_memory_free = self._on_memory_free, None

@@ -11,11 +11,13 @@ that a machine which does not answer costs them its time-out once; who is cancel
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import socket
 import threading
 from typing import TYPE_CHECKING, Final
 
+from engine.closing import close_all
 from engine.errors import PartitionConnectionError, TaskCancelledError
 from engine.transport.client_connection import ClientConnection
 from engine.transport.data_address import DataAddress
@@ -61,11 +63,9 @@ class Peer:
 
     def close(self, reason: str = "this side closed the connection") -> None:
         """End both threads and close the socket."""
-        self.connection.shut_down(reason)
-        for thread in self._threads:
-            thread.join()
-        self.connection.forget_descriptor()
-        self._socket.close()
+        joins = [thread.join for thread in self._threads]
+        end = functools.partial(self.connection.shut_down, reason)
+        close_all([end, *joins, self.connection.forget_descriptor, self._socket.close])
 
 
 class _Opening:
@@ -160,8 +160,7 @@ class ConnectionManager:
         with self._lock:
             self._is_closed = True
             peers = list(self._peers.values())
-        for peer in peers:
-            peer.connection.shut_down("this TaskManager closes")
+        close_all(functools.partial(peer.connection.shut_down, "this TaskManager closes") for peer in peers)
 
     def _usable(self, address: str) -> Peer | None:
         peer = self._peers.get(address)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from engine.closing import close_all
 from engine.transport.connection_manager import ConnectionManager
 from engine.transport.data_server import DataPlaneSettings, DataServer
 from engine.transport.remote_input_channel import RemoteReads
@@ -50,5 +51,4 @@ class DataPlane:
 
     def close(self) -> None:
         """End all connections. Idempotent."""
-        self.connections.close()
-        self.server.close()
+        close_all([self.connections.close, self.server.close])

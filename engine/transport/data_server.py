@@ -33,6 +33,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 import pyarrow as pa
 
+from engine.closing import close_all
 from engine.errors import ConfigurationError, EngineError, PartitionNotFoundError
 from engine.exchange.partition_file import partition_identity
 from engine.exchange.partition_manager import ResultPartitionManager
@@ -196,23 +197,18 @@ class DataServer:
         """End all connections and threads. Idempotent."""
         with self._lock:
             self._is_closed = True
-        if self._greeter is not None:
-            self._greeter.close()
-        self._refused.close()
-        for listener in self._listeners:
-            listener.close()
+        greeter = [] if self._greeter is None else [self._greeter.close]
+        listeners = [listener.close for listener in self._listeners]
+        disk = self._source.disk
+        close_all([*greeter, self._refused.close, *listeners, self._end_connections, disk.close, self._close_folder])
+
+    def _end_connections(self) -> None:
         with self._lock:
             servers = list(self._servers)
             connections = dict(self._connections)
-        for server in servers:
-            server.shut_down("this TaskManager closes")
-        for connection in connections.values():
-            with contextlib.suppress(OSError):
-                connection.shutdown(socket.SHUT_RDWR)
-        for thread in connections:
-            thread.join()
-        self._source.disk.close()
-        self._close_folder()
+        tells = [functools.partial(server.shut_down, "this TaskManager closes") for server in servers]
+        shuts = [functools.partial(_shut_down, connection) for connection in connections.values()]
+        close_all([*tells, *shuts, *(thread.join for thread in connections)])
 
     def _close_folder(self) -> None:
         if self._folder is not None:
@@ -308,6 +304,11 @@ def prepare_socket(connection: socket.socket) -> None:
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 5)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 4)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 30_000)
+
+
+def _shut_down(connection: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        connection.shutdown(socket.SHUT_RDWR)
 
 
 def _is_loopback(host: str) -> bool:

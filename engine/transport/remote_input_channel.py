@@ -192,12 +192,18 @@ class RemoteInputChannel:
 
     def release(self) -> None:
         """Stop reading and give buffers and connection back. Idempotent. Thread: any."""
+        close_all([self._release_channel, self._release_peer])
+
+    def _release_channel(self) -> None:
         with self._lock:
             self._is_released = True
             channel, self._channel = self._channel, None
-            peer, self._peer = self._peer, None
             if channel is not None:
                 channel.release()
+
+    def _release_peer(self) -> None:
+        with self._lock:
+            peer, self._peer = self._peer, None
         if peer is not None:
             self._reads.connections.release(peer)
 

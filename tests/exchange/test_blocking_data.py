@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -181,3 +182,23 @@ def test_memory_of_a_file_view_is_gone_after_release(tmp_path: Path) -> None:
     with pytest.raises(PartitionReleasedError):
         data.release()
         reader.poll()
+
+
+@pytest.mark.parametrize("end", [BlockingData.release, lambda data: data.fail(OSError("the producer's"))])
+def test_readers_hear_of_the_end_though_the_file_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: Any
+) -> None:
+    def refuse(_file: PartitionFile) -> None:
+        raise OSError("it cannot be removed")
+
+    data = make(tmp_path)
+    data.add(unpooled_buffer(b"row"), 0)
+    data.spill()
+    ready = ReadyQueue(1)
+    data.open_view(0, ready, 0)
+    while ready.pop_channel(0) == 0:
+        pass
+    monkeypatch.setattr(PartitionFile, "delete", refuse)
+    with pytest.raises(OSError, match="it cannot be removed"):
+        end(data)
+    assert ready.pop_channel(0) == 0

@@ -244,3 +244,23 @@ def test_a_pool_remembers_the_most_buffers_that_it_had_out(world: World) -> None
             assert buffer is not None
             buffer.recycle()
     assert (pool.in_use, pool.peak_count) == (0, 5)
+
+
+def test_every_owner_is_asked_for_buffers_and_an_error_of_one_keeps_no_allowance() -> None:
+    network = NetworkBufferPool(8, 4096)
+    asked: list[str] = []
+
+    def refuse(_count: int) -> None:
+        asked.append("first")
+        raise OSError("the disk is full")
+
+    first, second = network.local_pool(1, 4, "first"), network.local_pool(1, 4, "second")
+    buffers = take(first, 4) + take(second, 4)
+    first.set_owner(refuse)
+    second.set_owner(lambda _count: asked.append("second"))
+    with pytest.raises(OSError, match="the disk is full"):
+        network.local_pool(4, 4, "third")
+    assert asked == ["first", "second"] and network.pools == (first, second)
+    for buffer in buffers:
+        buffer.recycle()
+    network.close()

@@ -233,3 +233,23 @@ def test_oversized_rows_of_several_channels_are_kept_apart(world: World) -> None
     rest = [row["s"] for batch in gate_batches(gate, SCHEMA) for row in batch.to_pylist()]
     assert rest == texts[1:]
     gate.close()
+
+
+def test_a_gate_lets_go_of_all_channels_when_one_of_them_cannot(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    partitions = [forward(world, subtask) for subtask in range(2)]
+    for subtask, partition in enumerate(partitions):
+        writer = world.writer(partition, SCHEMA, timeout_ms=0)
+        writer.emit(batch_of(subtask))
+    gate = world.gate([partition.id for partition in partitions])
+    gate.next()
+    release, released = local_input_channel.LocalInputChannel.release, []
+
+    def refuse(channel: local_input_channel.LocalInputChannel) -> None:
+        release(channel)
+        released.append(channel.index)
+        raise OSError(f"channel {channel.index}")
+
+    monkeypatch.setattr(local_input_channel.LocalInputChannel, "release", refuse)
+    with pytest.raises(OSError, match="channel 0"):
+        gate.close()
+    assert released == [0, 1]

@@ -15,6 +15,7 @@ from engine.functions.function_error import UserFunctionError
 from engine.functions.function_runner import FunctionRunner
 from engine.functions.function_session import FunctionPlan
 from engine.functions.row import row_class
+from engine.functions.worker_process import Worker
 from engine.gateways.failure_info import failure_info
 from engine.graph.operator_descriptor import PythonOperator
 
@@ -284,3 +285,29 @@ def test_the_results_of_a_very_large_batch_come_before_the_next_one_is_sent(runn
     assert found == [{"k2": 0, "upper": "n"}, {"k2": 1, "upper": "x"}]
     assert list(session.finish()) == []
     session.close()
+
+
+def test_all_workers_end_when_one_of_them_cannot_be_ended_cleanly(monkeypatch):
+    before = len(psutil.Process().children(recursive=True))
+    runner = FunctionRunner()
+    sessions = [open_session(runner, lambda row: (row.k, row.name)) for _ in range(2)]
+    for session in sessions:
+        run(session, [batch_of(1)])
+    for session in sessions:
+        session.close()
+    close, ended = Worker.close, []
+
+    def refuse(worker):
+        close(worker)
+        ended.append(worker)
+        raise OSError(f"worker {len(ended)}")
+
+    monkeypatch.setattr(Worker, "close", refuse)
+    with pytest.raises(OSError, match="worker 1"):
+        runner.close()
+    assert len(ended) == 2
+    monkeypatch.undo()
+    deadline = time.monotonic() + 60
+    while len(psutil.Process().children(recursive=True)) > before:
+        assert time.monotonic() < deadline, "the zygote or a worker lives on"
+        time.sleep(0.01)

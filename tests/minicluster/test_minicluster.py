@@ -18,6 +18,8 @@ from engine.dispatcher.dispatcher import Dispatcher
 from engine.errors import EngineError, JobCancelledError, JobExecutionError, PlanError
 from engine.gateways.job_queue import WaitingJob, WaitingReason
 from engine.graph.source_spec import SinkSpec
+from engine.ids import JobId
+from engine.minicluster import mini_cluster as mini_cluster_module
 from engine.minicluster.cluster_components import ClusterComponents
 from engine.minicluster.mini_cluster import (
     MiniCluster,
@@ -660,3 +662,20 @@ def test_all_clusters_of_an_owner_are_closed_when_one_of_them_cannot_be(monkeypa
         release_mini_clusters(owner)
     assert set(closed) == clusters and len(closed) == 3
     assert len(raised.value.__notes__) == 2, "the others are told as well"
+
+
+@pytest.mark.parametrize("what", ["answer", "end"])
+def test_who_asks_a_cluster_that_stands_still_is_told_where_it_does(resources, monkeypatch, what):
+    monkeypatch.setattr(mini_cluster_module, "_LOOP_WAIT_S", 0.05)
+    cluster = MiniCluster({**SETTINGS, "task.cancellation.timeout": "1 ms"}, resources)
+    assert cluster.submit(job_graph([1])).state == "FINISHED"
+    goes_on = threading.Event()
+    cluster._loop.call_soon_threadsafe(goes_on.wait)
+    with pytest.raises(EngineError, match=rf"did not {what} within .* s; its thread is at line \d+ of .*threading"):
+        cluster.cancel(JobId.random()) if what == "answer" else cluster.close()
+    thread = cluster._thread
+    goes_on.set()
+    monkeypatch.undo()
+    cluster.close()
+    thread.join(60)
+    assert not thread.is_alive()

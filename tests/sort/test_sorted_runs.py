@@ -404,3 +404,21 @@ def test_fifty_rows_walk_every_spill_path(workshop):
             oracle(table, keys),
         )
         runs.release()
+
+
+def test_runs_whose_file_cannot_be_removed_are_released_all_the_same(workshop, monkeypatch):
+    def refuse(space, file):
+        remove(space, file)
+        raise OSError("it cannot be removed")
+
+    told = []
+    with workshop.operator(100) as (pool, space):
+        runs = take_runs(make_table("int64", 500), (SortKey("key"),), pool, space)
+        runs.spill()
+        runs.owned_by(lambda: told.append("memory is free"), lambda: told.append("released"))
+        remove = type(space).remove_file
+        monkeypatch.setattr(type(space), "remove_file", refuse)
+        with pytest.raises(OSError, match="it cannot be removed"):
+            runs.release()
+        monkeypatch.undo()
+        assert told == ["memory is free", "released"] and runs.is_released

@@ -9,6 +9,8 @@ import pytest
 from engine.errors import PartitionConnectionError, TaskCancelledError
 from engine.transport import connection_manager
 from engine.transport.connection_manager import ConnectionManager
+from engine.transport.data_plane import DataPlane, DataPlaneSettings
+from tests.exchange.world import World
 
 WAIT_S = 60.0
 
@@ -77,3 +79,37 @@ def test_a_machine_that_was_given_up_is_asked_again_by_the_next(manager, silent)
     for _ in range(2):
         with pytest.raises(PartitionConnectionError, match="no data connection"):
             manager.acquire(silent)
+
+
+def test_the_server_ends_too_when_the_connections_cannot(tmp_path, monkeypatch):
+    def refuse(_manager):
+        raise OSError("the connections do not end")
+
+    world = World(tmp_path)
+    plane = DataPlane(world.manager, DataPlaneSettings("test"))
+    plane.start()
+    monkeypatch.setattr(ConnectionManager, "close", refuse)
+    with pytest.raises(OSError, match="the connections do not end"):
+        plane.close()
+    monkeypatch.undo()
+    assert not any(thread.name.startswith("data-") for thread in threading.enumerate())
+    plane.close()
+    world.close()
+
+
+def test_a_server_closes_what_is_left_when_a_part_of_it_fails(tmp_path, monkeypatch):
+    def refuse():
+        raise OSError("no room for a log line")
+
+    world = World(tmp_path)
+    plane = DataPlane(world.manager, DataPlaneSettings("test", bind_host="127.0.0.1", with_unix=False))
+    plane.start()
+    port = int(plane.address.rpartition(":")[2])
+    monkeypatch.setattr(plane.server._refused, "close", refuse)
+    with pytest.raises(OSError, match="no room for a log line"):
+        plane.close()
+    monkeypatch.undo()
+    with pytest.raises(OSError, match="refused"):
+        socket.create_connection(("127.0.0.1", port), WAIT_S)
+    plane.close()
+    world.close()

@@ -4,7 +4,7 @@
     RemoteInputChannel    in another one: the room ``transport``, which is above this one; a gate is given
                           ``RemoteChannels`` to open them with, or None where there are no other processes
 
-    request() ──► (not found: again at ``retry_at_ms``) ──► reading ──► consumed
+    request() ──► (not found: again after ``back_off``) ──► reading ──► consumed
                                      └── after the last back-off: PartitionNotFoundError
 
 Source: Flink's InputChannel and ConnectionManager, interfaces that its Netty classes implement.
@@ -14,6 +14,8 @@ Held by: tests/exchange/test_input_gate.py
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Protocol
+
+from engine.errors import PartitionNotFoundError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,6 +31,30 @@ FIRST_BACKOFF_MS: Final = 100
 LAST_BACKOFF_MS: Final = 10_000
 
 
+class BackOff:
+    """When a partition that is not registered yet is asked for again: later and later, and then no more."""
+
+    def __init__(self) -> None:
+        self._wait_ms = 0
+        #: None: not waiting
+        self.retry_at_ms: float | None = None
+
+    def is_over(self, now_ms: float) -> bool:
+        """Whether it may be asked for."""
+        return self.retry_at_ms is None or now_ms >= self.retry_at_ms
+
+    def begin(self, now_ms: float, refusal: str) -> None:
+        """Wait: it was refused. Raises: PartitionNotFoundError: it was asked for the last time."""
+        if self._wait_ms >= LAST_BACKOFF_MS:
+            raise PartitionNotFoundError(f"{refusal}; asked again until the back-off was {LAST_BACKOFF_MS} ms")
+        self._wait_ms = min(max(2 * self._wait_ms, FIRST_BACKOFF_MS), LAST_BACKOFF_MS)
+        self.retry_at_ms = now_ms + self._wait_ms
+
+    def end(self) -> None:
+        """Say that it was found, or is asked for once more."""
+        self.retry_at_ms = None
+
+
 class InputChannel(Protocol):
     """Reads one subpartition. Thread: the gate's; ``release`` any."""
 
@@ -36,8 +62,8 @@ class InputChannel(Protocol):
     descriptor: InputChannelDescriptor
     #: whether it was read to its end
     is_consumed: bool
-    #: when to ask again for a partition that was not found; None: not waiting
-    retry_at_ms: float | None
+    #: of a partition that was not found
+    back_off: BackOff
 
     @property
     def is_reading(self) -> bool:

@@ -225,8 +225,8 @@ class InputGate:
                 self._request(channel, now_ms)
                 if not channel.is_reading and not channel.is_consumed:
                     self._are_all_reading = False
-                    if channel.retry_at_ms is not None:
-                        times.append(channel.retry_at_ms)
+                    if channel.back_off.retry_at_ms is not None:
+                        times.append(channel.back_off.retry_at_ms)
         if not times:
             return -1
         return max(0, int(min(times) - self._now_ms()) + 1) if min(times) > self._now_ms() else 0

@@ -1,6 +1,6 @@
 """LocalInputChannel: one producer of an input gate that lives in the same process.
 
-    request() ──► (not found: again at ``retry_at_ms``) ──► reading ──► consumed
+    request() ──► (not found: again after ``back_off``) ──► reading ──► consumed
                                      └── after the last back-off: PartitionNotFoundError
 
 The view comes from the partition manager. A producer that is not registered yet is asked for again after 100 ms, 200 ms
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 from engine.errors import PartitionNotFoundError
 from engine.exchange.buffer_pool import Buffer, BufferKind
 from engine.exchange.elements import EndOfPartitionEvent
-from engine.exchange.input_channel import FIRST_BACKOFF_MS, LAST_BACKOFF_MS
+from engine.exchange.input_channel import BackOff
 from engine.exchange.partition_manager import ResultPartitionManager
 from engine.exchange.ready_queue import ReadyQueue
 from engine.exchange.row_pieces import Arrivals, RowPieces
@@ -49,12 +49,10 @@ class LocalInputChannel:
         self.index = index
         self.descriptor = descriptor
         self.is_consumed = False
-        #: when to ask again for a partition that was not found; None: not waiting
-        self.retry_at_ms: float | None = None
+        self.back_off = BackOff()
         self._manager = manager
         self._ready = ready
         self._view: SubpartitionView | None = None
-        self._backoff_ms = 0
         self._wake: Callable[[], None] = ready.wake
         self._pieces = RowPieces(index, arrivals)
 
@@ -76,18 +74,13 @@ class LocalInputChannel:
             self._view = self._manager.create_view(
                 partition, self.descriptor.subpartition_index, self._ready, self.index, part=self.descriptor.part
             )
-            self.retry_at_ms = None
+            self.back_off.end()
         except PartitionNotFoundError as error:
-            if self.retry_at_ms is not None and now_ms < self.retry_at_ms:
+            if not self.back_off.is_over(now_ms):  # somebody else's registration woke the gate
                 return
-            if self._backoff_ms >= LAST_BACKOFF_MS:
-                raise PartitionNotFoundError(
-                    f"{error}; asked again until the back-off was {LAST_BACKOFF_MS} ms"
-                ) from error
-            if self._backoff_ms == 0:
+            if self.back_off.retry_at_ms is None:
                 self._manager.notify_registered(partition, self._wake)
-            self._backoff_ms = min(max(2 * self._backoff_ms, FIRST_BACKOFF_MS), LAST_BACKOFF_MS)
-            self.retry_at_ms = now_ms + self._backoff_ms
+            self.back_off.begin(now_ms, str(error))
 
     def poll(self) -> pa.RecordBatch | Buffer | OversizedRow | None:
         """Return the next element, or None: nothing now, or the end (``is_consumed``).

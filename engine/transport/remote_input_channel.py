@@ -1,6 +1,6 @@
 """RemoteInputChannel: one producer of an input gate that lives in another process.
 
-    request() ─► (not found: again at ``retry_at_ms``, or when the producer's side says that it is there)
+    request() ─► (not found: again after ``back_off``, or when the producer's side says that it is there)
               ─► reading ──► consumed                     poll(), release() as with LocalInputChannel
 
     RemoteReads       what the remote channels of one gate share: connections, and a pool of buffers
@@ -24,9 +24,10 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 import pyarrow as pa
 
-from engine.errors import CorruptBlockError, PartitionNotFoundError, TaskCancelledError
+from engine.closing import close_all
+from engine.errors import CorruptBlockError, TaskCancelledError
 from engine.exchange.buffer_pool import BufferKind
-from engine.exchange.input_channel import FIRST_BACKOFF_MS, LAST_BACKOFF_MS
+from engine.exchange.input_channel import BackOff
 from engine.exchange.row_pieces import RowPieces
 from engine.transport.data_server import channel_identity
 from engine.transport.read_request import ErrorCode, ReadRequest, error_of
@@ -123,11 +124,9 @@ class RemoteInputChannel:
         self.is_consumed = False
         #: whether the producer's side has been asked and has not refused
         self.is_reading = False
-        #: when to ask again for a partition that was not found; None: not waiting
-        self.retry_at_ms: float | None = None
+        self.back_off = BackOff()
         self._reads = reads
         self._ready = ready
-        self._backoff_ms = 0
         self._pieces = RowPieces(index, arrivals)
         self._lock = threading.Lock()
         # guarded by: self._lock
@@ -152,7 +151,7 @@ class RemoteInputChannel:
             if self._is_released or self._channel is None:
                 return
             self.is_reading = True
-            self.retry_at_ms = None
+            self.back_off.end()
             self._channel.request(self._request_bytes())
 
     def poll(self) -> pa.RecordBatch | Buffer | OversizedRow | None:
@@ -222,15 +221,10 @@ class RemoteInputChannel:
         assert self._channel is not None
         if self._channel.is_available:
             return True
-        if self.retry_at_ms is None:
-            if self._backoff_ms >= LAST_BACKOFF_MS:
-                raise PartitionNotFoundError(
-                    f"result partition {self.descriptor.partition} is not registered at {self.descriptor.address}; "
-                    f"asked for it until the back-off was {LAST_BACKOFF_MS} ms"
-                )
-            self._backoff_ms = min(max(2 * self._backoff_ms, FIRST_BACKOFF_MS), LAST_BACKOFF_MS)
-            self.retry_at_ms = now_ms + self._backoff_ms
-        return now_ms >= self.retry_at_ms
+        if self.back_off.retry_at_ms is None:
+            place = f"{self.descriptor.partition} is not registered at {self.descriptor.address}"
+            self.back_off.begin(now_ms, f"result partition {place}")
+        return self.back_off.is_over(now_ms)
 
     def _meet(self, channel: ReceiverChannel) -> None:
         """Raise what ended the channel, or have it asked for again."""

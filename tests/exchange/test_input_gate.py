@@ -16,7 +16,7 @@ from engine.errors import (
     ProducerFailedError,
     TaskCancelledError,
 )
-from engine.exchange import local_input_channel
+from engine.exchange import input_channel, local_input_channel
 from engine.exchange.elements import OversizedRow
 from engine.exchange.input_gate import NOTHING_YET, InputGate
 from engine.exchange.page_reader import gate_batches
@@ -97,7 +97,7 @@ def test_a_blocking_partition_is_read_twice_and_after_a_spill_with_the_same_rows
 def test_a_consumer_may_come_before_its_producer(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     # It is woken by the registration, not by the back-off.
     for name in ("FIRST_BACKOFF_MS", "LAST_BACKOFF_MS"):
-        monkeypatch.setattr(local_input_channel, name, 600_000)
+        monkeypatch.setattr(input_channel, name, 600_000)
     gate = world.gate([partition_id()])
     got: list[Any] = []
     world.run(lambda: got.append(gate.next()))
@@ -130,10 +130,10 @@ def test_requests_back_off_from_100_ms_doubling_to_10_s_and_then_give_up(world: 
     with pytest.raises(PartitionNotFoundError, match=r"v0-0-0.*10000 ms") as failure:
         while True:
             assert gate.poll(0) is NOTHING_YET
-            retry_at = gate.channels[0].retry_at_ms
+            retry_at = gate.channels[0].back_off.retry_at_ms
             waits.append(round(retry_at - clock.monotonic_s() * 1000))
             assert gate.poll(0) is NOTHING_YET  # asked too early: nothing changes
-            assert gate.channels[0].retry_at_ms == retry_at
+            assert gate.channels[0].back_off.retry_at_ms == retry_at
             clock.advance(waits[-1] / 1000 + 0.0001)
     assert waits == [100, 200, 400, 800, 1600, 3200, 6400, 10_000]
     assert failure.value.partition == partition_id()

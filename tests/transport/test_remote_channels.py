@@ -19,12 +19,12 @@ from engine.errors import (
     ProducerFailedError,
     TaskCancelledError,
 )
+from engine.exchange import input_channel
 from engine.exchange.elements import OversizedRow
 from engine.exchange.input_gate import NOTHING_YET, InputGate
 from engine.exchange.page_reader import gate_batches
 from engine.graph.deployment import InputChannelDescriptor, InputGateDescriptor, PartitionLocation
 from engine.rpc.credentials import Credentials
-from engine.transport import remote_input_channel
 from engine.transport.data_address import DataAddress
 from tests.exchange.world import BLOCKING, NO_SCHEMA, PIPELINED, World, descriptor, partition_id
 from tests.transport.remote_world import RemoteWorld
@@ -163,7 +163,7 @@ def test_a_partition_that_is_registered_later_is_found_at_once(
     world: RemoteWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("FIRST_BACKOFF_MS", "LAST_BACKOFF_MS"):
-        monkeypatch.setattr(remote_input_channel, name, 600_000)
+        monkeypatch.setattr(input_channel, name, 600_000)
     gate = world.gate([partition_id()])
     assert gate.poll(50) is NOTHING_YET
     produce(world.far, world.far.partition(descriptor(1, "GLOBAL")))
@@ -175,8 +175,8 @@ def test_a_partition_that_is_registered_later_is_found_at_once(
 def test_a_partition_that_never_comes_is_an_error_after_the_last_back_off(
     world: RemoteWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(remote_input_channel, "FIRST_BACKOFF_MS", 5)
-    monkeypatch.setattr(remote_input_channel, "LAST_BACKOFF_MS", 20)
+    monkeypatch.setattr(input_channel, "FIRST_BACKOFF_MS", 5)
+    monkeypatch.setattr(input_channel, "LAST_BACKOFF_MS", 20)
     gate = world.gate([partition_id(attempt=1)])
     world.far.partition(descriptor(1, "GLOBAL"))  # of the attempt before
     with pytest.raises(PartitionNotFoundError, match="back-off"):

@@ -6,6 +6,8 @@
     Cast(operand, type_ipc, type_text)   conversion to an exact type
     Case(branches, otherwise)            when/then/otherwise
 
+    conjuncts(a and b and c) -> (a, b, c)          conjunction((a, b, c)) -> a and b and c
+
 There is no pyarrow here: ``engine.expressions`` evaluates these over Arrow batches (and gives their types by
 evaluating over an empty one); Spark and SQL translate them. Function names of ``Call`` are those of
 ``engine.expressions.functions``: add subtract multiply divide floor_divide modulo negate | equal not_equal less
@@ -17,7 +19,7 @@ Held by: tests/optimizer/test_rules.py
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -116,6 +118,21 @@ def columns_of(expression: Expression) -> Iterator[str]:
         yield expression.name
     for child in children_of(expression):
         yield from columns_of(child)
+
+
+def conjuncts(predicate: Expression) -> tuple[Expression, ...]:
+    """Return the parts of a predicate that must all be true, left to right."""
+    if isinstance(predicate, Call) and predicate.function == "and":
+        return tuple(part for argument in predicate.arguments for part in conjuncts(argument))
+    return (predicate,)
+
+
+def conjunction(parts: Iterable[Expression]) -> Expression:
+    """Return the predicate that is true where all parts are; there must be at least one."""
+    first, *others = parts
+    for part in others:
+        first = Call("and", (first, part))
+    return first
 
 
 def depth_of(expression: Expression) -> int:

@@ -56,6 +56,10 @@ class ParquetSource(msgspec.Struct, frozen=True, tag="parquet"):
     columns: tuple[str, ...]
     #: types that columns have where those of a file are others, as an Arrow IPC schema; b"": files have the same
     types_ipc: bytes = b""
+    #: rows for which it is not true are not wanted; over any columns of the files
+    predicate: Expression | None = None
+    #: row groups that are no splits because they have no row that is wanted; None: nobody has looked
+    pruned_groups: int | None = None
 
 
 class ArrowSource(msgspec.Struct, frozen=True, tag="arrow"):

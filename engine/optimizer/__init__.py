@@ -37,6 +37,7 @@ optimizer.
     short_text.py            names that are not too long
     function_planning.py     functions over groups, and with broadcast data sets
     operator_names.py        short names for vertices, logs and explain
+    scan_fusion.py           filters become part of the scans that they are right behind
     exchange_planning.py     exchange modes: closed branches, deadlocks, regions
     memory_plan.py           slot sharing: shares of managed memory; operators that would spill rows several times are
                              put into slots one after the other

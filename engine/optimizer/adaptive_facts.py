@@ -165,7 +165,8 @@ def _certain_nodes(optimized: OptimizedPlan) -> set[int]:
     for node in optimized.nodes:
         operator = node.descriptor.operator
         is_kept = operator.traits.keeps_size and all(channel.source in certain for channel in node.inputs)
-        if isinstance(operator, SourceOperator) or is_kept:
+        is_whole = isinstance(operator, SourceOperator) and getattr(operator.spec, "predicate", None) is None
+        if is_whole or is_kept:
             certain.add(node.id)
     return certain
 

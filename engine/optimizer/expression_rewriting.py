@@ -1,6 +1,5 @@
-"""What rules ask of expressions: which can raise, how they split, and what they are in terms of another input.
+"""What rules ask of expressions: which can raise, and what they are in terms of another input.
 
-    conjuncts(a and b and c)        -> (a, b, c)          conjunction((a, b, c)) -> a and b and c
     cannot_raise(expression, schema) -> whether evaluating it on any row is safe
     substitute(expression, mapping) -> the expression with columns replaced by expressions
 
@@ -87,21 +86,6 @@ def _same_type(results: list[Expression], schema: PlanSchema) -> bool:
     if len(types) != 1 or not all(isinstance(result, ColumnRef | Literal) for result in results):
         return False
     return not constants or (types == {"string"} and all(isinstance(each.value, str) for each in constants))
-
-
-def conjuncts(predicate: Expression) -> tuple[Expression, ...]:
-    """Return the parts of a predicate that must all be true, left to right."""
-    if isinstance(predicate, Call) and predicate.function == "and":
-        return tuple(part for argument in predicate.arguments for part in conjuncts(argument))
-    return (predicate,)
-
-
-def conjunction(parts: Iterable[Expression]) -> Expression:
-    """Return the predicate that is true where all parts are; there must be at least one."""
-    first, *others = parts
-    for part in others:
-        first = Call("and", (first, part))
-    return first
 
 
 def substitute(expression: Expression, mapping: Mapping[str, Expression]) -> Expression:

@@ -9,10 +9,10 @@ Held by: tests/optimizer/test_rules.py
 
 from __future__ import annotations
 
-from engine.graph.expression import Expression
+from engine.graph.expression import Expression, conjunction
 from engine.graph.plan import Filter, PlanNode, Project
 from engine.graph.plan_schema import ColumnInfo, PlanSchema
-from engine.optimizer.expression_rewriting import column_projection, conjunction
+from engine.optimizer.expression_rewriting import column_projection
 from engine.optimizer.logical_plan import LogicalPlan
 
 

@@ -1,6 +1,7 @@
 """The front door: ``optimize(plan, settings) -> OptimizedPlan``.
 
-    rewrite the plan ─► estimate ─► enumerate and choose ─► physical operators ─► exchange modes ─► memory shares
+    rewrite the plan ─► estimate ─► enumerate and choose ─► physical operators ─► filters into scans ─► exchange modes
+    ─► memory shares
 
 Pure and deterministic: the same plan and settings give the same result, in any process.
 
@@ -18,6 +19,7 @@ from engine.optimizer.partition_planning import fold_partitions
 from engine.optimizer.physical_plan import OptimizedPlan
 from engine.optimizer.plan_enumerator import enumerate_plan
 from engine.optimizer.planner import rewrite
+from engine.optimizer.scan_fusion import fuse_scans
 from engine.optimizer.settings import OptimizerSettings
 
 
@@ -34,7 +36,7 @@ def optimize(plan: Plan, settings: OptimizerSettings) -> OptimizedPlan:
     rewritten = rewrite(plan)
     estimates = estimate_plan(rewritten, legacy=settings.legacy_estimates)
     roots = enumerate_plan(rewritten, estimates, settings)
-    nodes = fold_partitions(physical_nodes(rewritten, roots, settings), rewritten)
+    nodes = fuse_scans(fold_partitions(physical_nodes(rewritten, roots, settings), rewritten), rewritten)
     pages, page_bytes = settings.pages_per_slot, settings.segment_size_bytes
     planned = assign_exchange_modes(nodes, settings.execution_mode, pages, page_bytes)
     shared = with_memory_shares(planned, pages)

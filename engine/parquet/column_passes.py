@@ -59,7 +59,7 @@ def read_in_passes(
             if space.is_cancelled:
                 raise TaskCancelledError("cancelled before a row group was read")
             for columns in parts(list(sizes), sizes, granted.size):
-                schema, written = _write(space, _regular(read(columns, rows), rows))
+                schema, written = _write(space, regular_batches(read(columns, rows), rows))
                 if schema is None:
                     return
                 schemas.append(schema)
@@ -67,7 +67,7 @@ def read_in_passes(
         if len({len(one) for one in places}) > 1:
             raise pa.ArrowInvalid("its columns do not have the same number of rows")
         for batch_places in zip(*places, strict=True):
-            yield _joined([_read(place, schema) for place, schema in zip(batch_places, schemas, strict=True)])
+            yield joined([_read(place, schema) for place, schema in zip(batch_places, schemas, strict=True)])
 
 
 def _write(space: SpillSpace, batches: Iterable[pa.RecordBatch]) -> tuple[pa.Schema | None, list[Written]]:
@@ -89,12 +89,13 @@ def _read(place: Written, schema: pa.Schema) -> pa.RecordBatch:
     return pa.ipc.read_record_batch(buffer, schema)
 
 
-def _joined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+def joined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    """Return the columns of batches side by side; each has the same number of rows."""
     arrays = [column for batch in batches for column in batch.columns]
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema([field for batch in batches for field in batch.schema]))
 
 
-def _regular(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
+def regular_batches(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
     """Yield the same rows in batches of exactly ``rows``, but for the last one."""
     held: list[pa.RecordBatch] = []
     count = 0
@@ -112,4 +113,4 @@ def _regular(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.Record
             count -= rows
             held = [whole.slice(rows)] if count else []
     if count:
-        yield pa.concat_batches(held)
+        yield held[0] if len(held) == 1 else pa.concat_batches(held)

@@ -7,7 +7,8 @@ A footer of a hundred row groups and twenty columns takes 1.6 MB decoded and 7 m
 a reader holds it; a file that has changed since is another one.
 
 Texts that are numbers of a small dictionary in all row groups are read as such (``coded_columns``): Arrow takes ten
-times as long to write them out one by one, and ``text_gather`` half of that.
+times as long to write them out one by one, and ``text_gather`` half of that. That is how they lie in the file, whatever
+Arrow type its writer had them in: Rust's programs write views, Polars large strings.
 
 Thread: any.
 """
@@ -21,6 +22,8 @@ from typing import Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+from engine.records.plain_types import plain_type
 
 #: by path, inode, size and time of the last change
 _footers: Final[weakref.WeakValueDictionary[tuple[str, int, int, int], pq.FileMetaData]] = weakref.WeakValueDictionary()
@@ -66,9 +69,13 @@ def coded_columns(footer: pq.FileMetaData, columns: Collection[str]) -> list[str
         name
         for index, name in enumerate(paths)
         if name in columns
-        and schema.field(name).type in (pa.string(), pa.binary())
+        and _is_text(schema.field(name).type)
         and all(_is_coded(group.column(index)) for group in groups)
     ]
+
+
+def _is_text(data_type: pa.DataType) -> bool:
+    return plain_type(data_type) in (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
 
 
 def _is_coded(chunk: pq.ColumnChunkMetaData) -> bool:

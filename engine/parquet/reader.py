@@ -1,4 +1,8 @@
-"""ParquetReader: a task's row groups as record batches, only the columns that are wanted.
+"""ParquetReader: a task's row groups as record batches, only the columns and the rows that are wanted.
+
+    row groups ── footer says that none of the rows can be wanted ──► left out              group_bounds.py
+        └─► columns of the filter, batch by batch ─► mask                                   row_filter.py
+                └─► the other columns, from the first batch on of which rows are left ─► those rows
 
 Batches are larger than elsewhere: every operator pays for a batch, and decoding costs the same for any size. A batch is
 made whole before it can be cut, so row groups are read one at a time, and how many rows pyarrow is asked for follows
@@ -20,15 +24,19 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from engine.errors import DataError, SpillError
+from engine.graph.expression import columns_of
 from engine.graph.source_spec import ParquetSource, SourceSplit
 from engine.memory.budget import LEAST_BYTES, Kind, Role, process_budget
 from engine.parquet.column_passes import read_in_passes
 from engine.parquet.footers import open_shared
+from engine.parquet.group_bounds import possible_groups
 from engine.parquet.pages import Pages, buffer_bytes, check_fits, pages_of
+from engine.parquet.row_filter import RowFilter, kept
+from engine.parquet.source import plain_file_schema
 from engine.records.arrow_functions import pc
 from engine.records.batch_limits import BATCH_BYTES_MAX, BATCH_ROWS_MAX
-from engine.records.bounded_batches import bounded_batches
-from engine.records.plain_types import plain_batch
+from engine.records.bounded_batches import SmallBatches, bounded_batches
+from engine.records.plain_types import plain_array, plain_type
 from engine.records.wide_rows import one_by_one
 
 if TYPE_CHECKING:
@@ -67,15 +75,35 @@ class ParquetReader:
         #: held for other readers of the file
         self._footer: pq.FileMetaData | None = None
         self._path = ""
+        predicate = spec.predicate
+        #: those that are wanted, and those that the filter alone looks at
+        self._columns = list(dict.fromkeys((*spec.columns, *(() if predicate is None else columns_of(predicate)))))
         #: of the source's columns, where files have others
         self._types = pa.ipc.read_schema(pa.py_buffer(spec.types_ipc)) if spec.types_ipc else None
-        #: of the batches that come out
-        self._schema: pa.Schema | None = None
+        #: of all columns that are read, and of the batches that come out: those of the file that is open
+        self._schema = self._types
+        self._output_schema: pa.Schema | None = None
+        self._filter: RowFilter | None = None
+        #: columns of the file that have another type there than in the source
+        self._unlike: set[str] = set()
+        #: of the file that is open; None: all
+        self._possible_groups: frozenset[int] | None = None
         self._row_bytes = 0.0
         self.bytes_read = 0
+        self.pruned_groups = 0
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows of all splits; DataError when a file cannot be read."""
+        if self._spec.predicate is None:
+            yield from self._rows()
+            return
+        # A filter leaves a few rows of each batch. The first ones are handed on at once, for who wants few.
+        small = SmallBatches(rows_min=1)
+        for batch in self._rows():
+            yield from small.add(batch)
+        yield from small.rest()
+
+    def _rows(self) -> Iterator[pa.RecordBatch]:
         for split in self._splits:
             try:
                 yield from self._read_split(split)
@@ -91,62 +119,91 @@ class ParquetReader:
 
     def _read_split(self, split: SourceSplit) -> Iterator[pa.RecordBatch]:
         if split.path != self._path:
-            self._close_file()
-            self._file, self._footer = open_shared(
-                split.path, buffer_bytes(len(self._spec.columns)), self._spec.columns
-            )
-            self._path = split.path
-        assert self._file is not None
-        columns = list(self._spec.columns)
+            self._open_file(split.path)
+        assert self._footer is not None
         decoded_bytes = 0
         for group in range(split.start, split.end):
-            pages = pages_of(split.path, self._file.metadata, group, columns)
-            held = {name: found.held_bytes for name, found in pages.items()}
-            is_one_row = self._file.metadata.row_group(group).num_rows == 1
-            check_fits(split.path, group, held, process_budget.record_limit, is_at_once=is_one_row)
-            row_bytes = max(self._row_bytes, self._encoded_row_bytes(group, columns), _wide_bytes(pages))
-            rows = self._rows_at_once(row_bytes, columns)
-            batches = self._batches(group, rows, held)
-            rows_left = self._file.metadata.row_group(group).num_rows
-            for each in one_by_one(batches, row_bytes):
-                batch = self._arranged(each, columns)
-                rows_left -= batch.num_rows
+            if self._possible_groups is not None and group not in self._possible_groups:
+                self.pruned_groups += 1
+                continue
+            for batch in self._read_group(split.path, group):
                 size_bytes = batch.nbytes
-                if batch.num_rows:
-                    self._row_bytes = size_bytes / batch.num_rows
-                    decoded_bytes += size_bytes
+                self._row_bytes = size_bytes / batch.num_rows if batch.num_rows else self._row_bytes
+                decoded_bytes += size_bytes
                 yield from bounded_batches(batch, PARQUET_BATCH_ROWS_MAX, size_bytes)
             self._reserved.resize(0)
-            if rows_left:
-                # Arrow passes over pages whose headers are damaged, and says nothing of the rows.
-                raise pa.ArrowInvalid(f"row group {group} has {-rows_left:+} rows against what the file says of it")
         self.bytes_read += split.size_bytes
         # Decoding leaves blocks as large as column chunks behind. Small ones are worth keeping for the next row group.
         if decoded_bytes >= _RELEASED_BYTES:
             pa.default_memory_pool().release_unused()
 
+    def _find_possible_groups(self) -> None:
+        """Look in which row groups of the file, of those that are to be read, there may be rows for the filter."""
+        predicate = self._spec.predicate
+        if predicate is None or self._spec.pruned_groups is not None:
+            return
+        assert self._footer is not None
+        assert self._schema is not None
+        splits = [split for split in self._splits if split.path == self._path]
+        groups = [group for split in splits for group in range(split.start, split.end)]
+        self._possible_groups = frozenset(possible_groups(self._footer, groups, predicate, self._schema))
+
+    def _read_group(self, path: str, group: int) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a row group that are wanted, as wanted."""
+        assert self._footer is not None
+        pages = pages_of(path, self._footer, group, self._columns)
+        held = {name: found.held_bytes for name, found in pages.items()}
+        is_one_row = self._footer.row_group(group).num_rows == 1
+        check_fits(path, group, held, process_budget.record_limit, is_at_once=is_one_row)
+        row_bytes = max(self._row_bytes, self._encoded_row_bytes(group, self._columns), _wide_bytes(pages))
+        batches = self._batches(group, self._rows_at_once(row_bytes, self._columns), held)
+        for each in one_by_one(batches, row_bytes):
+            yield self._arranged(each)
+
     def _batches(self, group: int, rows: int, held: dict[str, int]) -> Iterator[pa.RecordBatch]:
-        """Return a row group in plain batches; a single row is read at once, which keeps no page of it for later."""
+        """Yield what is wanted of a row group; a single row is read at once, which keeps no page of it for later."""
         assert self._file is not None
         columns = list(held)
         if self._file.metadata.row_group(group).num_rows == 1:
-            batches = self._file.read_row_group(group, columns=columns, use_threads=False).to_batches()
-            while batches:
-                yield plain_batch(batches.pop())
+            table = self._file.read_row_group(group, columns=columns, use_threads=False)
+            yield from self._whole(self._checked(group, map(self._of_source, table.to_batches())))
             return
         sizes = self._reserved_sizes(group, held)
         # A page that is opened is there twice for a moment.
         wanted = sum(sizes.values()) + max(sizes.values(), default=0)
-        if self._reserved.resize(wanted) or self._new_space is None or not columns:
-            yield from self._batches_of(group, columns, rows)
+        read = partial(self._batches_of, group)
+        if not self._reserved.resize(wanted) and self._new_space is not None and columns:
+            yield from self._whole(read_in_passes(read, sizes, rows, self._new_space, process_budget))
+        elif self._filter is None:
+            yield from read(columns, rows)
         else:
-            read = partial(self._batches_of, group)
-            yield from read_in_passes(read, sizes, rows, self._new_space, process_budget)
+            yield from self._filter.batches(read, self._spec.columns, rows)
+
+    def _whole(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield what is wanted of batches that have all of the columns."""
+        for batch in batches:
+            mask = None if self._filter is None else self._filter.mask(batch)
+            if mask is None:
+                yield batch
+            elif mask.true_count:
+                yield kept(batch, mask, self._spec.columns)
 
     def _batches_of(self, group: int, columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
+        """Yield some columns of a row group."""
         assert self._file is not None
         batches = self._file.iter_batches(rows, row_groups=[group], columns=list(columns), use_threads=False)
-        yield from map(plain_batch, batches)
+        yield from self._checked(group, map(self._of_source, batches))
+
+    def _checked(self, group: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield the batches of a row group; DataError where they are not all of it."""
+        assert self._file is not None
+        rows_left = self._file.metadata.row_group(group).num_rows
+        for batch in batches:
+            rows_left -= batch.num_rows
+            yield batch
+        if rows_left:
+            # Arrow passes over pages whose headers are damaged, and says nothing of the rows.
+            raise pa.ArrowInvalid(f"row group {group} has {-rows_left:+} rows against what the file says of it")
 
     def _reserved_sizes(self, group: int, held: dict[str, int]) -> dict[str, int]:
         """Return what is reserved for each column: no more than the row group has, where it is no more than a batch."""
@@ -177,25 +234,52 @@ class ParquetReader:
         total = sum(chunk.total_uncompressed_size for chunk in wanted or chunks)
         return float(total / max(1, metadata.num_rows))
 
-    def _arranged(self, batch: pa.RecordBatch, columns: list[str]) -> pa.RecordBatch:
+    def _of_source(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return a batch as the file has it with the source's types, but for numbers of texts."""
+        if not self._unlike:
+            return batch
+        assert self._schema is not None
+        fields = [self._schema.field(name) for name in batch.schema.names]
+        arrays = [
+            _converted(array, field.type) if field.name in self._unlike else array
+            for array, field in zip(batch.columns, fields, strict=True)
+        ]
+        return pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
+
+    def _arranged(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the columns in the order asked for, of the source's types, without the file's metadata."""
-        if not columns:
+        if not self._spec.columns:
             return batch.select([])
-        arrays = [batch.column(name) for name in columns]
-        if self._types is not None:
-            arrays = [
-                array if array.type == wanted else pc.cast(array, wanted)
-                for array, wanted in zip(arrays, (self._types.field(name).type for name in columns), strict=True)
-            ]
-        types = [array.type for array in arrays]
-        if self._schema is None or self._schema.types != types:
-            self._schema = pa.schema(list(zip(columns, types, strict=True)))
-        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+        assert self._output_schema is not None
+        arrays = [
+            array if array.type == field.type else _converted(array, field.type)
+            for array, field in ((batch.column(field.name), field) for field in self._output_schema)
+        ]
+        return pa.RecordBatch.from_arrays(arrays, schema=self._output_schema)
 
     def close(self) -> None:
         """Close the open file."""
         self._close_file()
         self._reserved.close()
+
+    def _open_file(self, path: str) -> None:
+        self._close_file()
+        self._file, self._footer = open_shared(path, buffer_bytes(len(self._columns)), self._columns)
+        self._path = path
+        found = self._file.schema_arrow
+        coded = [name for name in self._columns if pa.types.is_dictionary(found.field(name).type)]
+        if self._types is None:
+            fields = self._footer.schema.to_arrow_schema()
+            # What is coded has the type there that it has in a row.
+            known = [fields.field(name) if name in coded else found.field(name) for name in self._columns]
+            self._schema = plain_file_schema(pa.schema(known))
+        assert self._schema is not None
+        plain = [field for field in self._schema if field.name in self._columns and field.name not in coded]
+        self._unlike = {field.name for field in plain if field.type != found.field(field.name).type}
+        self._output_schema = pa.schema([self._schema.field(name) for name in self._spec.columns])
+        if self._spec.predicate is not None:
+            self._filter = RowFilter(self._spec.predicate, self._schema, coded)
+        self._find_possible_groups()
 
     def _close_file(self) -> None:
         self._reserved.resize(0)
@@ -203,6 +287,12 @@ class ParquetReader:
             self._file.close()
             self._file = self._footer = None
             self._path = ""
+
+
+def _converted(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+    """Return an array as one of the source's type: plain, and as wide as the widest of all files."""
+    plain = plain_array(array, plain_type(array.type))
+    return plain if plain.type == wanted else pc.cast(plain, wanted)
 
 
 def _wide_bytes(pages: Mapping[str, Pages]) -> float:

@@ -2,6 +2,7 @@
 
     column_statistics.py   what a sample of rows says of all of them: widths, nulls, distinct values, heavy keys
     distinct_sketch.pyx    about how many different values a column has, counted over all rows
+    bounds_predicate.py    whether rows of which bounds are known can meet a predicate
     estimates.py           what an operator is expected to put out: rows, bytes, columns; where the numbers come from
     costs.py               network, disk and cpu, known or unknown, and how they compare
 

@@ -21,7 +21,7 @@ from engine.graph.operator_descriptor import (
 from engine.graph.plan import Aggregate, Filter, Join, JoinType, Limit, Plan, Project, Sort, Source
 from engine.graph.ship_strategy import PartitionerSpec
 from engine.graph.sort_key import SortKey
-from engine.graph.source_spec import SourceSpec
+from engine.graph.source_spec import ParquetSource, SourceSpec
 from engine.optimizer.physical_plan import OptimizedPlan, PhysicalNode
 
 Row = dict[str, Any]
@@ -75,7 +75,9 @@ def _call(function: str, values: list[Any]) -> Any:
 
 
 def read(spec: SourceSpec, tables: Tables) -> Rows:
-    return [{name: row[name] for name in spec.columns} for row in tables[spec.paths[0]]]
+    predicate = spec.predicate if isinstance(spec, ParquetSource) else None
+    rows = [row for row in tables[spec.paths[0]] if predicate is None or evaluate(predicate, row) is True]
+    return [{name: row[name] for name in spec.columns} for row in rows]
 
 
 def sort_rows(rows: Rows, keys: tuple[SortKey, ...], limit: int | None) -> Rows:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from engine.graph.expression import conjuncts
 from engine.graph.plan import Filter, Join, JoinHint, JoinType, Source
 from engine.graph.source_spec import ColumnStatistics
-from engine.optimizer.expression_rewriting import conjuncts
 from engine.optimizer.optimizer import optimize
 from engine.optimizer.planner import rewrite
 from engine.optimizer.settings import OptimizerSettings

@@ -48,7 +48,7 @@ def test_a_row_wise_job_is_one_vertex():
     filtered = builder.filter(builder.source(PAIR), call("less", "k", lit(3)))
     builder.sink(builder.python(filtered))
     assert shape(builder) == [
-        ("parquet source part.parquet -> filter k < 3 -> map fn -> parquet sink out", 4, []),
+        ("parquet source part.parquet -> map fn -> parquet sink out", 4, []),
     ]
 
 

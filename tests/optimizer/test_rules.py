@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from engine.expressions.functions import FUNCTIONS
-from engine.graph.expression import Call, Case, ColumnRef, Expression
+from engine.graph.expression import Call, Case, ColumnRef, Expression, conjuncts
 from engine.graph.plan import Aggregate, Filter, Join, JoinType, Limit, Plan, PlanNode, Project, Sort, Source
-from engine.optimizer.expression_rewriting import SAFE_FUNCTIONS, cannot_raise, conjuncts
+from engine.optimizer.expression_rewriting import SAFE_FUNCTIONS, cannot_raise
 from engine.optimizer.operator_names import operator_name
 from engine.optimizer.planner import rewrite
 from tests.optimizer.plan_building import Builder, call, column, lit, schema

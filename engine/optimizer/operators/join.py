@@ -22,13 +22,13 @@ from collections.abc import Sequence
 import msgspec
 
 from engine.expressions.text import expression_text
-from engine.graph.expression import ColumnRef, Expression, columns_of
+from engine.graph.expression import ColumnRef, Expression, columns_of, conjunction
 from engine.graph.operator_descriptor import JoinOperator, OperatorDescriptor, PhysicalOperator, ProjectOperator
 from engine.graph.plan import Join, JoinType, PlanNode
 from engine.graph.plan_schema import PlanSchema
 from engine.optimizer import column_lineage
 from engine.optimizer.candidates import Candidate
-from engine.optimizer.expression_rewriting import conjunction, substitute
+from engine.optimizer.expression_rewriting import substitute
 from engine.optimizer.input_changes import filter_input, narrow_input
 from engine.optimizer.join_estimates import join_rows
 from engine.optimizer.join_planning import join_candidates

@@ -13,7 +13,8 @@ from pathlib import PurePath
 
 import msgspec
 
-from engine.graph.operator_descriptor import SourceOperator
+from engine.expressions.text import expression_text
+from engine.graph.operator_descriptor import PhysicalOperator, SourceOperator
 from engine.graph.plan import PlanNode, Source
 from engine.graph.plan_schema import PlanSchema
 from engine.graph.source_spec import (
@@ -54,6 +55,19 @@ class SourceEntry(OperatorEntry[Source]):
         is_part = len(spec.paths) > 1 or first.name.startswith("part-")
         place = (first.parent.name or first.name) if is_part else first.name
         return short(f"{kind} source {place}")
+
+    def details(self, operator: PhysicalOperator) -> Sequence[str]:
+        """Return the filter that a scan evaluates, and how many row groups need not be read for it."""
+        spec = operator.spec if isinstance(operator, SourceOperator) else None
+        if not isinstance(spec, ParquetSource) or spec.predicate is None:
+            return ()
+        lines = [f"filter {expression_text(spec.predicate)}"]
+        if spec.pruned_groups:
+            groups = spec.pruned_groups + len(spec.splits)
+            lines.append(
+                f"reads {len(spec.splits)} of {groups} row groups: by their statistics the others have no such row"
+            )
+        return lines
 
     def columns_used(
         self, plan: LogicalPlan, node: PlanNode, operator: Source, input_index: int, used: set[str]

@@ -7,8 +7,9 @@ Held by: tests/optimizer/test_rules.py
 
 from __future__ import annotations
 
+from engine.graph.expression import conjunction
 from engine.graph.plan import Filter
-from engine.optimizer.expression_rewriting import cannot_raise, conjunction
+from engine.optimizer.expression_rewriting import cannot_raise
 from engine.optimizer.logical_plan import LogicalPlan
 
 

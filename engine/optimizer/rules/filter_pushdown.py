@@ -18,8 +18,9 @@ Held by: tests/optimizer/test_rules.py
 
 from __future__ import annotations
 
+from engine.graph.expression import conjunction, conjuncts
 from engine.graph.plan import Filter
-from engine.optimizer.expression_rewriting import cannot_raise, conjunction, conjuncts
+from engine.optimizer.expression_rewriting import cannot_raise
 from engine.optimizer.logical_plan import LogicalPlan
 from engine.optimizer.operators.registry import entry_of
 

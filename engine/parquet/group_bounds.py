@@ -1,0 +1,147 @@
+"""What the footer of a file says of each row group's values, and which row groups may have rows that a filter keeps.
+
+    possible_groups(footer, groups, predicate, schema) -> those of the groups that a row of the predicate may be in
+    bounds_of(footer, groups, columns, schema)         -> a row for each: lowest x, highest x, nulls x, row count
+
+The predicate is written anew over these bounds (``statistics.bounds_predicate``), each of its parts for itself, so that
+one which is not understood leaves the others as they are. Nothing is concluded from what is missing, or is not what
+the engine compares: bounds of columns without statistics, of 96-bit timestamps, nested columns, half floats, texts that
+are not UTF-8.
+
+Bounds are taken as the file has them, numbers and bytes: Python's dates and times know fewer of them than Parquet.
+
+Limits: pages are not looked at, nor Bloom filters: pyarrow reads a row group whole, and neither of them.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from engine.errors import EngineError
+from engine.expressions.evaluate import evaluate
+from engine.graph.expression import Expression, columns_of, conjuncts
+from engine.records.arrow_functions import pc
+from engine.records.plain_scalars import scalar_of
+from engine.records.plain_types import plain_type
+from engine.statistics.bounds_predicate import ROW_COUNT, highest, lowest, may_be_true, null_count
+
+_UNITS: Final = {"ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
+_TEXTS: Final = (pa.string(), pa.large_string())
+_BYTES: Final = (pa.binary(), pa.large_binary())
+_FLOATS: Final = {pa.float32(): "<f", pa.float64(): "<d"}
+
+
+def possible_groups(
+    footer: pq.FileMetaData, groups: Sequence[int], predicate: Expression, schema: pa.Schema
+) -> list[int]:
+    """Return the row groups, of some, in which a row may meet a predicate.
+
+    Args:
+        footer: of the file.
+        groups: of the file, by number.
+        predicate: over columns of the schema.
+        schema: that rows of the file have in the engine; the file's own types may be narrower.
+    """
+    if not groups:
+        return []
+    bounds = bounds_of(footer, groups, columns_of(predicate), schema)
+    floats = {field.name for field in schema if pa.types.is_floating(field.type)}
+    possible = pa.repeat(scalar_of(True), len(groups))
+    for part in conjuncts(predicate):
+        rewritten = may_be_true(part, floats)
+        if rewritten is None:
+            continue
+        try:
+            found = evaluate(rewritten, bounds)
+        except (EngineError, pa.ArrowException):
+            continue  # of values that the job may never meet
+        possible = pc.and_(possible, pc.fill_null(found, scalar_of(True)))
+    return [group for group, is_possible in zip(groups, possible.to_pylist(), strict=True) if is_possible]
+
+
+def bounds_of(
+    footer: pq.FileMetaData, groups: Sequence[int], columns: Iterable[str], schema: pa.Schema
+) -> pa.RecordBatch:
+    """Return what is known of columns in row groups, at least one; null what is not."""
+    listed = [footer.row_group(group) for group in groups]
+    found = {ROW_COUNT: _numbers([group.num_rows for group in listed], pa.int64())}
+    file_schema = footer.schema.to_arrow_schema()
+    places = {listed[0].column(index).path_in_schema: index for index in range(listed[0].num_columns)}
+    for name in dict.fromkeys(columns):
+        wanted = schema.field(name).type
+        # The leaves of a nested column have other names.
+        known = [group.column(places[name]).statistics if name in places else None for group in listed]
+        nulls = [one.null_count if one is not None and one.has_null_count else None for one in known]
+        found[null_count(name)] = _numbers(nulls, pa.int64())
+        bounded = [one if one is not None and one.has_min_max else None for one in known]
+        stored = plain_type(file_schema.field(name).type)
+        for name_of, side in ((lowest, "min_raw"), (highest, "max_raw")):
+            values = _values([None if one is None else getattr(one, side) for one in bounded], bounded, stored)
+            found[name_of(name)] = pa.nulls(len(listed), wanted) if values is None else pc.cast(values, wanted)
+    return pa.RecordBatch.from_pydict(found)
+
+
+def _values(raw: list[Any], known: Sequence[pq.Statistics | None], stored: pa.DataType) -> pa.Array | None:
+    """Return bounds as the file has them in the type that its column has in Arrow; None where that is not known."""
+    if pa.types.is_boolean(stored):
+        return pc.cast(_numbers(raw, pa.int8()), stored)
+    if stored in _TEXTS:
+        return _texts([value if value is None or _is_text(value) else None for value in raw], pa.large_string())
+    if stored in _BYTES:
+        return _texts(raw, pa.large_binary())
+    if pa.types.is_time(stored) or pa.types.is_timestamp(stored):
+        # Arrow's seconds, for one, are milliseconds in the file.
+        unit = _UNITS.get(stored.unit, "none")
+        is_same = all(one is None or unit in str(one.logical_type) for one in known)
+        return _numbers(raw, stored) if is_same else None
+    if pa.types.is_integer(stored) or pa.types.is_date32(stored) or pa.types.is_decimal(stored):
+        return _numbers(raw, stored)
+    if stored in _FLOATS:
+        raw = [math.nan if one is None else one for one in raw]
+        # A NaN among the bounds is no bound.
+        return _fixed([struct.pack(_FLOATS[stored], one) if not math.isnan(one) else None for one in raw], stored)
+    return None
+
+
+def _numbers(raw: Iterable[Any], data_type: pa.DataType) -> pa.Array:
+    """Return whole numbers, or decimals as their digits in bytes, as values of a type that has them so."""
+    width = data_type.bit_width // 8
+    numbers = (int.from_bytes(value, "big", signed=True) if isinstance(value, bytes) else value for value in raw)
+    mask = (1 << data_type.bit_width) - 1
+    return _fixed([None if one is None else (one & mask).to_bytes(width, "little") for one in numbers], data_type)
+
+
+def _fixed(values: Sequence[bytes | None], data_type: pa.DataType) -> pa.Array:
+    data = b"".join(bytes(data_type.bit_width // 8) if value is None else value for value in values)
+    return pa.Array.from_buffers(data_type, len(values), [_validity(values), pa.py_buffer(data)])
+
+
+def _texts(texts: Sequence[bytes | None], data_type: pa.DataType) -> pa.Array:
+    """Return texts, or bytes, of a large type."""
+    ends = [0]
+    for text in texts:
+        ends.append(ends[-1] + len(text or b""))
+    offsets = struct.pack(f"={len(ends)}q", *ends)
+    data = b"".join(text or b"" for text in texts)
+    buffers = [_validity(texts), pa.py_buffer(offsets), pa.py_buffer(data)]
+    return pa.Array.from_buffers(data_type, len(texts), buffers)
+
+
+def _is_text(value: bytes) -> bool:
+    """Whether bytes are UTF-8, which those of a damaged file are not, nor those that were cut in a character."""
+    try:
+        value.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _validity(values: Sequence[object]) -> pa.Buffer:
+    bits = sum(1 << index for index, value in enumerate(values) if value is not None)
+    return pa.py_buffer(bits.to_bytes(len(values) // 8 + 1, "little"))

@@ -1,0 +1,116 @@
+"""RowFilter: the rows of a row group that meet a predicate, of which columns are read when they are needed.
+
+    filter = RowFilter(predicate, schema, coded)             coded: columns that come as Arrow's dictionaries
+    filter.columns                                           what it looks at
+    filter.batches(read, columns, rows)                      the rows that are left
+
+    columns of the filter   batch 1   batch 2   batch 3 ...    decoded
+    rows that are left      none      none      some
+    the other columns       -         -         batch 3 ...    decoded from there on, up to the last one of which rows
+                                                               are left; none, where that is so for all
+
+A part of the predicate that looks at one text alone, which is a number in the file, is evaluated for the texts of the
+dictionary, a handful, and looked up by number for the rows; no text is written out for it. Only where the part cannot
+fail: a dictionary may have texts that no row has. All other parts are one predicate over plain columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from itertools import islice
+
+import pyarrow as pa
+
+from engine.expressions.evaluate import CompiledExpression, compile_predicate
+from engine.graph.expression import Expression, columns_of, conjunction, conjuncts
+from engine.parquet.column_passes import PartReader, joined, regular_batches
+from engine.records.arrow_functions import pc
+from engine.records.plain_scalars import scalar_of
+from engine.records.plain_types import plain_batch
+
+_TRUE = scalar_of(True)
+
+
+class RowFilter:
+    """A predicate over batches of one schema.
+
+    Args:
+        predicate: over columns of the schema.
+        schema: plain types of the columns.
+        coded: columns that come as dictionaries.
+    """
+
+    def __init__(self, predicate: Expression, schema: pa.Schema, coded: Collection[str]) -> None:
+        names = set(columns_of(predicate))
+        self.columns = [name for name in schema.names if name in names]
+        #: parts over numbers of texts: the column, the part over it
+        self._by_code: list[tuple[str, CompiledExpression]] = []
+        others: list[Expression] = []
+        for part in conjuncts(predicate):
+            compiled = _over_code(part, schema, coded)
+            if compiled is None:
+                others.append(part)
+            else:
+                self._by_code.append(compiled)
+        used = {name for part in others for name in columns_of(part)} or names
+        self._plain_columns = [name for name in self.columns if name in used]
+        fields = pa.schema([schema.field(name) for name in self._plain_columns])
+        self._plain = compile_predicate(conjunction(others), fields) if others else None
+
+    def batches(self, read: PartReader, columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
+        """Yield what is left of batches of so many rows, some columns of it; never a batch without rows."""
+        others = [name for name in columns if name not in self.columns]
+        beside: Iterator[pa.RecordBatch] | None = None
+        skipped = 0
+        for batch in regular_batches(read(self.columns, rows), rows):
+            mask = self.mask(batch)
+            if not mask.true_count:
+                skipped += 1
+                continue
+            if others and beside is None:
+                beside = regular_batches(read(others, rows), rows)
+            if beside is None:
+                yield kept(batch, mask, columns)
+                continue
+            more = next(islice(beside, skipped, None), None)
+            skipped = 0
+            if more is None or more.num_rows != batch.num_rows:
+                raise pa.ArrowInvalid("its columns do not have the same number of rows")
+            yield kept(joined([batch, more]), mask, columns)
+
+    def mask(self, batch: pa.RecordBatch) -> pa.BooleanArray:
+        """Return for each row of a batch, which has ``columns`` at least, whether it is kept."""
+        found = [_looked_up(part, batch.column(name)) for name, part in self._by_code]
+        if self._plain is not None:
+            found.append(self._plain(plain_batch(batch.select(self._plain_columns))))
+        mask = found[0]
+        for other in found[1:]:
+            mask = pc.and_kleene(mask, other)
+        return mask
+
+
+def kept(batch: pa.RecordBatch, mask: pa.BooleanArray, columns: Sequence[str]) -> pa.RecordBatch:
+    """Return the rows of some columns that a mask leaves."""
+    chosen = batch.select(list(columns))
+    return chosen if mask.true_count == batch.num_rows else pc.filter(chosen, mask)
+
+
+def _over_code(part: Expression, schema: pa.Schema, coded: Collection[str]) -> tuple[str, CompiledExpression] | None:
+    """Return a part of a predicate over one column that comes as a dictionary; None: it is none, or it may fail."""
+    names = set(columns_of(part))
+    if len(names) != 1 or not names.issubset(coded):
+        return None
+    (name,) = names
+    compiled = compile_predicate(part, pa.schema([schema.field(name)]))
+    return None if compiled.can_raise else (name, compiled)
+
+
+def _looked_up(part: CompiledExpression, column: pa.DictionaryArray) -> pa.BooleanArray:
+    """Return what a part says of each row, from what it says of each text and of null."""
+    if not pa.types.is_dictionary(column.type):
+        return part(pa.RecordBatch.from_arrays([column], names=list(columns_of(part.expression))[:1]))
+    texts = pa.concat_arrays([column.dictionary, pa.nulls(1, column.dictionary.type)])
+    said = part(pa.RecordBatch.from_arrays([texts], names=list(columns_of(part.expression))[:1]))
+    of_rows = pc.take(said, column.indices)
+    keeps_null = column.null_count and said[len(texts) - 1].as_py()
+    return pc.fill_null(of_rows, _TRUE) if keeps_null else of_rows

@@ -1,0 +1,164 @@
+"""Rows that a filter leaves are those that it leaves of all, whatever lies in the file and how columns are read."""
+
+import random
+import string
+from decimal import Decimal
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from engine.api.expressions import col, lit
+from engine.errors import DataError
+from engine.expressions.evaluate import evaluate
+from engine.memory.budget import Budget, Kind
+from engine.parquet import reader as parquet_reader
+from engine.parquet.reader import ParquetReader
+from engine.parquet.row_filter import RowFilter
+from engine.parquet.source import parquet_source
+
+ROWS = 20_000
+
+
+def _table():
+    chance = random.Random(7)
+    words = ["MAIL", "SHIP", "AIR", "", "é" * 5, None]
+    return pa.table(
+        {
+            "day": pa.array([row // 100 for row in range(ROWS)], pa.int32()),
+            "word": [words[chance.randrange(6)] for _ in range(ROWS)],
+            "view": pa.array([words[row % 6] for row in range(ROWS)], pa.string_view()),
+            "large": pa.array([words[row % 5] for row in range(ROWS)], pa.large_string()),
+            "note": ["".join(chance.choices(string.ascii_letters, k=8)) for _ in range(ROWS)],
+            "price": pa.array(
+                [None if row % 13 == 0 else Decimal(row % 97) for row in range(ROWS)], pa.decimal128(15, 2)
+            ),
+        }
+    )
+
+
+TABLE = _table()
+FILTERS = [
+    col("day") < 30,
+    col("day") == 199,
+    (col("day") >= 50) & (col("day") < 52),
+    col("day") < 0,
+    col("word") == "MAIL",
+    col("word").is_in(["SHIP", "AIR"]) & (col("price") > 50),
+    col("word").is_null() & col("view").is_not_null(),
+    (col("word") != "AIR") & (col("view") != col("large")),
+    col("large").str.starts_with("A") | col("large").is_null(),
+    ~(col("view") == "MAIL"),
+    col("note").str.contains("q") & (col("word") == ""),
+    lit(True) & (col("word") > "B"),
+]
+COLUMNS = [("day", "word", "view", "large", "note", "price"), ("price", "note"), ("word",), ("large", "day")]
+
+
+def _filtered(path, predicate, columns, new_space=None):
+    spec, _, schema = parquet_source(path)
+    spec = msgspec.structs.replace(spec, columns=columns, predicate=predicate.expression)
+    reader = ParquetReader(spec, spec.splits, new_space)
+    found = pa.Table.from_batches(reader, pa.schema([schema.field(name) for name in columns]))
+    reader.close()
+    return found, reader
+
+
+def _expected(predicate, columns):
+    plain = TABLE.cast(pa.schema([(name, _plain(TABLE.schema.field(name).type)) for name in TABLE.schema.names]))
+    mask = evaluate(predicate.expression, plain.combine_chunks().to_batches()[0])
+    return plain.filter(mask).select(list(columns))
+
+
+def _plain(data_type):
+    return pa.string() if data_type == pa.string_view() else data_type
+
+
+@pytest.mark.parametrize("predicate", FILTERS, ids=str)
+@pytest.mark.parametrize("options", [{}, {"use_dictionary": False}], ids=["coded", "plain"])
+def test_a_filter_leaves_the_rows_that_it_would_leave_of_all(tmp_path, predicate, options):
+    path = tmp_path / "t.parquet"
+    pq.write_table(TABLE, path, row_group_size=6000, **options)
+    for columns in COLUMNS:
+        found, _ = _filtered(path, predicate, columns)
+        assert found.equals(_expected(predicate, columns)), columns
+
+
+def test_a_filter_leaves_the_same_rows_where_columns_are_read_one_after_the_other(tmp_path, monkeypatch, new_space):
+    path = tmp_path / "t.parquet"
+    pq.write_table(TABLE, path, row_group_size=6000, data_page_size=1 << 30)
+    budget = Budget()
+    for kind in (Kind.ARROW, Kind.WORKER):
+        budget.set_limit(kind, 1 << 20)
+    monkeypatch.setattr(parquet_reader, "process_budget", budget)
+    monkeypatch.setattr(parquet_reader, "LEAST_BYTES", 0)
+    predicate = (col("word") == "MAIL") & (col("price") > 50)
+    spaces = []
+    with budget.reserve(Kind.ARROW, 900_000):
+        found, _ = _filtered(path, predicate, COLUMNS[0], lambda: spaces.append(new_space()) or spaces[-1])
+    assert found.equals(_expected(predicate, COLUMNS[0]))
+    assert spaces
+
+
+def test_row_groups_that_cannot_have_such_rows_are_not_read(tmp_path):
+    path = tmp_path / "t.parquet"
+    pq.write_table(TABLE, path, row_group_size=1000)
+    found, reader = _filtered(path, col("day") == 42, ("day", "note"))
+    assert (found.num_rows, reader.pruned_groups) == (100, 19)
+
+
+def test_files_of_several_widths_are_filtered_by_the_widest(tmp_path):
+    pq.write_table(pa.table({"n": pa.array(range(10), pa.int32()), "t": ["a"] * 10}), tmp_path / "a.parquet")
+    pq.write_table(pa.table({"n": pa.array(range(5, 15), pa.int64()), "t": ["b"] * 10}), tmp_path / "b.parquet")
+    found, _ = _filtered(tmp_path, col("n") >= 8, ("n", "t"))
+    assert found.column("n").to_pylist() == [8, 9, *range(8, 15)]
+
+
+class _Decoded:
+    """Batches of a table by their columns, and how many rows of each have been asked for."""
+
+    def __init__(self):
+        self.rows = {}
+
+    def __call__(self, columns, rows):
+        for batch in TABLE.select(columns).cast(_schema(columns)).combine_chunks().to_batches(rows):
+            for name in columns:
+                self.rows[name] = self.rows.get(name, 0) + batch.num_rows
+            yield batch
+
+
+def _schema(columns):
+    return pa.schema([(name, _plain(TABLE.schema.field(name).type)) for name in columns])
+
+
+@pytest.mark.parametrize(
+    ("predicate", "decoded", "left"),
+    [
+        (col("day") < 0, 0, 0),
+        (col("day") < 30, 3000, 3000),
+        (col("day") == 42, 5000, 100),
+        (col("day") >= 150, ROWS, 5000),
+    ],
+    ids=str,
+)
+def test_columns_beside_those_of_a_filter_are_decoded_as_far_as_rows_are_left(predicate, decoded, left):
+    read = _Decoded()
+    row_filter = RowFilter(predicate.expression, _schema(TABLE.schema.names), ())
+    found = list(row_filter.batches(read, ["note"], 1000))
+    assert sum(batch.num_rows for batch in found) == left
+    assert all(batch.num_rows for batch in found)
+    assert (read.rows["day"], read.rows.get("note", 0)) == (ROWS, decoded)
+
+
+def test_a_part_over_numbers_of_texts_that_can_fail_sees_rows_only(tmp_path):
+    path = tmp_path / "t.parquet"
+    numbers = pa.table({"text": ["1", "x"] * 5000}).slice(0, 10_000)
+    pq.write_table(numbers, path)
+    _, _, schema = parquet_source(path)
+    predicate = (col("text").cast(pa.int64()) > 0).expression
+    coded = pa.DictionaryArray.from_arrays(pa.array([0, 0], pa.int32()), pa.array(["1", "x"]))
+    batch = pa.RecordBatch.from_arrays([coded], names=["text"])
+    assert RowFilter(predicate, schema, ["text"]).mask(batch).to_pylist() == [True, True]
+    with pytest.raises(DataError, match="text='x'"):
+        _filtered(path, col("text").cast(pa.int64()) > 0, ("text",))

@@ -173,7 +173,8 @@ def _folded(operand: Operand) -> pa.Scalar | None:
 def _constant_key(scalar: pa.Scalar) -> tuple[Any, ...]:
     """Return what two constants alike have in common: -0.0 is not 0.0 here."""
     buffers = pa.repeat(scalar, 1).buffers() if scalar.is_valid else []
-    return ("constant", str(scalar.type), scalar.is_valid, *(one and one.to_pybytes() for one in buffers))
+    contents = (None if buffer is None else buffer.to_pybytes() for buffer in buffers)
+    return ("constant", str(scalar.type), scalar.is_valid, *contents)
 
 
 def _key_of(operand: Operand) -> tuple[Any, ...]:

@@ -254,3 +254,9 @@ def test_operands_without_form_are_known_by_themselves():
     program, positions = build_program([operand, added], LOWERINGS)
     assert positions == [1]
     assert program(rows_of(i64=[4]))[0].to_pylist() == [8]
+
+
+def test_texts_among_constants_may_be_empty():
+    batch = pa.RecordBatch.from_pydict({"s": ["a", "", None]})
+    empty = call("and", call("equal", ColumnRef("s"), make_literal("")), call("is_not_null", ColumnRef("s")))
+    assert compile_expression(empty, batch.schema)(batch).to_pylist() == [False, True, False]

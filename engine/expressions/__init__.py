@@ -17,6 +17,7 @@ functions.py       the table of them
 conditional.py     when/then/otherwise
 compile.py         expression + schema -> operand
 vector_program     expressions as native steps over blocks in the cache
+vector_steps       one step over one block; its loops are in block_kernels.pxd and text_kernels.pxd
 block_vectors      values of a column in the cache, and back
 program_builder.py which steps an expression is made of
 program_numbers.py program_logic.py   the steps of arithmetic, casts and dates; of conditions and choices

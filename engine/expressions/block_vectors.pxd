@@ -17,12 +17,14 @@ cdef enum VectorKind:
     DECIMAL = 2     # unscaled: int64, or __int128 in a block that needs it
     FLOAT = 3       # double
     VALIDITY = 4    # nothing but which rows are null
+    TEXT = 5        # strings and binaries, where they lie in their column
 
 cdef struct Vector:
     int32_t kind            # VectorKind
-    int32_t width           # bytes of a value in this block: 8 or 16
+    int32_t width           # bytes of a value in this block, 8 or 16; TEXT: of an offset, 4 or 8
     const uint8_t* values   # BITS: words, 0 under a null
     const uint64_t* valid   # NULL: no nulls in this block
+    const uint8_t* offsets  # TEXT: of the first row; int32_t, int64_t where the width is 8
     uint8_t* own_values     # room of the vector's own
     uint64_t* own_valid
 

@@ -6,6 +6,7 @@
     bool                      64 rows a word, 0 under a null      date, time, timestamp, duration    int64
     integers but uint64       int64                               decimals   int64, or 128 bits where one of a block's
     float64, float32          double                                         values needs them
+    string, binary            in place
 
 Invariants: runs without the GIL. The bits of rows from ``count`` on are 0, and so is a bool under a null. What lies
 under another null is whatever lay there.
@@ -18,6 +19,7 @@ from libc.string cimport memcpy
 
 from engine.records.arrow_batch cimport (
     KIND_BOOL,
+    KIND_BYTES,
     KIND_DECIMAL128,
     KIND_DECIMAL256,
     KIND_FLOAT32,
@@ -26,6 +28,7 @@ from engine.records.arrow_batch cimport (
     KIND_INT16,
     KIND_INT32,
     KIND_INT64,
+    KIND_LARGE_BYTES,
     KIND_UINT8,
     KIND_UINT16,
     KIND_UINT32,
@@ -199,6 +202,15 @@ cdef int load_floats(Vector* vector, const ColumnView* column, int64_t start, in
     return 0
 
 
+cdef int load_text(Vector* vector, const ColumnView* column, int64_t start) noexcept nogil:
+    if column.kind != KIND_BYTES and column.kind != KIND_LARGE_BYTES:
+        return 1
+    vector.width = 4 if column.kind == KIND_BYTES else 8
+    vector.values = column.values
+    vector.offsets = column.offsets + (column.offset + start) * vector.width
+    return 0
+
+
 cdef int load(Vector* vector, const ColumnView* column, int64_t start, int64_t count) noexcept nogil:
     cdef uint64_t* words = <uint64_t*>vector.own_values
     cdef int64_t word
@@ -213,6 +225,8 @@ cdef int load(Vector* vector, const ColumnView* column, int64_t start, int64_t c
         return load_decimals(vector, column, start, count)
     if vector.kind == FLOAT:
         return load_floats(vector, column, start, count)
+    if vector.kind == TEXT:
+        return load_text(vector, column, start)
     if column.kind != KIND_BOOL:
         return 1
     load_bits(column.values, column.offset + start, count, words)

@@ -30,6 +30,7 @@ from engine.expressions.vector_program import CONSTANT_ROWS, VectorProgram
 _CHECKED_STEPS = frozenset({"add", "subtract", "multiply", "floor_divide", "modulo", "year", "month", "day", "require"})
 _SMALL_INTEGERS = frozenset({pa.uint8(), pa.uint16(), pa.uint32()})
 _NO_ROWS = pa.RecordBatch.from_arrays([], names=[])
+_TEXTS = frozenset({pa.string(), pa.large_string(), pa.binary(), pa.large_binary()})
 #: registers and steps of one program at most; each has room for a block
 _REGISTERS_MAX = 500
 
@@ -42,7 +43,7 @@ class Register(msgspec.Struct, frozen=True):
     """Where a step's result lies."""
 
     index: int
-    #: bits, integer, decimal, float (see ``vector_program``)
+    #: bits, integer, decimal, float, text (see ``vector_program``)
     kind: str
 
 
@@ -59,6 +60,8 @@ def kind_of(data_type: pa.DataType) -> str | None:
         return "integer"
     if types.is_decimal(data_type):
         return "decimal"
+    if data_type in _TEXTS:
+        return "text"
     return "float" if data_type in (pa.float32(), pa.float64()) else None
 
 

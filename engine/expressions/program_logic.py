@@ -1,4 +1,4 @@
-"""Lowering of conditions: comparisons, ranges, small sets, logic with nulls, choices.
+"""Lowering of conditions: comparisons, searches in texts, ranges, small sets, logic with nulls, choices.
 
     a > b, a >= b          b < a, b <= a
     between(v, a, b)       a <= v and v <= b
@@ -38,6 +38,19 @@ def _comparison(name: str, *, is_swapped: bool = False) -> Lowering:
         assert operand.form is not None
         left, right = (builder.lower(part, guard) for part in operand.form.operands)
         return _compared(builder, name, *((right, left) if is_swapped else (left, right)))
+
+    return lower
+
+
+def _text_test(name: str) -> Lowering:
+    """Return the lowering of a search for a constant text."""
+
+    def lower(builder: ProgramBuilder, operand: Operand, guard: Register | None) -> Register:
+        assert operand.form is not None
+        text, pattern = operand.form.operands
+        if operand.form.options.get("regex") or kind_of(text.type) != "text" or kind_of(pattern.type) != "text":
+            raise NoStepsError
+        return builder.step(name, "bits", (builder.lower(text, guard), builder.lower(pattern, guard)))
 
     return lower
 
@@ -95,7 +108,8 @@ def _chosen(
     builder: ProgramBuilder, operand: Operand, condition: Register, value: Register, other: Register
 ) -> Register:
     kind = kind_of(operand.type)
-    assert kind is not None
+    if kind is None or kind == "text":
+        raise NoStepsError
     return builder.step("choose", kind, (value, other, condition))
 
 
@@ -131,6 +145,9 @@ LOGIC_LOWERINGS: dict[str, Lowering] = {
     "less_equal": _comparison("less_equal"),
     "greater": _comparison("less", is_swapped=True),
     "greater_equal": _comparison("less_equal", is_swapped=True),
+    "str_starts_with": _text_test("starts_with"),
+    "str_ends_with": _text_test("ends_with"),
+    "str_contains": _text_test("contains"),
     "between": _lower_between,
     "is_in": _lower_is_in,
     "and": _logic("and"),

@@ -140,7 +140,7 @@ def _lower_widen(builder: ProgramBuilder, operand: Operand, guard: Register | No
         return _finer(builder, values, source, target, guard)
     if pa.types.is_integer(source) and pa.types.is_integer(target):
         return values
-    if values.kind == "float" and target == pa.float64():
+    if values.kind == kind_of(target) and (values.kind == "text" or target == pa.float64()):
         return values
     if pa.types.is_integer(source) and target == pa.float64():
         return builder.step("to_float", "float", (values,))

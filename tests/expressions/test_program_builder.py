@@ -48,12 +48,16 @@ COLUMNS = {
     "moment": (pa.timestamp("us"), [MOMENT(1970, 1, 1), MOMENT(1969, 12, 31, 23, 59, 59), MOMENT(2024, 2, 29, 12)]),
     "zoned": (pa.timestamp("ms", "Europe/Berlin"), [0, 1, -1, 10**12]),
     "flag": (pa.bool_(), [True, False]),
-    "text": (pa.string(), ["", "a", "Brand#12", "ß"]),
+    "text": (pa.string(), ["", "a", "Brand#12", "Brand#123", "PROMO PLATED", "aß", "ab\0", "ab"]),
+    "long": (pa.large_string(), ["a", "Brand#12", "PROMO", "x" * 40]),
+    "raw": (pa.binary(), [b"", b"a", b"\xff", b"ab\0"]),
 }
 SCHEMA = pa.schema([pa.field(name, data_type) for name, (data_type, _) in COLUMNS.items()])
 NUMBERS = ["i8", "i32", "i64", "u16", "u64", "f32", "f64", "small", "money", "large", "huge"]
 TIMES = ["day", "millis", "moment", "zoned"]
+TEXTS = ["text", "long"]
 LITERALS = {
+    "text": ["", "a", "ab", "Brand#12", "PROMO", "ß", "x" * 40],
     "number": [0, 1, -1, 2, 300, 2**40, 0.5, float("nan"), D("0.05"), D("1.250")],
     "time": [DAY(1995, 3, 15), MOMENT(1996, 1, 1, 12)],
     "bool": [True, False],
@@ -120,7 +124,11 @@ def expressions(depth):
         st.builds(
             lambda one, some: call("is_in", one, *some), columns(NUMBERS), st.lists(st.integers(-1, 9), min_size=1)
         ),
-        calls(["equal"], columns(["text"]), st.just(make_literal("a"))),
+        calls(COMPARISONS, columns(TEXTS), columns(TEXTS) | literals("text")),
+        calls(COMPARISONS, columns(["raw"]), columns(["raw"]) | st.just(make_literal(b"ab"))),
+        calls(["str_starts_with", "str_ends_with", "str_contains"], columns(TEXTS), literals("text")),
+        calls(["between"], columns(TEXTS), literals("text"), literals("text")),
+        st.builds(lambda one, some: call("is_in", one, *some), columns(TEXTS), st.lists(literals("text"), min_size=1)),
         cases(conditions, conditions),
     )
     return number, time, condition
@@ -184,6 +192,9 @@ NATIVE = {
     "year": call("dt_year", ColumnRef("moment")),
     "choice": Case(((call("not_equal", I64, 0), call("floor_divide", 10, I64)),), make_literal(0)),
     "nothing": call("coalesce", I64, ColumnRef("i32"), 0),
+    "promo": Case(((call("str_starts_with", ColumnRef("text"), "PROMO"), MONEY),), make_literal(D(0))),
+    "names": call("is_in", ColumnRef("text"), "MAIL", "SHIP", "a"),
+    "part": call("str_contains", ColumnRef("long"), "12", regex=False),
     "cast": cast(cast(ColumnRef("f64"), pa.int64()), pa.decimal128(20, 2)),
 }
 

@@ -95,6 +95,28 @@ def test_rows_outside_of_a_guard_may_fail():
     assert program.run(columns(least, pa.array([-1]))) is None
 
 
+TEXTS = ["", "a", "ab", "b", "abcabd", "abd", "ß", "a longer text of some words", "a longer text of some word!"]
+TESTS = {
+    "equal": lambda one, other: one == other,
+    "not_equal": lambda one, other: one != other,
+    "less": lambda one, other: one.encode() < other.encode(),
+    "less_equal": lambda one, other: one.encode() <= other.encode(),
+    "starts_with": lambda one, other: one.startswith(other),
+    "ends_with": lambda one, other: one.endswith(other),
+    "contains": lambda one, other: other in one,
+}
+
+
+@pytest.mark.parametrize("types", [(pa.string(), pa.string()), (pa.large_string(), pa.string())])
+@pytest.mark.parametrize("test", TESTS)
+def test_texts_are_compared_where_they_lie(test, types):
+    pairs = [(one, other) for one in [*TEXTS, None] for other in [*TEXTS, None]] * 25
+    program = VectorProgram(["text", "text", "bits"], [0, 1], [], [(test, 2, 0, 1, -1, -1)], [(2, pa.bool_())])
+    left, right = (pa.array(texts, data_type) for texts, data_type in zip(zip(*pairs, strict=True), types, strict=True))
+    (found,) = program.run(columns(left[3:], right[3:]))
+    assert found.to_pylist() == [None if None in pair else TESTS[test](*pair) for pair in pairs[3:]]
+
+
 def test_a_batch_of_other_columns_is_refused():
     with pytest.raises(ValueError, match="over 2 columns is given 1"):
         sums().run(columns(pa.array([1])))

@@ -7,6 +7,7 @@
     Case(branches, otherwise)            when/then/otherwise
 
     conjuncts(a and b and c) -> (a, b, c)          conjunction((a, b, c)) -> a and b and c
+    disjuncts, disjunction   the same of "or"
 
 There is no pyarrow here: ``engine.expressions`` evaluates these over Arrow batches (and gives their types by
 evaluating over an empty one); Spark and SQL translate them. Function names of ``Call`` are those of
@@ -122,16 +123,34 @@ def columns_of(expression: Expression) -> Iterator[str]:
 
 def conjuncts(predicate: Expression) -> tuple[Expression, ...]:
     """Return the parts of a predicate that must all be true, left to right."""
-    if isinstance(predicate, Call) and predicate.function == "and":
-        return tuple(part for argument in predicate.arguments for part in conjuncts(argument))
+    return _split("and", predicate)
+
+
+def disjuncts(predicate: Expression) -> tuple[Expression, ...]:
+    """Return the parts of a predicate of which one must be true, left to right."""
+    return _split("or", predicate)
+
+
+def _split(function: str, predicate: Expression) -> tuple[Expression, ...]:
+    if isinstance(predicate, Call) and predicate.function == function:
+        return tuple(part for argument in predicate.arguments for part in _split(function, argument))
     return (predicate,)
 
 
 def conjunction(parts: Iterable[Expression]) -> Expression:
     """Return the predicate that is true where all parts are; there must be at least one."""
+    return _joined("and", parts)
+
+
+def disjunction(parts: Iterable[Expression]) -> Expression:
+    """Return the predicate that is true where one of the parts is; there must be at least one."""
+    return _joined("or", parts)
+
+
+def _joined(function: str, parts: Iterable[Expression]) -> Expression:
     first, *others = parts
     for part in others:
-        first = Call("and", (first, part))
+        first = Call(function, (first, part))
     return first
 
 

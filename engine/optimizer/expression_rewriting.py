@@ -1,7 +1,8 @@
 """What rules ask of expressions: which can raise, and what they are in terms of another input.
 
     cannot_raise(expression, schema) -> whether evaluating it on any row is safe
-    substitute(expression, mapping) -> the expression with columns replaced by expressions
+    column_behind(projection, name)  -> the input's column that a column of the result is
+    substitute(expression, mapping)  -> the expression with columns replaced by expressions
 
 ``cannot_raise`` guards every rule that lets an expression see rows which it would not have seen as written: a division
 by zero, an overflow or a cast that fails there would fail a job that is fine. It is a list of what is safe; all else,
@@ -105,6 +106,12 @@ def is_trivial(expression: Expression) -> bool:
 def column_projection(names: Iterable[str]) -> tuple[NamedExpression, ...]:
     """Return the expressions that keep those columns under their names."""
     return tuple(NamedExpression(name, ColumnRef(name)) for name in names)
+
+
+def column_behind(expressions: Iterable[NamedExpression], name: str) -> str | None:
+    """Return the input's column that a column of a projection is, None for one that is computed."""
+    expression = mapping_of(expressions).get(name)
+    return expression.name if isinstance(expression, ColumnRef) else None
 
 
 def mapping_of(expressions: Iterable[NamedExpression]) -> dict[str, Expression]:

@@ -1,7 +1,7 @@
 """The planner's first half: rewrite rules over the logical plan, in a fixed order, until nothing changes.
 
-    Plan ─► settle_partitions ─► [join_conditions, combine_filters, filter_pushdown, limit_pushdown, sort_elimination,
-            combine_projects, shared_scans]* ─► projection_pruning ─► combine_projects ─► Plan
+    Plan ─► settle_partitions ─► disjunctions ─► [join_conditions, combine_filters, filter_pushdown, limit_pushdown,
+            sort_elimination, combine_projects, shared_scans]* ─► projection_pruning ─► combine_projects ─► Plan
 
 The list is the order. Each round moves filters and limits by one node, so rounds are bounded by the depth of the
 plan; ROUNDS_MAX only guards against two rules that undo each other. Pruning runs once, at the end, when every filter
@@ -20,6 +20,7 @@ from engine.optimizer.partition_planning import settle_partitions
 from engine.optimizer.rules import (
     combine_filters,
     combine_projects,
+    disjunctions,
     filter_pushdown,
     join_conditions,
     limit_pushdown,
@@ -29,6 +30,9 @@ from engine.optimizer.rules import (
 )
 
 Rule = Callable[[LogicalPlan], None]
+
+#: applied once before all others
+FIRST_RULES: tuple[Rule, ...] = (disjunctions.apply,)
 
 #: applied in this order, again and again until none changes the plan
 REPEATED_RULES: tuple[Rule, ...] = (
@@ -51,6 +55,8 @@ def rewrite(plan: Plan) -> Plan:
     """Return an equivalent plan that does less work."""
     logical = LogicalPlan(plan)
     settle_partitions(logical)
+    for rule in FIRST_RULES:
+        rule(logical)
     for _ in range(ROUNDS_MAX):
         logical.changed = False
         for rule in REPEATED_RULES:

@@ -79,12 +79,15 @@ _native_is_stale() {
     return 1
 }
 
+# One log for each step: two of them run side by side.
 _quietly() {
-    local log="$DREY_VENV/setup.log"
+    local log
+    log="$(mktemp "$DREY_VENV/setup.XXXXXX.log")"
     if ! "$@" >"$log" 2>&1; then
         tail -n 25 "$log" >&2
         die "'$*' failed; the whole output is in $log"
     fi
+    rm -f "$log"
 }
 
 # As an installation does. Where compiled modules cannot be written later (PYTHONDONTWRITEBYTECODE, a read-only folder),
@@ -115,9 +118,13 @@ ensure_environment() {
         local setup force=""
         setup="$(cksum <"$DREY_HOME/setup.py")"
         [ "$setup" = "$(cat "$DREY_VENV/.setup" 2>/dev/null || printf '%s' "$setup")" ] || force=--force
+        # Packages come over the network while the compiler runs.
+        local packages
+        DREY_BUILT=1 _quietly "${install[@]}" --no-build-isolation -e "$DREY_HOME${list:+[$list]}" &
+        packages=$!
         (cd "$DREY_HOME" && _quietly "$DREY_PYTHON" setup.py --quiet build_ext --inplace $force)
+        wait "$packages" || die "the environment is not whole"
         printf '%s\n' "$setup" >"$DREY_VENV/.setup"
-        DREY_BUILT=1 _quietly "${install[@]}" --no-build-isolation -e "$DREY_HOME${list:+[$list]}"
         mv "$DREY_VENV/.building" "$DREY_VENV/.built"
         _compile_modules
         printf '%s\n' "$extras" >"$DREY_VENV/.extras"

@@ -3,9 +3,6 @@
 from docs.generators.mechanisms import header_of, named_tests, own_test
 from tests.tidy.imports import ROOT, source_files
 
-#: modules that do neither yet; may only shrink
-LISTED = ROOT / "tests" / "tidy" / "modules_without_test.txt"
-
 
 def modules():
     """Python and Cython modules of the product, without the chapters of packages."""
@@ -24,15 +21,9 @@ def fault(module, text):
     return f"{module}: no test of its name, and no line 'Held by: tests/...' in its header"
 
 
-def listed():
-    return {line for line in LISTED.read_text(encoding="utf-8").splitlines() if not line.startswith("#")}
-
-
 def test_each_module_names_the_test_that_holds_it():
-    faults = {module: fault(module, (ROOT / module).read_text(encoding="utf-8")) for module in modules()}
-    assert [what for module, what in faults.items() if what and module not in listed()] == []
-    mended = [module for module in listed() if module in faults and faults[module] is None]
-    assert mended == [], "these leave the list"
+    faults = [fault(module, (ROOT / module).read_text(encoding="utf-8")) for module in modules()]
+    assert [what for what in faults if what] == []
 
 
 def test_what_breaks_the_rule_is_seen():

@@ -1,5 +1,5 @@
 # Everyday verbs. Each works from a fresh checkout: the environment is made where it is missing.
-.PHONY: build debug test tidy chaos soak torture acceptance coverage mutation asan bench quickstart wheel docs clean
+.PHONY: build debug test durations tidy chaos soak torture acceptance coverage mutation asan bench quickstart wheel docs clean
 
 PYTHON = .venv/bin/python
 # its other ways of tracing know nothing of Cython's plugin, and leave .pyx out with a warning
@@ -15,6 +15,10 @@ test: build       ## the tests
 
 tidy: build       ## rules of the house, ruff, mypy
 	bin/run-tests tests/tidy
+
+durations: build  ## which folders of tests take more of a run than before; RECORD=1 keeps the shares of these runs
+	bin/run-tests -q --shares $(if $(RECORD),record,hold)
+	CHAOS=short bin/run-tests -q --rest --shares $(if $(RECORD),record,hold)
 
 debug:            ## tests on a build with assertions and bounds checks
 	DREY_BUILD=debug bin/run-tests

@@ -3,20 +3,18 @@
 Clusters live as long as the process on purpose (one for each distinct configuration); tests that start one close it.
 """
 
-import compileall
 import gc
 import os
 import signal
 import sys
 import threading
 import time
-from pathlib import Path
 
 import hypothesis
 import psutil
 import pytest
 
-from tests import tiers, watchdog
+from tests import durations, tiers, watchdog
 from tests.sampling import keep_samples, take_more_examples
 
 pytest_plugins = ["pytester"]  # tests of what tests share
@@ -24,15 +22,18 @@ pytest_plugins = ["pytester"]  # tests of what tests share
 hypothesis.settings.register_profile("drey", deadline=None, derandomize=bool(os.environ.get("CI")))
 hypothesis.settings.load_profile("drey")
 
-# A shell that starts this in the background has SIGINT ignored, and children inherit that; tests send it.
+# A shell that starts this in the background has SIGINT ignored, nohup SIGHUP; children inherit it, and tests send both.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 _WAIT_S = 30.0
 
 
 def pytest_addoption(parser):
     tiers.add_options(parser)
+    durations.add_options(parser)
 
 
 def pytest_unconfigure():
@@ -46,11 +47,8 @@ def pytest_unconfigure():
 def pytest_configure(config):
     config.addinivalue_line("markers", "sample(of): the default run takes few of the parameters, see tests/sampling.py")
     tiers.register(config)
+    durations.register(config)
     watchdog.begin(config)
-    if sys.dont_write_bytecode:
-        # else each of the processes that tests start compiles the engine for itself
-        for room in ("engine", "ha"):
-            compileall.compile_dir(Path(__file__).parents[1] / room, quiet=2)
 
 
 @pytest.hookimpl(optionalhook=True)

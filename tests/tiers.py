@@ -5,6 +5,7 @@ A test says by its markers what it costs, and one rule decides:
     no marker          quick: every run takes it; of its parametrizations so many that each value of each is in one
     ``thorough``       more of what quick tests show, or longer: ``--all`` and ``--rest`` take it
     ``integration``    runs whole jobs: thorough, unless it is marked ``quick``; some sixty are, a few of each kind
+    ``spark``          needs a session of Spark, half a minute of processor time: thorough likewise
     ``processes``      starts clusters or quorums of real processes: ``--rest`` takes it, and a run with ``CHAOS`` set
 
     bin/run-tests           quick
@@ -34,6 +35,8 @@ from tests.sampling import left_out
 
 #: the nearest of these decides
 TIERS = ("quick", "thorough", "processes")
+#: what a test needs that only few quick tests may
+_DEAR = ("integration", "spark")
 _MARKERS = (
     "quick: taken by every run although its module is not",
     "thorough: left out of the default run; --all and --rest take it",
@@ -75,11 +78,11 @@ def is_named(config):
 
 
 def tier_of(item):
-    """Return the tier that the nearest marker names; without one a whole job is thorough, and anything else quick."""
+    """Return the tier that the nearest marker names; without one whole jobs and Spark are thorough, others quick."""
     for marker in item.iter_markers():
         if marker.name in TIERS:
             return marker.name
-    return "quick" if item.get_closest_marker("integration") is None else "thorough"
+    return "thorough" if any(item.get_closest_marker(name) for name in _DEAR) else "quick"
 
 
 def tiers_taken(config):

@@ -39,7 +39,6 @@ pytestmark = [
     pytest.mark.skipif(bool(why_not()), reason=why_not()),
     pytest.mark.timeout(1200),
     pytest.mark.processes,
-    pytest.mark.alone,
 ]
 
 

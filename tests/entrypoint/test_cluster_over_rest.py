@@ -17,7 +17,7 @@ from engine.rpc.credentials import AUTHORIZATION, Credentials
 from tests.entrypoint.conftest import until
 from tests.ha.quorum import free_port
 
-pytestmark = [pytest.mark.processes, pytest.mark.alone]
+pytestmark = pytest.mark.processes
 
 JOB = """
 import sys

@@ -51,6 +51,7 @@ def lines_of(folder):
             yield int(key), int(rows), int(total), float(mean), least.strip('"'), longest
 
 
+@pytest.mark.processes
 @pytest.mark.timeout(300)
 def test_combined_runs_that_cross_the_network_give_each_group_once_and_in_order(tmp_path):
     (tmp_path / "job.py").write_text(JOB)

@@ -14,7 +14,7 @@ import pytest
 from engine.entrypoint.pid_file import PidFile, process_identity
 from tests.entrypoint.conftest import ROOT, WAIT_S, until
 
-pytestmark = [pytest.mark.processes, pytest.mark.alone]
+pytestmark = pytest.mark.processes
 
 JOB_MANAGER_MB_MAX = 80
 #: more than the idle process has: other machines have other libraries

@@ -15,7 +15,7 @@ from engine.rpc.http_forwarding import ANSWERED_BY_HEADER
 from tests.entrypoint.conftest import until
 from tests.ha.quorum import Quorum, free_ports, needs_quorum
 
-pytestmark = [pytest.mark.processes, pytest.mark.alone]
+pytestmark = pytest.mark.processes
 
 
 @pytest.fixture(scope="module")

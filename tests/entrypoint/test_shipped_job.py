@@ -12,7 +12,7 @@ from tests.entrypoint.conftest import until
 from tests.folders import files_below
 from tests.rpc.test_tls import made
 
-pytestmark = [pytest.mark.processes, pytest.mark.alone]
+pytestmark = pytest.mark.processes
 
 JOB = """
 import sys

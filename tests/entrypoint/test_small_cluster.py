@@ -9,7 +9,7 @@ from tests.chaos.guarded_cluster import GuardedCluster
 from tests.chaos.workload import JOB, RATE, expected_rows, rows_of, write_data
 from tests.ha.quorum import Quorum, needs_quorum
 
-pytestmark = [needs_quorum, pytest.mark.quick, pytest.mark.alone]
+pytestmark = [needs_quorum, pytest.mark.quick]
 
 
 @pytest.fixture

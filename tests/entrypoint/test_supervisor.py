@@ -14,7 +14,7 @@ from tests.entrypoint.conftest import ROOT, WAIT_S, until
 from tests.entrypoint.test_high_availability import leader_of, overview, pid_at
 from tests.ha.quorum import Quorum, free_ports, needs_quorum
 
-pytestmark = [pytest.mark.processes, pytest.mark.alone]
+pytestmark = pytest.mark.processes
 
 #: a resident supervisor; without its modules Python takes 11 MiB
 SUPERVISOR_MB_MAX = 24

@@ -4,7 +4,7 @@ import pytest
 
 from tests.chaos.cluster import ChaosCluster
 
-pytestmark = [pytest.mark.processes, pytest.mark.alone]
+pytestmark = pytest.mark.processes
 
 JOB = """
 import sys

@@ -8,7 +8,7 @@ from engine.entrypoint.zookeeper_config import read_quorum
 from engine.errors import ConfigurationError
 from tests.ha.quorum import ROOT, Quorum, needs_quorum, until
 
-pytestmark = [pytest.mark.processes, pytest.mark.alone]
+pytestmark = pytest.mark.processes
 
 
 @pytest.fixture

@@ -16,10 +16,11 @@ import pytest
 ROOT = Path(__file__).parents[2]
 WAIT_S = 60.0
 _PORTS = range(20_000, 32_000, 10)
-_TENS_COUNT = len(_PORTS)
-#: processes that test at the same time begin at different places
-_FIRST_TEN = os.getpid() * 37 % _TENS_COUNT
-_TENS = itertools.cycle([*_PORTS[_FIRST_TEN:], *_PORTS[:_FIRST_TEN]])
+#: each process of a run has tens of its own; runs at the same time begin at different places
+_PROCESS = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+_OWN = _PORTS[_PROCESS :: int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))]
+_FIRST_TEN = os.getppid() * 37 % len(_OWN)
+_TENS = itertools.cycle([*_OWN[_FIRST_TEN:], *_OWN[:_FIRST_TEN]])
 
 needs_quorum = pytest.mark.skipif(
     importlib.util.find_spec("pyspark") is None or not (os.environ.get("JAVA_HOME") or shutil.which("java")),
@@ -39,7 +40,7 @@ def free_ports(count):
 
     They lie below those that the system gives to connections: until a server listens there, nobody else comes upon one.
     """
-    for first in itertools.islice(_TENS, _TENS_COUNT):
+    for first in itertools.islice(_TENS, len(_OWN)):
         try:
             for port in range(first, first + count):
                 with socket.socket() as probe:

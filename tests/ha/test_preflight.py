@@ -19,7 +19,7 @@ from tests.ha.quorum import WAIT_S, Quorum, needs_quorum, until
 from tests.ha.tls_door import TlsDoor
 from tests.rpc.test_tls import made
 
-pytestmark = [pytest.mark.processes, pytest.mark.alone]
+pytestmark = pytest.mark.processes
 
 
 @pytest.fixture

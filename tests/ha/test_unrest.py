@@ -13,7 +13,7 @@ from tests.ha.leading import Leading, zookeeper
 from tests.ha.proxy import Proxy
 from tests.ha.quorum import WAIT_S, needs_quorum, until
 
-pytestmark = [needs_quorum, pytest.mark.processes, pytest.mark.alone]
+pytestmark = [needs_quorum, pytest.mark.processes]
 
 CANDIDATES = 50
 PAUSE_S = 0.2

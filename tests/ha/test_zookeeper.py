@@ -22,7 +22,7 @@ from ha.zookeeper_record import NODE_MAX_BYTES, decode_leader, encode_leader
 from tests.ha.candidate import SESSION_S, settings_of
 from tests.ha.quorum import ROOT, Quorum, needs_quorum, until
 
-pytestmark = [pytest.mark.processes, pytest.mark.alone]
+pytestmark = pytest.mark.processes
 
 #: what a loaded machine needs for a grant; without load it is within 0.3 s
 MARGIN_S = 10.0

@@ -18,7 +18,7 @@ from tests.ha.leading import Leading, zookeeper
 from tests.ha.proxy import Proxy
 from tests.ha.quorum import ROOT, needs_quorum, until
 
-pytestmark = [needs_quorum, pytest.mark.processes, pytest.mark.alone]
+pytestmark = [needs_quorum, pytest.mark.processes]
 
 
 @pytest.fixture

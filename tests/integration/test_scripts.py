@@ -7,7 +7,7 @@ import pytest
 
 from tests.entrypoint.conftest import ROOT, installation
 
-pytestmark = [pytest.mark.processes, pytest.mark.alone]
+pytestmark = pytest.mark.processes
 
 __all__ = ["installation"]
 

@@ -43,7 +43,7 @@ def test_users_in_many_threads_leave_it_thawed():
     heap = FrozenHeap()
 
     def use():
-        for _ in range(200):
+        for _ in range(20):
             with heap:
                 pass
 

@@ -20,7 +20,10 @@ import pytest
 from tests.property.matrix import IS_TORTURE
 from tests.property.test_memory_bound import IS_BOUNDED, MEGABYTE, ROOT, texts, write
 
-pytestmark = pytest.mark.skipif(not IS_BOUNDED, reason="the address sanitizer's memory is larger than the groups here")
+pytestmark = [
+    pytest.mark.thorough,
+    pytest.mark.skipif(not IS_BOUNDED, reason="the address sanitizer's memory is larger than the groups here"),
+]
 
 #: process size, slots
 SIZES = [("384mb", 1), ("512mb", 2), ("1gb", 2), ("1gb", 4)] if IS_TORTURE else [("384mb", 2)]

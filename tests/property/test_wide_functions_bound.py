@@ -42,6 +42,7 @@ def run_job(function, feed, folder, slots, process_size):
     )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("function", "feed", "rows", "slots"), CASES)
 def test_functions_over_very_wide_rows_stay_within_the_bound(function, feed, rows, slots, tmp_path):
     expected = write_rows(tmp_path / "wide.parquet", RECORD_BYTES, rows, 1)
@@ -55,6 +56,7 @@ def test_functions_over_very_wide_rows_stay_within_the_bound(function, feed, row
         path.unlink()
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(not IS_BOUNDED, reason="what the address sanitizer adds is no part of any size")
 @pytest.mark.parametrize("function", sorted(FUNCTIONS) if IS_TORTURE else ["co_group"])
 def test_workers_that_need_more_say_what_size_of_the_process_does(function, tmp_path):

@@ -78,6 +78,7 @@ def found_rows(folder, numbers):
     return found
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("program", "key_bytes", "mode"), CASES)
 def test_very_wide_keys_stay_within_the_bound(program, key_bytes, mode, tmp_path):
     write_side(tmp_path / "left.parquet", "id", LEFT, key_bytes)

@@ -60,6 +60,7 @@ def digests_of(folder):
     return found
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("job", "record_bytes", "rows", "group_rows"), CASES)
 def test_very_wide_rows_stay_within_the_bound(job, record_bytes, rows, group_rows, tmp_path):
     expected = write_rows(tmp_path / "wide.parquet", record_bytes, rows, group_rows)

@@ -98,6 +98,7 @@ def run_job(program, kind, slots, folder):
     )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("program", "kind", "slots"), CASES)
 def test_very_wide_rows_stay_within_the_bound_whatever_their_source(program, kind, slots, tmp_path):
     expected = write_rows(tmp_path, kind)

@@ -86,11 +86,13 @@ def _sources():
         yield path.relative_to(ROOT / "engine"), path.read_text(encoding="utf-8")
 
 
+@pytest.mark.thorough
 @pytest.mark.timeout(1800)
 def test_the_release_build_gives_neither_hints_nor_warnings(compiled):
     assert complaints(compiled[1]) == []
 
 
+@pytest.mark.thorough
 @pytest.mark.timeout(1800)
 def test_what_runs_without_the_gil_calls_nothing_of_python(compiled):
     """The annotation has no coloured line there, but for those that take the GIL, of which we know why."""

@@ -18,6 +18,7 @@ unwritten_outputs.py   write_* without an execute() behind it
 runner.py              what a data set needs of its environment
 logical_node.py        the program under construction, and the Plan made of it
 planning.py            exact splits, explain
+possible_splits.py     row groups that filters leave, by their statistics
 key_samples.py         join keys are sampled better than other columns
 bad_rows.py            malformed rows that are left out, kept and told
 executor.py            where plans run

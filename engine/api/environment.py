@@ -30,6 +30,7 @@ from engine.api.key_samples import with_samples
 from engine.api.logical_node import LogicalNode, build_plan
 from engine.api.partitioning import checked_rate
 from engine.api.planning import analyzed_plan, explain_plan, with_exact_splits
+from engine.api.possible_splits import with_possible_splits
 from engine.api.results import read_parts
 from engine.api.schema_inference import plain_rows, schema_of_rows, schema_text
 from engine.api.unwritten_outputs import UNWRITTEN
@@ -234,9 +235,9 @@ class Environment:
         executor = executor_of(self._target)
         self._has_run = True
         if executor.is_dry:
-            plan = with_samples(build_plan(sinks, name))
+            plan = _prepared(build_plan(sinks, name))
             return plan, executor.execute(plan, self._configuration)
-        plan = with_samples(build_plan(sinks, name, lambda node: with_exact_splits(node, self.parallelism)))
+        plan = _prepared(build_plan(sinks, name, lambda node: with_exact_splits(node, self.parallelism)))
         return plan, executor.execute(plan, self._configuration)
 
     def run_to_table(self, node: LogicalNode) -> pa.Table:
@@ -272,7 +273,7 @@ class Environment:
         sinks = [sink for sink in self._sinks if sink.inputs[0] is node]
         if not sinks:
             sinks = [LogicalNode(Sink(SinkSpec("arrow", "(client)")), (node,), node.schema)]
-        plan = with_samples(build_plan(sinks, _script_name()))
+        plan = _prepared(build_plan(sinks, _script_name()))
         return explain_plan(plan, self._target, self._configuration, self.parallelism)
 
     def analyze_node(self, node: LogicalNode, *, as_json: bool) -> str:
@@ -301,6 +302,11 @@ class Environment:
                 self._remove_folder = weakref.finalize(self, _remove, own)
         self._folder.ensure()
         return self._folder.path
+
+
+def _prepared(plan: Plan) -> Plan:
+    """Return a plan with all that is looked up for it before it is optimized."""
+    return with_samples(with_possible_splits(plan))
 
 
 def _remove(folder: ProcessFolder) -> None:

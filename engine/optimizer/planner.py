@@ -12,7 +12,7 @@ Held by: tests/optimizer/test_rules.py
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from engine.graph.plan import Plan
 from engine.optimizer.logical_plan import LogicalPlan
@@ -45,6 +45,9 @@ REPEATED_RULES: tuple[Rule, ...] = (
     shared_scans.apply,
 )
 
+#: those that bring filters nearer to the sources
+FILTER_RULES: tuple[Rule, ...] = (join_conditions.apply, combine_filters.apply, filter_pushdown.apply)
+
 #: applied once afterwards
 FINAL_RULES: tuple[Rule, ...] = (projection_pruning.apply, combine_projects.apply)
 
@@ -57,12 +60,23 @@ def rewrite(plan: Plan) -> Plan:
     settle_partitions(logical)
     for rule in FIRST_RULES:
         rule(logical)
-    for _ in range(ROUNDS_MAX):
-        logical.changed = False
-        for rule in REPEATED_RULES:
-            rule(logical)
-        if not logical.changed:
-            break
+    _repeat(REPEATED_RULES, logical)
     for rule in FINAL_RULES:
         rule(logical)
     return logical.to_plan()
+
+
+def push_filters(logical: LogicalPlan) -> None:
+    """Bring filters as near to the sources as they come, and change nothing else."""
+    for rule in FIRST_RULES:
+        rule(logical)
+    _repeat(FILTER_RULES, logical)
+
+
+def _repeat(rules: Sequence[Rule], logical: LogicalPlan) -> None:
+    for _ in range(ROUNDS_MAX):
+        logical.changed = False
+        for rule in rules:
+            rule(logical)
+        if not logical.changed:
+            return

@@ -1,0 +1,117 @@
+"""Splits that need not be read: row groups of Parquet files that have no row for the filters above them.
+
+    with_possible_splits(plan) -> Plan whose sources have the other splits, and statistics of those
+
+    filter ─► ... ─► source          as near to the source as the optimizer will bring it: on a copy of the plan
+
+Looked at is what the footers say (``parquet.group_bounds``), so a row group that is left out is neither read nor
+planned for: fewer subtasks, smaller estimates, samples of the rest. Tasks look themselves at a source that several
+operators read, each with its own filter, and at one of very many files.
+
+A file that cannot be read is left to the job.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any, Final
+
+import msgspec
+import pyarrow as pa
+
+from engine.errors import EngineError
+from engine.expressions.schema_bridge import to_arrow_schema
+from engine.graph.expression import Expression, columns_of
+from engine.graph.plan import Filter, Plan, PlanNode, Source
+from engine.graph.source_spec import ColumnStatistics, ParquetSource, SourceSplit
+from engine.optimizer.logical_plan import LogicalPlan
+from engine.optimizer.planner import push_filters
+from engine.records.arrow_functions import pc
+from engine.statistics.bounds_predicate import highest, lowest
+
+#: files whose footers are read again for a plan
+_FILES_MAX: Final = 64
+
+
+def with_possible_splits(plan: Plan) -> Plan:
+    """Return the plan without the row groups that have no row which its filters would leave."""
+    sources = [node for node in plan.nodes if _is_parquet(node)]
+    if not sources or not any(isinstance(node.operator, Filter) for node in plan.nodes):
+        return plan
+    pushed = LogicalPlan(plan)
+    push_filters(pushed)
+    readers = pushed.consumers()
+    nodes = list(plan.nodes)
+    for node in sources:
+        reading = [pushed.node(reader).operator for reader in readers.get(node.id, ())]
+        if len(reading) == 1 and isinstance(reading[0], Filter):
+            with suppress(OSError, pa.ArrowException, EngineError):
+                nodes[node.id] = _with_possible(node, reading[0].predicate)
+    return msgspec.structs.replace(plan, nodes=tuple(nodes))
+
+
+def _is_parquet(node: PlanNode) -> bool:
+    if not isinstance(node.operator, Source) or not isinstance(node.operator.spec, ParquetSource):
+        return False
+    return len(node.operator.spec.paths) <= _FILES_MAX
+
+
+def _with_possible(node: PlanNode, predicate: Expression) -> PlanNode:
+    """Return a source with the splits in which a row may meet a predicate."""
+    # Most jobs of a small process read no Parquet.
+    from engine.parquet.footers import read_footer  # noqa: PLC0415
+    from engine.parquet.group_bounds import bounds_of, possible_groups  # noqa: PLC0415
+
+    source = node.operator
+    assert isinstance(source, Source)
+    assert isinstance(source.spec, ParquetSource)
+    schema = to_arrow_schema(node.schema)
+    splits: list[SourceSplit] = []
+    bounds: list[pa.RecordBatch] = []
+    for path in dict.fromkeys(split.path for split in source.spec.splits):
+        listed = [split for split in source.spec.splits if split.path == path]
+        footer = read_footer(path)
+        # Each of them is one row group.
+        possible = set(possible_groups(footer, [split.start for split in listed], predicate, schema))
+        kept = [split for split in listed if split.start in possible]
+        splits += kept
+        if kept:
+            bounds.append(bounds_of(footer, [split.start for split in kept], columns_of(predicate), schema))
+    pruned = len(source.spec.splits) - len(splits)
+    spec = msgspec.structs.replace(source.spec, splits=tuple(splits), pruned_groups=pruned)
+    changed = msgspec.structs.replace(source, spec=spec)
+    if pruned:
+        changed = _with_statistics(changed, len(source.spec.splits), pa.Table.from_batches(bounds) if bounds else None)
+    return msgspec.structs.replace(node, operator=changed)
+
+
+def _with_statistics(source: Source, group_count: int, bounds: pa.Table | None) -> Source:
+    """Return a source with the statistics of the splits that are left: rows, bytes, and bounds that are known."""
+    known = source.statistics
+    rows = float(sum(split.row_count for split in source.spec.splits))
+    share = rows / known.row_count if known.row_count else 0.0
+    columns = {name: _with_bounds(column, name, bounds) for name, column in known.columns.items()}
+    statistics = msgspec.structs.replace(
+        known,
+        row_count=rows,
+        size_bytes=None if known.size_bytes is None else share * known.size_bytes,
+        origin=f"{known.origin}, {len(source.spec.splits)} of {group_count} row groups",
+        columns=columns,
+    )
+    return msgspec.structs.replace(source, statistics=statistics)
+
+
+def _with_bounds(column: ColumnStatistics, name: str, bounds: pa.Table | None) -> ColumnStatistics:
+    if bounds is None or lowest(name) not in bounds.schema.names or column.minimum is None:
+        return column
+    low, high = _whole(bounds, lowest(name), pc.min), _whole(bounds, highest(name), pc.max)
+    if low is None or high is None:
+        return column
+    return msgspec.structs.replace(column, minimum=low, maximum=high)
+
+
+def _whole(bounds: pa.Table, name: str, function: Any) -> bool | int | float | str | None:
+    """Return the lowest or highest of all bounds; None where one is missing, or is no simple value."""
+    values: pa.ChunkedArray = bounds.column(name)
+    found = None if values.null_count else function(values).as_py()
+    return found if isinstance(found, bool | int | float | str) else None

@@ -16,10 +16,12 @@ Held by: tests/rpc/test_local_gateway.py
 from __future__ import annotations
 
 import asyncio
+import functools
 import inspect
 import logging
 import typing
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from engine.errors import EngineError, IllegalTransitionError
@@ -32,7 +34,8 @@ _log = logging.getLogger(__name__)
 R = TypeVar("R")
 
 
-def handler_names(protocol: type) -> dict[type, str]:
+@functools.cache  # a JobMaster for each job has the same one
+def handler_names(protocol: type) -> Mapping[type, str]:
     """Return the method name for each message type that a component's protocol answers."""
     names: dict[type, str] = {}
     for name, method in inspect.getmembers(protocol, inspect.isfunction):
@@ -46,7 +49,7 @@ def handler_names(protocol: type) -> dict[type, str]:
         if not (isinstance(message_type, type) and issubclass(message_type, Request)):
             raise TypeError(f"{protocol.__name__}.{name} takes {message_type}, which is not a Request")
         names[message_type] = name
-    return names
+    return MappingProxyType(names)
 
 
 class RpcEndpoint:

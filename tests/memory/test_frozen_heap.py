@@ -39,6 +39,18 @@ def test_what_somebody_else_has_frozen_stays_frozen():
     assert gc.get_freeze_count() > 0
 
 
+def test_what_is_frozen_is_not_counted_for_each_user(monkeypatch):
+    heap = FrozenHeap()
+    with heap:
+        pass
+    walks = []
+    monkeypatch.setattr(gc, "get_freeze_count", lambda: walks.append(1) or 0)
+    for _ in range(3):
+        with heap, heap:
+            pass
+    assert len(walks) == 3, "once each, while nothing is frozen"
+
+
 def test_users_in_many_threads_leave_it_thawed():
     heap = FrozenHeap()
 

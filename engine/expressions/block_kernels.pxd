@@ -98,6 +98,19 @@ cdef extern from *:
     DREY_CHECKED(drey_real_divide, drey_real, int, value = one / other)
     DREY_CHECKED(drey_real_single, drey_real, int, (void)other; value = (double)(float)one)
 
+    /* By a constant above 1: a product with 2^(63 + bits) / divisor, rounded up, is exact below 2^63 (Granlund and
+       Montgomery 1994); the complement of a negative number is such a number, and its quotient's complement floored. */
+    static void drey_divide_by(const void* left, int64_t divisor, void* target, int64_t count, int is_modulo) {
+        const int bits = 64 - __builtin_clzll((uint64_t)divisor - 1);
+        const uint64_t factor = (uint64_t)((((unsigned __int128)1 << (63 + bits)) + divisor - 1) / (uint64_t)divisor);
+        for (int64_t row = 0; row < count; row++) {
+            const int64_t value = ((const drey_narrow*)left)[row], sign = value >> 63;
+            const uint64_t high = (uint64_t)(((unsigned __int128)(uint64_t)(value ^ sign) * factor) >> 64);
+            const int64_t quotient = (int64_t)(high >> (bits - 1)) ^ sign;
+            ((drey_narrow*)target)[row] = is_modulo ? value - quotient * divisor : quotient;
+        }
+    }
+
     static int drey_to_real(const void* left, const void* right, void* target, int64_t count) {
         (void)right;
         for (int64_t row = 0; row < count; row++) ((drey_real*)target)[row] = (double)((const drey_narrow*)left)[row];
@@ -194,6 +207,9 @@ cdef extern from *:
     void wide_less "drey_wide_less" (const void*, const void*, uint64_t*, int64_t) noexcept nogil
     void real_equal "drey_real_equal" (const void*, const void*, uint64_t*, int64_t) noexcept nogil
     void real_less "drey_real_less" (const void*, const void*, uint64_t*, int64_t) noexcept nogil
+    # quotients by a constant above 1, floored, or what is left of them; these fail in no row
+    void divide_by "drey_divide_by" (const void* left, int64_t divisor, void* target, int64_t count,
+                                     bint is_modulo) noexcept nogil
     # products of 8-byte lanes in 16-byte lanes; 8-byte lanes as 16-byte lanes
     void products "drey_products" (const void* left, const void* right, void* target, int64_t count) noexcept nogil
     void widen "drey_widen" (const void* source, void* target, int64_t count) noexcept nogil

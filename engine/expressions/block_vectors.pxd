@@ -22,6 +22,7 @@ cdef enum VectorKind:
 cdef struct Vector:
     int32_t kind            # VectorKind
     int32_t width           # bytes of a value in this block, 8 or 16; TEXT: of an offset, 4 or 8
+    bint is_constant        # all rows alike
     const uint8_t* values   # BITS: words, 0 under a null
     const uint64_t* valid   # NULL: no nulls in this block
     const uint8_t* offsets  # TEXT: of the first row; int32_t, int64_t where the width is 8

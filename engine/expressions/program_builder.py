@@ -23,6 +23,7 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
+from engine.errors import DataError, SchemaError
 from engine.expressions.binding import UNFIT, Operand, as_array
 from engine.expressions.vector_program import CONSTANT_ROWS, VectorProgram
 
@@ -31,6 +32,8 @@ _CHECKED_STEPS = frozenset({"add", "subtract", "multiply", "floor_divide", "modu
 _SMALL_INTEGERS = frozenset({pa.uint8(), pa.uint16(), pa.uint32()})
 _NO_ROWS = pa.RecordBatch.from_arrays([], names=[])
 _TEXTS = frozenset({pa.string(), pa.large_string(), pa.binary(), pa.large_binary()})
+#: steps that are worth a program each
+_GAINING_STEPS = frozenset({"floor_divide", "modulo", "multiply", "year", "month", "day", "contains"})
 #: registers and steps of one program at most; each has room for a block
 _REGISTERS_MAX = 500
 
@@ -217,11 +220,22 @@ class BatchProgram:
             columns = [as_array(operand.evaluate(batch), batch.num_rows) for operand in self.inputs]
         except UNFIT:
             return None
-        return self._program.run(pa.RecordBatch.from_arrays(columns, names=self._names))
+        try:
+            return self._program.run(pa.RecordBatch.from_arrays(columns, names=self._names))
+        except (DataError, SchemaError):
+            return None  # larger than a kernel may see at once, or of a type that none knows
 
     def give_up(self) -> None:
         """Note that Arrow has found results where the program had none: these values are not for it."""
         self._is_of_use = False
+
+
+def _gains(builder: ProgramBuilder) -> bool:
+    """Whether a program is faster than Arrow's functions: a single step is so only where they are slow."""
+    if len(builder.steps) > 1:
+        return True
+    ((name, target, left, *_),) = builder.steps
+    return name in _GAINING_STEPS or "decimal" in (builder.kinds[target], builder.kinds[left])
 
 
 def build_program(
@@ -237,6 +251,6 @@ def build_program(
             continue
         if any(step[1] == register.index for step in builder.steps):
             outputs[position] = (register, operand)
-    if not builder.inputs or not outputs or len(builder.kinds) > _REGISTERS_MAX:
+    if not builder.inputs or not outputs or len(builder.kinds) > _REGISTERS_MAX or not _gains(builder):
         return None, []
     return BatchProgram(builder, list(outputs.values())), list(outputs)

@@ -5,7 +5,8 @@
     floats             double; a float32 result is rounded after each step, which is what single precision gives
     casts              the value, and a step that requires that it fits; where it does not, Arrow has the word
 
-Dates, times and timestamps become finer by a product, and dates from timestamps without zone by a floored quotient.
+Dates, times and timestamps become finer by a product; dates, parts of the day and begins of units come from timestamps
+without zone, or in UTC, by floored quotients.
 
 Held by: tests/expressions/test_program_builder.py
 """
@@ -22,6 +23,7 @@ from engine.records.plain_scalars import scalar_of
 
 _INT64 = pa.int64()
 _DAY_SECONDS = 86_400
+_UNIT_SECONDS = {"day": _DAY_SECONDS, "hour": 3600, "minute": 60, "second": 1}
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 #: of every integer below, the next is a float64 or float32, too
 _EXACT_INTEGERS = {pa.float64(): 2**53, pa.float32(): 2**24}
@@ -129,6 +131,19 @@ def _finer(
     return _times(builder, values, factor, "integer", guard)
 
 
+def _decimal_as_float(
+    builder: ProgramBuilder, values: Register, source: pa.DataType, guard: Register | None
+) -> Register:
+    """Return decimals as float64 as Arrow makes them of small numbers: by the product with a power of ten."""
+    if source.scale < 0:
+        raise NoStepsError
+    limit = _EXACT_INTEGERS[pa.float64()]
+    small = builder.step("narrow", "integer", (_require_between(builder, values, -limit, limit, guard),))
+    whole = builder.step("to_float", "float", (small,))
+    power = builder.constant(scalar_of(float(f"1e-{source.scale}"), pa.float64()))
+    return whole if source.scale == 0 else builder.step("multiply", "float", (whole, power))
+
+
 def _lower_widen(builder: ProgramBuilder, operand: Operand, guard: Register | None) -> Register:
     assert operand.form is not None
     (part,) = operand.form.operands
@@ -144,6 +159,8 @@ def _lower_widen(builder: ProgramBuilder, operand: Operand, guard: Register | No
         return values
     if pa.types.is_integer(source) and target == pa.float64():
         return builder.step("to_float", "float", (values,))
+    if pa.types.is_decimal(source) and target == pa.float64():
+        return _decimal_as_float(builder, values, source, guard)
     raise NoStepsError
 
 
@@ -205,6 +222,8 @@ def _cast_to_float(
 ) -> Register:
     if values.kind == "float":
         return values if source == pa.float32() else _single(builder, values, target)
+    if pa.types.is_decimal(source) and target == pa.float64():
+        return _decimal_as_float(builder, values, source, guard)
     if pa.types.is_integer(source):
         limit = _EXACT_INTEGERS[target]
         return builder.step("to_float", "float", (_require_between(builder, values, -limit, limit, guard),))
@@ -275,6 +294,46 @@ def _date_part(name: str) -> Lowering:
     return lower
 
 
+def _lower_quarter(builder: ProgramBuilder, operand: Operand, guard: Register | None) -> Register:
+    months = _date_part("month")(builder, operand, guard)
+    shifted = builder.step("add", "integer", (months, _integer(builder, 2)), guard)
+    return builder.step("floor_divide", "integer", (shifted, _integer(builder, 3)), guard)
+
+
+def _time_part(unit_seconds: int, count: int) -> Lowering:
+    """Return the lowering of a part of the day: so many seconds each, so many of them in the next part."""
+
+    def lower(builder: ProgramBuilder, operand: Operand, guard: Register | None) -> Register:
+        assert operand.form is not None
+        (moment,) = operand.form.operands
+        ticks = _ticks_of_moment(moment.type) * unit_seconds
+        values = builder.lower(moment, guard)
+        units = builder.step("floor_divide", "integer", (values, _integer(builder, ticks)), guard)
+        return builder.step("modulo", "integer", (units, _integer(builder, count)), guard)
+
+    return lower
+
+
+def _ticks_of_moment(data_type: pa.DataType) -> int:
+    """Return the units in a second of a timestamp whose local time needs no zone."""
+    if not pa.types.is_timestamp(data_type) or data_type.tz not in (None, "UTC"):
+        raise NoStepsError
+    return _PER_SECOND[data_type.unit]
+
+
+def _lower_truncate(builder: ProgramBuilder, operand: Operand, guard: Register | None) -> Register:
+    assert operand.form is not None
+    (moment,) = operand.form.operands
+    seconds = _UNIT_SECONDS.get(str(operand.form.options.get("unit")))
+    if seconds is None:
+        raise NoStepsError
+    ticks = _integer(builder, _ticks_of_moment(moment.type) * seconds)
+    values = builder.lower(moment, guard)
+    return builder.step(
+        "multiply", "integer", (builder.step("floor_divide", "integer", (values, ticks), guard), ticks), guard
+    )
+
+
 NUMBER_LOWERINGS: dict[str, Lowering] = {
     "add": _arithmetic("add"),
     "subtract": _arithmetic("subtract"),
@@ -288,4 +347,9 @@ NUMBER_LOWERINGS: dict[str, Lowering] = {
     "dt_year": _date_part("year"),
     "dt_month": _date_part("month"),
     "dt_day": _date_part("day"),
+    "dt_quarter": _lower_quarter,
+    "dt_hour": _time_part(3600, 24),
+    "dt_minute": _time_part(60, 60),
+    "dt_second": _time_part(1, 60),
+    "dt_truncate": _lower_truncate,
 }

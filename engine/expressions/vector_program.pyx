@@ -104,6 +104,15 @@ cdef struct StoredColumn:
     int64_t null_count
 
 
+cdef size_t room_of(int32_t kind) noexcept:
+    """Bytes for the values of a block."""
+    if kind == BITS:
+        return BLOCK_WORDS * 8
+    if kind == DECIMAL:
+        return BLOCK_ROWS * 16
+    return 0 if kind == TEXT or kind == VALIDITY else BLOCK_ROWS * 8
+
+
 @cython.final
 cdef class Workspace:
     """The registers of one run."""
@@ -113,20 +122,24 @@ cdef class Workspace:
     cdef void* _memory
 
     def __cinit__(self, list kinds):
-        cdef Py_ssize_t index, count = len(kinds)
-        cdef size_t lanes = BLOCK_ROWS * 16
+        cdef Py_ssize_t index, registers = len(kinds)
         cdef size_t words = BLOCK_WORDS * 8
-        self.registers = <Vector*>calloc(<size_t>count + 1, sizeof(Vector))
-        self._memory = calloc(SCRATCH_BYTES + <size_t>count * (lanes + words), 1)
+        cdef size_t total = SCRATCH_BYTES + sum([room_of(kind) for kind in kinds]) + <size_t>registers * words
+        cdef uint8_t* unused
+        self.registers = <Vector*>calloc(<size_t>registers + 1, sizeof(Vector))
+        self._memory = calloc(total, 1)
         if self.registers == NULL or self._memory == NULL:
             raise MemoryError("the vectors of an expression")
         self.scratch = <uint8_t*>self._memory
-        for index in range(count):
+        unused = self.scratch + SCRATCH_BYTES
+        for index in range(registers):
             self.registers[index].kind = kinds[index]
             self.registers[index].width = 8
-            self.registers[index].own_values = self.scratch + SCRATCH_BYTES + index * (lanes + words)
-            self.registers[index].own_valid = <uint64_t*>(self.registers[index].own_values + lanes)
-            self.registers[index].values = self.registers[index].own_values
+            self.registers[index].own_values = unused
+            self.registers[index].values = unused
+            unused += room_of(kinds[index])
+            self.registers[index].own_valid = <uint64_t*>unused
+            unused += words
 
     def __dealloc__(self):
         free(self.registers)
@@ -213,6 +226,7 @@ cdef class VectorProgram:
                 if load(&workspace.registers[register], &constants.columns[index], 0, BLOCK_ROWS):
                     raise ValueError(f"a constant of {self._constants.schema.field(index).type}")
                 keep_values(&workspace.registers[register])
+                workspace.registers[register].is_constant = True
                 index += 1
         return workspace
 

@@ -28,6 +28,7 @@ from engine.expressions.text_kernels cimport (
     TEXT_LESS,
     TEXT_STARTS,
     test_texts,
+    test_texts_against,
 )
 
 #: of each operation that computes numbers: over int64, over 128 bits, over double
@@ -92,6 +93,10 @@ cdef bint compute_exactly(int32_t operation, Vector* target, const Vector* left,
     cdef const uint8_t* one = left.values
     cdef const uint8_t* other = right.values
     target.width = 8
+    if right.is_constant and left.width == 8 and right.width == 8 and (<const int64_t*>other)[0] > 1:
+        if operation == FLOOR_DIVIDE or operation == MODULO:
+            kernels.divide_by(one, (<const int64_t*>other)[0], target.own_values, count, operation == MODULO)
+            return False
     if left.width == 8 and right.width == 8:
         if not NARROW[operation](one, other, target.own_values, count):
             return False
@@ -143,16 +148,17 @@ cdef void compare(int32_t operation, Vector* target, const Vector* left, const V
 cdef void compare_texts(int32_t operation, const Vector* left, const Vector* right, uint64_t* bits,
                         int64_t count) noexcept nogil:
     """A loop for each test, so that none is asked for in it."""
-    if operation == EQUAL or operation == NOT_EQUAL:
-        test_texts(TEXT_EQUAL, left, right, bits, count)
-    elif operation == STARTS_WITH:
-        test_texts(TEXT_STARTS, left, right, bits, count)
-    elif operation == ENDS_WITH:
-        test_texts(TEXT_ENDS, left, right, bits, count)
-    elif operation == CONTAINS:
+    cdef bint is_constant = right.is_constant and not left.is_constant
+    if operation == CONTAINS:
         test_texts(TEXT_CONTAINS, left, right, bits, count)
-    else:
+    elif operation == LESS or operation == LESS_EQUAL:
         test_texts(TEXT_LESS, left, right, bits, count)
+    elif operation == STARTS_WITH:
+        (test_texts_against if is_constant else test_texts)(TEXT_STARTS, left, right, bits, count)
+    elif operation == ENDS_WITH:
+        (test_texts_against if is_constant else test_texts)(TEXT_ENDS, left, right, bits, count)
+    else:
+        (test_texts_against if is_constant else test_texts)(TEXT_EQUAL, left, right, bits, count)
 
 
 cdef void settle_bits(Vector* target, int64_t count) noexcept nogil:

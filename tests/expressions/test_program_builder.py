@@ -107,12 +107,19 @@ def expressions(depth):
         columns(NUMBERS),
         calls(["add", "subtract", "multiply", "multiply", "floor_divide", "modulo", "divide"], numbers, numbers),
         calls(["negate"], numbers),
-        calls(["dt_year", "dt_month", "dt_day", "dt_hour"], times),
+        calls(["dt_year", "dt_quarter", "dt_month", "dt_day", "dt_hour", "dt_minute", "dt_second"], times),
         st.builds(cast, numbers, st.sampled_from(TARGETS["number"])),
         cases(conditions, numbers),
         calls(["coalesce"], numbers, numbers),
     )
-    time = st.one_of(columns(TIMES), st.builds(cast, times, st.sampled_from(TARGETS["time"])), cases(conditions, times))
+    truncated = st.builds(
+        lambda one, unit: call("dt_truncate", one, unit=unit),
+        columns(TIMES),
+        st.sampled_from(["year", "day", "hour", "minute", "second"]),
+    )
+    time = st.one_of(
+        columns(TIMES), truncated, st.builds(cast, times, st.sampled_from(TARGETS["time"])), cases(conditions, times)
+    )
     condition = st.one_of(
         columns(["flag"]),
         calls(COMPARISONS, numbers, numbers),
@@ -195,6 +202,8 @@ NATIVE = {
     "promo": Case(((call("str_starts_with", ColumnRef("text"), "PROMO"), MONEY),), make_literal(D(0))),
     "names": call("is_in", ColumnRef("text"), "MAIL", "SHIP", "a"),
     "part": call("str_contains", ColumnRef("long"), "12", regex=False),
+    "share": call("divide", MONEY, ColumnRef("small")),
+    "minute": call("dt_truncate", ColumnRef("moment"), unit="minute"),
     "cast": cast(cast(ColumnRef("f64"), pa.int64()), pa.decimal128(20, 2)),
 }
 
@@ -218,6 +227,11 @@ def test_an_expression_that_is_arrow_s_alone_has_no_program():
     assert program_of(call("str_length", ColumnRef("text")), MONEY) == (None, [])
 
 
+def test_a_single_step_that_arrow_has_as_fast_is_arrow_s():
+    assert program_of(call("less", I64, 5)) == (None, [])
+    assert program_of(call("less", MONEY, 5))[1] == [0]
+
+
 def test_a_part_of_several_expressions_is_one_step():
     alone, _ = program_of(NATIVE["revenue"])
     both, positions = program_of(NATIVE["revenue"], MONEY, call("add", NATIVE["revenue"], 1))
@@ -236,7 +250,7 @@ def test_values_that_no_row_reaches_do_not_fail():
 def test_a_choice_with_a_value_that_arrow_must_not_see_everywhere_is_arrow_s():
     parsed = cast(ColumnRef("text"), pa.int64())
     case = Case(((call("equal", ColumnRef("text"), "7"), parsed),), make_literal(0))
-    program, _ = program_of(call("add", case, 1))
+    program, _ = program_of(call("add", call("multiply", case, 1), 1))
     assert [operand.form.function for operand in program.inputs] == ["case"]
     assert program(rows_of(text=["7", "x", None]))[0].to_pylist() == [8, 1, 1]
 
@@ -261,7 +275,7 @@ def test_constants_are_computed_once_and_fail_with_the_rows():
 
 def test_operands_without_form_are_known_by_themselves():
     operand = Operand(pa.int64(), lambda batch: batch.column(2))
-    added = compile_operand(call("add", I64, I64), SCHEMA)
+    added = compile_operand(call("add", I64, call("multiply", I64, 1)), SCHEMA)
     program, positions = build_program([operand, added], LOWERINGS)
     assert positions == [1]
     assert program(rows_of(i64=[4]))[0].to_pylist() == [8]

@@ -107,6 +107,33 @@ TESTS = {
 }
 
 
+@pytest.mark.parametrize("constant", [*TEXTS, "x" * 17])
+@pytest.mark.parametrize("test", TESTS)
+def test_texts_are_compared_with_a_constant(test, constant):
+    texts = with_nulls([*TEXTS, "x" * 17] * 30, 5)
+    repeated = pa.repeat(pa.scalar(constant), CONSTANT_ROWS)
+    program = VectorProgram(
+        ["text", "text", "bits"], [0], [(1, repeated)], [(test, 2, 0, 1, -1, -1)], [(2, pa.bool_())]
+    )
+    expected = [None if text is None else TESTS[test](text, constant) for text in texts]
+    for data_type in (pa.string(), pa.large_binary()):
+        (found,) = program.run(columns(pa.array(texts, pa.string()).cast(data_type)[1:]))
+        assert found.to_pylist() == expected[1:]
+
+
+@pytest.mark.parametrize("divisor", [1, 2, 3, 7, 10**6, 86400 * 10**9, 2**62, 2**63 - 1, -1, -5])
+def test_numbers_are_divided_by_a_constant(divisor):
+    chance = random.Random(divisor)
+    edges = [0, 1, -1, divisor, -divisor, divisor - 1, 2**63 - 1, -(2**63) + 1]
+    numbers = [*edges, *(chance.randint(-(2**63) + 1, 2**63 - 1) for _ in range(1000))]
+    steps = [("floor_divide", 2, 0, 1, -1, -1), ("modulo", 3, 0, 1, -1, -1)]
+    repeated = pa.repeat(pa.scalar(divisor), CONSTANT_ROWS)
+    program = VectorProgram(["integer"] * 4, [0], [(1, repeated)], steps, [(2, pa.int64()), (3, pa.int64())])
+    quotients, rests = program.run(columns(pa.array(numbers)))
+    assert quotients.to_pylist() == [number // divisor for number in numbers]
+    assert rests.to_pylist() == [number % divisor for number in numbers]
+
+
 @pytest.mark.parametrize("types", [(pa.string(), pa.string()), (pa.large_string(), pa.string())])
 @pytest.mark.parametrize("test", TESTS)
 def test_texts_are_compared_where_they_lie(test, types):

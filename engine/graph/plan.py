@@ -120,6 +120,7 @@ class Join(msgspec.Struct, frozen=True, tag="join"):
     ``condition`` is what a pair of rows with equal keys must meet besides (SQL's ON ... AND ...); its columns are those
     of both inputs, a name that both have (a coalesced key) is the left one. ``null_aware`` makes ANTI by one key what
     NOT IN is in SQL: nothing when the right has a null key, and a null key on the left only when the right is empty.
+    ``ordered``: why the joins below are not in the order as written; "" for those that are.
     """
 
     how: JoinType
@@ -129,6 +130,7 @@ class Join(msgspec.Struct, frozen=True, tag="join"):
     hint: JoinHint = JoinHint.OPTIMIZER_CHOOSES
     condition: Expression | None = None
     null_aware: bool = False
+    ordered: str = ""
 
 
 class Aggregate(msgspec.Struct, frozen=True, tag="aggregate"):

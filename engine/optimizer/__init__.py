@@ -19,6 +19,7 @@ optimizer.
     join_alternatives.py     which pairs of ship strategies are correct for a join, and its local variants
     dictionary_builds.py     how large the table of a join is whose build side can be dictionary-encoded
     join_estimates.py        how many rows a join returns
+    join_search.py           in which order inner joins cost least
     join_translation.py      a join as physical operators, with the coalesced keys of a full join
     column_lineage.py        what becomes of column statistics on the way
     heavy_keys.py            heavy keys of a repartitioned join are split

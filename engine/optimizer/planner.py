@@ -1,11 +1,11 @@
 """The planner's first half: rewrite rules over the logical plan, in a fixed order, until nothing changes.
 
-    Plan ─► settle_partitions ─► disjunctions ─► [join_conditions, combine_filters, filter_pushdown, limit_pushdown,
-            sort_elimination, combine_projects, shared_scans]* ─► projection_pruning ─► combine_projects ─► Plan
+    Plan ─► settle_partitions ─► disjunctions ─► [[join_conditions, combine_filters, filter_pushdown, limit_pushdown,
+            sort_elimination, combine_projects, shared_scans]*, join_order]* ─► projection_pruning ─► combine_projects
 
 The list is the order. Each round moves filters and limits by one node, so rounds are bounded by the depth of the
-plan; ROUNDS_MAX only guards against two rules that undo each other. Pruning runs once, at the end, when every filter
-stands where it stays.
+plan; ROUNDS_MAX only guards against two rules that undo each other. Joins are ordered when every filter stands where
+it stays, since filters say how many rows a table has. Pruning runs once, at the end.
 
 Held by: tests/optimizer/test_rules.py
 """
@@ -23,6 +23,7 @@ from engine.optimizer.rules import (
     disjunctions,
     filter_pushdown,
     join_conditions,
+    join_order,
     limit_pushdown,
     projection_pruning,
     shared_scans,
@@ -60,7 +61,11 @@ def rewrite(plan: Plan) -> Plan:
     settle_partitions(logical)
     for rule in FIRST_RULES:
         rule(logical)
-    _repeat(REPEATED_RULES, logical)
+    for _ in range(ROUNDS_MAX):
+        _repeat(REPEATED_RULES, logical)
+        join_order.apply(logical)
+        if not logical.changed:
+            break
     for rule in FINAL_RULES:
         rule(logical)
     return logical.to_plan()

@@ -99,6 +99,8 @@ class JoinEntry(OperatorEntry[Join]):
         left, right = inputs
         columns = column_lineage.joined(operator, left.columns, right.columns, left.rows, right.rows)
         rows, origin = join_rows(operator, left, right, columns)
+        if operator.ordered:
+            origin += f"; {operator.ordered}"
         unset = not (left.is_size_known and right.is_size_known)
         kept = {name: columns[name] for name in node.schema.names if name in columns}
         computed = left.computed if left.rows >= right.rows else ()

@@ -9,6 +9,7 @@ their order.
     disjunctions.py         common parts of an OR's branches stand alone, and what it says of one table
     filter_pushdown.py      filters move towards the sources
     join_conditions.py      equalities in a cross join's condition become keys, parts over one side filters of it
+    join_order.py           inner joins in the order that costs least
     limit_pushdown.py       limits move below projections and into sorts, which become top-n
     projection_pruning.py   nothing is read or carried that nobody uses
     shared_scans.py         scans are read by each of their uses where that costs less than storing their rows

@@ -1,0 +1,163 @@
+"""In which order inner joins cost least: a search over relations, keys that are equal, and conditions.
+
+    JoinProblem(relations, keys, conditions) ─► best_order ─► a tree of relations, and what it costs
+
+A tree is the index of a relation, or (probe side, build side). What a join costs is bytes: both sides are touched, the
+build side is stored too, and the result is made. Rows are estimated as those of one join are (``join_estimates``), for
+all keys that are equal at once, so that a key which is equal to another through a third counts like one that was
+written. Only relations that some key connects are joined.
+
+Up to EXHAUSTIVE_MAX relations every tree is looked at, smaller sets first, and the best one of each set is kept; beyond
+it the two whose join has fewest rows are joined, again and again.
+
+Source: Selinger et al. 1979 for the search over sets, with trees that are not chains; Fegaras 1998 for the greedy one.
+Held by: tests/optimizer/test_join_order.py
+"""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import NamedTuple
+
+Tree = int | tuple["Tree", "Tree"]
+
+EXHAUSTIVE_MAX = 10
+#: of a row beside its columns: hash, place in the table, what is looked at for each row
+ROW_BYTES = 16.0
+#: a byte of the build side is written and found again, one of the probe side only passes
+BUILD_WEIGHT = 3.0
+
+
+class Relation(NamedTuple):
+    """An input: expected rows, and bytes of those columns of a row that are needed."""
+
+    rows: float
+    width: float
+
+
+class EqualKeys(NamedTuple):
+    """Columns that are equal in all rows of the result: relation -> different values, None where nobody knows."""
+
+    distinct: dict[int, float | None]
+    relations: int
+
+
+class Condition(NamedTuple):
+    """What rows must meet besides, as soon as all these relations (bits) are there, and the share that does."""
+
+    relations: int
+    share: float
+
+
+class JoinProblem(NamedTuple):
+    """What is to be joined."""
+
+    relations: list[Relation]
+    keys: list[EqualKeys]
+    conditions: list[Condition]
+
+
+class Joined(NamedTuple):
+    """A set of relations (bits), joined by a tree."""
+
+    relations: int
+    rows: float
+    width: float
+    cost: float
+    tree: Tree
+
+    @property
+    def size_bytes(self) -> float:
+        """Bytes of all rows."""
+        return self.rows * (self.width + ROW_BYTES)
+
+
+def best_order(problem: JoinProblem) -> Joined | None:
+    """Return the best tree that was found; None when keys do not connect all relations."""
+    singles = [_single(problem, index) for index in range(len(problem.relations))]
+    return _exhaustive(problem, singles) if len(singles) <= EXHAUSTIVE_MAX else _greedy(problem, singles)
+
+
+def cost_of(problem: JoinProblem, tree: Tree) -> Joined:
+    """Return what a given tree costs; what no key connects is joined in all pairs."""
+    if isinstance(tree, int):
+        return _single(problem, tree)
+    one, other = (cost_of(problem, side) for side in tree)
+    return _join(problem, one, other, _domain_of(problem, one, other) or 1.0)
+
+
+def _single(problem: JoinProblem, index: int) -> Joined:
+    rows, width = problem.relations[index]
+    return Joined(1 << index, max(1.0, rows), width, 0.0, index)
+
+
+def _exhaustive(problem: JoinProblem, singles: list[Joined]) -> Joined | None:
+    best = {single.relations: single for single in singles}
+    by_size: list[list[int]] = [[], [single.relations for single in singles]]
+    for size in range(2, len(singles) + 1):
+        found: set[int] = set()
+        for smaller in range(1, size // 2 + 1):
+            for first in by_size[smaller]:
+                for second in by_size[size - smaller]:
+                    if first & second:
+                        continue
+                    domain = _domain_of(problem, best[first], best[second])
+                    if domain is None:
+                        continue
+                    joined = _join(problem, best[first], best[second], domain)
+                    known = best.get(joined.relations)
+                    if known is None or joined.cost < known.cost:
+                        best[joined.relations] = joined
+                    found.add(joined.relations)
+        by_size.append(sorted(found))
+    return best.get((1 << len(singles)) - 1)
+
+
+def _greedy(problem: JoinProblem, singles: list[Joined]) -> Joined | None:
+    parts = list(singles)
+    while len(parts) > 1:
+        pairs = [(_domain_of(problem, one, other), one, other) for one, other in combinations(parts, 2)]
+        joined = [_join(problem, one, other, domain) for domain, one, other in pairs if domain is not None]
+        if not joined:
+            return None
+        fewest = min(joined, key=lambda pair: pair.rows)
+        parts = [part for part in parts if not part.relations & fewest.relations] + [fewest]
+    return parts[0]
+
+
+def _domain_of(problem: JoinProblem, one: Joined, other: Joined) -> float | None:
+    """Return how many different values the keys between two sets have together; None when there are none."""
+    domain, is_connected = 1.0, False
+    for keys in problem.keys:
+        if keys.relations & one.relations and keys.relations & other.relations:
+            domain *= _domain(keys, one, other)
+            is_connected = True
+    return min(domain, max(one.rows, other.rows)) if is_connected else None
+
+
+def _join(problem: JoinProblem, one: Joined, other: Joined, domain: float) -> Joined:
+    rows = one.rows * other.rows / domain
+    both = one.relations | other.relations
+    for relations, share in problem.conditions:
+        # met here: all its relations are in the result, and not in one side
+        if relations & both == relations and relations & one.relations and relations & other.relations:
+            rows *= share
+    rows = max(1.0, rows)
+    probe, build = (one, other) if one.size_bytes >= other.size_bytes else (other, one)
+    made = rows * (one.width + other.width + ROW_BYTES)
+    cost = one.cost + other.cost + probe.size_bytes + BUILD_WEIGHT * build.size_bytes + made
+    return Joined(both, rows, one.width + other.width, cost, (probe.tree, build.tree))
+
+
+def _domain(keys: EqualKeys, one: Joined, other: Joined) -> float:
+    """Return how many different values the side has that has more; those of the smaller side are taken as unique."""
+    counts = [(_distinct(keys, side), side.rows) for side in (one, other)]
+    fewest = min(one.rows, other.rows)
+    return max(
+        1.0, *(fewest if count is None else count for count, rows in counts if count is not None or rows == fewest)
+    )
+
+
+def _distinct(keys: EqualKeys, side: Joined) -> float | None:
+    counts = [count for index, count in keys.distinct.items() if side.relations >> index & 1 and count is not None]
+    return min(*counts, side.rows) if counts else None

@@ -18,6 +18,7 @@ class ArrowReader:
     """Reads ranges of record batches."""
 
     bad_rows = 0
+    pruned_groups = 0
 
     def __init__(self, spec: ArrowSource, splits: Sequence[SourceSplit]) -> None:
         self._spec = spec

@@ -1,7 +1,7 @@
 """SourceReader: the task's side of a source.
 
     open_source(spec, splits, new_space) -> SourceReader      iterate: pa.RecordBatch, bounded as in bounded_batches.py
-        .bad_rows .bytes_read                      so far
+        .bad_rows .bytes_read .pruned_groups       so far
         .close()                                   idempotent; also in the middle
 
 A reader reads the splits it was given, one after the other; the columns of its batches are the spec's ``columns``.
@@ -35,6 +35,11 @@ class SourceReader(Protocol):
     @property
     def bytes_read(self) -> int:
         """Bytes of the splits read so far."""
+        ...
+
+    @property
+    def pruned_groups(self) -> int:
+        """Row groups left out so far because their statistics rule out what the filter wants; 0 in most formats."""
         ...
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:

@@ -40,6 +40,7 @@ class TextReader:
     """Reads splits of text."""
 
     bad_rows = 0
+    pruned_groups = 0
 
     def __init__(self, spec: TextSource, splits: Sequence[SourceSplit], block_bytes: int = BLOCK_BYTES) -> None:
         self._schema = pa.schema([pa.field(LINE, pa.string())])

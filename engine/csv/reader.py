@@ -53,6 +53,8 @@ _SKIPS_REST = "(on_bad_row='skip' leaves out what follows, as one row)"
 class CsvReader:
     """Reads splits of delimited text."""
 
+    pruned_groups = 0
+
     def __init__(self, spec: CsvSource, splits: Sequence[SourceSplit], block_bytes: int = BLOCK_BYTES) -> None:
         self._spec = spec
         self._splits = splits

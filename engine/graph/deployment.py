@@ -153,6 +153,8 @@ class OperatorCounters(msgspec.Struct, frozen=True):
     #: managed memory that it might take, and most that it took
     managed_bytes: int = 0
     managed_bytes_peak: int = 0
+    #: row groups that a scan has left out for its filter, beside those that are no splits of the plan
+    pruned_groups: int = 0
 
 
 class TaskCounters(msgspec.Struct, frozen=True):

@@ -16,6 +16,8 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from engine.closing import close_all
 from engine.config.loader import configuration_from_texts
 from engine.config.options import BUFFER_TIMEOUT
@@ -188,7 +190,12 @@ class BatchTask:
                 self._output.bytes_out + sum(file.size_bytes for file in staged),
             ),
         )
-        return operators if feed is None else (*feed.meters.counters(accounts), *operators)
+        if feed is not None:
+            operators = (*feed.meters.counters(accounts), *operators)
+        if self._context.pruned_groups:
+            scan, *others = operators
+            operators = (msgspec.structs.replace(scan, pruned_groups=self._context.pruned_groups), *others)
+        return operators
 
     def activity(self) -> TaskActivity:
         """Return what the attempt does at this moment; from any thread."""

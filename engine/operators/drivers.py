@@ -100,12 +100,16 @@ class SourceDriver:
             self._context.arrow_peak.look()
             if batch.num_rows:
                 self._output.process(batch)
-            self._context.bad_rows = self._reader.bad_rows
+            self._count_left_out()
             yield
             if self._output.is_satisfied:
                 break
         # What was left out after the last batch counts too.
+        self._count_left_out()
+
+    def _count_left_out(self) -> None:
         self._context.bad_rows = self._reader.bad_rows
+        self._context.pruned_groups = self._reader.pruned_groups
 
     def _batches(self) -> Iterable[pa.RecordBatch]:
         """Return the reader's batches, held back where the source has a rate limit."""

@@ -90,6 +90,7 @@ class TaskContext:
         self.spilled_bytes = 0
         self.pages_peak = 0
         self.bad_rows = 0
+        self.pruned_groups = 0
         self.arrow_peak = ArrowPeak()
         #: most that one of its Python workers held
         self.worker_bytes_peak = 0

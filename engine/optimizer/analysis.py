@@ -141,6 +141,8 @@ def _facts(actual: OperatorCounters, whole_s: float) -> list[str]:
     time_s = actual.time_us / _US
     share = f", {time_s / whole_s:.0%} of all operators" if whole_s else ""
     lines = [f"was      {rows_text(actual.rows_out)} rows, {size_text(actual.bytes_out)}; took {time_s:.2f} s{share}"]
+    if actual.pruned_groups:
+        lines.append(f"left out {actual.pruned_groups} row groups, which by their statistics have no such row")
     if actual.managed_bytes:
         used, asked = size_text(actual.managed_bytes_peak), size_text(actual.managed_bytes)
         lines.append(f"memory   {used} used of {asked}")

@@ -54,6 +54,7 @@ def _operator_document(operator: OperatorCounters) -> dict[str, object]:
         "function-time": operator.function_us / 1000,
         "managed-bytes": operator.managed_bytes,
         "managed-bytes-peak": operator.managed_bytes_peak,
+        "pruned-row-groups": operator.pruned_groups,
     }
 
 
@@ -177,6 +178,7 @@ def subtask_metrics(attempt: AttemptDetails) -> dict[str, float]:
         numbers[f"{operator.name}.busyTimeMs"] = operator.time_us / 1000
         numbers[f"{operator.name}.functionTimeMs"] = operator.function_us / 1000
         numbers[f"{operator.name}.managedMemoryPeak"] = operator.managed_bytes_peak
+        numbers[f"{operator.name}.numRowGroupsPruned"] = operator.pruned_groups
     return {name: float(value) for name, value in numbers.items()}
 
 

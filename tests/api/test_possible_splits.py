@@ -75,3 +75,10 @@ def test_a_file_that_is_gone_is_left_to_the_job(rows, tmp_path):
     (tmp_path / "part-1.parquet").unlink()
     (source,) = sources(rows.filter(col("n") < 100))
     assert source.spec.pruned_groups is None
+
+
+def test_tasks_leave_out_what_the_plan_could_not_and_say_so(rows):
+    last = rows.filter(col("n") >= 990).select("k", col("n").alias("later"))
+    met = rows.filter(col("n") < 7).join(last, on="k")
+    assert len(met.collect()) == 10
+    assert met.explain(analyze=True).count("left out 9 row groups") == 2

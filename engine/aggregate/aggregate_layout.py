@@ -24,6 +24,7 @@ from engine.aggregate.functions import (
 )
 from engine.errors import SchemaError
 from engine.graph.expression import AggregateCall
+from engine.records.plain_scalars import array_of
 from engine.records.plain_types import plain_type
 
 # as enum Operation of state_kernels.pxd
@@ -185,5 +186,5 @@ def result_of_nothing(layout: AggregateLayout, schema: pa.Schema) -> pa.RecordBa
     arrays = []
     for field, (state, counted) in zip(schema, layout.results, strict=True):
         is_count = counted < 0 and layout.specs[state].operation in ("count", "count_rows")
-        arrays.append(pa.array([0 if is_count else None], field.type))
+        arrays.append(array_of([0 if is_count else None], field.type))
     return pa.RecordBatch.from_arrays(arrays, schema=schema)

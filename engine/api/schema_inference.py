@@ -36,6 +36,7 @@ from engine.functions.function_error import UserFunctionError
 from engine.functions.row import Row
 from engine.functions.user_function import function_of, is_rich
 from engine.graph.plan import PythonFunction
+from engine.records.plain_scalars import array_of
 from engine.user_warnings import warn_user
 
 _TEXT_MAX: Final = 80
@@ -85,7 +86,7 @@ def schema_of_rows(rows: Sequence[Any], what: str, *, is_all: bool = True) -> pa
     fields = []
     for name, values in zip(names, columns, strict=True):
         try:
-            data_type = pa.array(values, from_pandas=False).type
+            data_type = array_of(values).type
         except _CONVERSION_ERRORS as error:
             reason = str(error).partition("\n")[0]
             raise SchemaError(

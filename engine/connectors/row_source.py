@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from engine.errors import DataError, SchemaError
+from engine.records.plain_scalars import array_of
 
 _TEXT_MAX = 100
 _CONVERSION_ERRORS = (
@@ -59,7 +60,7 @@ def rows_to_table(rows: Iterable[Any], schema: pa.Schema) -> pa.Table:
 
 def _to_array(values: Sequence[Any], field: pa.Field) -> pa.Array:
     try:
-        array = pa.array(values, field.type, from_pandas=False)
+        array = array_of(values, field.type)
         if pa.types.is_integer(field.type) and any(map(_is_fraction, values)):
             raise pa.ArrowInvalid("a fraction is no integer")
     except _CONVERSION_ERRORS:

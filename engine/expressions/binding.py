@@ -86,7 +86,7 @@ def as_array(datum: Datum, length: int) -> Any:
 def cast_constant(constant: pa.Scalar, target: pa.DataType) -> pa.Scalar:
     """Return a constant of another type. Arrow casts int64 to a decimal of 19 digits or more only: go by the value."""
     if pa.types.is_decimal(target) and pa.types.is_integer(constant.type) and constant.is_valid:
-        return pa.scalar(Decimal(constant.as_py()), target)
+        return scalar_of(Decimal(constant.as_py()), target)
     return _widened(constant, target)
 
 

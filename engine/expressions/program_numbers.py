@@ -39,7 +39,7 @@ def _integer(builder: ProgramBuilder, value: int) -> Register:
         return builder.constant(scalar_of(value, _INT64))
     if abs(value) >= 10**_DIGITS_MAX:
         raise NoStepsError
-    return builder.constant(pa.scalar(Decimal(value), pa.decimal128(_DIGITS_MAX, 0)))
+    return builder.constant(scalar_of(Decimal(value), pa.decimal128(_DIGITS_MAX, 0)))
 
 
 def _times(builder: ProgramBuilder, values: Register, factor: int, kind: str, guard: Register | None) -> Register:

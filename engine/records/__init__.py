@@ -20,7 +20,7 @@
     whole_rows      values go into rows that leave the process, and out of those that arrive
     row_check       rows of other writers are checked
     normalized_key  an 8-byte prefix of the sort keys that compares as they do
-    arrow_functions Arrow's compute functions without pyarrow.compute; plain_scalars: its scalars
+    arrow_functions Arrow's compute functions without pyarrow.compute; plain_scalars: its values
     python_values   Arrow values as Python's, and what stands for one that Python has not
     byte_kernels    unaligned loads, short copies, prefetch
 

@@ -32,9 +32,16 @@ NOT_FOR_A_SMALL_JOB = (
 )
 
 _JOB = """
+import datetime
+import decimal
 import sys
-from engine import Environment, col, count, sum_
+import warnings
+from engine import Environment, col, count, lit, sum_
 with Environment(config={"parallelism.default": 2}) as env:
+    with warnings.catch_warnings(action="ignore"):
+        given = env.from_rows([(1, 1.5, "x", None), (2, None, "y", True)])
+    given.filter((lit(datetime.date(2020, 1, 1)) > datetime.datetime(2019, 1, 1)) & (col("column_1") > 0)).collect()
+    given.select((lit(decimal.Decimal("1.25")) * col("column_0")).alias("amount")).collect()
     rows = env.read_parquet(sys.argv[1])
     rows.group_by("key").agg(items=count(), amount=sum_(col("amount"))).write_parquet(sys.argv[2])
     env.execute()

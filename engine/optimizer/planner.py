@@ -1,7 +1,8 @@
 """The planner's first half: rewrite rules over the logical plan, in a fixed order, until nothing changes.
 
     Plan ─► settle_partitions ─► disjunctions ─► [[join_conditions, combine_filters, filter_pushdown, limit_pushdown,
-            sort_elimination, combine_projects, shared_scans]*, join_order]* ─► projection_pruning ─► combine_projects
+            sort_elimination, combine_projects, shared_scans]*, join_order, aggregate_reduction]*
+            ─► projection_pruning ─► combine_projects ─► Plan
 
 The list is the order. Each round moves filters and limits by one node, so rounds are bounded by the depth of the
 plan; ROUNDS_MAX only guards against two rules that undo each other. Joins are ordered when every filter stands where
@@ -18,6 +19,7 @@ from engine.graph.plan import Plan
 from engine.optimizer.logical_plan import LogicalPlan
 from engine.optimizer.partition_planning import settle_partitions
 from engine.optimizer.rules import (
+    aggregate_reduction,
     combine_filters,
     combine_projects,
     disjunctions,
@@ -46,6 +48,9 @@ REPEATED_RULES: tuple[Rule, ...] = (
     shared_scans.apply,
 )
 
+#: applied when those change nothing, since filters say how many rows there are
+COST_RULES: tuple[Rule, ...] = (join_order.apply, aggregate_reduction.apply)
+
 #: those that bring filters nearer to the sources
 FILTER_RULES: tuple[Rule, ...] = (join_conditions.apply, combine_filters.apply, filter_pushdown.apply)
 
@@ -63,7 +68,8 @@ def rewrite(plan: Plan) -> Plan:
         rule(logical)
     for _ in range(ROUNDS_MAX):
         _repeat(REPEATED_RULES, logical)
-        join_order.apply(logical)
+        for rule in COST_RULES:
+            rule(logical)
         if not logical.changed:
             break
     for rule in FINAL_RULES:

@@ -4,6 +4,7 @@ A rule changes the plan only where the result has the same rows, in the same ord
 expression sees a row that it would not have seen before, unless it cannot raise. ``engine.optimizer.planner`` holds
 their order.
 
+    aggregate_reduction.py  groups that nobody joins with are not made
     combine_filters.py      neighbouring filters become one
     combine_projects.py     neighbouring projections become one; one that changes nothing goes
     disjunctions.py         common parts of an OR's branches stand alone, and what it says of one table

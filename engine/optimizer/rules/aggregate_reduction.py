@@ -1,0 +1,102 @@
+"""Aggregate reduction: groups that no row of the other side of a join asks for are not made.
+
+    x ⋈ aggregate(y by k)   ->   x ⋈ aggregate((y semi x) by k)        where x has few of the groups' keys
+
+That is SQL's correlated subquery: parts of one brand beside the average quantity of every part. The other side is then
+used twice, so its rows are stored; it must be small for that, in rows beside the groups and in bytes beside what is
+aggregated. Groups that are not returned without a partner may go: those of a pair, of the side that a left, right, semi
+or anti join does not keep. Projections and filters between the groups and the join stay. A null key has no partner.
+
+Source: magic sets; Seshadri et al., "Cost-based optimization for magic" (1996), of which this is the simplest case.
+Held by: tests/optimizer/test_aggregate_reduction.py
+"""
+
+from __future__ import annotations
+
+from engine.graph.plan import Aggregate, Filter, Join, JoinType, PlanNode, Project
+from engine.optimizer.expression_rewriting import column_behind, column_projection
+from engine.optimizer.logical_plan import LogicalPlan
+from engine.optimizer.operators.entry import OrderUse
+from engine.optimizer.operators.registry import entry_of
+from engine.statistics.estimates import Estimates
+
+#: the other side's rows beside the groups, its bytes beside the rows that are aggregated
+WORTHWHILE = 0.1
+
+#: joins of which the right, or the left, rows without a partner are not returned
+_DROPS_RIGHT = frozenset({JoinType.INNER, JoinType.LEFT, JoinType.SEMI, JoinType.ANTI})
+_DROPS_LEFT = frozenset({JoinType.INNER, JoinType.RIGHT})
+
+
+def apply(plan: LogicalPlan) -> None:
+    """Reduce what is aggregated below every join that asks for few of the groups."""
+    for listed in plan.order():
+        node = plan.node(listed.id)
+        join = node.operator
+        if not isinstance(join, Join) or join.null_aware or not join.left_keys:
+            continue
+        for side, dropping, keys, other_keys in (
+            (1, _DROPS_RIGHT, join.right_keys, join.left_keys),
+            (0, _DROPS_LEFT, join.left_keys, join.right_keys),
+        ):
+            if join.how in dropping:
+                _reduce(plan, plan.node(node.inputs[side]), plan.node(node.inputs[1 - side]), keys, other_keys)
+
+
+def _reduce(
+    plan: LogicalPlan, groups: PlanNode, other: PlanNode, keys: tuple[str, ...], other_keys: tuple[str, ...]
+) -> None:
+    consumers = plan.consumers()
+    names: dict[str, str | None] = {key: key for key in keys}
+    while isinstance(groups.operator, Filter | Project) and len(consumers[groups.id]) == 1:
+        if isinstance(groups.operator, Project):
+            projection = groups.operator.expressions
+            names = {key: name and column_behind(projection, name) for key, name in names.items()}
+        groups = plan.node(groups.inputs[0])
+    aggregate = groups.operator
+    if not isinstance(aggregate, Aggregate) or len(consumers[groups.id]) > 1:
+        return
+    if entry_of(aggregate).order_use(aggregate) is not OrderUse.LOST:
+        return  # a join loses the order of its rows
+    pairs = [
+        (name, other_key)
+        for key, other_key in zip(keys, other_keys, strict=True)
+        if (name := names[key]) is not None and name in aggregate.keys
+    ]
+    source = plan.node(groups.inputs[0])
+    if not pairs or _is_reduced(plan, source, {name for name, _ in pairs}) or not _pays(plan, groups, source, other):
+        return
+    asked = tuple(dict.fromkeys(other_key for _, other_key in pairs))
+    wanted = plan.insert(Project(column_projection(asked)), (other.id,), other.schema.select(asked), other)
+    semi = Join(JoinType.SEMI, tuple(name for name, _ in pairs), tuple(key for _, key in pairs), coalesce_keys=False)
+    reduced = plan.insert(semi, (source.id, wanted.id), source.schema, source)
+    plan.replace(groups, inputs=(reduced.id,))
+
+
+def _is_reduced(plan: LogicalPlan, node: PlanNode, keys: set[str]) -> bool:
+    """Whether a semi join by these keys is below already, by this rule or by who wrote the query."""
+    while True:
+        operator = node.operator
+        if isinstance(operator, Join) and operator.how is JoinType.SEMI and keys <= set(operator.left_keys):
+            return True
+        if isinstance(operator, Project):
+            behind = {column_behind(operator.expressions, key) for key in keys}
+            keys = {key for key in behind if key is not None}
+            if len(keys) < len(behind):
+                return False
+        elif not isinstance(operator, Filter | Join):
+            return False
+        node = plan.node(node.inputs[0])
+
+
+def _pays(plan: LogicalPlan, groups: PlanNode, source: PlanNode, other: PlanNode) -> bool:
+    known: dict[int, Estimates] = {}
+    made, read, asking = (_estimate(plan, node, known) for node in (groups, source, other))
+    return asking.rows <= WORTHWHILE * made.rows and asking.size_bytes <= WORTHWHILE * read.size_bytes
+
+
+def _estimate(plan: LogicalPlan, node: PlanNode, known: dict[int, Estimates]) -> Estimates:
+    if node.id not in known:
+        inputs = [_estimate(plan, plan.node(source), known) for source in node.inputs]
+        known[node.id] = entry_of(node.operator).estimate(node, node.operator, inputs, legacy=False)
+    return known[node.id]

@@ -1,0 +1,101 @@
+"""Aggregates below joins: groups that nobody asks for are not made, and the rows are the same."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import hypothesis
+import pytest
+from hypothesis import strategies as st
+
+from engine.graph.expression import ColumnRef
+from engine.graph.plan import Aggregate, Join, JoinType, Plan
+from engine.optimizer.planner import rewrite
+from tests.optimizer.interpreter import run_plan
+from tests.optimizer.plan_building import Builder, call, column, lit, schema
+
+VALUES = st.sampled_from([None, 0, 1, 1, 2, 3])
+TABLES = ("asked", "items")
+KEPT = {JoinType.INNER: True, JoinType.LEFT: True, JoinType.SEMI: True, JoinType.ANTI: True, JoinType.RIGHT: False}
+
+
+def asked_groups(how: JoinType = JoinType.INNER, asked_rows: float = 10, between: bool = True) -> Plan:
+    """Some keys beside the sums of a large table, with a filter and new names between."""
+    builder = Builder()
+    asked = builder.source(schema(k="int64", x="int64"), rows=asked_rows, path="asked")
+    items = builder.source(schema(k="int64", v="int64"), rows=1e6, path="items")
+    groups = builder.aggregate(items, ("k",), ("sum", "v"))
+    total = builder.schema(groups).names[1]
+    if between:
+        groups = builder.filter(groups, call("greater", total, lit(1)))
+    groups = builder.project(groups, (column("key"), ColumnRef("k")), (column("total"), ColumnRef(total)))
+    builder.sink(builder.join(asked, groups, left_on="k", right_on="key", how=how))
+    return builder.plan()
+
+
+def is_reduced(plan: Plan) -> bool:
+    (groups,) = [node for node in plan.nodes if isinstance(node.operator, Aggregate)]
+    below = plan.node(groups.inputs[0]).operator
+    return isinstance(below, Join) and below.how is JoinType.SEMI
+
+
+@pytest.mark.parametrize("how", KEPT)
+def test_only_groups_that_are_asked_for_are_made(how):
+    plan = rewrite(asked_groups(how))
+    assert is_reduced(plan) is KEPT[how]
+    assert rewrite(plan) == plan
+
+
+def test_a_side_that_asks_for_most_groups_reduces_nothing():
+    assert not is_reduced(rewrite(asked_groups(asked_rows=1e6)))
+
+
+def test_keys_that_are_no_group_keys_reduce_nothing():
+    builder = Builder()
+    asked = builder.source(schema(x="int64"), rows=10, path="asked")
+    groups = builder.aggregate(
+        builder.source(schema(k="int64", v="int64"), rows=1e6, path="items"), ("k",), ("sum", "v")
+    )
+    total = builder.schema(groups).names[1]
+    builder.sink(builder.join(asked, groups, left_on="x", right_on=total))
+    assert not is_reduced(rewrite(builder.plan()))
+
+
+def test_the_first_of_a_group_stays_the_first():
+    builder = Builder()
+    asked = builder.source(schema(k2="int64"), rows=10, path="asked")
+    items = builder.sort(builder.source(schema(k="int64", v="int64"), rows=1e6, path="items"), "v")
+    groups = builder.aggregate(items, ("k",), ("first", "v"))
+    builder.sink(builder.join(asked, groups, left_on="k2", right_on="k"))
+    assert not is_reduced(rewrite(builder.plan()))
+
+
+def test_groups_with_another_use_are_all_made():
+    builder = Builder()
+    asked = builder.source(schema(k2="int64"), rows=10, path="asked")
+    groups = builder.aggregate(
+        builder.source(schema(k="int64", v="int64"), rows=1e6, path="items"), ("k",), ("sum", "v")
+    )
+    builder.sink(builder.join(asked, groups, left_on="k2", right_on="k"))
+    builder.sink(groups, "all")
+    assert not is_reduced(rewrite(builder.plan()))
+
+
+@hypothesis.given(
+    st.sampled_from([how for how in JoinType if how is not JoinType.CROSS]),
+    st.sampled_from([10, 1e6]),
+    st.booleans(),
+    st.fixed_dictionaries(
+        {
+            "asked": st.lists(st.fixed_dictionaries({"k": VALUES, "x": VALUES}), min_size=1, max_size=6),
+            "items": st.lists(st.fixed_dictionaries({"k": VALUES, "v": VALUES}), min_size=1, max_size=8),
+        }
+    ),
+)
+def test_the_rows_are_the_same(how, asked_rows, between, data):
+    plan = asked_groups(how, asked_rows, between)
+    rewritten = rewrite(plan)
+    names = plan.node(plan.sinks[0]).schema.names
+    found = [run_plan(each, data)[0] for each in (plan, rewritten)]
+    shown = [Counter(tuple(row[name] for name in names) for row in rows) for rows in found]
+    assert shown[0] == shown[1]

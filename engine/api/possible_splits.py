@@ -6,7 +6,7 @@
 
 Looked at is what the footers say (``parquet.group_bounds``), so a row group that is left out is neither read nor
 planned for: fewer subtasks, smaller estimates, samples of the rest. Tasks look themselves at a source that several
-operators read, each with its own filter, and at one of very many files.
+operators read, each with its own filter, at one of very many files, and at a single row group.
 
 A file that cannot be read is left to the job.
 """
@@ -35,7 +35,7 @@ _FILES_MAX: Final = 64
 
 def with_possible_splits(plan: Plan) -> Plan:
     """Return the plan without the row groups that have no row which its filters would leave."""
-    sources = [node for node in plan.nodes if _is_parquet(node)]
+    sources = [node for node in plan.nodes if _is_worth_a_look(node)]
     if not sources or not any(isinstance(node.operator, Filter) for node in plan.nodes):
         return plan
     pushed = LogicalPlan(plan)
@@ -50,10 +50,11 @@ def with_possible_splits(plan: Plan) -> Plan:
     return msgspec.structs.replace(plan, nodes=tuple(nodes))
 
 
-def _is_parquet(node: PlanNode) -> bool:
+def _is_worth_a_look(node: PlanNode) -> bool:
+    """Whether a source has several row groups, in a few files."""
     if not isinstance(node.operator, Source) or not isinstance(node.operator.spec, ParquetSource):
         return False
-    return len(node.operator.spec.paths) <= _FILES_MAX
+    return len(node.operator.spec.splits) > 1 and len(node.operator.spec.paths) <= _FILES_MAX
 
 
 def _with_possible(node: PlanNode, predicate: Expression) -> PlanNode:

@@ -44,6 +44,13 @@ def test_a_projection_that_computes_is_given_what_it_computes_with():
     assert (spec.columns, spec.predicate, behind) == (("k", "b"), FEW, [ProjectOperator])
 
 
+def test_rows_that_are_counted_are_read_with_a_column_of_the_filter():
+    builder = Builder()
+    builder.sink(builder.aggregate(builder.filter(builder.source(WIDE), FEW), (), ("count_all", None)))
+    spec, _ = scan(builder)
+    assert (spec.columns, spec.predicate) == (("a",), FEW)
+
+
 def test_a_source_keeps_a_column_when_nobody_wants_one():
     builder = Builder()
     builder.sink(builder.project(builder.filter(builder.source(WIDE), FEW), (column("x"), lit(1))))

@@ -5,15 +5,18 @@
                  a sort and a union a projection drops what filters alone needed
 
 A Python function and a sink use every column of their input. A node of which nobody uses a column (the input of
-``count()``) keeps its narrowest one, because rows without columns have no place in a batch. Dropping an expression
-that could raise is fine: the job fails less. What an operator needs and keeps is said by its entry (``columns_used``,
-``prune``).
+``count()``) keeps its narrowest one, a filter one that it looks at itself, because rows without columns have no place
+in a batch. Dropping an expression that could raise is fine: the job fails less. What an operator needs and keeps is
+said by its entry (``columns_used``, ``prune``).
 
 Held by: tests/optimizer/test_rules.py
 """
 
 from __future__ import annotations
 
+from engine.graph.expression import columns_of
+from engine.graph.plan import Filter, PlanNode
+from engine.graph.plan_schema import PlanSchema
 from engine.optimizer.input_changes import narrowest
 from engine.optimizer.logical_plan import LogicalPlan
 from engine.optimizer.operators.registry import entry_of
@@ -35,7 +38,14 @@ def used_columns(plan: LogicalPlan) -> dict[int, set[str]]:
         if node.id in plan.sinks:
             used[node.id] = set(node.schema.names)
         elif not used[node.id] and node.schema.columns:
-            used[node.id] = {narrowest(node.schema)}
+            used[node.id] = {narrowest(_of_predicate(node))}
         for input_index, source in enumerate(node.inputs):
             used[source] |= entry_of(node.operator).columns_used(plan, node, node.operator, input_index, used[node.id])
     return used
+
+
+def _of_predicate(node: PlanNode) -> PlanSchema:
+    """Return the columns of a filter's predicate, which are read whatever is used of its rows; else all columns."""
+    predicate = node.operator.predicate if isinstance(node.operator, Filter) else None
+    names = () if predicate is None else dict.fromkeys(columns_of(predicate))
+    return node.schema.select(names) if names else node.schema

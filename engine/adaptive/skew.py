@@ -26,7 +26,6 @@ Source: Spark's OptimizeSkewedJoin, which cuts by map outputs; Flink's adaptive 
 
 from __future__ import annotations
 
-import statistics
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
@@ -166,8 +165,13 @@ def _skewed(
     if not _is_portioned(job_graph, sizes, join, side):
         return []
     stored = sizes[input_edge(join, side).data_set].subpartition_bytes
-    limit = max(settings.skew_bytes, settings.skew_factor * statistics.median_low(stored))
+    limit = max(settings.skew_bytes, settings.skew_factor * _median_low(stored))
     return [_Skewed(side, index, size) for index, size in enumerate(stored) if size > limit]
+
+
+def _median_low(sizes: Sequence[int]) -> int:
+    # The module statistics brings fractions, and takes longer to import than a small job's planning.
+    return sorted(sizes)[(len(sizes) - 1) // 2]
 
 
 # ---- who reads what ----
@@ -326,7 +330,7 @@ def _kept(
 
 def _skew_text(size: DataSetSize, skewed: Sequence[_Skewed]) -> str:
     most = max(each.size_bytes for each in skewed)
-    median = statistics.median_low(size.subpartition_bytes)
+    median = _median_low(size.subpartition_bytes)
     side = _SIDES[skewed[0].side]
     return f"{_named(skewed)} would read {size_text(most)} of {side}, the median {size_text(median)}"
 

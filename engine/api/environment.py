@@ -44,7 +44,6 @@ from engine.errors import NotYetSupportedError, PlanError
 from engine.files.paths import PathLike
 from engine.graph.plan import Plan, Sink, Source
 from engine.graph.source_spec import SinkSpec, SourceSpec, SourceStatistics
-from engine.parquet.source import parquet_source
 from engine.private_folder import scratch_folder
 from engine.process_folder import FolderPrefix, ProcessFolder, sweep
 from engine.user_warnings import calling_place, warn_user
@@ -149,6 +148,8 @@ class Environment:
 
     def read_parquet(self, path: Paths, rate_limit: float | None = None) -> DataSet:
         """Read Parquet: a file, a folder, a glob, or a list of those, all of one schema."""
+        from engine.parquet.source import parquet_source  # noqa: PLC0415
+
         return self._source(*parquet_source(path), rate_limit)
 
     def read_records(self, path: PathLike, rate_limit: float | None = None) -> DataSet:

@@ -12,7 +12,6 @@ Source: RFC 9636 (TZif), zoneinfo in Python's library, by whose offsets these ar
 
 from __future__ import annotations
 
-import importlib.resources
 import re
 import struct
 import zoneinfo
@@ -64,6 +63,8 @@ def _file_of(name: str) -> bytes:
         path = Path(folder, name)
         if path.is_file():
             return path.read_bytes()
+    import importlib.resources  # noqa: PLC0415 - start-up time; a system without tz database has few jobs
+
     *packages, file_name = name.split("/")
     package = ".".join(["tzdata.zoneinfo", *packages])
     return importlib.resources.files(package).joinpath(file_name).read_bytes()

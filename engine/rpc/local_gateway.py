@@ -84,6 +84,8 @@ class LocalGateway:
         if isinstance(timeout_s, EllipsisType):
             timeout_s = self._service.ask_timeout_s
         call = asyncio.get_running_loop().create_task(self._service.deliver(self._address, self._epoch, request))
+        if timeout_s is None:
+            return cast("R", await asyncio.shield(call))
         call.add_done_callback(_forget_outcome)
         done, _ = await asyncio.wait({call}, timeout=timeout_s)
         if not done:

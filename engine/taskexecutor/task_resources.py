@@ -16,6 +16,7 @@ Held by: tests/integration/test_way_of_a_task.py
 
 from __future__ import annotations
 
+import functools
 import logging
 from collections.abc import Iterable
 from functools import partial
@@ -53,7 +54,13 @@ _log = logging.getLogger(__name__)
 
 def configured_sizes(configuration: Configuration, slot_count: int) -> ProcessMemory:
     """Return the sizes that the configuration and this machine, or its container, give."""
-    return process_memory(configuration, slot_count, machine_bytes())
+    return process_memory(configuration, slot_count, _machine_bytes())
+
+
+@functools.cache
+def _machine_bytes() -> int:
+    """Return the memory that there is for this process: asked once, where each job is planned with it."""
+    return machine_bytes()
 
 
 class ProcessResources:
@@ -73,7 +80,7 @@ class ProcessResources:
         for kind, limit_bytes in self.sizes.limits.items():
             process_budget.set_limit(kind, limit_bytes)
         _log.info("memory of this process:\n%s", self.sizes.table())
-        too_large = too_large_text(configuration, machine_bytes())
+        too_large = too_large_text(configuration, _machine_bytes())
         if too_large is not None:
             _log.warning("%s", too_large)
         memory_manager = MemoryManager(self.sizes.managed_bytes, self.sizes.page_bytes)
@@ -98,7 +105,7 @@ class ProcessResources:
             function_runner=FunctionRunner(
                 self.sizes.workers_bytes,
                 self.sizes.process_bytes,
-                partial(process_bytes_for, configuration, slot_count, machine_bytes()),
+                partial(process_bytes_for, configuration, slot_count, _machine_bytes()),
                 configured_worker_user(configuration),
             ),
             module_store=module_store,

@@ -28,7 +28,8 @@ Source: Flink's OptimizerNode.computeOperatorSpecificDefaultEstimates and FlatMa
 
 from __future__ import annotations
 
-from engine.graph.plan import Plan
+from engine.graph.plan import Plan, PlanNode
+from engine.optimizer.logical_plan import LogicalPlan
 from engine.optimizer.operators.registry import entry_of
 from engine.statistics.estimates import Estimates
 
@@ -40,3 +41,11 @@ def estimate_plan(plan: Plan, *, legacy: bool = False) -> tuple[Estimates, ...]:
         inputs = [found[source] for source in node.inputs]
         found.append(entry_of(node.operator).estimate(node, node.operator, inputs, legacy=legacy))
     return tuple(found)
+
+
+def estimate_below(plan: LogicalPlan, node: PlanNode, known: dict[int, Estimates]) -> Estimates:
+    """Return the estimates of one node of a plan under change; ``known`` are those that were asked for already."""
+    if node.id not in known:
+        inputs = [estimate_below(plan, plan.node(source), known) for source in node.inputs]
+        known[node.id] = entry_of(node.operator).estimate(node, node.operator, inputs, legacy=False)
+    return known[node.id]

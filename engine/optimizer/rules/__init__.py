@@ -13,6 +13,7 @@ their order.
     join_order.py           inner joins in the order that costs least
     limit_pushdown.py       limits move below projections and into sorts, which become top-n
     projection_pruning.py   nothing is read or carried that nobody uses
+    semi_join_pushdown.py   semi and anti joins move below inner joins that leave no fewer rows
     shared_scans.py         scans are read by each of their uses where that costs less than storing their rows
     sort_elimination.py     sorts whose order nobody sees go
 """

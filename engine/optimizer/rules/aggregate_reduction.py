@@ -14,6 +14,7 @@ Held by: tests/optimizer/test_aggregate_reduction.py
 from __future__ import annotations
 
 from engine.graph.plan import Aggregate, Filter, Join, JoinType, PlanNode, Project
+from engine.optimizer.estimates import estimate_below
 from engine.optimizer.expression_rewriting import column_behind, column_projection
 from engine.optimizer.logical_plan import LogicalPlan
 from engine.optimizer.operators.entry import OrderUse
@@ -91,12 +92,5 @@ def _is_reduced(plan: LogicalPlan, node: PlanNode, keys: set[str]) -> bool:
 
 def _pays(plan: LogicalPlan, groups: PlanNode, source: PlanNode, other: PlanNode) -> bool:
     known: dict[int, Estimates] = {}
-    made, read, asking = (_estimate(plan, node, known) for node in (groups, source, other))
+    made, read, asking = (estimate_below(plan, node, known) for node in (groups, source, other))
     return asking.rows <= WORTHWHILE * made.rows and asking.size_bytes <= WORTHWHILE * read.size_bytes
-
-
-def _estimate(plan: LogicalPlan, node: PlanNode, known: dict[int, Estimates]) -> Estimates:
-    if node.id not in known:
-        inputs = [_estimate(plan, plan.node(source), known) for source in node.inputs]
-        known[node.id] = entry_of(node.operator).estimate(node, node.operator, inputs, legacy=False)
-    return known[node.id]

@@ -25,6 +25,7 @@ import msgspec
 from engine.graph.expression import Call, ColumnRef, Expression, NamedExpression, columns_of, conjunction, conjuncts
 from engine.graph.plan import Filter, Join, JoinHint, JoinType, PlanNode, Project
 from engine.graph.plan_schema import PlanSchema
+from engine.optimizer.estimates import estimate_below
 from engine.optimizer.expression_rewriting import cannot_raise, column_behind, substitute
 from engine.optimizer.join_search import (
     Condition,
@@ -37,7 +38,6 @@ from engine.optimizer.join_search import (
     cost_of,
 )
 from engine.optimizer.logical_plan import LogicalPlan
-from engine.optimizer.operators.registry import entry_of
 from engine.optimizer.rules.projection_pruning import used_columns
 from engine.optimizer.selectivity import selectivity
 from engine.shown_sizes import size_text
@@ -190,16 +190,9 @@ def _equal_sets(pairs: Sequence[tuple[Place, Place]]) -> list[list[Place]]:
     return sets
 
 
-def _estimate(plan: LogicalPlan, node: PlanNode, known: dict[int, Estimates]) -> Estimates:
-    if node.id not in known:
-        inputs = [_estimate(plan, plan.node(source), known) for source in node.inputs]
-        known[node.id] = entry_of(node.operator).estimate(node, node.operator, inputs, legacy=False)
-    return known[node.id]
-
-
 def _problem(plan: LogicalPlan, tree: JoinTree, sets: list[list[Place]]) -> JoinProblem:
     known: dict[int, Estimates] = {}
-    estimates = [_estimate(plan, node, known) for node in tree.relations]
+    estimates = [estimate_below(plan, node, known) for node in tree.relations]
     used = used_columns(plan)
     relations = []
     for node, estimate in zip(tree.relations, estimates, strict=True):

@@ -17,11 +17,12 @@ import msgspec
 
 from engine.graph.plan import Filter, Join, PlanNode, Project, Source
 from engine.graph.source_spec import ArrowSource, ParquetSource
+from engine.optimizer.estimates import estimate_below
 from engine.optimizer.input_changes import narrowest
 from engine.optimizer.logical_plan import LogicalPlan
 from engine.optimizer.operators.registry import entry_of
 from engine.optimizer.rules.projection_pruning import used_columns
-from engine.statistics.estimates import Estimates, row_width
+from engine.statistics.estimates import row_width
 
 #: what a stored byte costs to write, in bytes that are decoded; measured, as all of these, and rounded
 WRITE_COST = 1.6
@@ -81,11 +82,6 @@ def _meet_again(plan: LogicalPlan, of_all: dict[int, list[Use]], uses: list[Use]
     )
 
 
-def _estimate(plan: LogicalPlan, node: PlanNode) -> Estimates:
-    inputs = [_estimate(plan, plan.node(source)) for source in node.inputs]
-    return entry_of(node.operator).estimate(node, node.operator, inputs, legacy=False)
-
-
 def _own_costs(plan: LogicalPlan, scan: PlanNode, uses: list[Use]) -> float:
     """Return what it costs that each use reads the columns it needs."""
     used = used_columns(plan)
@@ -102,7 +98,7 @@ def _own_costs(plan: LogicalPlan, scan: PlanNode, uses: list[Use]) -> float:
 def _shared_cost(plan: LogicalPlan, scan: PlanNode, use_count: int) -> float:
     """Return what it costs to read what any use needs, to store the rows, and to read them for each use."""
     wanted = used_columns(plan)[scan.id]
-    stored = _estimate(plan, scan)
+    stored = estimate_below(plan, scan, {})
     width = row_width(scan.schema.select(name for name in scan.schema.names if name in wanted), stored.columns)
     return _scan_bytes(plan, scan, wanted) + stored.rows * width * (WRITE_COST + use_count)
 
@@ -112,7 +108,7 @@ def _scan_bytes(plan: LogicalPlan, node: PlanNode, wanted: set[str]) -> float:
     while node.inputs:
         wanted = entry_of(node.operator).columns_used(plan, node, node.operator, 0, wanted)
         node = plan.node(node.inputs[0])
-    decoded = _estimate(plan, node)
+    decoded = estimate_below(plan, node, {})
     names = wanted or {narrowest(node.schema)}
     read = node.schema.select(name for name in node.schema.names if name in names)
     return decoded.rows * row_width(read, decoded.columns)

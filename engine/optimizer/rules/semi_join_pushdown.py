@@ -1,0 +1,70 @@
+"""Semi-join pushdown: which rows of one side of an inner join have a partner elsewhere is asked before that join.
+
+    (a ⋈ b) semi c   ->   (a semi c) ⋈ b        keys and condition over columns of a, and a has no more rows than a ⋈ b
+
+The semi join then sees no more rows than before, narrower ones, and the inner join sees fewer. Where the inner join
+leaves few rows, it comes first, as written. An anti join moves likewise; a null-aware one stays, and so does a
+condition that can raise, which would see rows that the inner join kept from it.
+
+Held by: tests/optimizer/test_semi_join_pushdown.py
+"""
+
+from __future__ import annotations
+
+from engine.graph.expression import columns_of
+from engine.graph.plan import Join, JoinType, PlanNode
+from engine.graph.plan_schema import PlanSchema
+from engine.optimizer.estimates import estimate_below
+from engine.optimizer.expression_rewriting import cannot_raise
+from engine.optimizer.logical_plan import LogicalPlan
+from engine.statistics.estimates import Estimates
+
+#: rows of the side beside those of the join: estimates of the same number differ by rounding
+_EQUAL = 1.01
+
+
+def apply(plan: LogicalPlan) -> None:
+    """Push every semi and anti join below the inner join on its left, by one node."""
+    consumers = plan.consumers()
+    for listed in reversed(plan.order()):
+        node = plan.node(listed.id)
+        semi = node.operator
+        if not isinstance(semi, Join) or semi.how not in (JoinType.SEMI, JoinType.ANTI) or semi.null_aware:
+            continue
+        below = plan.node(node.inputs[0])
+        if not isinstance(below.operator, Join) or below.operator.how is not JoinType.INNER:
+            continue
+        if len(consumers[below.id]) > 1 or below.name or below.parallelism is not None:
+            continue
+        side = _side_of(plan, node, semi, below)
+        if side is not None and _pays(plan, below, plan.node(below.inputs[side])):
+            _push(plan, node, below, side)
+            consumers = plan.consumers()
+
+
+def _side_of(plan: LogicalPlan, node: PlanNode, semi: Join, below: PlanNode) -> int | None:
+    """Return the input of the inner join that has all columns which the semi join looks at."""
+    wanted = set(semi.left_keys)
+    right = plan.node(node.inputs[1]).schema
+    if semi.condition is not None:
+        pairs = PlanSchema((*below.schema.columns, *right.columns))
+        if not cannot_raise(semi.condition, pairs):
+            return None
+        wanted |= set(columns_of(semi.condition)).intersection(below.schema.names)
+    for side, source in enumerate(below.inputs):
+        if wanted <= set(plan.node(source).schema.names):
+            return side
+    return None
+
+
+def _pays(plan: LogicalPlan, below: PlanNode, side: PlanNode) -> bool:
+    known: dict[int, Estimates] = {}
+    return estimate_below(plan, side, known).rows <= _EQUAL * estimate_below(plan, below, known).rows
+
+
+def _push(plan: LogicalPlan, node: PlanNode, below: PlanNode, side: int) -> None:
+    source = plan.node(below.inputs[side])
+    asked = plan.insert(node.operator, (source.id, node.inputs[1]), source.schema, source)
+    plan.replace(asked, name=node.name, parallelism=node.parallelism)
+    inputs = tuple(asked.id if index == side else old for index, old in enumerate(below.inputs))
+    plan.replace(node, operator=below.operator, inputs=inputs, name="", parallelism=None)

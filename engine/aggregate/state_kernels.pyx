@@ -50,13 +50,17 @@ cdef extern from *:
     static inline int drey_add_int64(int64_t* target, int64_t value) {
         return __builtin_add_overflow(*target, value, target);
     }
+    /* 10^38 in words of 64 bits: a sum whose upper word lies within is smaller, the others are looked at closely. A sum
+       that leaves 128 bits comes back far outside. */
+    #define DREY_DECIMAL_UPPER 0x4b3b4ca85a86c47aULL
+
     static inline int drey_add_int128(void* target, drey_int128 value) {
-        drey_int128 sum;
-        int over;
-        memcpy(&sum, target, 16);
-        over = __builtin_add_overflow(sum, value, &sum);
+        drey_int128 before, sum;
+        memcpy(&before, target, 16);
+        sum = (drey_int128)((unsigned __int128)before + (unsigned __int128)value);
         memcpy(target, &sum, 16);
-        return over || sum >= DREY_DECIMAL_END || sum <= -DREY_DECIMAL_END;
+        if (__builtin_expect((uint64_t)(sum >> 64) + DREY_DECIMAL_UPPER < 2 * DREY_DECIMAL_UPPER, 1)) return 0;
+        return __builtin_add_overflow(before, value, &sum) || sum >= DREY_DECIMAL_END || sum <= -DREY_DECIMAL_END;
     }
     static inline drey_int128 drey_load_int128(const void* source) {
         drey_int128 value;
@@ -76,27 +80,34 @@ cdef extern from *:
     static const uint64_t drey_decimal256_end[4] = {0x0ULL, 0x7775a5f171951000ULL, 0x764b4abe8652979ULL,
                                                     0x161bcca7119915b5ULL};
 
-    static inline int drey_add_int256(uint8_t* target, const uint8_t* value) {
-        uint64_t sum[4], other[4], size[4];
-        unsigned __int128 carry = 0;
+    static int drey_is_beyond_int256(const uint8_t* value) {
+        uint64_t words[4], size[4];
+        unsigned __int128 carry;
         int word;
-        memcpy(sum, target, 32);
-        memcpy(other, value, 32);
-        for (word = 0; word < 4; word++) {
-            carry += (unsigned __int128)sum[word] + other[word];
-            sum[word] = (uint64_t)carry;
-            carry >>= 64;
-        }
-        memcpy(target, sum, 32);
-        carry = (sum[3] >> 63);
+        memcpy(words, value, 32);
+        carry = (words[3] >> 63);
         for (word = 0; word < 4; word++) {                  /* its absolute value */
-            carry += (sum[3] >> 63) ? ~sum[word] : sum[word];
+            carry += (words[3] >> 63) ? ~words[word] : words[word];
             size[word] = (uint64_t)carry;
             carry >>= 64;
         }
         for (word = 3; word >= 0; word--)
             if (size[word] != drey_decimal256_end[word]) return size[word] > drey_decimal256_end[word];
         return 1;
+    }
+    static inline int drey_add_int256(uint8_t* target, const uint8_t* value) {
+        unsigned __int128 low, high, other_low, other_high;
+        const uint64_t end = drey_decimal256_end[3];
+        memcpy(&low, target, 16);
+        memcpy(&high, target + 16, 16);
+        memcpy(&other_low, value, 16);
+        memcpy(&other_high, value + 16, 16);
+        low += other_low;
+        high += other_high + (low < other_low);
+        memcpy(target, &low, 16);
+        memcpy(target + 16, &high, 16);
+        if (__builtin_expect((uint64_t)(high >> 64) + end < 2 * end, 1)) return 0;
+        return drey_is_beyond_int256(target);
     }
     static inline int drey_compare_int256(const uint8_t* left, const uint8_t* right) {
         uint64_t a[4], b[4];
@@ -139,6 +150,12 @@ ctypedef fused Ordered:
     float
     double
 
+#: floats, and halves as their bits
+ctypedef fused Real:
+    uint16_t
+    float
+    double
+
 cdef inline bint skips(const ColumnView* column, int64_t row) noexcept nogil:
     return column.validity != NULL and column_is_null(column, row)
 
@@ -167,11 +184,14 @@ cdef int add_to_int128(const Integer* values, const StateField* field, const Col
                        uint8_t** groups, int64_t count) noexcept nogil:
     cdef int64_t index
     cdef bint over = False
+    cdef bint nulls = column.validity != NULL
+    cdef int32_t offset = field.offset
+    cdef int32_t flag = field.flag
     for index in range(count):
-        if skips(column, start + index):
+        if nulls and column_is_null(column, start + index):
             continue
-        over |= add_int128(groups[index] + field.offset, <int128> values[start + index])
-        groups[index][field.flag] = 1
+        over |= add_int128(groups[index] + offset, <int128> values[start + index])
+        groups[index][flag] = 1
     return over
 
 
@@ -179,11 +199,14 @@ cdef int add_decimals(const uint8_t* values, const StateField* field, const Colu
                       uint8_t** groups, int64_t count) noexcept nogil:
     cdef int64_t index
     cdef bint over = False
+    cdef bint nulls = column.validity != NULL
+    cdef int32_t offset = field.offset
+    cdef int32_t flag = field.flag
     for index in range(count):
-        if skips(column, start + index):
+        if nulls and column_is_null(column, start + index):
             continue
-        over |= add_int128(groups[index] + field.offset, load_int128(values + 16 * (start + index)))
-        groups[index][field.flag] = 1
+        over |= add_int128(groups[index] + offset, load_int128(values + 16 * (start + index)))
+        groups[index][flag] = 1
     return over
 
 
@@ -192,11 +215,14 @@ cdef int add_wide_decimals(const StateField* field, const ColumnView* column, in
     cdef const uint8_t* values = column.values + 32 * (column.offset + start)
     cdef int64_t index
     cdef bint over = False
+    cdef bint nulls = column.validity != NULL
+    cdef int32_t offset = field.offset
+    cdef int32_t flag = field.flag
     for index in range(count):
-        if skips(column, start + index):
+        if nulls and column_is_null(column, start + index):
             continue
-        over |= add_int256(groups[index] + field.offset, values + 32 * index)
-        groups[index][field.flag] = FLAG_VALUE
+        over |= add_int256(groups[index] + offset, values + 32 * index)
+        groups[index][flag] = FLAG_VALUE
     return over
 
 
@@ -228,23 +254,33 @@ cdef int add_integers(const StateField* field, const ColumnView* column, int64_t
     return add_to_sum(values, field, column, start, groups, count, wide)
 
 
+cdef int add_reals(const Real* values, const StateField* field, const ColumnView* column, int64_t start,
+                   uint8_t** groups, int64_t count) noexcept nogil:
+    cdef int64_t index
+    cdef bint nulls = column.validity != NULL
+    cdef int32_t offset = field.offset
+    cdef int32_t flag = field.flag
+    cdef double value
+    for index in range(count):
+        if nulls and column_is_null(column, start + index):
+            continue
+        if Real is uint16_t:
+            value = half_to_double(values[start + index])
+        else:
+            value = values[start + index]
+        (<double*> (groups[index] + offset))[0] += value
+        groups[index][flag] = 1
+    return 0
+
+
 cdef int add_doubles(const StateField* field, const ColumnView* column, int64_t start, uint8_t** groups,
                      int64_t count) noexcept nogil:
     cdef const uint8_t* values = column.values + column.offset * column.width
-    cdef int64_t index
-    cdef double value
-    for index in range(count):
-        if skips(column, start + index):
-            continue
-        if column.kind == KIND_FLOAT64:
-            value = (<const double*> values)[start + index]
-        elif column.kind == KIND_FLOAT32:
-            value = (<const float*> values)[start + index]
-        else:
-            value = half_to_double((<const uint16_t*> values)[start + index])
-        (<double*> (groups[index] + field.offset))[0] += value
-        groups[index][field.flag] = 1
-    return 0
+    if column.kind == KIND_FLOAT64:
+        return add_reals(<const double*> values, field, column, start, groups, count)
+    if column.kind == KIND_FLOAT32:
+        return add_reals(<const float*> values, field, column, start, groups, count)
+    return add_reals(<const uint16_t*> values, field, column, start, groups, count)
 
 
 # ------------------------------------------------------------------------------------------------------------- moments

@@ -100,3 +100,25 @@ def test_wide_decimals_add_up_to_76_digits_and_not_beyond(workshop, phases):
         over = input_table((), [], calls, [pa.decimal256(76, 2)] * 2, [[values[0], values[3]]] * 2)
         with pytest.raises(DataError, match=r"x\) overflows decimal256\(76, 2\)"):
             phases(workshop, 6, over, (), calls)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize(("data_type", "digits"), [(pa.decimal128(38, 0), 38), (pa.decimal256(76, 0), 76)])
+def test_sums_end_where_the_digits_end(workshop, data_type, digits, sign):
+    calls = make_calls(["sum"])
+    end, word = 10**digits, 2**64
+    pairs = [
+        *((end - 1 - other, other) for other in (0, 1, word - 1, word, 5 * word, end // 2)),
+        *((end - other, other) for other in (1, word, end // 2)),
+        (end - 1, end - 1),
+        (end - 1, -(end - 1)),
+    ]
+    for pair in pairs:
+        numbers = [decimal.Decimal(sign * number) for number in pair]
+        table = input_table((), [], calls, [data_type], [numbers])
+        if abs(sum(pair)) < end:
+            result = single(workshop, 6, table, (), calls)[0].to_pylist()
+            assert result == [{"sum_0": decimal.Decimal(sign * sum(pair))}]
+        else:
+            with pytest.raises(DataError, match=r"sum\(x\) overflows"):
+                single(workshop, 6, table, (), calls)

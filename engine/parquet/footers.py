@@ -34,7 +34,7 @@ _FOOTER_BUFFER_BYTES: Final = 64 << 10
 #: bytes of a dictionary in the file, and of a text's number in a row
 _DICTIONARY_BYTES_MAX: Final = 8 << 10
 _NUMBER_BYTES_MAX: Final = 1.25
-#: rows of a row group in which so few texts come again often enough
+#: rows of a row group, on average, in which so few texts come again often enough
 _ROWS_MIN: Final = 4096
 
 
@@ -79,7 +79,7 @@ def coded_columns(footer: pq.FileMetaData, columns: Collection[str]) -> list[str
         for index, name in enumerate(paths)
         if name in columns
         and _is_text(schema.field(name).type)
-        and all(_is_coded(group.column(index)) for group in groups)
+        and _are_coded([group.column(index) for group in groups])
     ]
 
 
@@ -87,11 +87,15 @@ def _is_text(data_type: pa.DataType) -> bool:
     return plain_type(data_type) in (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
 
 
+def _are_coded(chunks: Sequence[pq.ColumnChunkMetaData]) -> bool:
+    # The last row group of a file may be a short one.
+    return sum(chunk.num_values for chunk in chunks) >= _ROWS_MIN * len(chunks) and all(map(_is_coded, chunks))
+
+
 def _is_coded(chunk: pq.ColumnChunkMetaData) -> bool:
     begin = chunk.dictionary_page_offset if chunk.has_dictionary_page else None
     return (
         begin is not None
-        and chunk.num_values >= _ROWS_MIN
         and 0 < chunk.data_page_offset - begin <= _DICTIONARY_BYTES_MAX
         # more is in it where a writer has given up its dictionary
         and chunk.total_uncompressed_size <= _DICTIONARY_BYTES_MAX + _NUMBER_BYTES_MAX * chunk.num_values

@@ -68,6 +68,8 @@ def test_few_texts_are_read_as_numbers(tmp_path):
     assert names == ["few", "bytes", "large", "coded", "view"]  # each as its writer had it
     plain = {name: table[name].cast(pa.string()) for name in ("coded", "view")}
     assert found.equals(pa.table({name: plain.get(name, table[name]) for name in table.schema.names}))
+    names, _ = coded(tmp_path / "t.parquet", table.select(["few"]), row_group_size=24_950)
+    assert names == ["few"]  # a hundred rows are left for the last row group
     for other in ({"use_dictionary": False}, {"row_group_size": 4000}, {"dictionary_pagesize_limit": 4}):
         names, found = coded(tmp_path / "t.parquet", table.select(["few"]), **other)
         assert names == []

@@ -107,7 +107,8 @@ cdef extern from *:
             const int64_t value = ((const drey_narrow*)left)[row], sign = value >> 63;
             const uint64_t high = (uint64_t)(((unsigned __int128)(uint64_t)(value ^ sign) * factor) >> 64);
             const int64_t quotient = (int64_t)(high >> (bits - 1)) ^ sign;
-            ((drey_narrow*)target)[row] = is_modulo ? value - quotient * divisor : quotient;
+            ((drey_narrow*)target)[row] = is_modulo
+                ? (int64_t)((uint64_t)value - (uint64_t)quotient * (uint64_t)divisor) : quotient;
         }
     }
 

@@ -11,7 +11,7 @@
 #
 # Values are read and written at any address: Arrow promises no more than multiples of 8.
 
-from libc.stdint cimport int64_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint64_t
 
 ctypedef int (*Computing)(const void* left, const void* right, void* target, int64_t count) noexcept nogil
 
@@ -181,6 +181,8 @@ cdef extern from *:
         for (int64_t row = 0; row < count; row++) ((drey_narrow*)target)[row] = (bits[row >> 6] >> (row & 63)) & 1;
     }
     """
+    # 64 bytes of 0 and 1 as bits
+    uint64_t packed "drey_packed" (const uint8_t* found) noexcept nogil
     # checked: whether a row did not fit
     int narrow_add "drey_narrow_add_bits" (const void*, const void*, void*, int64_t) noexcept nogil
     int narrow_subtract "drey_narrow_subtract_bits" (const void*, const void*, void*, int64_t) noexcept nogil

@@ -6,7 +6,7 @@
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
-from engine.expressions cimport block_kernels  # what packs bytes into bits
+from engine.expressions.block_kernels cimport packed  # the lengths' C code calls it
 from engine.expressions.block_vectors cimport Vector
 from engine.records.byte_kernels cimport equal_bytes
 

@@ -19,7 +19,40 @@ Held by: tests/expressions/test_vector_program.py
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
-from engine.expressions cimport block_kernels as kernels
+from engine.expressions.block_kernels cimport (
+    Computing,
+    choose_narrow,
+    choose_wide,
+    day_of,
+    divide_by,
+    month_of,
+    narrow_add,
+    narrow_equal,
+    narrow_floor_divide,
+    narrow_less,
+    narrow_modulo,
+    narrow_multiply,
+    narrow_subtract,
+    products,
+    real_add,
+    real_divide,
+    real_equal,
+    real_less,
+    real_multiply,
+    real_single,
+    real_subtract,
+    spread,
+    to_narrow,
+    to_real,
+    wide_add,
+    wide_equal,
+    wide_floor_divide,
+    wide_less,
+    wide_multiply,
+    wide_subtract,
+    widen,
+    year_of,
+)
 from engine.expressions.block_vectors cimport BITS, BLOCK_ROWS, DECIMAL, FLOAT, TEXT, Vector
 from engine.expressions.text_kernels cimport (
     TEXT_CONTAINS,
@@ -32,16 +65,16 @@ from engine.expressions.text_kernels cimport (
 )
 
 #: of each operation that computes numbers: over int64, over 128 bits, over double
-cdef kernels.Computing[12] NARROW = [
-    kernels.narrow_add, kernels.narrow_subtract, kernels.narrow_multiply, kernels.narrow_floor_divide,
-    kernels.narrow_modulo, NULL, kernels.year_of, kernels.month_of, kernels.day_of, kernels.to_real, NULL, NULL,
+cdef Computing[12] NARROW = [
+    narrow_add, narrow_subtract, narrow_multiply, narrow_floor_divide,
+    narrow_modulo, NULL, year_of, month_of, day_of, to_real, NULL, NULL,
 ]
-cdef kernels.Computing[4] WIDE = [
-    kernels.wide_add, kernels.wide_subtract, kernels.wide_multiply, kernels.wide_floor_divide,
+cdef Computing[4] WIDE = [
+    wide_add, wide_subtract, wide_multiply, wide_floor_divide,
 ]
-cdef kernels.Computing[12] REAL = [
-    kernels.real_add, kernels.real_subtract, kernels.real_multiply, NULL, NULL, kernels.real_divide,
-    NULL, NULL, NULL, NULL, kernels.to_narrow, kernels.real_single,
+cdef Computing[12] REAL = [
+    real_add, real_subtract, real_multiply, NULL, NULL, real_divide,
+    NULL, NULL, NULL, NULL, to_narrow, real_single,
 ]
 
 
@@ -68,7 +101,7 @@ cdef uint64_t rows_asked(const Vector* target, const Vector* guard, int32_t word
     return bits
 
 
-cdef bint fails(kernels.Computing kernel, const uint8_t* left, const uint8_t* right, Vector* target,
+cdef bint fails(Computing kernel, const uint8_t* left, const uint8_t* right, Vector* target,
                 const Vector* guard, int64_t count) noexcept nogil:
     """Whether a row fails that is asked for: each is computed again, by itself."""
     cdef int64_t row
@@ -83,7 +116,7 @@ cdef bint fails(kernels.Computing kernel, const uint8_t* left, const uint8_t* ri
 cdef const uint8_t* widened(const Vector* vector, uint8_t* scratch, int64_t count) noexcept nogil:
     if vector.width == 16:
         return vector.values
-    kernels.widen(vector.values, scratch, count)
+    widen(vector.values, scratch, count)
     return scratch
 
 
@@ -95,7 +128,7 @@ cdef bint compute_exactly(int32_t operation, Vector* target, const Vector* left,
     target.width = 8
     if right.is_constant and left.width == 8 and right.width == 8 and (<const int64_t*>other)[0] > 1:
         if operation == FLOOR_DIVIDE or operation == MODULO:
-            kernels.divide_by(one, (<const int64_t*>other)[0], target.own_values, count, operation == MODULO)
+            divide_by(one, (<const int64_t*>other)[0], target.own_values, count, operation == MODULO)
             return False
     if left.width == 8 and right.width == 8:
         if not NARROW[operation](one, other, target.own_values, count):
@@ -104,7 +137,7 @@ cdef bint compute_exactly(int32_t operation, Vector* target, const Vector* left,
             return fails(NARROW[operation], one, other, target, guard, count)
         if operation == MULTIPLY:
             target.width = 16
-            kernels.products(one, other, target.own_values, count)
+            products(one, other, target.own_values, count)
             return False
     if operation > FLOOR_DIVIDE or target.kind != DECIMAL:
         return True
@@ -133,13 +166,13 @@ cdef void compare(int32_t operation, Vector* target, const Vector* left, const V
     elif left.kind == TEXT:
         compare_texts(operation, left, right, bits, count)
     elif left.kind == FLOAT:
-        (kernels.real_equal if is_equality else kernels.real_less)(left.values, right.values, bits, words)
+        (real_equal if is_equality else real_less)(left.values, right.values, bits, words)
     elif left.width == 8 and right.width == 8:
-        (kernels.narrow_equal if is_equality else kernels.narrow_less)(left.values, right.values, bits, words)
+        (narrow_equal if is_equality else narrow_less)(left.values, right.values, bits, words)
     else:
         one = widened(left, scratch, BLOCK_ROWS)
         other = widened(right, scratch + 16 * BLOCK_ROWS, BLOCK_ROWS)
-        (kernels.wide_equal if is_equality else kernels.wide_less)(one, other, bits, words)
+        (wide_equal if is_equality else wide_less)(one, other, bits, words)
     for word in range(words):
         bits[word] ^= flip
     settle_bits(target, count)
@@ -212,9 +245,9 @@ cdef void choose(Vector* target, const Vector* condition, const Vector* left, co
         return
     target.width = 16 if left.width == 16 or right.width == 16 else 8
     if target.width == 8:
-        kernels.choose_narrow(mask, left.values, right.values, target.own_values, count)
+        choose_narrow(mask, left.values, right.values, target.own_values, count)
     else:
-        kernels.choose_wide(mask, widened(left, scratch, count), widened(right, scratch + 16 * BLOCK_ROWS, count),
+        choose_wide(mask, widened(left, scratch, count), widened(right, scratch + 16 * BLOCK_ROWS, count),
                             target.own_values, count)
 
 
@@ -261,7 +294,7 @@ cdef bint run_step(const Step* step, Vector* registers, uint8_t* scratch, int64_
             target.values = left.values
             return left.width != 8
         elif operation == SPREAD:
-            kernels.spread(<const uint64_t*>left.values, target.own_values, count)
+            spread(<const uint64_t*>left.values, target.own_values, count)
         elif operation == NOT:
             for word in range(words_of(count)):
                 (<uint64_t*>target.own_values)[word] = ~(<const uint64_t*>left.values)[word]

@@ -4,6 +4,7 @@
                           [--resume]
     python -m tests.bench kernels [--rows N]
     python -m tests.bench sorted_groups [--rows N] [--runs 3]
+    python -m tests.bench start [--runs 3]
     python -m tests.bench tpch [--scale 1] [--runs 3] [--limit-mb N] [--engines drey,duckdb,polars]
 
     skewed_join.py       W1: 14 M rows of CSV joined with 492 currencies, 13 of 14 rows with the same one, to CSV
@@ -12,6 +13,7 @@
     group.py             W4: 20 M rows into 5 M groups; free and capped
     kernels.py           encode, hash, partition, sort, join, aggregate, spill on one thread: nanoseconds a row
     sorted_groups.py     groups sorted by their keys, combined in the sort and not: ratios of CPU seconds
+    start.py             the first job of a process and later ones, of ten rows: milliseconds of CPU
     tpch.py              the 22 queries of TPC-H, each with its CPU seconds, wall time and memory; answers compared
     idle.py              a job of one row, for the idle size of each engine's process
     workload.py          what a workload is; the rows of the table

@@ -9,7 +9,7 @@ import tempfile
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from tests.bench import kernels, sorted_groups, tpch
+from tests.bench import kernels, sorted_groups, start, tpch
 from tests.bench.machine_limits import machine_limits, warm_memory
 from tests.bench.measured_run import MeasuredRun, idle_bytes, measured_run
 from tests.bench.output_fingerprint import output_fingerprint
@@ -96,7 +96,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="tests.bench", description="Drey beside DuckDB and Polars")
     names = ", ".join(row.name for row in TABLE)
     parser.add_argument(
-        "workloads", nargs="*", metavar="WORKLOAD", help=f"of {names} (default: all), kernels, sorted_groups, or tpch"
+        "workloads",
+        nargs="*",
+        metavar="WORKLOAD",
+        help=f"of {names} (default: all), kernels, sorted_groups, start, or tpch",
     )
     parser.add_argument("--rows", type=int, help="rows of the input (default: the workload's)")
     parser.add_argument("--scale", type=float, default=tpch.SCALE, help="scale factor of tpch (default 1)")
@@ -113,6 +116,9 @@ def main() -> None:
         return
     if options.workloads == ["sorted_groups"]:
         sys.stdout.write(sorted_groups.report(options.rows or sorted_groups.ROWS, options.runs) + "\n")
+        return
+    if options.workloads == ["start"]:
+        sys.stdout.write(start.report(options.runs) + "\n")
         return
     if options.workloads == ["tpch"]:
         engines = options.engines.split(",")
